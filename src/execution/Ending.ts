@@ -33,6 +33,15 @@ export const endingOf = (deadlineAt: number | undefined, now: number): Ending | 
         cutAt: deadlineAt + Duration.toMillis(cutWithin),
       }
 
+/**
+ * A deadline ends the deletions too, a few seconds after it or after the publication that it cut short; a
+ * run that was resumed later has no such limit.
+ */
+export const deletingUntil = (deadlineAt: number | undefined, begunAt: number, now: number): number => {
+  const ending = endingOf(deadlineAt, begunAt)
+  return ending === undefined ? Infinity : Math.max(ending.cutAt, now + Duration.toMillis(cutWithin))
+}
+
 /** A call that is abandoned at a given time: its answer is then lost; after that time it is not even sent. */
 export const answeredBy = <A, R, E = never>(
   call: Effect.Effect<A, CallFailure | E, R>,

@@ -218,7 +218,7 @@ const observe = Effect.fnUntraced(function* (
   watch.turns.kickAt = Number.isNaN(kick) ? undefined : kick
   const { status_code = "UNKNOWN", status_reason = "UNKNOWN", authentication_status } = view
   order.login.status = authentication_status
-  const seen = [status_code, status_reason, authentication_status, watch.session_id].join(" ")
+  const seen = JSON.stringify([status_code, status_reason, authentication_status, watch.session_id])
   if (seen === watch.seen) return
   watch.seen = seen
   yield* append({

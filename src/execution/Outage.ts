@@ -31,7 +31,8 @@ export const noteAvailable = (night: Night, engine_reference: EngineReference): 
 export const noteUnavailable = Effect.fnUntraced(function* (
   night: Night,
   book: Book,
-  asked: Duration.Duration = Duration.zero,
+  /** Since when the task waits, and how long the engine asks it to. */
+  { since, asked }: { readonly since: number; readonly asked: Duration.Duration },
 ) {
   const { task_id, engine_reference } = book.work
   const { schedule, rules } = night
@@ -52,7 +53,7 @@ export const noteUnavailable = Effect.fnUntraced(function* (
   const wait = waitMs(attemptWaits(rules.retry), findings, yield* Random.next)
   const nextAt = isNews ? now + wait : closedUntil
   const until = Math.max(nextAt, askedUntil)
-  const lastAt = Math.min(engineLastAt, (book.deferredSince ?? now) + maxWaitMs)
+  const lastAt = Math.min(engineLastAt, since + maxWaitMs)
   if (until <= lastAt) {
     schedule.closeEngine(engine_reference, until)
     schedule.add(candidateOf(book))

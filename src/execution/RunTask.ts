@@ -173,15 +173,13 @@ const defer = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, Failure | AnswerUnusable, Needs> {
   const { task_id } = book.work
   const now = yield* Clock.currentTimeMillis
-  book.deferredSince ??= now
-  if (why === "engine_unavailable" && !book.probe) return yield* noteUnavailable(night, book, asked)
+  const since = (book.deferredSince ??= now)
+  if (why === "engine_unavailable" && !book.probe)
+    return yield* noteUnavailable(night, book, { since, asked })
   book.deferrals += 1
   const wait = waitMs(attemptWaits(night.rules.retry), book.deferrals, yield* Random.next, asked)
   const until = now + wait
-  const lastAt = Math.min(
-    book.deferredSince + Duration.toMillis(night.rules.max_wait),
-    night.rules.deadlineAt ?? Infinity,
-  )
+  const lastAt = Math.min(since + Duration.toMillis(night.rules.max_wait), night.rules.deadlineAt ?? Infinity)
   if (until > lastAt) {
     const verdict = book.probe ? own("START_UNKNOWN") : own(deferredReasons[why])
     const whenAsked = { ...verdict, message: askedText(asked) }

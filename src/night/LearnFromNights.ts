@@ -30,7 +30,10 @@ export const learn = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const dates = [...new Set(earlier.map(({ fact }) => fact.run_date))].slice(-nightsMax)
   const newest = earlier.filter(({ fact }) => dates.includes(fact.run_date)).slice(-runsMax)
   const runs = yield* statesOf(ledger, newest)
-  return { expectations: expectedDurations(runs), carried: carriedOver(runs) } satisfies Learnt as Learnt
+  return {
+    expectations: expectedDurations(runs, job.execution.max_wait),
+    carried: carriedOver(runs),
+  } satisfies Learnt as Learnt
 })
 
 /** What the last nights say about an engine; nothing if they never ran it. */

@@ -4,10 +4,10 @@
  * resumed here.
  */
 import { resolve } from "node:path"
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import { deleteExecutions } from "../execution/DeleteExecutions.ts"
-import { cutWithin } from "../execution/Ending.ts"
+import { deletingUntil } from "../execution/Ending.ts"
 import { executeRun } from "../execution/ExecuteRun.ts"
 import { tell } from "../execution/Progress.ts"
 import type { Mode } from "../execution/TaskResumption.ts"
@@ -183,15 +183,6 @@ const finishRun = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt:
   }
   return yield* endStage(job, run_id)
 })
-
-/**
- * A deadline ends the deletions too, a few seconds after it or after the publication that it cut short; a
- * run that was resumed later has no such limit.
- */
-const deletingUntil = (deadlineAt: number | undefined, begunAt: number, now: number): number =>
-  deadlineAt === undefined || deadlineAt <= begunAt
-    ? Infinity
-    : Math.max(deadlineAt, now) + Duration.toMillis(cutWithin)
 
 /**
  * An older run without news or pending deletions stays as it is published, or held back; but one that was

@@ -32,8 +32,12 @@ export const noExpectations: Expectations = {
 
 const ascending = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)
 
-/** Of the executions that closed by themselves; aborted ones say nothing. */
-const pastDurations = (runs: ReadonlyArray<RunState>): PastDurations => {
+/**
+ * Of the executions that closed by themselves; aborted ones say nothing. Nor do those that took longer than
+ * a run waits: they were left by one that was cut off, and were over long before a later one looked.
+ */
+const pastDurations = (runs: ReadonlyArray<RunState>, max_wait: Duration.Duration): PastDurations => {
+  const maxWaitMs = Duration.toMillis(max_wait)
   const all: Array<number> = []
   const byEngine = new Map<string, Array<number>>()
   const closings: Array<number> = []
@@ -46,7 +50,7 @@ const pastDurations = (runs: ReadonlyArray<RunState>): PastDurations => {
         if (accepted_at === undefined || closed === undefined || abort !== undefined) continue
         const duration = closed.at - accepted_at
         // A clock that was set back between two runs leaves impossible durations.
-        if (duration < 0) continue
+        if (duration < 0 || duration > maxWaitMs) continue
         all.push(duration)
         const same = byEngine.get(planned.engine_reference)
         if (same === undefined) byEngine.set(planned.engine_reference, [duration])
@@ -62,8 +66,12 @@ const pastDurations = (runs: ReadonlyArray<RunState>): PastDurations => {
   }
 }
 
-export const expectedDurations = (runs: ReadonlyArray<RunState>): Expectations => {
-  const past = pastDurations(runs)
+/** Of runs of a job that gives up an execution after `max_wait`. */
+export const expectedDurations = (
+  runs: ReadonlyArray<RunState>,
+  max_wait: Duration.Duration,
+): Expectations => {
+  const past = pastDurations(runs, max_wait)
   return {
     byEngine: new Map(
       [...past.byEngine].flatMap(([engine, durations]) => {

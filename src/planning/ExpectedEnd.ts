@@ -73,16 +73,18 @@ export const expectEnd = (
     rehearsalsMin,
     Math.min(rehearsalsMax, Math.floor(stepsMax / Math.max(1, tasks.length))),
   )
-  const ends: Array<number> = []
-  const late: Array<number> = []
-  for (let rehearsal = 0; rehearsal < rehearsals; rehearsal++) {
+  const rehearsed = Array.from({ length: rehearsals }, (_, rehearsal) => {
     const finished = rehearse(tasks, limits, (index) =>
       Math.max(1, quantile(durations[index] ?? all, draws[index]?.(rehearsal) ?? 0) ?? 0),
     )
-    ends.push(finished.reduce((latest, end) => Math.max(latest, end), 0) + closing)
-    late.push(finished.filter((end) => deadlineIn !== undefined && end > deadlineIn).length)
-  }
-  const at = (values: Array<number>, share: number) =>
+    return {
+      end: finished.reduce((latest, end) => Math.max(latest, end), 0) + closing,
+      late: finished.filter((end) => deadlineIn !== undefined && end > deadlineIn).length,
+    }
+  })
+  const ends = rehearsed.map(({ end }) => end)
+  const lates = rehearsed.map(({ late }) => late)
+  const at = (values: ReadonlyArray<number>, share: number) =>
     Math.round(
       quantile(
         values.toSorted((a, b) => a - b),
@@ -92,8 +94,8 @@ export const expectEnd = (
   return {
     p50: Duration.millis(at(ends, 0.5)),
     p95: Duration.millis(at(ends, 0.95)),
-    late: at(late, 0.5),
-    maybeLate: at(late, 0.95),
+    late: at(lates, 0.5),
+    maybeLate: at(lates, 0.95),
   }
 }
 

@@ -72,7 +72,6 @@ export const holdsSecret = (
   secrets: ReadonlyArray<string>,
 ): boolean => {
   const pairs = Object.entries(hooks_extra_data).flat()
-  if (pairs.length === 0) return false
   const find = makeSecretFinder(secrets.map((value) => ({ value, whose: "", kept: "password" as const })))
   return pairs.some((text) => find(text).length > 0)
 }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { answeredBy, cutWithin, endingOf } from "../../src/execution/Ending.ts"
+import { answeredBy, cutWithin, deletingUntil, endingOf } from "../../src/execution/Ending.ts"
 import { hour, idOf, makePlace, minute, night, second } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, silent, throttled, working } from "./ScriptedService.ts"
@@ -199,5 +199,20 @@ describe("a call with a time limit", () => {
       undefined,
       undefined,
     ])
+  })
+
+  it("is not sent to delete anything more than seconds after the deadline, or after a late publication", () => {
+    const deadlineAt = hour
+    const until = [0, hour - 1].map((begunAt) => deletingUntil(deadlineAt, begunAt, hour - minute))
+    expect([...until, deletingUntil(deadlineAt, 0, 2 * hour)]).toEqual([
+      hour + 30 * second,
+      hour + 30 * second,
+      2 * hour + 30 * second,
+    ])
+  })
+
+  it("may be sent to delete at any time by a run that has no deadline ahead of it", () => {
+    const later = [hour, 2 * hour].map((begunAt) => deletingUntil(hour, begunAt, begunAt))
+    expect([...later, deletingUntil(undefined, 0, hour)]).toEqual([Infinity, Infinity, Infinity])
   })
 })

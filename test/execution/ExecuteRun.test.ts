@@ -4,6 +4,8 @@ import { Duration, Effect, Layer } from "effect"
 import type { StartCall } from "../../src/client/Service.ts"
 import { Landing, LandingFailed } from "../../src/landing/Landing.ts"
 import { own } from "../../src/ends/Ends.ts"
+import type { NightPicture } from "../../src/execution/NightPicture.ts"
+import type { SteerableNight } from "../../src/execution/Steering.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, ready, rules, run_id, second } from "./ScriptedNight.ts"
 import { accepted, challenge, completed, results, state, working } from "./ScriptedService.ts"
@@ -299,6 +301,42 @@ describe("a run", () => {
       const cut = yield* night({ cutAfter: "1 second", script: { state: () => working } })
       const next = yield* night({ tasks, facts: cut.facts.slice(2) })
       expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+    }),
+  )
+
+  it.effect("that is resumed shows what is over, and the tasks that its job has named since", () =>
+    Effect.gen(function* () {
+      const [c1, c2, late] = [{ customer: "c-1" }, { customer: "c-2" }, { customer: "late" }]
+      const script = { state: (id: string) => (id === "e-c-1-1" ? completed : working) }
+      const cut = yield* night({ tasks: [c1, c2], cutAfter: "2 minutes", script })
+      let held: SteerableNight | undefined
+      let picture: NightPicture | undefined
+      yield* night({
+        tasks: [c1, c2, late],
+        facts: cut.facts.slice(2),
+        script,
+        cutAfter: "2 minutes",
+        rules: { limits: { max_in_flight: 2, per_engine: 2 } },
+        hold: (one) => void (held = one),
+        // The new one takes a slot first.
+        acts: [[100, () => void (picture = held?.look())]],
+      })
+      expect(picture?.total).toMatchObject({ tasks: 3, running: 2, queued: 0, done: { succeeded: 1 } })
+    }),
+  )
+
+  it.effect("that sleeps wakes in time, however long it has been running", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const end = yield* night({
+        place,
+        script: {
+          start: (_, times) => accepted(`${times}`),
+          state: (id) => (id !== "e-1" ? completed : place.world.now() < hour ? working : temporary),
+        },
+      })
+      const [, next = 0] = startsOf(end.calls)
+      expect([end.countOf("start"), next < hour + 2 * minute]).toEqual([2, true])
     }),
   )
 

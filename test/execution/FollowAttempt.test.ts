@@ -4,7 +4,7 @@ import { Duration, Effect } from "effect"
 import type { StartAnswer, StateAnswer, StateView } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, second } from "./ScriptedNight.ts"
-import { challenge, completed, lost, state, throttled, working } from "./ScriptedService.ts"
+import { bodyOf, challenge, completed, counted, lost, state, throttled, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
 const tagged = <T extends Fact["_tag"]>(facts: ReadonlyArray<Fact>, tag: T) =>
@@ -16,6 +16,10 @@ const after =
   (_: string, times: number) =>
     times <= looks ? working : then
 const cancelled = state("ABORTED", "CLIENT_CANCELLED")
+const plainEnd = {
+  body: bodyOf({}),
+  view: { status_code: "COMPLETED", status_reason: "COMPLETED", products_count: counted({}) },
+}
 
 describe("an execution whose id belongs to somebody else", () => {
   const strange = (fields: Partial<StateView>): StateAnswer =>
@@ -86,6 +90,60 @@ describe("following an execution", () => {
       expect(landed.map(({ meta }) => meta.kind)).toEqual(["start", "state", "results"])
       expect(tagged(end.facts, "AttemptClosed")[0]?.landed).toEqual(landed[1]?.ref)
       expect(tagged(end.facts, "AttemptClosed")[0]?.products_count).toEqual({ "bank:account@accounts": 1 })
+    }),
+  )
+
+  it.effect("records a state that says nothing as unknown, and each change of one word of it", () =>
+    Effect.gen(function* () {
+      const { body } = plainEnd
+      const says = (view: StateView): StateAnswer => ({ _tag: "Working", body, view })
+      const states = [
+        says({}),
+        says({ status_code: "ONGOING", status_reason: "A B" }),
+        says({ status_code: "ONGOING A", status_reason: "B" }),
+      ]
+      const end = yield* night({ script: { state: (_, times) => states[times - 1] ?? completed } })
+      expect(
+        tagged(end.facts, "AttemptObserved").map(({ status_code, status_reason }) => [
+          status_code,
+          status_reason,
+        ]),
+      ).toEqual([
+        ["UNKNOWN", "UNKNOWN"],
+        ["ONGOING", "A B"],
+        ["ONGOING A", "B"],
+        ["COMPLETED", "COMPLETED"],
+      ])
+    }),
+  )
+
+  it.effect("lands the last state with the status that it came with", () =>
+    Effect.gen(function* () {
+      const { body, view } = plainEnd
+      const answers: ReadonlyArray<StateAnswer> = [
+        { _tag: "Working", body, view: { ...view, is_closed: true } },
+        { _tag: "Closed", body, view },
+      ]
+      const landed = yield* Effect.forEach(answers, (answer) =>
+        Effect.gen(function* () {
+          const place = makePlace()
+          const end = yield* night({ place, script: { state: () => answer } })
+          const bodies = place.store.bodies.get(end.state.started.run_id) ?? []
+          return bodies.flatMap(({ meta }) => (meta.kind === "state" ? [meta.http_status] : []))
+        }),
+      )
+      expect(landed).toEqual([[202], [200]])
+    }),
+  )
+
+  it.effect("records whose results were read: the execution's and its session's", () =>
+    Effect.gen(function* () {
+      const end = yield* night({})
+      const read = tagged(end.facts, "ResultsRead").map((fact) => [
+        "execution_id" in fact && fact.execution_id,
+        fact.session_id,
+      ])
+      expect(read).toEqual([["e-c-1-1", "s-c-1-1"]])
     }),
   )
 
@@ -226,6 +284,34 @@ describe("an execution that cannot continue", () => {
       const bodies = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta)
       expect(bodies.map(({ kind }) => kind)).toEqual(["start", "challenge", "state"])
       expect(bodies[1]).toMatchObject({ http_status: 423, execution_id: "e-c-1-1", session_id: "s-c-1-1" })
+    }),
+  )
+
+  it.effect("because the source asks for a person is looked at until it is closed, and landed once", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const script = { state: (_: string, times: number) => (times <= 10 ? challenge : cancelled) }
+      const end = yield* night({ place, script })
+      expect([end.verdict("c-1"), end.countOf("state"), end.countOf("abort")]).toEqual([
+        "failed CUSTOMER_INTERVENTION_REQUIRED customer",
+        11,
+        1,
+      ])
+      const bodies = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta.kind)
+      expect(bodies).toEqual(["start", "challenge", "state"])
+    }),
+  )
+
+  it.effect("is left in flight after eight aborts in vain, or twenty looks after one that was accepted", () =>
+    Effect.gen(function* () {
+      const vain = yield* night({ script: { state: () => challenge, abort: () => "not_stoppable" } })
+      const stuck = yield* night({ script: { state: () => challenge, abort: () => "aborted" } })
+      expect(
+        [vain, stuck].map((end) => [end.verdict("c-1"), end.countOf("abort"), end.countOf("state")]),
+      ).toEqual([
+        ["unfinished NOT_STOPPABLE service", 8, 9],
+        ["unfinished NOT_STOPPABLE service", 1, 21],
+      ])
     }),
   )
 

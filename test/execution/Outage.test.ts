@@ -2,8 +2,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { StartAnswer } from "../../src/client/Service.ts"
-import { hour, minute, night } from "./ScriptedNight.ts"
-import { accepted } from "./ScriptedService.ts"
+import type { ProgressEvent } from "../../src/execution/Progress.ts"
+import { hour, idOf, makePlace, minute, night } from "./ScriptedNight.ts"
+import { accepted, completed, state, throttled, working } from "./ScriptedService.ts"
 
 const startTimes = (calls: ReadonlyArray<readonly [number, string, string]>) =>
   calls.flatMap(([at, verb]) => (verb === "start" ? [at] : []))
@@ -152,6 +153,98 @@ describe("an engine that refuses starts", () => {
       expect(Math.max(...startTimes(end.calls))).toBeLessThanOrEqual(hour)
       for (const task of end.state.tasks.values())
         expect(["ENGINE_UNAVAILABLE", "DEADLINE_REACHED"]).toContain(task.settled?.fact.reason)
+    }),
+  )
+
+  it.effect("is waited for until the last moment, also beside a task that was asked to wait for years", () =>
+    Effect.gen(function* () {
+      const asks = (ms: number) => ({ _tag: "EngineUnavailable", retry_after: Duration.millis(ms) }) as const
+      const end = yield* night({
+        tasks: [{ customer: "c-1" }, { customer: "c-2" }, { customer: "c-3" }],
+        rules: { limits: { max_in_flight: 2, per_engine: 2 } },
+        script: {
+          start: (call, times) =>
+            times > 1 || call.customer_id === "c-3"
+              ? accepted(call.customer_id)
+              : asks(call.customer_id === "c-1" ? 3.5 * hour : 99_999_999_000),
+        },
+      })
+      expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
+        "succeeded COMPLETED nobody",
+        "unfinished ENGINE_UNAVAILABLE service",
+        "succeeded COMPLETED nobody",
+      ])
+    }),
+  )
+
+  it.effect("is waited for by each task as long as max_wait allows that one", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        tasks: [{ customer: "c-1" }, { customer: "c-2" }],
+        rules: { limits: oneByOne, max_wait: Duration.millis(10 * minute) },
+        script: {
+          start: (call, times) =>
+            times === 1
+              ? throttled(429, 8 * minute)
+              : times === 2 && call.customer_id === "c-1"
+                ? { _tag: "EngineUnavailable", retry_after: Duration.millis(10 * minute) }
+                : accepted(call.customer_id),
+        },
+      })
+      expect([end.countOf("start", "c-1"), end.verdict("c-1"), end.verdict("c-2")]).toEqual([
+        2,
+        "unfinished ENGINE_UNAVAILABLE service",
+        "succeeded COMPLETED nobody",
+      ])
+    }),
+  )
+
+  it.effect("is told as what each of its tasks waits for, until the same moment", () =>
+    Effect.gen(function* () {
+      const told: Array<ProgressEvent> = []
+      yield* night({
+        tasks: [{ customer: "c-1" }, { customer: "c-2" }],
+        script: {
+          start: (call, times) => (times > 1 ? accepted(call.customer_id) : { _tag: "EngineUnavailable" }),
+        },
+        told,
+      })
+      const waits = told.flatMap((event) => (event._tag === "Waiting" ? [event] : []))
+      const until = waits[0]?.until
+      expect(waits.toSorted((a, b) => a.task_id.localeCompare(b.task_id))).toEqual(
+        ["c-1", "c-2"].map((customer) => ({
+          _tag: "Waiting",
+          task_id: idOf(customer),
+          why: "ENGINE_UNAVAILABLE",
+          until,
+        })),
+      )
+    }),
+  )
+
+  it.effect("that was given up is tried at once by a task whose execution ends later", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const end = yield* night({
+        place,
+        tasks: [{ customer: "c-1" }, { customer: "c-2" }],
+        rules: { max_wait: Duration.millis(10 * minute) },
+        script: {
+          start: (call, times) =>
+            call.customer_id === "c-2" ? { _tag: "EngineUnavailable" } : accepted(`${times}`),
+          state: (id) =>
+            id !== "e-1"
+              ? completed
+              : place.world.now() < 8 * minute
+                ? working
+                : state("TEMPORARY_ERROR", "OUT_OF_SERVICE"),
+        },
+      })
+      expect([end.verdict("c-1"), end.verdict("c-2")]).toEqual([
+        "succeeded COMPLETED nobody",
+        "unfinished ENGINE_UNAVAILABLE service",
+      ])
+      expect(startTimes(end.calls).at(-1)).toBeLessThan(10 * minute)
     }),
   )
 })

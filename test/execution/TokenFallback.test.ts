@@ -1,9 +1,12 @@
 /** A service that takes no start with a stored token: the parameters behind it are sent, and nothing twice. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import type { StartAnswer, StartCall, CallFailure } from "../../src/client/Service.ts"
 import type { Prepared } from "../../src/execution/Work.ts"
+import { TokenStore } from "../../src/tokens/TokenStore.ts"
+import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { makePlace, night, ready, second } from "./ScriptedNight.ts"
+import type { Place } from "./ScriptedNight.ts"
 import { accepted, lost, refused, state as stateOf, throttled } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
@@ -17,6 +20,31 @@ const withToken = (isBehind: boolean): Prepared => {
   const withParameters = { ...parameters.call, customer_id: anId("c-1"), engine_reference: anId("bank") }
   return { ...parameters, call, token, ...(isBehind ? { withParameters } : {}) }
 }
+
+/** Its store holds the token that `withToken` logs in with. */
+const placeWithToken = Effect.gen(function* () {
+  const options = { key: Redacted.make("7a".repeat(32)), service: "sandbox" }
+  const tokens = Layer.orDie(TokenStore.layerOver(openTokenDatabase(":memory:"), options))
+  const keep = Effect.gen(function* () {
+    const store = yield* TokenStore
+    if (store._tag === "Closed") return yield* Effect.die("closed")
+    const of = { customer_id: anId("c-1"), engine_reference: anId("bank") } as const
+    const token = { ...of, name: "c-1", token_id: "t-1", fingerprint: "login", features: [] }
+    yield* store.keepToken(
+      {
+        ...token,
+        app_id: undefined,
+        locking_hash: undefined,
+        exchanged_at: 0,
+        expires_at: 90 * 24 * 3_600 * second,
+      },
+      Redacted.make("key"),
+      undefined,
+    )
+  })
+  yield* Effect.provide(keep, tokens)
+  return { ...makePlace(), tokens } satisfies Place
+})
 
 /** The starts of a night: how each logged in, and under which external id. */
 const startsOf = (
@@ -92,6 +120,25 @@ describe("a start with a token that the service refuses", () => {
         starts: ["Token 1"],
         verdict: "failed T10N_REJECTED engineer",
       })
+    }),
+  )
+
+  it.effect("ends the token, also where the process died before it could say so", () =>
+    Effect.gen(function* () {
+      const tasks = [{ customer: "c-1", fingerprint: "login", prepare: () => withToken(false) }]
+      const first = yield* night({
+        tasks,
+        place: yield* placeWithToken,
+        script: { start: () => refused(400, "T10N_REJECTED") },
+      })
+      const answeredAt = first.facts.findIndex(({ _tag }) => _tag === "StartAnswered")
+      const facts = first.facts.slice(2, answeredAt + 1)
+      const next = yield* night({ tasks, place: yield* placeWithToken, facts })
+      const dropped = [first, next].map((end) =>
+        end.facts.flatMap((fact) => (fact._tag === "TokenDropped" ? [[fact.token_id, fact.reason]] : [])),
+      )
+      expect(dropped).toEqual([[["t-1", "T10N_REJECTED"]], [["t-1", "T10N_REJECTED"]]])
+      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "failed T10N_REJECTED engineer"])
     }),
   )
 

@@ -48,6 +48,8 @@ const makePlace = (killAt: number, after_export: Job["after_export"] = "delete")
   type Services = Layer.Success<typeof layers>
   let context: Context.Context<Services> | undefined
   let doubts = true
+  /** Runs whose end became part of the tables. */
+  const ends: Array<RunId> = []
   let taken = 0
   const host = Effect.gen(function* () {
     context = yield* Layer.build(layers)
@@ -62,6 +64,8 @@ const makePlace = (killAt: number, after_export: Job["after_export"] = "delete")
   /** As the real one decides: what is accepted is not asked, and what passes contains the runs held before. */
   const gated = (real: Publisher["Service"], ledger: Ledger["Service"]): Publisher["Service"] => ({
     ...real,
+    publishOutcome: (run_id) =>
+      Effect.tap(real.publishOutcome(run_id), () => Effect.sync(() => void ends.push(run_id))),
     publish: (run_id) =>
       Effect.gen(function* () {
         const state = foldRun(yield* Effect.orDie(ledger.facts(run_id)))
@@ -152,6 +156,7 @@ const makePlace = (killAt: number, after_export: Job["after_export"] = "delete")
     wait: () => live(Effect.sleep(24 * 60 * 60_000)),
     trust: () => (doubts = false),
     deleted,
+    ends,
     states,
     wasKilled: () => taken * 2 >= killAt,
   }
@@ -177,10 +182,12 @@ describe("a night that a gate holds back", () => {
     expect([place.night(), place.deleted()]).toEqual([first, [false, false]])
     place.wait()
     expect([place.night()?.exit_code, place.deleted()]).toEqual([3, [false, false, false, false]])
+    expect(place.ends).toEqual([])
     place.wait()
     place.trust()
     expect([place.night()?.exit_code, place.deleted()]).toEqual([0, Array.from({ length: 6 }, () => true)])
     expect(over(place)).toEqual(allOver(3))
+    expect(place.ends).toEqual(["held.2026-11-21", "held.2026-11-22", "held.2026-11-23"])
   })
 
   it("is rerun with it: the rerun's version contains both, and answers for the night", () => {

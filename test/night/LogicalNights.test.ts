@@ -3,14 +3,15 @@
  * comes back; never twice, and never in the place of the next.
  */
 import { describe, expect, it } from "vitest"
-import { Clock, Effect, Exit } from "effect"
+import { Clock, Duration, Effect, Exit } from "effect"
 import { NotSent, Service } from "../../src/client/Service.ts"
 import { Progress } from "../../src/execution/Progress.ts"
 import type { ProgressEvent } from "../../src/execution/Progress.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { statesOf } from "../../src/ledger/WholeNight.ts"
-import { runNight } from "../../src/night/Nightly.ts"
+import { acceptRun, runNight } from "../../src/night/Nightly.ts"
+import { Publisher } from "../../src/publishing/Publisher.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { anId } from "../harness/Id.ts"
 import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
@@ -153,7 +154,7 @@ describe("a night", () => {
         yield* sleepUntil(at(24, 22))
         const after = yield* night()
         const { runs } = yield* Ledger
-        return [begun, next, again, after, (yield* runs).flatMap(({ fact }) => fact.missed ?? [])]
+        return [begun, next, again, after, (yield* runs).map(({ fact }) => fact.missed)]
       }),
     )
     expect(told).toEqual([
@@ -161,7 +162,7 @@ describe("a night", () => {
       "job.2026-11-22 0",
       "job.2026-11-21.2 0",
       "job.2026-11-24 0",
-      ["2026-11-23"],
+      [undefined, undefined, undefined, ["2026-11-23"]],
     ])
   })
 
@@ -249,6 +250,159 @@ describe("a job without a night", () => {
       }),
     )
     expect(told).toEqual(["job.2026-11-21 4", "job.2026-11-22 0"])
+  })
+})
+
+describe("what a night leaves in the ledger and tells", () => {
+  const ok = (id: string) => customer(id, "queue-1+run-1")
+  const away = (id: string) => customer(id, "queue-1+run-1+end-NETWORK_ERROR")
+  const named = (...assignments: Job["assignments"]): Job => ({
+    ...job,
+    retry: { ...job.retry, max_attempts: 1 },
+    assignments,
+  })
+  const tagsOf = (run_id: string) =>
+    Effect.flatMap(Ledger, (ledger) =>
+      Effect.map(ledger.facts(anId(run_id)), (facts) => facts.map(({ fact }) => fact._tag)),
+    )
+  const resumptions = Effect.map(
+    tagsOf("job.2026-11-21"),
+    (tags) => tags.filter((tag) => tag === "RunResumed").length,
+  )
+
+  it("is that it was resumed, where it was, and how many of its tasks were over by then", () => {
+    const events: Array<ProgressEvent> = []
+    const progress = { tell: (event: ProgressEvent) => Effect.sync(() => void events.push(event)) }
+    const resumed = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* night(named(ok("c-1"), away("c-2"), away("c-3")))
+        const before = yield* resumptions
+        yield* night(named(ok("c-1"), ok("c-2"), ok("c-3")))
+        const after = yield* resumptions
+        yield* night(named(ok("c-1"), ok("c-2"), ok("c-3")))
+        return [before, after, yield* resumptions]
+      }).pipe(Effect.provideService(Progress, progress)),
+    )
+    expect(resumed).toEqual([0, 1, 1])
+    const run_id = "job.2026-11-21"
+    expect(events.filter(({ _tag }) => _tag === "Planned")).toEqual([
+      { _tag: "Planned", run_id, tasks: 3, over: 0 },
+      { _tag: "Planned", run_id, tasks: 3, over: 1 },
+    ])
+  })
+
+  it("is nothing once it is over, whether or not the service can be reached", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night()
+        const before = yield* tagsOf("job.2026-11-21")
+        const again = yield* night().pipe(awayUntil(at(22, 5)))
+        const after = yield* tagsOf("job.2026-11-21")
+        return [begun, again, after.length - before.length]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21 0", "job.2026-11-21 0 again", 0])
+  })
+
+  it("is neither a task nor an obstacle of the next night, which collects what was left over", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const slow = named(customer("c-1", "queue-1+run-600"))
+        yield* Effect.timeoutOption(night(slow), "1 minute")
+        yield* sleepUntil(at(22, 22))
+        const next = yield* night(named(ok("c-1"), ok("c-2")))
+        const ledger = yield* Ledger
+        const states = yield* statesOf(ledger, yield* ledger.runs)
+        return [
+          next,
+          ...states.map(({ tasks }) => [...tasks.values()].map((task) => task.planned.customer_id)),
+        ]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-22 0", ["c-1"], ["c-1", "c-2"]])
+  })
+
+  it("is nothing deleted at the service if its job keeps what it exports", () => {
+    const keeping: Job = { ...named(ok("c-1")), after_export: "keep" }
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const kept = yield* night(keeping)
+        const { executions } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
+        return [kept, executions.map(({ deleted_at }) => deleted_at)]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21 0", [undefined]])
+  })
+
+  it("is exit code 4 as long as one of its reruns has not ended, whatever else is accepted", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* night(named(ok("c-1"), away("c-2")))
+        const slow = named(ok("c-1"), customer("c-2", "queue-1+run-600"))
+        const only = new Set(["c-2/sandbox-bank:website"])
+        const rerun = night(slow, { further: true, parent: "job.2026-11-21", only })
+        yield* Effect.timeoutOption(rerun, "1 minute")
+        const { run_id, exit_code } = yield* acceptRun(slow, anId("job.2026-11-21"))
+        return [run_id, exit_code]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21", 4])
+  })
+})
+
+describe("the deletions of a job with a deadline", () => {
+  const timed: Job = { ...plain, deadline: "22:05", assignments: [customer("c-1", "queue-1+run-1")] }
+  const deadlineAt = first + 5 * minute
+  /** One night, whose deletions are answered after so long; when they began and it ended, and what was deleted. */
+  const nightWith = (answersAfter: Duration.Input, more: { readonly publishesFor?: Duration.Input } = {}) =>
+    Effect.gen(function* () {
+      const stages = new Map<string, number>()
+      const tell = (event: ProgressEvent) =>
+        Effect.map(Clock.currentTimeMillis, (now) =>
+          event._tag === "Stage" ? void stages.set(event.stage, now) : undefined,
+        )
+      const end = yield* night(timed).pipe(
+        Effect.provideService(Progress, { tell }),
+        Effect.updateService(Publisher, (publisher) => ({
+          ...publisher,
+          publish: (run_id) => Effect.delay(publisher.publish(run_id), more.publishesFor ?? 0),
+        })),
+        Effect.updateService(Service, (service) => ({
+          ...service,
+          deleteExecution: (id) => Effect.delay(service.deleteExecution(id), answersAfter),
+        })),
+      )
+      const { executions } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
+      const [deletingAt = 0, endedAt = 0] = [stages.get("deleting"), stages.get("ended")]
+      const deleted = executions.filter(({ deleted_at }) => deleted_at !== undefined).length
+      // What is written to the ledger takes part of a second.
+      const seconds = (ms: number) => Math.floor(ms / 1000)
+      return { end, deleted, lateBy: seconds(endedAt - deadlineAt), took: seconds(endedAt - deletingAt) }
+    })
+
+  it("end seconds after it, and are made up for by the next run, without a limit", () => {
+    const [cut, resumed] = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const cut = yield* nightWith("2 hours")
+        yield* sleepUntil(deadlineAt + hour)
+        return [cut, yield* nightWith("1 hour")] as const
+      }),
+    )
+    expect([cut.end, cut.deleted, cut.lateBy]).toEqual(["job.2026-11-21 4", 0, 30])
+    expect([resumed.end, resumed.deleted, resumed.took]).toEqual(["job.2026-11-21 0 again", 1, 3_600])
+  })
+
+  it("still have seconds after a publication that was over too late", () => {
+    const late = live(makeNights(), nightWith(0, { publishesFor: "1 hour" }))
+    expect([late.end, late.deleted]).toEqual(["job.2026-11-21 0", 1])
+    const cut = live(makeNights(), nightWith("2 hours", { publishesFor: "1 hour" }))
+    expect([cut.end, cut.deleted, cut.took]).toEqual(["job.2026-11-21 4", 0, 30])
   })
 })
 

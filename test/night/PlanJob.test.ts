@@ -12,19 +12,24 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import { runNight } from "../../src/night/Nightly.ts"
+import { askedAgain, askedBy, narrowed } from "../../src/night/AskAgain.ts"
+import type { Asked } from "../../src/night/AskAgain.ts"
 import {
+  planJob,
   planningFacts,
   removedFacts,
   rulesOf,
   sessionsToPull,
   sourceFacts,
   subjectsOf,
+  worksOf,
 } from "../../src/night/PlanJob.ts"
 import type { JobPlan } from "../../src/night/PlanJob.ts"
 import { noExpectations } from "../../src/planning/Expectations.ts"
 import { planTasks } from "../../src/planning/Plan.ts"
+import { KnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { anId } from "../harness/Id.ts"
-import { customer, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
+import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 import { assignment, fitOf, key, known, login } from "../planning/Samples.ts"
 import { executed, idOf, planned, run_id, settled, started } from "../report/Samples.ts"
 
@@ -200,6 +205,7 @@ const startsOf = (
 ) => {
   const calls: Array<StartCall & { readonly at: number }> = []
   let looked = 0
+  let planned = 0
   const night = Effect.gen(function* () {
     const begunAt = yield* Clock.currentTimeMillis
     const { state } = yield* runNight(job, options).pipe(
@@ -214,9 +220,12 @@ const startsOf = (
       Effect.updateService(FormCache, (forms) => ({
         ...forms,
         findAll: (engines) =>
-          finds === undefined
-            ? forms.findAll(engines)
-            : Effect.succeed(new Map([...engines].map((engine) => [engine, finds]))),
+          Effect.suspend(() => {
+            planned += 1
+            return finds === undefined
+              ? forms.findAll(engines)
+              : Effect.succeed(new Map([...engines].map((engine) => [engine, finds])))
+          }),
         look: (engine) =>
           Effect.suspend(() => {
             const look = looks[looked]
@@ -226,7 +235,7 @@ const startsOf = (
       })),
     )
     const ends = [...state.tasks.values()].map(({ settled: end }) => end?.fact.reason)
-    return { ends, looked, calls }
+    return { ends, looked, planned, calls }
   })
   return live(makeNights(), night)
 }
@@ -245,7 +254,7 @@ describe("a start", () => {
   const away: EngineFinding = { _tag: "Unavailable", retry_after: Duration.minutes(7) }
 
   it("sends what the job says, and that no customer is there to answer the source", () => {
-    const { calls, looked, ends } = startsOf(job)
+    const { calls, looked, planned, ends } = startsOf(job)
     expect(
       calls.map(({ login: given, external_execution_id: _external, at: _at, ...call }) => [given._tag, call]),
     ).toEqual([
@@ -266,8 +275,8 @@ describe("a start", () => {
         },
       ],
     ])
-    // What was seen when it was planned is enough.
-    expect([looked, ends]).toEqual([0, ["COMPLETED"]])
+    // What was seen when it was planned, once, is enough.
+    expect([planned, looked, ends]).toEqual([1, 0, ["COMPLETED"]])
   })
 
   it("waits for an engine that was away as long as that asks, and then sends what its form allows", () => {
@@ -276,11 +285,219 @@ describe("a start", () => {
     expect(calls[0]?.at).toBeGreaterThanOrEqual(7 * 60_000)
   })
 
+  it("never comes where the form, once it is known, refuses the login", () => {
+    const one = customer("c-1", "run-1")
+    const { username } = one.login._tag === "Parameters" ? one.login.parameters : {}
+    const login = {
+      _tag: "Parameters",
+      parameters: username === undefined ? {} : { username },
+      tokenized_access: false,
+    } as const
+    const { ends, calls } = startsOf(jobOf([{ ...one, login }]), { finds: { _tag: "Unavailable" } })
+    expect([ends, calls]).toEqual([["INCORRECT_PARAMETERS_FORMAT"], []])
+  })
+
   it("never comes where the engine turns out to be unknown", () => {
     expect(startsOf(job, { finds: { _tag: "Unavailable" }, looks: [{ _tag: "Unknown" }] })).toEqual({
       ends: ["ENGINE_UNKNOWN"],
       looked: 1,
+      planned: 1,
       calls: [],
     })
+  })
+})
+
+describe("what a rerun asks for", () => {
+  const of = (id: string, ...codes: ReadonlyArray<string>) =>
+    assignment({
+      customer_id: anId(id),
+      features: codes.map((code) => ({ code, configurations: undefined })),
+    })
+  const both = of("c-1", "accounts_read", "cards_read")
+
+  it("are the customers and features that are missing, and all features where none of them is known", () => {
+    const asked: Asked = new Map<string, (code: string) => boolean>([
+      ["c-1/bank:website", (code) => code === "cards_read"],
+      ["c-2/bank:website", () => false],
+      ["c-3/bank:website", () => true],
+    ])
+    const all = [both, of("c-2", "tax_read"), of("c-3", "accounts_read", "cards_read"), of("c-4", "tax_read")]
+    expect(narrowed(all, asked)).toEqual({
+      assignments: [of("c-1", "cards_read"), of("c-2", "tax_read"), of("c-3", "accounts_read", "cards_read")],
+      partly: new Set(["c-1/bank:website"]),
+    })
+    expect(narrowed(all, undefined)).toEqual({ assignments: all, partly: new Set() })
+  })
+
+  const planOne = (id: string, ...codes: ReadonlyArray<string>): Fact => ({
+    _tag: "TaskPlanned",
+    run_id,
+    task_id: idOf(id),
+    customer_id: anId(id),
+    engine_reference: anId("bank:website"),
+    features: codes,
+  })
+  const asks = (asked: Asked) =>
+    [...asked].map(([subject, isAsked]) => [
+      subject,
+      ["accounts_read", "cards_read", "tax_read"].filter((code) => isAsked(code)),
+    ])
+
+  it("is what is not in the tables after the night", () => {
+    const published: Fact = {
+      _tag: "RunPublished",
+      run_id,
+      version: 1,
+      receipts: [],
+      delivered: [{ task_id: idOf("c-1"), features: ["accounts_read"] }],
+    }
+    const night = [fold([planOne("c-1", "accounts_read", "cards_read"), published])]
+    expect(asks(askedAgain(night, ["c-1/bank:website", "c-9/bank:website"]))).toEqual([
+      ["c-1/bank:website", ["cards_read", "tax_read"]],
+      ["c-9/bank:website", ["accounts_read", "cards_read", "tax_read"]],
+    ])
+  })
+
+  it("stays the same when it is resumed: the features of its tasks, and all where a task names none", () => {
+    const session: Fact = {
+      _tag: "TaskPlanned",
+      run_id,
+      task_id: anId(`${run_id}/session/s-1`),
+      session_id: anId("s-1"),
+      features: [],
+    }
+    expect(asks(askedBy(fold([planOne("c-1", "cards_read"), session])))).toEqual([
+      ["c-1/bank:website", ["cards_read"]],
+      ["session/s-1", ["accounts_read", "cards_read", "tax_read"]],
+    ])
+  })
+
+  it("are only those sessions that are asked for", () => {
+    const session = (id: string) => ({ session_id: anId(id), customer_id: undefined })
+    const job = { ...jobOf([]), sessions: [session("s-1"), session("s-2")] } as unknown as Job
+    const plans = live(
+      makeNights(),
+      Effect.all([
+        planJob(job, run_id, new Map([["session/s-2", () => true]])),
+        planJob(job, run_id, undefined),
+      ]),
+    )
+    expect(plans.map(({ plan }) => plan.sessions.map(({ session_id }) => session_id))).toEqual([
+      ["s-2"],
+      ["s-1", "s-2"],
+    ])
+  })
+})
+
+describe("the plan of a job", () => {
+  it("learns from the last three nights of the same job, without the one that is planned", () => {
+    const of = (name: string, seconds: number): Job => ({
+      ...jobOf([customer("c-1", `queue-1+run-${seconds}`)]),
+      name,
+    })
+    const minutes = live(
+      makeNights(),
+      Effect.gen(function* () {
+        for (const day of [1, 2, 3, 4]) {
+          yield* runNight(of("other", 600), options)
+          yield* runNight(of("job", day * 60), options)
+          yield* wait(1)
+        }
+        const learntFor = (id: string) =>
+          Effect.map(planJob(of("job", 60), anId(id), undefined), ({ learnt }) =>
+            learnt.expectations.past.all.map((ms) => Math.floor(ms / 60_000)),
+          )
+        return [yield* learntFor("job.2026-11-25"), yield* learntFor("job.2026-11-24")]
+      }),
+    )
+    expect(minutes).toEqual([
+      [2, 3, 4],
+      [1, 2, 3],
+    ])
+  })
+
+  it("makes every literal login a secret, and a password of what the engine's form says is one", () => {
+    const password = "S3cret-0f-c1"
+    const job = jobOf([customer("c-1", "run-1", password)])
+    const username = "run-1+customer-c-1"
+    const formed = (secret: ReadonlyArray<string>): EngineFinding => {
+      const finding = known()
+      return finding._tag === "Known"
+        ? { ...finding, engine: { ...finding.engine, secret: new Set(secret) } }
+        : finding
+    }
+    const cleaned = (secret: ReadonlyArray<string>) =>
+      live(
+        makeNights(),
+        Effect.gen(function* () {
+          yield* planJob(job, run_id, undefined).pipe(
+            Effect.updateService(FormCache, (forms) => ({
+              ...forms,
+              findAll: (engines) =>
+                Effect.succeed(new Map([...engines].map((engine) => [engine, formed(secret)]))),
+            })),
+          )
+          const { clean } = yield* KnownSecrets
+          return [
+            clean(password, "own"),
+            clean(username, "echo"),
+            clean(username, "own"),
+            clean("sandbox-bank:website", "echo"),
+          ]
+        }),
+      )
+    const engine = "sandbox-bank:website"
+    expect([cleaned(["password"]), cleaned(["username", "password"])]).toEqual([
+      ["[blanked]", "[blanked]", username, engine],
+      ["[blanked]", "[blanked]", "[blanked]", engine],
+    ])
+  })
+
+  it("gives every task of the run what starts it, if the job still names it, and its usual duration", () => {
+    const session: Fact = {
+      _tag: "TaskPlanned",
+      run_id,
+      task_id: anId(`${run_id}/session/s-1`),
+      session_id: anId("s-1"),
+      customer_id: anId("c-7"),
+      features: [],
+    }
+    const planned1 = planOf(["c-1"])
+    const run = fold([planned("c-1"), planned("c-9"), session])
+    const usual = Duration.minutes(3)
+    const expectations = { ...noExpectations, byEngine: new Map([["bank:website", usual]]) }
+    const learnt = { ...planned1.learnt, expectations }
+    const [works, unlearnt, shown] = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const works = yield* worksOf({ ...planned1, learnt }, run)
+        const { clean, hold } = yield* KnownSecrets
+        for (const login of ["c-9", "bank:website"]) hold(login, "login")
+        const shown = ["c-9", "bank:website"].map((name) => clean(name, "echo"))
+        return [works, yield* worksOf(planned1, run), shown] as const
+      }),
+    )
+    const work = (id: string) => ({
+      task_id: idOf(id),
+      customer_id: id,
+      engine_reference: "bank:website",
+      fingerprint: undefined,
+      prepare: undefined,
+    })
+    const started = {
+      ...work("c-1"),
+      fingerprint: expect.stringMatching(/^\w{16,}$/),
+      prepare: expect.anything(),
+    }
+    expect(works).toStrictEqual([{ ...started, expected: usual }, work("c-9")])
+    expect(unlearnt).toStrictEqual([started, work("c-9")])
+    expect(shown).toEqual(["c-9", "bank:website"])
+  })
+
+  it("asks for no token where the job does not want one", () => {
+    const one = customer("c-1", "run-1")
+    const login = one.login._tag === "Parameters" ? { ...one.login, tokenized_access: false } : one.login
+    const { calls } = startsOf(jobOf([{ ...one, login }]))
+    expect(calls.map(({ base_configurations }) => base_configurations.tokenized_access)).toEqual([false])
   })
 })

@@ -183,6 +183,44 @@ describe("runs with tokens", () => {
     ])
   })
 
+  it("start nothing with a token that cannot be decrypted any more", () => {
+    const job = jobOf([customer("c-1", "ok+queue-5+run-30")])
+    const second = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* nightOf(job)
+        yield* wait(1)
+        return yield* nightOf(job).pipe(
+          Effect.updateService(TokenStore, (store) => ({ ...store, tokenKey: () => Effect.undefined })),
+        )
+      }),
+    )
+    expect(second).toEqual({ logins: [], verdicts: ["TOKEN_UNREADABLE"], warnings: [] })
+  })
+
+  it("warn of a token that expires, where a run is resumed with another customer", () => {
+    const [first, other] = [customer("c-1", "ok+queue-5+run-30"), customer("c-2", "end-NETWORK_ERROR+run-1")]
+    const once = (...assignments: Job["assignments"]): Job => {
+      const job = jobOf(assignments)
+      return { ...job, retry: { ...job.retry, max_attempts: 1 } }
+    }
+    const nights = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* nightOf(once(first))
+        yield* wait(80)
+        const begun = yield* nightOf(once(other))
+        return [begun, yield* nightOf(once(other, first))].map(({ warnings }) =>
+          warnings.filter((warning) => warning.includes("[tokens-expiring]")),
+        )
+      }),
+    )
+    expect(nights).toEqual([
+      [],
+      ["1 stored token will expire within 14 days, the first on 2027-02-19 [tokens-expiring]"],
+    ])
+  })
+
   it("drop a token whose credentials cannot be read, and request fewer features with a token, never more", () => {
     const unreadable = jobOf([customer("c-1", "ok+queue-5+run-30+t10n-exception")])
     const narrow = customer("c-2", "ok+queue-5+run-30")

@@ -248,6 +248,22 @@ describe("an assignment", () => {
     ])
   })
 
+  it("is told with its first twenty faults, and how many more there are", () => {
+    const fields = Array.from({ length: 25 }, (_, index) => `field${index + 10}`)
+    const form = paramsForm(Object.fromEntries(fields.map((name) => [name, { type: "string" }])))
+    const wrong = login(Object.fromEntries(fields.map((name) => [name, 5])))
+    const decision = planOn(assignment(), wrong, known({ parameters: form }), grounds())
+    const message = decision._tag === "Settled" ? decision.verdict.message : ""
+    const named = fields.filter((name) => message?.includes(`${name} `))
+    expect([named, message?.endsWith("; and 5 more")]).toEqual([fields.slice(0, 20), true])
+  })
+
+  it("is settled for its unknown engine before anything is said about its login", () => {
+    const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["password: it is not known"] }
+    const decision = planOn(assignment(), unresolved, { _tag: "Unknown" }, grounds())
+    expect(decision._tag === "Settled" && decision.verdict.reason).toBe("ENGINE_UNKNOWN")
+  })
+
   it("waits unfitted for an engine that has not been seen yet, and is decided when it is", () => {
     const given = login({ ...values, branch: "12" })
     const decision = planOn(assignment(), given, away, grounds())

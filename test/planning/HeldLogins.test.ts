@@ -49,7 +49,8 @@ describe("a job's login value", () => {
   it("is a password if the form says so", () => {
     const known = makeKnownSecrets()
     const form = paramsForm({ code: { type: "string", format: "password" }, user: { type: "string" } })
-    const all = [assignment({ code: "hunter22", user: "maria.77" })]
+    const one = assignment({ code: "hunter22", user: "maria.77" })
+    const all = [{ ...one, login: { _tag: "Token", name: "token-of-maria" } } as const, one]
     holdLogins(known, job, all)
     assert.strictEqual(known.clean("hunter22 maria.77", "own"), "hunter22 maria.77")
     holdPasswords(known, all, new Map([["bank:website", knownEngine({ parameters: form })]]))

@@ -1,7 +1,7 @@
 /** Dates and deadlines in the job's time zone, over both changes of its clocks. */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { localDate, nextTimeOfDay } from "../../src/planning/LocalTime.ts"
+import { localDate, localTime, nextTimeOfDay } from "../../src/planning/LocalTime.ts"
 
 const madrid = "Europe/Madrid"
 const at = (iso: string) => Date.parse(iso)
@@ -14,6 +14,10 @@ describe("the date of a run", () => {
     expect(localDate(at("2026-11-20T23:00:00Z"), madrid)).toBe("2026-11-21")
     expect(localDate(at("2026-07-20T22:00:00Z"), madrid)).toBe("2026-07-21")
     expect(localDate(at("2026-11-20T23:30:00Z"), "America/Bogota")).toBe("2026-11-20")
+  })
+
+  it("is told beside the time of day, with two digits each", () => {
+    expect(localTime(at("2026-11-20T08:03:59Z"), madrid)).toBe("09:03")
   })
 
   it("is the machine's if the zone is missing or unknown", () => {

@@ -15,6 +15,7 @@ import {
   expectedDuration,
   noExpectations,
 } from "../../src/planning/Expectations.ts"
+import type { EngineFinding } from "../../src/forms/EngineForms.ts"
 import { assembleLogin, resolveReferences } from "../../src/planning/Logins.ts"
 import { findConflicts, planTasks } from "../../src/planning/Plan.ts"
 import type { PlanInput } from "../../src/planning/Plan.ts"
@@ -107,6 +108,31 @@ describe("a plan", () => {
     })
   })
 
+  it("names a session's customer only where one is known", () => {
+    const { sessions } = planTasks(
+      input({ job: job([], [{ session_id: anId("s2"), customer_id: undefined }]), logins: [] }),
+    )
+    expect(sessions).toStrictEqual([{ task_id: anId("n.2026-11-21/session/s2"), session_id: anId("s2") }])
+  })
+
+  it("says what is odd about an engine's own forms", () => {
+    const finding = known()
+    const odd: EngineFinding =
+      finding._tag === "Known"
+        ? { ...finding, engine: { ...finding.engine, warnings: ["the form repeats a name"] } }
+        : finding
+    const plan = planTasks(
+      input({
+        job: job([customer("1"), customer("2")]),
+        logins: [login({ username: "one", password: "pass" }), login({ username: "two", password: "pass" })],
+        engines: new Map([["bank:website", odd]]),
+      }),
+    )
+    expect(plan.warnings).toEqual([
+      { engine_reference: "bank:website", message: "the form repeats a name", source: "a.csv:1", count: 2 },
+    ])
+  })
+
   it("names tasks of one customer and engine across several jobs, and each group only once", () => {
     const task = (task_id: string, customer_id: string, fingerprint: string) => ({
       task_id: anId(task_id),
@@ -162,7 +188,7 @@ describe("secrets of logins", () => {
 })
 
 describe("expected durations", () => {
-  const run = (durations: ReadonlyArray<readonly [string, number, boolean?]>) => {
+  const run = (durations: ReadonlyArray<readonly [string, number, boolean?]>, endedAt?: number) => {
     const facts: Array<{ seq: number; at: number; fact: Fact }> = []
     const add = (at: number, fact: Fact) => facts.push({ seq: facts.length, at, fact })
     const run_id = anId("r")
@@ -184,11 +210,12 @@ describe("expected durations", () => {
       const status = { status_code: "COMPLETED", status_reason: "COMPLETED" }
       add(1_000 + ms, { _tag: "AttemptClosed", ...one, execution_id, ...status })
     })
+    if (endedAt !== undefined) add(endedAt, { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false })
     const state = foldRun(facts)
     return state === undefined ? [] : [state]
   }
 
-  it("are medians from acceptance to closed, without what we aborted or a clock that jumped", () => {
+  it("are medians from acceptance to closed, without what was aborted or collected late, or a clock that jumped", () => {
     const runs = [
       ...run([
         ["a", 10],
@@ -197,11 +224,13 @@ describe("expected durations", () => {
       ]),
       ...run([
         ["a", 20],
-        ["a", 9_999, true],
+        ["a", 99, true],
+        // Nobody looked at this one until long after its time was up.
+        ["a", 101],
         ["b", -5],
       ]),
     ]
-    const expectations = expectedDurations(runs)
+    const expectations = expectedDurations(runs, Duration.millis(100))
     expect(expectations).toEqual({
       byEngine: new Map([
         ["a", Duration.millis(20)],
@@ -234,6 +263,22 @@ describe("expected durations", () => {
     expect([needed([], 20), needed([7], 20)]).toEqual([undefined, 7])
   })
 
+  it("of what follows the last execution are medians too, and never negative", () => {
+    const closingOf = (...runs: ReadonlyArray<Parameters<typeof run>>) =>
+      expectedDurations(
+        runs.flatMap((one) => run(...one)),
+        Duration.millis(100),
+      ).past.closing
+    const executions = [
+      ["a", 30],
+      ["a", 10],
+    ] as const
+    expect(closingOf([executions, 1_037])).toBe(7)
+    expect(closingOf([executions, 1_037], [executions, 1_040], [executions])).toBe(9)
+    expect(closingOf([executions, 1_020])).toBe(0)
+    expect(closingOf([[], 1_020], [executions])).toBe(0)
+  })
+
   it("of a run are limited by all slots, by those of one engine, or by a row of conflicts", () => {
     const tasks = [1, 2, 3, 4].map((n) => ({
       task_id: anId(`${n}`),
@@ -247,7 +292,8 @@ describe("expected durations", () => {
       estimateNight(tasks, { max_in_flight: 9, per_engine: 9 }),
       estimateNight(tasks, { max_in_flight: 9, per_engine: 9 }, conflict),
       estimateNight([], { max_in_flight: 9, per_engine: 9 }),
+      estimateNight([{ ...tasks[0]!, expected: Duration.zero }], { max_in_flight: 9, per_engine: 9 }),
     ]
-    expect(nights.map(Duration.toMillis)).toEqual([40, 30, 10, 20, 0])
+    expect(nights.map(Duration.toMillis)).toEqual([40, 30, 10, 20, 0, 0])
   })
 })
