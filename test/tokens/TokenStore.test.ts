@@ -220,6 +220,40 @@ describe("the token store", () => {
     }),
   )
 
+  it.effect("is refused when another version wrote it, and when its header is not one", () =>
+    Effect.gen(function* () {
+      const changed = Effect.fnUntraced(function* (sql: string) {
+        const path = newFile()
+        yield* within(path, (store) => store.tokens)
+        const database = new DatabaseSync(path)
+        database.exec(sql)
+        database.close()
+        return yield* refusal(within(path, (store) => store.tokens))
+      })
+      expect(yield* changed("UPDATE header SET version = 2")).toEqual([
+        "TokenStoreRefused",
+        "the token store was written by another version of this program",
+      ])
+      for (const column of ["salt", "key_check"]) {
+        // SQLite itself lets no such value in; a damaged file may hold one.
+        const loose = `CREATE TABLE loose AS SELECT * FROM header; DROP TABLE header;
+          ALTER TABLE loose RENAME TO header; UPDATE header SET ${column} = 'text'`
+        expect(yield* changed(loose)).toEqual([
+          "TokenStoreRefused",
+          "the header of the token store is damaged",
+        ])
+      }
+    }),
+  )
+
+  it("acknowledges nothing that a power cut could take back, and leaves no deleted bytes behind", () => {
+    const database = openTokenDatabase(newFile())
+    const pragma = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]
+    // 3 is EXTRA: the folder of the rollback journal is synced too.
+    expect([pragma("journal_mode"), pragma("synchronous"), pragma("secure_delete")]).toEqual(["delete", 3, 1])
+    database.close()
+  })
+
   it.effect("that cannot be opened, read or written for another reason is not called damaged", () =>
     Effect.gen(function* () {
       const nowhere = join(folder, "no such folder", "tokens.sqlite")
@@ -293,6 +327,27 @@ describe("the entries", () => {
         elsewhere,
       )
       expect([seen[0].length, seen[1], seen[2]]).toEqual([1, [], undefined])
+    }),
+  )
+
+  it.effect("have no app, login or version of it where there is none", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      const none = { app_id: undefined, locking_hash: undefined, fingerprint: undefined }
+      yield* within(path, (store) =>
+        Effect.andThen(
+          store.keepToken(token(none), Redacted.make(token_key), undefined),
+          store.keepTicket({ ...ticket, fingerprint: undefined }, Redacted.make(ticketValue)),
+        ),
+      )
+      const found = yield* within(path, (store) =>
+        Effect.all([store.tokens, store.pendingTicket(anId("e-1")), store.ticketValue(anId("e-1"))]),
+      )
+      expect([found[0], found[1], found[2] && Redacted.value(found[2])]).toEqual([
+        [{ ...token(none), service, dropped: undefined, hasKey: true }],
+        { ...ticket, fingerprint: undefined, service, tries: 0 },
+        ticketValue,
+      ])
     }),
   )
 
