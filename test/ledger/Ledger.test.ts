@@ -1,13 +1,15 @@
 /** The ledger over memory and over files: durable, whole, readable while it is written, closed to others. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Exit, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { DatabaseSync } from "node:sqlite"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { Fact } from "../../src/ledger/Fact.ts"
+import { Fact } from "../../src/ledger/Fact.ts"
 import { linkOf } from "../../src/ledger/FactChain.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { everyFact, everyRun } from "./EveryFact.ts"
 import { anId } from "../harness/Id.ts"
 
 const run_id = anId("nightly.2026-11-21")
@@ -150,7 +152,12 @@ describe("the ledger", () => {
       yield* Effect.gen(function* () {
         const ledger = yield* Ledger
         const failed = yield* Effect.flip(ledger.append([started(run_id), planned]))
-        expect([failed._tag, failed.message]).toEqual(["LedgerFailed", "disk full"])
+        // What other space on the disk mends is not called damage.
+        expect([failed._tag, failed.message, failed.damaged]).toEqual([
+          "LedgerFailed",
+          "disk full",
+          undefined,
+        ])
         expect([yield* ledger.facts(run_id), database.isTransaction]).toEqual([[], false])
         database.exec("DROP TRIGGER full")
         yield* ledger.append([started(run_id), planned])
@@ -218,16 +225,90 @@ describe("the ledger", () => {
       const root = yield* folder
       const garbage = join(root, "garbage.sqlite")
       writeFileSync(garbage, "this is no database, whatever its name says".repeat(100))
-      for (const options of [{ path: garbage }, { path: join(root, "missing.sqlite"), readOnly: true }]) {
-        const exit = yield* Effect.exit(
-          Effect.provide(
-            Effect.flatMap(Ledger, (l) => l.runs),
-            Ledger.layer(options),
-          ),
+      const torn = join(root, "torn.sqlite")
+      openLedger({ path: torn }).close()
+      writeFileSync(torn, readFileSync(torn).fill(0xff, 100, 200))
+      const refusalOf = Effect.fnUntraced(function* (path: string, readOnly: boolean) {
+        const runs = Effect.flatMap(Ledger, (ledger) => ledger.runs)
+        const { _tag, message, damaged } = yield* Effect.flip(
+          Effect.provide(runs, Layer.fresh(Ledger.layer({ path, readOnly }))),
         )
-        expect(Exit.isFailure(exit) && JSON.stringify(exit.cause)).toContain("LedgerFailed")
-      }
+        return [_tag, message, damaged]
+      })
+      const malformed = ["LedgerFailed", "database disk image is malformed", true]
+      const noDatabase = ["LedgerFailed", "file is not a database", true]
+      expect(yield* refusalOf(torn, false)).toEqual(malformed)
+      expect(yield* refusalOf(torn, true)).toEqual(malformed)
+      expect(yield* refusalOf(garbage, false)).toEqual(noDatabase)
+      expect(yield* refusalOf(garbage, true)).toEqual(noDatabase)
+      expect(yield* refusalOf(join(root, "missing.sqlite"), true)).toEqual([
+        "LedgerFailed",
+        "unable to open database file",
+        undefined,
+      ])
     }).pipe(Effect.scoped),
+  )
+
+  it.effect(
+    "that a newer version wrote is refused by name, whether its format or one of its facts is new",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const written = Effect.fnUntraced(function* (name: string, facts: ReadonlyArray<Fact>, sql: string) {
+          const path = join(root, name)
+          const ledger = Effect.flatMap(Ledger, (open) => open.append(facts))
+          yield* Effect.provide(ledger, Layer.fresh(Ledger.layer({ path })))
+          const database = new DatabaseSync(path)
+          const { user_version } = database.prepare("PRAGMA user_version").get() ?? {}
+          expect(user_version).toBe(1)
+          database.exec(sql)
+          database.close()
+          const read = Effect.flatMap(Ledger, (open) => open.facts(run_id))
+          const refused = yield* Effect.flip(Effect.provide(read, Layer.fresh(Ledger.layer({ path }))))
+          return [refused.message, refused.written_by, refused.damaged]
+        })
+        const older = { ...started("nightly.2026-11-20"), tool_version: "0.0.9" } as Fact
+        const format = "PRAGMA user_version = 2"
+        expect(yield* written("format", [older, started(run_id)], format)).toEqual([
+          "the ledger has format 2; the newest run in it was written by version 0.1.0",
+          "0.1.0",
+          undefined,
+        ])
+        expect(yield* written("empty", [], format)).toEqual([
+          "the ledger has format 2; the newest run in it was written by version unknown",
+          "unknown",
+          undefined,
+        ])
+        expect(yield* written("no tables", [], `${format}; DROP TABLE facts`)).toEqual([
+          "the ledger has format 2; the newest run in it was written by version unknown",
+          "unknown",
+          undefined,
+        ])
+        const unknown = { seq: 2, at: 0, tag: "FromTomorrow", run_id, task_id: null }
+        const body = JSON.stringify({ _tag: "FromTomorrow", run_id })
+        const add = (chain: string) =>
+          `INSERT INTO facts VALUES (2, 0, 'FromTomorrow', '${run_id}', NULL, '${body}', '${chain}')`
+        const first = { seq: 1, at: 0, tag: "RunStarted", run_id, task_id: null }
+        const chain = linkOf("", { ...first, body: JSON.stringify(started(run_id)) })
+        expect(yield* written("fact", [started(run_id)], add(linkOf(chain, { ...unknown, body })))).toEqual([
+          "this version cannot read fact 2; the newest run in it was written by version 0.1.0",
+          "0.1.0",
+          undefined,
+        ])
+      }).pipe(Effect.scoped),
+  )
+
+  it.effect("gives back each kind of fact with all that was said in it", () =>
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append(everyFact)
+      const kept = [...(yield* ledger.facts(everyRun)), ...(yield* ledger.byHand)]
+      expect(kept.toSorted((one, other) => one.seq - other.seq).map(({ fact }) => fact)).toStrictEqual(
+        everyFact,
+      )
+      const kinds = Fact.members.map(({ fields }) => fields._tag.schema.literal)
+      expect(kinds.filter((kind) => !everyFact.some(({ _tag }) => _tag === kind))).toEqual([])
+    }).pipe(Effect.provide(Ledger.layer({ path: ":memory:" }))),
   )
 
   it("finds the runs, the rejections, what was pruned and the receipts without reading every fact", () => {

@@ -98,3 +98,58 @@ overMemory(
     expect(yield* header).toEqual([{ ...ended, at: 800_000_000, exit_code: 3 }, 800_000_000])
   }),
 )
+
+overMemory(
+  "a run of which only later facts are known has no header, and those of others stay what they are",
+  Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const run_id = anId("nightly.2026-11-20")
+    yield* ledger.append([
+      begin(run_id),
+      { _tag: "RunResumed", run_id: anId("nightly.2026-11-19") },
+      { _tag: "OutcomePublished", run_id: anId("nightly.2026-11-19") },
+    ])
+    expect((yield* ledger.runs).map(({ fact }) => fact.run_id)).toEqual([run_id])
+  }),
+)
+
+overMemory(
+  "what was removed by age is known with its time, by run",
+  Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const [first, second] = [anId("nightly.2026-11-20"), anId("nightly.2026-11-21")]
+    yield* TestClock.setTime(1_000)
+    yield* ledger.append([{ _tag: "LandingPruned", run_id: first, bytes: 1 }])
+    yield* TestClock.setTime(2_000)
+    yield* ledger.append([
+      { _tag: "LandingPruned", run_id: second, bytes: 1 },
+      { _tag: "AttachmentsPruned", run_id: first, bytes: 1 },
+    ])
+    expect(yield* ledger.pruned).toEqual({
+      landing: new Map([
+        [first, 1_000],
+        [second, 2_000],
+      ]),
+      attachments: new Map([[first, 2_000]]),
+    })
+  }),
+)
+
+overMemory(
+  "the runs that have downloaded a document are found by its hash",
+  Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const read = (run: string, sha256: string): Fact => ({
+      _tag: "AttachmentRead",
+      run_id: anId(run),
+      task_id: anId(`${run}/t`),
+      session_id: anId("s-1"),
+      attachment_id: "a-1",
+      status: "downloaded",
+      sha256,
+    })
+    yield* ledger.append([read("b", "aa"), read("a", "aa"), read("a", "aa"), read("c", "bb")])
+    const found = yield* Effect.forEach(["aa", "bb", "cc"], (sha256) => ledger.runsWithDocument(sha256))
+    expect(found).toEqual([["a", "b"], ["c"], []])
+  }),
+)
