@@ -402,3 +402,153 @@ describe("an execution id", () => {
     })
   })
 })
+
+describe("a customer who is removed", () => {
+  const counts = {
+    runs: 1,
+    facts: 3,
+    bodies: 0,
+    documents: 0,
+    rows: 0,
+    held: 0,
+    tokens: 0,
+    recordings: 0,
+    deleted: 0,
+    given_up: 0,
+    left_at_service: 0,
+    logins_kept: 1,
+  }
+  const taskOf = (customer: string) => ({ run_id, task_id: anId(`${run_id}/${customer}/bank:website`) })
+  const plannedFor = (customer: string): Fact => ({
+    ...planned,
+    ...taskOf(customer),
+    customer_id: anId(customer),
+  })
+  const forget = (customer: string, receipt: string) =>
+    Effect.flatMap(Ledger, (ledger) =>
+      ledger.forget(
+        { customer_id: anId(customer), tasks: new Set([taskOf(customer).task_id]), executions: new Set() },
+        { receipt, ...counts },
+      ),
+    )
+  const factsNow = Effect.gen(function* () {
+    const ledger = yield* Ledger
+    return [...(yield* ledger.facts(run_id)), ...(yield* ledger.byHand)]
+      .toSorted((one, other) => one.seq - other.seq)
+      .map(({ fact }) => fact)
+  })
+  const forgotten = (receipt: string): Fact => ({ _tag: "FactForgotten", run_id, receipt })
+  const receiptOf = (receipt: string, sealed_from: number): Fact => ({
+    _tag: "CustomerForgotten",
+    receipt,
+    sealed_from,
+    ...counts,
+  })
+  const isWhole = Effect.gen(function* () {
+    expect(yield* (yield* Ledger).problems).toEqual([])
+  })
+
+  overBoth(
+    "is in no fact any more, with one receipt however often it is asked, and the chain is whole",
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const released: Fact = { _tag: "CredentialReleased", fingerprint: "f1" }
+      yield* ledger.append([started(run_id), plannedFor("c-1"), plannedFor("c-2"), rejected("f1"), released])
+      yield* ledger.append([plannedFor("c-3")])
+      expect((yield* ledger.state(run_id))?.tasks.size).toBe(3)
+      expect(yield* forget("c-1", "r-1")).toBe(2)
+      const rest = [plannedFor("c-2"), forgotten("r-1"), released]
+      const without = [started(run_id), forgotten("r-1"), ...rest]
+      expect(yield* factsNow).toEqual([...without, plannedFor("c-3"), receiptOf("r-1", 2)])
+      expect((yield* ledger.state(run_id))?.tasks.size).toBe(2)
+      yield* isWhole
+      // The last fact of all, so that nothing after it is chained again but its receipt.
+      yield* ledger.append([plannedFor("c-4")])
+      expect(yield* forget("c-4", "r-4")).toBe(1)
+      yield* isWhole
+      expect([yield* forget("c-1", "r-1"), yield* forget("c-4", "r-4")]).toEqual([0, 0])
+      // What a process that was cut off had yet to write comes to the receipt that is there.
+      yield* ledger.append([plannedFor("c-1")])
+      expect(yield* forget("c-1", "r-1")).toBe(1)
+      expect(yield* forget("c-of-nobody", "r-5")).toBe(0)
+      yield* isWhole
+      const receipts = Effect.map(ledger.receipts, (all) => all.map(({ seq, fact }) => [seq, fact]))
+      expect(yield* receipts).toEqual([
+        [7, receiptOf("r-1", 2)],
+        [9, receiptOf("r-4", 8)],
+        [11, receiptOf("r-5", 11)],
+      ])
+      expect((yield* factsNow)[9]).toEqual(forgotten("r-1"))
+    }),
+  )
+
+  overBoth(
+    "has no open rejection that could be read, and the login stays rejected",
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append([started(run_id), plannedFor("c-1"), rejected("f1"), rejected("f2")])
+      yield* ledger.append([{ _tag: "CredentialReleased", fingerprint: "f2" }])
+      expect(yield* forget("c-1", "r-1")).toBe(3)
+      const {
+        task_id: _,
+        customer_id: __,
+        ...kept
+      } = rejected("f1") as Extract<Fact, { _tag: "CredentialRejected" }>
+      expect([...(yield* ledger.rejections)]).toEqual([["f1", { seq: 3, at: 0, fact: kept }]])
+      yield* isWhole
+    }),
+  )
+
+  it.effect("has left no byte in the file or its log, not even in what is free", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      const nameOf = (n: number) => `customer-${String((n * 7_919) % 600).padStart(4, "0")}-canary`
+      yield* Effect.gen(function* () {
+        const ledger = yield* Ledger
+        yield* ledger.append([started(run_id)])
+        for (let n = 0; n < 600; n += 20)
+          yield* ledger.append(Array.from({ length: 20 }, (_, more) => plannedFor(nameOf(n + more))))
+        const other = new DatabaseSync(path)
+        other.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+        other.close()
+        // Of this one SQLite has left the most behind, in pages that it has since split.
+        const text = readFileSync(path).toString("latin1")
+        const names = Array.from({ length: 600 }, (_, n) => ({
+          name: nameOf(n),
+          times: text.split(nameOf(n)).length,
+        }))
+        const { name: gone } = names.reduce((most, one) => (one.times > most.times ? one : most))
+        const isLeft = () =>
+          [path, `${path}-wal`].map((file) => existsSync(file) && readFileSync(file).includes(gone))
+        expect(isLeft()).toEqual([true, false])
+        expect(yield* forget(gone, "r-1")).toBe(1)
+        expect(isLeft()).toEqual([false, false])
+        yield* isWhole
+      }).pipe(Effect.provide(Ledger.layer({ path })))
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("is not said to be gone while another process still reads what was there", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      const database = openLedger({ path })
+      database.exec("PRAGMA busy_timeout = 0")
+      yield* Effect.gen(function* () {
+        const ledger = yield* Ledger
+        yield* ledger.append([started(run_id), plannedFor("c-1")])
+        const reader = new DatabaseSync(path, { readOnly: true })
+        reader.exec("BEGIN; SELECT count(*) FROM facts")
+        const refused = yield* Effect.flip(forget("c-1", "r-1"))
+        expect([refused._tag, refused.message]).toEqual([
+          "LedgerFailed",
+          "another process is reading the ledger",
+        ])
+        reader.close()
+        // The facts are replaced; to ask once more also removes the bytes.
+        expect(yield* forget("c-1", "r-1")).toBe(0)
+        expect(readFileSync(path).includes("c-1/bank")).toBe(false)
+      }).pipe(Effect.provide(Ledger.layerOver(database)))
+      database.close()
+    }).pipe(Effect.scoped),
+  )
+})
