@@ -21,6 +21,7 @@ import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
+import { countTokensOf, forgetTokensOf } from "../../src/tokens/ForgetTokens.ts"
 import { deriveKey, makeSalt, readKey, TokenStoreRefused } from "../../src/tokens/TokenSealing.ts"
 import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
 import { listTokens, TokenStore } from "../../src/tokens/TokenStore.ts"
@@ -351,6 +352,41 @@ describe("the entries", () => {
     }),
   )
 
+  it.effect(
+    "of a customer leave the file with their tickets, without the store's key and to the last byte",
+    () =>
+      Effect.gen(function* () {
+        const path = newFile()
+        const other = { customer_id: anId("c-2"), token_id: "t-2", name: "c-2/bank" }
+        expect(yield* countTokensOf(path, anId("c-1"))).toBe(0)
+        yield* forgetTokensOf(path, anId("c-1"))
+        // Whoever asks about a store that is not there does not make one.
+        expect(existsSync(path)).toBe(false)
+        yield* within(path, (store) =>
+          Effect.all([
+            store.keepToken(token({ token_id: "of-the-removed" }), Redacted.make(token_key), undefined),
+            store.dropToken({ name: "c-1/bank", token_id: "of-the-removed" }, "LOCKED"),
+            store.keepToken(token(other), Redacted.make("another"), undefined),
+            store.keepTicket(ticket, Redacted.make(ticketValue)),
+          ]),
+        )
+        expect([yield* countTokensOf(path, anId("c-1")), yield* countTokensOf(path, anId("c-2"))]).toEqual([
+          2, 1,
+        ])
+        yield* forgetTokensOf(path, anId("c-1"))
+        expect([yield* countTokensOf(path, anId("c-1")), yield* countTokensOf(path, anId("c-2"))]).toEqual([
+          0, 1,
+        ])
+        expect((yield* listTokens(path)).map(({ name }) => name)).toEqual(["c-2/bank"])
+        expect(["of-the-removed", "c-1"].filter((text) => readFileSync(path).includes(text))).toEqual([])
+        writeFileSync(path, "no database")
+        expect(yield* refusal(countTokensOf(path, anId("c-1")))).toEqual([
+          "LedgerFailed",
+          "the token store cannot be read or written: file is not a database",
+        ])
+      }),
+  )
+
   it.effect("of tickets count their exchanges, and are removed when their token is stored", () =>
     Effect.gen(function* () {
       const path = newFile()
@@ -400,6 +436,17 @@ describe("the entries", () => {
       expect(yield* dropped("REVOKED", false)).toEqual([false, ["LOCKED", false], undefined])
       const other = within(path, (store) => store.dropToken({ name: "c-1/bank", token_id: "t-0" }, "X"))
       expect(yield* other).toBe(false)
+      // One that was kept in doubt leaves with its key once its time is over.
+      const inDoubt = token({ name: "two", token_id: "t-2" })
+      const expired = yield* within(path, (store) =>
+        Effect.gen(function* () {
+          yield* store.keepToken(inDoubt, Redacted.make(token_key), undefined)
+          yield* store.dropToken(inDoubt, "TOKEN_UNKNOWN", true)
+          yield* store.dropExpired([inDoubt])
+          return (yield* store.tokens).find(({ name }) => name === "two")
+        }),
+      )
+      expect([expired?.dropped?.reason, expired?.hasKey]).toEqual(["EXPIRED", false])
     }),
   )
 
