@@ -1,6 +1,6 @@
 /** A version that is decided is put into place, whoever asks the process to stop meanwhile. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
@@ -161,6 +161,62 @@ describe("a version that is put into place", () => {
       // Each of the two comes about, and more than once.
       assert.isAbove(Math.min(ends.old, ends.next), 3)
     }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "keeps the files that stay, writes again what has a new content, and goes on without a lost one",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const store = storeIn(root, new DurableFiles(machineCalls))
+        yield* put(store, versionOf(1, { a: ["a1"], b: ["b1"] }), "a1", "b1")
+        yield* put(store, versionOf(2, { a: ["a2"], b: ["b1"] }, { amends: true }), "a2")
+        assert.deepStrictEqual(everything(root), current(2, "a2", "b1"))
+        writeFileSync(temporary(join(root, pathOf("a2"))), "a2 again")
+        yield* put(store, versionOf(3, { a: ["a2", "lost"], b: ["b1"] }, { amends: true }))
+        assert.deepStrictEqual(everything(root), { ...current(3, "a2", "b1"), [pathOf("a2")]: "a2 again" })
+      }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "acknowledges nothing that a power cut could take back: each folder is synced after its last change",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const open = new Map<number, string>()
+        const unsynced = new Set<string>()
+        const calls: FileCalls = {
+          ...machineCalls,
+          open: (path, flags, mode) => {
+            const descriptor = machineCalls.open(path, flags, mode)
+            open.set(descriptor, path)
+            return descriptor
+          },
+          sync: (descriptor) => {
+            machineCalls.sync(descriptor)
+            unsynced.delete(open.get(descriptor) ?? "?")
+          },
+          rename: (from, to) => {
+            machineCalls.rename(from, to)
+            unsynced.add(dirname(from)).add(dirname(to))
+          },
+          remove: (path) => {
+            machineCalls.remove(path)
+            if (path.endsWith("manifest.next.json")) unsynced.add(dirname(path))
+          },
+        }
+        const store = storeIn(root, new DurableFiles(calls))
+        const returned = { returned: { to: 1, from: 2 } }
+        for (const [next, ...names] of [
+          [versionOf(1, { a: ["a1"] }), "a1"],
+          [versionOf(2, { a: ["a2"] }), "a2"],
+          [versionOf(3, { a: ["a1"] }, returned)],
+        ] as const) {
+          yield* put(store, next, ...names)
+          assert.deepStrictEqual([...unsynced], [])
+        }
+        assert.deepStrictEqual(everything(root), { ...current(3, "a1"), ...kept(1), ...kept(2, "a2") })
+      }).pipe(Effect.scoped),
   )
 
   it.live("leaves as stray what no manifest lists", () =>
