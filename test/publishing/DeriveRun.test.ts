@@ -55,6 +55,42 @@ describe("a receipt", () => {
       }).pipe(Effect.scoped),
   )
 
+  it.effect("is not given either where there are no results and an older state has changed", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const landing = yield* Landing
+        const task = { run_id, task_id: anId(`${run_id}/c-1/${engine}`) }
+        const execution = { ...task, attempt: 1, execution_id: anId("e-1") }
+        const land = (state: unknown) =>
+          landing.land(
+            { ...execution, kind: "state", http_status: 200, received_at: 1 },
+            new TextEncoder().encode(JSON.stringify(state)),
+          )
+        const older = yield* land(stateOf("1", "c-1", { is_closed: false }))
+        yield* append([
+          begin(run_id, "2026-11-20"),
+          { _tag: "TaskPlanned", ...task, features: [] },
+          { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: "x-1", probe: false },
+          { _tag: "StartAnswered", ...execution, answer: "accepted" },
+          {
+            _tag: "AttemptClosed",
+            ...execution,
+            status_code: "COMPLETED",
+            status_reason: "COMPLETED",
+            landed: yield* land(stateOf("1", "c-1")),
+          },
+        ])
+        assert.lengthOf((yield* derive).receipts, 1)
+        const path = join(root, "landing", run_id, older.segment)
+        const bytes = readFileSync(path)
+        bytes[older.offset + 20]! ^= 1
+        writeFileSync(path, bytes)
+        assert.include((yield* Effect.flip(derive)).message, "is not what was landed")
+      }).pipe(Effect.provide(foundation(root)))
+    }).pipe(Effect.scoped),
+  )
+
   const counting = (id: string, count: number, rest: object = {}) =>
     stateOf(id, `c-${id}`, {
       products_count: { "customer_information:user_profile@customer_information": count },
