@@ -457,6 +457,8 @@ describe("what a settled token says", () => {
     const next = "`nightjar tokens exchange` stores a new one"
     expect([
       mine({ expires_at: now }),
+      // Dropped for its age, although a clock that was put back says that there is time.
+      mine({ dropped: { reason: "EXPIRED", at: 1 }, hasKey: false }),
       mine({ hasKey: false, dropped: { reason: "LOCKED", at: 1 } }),
       mine({ hasKey: false }),
       mine({ service: "https://elsewhere.example" }),
@@ -465,6 +467,7 @@ describe("what a settled token says", () => {
       messageOf(planOn(assignment({ login: named("mine") }), none, known(), grounds())),
     ]).toEqual([
       `the token expired on 2026-11-21: ${next}`,
+      `the token expired on 2027-02-09: ${next}`,
       `the token is no longer used (LOCKED): ${next}`,
       `the token is no longer used (unknown): ${next}`,
       "the token of this name belongs to another service",

@@ -387,6 +387,17 @@ describe("the entries", () => {
       }),
   )
 
+  it.effect("whose features are no list any more have none", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
+      const database = new DatabaseSync(path)
+      database.exec("UPDATE tokens SET features = '{}'")
+      database.close()
+      expect((yield* listTokens(path)).map(({ features }) => features)).toEqual([[]])
+    }),
+  )
+
   it.effect("of tickets count their exchanges, and are removed when their token is stored", () =>
     Effect.gen(function* () {
       const path = newFile()
