@@ -104,6 +104,19 @@ describe("a fact", () => {
       assert.deepStrictEqual(cleanFact(fact, odd), fact)
   })
 
+  it("keeps what a run is resumed by, even if the application secret is such a word", () => {
+    const all = Array.from({ length: 8 }, (_, choice) => facts("x", choice)).flat()
+    const words = ["_tag", "answer", "kind", "outcome", "who_acts", "status"] as const
+    const odd = makeKnownSecrets()
+    const wordsOf = (fact: Fact) =>
+      words.map((key) => Object.entries(fact).find(([name]) => name === key)?.[1])
+    for (const word of all.flatMap(wordsOf)) if (typeof word === "string") odd.hold(word, "process")
+    assert.deepStrictEqual(
+      all.map((fact) => wordsOf(cleanFact(fact, odd))),
+      all.map(wordsOf),
+    )
+  })
+
   it.effect("is clean in the ledger [promise 12 ledger]", () =>
     Effect.gen(function* () {
       const database = openLedger({ path: ":memory:" })

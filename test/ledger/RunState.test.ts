@@ -4,6 +4,7 @@ import * as fc from "fast-check"
 import { builtInSources, flowResultsSource } from "../../src/contract/ResultsSource.ts"
 import { own } from "../../src/ends/Ends.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
+import { attemptKeys, taskKeys } from "../../src/ledger/FactKeys.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { executionsOf, newestAnswer, verdictOfTask } from "../../src/ledger/RunState.ts"
 import {
@@ -45,6 +46,14 @@ const deletion = (http_status: number, outcome: "deleted" | "gone" | "pending"):
     outcome,
   },
 ]
+
+it("the keys of a task or an attempt are those that a fact takes, and nothing else of what has them", () => {
+  const has = { run_id, task_id, attempt: 2, login: "secret" }
+  expect([taskKeys(has), attemptKeys(has)]).toStrictEqual([
+    { run_id, task_id },
+    { run_id, task_id, attempt: 2 },
+  ])
+})
 
 describe("the state of a run", () => {
   it("does not exist without a beginning, and ignores tasks and attempts that were never planned", () => {

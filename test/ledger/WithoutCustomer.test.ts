@@ -95,11 +95,14 @@ describe("a fact about a customer", () => {
 
   it("of another customer no longer names this one in its message", () => {
     const message = (one: string) =>
-      `the login is rejected${thenUnder(one)}; token ${belongsTo(one)}bank:website`
+      `the login is rejected (then under customer ${one}); token belongs to ${one} on bank:website`
+    expect(message("c-11")).toBe(
+      `the login is rejected${thenUnder("c-11")}; token ${belongsTo("c-11")}bank:website`,
+    )
     expect(withoutCustomer(settled("c-10", message("c-1")), forgotten, how)).toEqual(
       settled(
         "c-10",
-        `the login is rejected${thenUnder(undefined)}; token belongs to a removed customer on bank:website`,
+        "the login is rejected (then under a removed customer); token belongs to a removed customer on bank:website",
       ),
     )
     const other = settled("c-10", message("c-11"))

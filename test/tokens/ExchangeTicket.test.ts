@@ -540,7 +540,7 @@ describe("one step of a ticket", () => {
     polling: { min: Duration.seconds(1), max: Duration.seconds(10) },
   }
   const asked = asking()
-  const call = asked._tag === "Ready" ? asked.call : undefined
+  const call = asked._tag === "Ready" ? { ...asked.call, external_execution_id: "x-1" } : undefined
   const waiting = {
     ...accessOf(order),
     execution_id: execution,
