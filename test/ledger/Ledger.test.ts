@@ -487,7 +487,11 @@ describe("a customer who is removed", () => {
     Effect.gen(function* () {
       const ledger = yield* Ledger
       yield* ledger.append([started(run_id), plannedFor("c-1"), rejected("f1"), rejected("f2")])
-      yield* ledger.append([{ _tag: "CredentialReleased", fingerprint: "f2" }])
+      // A publication that says nothing of the customer stays what it is.
+      yield* ledger.append([
+        { _tag: "CredentialReleased", fingerprint: "f2" },
+        { _tag: "RunPublished", run_id, version: 1, receipts: [] },
+      ])
       expect(yield* forget("c-1", "r-1")).toBe(3)
       const {
         task_id: _,
