@@ -25,7 +25,6 @@ export const replaceFacts = (
   replacements: ReadonlyArray<Replacement>,
   added: (sealed_from: number) => Omit<ChainedRow, "seq"> | undefined,
 ): void => {
-  database.exec("PRAGMA secure_delete = ON")
   within(database, () => {
     const last = database.prepare("SELECT max(seq) AS seq FROM facts").get()
     const end = Number(last?.["seq"] ?? 0)

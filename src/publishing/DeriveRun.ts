@@ -80,13 +80,13 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   tables.add(engineRows(picture))
   for (const task of picture.state.tasks.values()) {
     const own = sessions.get(task.planned.task_id) ?? []
-    const mark = tables.mark()
+    const takeBack = tables.mark()
     const { task_id } = task.planned
     const derived = Effect.suspend(() => deriveTask(picture, options, tables, task, own))
     const found = yield* Effect.catchCause(derived, (cause) => {
       if (!Cause.hasDies(cause) || Cause.hasFails(cause) || Cause.hasInterrupts(cause))
         return Effect.failCause(cause)
-      tables.takeBack(mark)
+      takeBack()
       tables.leftOut.noteAll(picture.framesByTask.get(task_id) ?? [], Cause.squash(cause))
       tables.addIfPossible(barestRows(picture, task))
       return Effect.succeed({ receipts: [], features: [] })

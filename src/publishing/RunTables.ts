@@ -12,12 +12,6 @@ import type { SessionFindings } from "./DeriveSession.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import { LeftOut } from "./LeftOut.ts"
 
-interface Mark {
-  readonly rows: ReadonlyArray<readonly [builder: TableBuilder, rows: number]>
-  readonly found: number
-  readonly pending: number
-}
-
 const systemRowsMax = 122_880
 
 /** All tables of a run while they are filled. */
@@ -40,29 +34,25 @@ export class RunTables {
 
   /** For rows that replace others: if these cannot be built either, there are none. */
   addIfPossible(rows: ReadonlyArray<TableRow>): void {
-    const mark = this.mark()
+    const takeBack = this.mark()
     try {
       this.add(rows)
     } catch {
-      this.takeBack(mark)
+      takeBack()
     }
   }
 
-  /** How full everything is; valid until the next `flush`. */
-  mark(): Mark {
-    const all = [...this.#builders.values(), ...this.normaliser.tables().values()]
-    return {
-      rows: all.map((builder) => [builder, builder.rows] as const),
-      found: this.found.size,
-      pending: this.#pending,
+  /** Returns what removes everything added from here on; valid until the next `flush`. */
+  mark(): () => void {
+    const marks = [...this.#builders.values()].map((builder) => [builder, builder.rows] as const)
+    const takeBackRecords = this.normaliser.mark(undefined)
+    const [found, pending] = [this.found.size, this.#pending]
+    return () => {
+      for (const [builder, before] of marks) builder.cutTo(before)
+      takeBackRecords()
+      for (const key of [...this.found.keys()].slice(found)) this.found.delete(key)
+      this.#pending = pending
     }
-  }
-
-  /** Removes everything added since the mark. */
-  takeBack({ rows, found, pending }: Mark): void {
-    for (const [builder, before] of rows) builder.cutTo(before)
-    for (const key of [...this.found.keys()].slice(found)) this.found.delete(key)
-    this.#pending = pending
   }
 
   /** Rows of tables that were not requested are dropped. */

@@ -60,7 +60,7 @@ const accessKey = ({ customer_id, engine_reference }: Access): string =>
 export const makeShelf = (tokens: ReadonlyArray<StoredToken>, service: string, now: number): TokenShelf => {
   const ours = tokens.filter((token) => token.service === service)
   const byName = new Map(ours.map((token) => [token.name, token]))
-  const elsewhere = new Set(tokens.flatMap((token) => (token.service === service ? [] : [token.name])))
+  const elsewhere = new Set(tokens.filter((token) => token.service !== service).map(({ name }) => name))
   const byAccess = Map.groupBy(ours, accessKey)
   const isOwn = (token: StoredToken) =>
     token.name === defaultTokenName(token.customer_id, token.engine_reference)

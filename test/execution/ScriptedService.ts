@@ -15,6 +15,7 @@ import type {
   ExchangeAnswer,
   PollAnswer,
   ResultsAnswer,
+  RevokeAnswer,
   StartAnswer,
   StartCall,
   StateAnswer,
@@ -111,6 +112,7 @@ export interface Script {
     times: number,
     ticket: Redacted.Redacted<string>,
   ) => Answer<ExchangeAnswer>
+  readonly revoke?: (token_id: string, times: number) => Answer<RevokeAnswer>
 }
 
 /** When, what, about whom: `[ms, "start", "c-1"]`. */
@@ -220,7 +222,7 @@ export const scripted = (script: Script, calls: Array<Call>) => {
         ),
       exchangeTicket: (id, ticket) =>
         ask("exchange", id, (times) => script.exchange?.(id, times, ticket) ?? { _tag: "Refused" }),
-      revokeToken: () => Effect.die("not asked for"),
+      revokeToken: (id) => ask("revoke", id, (times) => script.revoke?.(id, times) ?? "not_found"),
       listEngines: Effect.die("not asked for"),
       showEngine: () => Effect.die("not asked for"),
     }),

@@ -26,11 +26,11 @@ const calls: FileCalls = {
 const landingIn = (root: string) =>
   LandingFiles.layer({ root }).pipe(Layer.provide(Layer.succeed(FileCalls, calls)))
 
-const root = mkdtempSync(join(tmpdir(), "nightjar-sync-"))
-afterAll(() => rmSync(root, { recursive: true, force: true }))
+const base = mkdtempSync(join(tmpdir(), "nightjar-sync-"))
+afterAll(() => rmSync(base, { recursive: true, force: true }))
 const run = "nightly.2026-11-21"
 
-const foldersSynced = <A, E>(work: Effect.Effect<A, E, Landing>) =>
+const foldersSynced = <A, E>(root: string, work: Effect.Effect<A, E, Landing>) =>
   Effect.gen(function* () {
     synced.paths.length = 0
     yield* work
@@ -38,22 +38,25 @@ const foldersSynced = <A, E>(work: Effect.Effect<A, E, Landing>) =>
   })
 
 describe("a landed body", () => {
-  it.effect("is in a synced folder, and so are the folders above it, once they are created", () =>
-    Effect.gen(function* () {
+  it.effect("is in a synced folder, and so are the folders above it, once they are created", () => {
+    const root = mkdtempSync(join(base, "out-"))
+    const begun = Effect.gen(function* () {
       const landing = yield* Landing
-      const first = yield* foldersSynced(landing.land(metaOf("a"), bytesOf("a")))
+      const first = yield* foldersSynced(root, landing.land(metaOf("a"), bytesOf("a")))
       assert.deepStrictEqual(first, ["", "landing", `landing/${run}`])
-      assert.deepStrictEqual(yield* foldersSynced(landing.land(metaOf("b"), bytesOf("b"))), [])
-      const document = yield* foldersSynced(landing.landAttachment(Stream.make(bytesOf("c"))))
+      assert.deepStrictEqual(yield* foldersSynced(root, landing.land(metaOf("b"), bytesOf("b"))), [])
+      const document = yield* foldersSynced(root, landing.landAttachment(Stream.make(bytesOf("c"))))
       assert.deepStrictEqual(document, ["", "attachments"])
-    }).pipe(Effect.provide(landingIn(root))),
-  )
-
-  it.effect("begins its own segment in an existing folder: that is synced too", () =>
-    Effect.gen(function* () {
+    })
+    const later = Effect.gen(function* () {
       const landing = yield* Landing
-      const again = yield* foldersSynced(landing.land(metaOf("d"), bytesOf("d")))
+      // Another process begins its own segment in the folder that is there.
+      const again = yield* foldersSynced(root, landing.land(metaOf("d"), bytesOf("d")))
       assert.deepStrictEqual(again, [`landing/${run}`])
-    }).pipe(Effect.provide(landingIn(root))),
-  )
+    })
+    return Effect.andThen(
+      Effect.provide(begun, Layer.fresh(landingIn(root))),
+      Effect.provide(later, Layer.fresh(landingIn(root))),
+    )
+  })
 })

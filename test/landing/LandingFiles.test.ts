@@ -1,5 +1,6 @@
 import { execFileSync, spawnSync } from "node:child_process"
 import {
+  appendFileSync,
   chmodSync,
   mkdirSync,
   mkdtempSync,
@@ -15,9 +16,13 @@ import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
+import { durableFiles } from "../../src/foundation/DurableFile.ts"
+import { blankFrames, countFrames } from "../../src/landing/BlankFrames.ts"
 import { encodeHeader } from "../../src/landing/Frame.ts"
 import { Landing } from "../../src/landing/Landing.ts"
+import type { BodyMeta } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
+import { scanSegment } from "../../src/landing/SegmentScan.ts"
 import type { LandedRef } from "../../src/ledger/Fact.ts"
 import { faultyCalls, refusal, withCalls } from "../foundation/FaultyCalls.ts"
 import { bytesOf, landingSuite, metaOf, sha256 } from "./landingSuite.ts"
@@ -452,4 +457,112 @@ describe("LandingFiles", () => {
       later: "landed",
     })
   }, 20_000)
+})
+
+describe("bodies that are removed", () => {
+  const isGone = ({ task_id }: BodyMeta) => task_id.startsWith("gone")
+  const blank = (root: string, matches: (meta: BodyMeta) => boolean, id = run) =>
+    Effect.map(durableFiles, (files) => blankFrames(files, join(root, "landing"), id, matches))
+  const segmentIn = (root: string, number = 1) => join(root, "landing", run, `segment-00000${number}.njl`)
+  const countedIn = (root: string, matches: (meta: BodyMeta) => boolean) =>
+    countFrames(join(root, "landing"), run, matches)
+
+  it.effect("leave blanks of their length, whatever that is, and every other body where it was", () =>
+    Effect.gen(function* () {
+      const root = fresh()
+      const lengths = [...Array.from({ length: 130 }, (_, length) => length), 600, 850, 9_700, 9_950, 99_800]
+      yield* Effect.gen(function* () {
+        const landing = yield* Landing
+        const wanted = lengths.flatMap((length) => [
+          { task_id: `gone-${length}`, length },
+          { task_id: "kept", length },
+        ])
+        const refs = yield* Effect.forEach(
+          wanted,
+          ({ task_id, length }) =>
+            landing.land(metaOf(task_id), bytesOf("secret".repeat(length).slice(0, length))),
+          { concurrency: "unbounded" },
+        )
+        const kept = refs.filter((_, index) => index % 2 === 1)
+        const before = readFileSync(segmentIn(root))
+        assert.strictEqual(countedIn(root, isGone), lengths.length)
+        yield* blank(root, isGone)
+        const after = readFileSync(segmentIn(root))
+        assert.deepStrictEqual(
+          [after.length, statSync(segmentIn(root)).mode & 0o777, after.includes("gone")],
+          [before.length, 0o600, false],
+        )
+        assert.deepStrictEqual([countedIn(root, isGone), countedIn(root, () => true)], [0, lengths.length])
+        const left = yield* landing.list(run)
+        assert.deepStrictEqual(
+          left.map(({ ref }) => ref),
+          kept,
+        )
+        for (const [index, ref] of kept.entries())
+          assert.lengthOf(yield* landing.read(run, ref), lengths[index] ?? -1)
+        // What stands between them is read as whole frames of blanks.
+        const scan = scanSegment(segmentIn(root))
+        const blanks =
+          scan._tag === "Whole" ? scan.frames.filter(({ header }) => header.meta.kind === "forgotten") : []
+        assert.deepStrictEqual(
+          blanks.map(({ header, offset }) =>
+            after
+              .subarray(offset, offset + header.bytes)
+              .toString()
+              .trim(),
+          ),
+          lengths.map(() => ""),
+        )
+      }).pipe(Effect.provide(LandingFiles.layer({ root })))
+    }),
+  )
+
+  it.effect(
+    "cost nothing where there are none; what a crash left behind the last frame goes all the same",
+    () =>
+      Effect.gen(function* () {
+        const root = fresh()
+        yield* Effect.provide(
+          Effect.flatMap(Landing, (landing) => landing.land(metaOf("kept"), bytesOf("kept"))),
+          Layer.fresh(LandingFiles.layer({ root })),
+        )
+        const path = segmentIn(root)
+        const whole = readFileSync(path)
+        const { ino } = statSync(path)
+        yield* blank(root, isGone)
+        assert.strictEqual(statSync(path).ino, ino)
+        appendFileSync(path, "half a frame of somebody")
+        writeFileSync(segmentIn(root, 2), "nothing else")
+        yield* blank(root, isGone)
+        assert.deepStrictEqual([readFileSync(path), readFileSync(segmentIn(root, 2)).length], [whole, 0])
+        // It is left at its length, so that nothing is done again.
+        const empty = statSync(segmentIn(root, 2)).ino
+        yield* blank(root, isGone)
+        assert.strictEqual(statSync(segmentIn(root, 2)).ino, empty)
+      }),
+  )
+
+  it.effect("are not looked for in a damaged segment, which is refused, nor under what is no run", () =>
+    Effect.gen(function* () {
+      const root = fresh()
+      const two = Effect.flatMap(Landing, (landing) =>
+        Effect.andThen(
+          landing.land(metaOf("gone-1"), bytesOf("first")),
+          landing.land(metaOf("gone-2"), bytesOf("second")),
+        ),
+      )
+      yield* Effect.provide(two, Layer.fresh(LandingFiles.layer({ root })))
+      const path = segmentIn(root)
+      const bytes = readFileSync(path)
+      bytes[20]! ^= 1
+      writeFileSync(path, bytes)
+      const why = "the frame at offset 0 is damaged"
+      assert.throws(() => countedIn(root, isGone), why)
+      const refused = yield* Effect.exit(blank(root, isGone))
+      assert.include(JSON.stringify(refused), why)
+      assert.deepStrictEqual(readFileSync(path), bytes)
+      assert.strictEqual(countFrames(join(root, "landing"), anId("../landing"), isGone), 0)
+      yield* blank(root, isGone, anId("../landing"))
+    }),
+  )
 })

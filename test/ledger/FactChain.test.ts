@@ -156,12 +156,33 @@ describe("a ledger of a version without a chain", () => {
       const append = Effect.flatMap(Ledger, (ledger) => ledger.append([{ _tag: "RunResumed", run_id }]))
       yield* Effect.provide(append, at(path))
       expect(yield* Effect.provide(problems, at(path, true))).toEqual([])
+      const cached = Effect.gen(function* () {
+        const ledger = yield* Ledger
+        yield* ledger.cacheForm(form)
+        return yield* ledger.cachedForm(anId("bank"))
+      })
+      expect(yield* Effect.provide(cached, at(path))).toEqual(form)
       const changed = openLedger({ path })
       changed.exec("UPDATE facts SET at = at + 1 WHERE seq = 3")
       changed.close()
       expect(yield* Effect.provide(problems, at(path, true))).toEqual([
         "fact 3 has changed since it was written",
       ])
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("is read as far as it goes if one of its facts was missing before it was chained", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      yield* written(path)
+      const database = new DatabaseSync(path)
+      database.exec("ALTER TABLE facts DROP COLUMN chain; DELETE FROM facts WHERE seq = 7")
+      database.close()
+      expect(yield* Effect.provide(problems, at(path))).toEqual(["fact 7 is missing"])
+      const kept = Effect.flatMap(Ledger, (ledger) => ledger.facts(run_id))
+      expect((yield* Effect.provide(kept, at(path))).map(({ seq }) => seq)).toEqual(
+        facts.flatMap((fact, index) => ("run_id" in fact && index !== 6 ? [index + 1] : [])),
+      )
     }).pipe(Effect.scoped),
   )
 

@@ -1,13 +1,15 @@
 /** The ledger over memory and over files: durable, whole, readable while it is written, closed to others. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Exit, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { DatabaseSync } from "node:sqlite"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { Fact } from "../../src/ledger/Fact.ts"
+import { Fact } from "../../src/ledger/Fact.ts"
 import { linkOf } from "../../src/ledger/FactChain.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { everyFact, everyRun } from "./EveryFact.ts"
 import { anId } from "../harness/Id.ts"
 
 const run_id = anId("nightly.2026-11-21")
@@ -150,7 +152,12 @@ describe("the ledger", () => {
       yield* Effect.gen(function* () {
         const ledger = yield* Ledger
         const failed = yield* Effect.flip(ledger.append([started(run_id), planned]))
-        expect([failed._tag, failed.message]).toEqual(["LedgerFailed", "disk full"])
+        // What other space on the disk mends is not called damage.
+        expect([failed._tag, failed.message, failed.damaged]).toEqual([
+          "LedgerFailed",
+          "disk full",
+          undefined,
+        ])
         expect([yield* ledger.facts(run_id), database.isTransaction]).toEqual([[], false])
         database.exec("DROP TRIGGER full")
         yield* ledger.append([started(run_id), planned])
@@ -218,16 +225,90 @@ describe("the ledger", () => {
       const root = yield* folder
       const garbage = join(root, "garbage.sqlite")
       writeFileSync(garbage, "this is no database, whatever its name says".repeat(100))
-      for (const options of [{ path: garbage }, { path: join(root, "missing.sqlite"), readOnly: true }]) {
-        const exit = yield* Effect.exit(
-          Effect.provide(
-            Effect.flatMap(Ledger, (l) => l.runs),
-            Ledger.layer(options),
-          ),
+      const torn = join(root, "torn.sqlite")
+      openLedger({ path: torn }).close()
+      writeFileSync(torn, readFileSync(torn).fill(0xff, 100, 200))
+      const refusalOf = Effect.fnUntraced(function* (path: string, readOnly: boolean) {
+        const runs = Effect.flatMap(Ledger, (ledger) => ledger.runs)
+        const { _tag, message, damaged } = yield* Effect.flip(
+          Effect.provide(runs, Layer.fresh(Ledger.layer({ path, readOnly }))),
         )
-        expect(Exit.isFailure(exit) && JSON.stringify(exit.cause)).toContain("LedgerFailed")
-      }
+        return [_tag, message, damaged]
+      })
+      const malformed = ["LedgerFailed", "database disk image is malformed", true]
+      const noDatabase = ["LedgerFailed", "file is not a database", true]
+      expect(yield* refusalOf(torn, false)).toEqual(malformed)
+      expect(yield* refusalOf(torn, true)).toEqual(malformed)
+      expect(yield* refusalOf(garbage, false)).toEqual(noDatabase)
+      expect(yield* refusalOf(garbage, true)).toEqual(noDatabase)
+      expect(yield* refusalOf(join(root, "missing.sqlite"), true)).toEqual([
+        "LedgerFailed",
+        "unable to open database file",
+        undefined,
+      ])
     }).pipe(Effect.scoped),
+  )
+
+  it.effect(
+    "that a newer version wrote is refused by name, whether its format or one of its facts is new",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const written = Effect.fnUntraced(function* (name: string, facts: ReadonlyArray<Fact>, sql: string) {
+          const path = join(root, name)
+          const ledger = Effect.flatMap(Ledger, (open) => open.append(facts))
+          yield* Effect.provide(ledger, Layer.fresh(Ledger.layer({ path })))
+          const database = new DatabaseSync(path)
+          const { user_version } = database.prepare("PRAGMA user_version").get() ?? {}
+          expect(user_version).toBe(1)
+          database.exec(sql)
+          database.close()
+          const read = Effect.flatMap(Ledger, (open) => open.facts(run_id))
+          const refused = yield* Effect.flip(Effect.provide(read, Layer.fresh(Ledger.layer({ path }))))
+          return [refused.message, refused.written_by, refused.damaged]
+        })
+        const older = { ...started("nightly.2026-11-20"), tool_version: "0.0.9" } as Fact
+        const format = "PRAGMA user_version = 2"
+        expect(yield* written("format", [older, started(run_id)], format)).toEqual([
+          "the ledger has format 2; the newest run in it was written by version 0.1.0",
+          "0.1.0",
+          undefined,
+        ])
+        expect(yield* written("empty", [], format)).toEqual([
+          "the ledger has format 2; the newest run in it was written by version unknown",
+          "unknown",
+          undefined,
+        ])
+        expect(yield* written("no tables", [], `${format}; DROP TABLE facts`)).toEqual([
+          "the ledger has format 2; the newest run in it was written by version unknown",
+          "unknown",
+          undefined,
+        ])
+        const unknown = { seq: 2, at: 0, tag: "FromTomorrow", run_id, task_id: null }
+        const body = JSON.stringify({ _tag: "FromTomorrow", run_id })
+        const add = (chain: string) =>
+          `INSERT INTO facts VALUES (2, 0, 'FromTomorrow', '${run_id}', NULL, '${body}', '${chain}')`
+        const first = { seq: 1, at: 0, tag: "RunStarted", run_id, task_id: null }
+        const chain = linkOf("", { ...first, body: JSON.stringify(started(run_id)) })
+        expect(yield* written("fact", [started(run_id)], add(linkOf(chain, { ...unknown, body })))).toEqual([
+          "this version cannot read fact 2; the newest run in it was written by version 0.1.0",
+          "0.1.0",
+          undefined,
+        ])
+      }).pipe(Effect.scoped),
+  )
+
+  it.effect("gives back each kind of fact with all that was said in it", () =>
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append(everyFact)
+      const kept = [...(yield* ledger.facts(everyRun)), ...(yield* ledger.byHand)]
+      expect(kept.toSorted((one, other) => one.seq - other.seq).map(({ fact }) => fact)).toStrictEqual(
+        everyFact,
+      )
+      const kinds = Fact.members.map(({ fields }) => fields._tag.schema.literal)
+      expect(kinds.filter((kind) => !everyFact.some(({ _tag }) => _tag === kind))).toEqual([])
+    }).pipe(Effect.provide(Ledger.layer({ path: ":memory:" }))),
   )
 
   it("finds the runs, the rejections, what was pruned and the receipts without reading every fact", () => {
@@ -320,4 +401,158 @@ describe("an execution id", () => {
       expect(yield* process(asked(claim("a"), claim("c")))).toEqual([false, true])
     })
   })
+})
+
+describe("a customer who is removed", () => {
+  const counts = {
+    runs: 1,
+    facts: 3,
+    bodies: 0,
+    documents: 0,
+    rows: 0,
+    held: 0,
+    tokens: 0,
+    recordings: 0,
+    deleted: 0,
+    given_up: 0,
+    left_at_service: 0,
+    logins_kept: 1,
+  }
+  const taskOf = (customer: string) => ({ run_id, task_id: anId(`${run_id}/${customer}/bank:website`) })
+  const plannedFor = (customer: string): Fact => ({
+    ...planned,
+    ...taskOf(customer),
+    customer_id: anId(customer),
+  })
+  const forget = (customer: string, receipt: string) =>
+    Effect.flatMap(Ledger, (ledger) =>
+      ledger.forget(
+        { customer_id: anId(customer), tasks: new Set([taskOf(customer).task_id]), executions: new Set() },
+        { receipt, ...counts },
+      ),
+    )
+  const factsNow = Effect.gen(function* () {
+    const ledger = yield* Ledger
+    return [...(yield* ledger.facts(run_id)), ...(yield* ledger.byHand)]
+      .toSorted((one, other) => one.seq - other.seq)
+      .map(({ fact }) => fact)
+  })
+  const forgotten = (receipt: string): Fact => ({ _tag: "FactForgotten", run_id, receipt })
+  const receiptOf = (receipt: string, sealed_from: number): Fact => ({
+    _tag: "CustomerForgotten",
+    receipt,
+    sealed_from,
+    ...counts,
+  })
+  const isWhole = Effect.gen(function* () {
+    expect(yield* (yield* Ledger).problems).toEqual([])
+  })
+
+  overBoth(
+    "is in no fact any more, with one receipt however often it is asked, and the chain is whole",
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const released: Fact = { _tag: "CredentialReleased", fingerprint: "f1" }
+      yield* ledger.append([started(run_id), plannedFor("c-1"), plannedFor("c-2"), rejected("f1"), released])
+      yield* ledger.append([plannedFor("c-3")])
+      expect((yield* ledger.state(run_id))?.tasks.size).toBe(3)
+      expect(yield* forget("c-1", "r-1")).toBe(2)
+      const rest = [plannedFor("c-2"), forgotten("r-1"), released]
+      const without = [started(run_id), forgotten("r-1"), ...rest]
+      expect(yield* factsNow).toEqual([...without, plannedFor("c-3"), receiptOf("r-1", 2)])
+      expect((yield* ledger.state(run_id))?.tasks.size).toBe(2)
+      yield* isWhole
+      // The last fact of all, so that nothing after it is chained again but its receipt.
+      yield* ledger.append([plannedFor("c-4")])
+      expect(yield* forget("c-4", "r-4")).toBe(1)
+      yield* isWhole
+      expect([yield* forget("c-1", "r-1"), yield* forget("c-4", "r-4")]).toEqual([0, 0])
+      // What a process that was cut off had yet to write comes to the receipt that is there.
+      yield* ledger.append([plannedFor("c-1")])
+      expect(yield* forget("c-1", "r-1")).toBe(1)
+      expect(yield* forget("c-of-nobody", "r-5")).toBe(0)
+      yield* isWhole
+      const receipts = Effect.map(ledger.receipts, (all) => all.map(({ seq, fact }) => [seq, fact]))
+      expect(yield* receipts).toEqual([
+        [7, receiptOf("r-1", 2)],
+        [9, receiptOf("r-4", 8)],
+        [11, receiptOf("r-5", 11)],
+      ])
+      expect((yield* factsNow)[9]).toEqual(forgotten("r-1"))
+    }),
+  )
+
+  overBoth(
+    "has no open rejection that could be read, and the login stays rejected",
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append([started(run_id), plannedFor("c-1"), rejected("f1"), rejected("f2")])
+      // A publication that says nothing of the customer stays what it is.
+      yield* ledger.append([
+        { _tag: "CredentialReleased", fingerprint: "f2" },
+        { _tag: "RunPublished", run_id, version: 1, receipts: [] },
+      ])
+      expect(yield* forget("c-1", "r-1")).toBe(3)
+      const {
+        task_id: _,
+        customer_id: __,
+        ...kept
+      } = rejected("f1") as Extract<Fact, { _tag: "CredentialRejected" }>
+      expect([...(yield* ledger.rejections)]).toEqual([["f1", { seq: 3, at: 0, fact: kept }]])
+      yield* isWhole
+    }),
+  )
+
+  it.effect("has left no byte in the file or its log, not even in what is free", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      const nameOf = (n: number) => `customer-${String((n * 7_919) % 600).padStart(4, "0")}-canary`
+      yield* Effect.gen(function* () {
+        const ledger = yield* Ledger
+        yield* ledger.append([started(run_id)])
+        for (let n = 0; n < 600; n += 20)
+          yield* ledger.append(Array.from({ length: 20 }, (_, more) => plannedFor(nameOf(n + more))))
+        const other = new DatabaseSync(path)
+        other.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+        other.close()
+        // Of this one SQLite has left the most behind, in pages that it has since split.
+        const text = readFileSync(path).toString("latin1")
+        const names = Array.from({ length: 600 }, (_, n) => ({
+          name: nameOf(n),
+          times: text.split(nameOf(n)).length,
+        }))
+        const { name: gone } = names.reduce((most, one) => (one.times > most.times ? one : most))
+        const isLeft = () =>
+          [path, `${path}-wal`].map((file) => existsSync(file) && readFileSync(file).includes(gone))
+        expect(isLeft()).toEqual([true, false])
+        expect(yield* forget(gone, "r-1")).toBe(1)
+        expect(isLeft()).toEqual([false, false])
+        yield* isWhole
+      }).pipe(Effect.provide(Ledger.layer({ path })))
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("is not said to be gone while another process still reads what was there", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      const database = openLedger({ path })
+      database.exec("PRAGMA busy_timeout = 0")
+      yield* Effect.gen(function* () {
+        const ledger = yield* Ledger
+        yield* ledger.append([started(run_id), plannedFor("c-1")])
+        const reader = new DatabaseSync(path, { readOnly: true })
+        reader.exec("BEGIN; SELECT count(*) FROM facts")
+        const refused = yield* Effect.flip(forget("c-1", "r-1"))
+        expect([refused._tag, refused.message]).toEqual([
+          "LedgerFailed",
+          "another process is reading the ledger",
+        ])
+        reader.close()
+        // The facts are replaced; to ask once more also removes the bytes.
+        expect(yield* forget("c-1", "r-1")).toBe(0)
+        expect(readFileSync(path).includes("c-1/bank")).toBe(false)
+      }).pipe(Effect.provide(Ledger.layerOver(database)))
+      database.close()
+    }).pipe(Effect.scoped),
+  )
 })

@@ -4,8 +4,9 @@ import * as fc from "fast-check"
 import { builtInSources, flowResultsSource } from "../../src/contract/ResultsSource.ts"
 import { own } from "../../src/ends/Ends.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
+import { attemptKeys, taskKeys } from "../../src/ledger/FactKeys.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
-import { executionsOf, verdictOfTask } from "../../src/ledger/RunState.ts"
+import { executionsOf, newestAnswer, verdictOfTask } from "../../src/ledger/RunState.ts"
 import {
   answered,
   begun,
@@ -45,6 +46,14 @@ const deletion = (http_status: number, outcome: "deleted" | "gone" | "pending"):
     outcome,
   },
 ]
+
+it("the keys of a task or an attempt are those that a fact takes, and nothing else of what has them", () => {
+  const has = { run_id, task_id, attempt: 2, login: "secret" }
+  expect([taskKeys(has), attemptKeys(has)]).toStrictEqual([
+    { run_id, task_id },
+    { run_id, task_id, attempt: 2 },
+  ])
+})
 
 describe("the state of a run", () => {
   it("does not exist without a beginning, and ignores tasks and attempts that were never planned", () => {
@@ -113,6 +122,67 @@ describe("the state of a run", () => {
     expect(fold([ended, { _tag: "RunResumed", run_id }]).ended).toBeUndefined()
   })
 
+  it("says when each stage was last over; what is collected after the end moves no other", () => {
+    const published: Fact = { _tag: "RunPublished", run_id, version: 1, receipts: [] }
+    const ended: Fact = { _tag: "RunEnded", run_id, exit_code: 4, leftovers: true }
+    const verdict = settled("succeeded", "COMPLETED")
+    const [, removed] = deletion(204, "deleted")
+    const night = [verdict, published, ...(removed === undefined ? [] : [removed]), ended]
+    expect(fold([]).stages).toEqual({})
+    const stages = { executed: 3_000, published: 4_000, deleted: 5_000 }
+    expect(fold(night).stages).toEqual(stages)
+    const later = [...night, published, ...deletion(204, "deleted"), verdict]
+    expect(fold(later).stages).toEqual({ ...stages, collected: 7_000 })
+    expect(fold([...later, { _tag: "RunResumed", run_id }, verdict]).stages).toEqual({
+      ...stages,
+      collected: 7_000,
+      resumed: 11_000,
+      executed: 12_000,
+    })
+  })
+
+  it("is held back until it is published, and accepted by a person until its new end is published", () => {
+    const held: Fact = { _tag: "RunHeld", run_id, database: "held", gates: [] }
+    const gatesOf = (...facts: ReadonlyArray<Fact>) => {
+      const run = fold(facts)
+      return ["held" in run && run.held, "accepted" in run && run.accepted]
+    }
+    const accepted: Fact = { _tag: "RunAccepted", run_id }
+    const published: Fact = { _tag: "RunPublished", run_id, version: 1, receipts: [] }
+    const standing = { seq: 3, at: 3_000, fact: held }
+    expect([
+      gatesOf(),
+      gatesOf(held),
+      gatesOf(held, accepted),
+      gatesOf(held, accepted, published),
+      gatesOf(held, accepted, published, { _tag: "OutcomePublished", run_id }),
+    ]).toEqual([
+      [false, false],
+      [standing, false],
+      [standing, true],
+      [false, true],
+      [false, false],
+    ])
+  })
+
+  it("says where the newest answer of a task is, whether a state or results", () => {
+    const read: Fact = {
+      _tag: "ResultsRead",
+      run_id,
+      task_id,
+      session_id: anId("s-1"),
+      http_status: 200,
+      kind: "results",
+      is_closed: true,
+    }
+    const life = [intended(1), answered(1, "accepted")]
+    expect(
+      [[], life, [...life, closed(1)], [...life, read, closed(1)], [...life, closed(1), read]].map((facts) =>
+        newestAnswer(taskOf(facts)),
+      ),
+    ).toEqual([0, 0, 5, 6, 6])
+  })
+
   it("keeps the newest publication, with its place among the facts", () => {
     const publish = (version: number): Fact => ({
       _tag: "RunPublished",
@@ -161,7 +231,11 @@ describe("the state of a run", () => {
 
   it("needs a verdict for an end that came after the last one", () => {
     const left = [intended(1), answered(1, "accepted"), settled("unfinished", "NOT_STOPPABLE")]
-    expect(taskOf(left).settled?.fact.reason).toBe("NOT_STOPPABLE")
+    expect(taskOf(left).settled).toEqual({
+      seq: 5,
+      at: 5_000,
+      fact: settled("unfinished", "NOT_STOPPABLE"),
+    })
     expect(taskOf([...left, closed(1)]).settled).toBeUndefined()
     expect(taskOf([...left, closed(1), settled("succeeded", "COMPLETED")]).settled?.fact.outcome).toBe(
       "succeeded",
@@ -309,6 +383,20 @@ describe("the state of a run", () => {
       taskOf([intended(1), answered(1, "accepted"), closed(1), ...deletion(204, "deleted").slice(1)])
         .attempts[0]?.deletion,
     ).toEqual({ asked_at: 6_000, landed_sha256: "", http_status: 204, deleted_at: 6_000, outcome: "deleted" })
+  })
+
+  it("knows a deletion that has no answer yet, and one that was asked for again, as pending", () => {
+    const over = [intended(1), answered(1, "accepted"), closed(1), drained(1)]
+    const [asked] = deletion(409, "pending")
+    const again = asked === undefined ? [] : [asked]
+    const pending = { landed_sha256: "ab", http_status: undefined, deleted_at: undefined, outcome: "pending" }
+    const found = [again, [...deletion(500, "pending"), ...again]].map(
+      (facts) => taskOf([...over, ...facts]).attempts[0]?.deletion,
+    )
+    expect(found).toEqual([
+      { ...pending, asked_at: 7_000 },
+      { ...pending, asked_at: 9_000 },
+    ])
   })
 
   it("does not take a deletion that was answered and is still pending for one that is over", () => {

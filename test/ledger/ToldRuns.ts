@@ -16,6 +16,8 @@ export interface Told {
   readonly isHeld?: boolean
   /** Customers with a body that is missing from the tables. */
   readonly left_out?: ReadonlyArray<string>
+  /** Its publication says whether data is older than `error_after`; undefined where it says nothing. */
+  readonly isTooOld?: boolean
 }
 
 /** The runs of one night, from 1. */
@@ -32,7 +34,7 @@ export const factsOf = (
   number: number,
   { tasks = {}, exit_code, leftovers = false, isHeld = false, left_out = [], ...more }: Told,
 ): ReadonlyArray<Fact> => {
-  const { job = "job", run_date = "2026-11-21", parent } = more
+  const { job = "job", run_date = "2026-11-21", parent, isTooOld } = more
   const run_id = idOf(number, run_date)
   const task = (subject: string) => ({ run_id, task_id: anId(`${run_id}/${subject}/bank`) })
   const bodies = left_out.map((customer) => ({
@@ -41,6 +43,10 @@ export const factsOf = (
     where: "segment-1",
     reason: "it cannot be read",
   }))
+  const stale =
+    isTooOld === true
+      ? { stale: { failed: { days: 7, count: 1, examples: ["c-1 bank accounts_read"] } } }
+      : {}
   const begun = {
     _tag: "RunStarted",
     run_id,
@@ -62,8 +68,8 @@ export const factsOf = (
         ? []
         : [{ _tag: "TaskSettled", ...task(subject), outcome, reason: said("R"), who_acts: "nobody" }],
     ),
-    ...(left_out.length > 0
-      ? [{ _tag: "RunPublished", run_id, version: 1, receipts: [], left_out: bodies } as const]
+    ...(left_out.length > 0 || isTooOld !== undefined
+      ? [{ _tag: "RunPublished", run_id, version: 1, receipts: [], left_out: bodies, ...stale } as const]
       : []),
     ...(isHeld ? [{ _tag: "RunHeld", run_id, database: "held", gates: [] } as const] : []),
     ...(exit_code === undefined

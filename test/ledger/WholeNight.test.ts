@@ -1,10 +1,18 @@
 /** What all runs of one night together answer: the newest run of a task decides about it, and nothing is forgotten. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
-import { newestTasks, nightAround, nightExitCode, runsOfNight } from "../../src/ledger/WholeNight.ts"
+import {
+  deliveredInNight,
+  newestTasks,
+  nightAround,
+  nightExitCode,
+  runsOfNight,
+} from "../../src/ledger/WholeNight.ts"
+import { anId } from "../harness/Id.ts"
 import { factsOf, idOf } from "./ToldRuns.ts"
 import type { Told } from "./ToldRuns.ts"
 
@@ -63,9 +71,84 @@ describe("the exit code of a night", () => {
     expect([codeOf(old, old), codeOf(old, failed), codeOf(failed, old)]).toEqual([0, 3, 3])
   })
 
+  it("is 3 while data is too old by the newest publication, and no longer once a later one says otherwise", () => {
+    const tooOld: Told = { ...succeeded, exit_code: 3, isTooOld: true }
+    const fresh: Told = { ...succeeded, isTooOld: false }
+    expect([codeOf(tooOld, succeeded), codeOf(fresh, tooOld), codeOf(tooOld, fresh)]).toEqual([3, 3, 0])
+  })
+
   it("is that of its newest run if none of them had a task", () => {
     expect([codeOf({ exit_code: 6 }, { exit_code: 0 }), codeOf({ exit_code: 0 }, { exit_code: 6 })]).toEqual([
       0, 6,
+    ])
+  })
+})
+
+describe("the features that are in the tables", () => {
+  const runOf = (
+    number: number,
+    tasks: Readonly<Record<string, ReadonlyArray<string>>>,
+    ...delivered: ReadonlyArray<readonly [customer: string, features: ReadonlyArray<string>]>
+  ): ReadonlyArray<Fact> => {
+    const run_id = idOf(number)
+    const task_id = (customer: string) => anId(`${run_id}/${customer}/bank`)
+    return [
+      ...factsOf(number, {}),
+      ...Object.entries(tasks).map(([customer, features]): Fact => ({
+        _tag: "TaskPlanned",
+        run_id,
+        task_id: task_id(customer),
+        customer_id: anId(customer),
+        engine_reference: anId("bank"),
+        features,
+      })),
+      ...(delivered.length === 0
+        ? []
+        : [
+            {
+              _tag: "RunPublished",
+              run_id,
+              version: number,
+              receipts: [],
+              delivered: delivered.map(([customer, features]) => ({ task_id: task_id(customer), features })),
+            } as const,
+          ]),
+    ]
+  }
+  const held = (number: number): Fact => ({
+    _tag: "RunHeld",
+    run_id: idOf(number),
+    database: "held",
+    gates: [],
+  })
+  const deliveredIn = (...runs: ReadonlyArray<ReadonlyArray<Fact>>) =>
+    [
+      ...deliveredInNight(
+        runs.flatMap((facts) => foldRun(facts.map((fact, seq) => ({ seq, at: seq, fact }))) ?? []),
+      ),
+    ].map(([subject, features]) => [subject, [...features]])
+
+  it("are those of each task, by its subject; none of a task or a run that delivered nothing", () => {
+    expect(deliveredIn(runOf(1, { "c-1": ["a", "b"], "c-2": ["a"] }, ["c-1", ["a"]]))).toEqual([
+      ["c-1/bank", ["a"]],
+      ["c-2/bank", []],
+    ])
+    expect(deliveredIn(runOf(1, { "c-1": ["a"] }))).toEqual([["c-1/bank", []]])
+  })
+
+  it("are as the later run left what it asked for again; the others stay", () => {
+    const first = runOf(1, { "c-1": ["a", "b", "c"] }, ["c-1", ["a", "b"]])
+    expect(deliveredIn(first, runOf(2, { "c-1": ["b", "c"] }, ["c-1", ["c"]]))).toEqual([
+      ["c-1/bank", ["a", "c"]],
+    ])
+    expect(deliveredIn(first, runOf(2, { "c-1": ["b"] }))).toEqual([["c-1/bank", ["a"]]])
+  })
+
+  it("are not those of a version that is held back", () => {
+    const run = runOf(1, { "c-1": ["a"] }, ["c-1", ["a"]])
+    expect([deliveredIn([...run, held(1)]), deliveredIn(run)]).toEqual([
+      [["c-1/bank", []]],
+      [["c-1/bank", ["a"]]],
     ])
   })
 })

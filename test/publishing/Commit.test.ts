@@ -1,10 +1,19 @@
 /** A version that is decided is put into place, whoever asks the process to stop meanwhile. */
-import { existsSync, readFileSync } from "node:fs"
-import { join } from "node:path"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Exit, Fiber } from "effect"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { DurableFiles } from "../../src/foundation/DurableFile.ts"
 import { machineCalls } from "../../src/foundation/FileCalls.ts"
 import type { FileCalls } from "../../src/foundation/FileCalls.ts"
+import { clearStrays, commit, strayFiles } from "../../src/publishing/Commit.ts"
+import { layoutOf, modesOf, readManifest } from "../../src/publishing/Manifest.ts"
+import type { Manifest } from "../../src/publishing/Manifest.ts"
+import { filesBelow } from "../../src/publishing/OutputFiles.ts"
+import { temporary } from "../../src/publishing/Store.ts"
+import type { Store } from "../../src/publishing/Store.ts"
+import { refusingFrom } from "../foundation/FaultyCalls.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { append, begin, folder, layers, rowsOf } from "./night.ts"
 import { anId } from "../harness/Id.ts"
@@ -34,6 +43,193 @@ describe("a publication that is interrupted", () => {
         assert.isFalse(existsSync(join(root, "tables/manifest.next.json")))
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT published_version() AS version"), [{ version: 1 }])
       }).pipe(Effect.provide(layers(root, calls)))
+    }).pipe(Effect.scoped),
+  )
+})
+
+/** A version that lists these files, by run. The files hold their own names, so that each is known again. */
+const versionOf = (
+  version: number,
+  runs: Readonly<Record<string, ReadonlyArray<string>>>,
+  rest: Partial<Manifest> = {},
+): Manifest => ({
+  version,
+  amends: false,
+  runs: Object.fromEntries(
+    Object.entries(runs).map(([run, names]) => {
+      const files = names.map((name) => ({ table: "t", path: pathOf(name), rows: 1, bytes: 1, sha256: "aa" }))
+      return [run, { run_date: "2026-11-20", version, files }] as const
+    }),
+  ),
+  ...rest,
+})
+const pathOf = (name: string) => `tables/t/${name}.parquet`
+
+const storeIn = (root: string, files: DurableFiles, versionsKept = 2): Store => ({
+  layout: layoutOf(root),
+  modes: modesOf("none"),
+  files,
+  families: [],
+  schemas: { texts: new Map(), gone: [] },
+  toolVersion: "0.1.0",
+  versionsKept,
+})
+
+/** Writes what is new of a version, as a publication does, and puts it into place. */
+const put = (store: Store, next: Manifest, ...names: ReadonlyArray<string>) =>
+  Effect.suspend(() => {
+    mkdirSync(join(store.layout.tables, "t"), { recursive: true })
+    for (const name of names) writeFileSync(temporary(join(store.layout.root, pathOf(name))), name)
+    return commit(store, next)
+  }).pipe(Effect.provide(DuckDb.layer))
+
+/** Every file of the folder with what it holds; of a manifest its version. */
+const everything = (root: string) =>
+  Object.fromEntries(
+    filesBelow(root).map((path) => {
+      const manifest = readManifest(join(root, path))
+      return [path, manifest?.version ?? readFileSync(join(root, path), "utf8")]
+    }),
+  )
+const current = (version: number, ...names: ReadonlyArray<string>) => ({
+  "tables/manifest.json": version,
+  ...Object.fromEntries(names.map((name) => [pathOf(name), name])),
+})
+const kept = (version: number, ...names: ReadonlyArray<string>) => ({
+  [`published/previous/${version}.json`]: version,
+  ...Object.fromEntries(names.map((name) => [`published/previous/${pathOf(name)}`, name])),
+})
+
+describe("a version that is put into place", () => {
+  it.live("has all its files, and those that only kept versions have are kept beside it, no others", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = storeIn(root, new DurableFiles(machineCalls))
+      yield* put(store, versionOf(1, { a: ["a1"], b: ["b1"] }), "a1", "b1")
+      assert.deepStrictEqual(everything(root), current(1, "a1", "b1"))
+      yield* put(store, versionOf(2, { a: ["a2"], b: ["b1"] }), "a2")
+      assert.deepStrictEqual(everything(root), { ...current(2, "a2", "b1"), ...kept(1, "a1") })
+      // It takes the place of the second, which is not kept.
+      yield* put(store, versionOf(3, { a: ["a3"], b: ["b1"] }, { amends: true }), "a3")
+      assert.deepStrictEqual(everything(root), { ...current(3, "a3", "b1"), ...kept(1, "a1") })
+      // A rollback: its file comes back from where it was kept.
+      const returned = { returned: { to: 1, from: 3 } }
+      yield* put(store, versionOf(4, { a: ["a1"], b: ["b1"] }, returned))
+      const both = { ...kept(1), ...kept(3, "a3") }
+      assert.deepStrictEqual(everything(root), { ...current(4, "a1", "b1"), ...both })
+      // Two versions are kept; the oldest goes, with its files, and what a rollback put in place is kept already.
+      yield* put(store, versionOf(5, { a: ["a3"], b: ["b2"] }), "b2")
+      assert.deepStrictEqual(everything(root), {
+        ...current(5, "a3", "b2"),
+        ...kept(1, "a1", "b1"),
+        ...kept(3, "b1"),
+      })
+      yield* put(store, versionOf(6, { b: ["b3"] }), "b3")
+      assert.deepStrictEqual(everything(root), {
+        ...current(6, "b3"),
+        ...kept(3, "a3", "b1"),
+        ...kept(5, "a3", "b2"),
+      })
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("is the old one whole until it is decided, and the new one whole once its steps are repeated", () =>
+    Effect.gen(function* () {
+      const next = versionOf(2, { a: ["a2"], b: ["b1"] })
+      const ends = { old: 0, next: 0 }
+      for (let failing = 1, isDone = false; !isDone; failing++) {
+        const root = yield* folder
+        const sound = storeIn(root, new DurableFiles(machineCalls))
+        yield* put(sound, versionOf(1, { a: ["a1"], b: ["b1"] }), "a1", "b1")
+        const exit = yield* Effect.exit(put(storeIn(root, refusingFrom(failing).files), next, "a2"))
+        isDone = Exit.isSuccess(exit)
+        const isDecided = existsSync(sound.layout.next)
+        if (!isDone && !isDecided && readManifest(sound.layout.manifest)?.version === 1) {
+          ends.old += 1
+          const {
+            [`${pathOf("a2")}.tmp`]: _,
+            "tables/manifest.next.json.tmp": __,
+            ...left
+          } = everything(root)
+          assert.deepStrictEqual(left, current(1, "a1", "b1"))
+          continue
+        }
+        ends.next += 1
+        yield* put(sound, next)
+        assert.deepStrictEqual(everything(root), { ...current(2, "a2", "b1"), ...kept(1, "a1") })
+      }
+      // Each of the two comes about, and more than once.
+      assert.isAbove(Math.min(ends.old, ends.next), 3)
+    }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "keeps the files that stay, writes again what has a new content, and goes on without a lost one",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const store = storeIn(root, new DurableFiles(machineCalls))
+        yield* put(store, versionOf(1, { a: ["a1"], b: ["b1"] }), "a1", "b1")
+        yield* put(store, versionOf(2, { a: ["a2"], b: ["b1"] }, { amends: true }), "a2")
+        assert.deepStrictEqual(everything(root), current(2, "a2", "b1"))
+        writeFileSync(temporary(join(root, pathOf("a2"))), "a2 again")
+        yield* put(store, versionOf(3, { a: ["a2", "lost"], b: ["b1"] }, { amends: true }))
+        assert.deepStrictEqual(everything(root), { ...current(3, "a2", "b1"), [pathOf("a2")]: "a2 again" })
+      }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "acknowledges nothing that a power cut could take back: each folder is synced after its last change",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const open = new Map<number, string>()
+        const unsynced = new Set<string>()
+        const calls: FileCalls = {
+          ...machineCalls,
+          open: (path, flags, mode) => {
+            const descriptor = machineCalls.open(path, flags, mode)
+            open.set(descriptor, path)
+            return descriptor
+          },
+          sync: (descriptor) => {
+            machineCalls.sync(descriptor)
+            unsynced.delete(open.get(descriptor) ?? "?")
+          },
+          rename: (from, to) => {
+            machineCalls.rename(from, to)
+            unsynced.add(dirname(from)).add(dirname(to))
+          },
+          remove: (path) => {
+            machineCalls.remove(path)
+            if (path.endsWith("manifest.next.json")) unsynced.add(dirname(path))
+          },
+        }
+        const store = storeIn(root, new DurableFiles(calls))
+        const returned = { returned: { to: 1, from: 2 } }
+        for (const [next, ...names] of [
+          [versionOf(1, { a: ["a1"] }), "a1"],
+          [versionOf(2, { a: ["a2"] }), "a2"],
+          [versionOf(3, { a: ["a1"] }, returned)],
+        ] as const) {
+          yield* put(store, next, ...names)
+          assert.deepStrictEqual([...unsynced], [])
+        }
+        assert.deepStrictEqual(everything(root), { ...current(3, "a1"), ...kept(1), ...kept(2, "a2") })
+      }).pipe(Effect.scoped),
+  )
+
+  it.live("leaves as stray what no manifest lists", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = storeIn(root, new DurableFiles(machineCalls))
+      const manifest = versionOf(1, { a: ["a1"] })
+      yield* put(store, manifest, "a1")
+      mkdirSync(join(root, "tables/odd"))
+      for (const path of ["tables/odd/x", pathOf("b1")]) writeFileSync(join(root, path), "stray")
+      assert.deepStrictEqual(strayFiles(store, manifest), ["tables/odd/x", pathOf("b1")])
+      yield* clearStrays(store, manifest)
+      assert.deepStrictEqual(everything(root), current(1, "a1"))
     }).pipe(Effect.scoped),
   )
 })

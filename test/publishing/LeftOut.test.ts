@@ -6,6 +6,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { bodyBounds } from "../../src/contract/BodyBounds.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
+import { RunTables } from "../../src/publishing/RunTables.ts"
+import type { Lineage } from "../../src/records/Lineage.ts"
 import { Normaliser } from "../../src/records/Normalise.ts"
 import {
   append,
@@ -175,6 +177,31 @@ describe("a body that publishing cannot use", () => {
       )
     }).pipe(Effect.scoped),
   )
+})
+
+describe("a task that is left out", () => {
+  it("leaves the others the room that its rows and long texts took", () => {
+    const tables = new RunTables([], [], "2026-11-20")
+    const lineage: Lineage = {
+      run_id,
+      run_date: "2026-11-20",
+      task_id,
+      execution_id: null,
+      session_id: anId("s-2"),
+      customer_id: anId("c-2"),
+      engine_reference: anId(engine),
+    }
+    const text = "x".repeat(1024 * 1024)
+    // 40 million characters twice are more than a table of a run has room for.
+    const body = Array.from({ length: 40 }, (_, n) => ({ product: "p", sub_family: "p:s", n, text }))
+    const before = tables.isFull
+    const takeBack = tables.mark()
+    const first = tables.normaliser.add(lineage, body).other
+    const between = tables.isFull
+    takeBack()
+    assert.deepStrictEqual([before, first, between, tables.isFull], [false, 40, true, false])
+    assert.strictEqual(tables.normaliser.add(lineage, body).other, 40)
+  })
 })
 
 describe("the words of a state", () => {

@@ -1,6 +1,7 @@
 /** The proof of a deletion from landing alone: what the ledger says of it is not asked. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import type { ResultsSource } from "../../src/contract/ResultsSource.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { BodyMeta } from "../../src/landing/Landing.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
@@ -18,6 +19,7 @@ const proved = (
   stateBody: string | undefined,
   bodies: ReadonlyArray<string>,
   session_id: string | undefined = "s-1",
+  sources: ReadonlyArray<ResultsSource> = state.sources,
 ) =>
   Effect.gen(function* () {
     const landing = yield* Landing
@@ -45,7 +47,7 @@ const proved = (
     })
     const stateOf = stateBody === undefined ? [] : [[anId("e-1"), yield* land("state", stateBody)] as const]
     const picture = {
-      state,
+      state: { ...state, sources },
       engines: [],
       frames: [],
       framesByTask: new Map(),
@@ -91,6 +93,26 @@ describe("a repeated proof", () => {
         isCounted: true,
         families: [],
       })
+    }),
+  )
+
+  it.live("is not given by a body that cannot be counted", () =>
+    Effect.gen(function* () {
+      // The job takes this endpoint at its word, so that a final answer needs no count.
+      const trusted = state.sources.map((source) => ({ ...source, counts: "none" as const }))
+      const broken: ReadonlyArray<ResultsSource> = trusted.map((source) => ({
+        ...source,
+        get records(): ResultsSource["records"] {
+          throw new RangeError("quotes a body")
+        },
+      }))
+      const isWhole = (sources: ReadonlyArray<ResultsSource>) =>
+        Effect.map(proved("{}", [results(2)], "s-1", sources), (proof) => proof.isWhole)
+      expect([yield* isWhole(trusted), yield* isWhole(broken), yield* isWhole(state.sources)]).toEqual([
+        true,
+        false,
+        false,
+      ])
     }),
   )
 

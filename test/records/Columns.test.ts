@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { TableBuilder, column, required } from "../../src/records/Columns.ts"
 import type { TableSpec } from "../../src/records/Columns.ts"
+import { encodeTexts } from "../../src/records/EncodedText.ts"
 import { readBack } from "./families.ts"
 
 const everyType: TableSpec = {
@@ -151,5 +152,21 @@ describe("Arrow columns and Parquet", () => {
       { a: 1, b: null },
       { a: 2, b: "x" },
     ])
+  })
+})
+
+describe("texts of a column", () => {
+  it("end where their bytes end, for each length that a character may have, whole or half", () => {
+    const units = [0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xd800, 0xdbff, 0xdc00, 0xdfff, 0xe000, 0xffff]
+    const characters = units.map((unit) => String.fromCharCode(unit))
+    const texts = ["", ...characters, ...characters.flatMap((one) => characters.map((other) => one + other))]
+    const { offsets, bytes } = encodeTexts(texts)
+    let end = 0
+    const ends = texts.map((text) => (end += Buffer.byteLength(text)))
+    expect([...offsets]).toEqual([0, ...ends])
+    const parts = texts.map((_, index) => bytes.slice(offsets[index], offsets[index + 1]))
+    expect(parts.map((part) => Buffer.from(part).toString("hex"))).toEqual(
+      texts.map((text) => Buffer.from(text).toString("hex")),
+    )
   })
 })

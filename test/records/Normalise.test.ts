@@ -53,6 +53,22 @@ describe("the normaliser", () => {
     expect([add(32, "short"), add(2), add(1)]).toEqual([32, 2, refused])
   })
 
+  it("forgets the ids of what is taken back, so that another body may bring the same record", () => {
+    const normaliser = makeNormaliser(families)
+    const record = (n: number) => ({ product: "p", sub_family: "p:s", n })
+    const beside = { seen: new Set<string>(), isHeld: () => false }
+    const placed = (data: ReadonlyArray<unknown>) => {
+      const { other, repeated } = normaliser.add(lineage, data, beside)
+      return { other, repeated }
+    }
+    expect(placed([record(1)])).toEqual({ other: 1, repeated: 0 })
+    const takeBack = normaliser.mark(beside)
+    expect(placed([record(1), record(2)])).toEqual({ other: 1, repeated: 1 })
+    takeBack()
+    expect([beside.seen.size, flushedRows(normaliser)["other_records"]?.length]).toEqual([1, 1])
+    expect(placed([record(1), record(2)])).toEqual({ other: 1, repeated: 1 })
+  })
+
   it("turns a profile into a row, its children into rows, and keeps what has no column", async () => {
     const [row] = await rowsOf([profile], "customer_profiles")
     expect(row).toEqual({

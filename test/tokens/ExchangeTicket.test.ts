@@ -3,11 +3,16 @@
  * each moment costs, and what ends a token.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Duration, Effect, Fiber, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
 import type { ExchangeAnswer, StartCall } from "../../src/client/Service.ts"
 import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
+import { accessOf } from "../../src/contract/Ids.ts"
 import type { Prepared, TokenRef } from "../../src/execution/Work.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { exchangeTicket, forgetTicket, hasTicket, keepTicket } from "../../src/tokens/ExchangeTicket.ts"
+import type { TicketOrder } from "../../src/tokens/ExchangeTicket.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
@@ -21,12 +26,13 @@ import {
   lost,
   notSent,
   refused,
+  scripted,
   state,
   throttled,
   unexpected,
   working,
 } from "../execution/ScriptedService.ts"
-import type { Script } from "../execution/ScriptedService.ts"
+import type { Call, Script } from "../execution/ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
 const ticket = "ticket-canary-1"
@@ -520,5 +526,84 @@ describe("a token", () => {
         JSON.stringify([["c-1/bank", "LOCKED", "no key"], true, "failed BLOCKED_USER customer"]),
       ])
     }),
+  )
+})
+
+describe("one step of a ticket", () => {
+  const order: TicketOrder = {
+    run_id,
+    task_id: anId(`${run_id}/c-1/bank`),
+    attempt: 1,
+    customer_id: anId("c-1"),
+    engine_reference: anId("bank"),
+    fingerprint: "login-1",
+    polling: { min: Duration.seconds(1), max: Duration.seconds(10) },
+  }
+  const asked = asking()
+  const call = asked._tag === "Ready" ? { ...asked.call, external_execution_id: "x-1" } : undefined
+  const waiting = {
+    ...accessOf(order),
+    execution_id: execution,
+    fingerprint: undefined,
+    features: [],
+    issued_at: 0,
+  }
+  const opened = { execution_id: execution, answer: "adopted" } as const
+  const keep = Effect.suspend(() =>
+    call === undefined ? Effect.die("not ready") : keepTicket(order, call, lost, opened),
+  )
+
+  it.effect("records the ticket that an earlier process kept, and otherwise that its answer is lost", () =>
+    Effect.gen(function* () {
+      const place = placeWithStore()
+      const inPlace = <A, E>(work: Effect.Effect<A, E>) => Effect.provide(work, place.tokens)
+      const about = { run_id, task_id: order.task_id, attempt: 1, execution_id: execution }
+      expect(yield* inPlace(keep)).toEqual([{ _tag: "TicketDropped", ...about, reason: "ANSWER_LOST" }])
+      yield* inStore(place, (store) => store.keepTicket(waiting, Redacted.make(ticket)))
+      expect(yield* inPlace(keep)).toEqual([{ _tag: "TicketIssued", ...about }])
+    }),
+  )
+
+  it.effect("does nothing without a store, whether a ticket is to be kept, exchanged or forgotten", () =>
+    Effect.gen(function* () {
+      const calls: Array<Call> = []
+      const steps = Effect.gen(function* () {
+        const kept = yield* keep
+        const isWaiting = yield* exchangeTicket(order, execution, true)
+        yield* forgetTicket(order, execution)
+        const facts = yield* Effect.flatMap(Ledger, (ledger) => ledger.facts(run_id))
+        return [kept, yield* hasTicket(execution), isWaiting, facts]
+      })
+      const places = Layer.mergeAll(Ledger.layer({ path: ":memory:" }), scripted({}, calls))
+      expect(yield* Effect.provide(steps, places)).toEqual([[], false, false, []])
+      expect(calls).toEqual([])
+    }),
+  )
+
+  it.effect(
+    "leaves a ticket waiting that the service did not get, as long as there is a later opportunity",
+    () =>
+      Effect.gen(function* () {
+        const place = placeWithStore()
+        yield* inStore(place, (store) => store.keepTicket(waiting, Redacted.make(ticket)))
+        const calls: Array<Call> = []
+        const places = Layer.mergeAll(
+          Ledger.layer({ path: ":memory:" }),
+          scripted({ exchange: () => notSent }, calls),
+          place.tokens,
+        )
+        const fiber = yield* Effect.forkChild(
+          Effect.provide(exchangeTicket(order, execution, false), places),
+          {
+            startImmediately: true,
+          },
+        )
+        yield* TestClock.adjust("1 minute")
+        expect([yield* Fiber.join(fiber), calls.length, yield* content(place)]).toEqual([
+          true,
+          1,
+          { tokens: [], tickets: 1 },
+        ])
+      }),
   )
 })

@@ -1,6 +1,10 @@
 /** When a stored token is at its end, and that only the token in question is dropped. */
-import { describe, expect, it } from "vitest"
-import { tokenEndOf, tokenEndOfRefusal } from "../../src/tokens/TokenEnds.ts"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { anId } from "../harness/Id.ts"
+import { TokenStore } from "../../src/tokens/TokenStore.ts"
+import { dropToken, tokenEndOf, tokenEndOfRefusal } from "../../src/tokens/TokenEnds.ts"
 
 const ended = (status_code: string, status_reason: string, authentication_status?: string) =>
   tokenEndOf({
@@ -42,5 +46,52 @@ describe("a stored token", () => {
       { reason: "TOKEN_UNKNOWN", keepKey: true },
       undefined,
     ])
+  })
+
+  it.effect("is dropped once, with a fact; another one of that access, and one that is gone, are not", () => {
+    const options = { key: Redacted.make("1f".repeat(32)), service: "https://service.example" }
+    const access = { customer_id: anId("c-1"), engine_reference: anId("bank") }
+    const about = { run_id: anId("r.2026-11-21"), task_id: anId("r.2026-11-21/t"), ...access }
+    const token = (name: string, token_id: string) => ({
+      ...access,
+      name,
+      token_id,
+      app_id: undefined,
+      features: [],
+      locking_hash: undefined,
+      fingerprint: undefined,
+      exchanged_at: 1,
+      expires_at: 2,
+    })
+    return Effect.gen(function* () {
+      const [store, ledger] = [yield* TokenStore, yield* Ledger]
+      if (store._tag === "Closed") return yield* Effect.die("closed")
+      yield* store.keepToken(token("one", "t-1"), Redacted.make("key"), undefined)
+      yield* store.keepToken(token("two", "t-2"), Redacted.make("key"), undefined)
+      const inDoubt = { reason: "TOKEN_UNKNOWN", keepKey: true }
+      yield* dropToken(about, "t-of-nobody", locked)
+      yield* dropToken(about, "t-1", inDoubt)
+      yield* dropToken(about, "t-1", inDoubt)
+      yield* dropToken(about, "t-1", locked)
+      yield* dropToken(about, "t-1", inDoubt)
+      const facts = yield* ledger.facts(about.run_id)
+      expect(facts.map(({ fact }) => fact)).toEqual(
+        ["TOKEN_UNKNOWN", "LOCKED"].map((reason) => ({
+          _tag: "TokenDropped",
+          ...about,
+          name: "one",
+          token_id: "t-1",
+          reason,
+        })),
+      )
+      expect((yield* store.tokens).map(({ name, hasKey }) => [name, hasKey])).toEqual([
+        ["one", false],
+        ["two", true],
+      ])
+    }).pipe(
+      Effect.provide(
+        Layer.mergeAll(TokenStore.layer(":memory:", options), Ledger.layer({ path: ":memory:" })),
+      ),
+    )
   })
 })

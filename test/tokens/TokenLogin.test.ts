@@ -2,8 +2,9 @@
  * Logins by token before a start: which token stands in for which parameters, what it may ask for, and every
  * reason for which it logs in nobody.
  */
-import { Duration } from "effect"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it } from "@effect/vitest"
+import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import type { StoredToken } from "../../src/tokens/StoredToken.ts"
 import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
@@ -12,7 +13,18 @@ import { noExpectations } from "../../src/planning/Expectations.ts"
 import { fingerprintLogin } from "../../src/secrets/Fingerprint.ts"
 import type { ResolvedLogin } from "../../src/planning/Logins.ts"
 import { planTasks } from "../../src/planning/Plan.ts"
+import type { RunState } from "../../src/ledger/RunState.ts"
+import {
+  endTokens,
+  loginOf,
+  parametersBehind,
+  readShelf,
+  tokenOf,
+  withNewToken,
+} from "../../src/tokens/PlanTokens.ts"
 import { makeShelf } from "../../src/tokens/TokenLogin.ts"
+import { TokenStore } from "../../src/tokens/TokenStore.ts"
+import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { assignment, planOn, refitOn, fitOf, grounds, key, known, login } from "../planning/Samples.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -326,5 +338,142 @@ describe("a plan with tokens", () => {
 
   it("uses the lifetime of section 8: 90 days from the exchange", () => {
     expect(tokenLifetimeMs).toBe(90 * day)
+  })
+})
+
+describe("a token on its way to a start", () => {
+  const options = { key: Redacted.make("1f".repeat(32)), service }
+  const taskWith = (decision: Decision) => {
+    if (decision._tag !== "Task") throw new Error("settled")
+    return decision.task
+  }
+  const withToken = taskWith(decide([stored()], { login: wanting(true) }))
+  const withParameters = taskWith(decide([], { login: wanting(true) }))
+  const { dropped: _, hasKey: __, service: ___, ...kept } = stored()
+  const inStore = <A, E>(work: (store: OpenTokenStore) => Effect.Effect<A, E>) =>
+    Effect.gen(function* () {
+      const store = yield* TokenStore
+      if (store._tag === "Closed") return yield* Effect.die("closed")
+      yield* store.keepToken(kept, Redacted.make("key-1"), undefined)
+      return yield* work(store)
+    }).pipe(Effect.provide(TokenStore.layer(":memory:", options)))
+
+  it.effect("logs in with its key, as long as the store has it, and never without one", () =>
+    inStore((store) =>
+      Effect.gen(function* () {
+        const used = yield* loginOf(withToken, store)
+        expect(used?._tag === "Token" && [used.token_id, Redacted.value(used.token_key)]).toEqual([
+          "t-1",
+          "key-1",
+        ])
+        expect(yield* loginOf(withToken, { _tag: "Closed" })).toBeUndefined()
+        const parameters = yield* loginOf(withParameters, { _tag: "Closed" })
+        expect(parameters?._tag).toBe("Parameters")
+        yield* store.dropToken(kept, "LOCKED")
+        expect(yield* loginOf(withToken, store)).toBeUndefined()
+      }),
+    ),
+  )
+
+  it.effect("is on the shelf of a plan, and of its own task only", () =>
+    inStore((store) =>
+      Effect.gen(function* () {
+        yield* TestClock.setTime(now)
+        yield* store.keepToken(
+          { ...kept, customer_id: anId("c-2"), name: "c-2" },
+          Redacted.make("k"),
+          undefined,
+        )
+        const [all, own] = [yield* readShelf(store), yield* readShelf(store, bank)]
+        expect([
+          all.now,
+          all.named("c-2")?.name,
+          own.named("c-2"),
+          own.of(bank).map(({ name }) => name),
+        ]).toEqual([now, "c-2", undefined, ["c-1/bank:website"]])
+        expect((yield* readShelf({ _tag: "Closed" })).isOpen).toBe(false)
+      }),
+    ),
+  )
+
+  it("that an earlier attempt obtained takes the place of the parameters, which stay behind it", () => {
+    const shelf = makeShelf([stored({ features: ["accounts_read"] })], service, now)
+    const asked = {
+      ...withParameters,
+      features: ["accounts_read", "other"].map((code) => ({ code, configurations: undefined })),
+    }
+    const again = withNewToken(asked, shelf)
+    expect([tokenOf(again).token?.token_id, again.features.map(({ code }) => code)]).toEqual([
+      "t-1",
+      ["accounts_read"],
+    ])
+    expect(parametersBehind(again)?._tag).toBe("Parameters")
+    expect([tokenOf(withParameters), parametersBehind(withParameters)]).toEqual([{}, undefined])
+    // Without one, without asking for one, and with one already, nothing changes.
+    expect(withNewToken(withParameters, makeShelf([], service, now))).toBe(withParameters)
+    expect(withNewToken(withToken, shelf)).toBe(withToken)
+    const unasked = taskWith(decide([], { login: wanting(false) }))
+    expect(withNewToken(unasked, shelf)).toBe(unasked)
+  })
+
+  it.effect(
+    "is named in a run's facts when it expires: dropped with its key, or soon to be, for new tasks",
+    () =>
+      inStore((store) =>
+        Effect.gen(function* () {
+          const run_id = anId("n.2026-11-21")
+          const one = (task: string) => ({ task_id: anId(task), token: stored() })
+          const keys = { name: "c-1/bank:website", token_id: "t-1", ...bank }
+          const known = { tasks: new Map([["t-old", undefined]]) } as unknown as RunState
+          const open = Layer.succeedContext(Context.make(TokenStore, store))
+          const ended = (plan: {
+            readonly expired: ReadonlyArray<string>
+            readonly expiring: ReadonlyArray<string>
+          }) =>
+            endTokens(
+              { plan: { run_id, expired: plan.expired.map(one), expiring: plan.expiring.map(one) } },
+              known,
+            ).pipe(Effect.provide(open))
+          const soon = yield* ended({ expired: [], expiring: ["t-old", "t-new"] })
+          const { expires_at } = stored()
+          expect(soon).toEqual([{ _tag: "TokenExpiring", run_id, task_id: "t-new", ...keys, expires_at }])
+          expect((yield* store.tokens).map(({ hasKey }) => hasKey)).toEqual([true])
+          const over = yield* ended({ expired: ["t-new"], expiring: [] })
+          expect(over).toEqual([
+            { _tag: "TokenDropped", run_id, task_id: "t-new", ...keys, reason: "EXPIRED" },
+          ])
+          expect((yield* store.tokens).map(({ hasKey }) => hasKey)).toEqual([false])
+        }),
+      ),
+  )
+})
+
+describe("what a settled token says", () => {
+  const messageOf = (decision: Decision) =>
+    decision._tag === "Settled" ? decision.verdict.message : "a task"
+  it("is why, and what to do next", () => {
+    const mine = (changes: Partial<StoredToken>) =>
+      messageOf(decide([stored({ name: "mine", ...changes })], { login: named("mine") }, none))
+    const next = "`nightjar tokens exchange` stores a new one"
+    expect([
+      mine({ expires_at: now }),
+      // Dropped for its age, although a clock that was put back says that there is time.
+      mine({ dropped: { reason: "EXPIRED", at: 1 }, hasKey: false }),
+      mine({ hasKey: false, dropped: { reason: "LOCKED", at: 1 } }),
+      mine({ hasKey: false }),
+      mine({ service: "https://elsewhere.example" }),
+      mine({ customer_id: anId("c-2") }),
+      mine({ name: "another" }),
+      messageOf(planOn(assignment({ login: named("mine") }), none, known(), grounds())),
+    ]).toEqual([
+      `the token expired on 2026-11-21: ${next}`,
+      `the token expired on 2027-02-09: ${next}`,
+      `the token is no longer used (LOCKED): ${next}`,
+      `the token is no longer used (unknown): ${next}`,
+      "the token of this name belongs to another service",
+      "the token of this name belongs to c-2 on bank:website: a token opens one customer's access to one engine",
+      `no stored token has this name: ${next}`,
+      "the token store is not open: the job needs `tokens: { key }`",
+    ])
   })
 })

@@ -21,6 +21,7 @@ import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
+import { countTokensOf, forgetTokensOf } from "../../src/tokens/ForgetTokens.ts"
 import { deriveKey, makeSalt, readKey, TokenStoreRefused } from "../../src/tokens/TokenSealing.ts"
 import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
 import { listTokens, TokenStore } from "../../src/tokens/TokenStore.ts"
@@ -220,6 +221,40 @@ describe("the token store", () => {
     }),
   )
 
+  it.effect("is refused when another version wrote it, and when its header is not one", () =>
+    Effect.gen(function* () {
+      const changed = Effect.fnUntraced(function* (sql: string) {
+        const path = newFile()
+        yield* within(path, (store) => store.tokens)
+        const database = new DatabaseSync(path)
+        database.exec(sql)
+        database.close()
+        return yield* refusal(within(path, (store) => store.tokens))
+      })
+      expect(yield* changed("UPDATE header SET version = 2")).toEqual([
+        "TokenStoreRefused",
+        "the token store was written by another version of this program",
+      ])
+      for (const column of ["salt", "key_check"]) {
+        // SQLite itself lets no such value in; a damaged file may hold one.
+        const loose = `CREATE TABLE loose AS SELECT * FROM header; DROP TABLE header;
+          ALTER TABLE loose RENAME TO header; UPDATE header SET ${column} = 'text'`
+        expect(yield* changed(loose)).toEqual([
+          "TokenStoreRefused",
+          "the header of the token store is damaged",
+        ])
+      }
+    }),
+  )
+
+  it("acknowledges nothing that a power cut could take back, and leaves no deleted bytes behind", () => {
+    const database = openTokenDatabase(newFile())
+    const pragma = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]
+    // 3 is EXTRA: the folder of the rollback journal is synced too.
+    expect([pragma("journal_mode"), pragma("synchronous"), pragma("secure_delete")]).toEqual(["delete", 3, 1])
+    database.close()
+  })
+
   it.effect("that cannot be opened, read or written for another reason is not called damaged", () =>
     Effect.gen(function* () {
       const nowhere = join(folder, "no such folder", "tokens.sqlite")
@@ -296,6 +331,73 @@ describe("the entries", () => {
     }),
   )
 
+  it.effect("have no app, login or version of it where there is none", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      const none = { app_id: undefined, locking_hash: undefined, fingerprint: undefined }
+      yield* within(path, (store) =>
+        Effect.andThen(
+          store.keepToken(token(none), Redacted.make(token_key), undefined),
+          store.keepTicket({ ...ticket, fingerprint: undefined }, Redacted.make(ticketValue)),
+        ),
+      )
+      const found = yield* within(path, (store) =>
+        Effect.all([store.tokens, store.pendingTicket(anId("e-1")), store.ticketValue(anId("e-1"))]),
+      )
+      expect([found[0], found[1], found[2] && Redacted.value(found[2])]).toEqual([
+        [{ ...token(none), service, dropped: undefined, hasKey: true }],
+        { ...ticket, fingerprint: undefined, service, tries: 0 },
+        ticketValue,
+      ])
+    }),
+  )
+
+  it.effect(
+    "of a customer leave the file with their tickets, without the store's key and to the last byte",
+    () =>
+      Effect.gen(function* () {
+        const path = newFile()
+        const other = { customer_id: anId("c-2"), token_id: "t-2", name: "c-2/bank" }
+        expect(yield* countTokensOf(path, anId("c-1"))).toBe(0)
+        yield* forgetTokensOf(path, anId("c-1"))
+        // Whoever asks about a store that is not there does not make one.
+        expect(existsSync(path)).toBe(false)
+        yield* within(path, (store) =>
+          Effect.all([
+            store.keepToken(token({ token_id: "of-the-removed" }), Redacted.make(token_key), undefined),
+            store.dropToken({ name: "c-1/bank", token_id: "of-the-removed" }, "LOCKED"),
+            store.keepToken(token(other), Redacted.make("another"), undefined),
+            store.keepTicket(ticket, Redacted.make(ticketValue)),
+          ]),
+        )
+        expect([yield* countTokensOf(path, anId("c-1")), yield* countTokensOf(path, anId("c-2"))]).toEqual([
+          2, 1,
+        ])
+        yield* forgetTokensOf(path, anId("c-1"))
+        expect([yield* countTokensOf(path, anId("c-1")), yield* countTokensOf(path, anId("c-2"))]).toEqual([
+          0, 1,
+        ])
+        expect((yield* listTokens(path)).map(({ name }) => name)).toEqual(["c-2/bank"])
+        expect(["of-the-removed", "c-1"].filter((text) => readFileSync(path).includes(text))).toEqual([])
+        writeFileSync(path, "no database")
+        expect(yield* refusal(countTokensOf(path, anId("c-1")))).toEqual([
+          "LedgerFailed",
+          "the token store cannot be read or written: file is not a database",
+        ])
+      }),
+  )
+
+  it.effect("whose features are no list any more have none", () =>
+    Effect.gen(function* () {
+      const path = newFile()
+      yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
+      const database = new DatabaseSync(path)
+      database.exec("UPDATE tokens SET features = '{}'")
+      database.close()
+      expect((yield* listTokens(path)).map(({ features }) => features)).toEqual([[]])
+    }),
+  )
+
   it.effect("of tickets count their exchanges, and are removed when their token is stored", () =>
     Effect.gen(function* () {
       const path = newFile()
@@ -345,6 +447,17 @@ describe("the entries", () => {
       expect(yield* dropped("REVOKED", false)).toEqual([false, ["LOCKED", false], undefined])
       const other = within(path, (store) => store.dropToken({ name: "c-1/bank", token_id: "t-0" }, "X"))
       expect(yield* other).toBe(false)
+      // One that was kept in doubt leaves with its key once its time is over.
+      const inDoubt = token({ name: "two", token_id: "t-2" })
+      const expired = yield* within(path, (store) =>
+        Effect.gen(function* () {
+          yield* store.keepToken(inDoubt, Redacted.make(token_key), undefined)
+          yield* store.dropToken(inDoubt, "TOKEN_UNKNOWN", true)
+          yield* store.dropExpired([inDoubt])
+          return (yield* store.tokens).find(({ name }) => name === "two")
+        }),
+      )
+      expect([expired?.dropped?.reason, expired?.hasKey]).toEqual(["EXPIRED", false])
     }),
   )
 
