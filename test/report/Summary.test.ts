@@ -20,6 +20,10 @@ const unknown = {
   next: "Correct the reference; `nightjar engines list` lists all engines.",
 }
 
+const peopleFirst =
+  `No command finishes the rest by itself: people have to act first. Then \`nightjar rerun ${run_id}\` ` +
+  "runs again what did not succeed."
+
 const night = () =>
   runOf(
     ...["a", "b", "c", "d", "e", "f"].map((id) => planned(id)),
@@ -77,6 +81,7 @@ describe("summary", () => {
       misfits: [],
       rejected: [],
       warnings: [],
+      finish: { command: undefined, why: peopleFirst },
     })
   })
 
@@ -182,7 +187,9 @@ Action needed from an engineer (1 task)
       ${unknown.means} ${unknown.next}
 
 Executions: 1 deleted at the service.
-Exit code 3: the run is over; some tasks need the customer or an engineer and would fail again as they are.`,
+Exit code 3: the run is over; some tasks need the customer or an engineer and would fail again as they are.
+
+${peopleFirst}`,
     )
   })
 
@@ -207,7 +214,7 @@ Exit code 3: the run is over; some tasks need the customer or an engineer and wo
       changes,
     })
     const lines = renderSummary(summarise(run), { width: Infinity, colour: false }).split("\n")
-    expect([lines[2], lines.at(-1)]).toEqual([
+    expect([lines[2], lines.at(-3)]).toEqual([
       "2 still, 1 mended since demo.2026-11-20",
       "Exit code 0: nothing is new: all trouble was there after demo.2026-11-20 (`exit_on: new`).",
     ])
