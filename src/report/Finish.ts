@@ -2,6 +2,7 @@
  * The one command that finishes what a run left, as a person copies it from the terminal, from summary.json or
  * from the report, and why: pure. Where people have to act first, it says so, and which command is then due.
  */
+import { rowOf } from "../ends/Ends.ts"
 import { shellWord } from "../foundation/ShellWord.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
@@ -72,15 +73,18 @@ const byHand = (night: ReadonlyArray<RunState>, code: number, there: string): st
       "A gate holds the tables back. If the version that is kept aside is right, " +
       `\`nightjar accept ${held.started.run_id}${there}\` lets it through.`
     )
-  const hasTrouble = [...newestTasks(night).values()].some(
-    (task) => verdictOfTask(task).outcome !== "succeeded",
-  )
-  if (!hasTrouble)
+  const left = [...newestTasks(night).values()]
+    .map(verdictOfTask)
+    .filter(({ outcome }) => outcome !== "succeeded")
+  if (left.length === 0)
     return code === exitCodes.ok
       ? nothingLeft
       : "No command finishes the rest by itself: the warnings say what has to be done."
   return (
     "No command finishes the rest by itself: people have to act first. Then " +
-    `\`nightjar rerun ${night[0]?.started.run_id ?? ""}${there}\` runs again what did not succeed.`
+    `\`nightjar rerun ${night[0]?.started.run_id ?? ""}${there}\` runs again what did not succeed.` +
+    (left.some(({ reason }) => rowOf(reason).opensBreaker)
+      ? " A rejected login that is right after all has to be released first: `nightjar credentials list` names it."
+      : "")
   )
 }

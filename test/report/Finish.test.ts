@@ -25,7 +25,8 @@ const peopleFirst = {
   command: undefined,
   why:
     `No command finishes the rest by itself: people have to act first. Then \`nightjar rerun ${run_id}\` ` +
-    "runs again what did not succeed.",
+    "runs again what did not succeed. A rejected login that is right after all has to be released first: " +
+    "`nightjar credentials list` names it.",
 }
 
 describe("what finishes a night of two runs", () => {

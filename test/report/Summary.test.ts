@@ -13,7 +13,7 @@ const escape = String.fromCharCode(27)
 
 const blocked = {
   means: "The source blocked the user.",
-  next: "Ask the customer to have it unblocked there. The login is not sent again until it changes or is released.",
+  next: "Ask the customer to have it unblocked there. The login is not sent again until it changes or `nightjar credentials release` allows it.",
 }
 const unknown = {
   means: "The service has no such engine.",
@@ -22,7 +22,8 @@ const unknown = {
 
 const peopleFirst =
   `No command finishes the rest by itself: people have to act first. Then \`nightjar rerun ${run_id}\` ` +
-  "runs again what did not succeed."
+  "runs again what did not succeed. A rejected login that is right after all has to be released first: " +
+  "`nightjar credentials list` names it."
 
 const night = () =>
   runOf(
