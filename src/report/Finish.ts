@@ -1,6 +1,7 @@
 /**
- * The one command that finishes what a run left, as a person copies it from the terminal, from summary.json or
- * from the report, and why: pure. Where people have to act first, it says so, and which command is then due.
+ * The one command that finishes what a run left, as a person copies it from the terminal, from summary.json
+ * or from the report, and why: pure. Where people have to act first, it says so, and which command is due
+ * then.
  */
 import { rowOf } from "../ends/Ends.ts"
 import { shellWord } from "../foundation/ShellWord.ts"
@@ -21,8 +22,8 @@ export const nothingLeft = "Nothing is left to do."
 const collected: ReadonlySet<string> = new Set(["RESULTS_PARTIAL", "SERVICE_UNREACHABLE", "NOT_STOPPABLE"])
 
 /**
- * Of the run; once it left nothing to finish, of its whole night. `output` is the folder that a command has to
- * name, if there is one.
+ * Of the run; once it left nothing to finish, of its whole night. `output` is the folder that a command has
+ * to name, if there is one.
  */
 export const finishOf = (run: RunState, night: ReadonlyArray<RunState>, output?: string): Finish => {
   const there = output === undefined ? "" : ` --output ${shellWord(output)}`
@@ -54,7 +55,7 @@ export const finishOf = (run: RunState, night: ReadonlyArray<RunState>, output?:
   }
 }
 
-/** Why tasks of the run did not finish that no later run of the night finished; in the order of the alphabet. */
+/** Why tasks of the run did not finish that no later run of the night finished; sorted. */
 const reasonsLeft = ({ tasks }: RunState, night: ReadonlyArray<RunState>): ReadonlyArray<string> => {
   const newest = newestTasks(night)
   const reasons = [...tasks.values()].flatMap((task) => {
@@ -84,7 +85,8 @@ const byHand = (night: ReadonlyArray<RunState>, code: number, there: string): st
     "No command finishes the rest by itself: people have to act first. Then " +
     `\`nightjar rerun ${night[0]?.started.run_id ?? ""}${there}\` runs again what did not succeed.` +
     (left.some(({ reason }) => rowOf(reason).opensBreaker)
-      ? " A rejected login that is right after all has to be released first: `nightjar credentials list` names it."
+      ? " A rejected login that is right after all has to be released first: " +
+        "`nightjar credentials list` names it."
       : "")
   )
 }

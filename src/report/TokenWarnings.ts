@@ -1,6 +1,6 @@
 /**
- * What the summary says of stored tokens: those that expire soon, were dropped, or were refused by the service.
- * Pure; no token is named.
+ * What the summary says of stored tokens: those that expire soon, were dropped, or were refused by the
+ * service. Pure; no token is named.
  */
 import { counted } from "../foundation/Counted.ts"
 import type { TaskState, TokenNote } from "../ledger/RunState.ts"

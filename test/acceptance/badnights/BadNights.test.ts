@@ -7,7 +7,7 @@ import { BadNight, recordsOf, suggested } from "./BadNight.ts"
 import type { Customer, Scene } from "./BadNight.ts"
 
 // Processes on a busy machine take their time; how long is nothing that these checks judge.
-vi.setConfig({ testTimeout: 240_000 })
+vi.setConfig({ testTimeout: 600_000 })
 
 const nights: Array<BadNight> = []
 const nightOf = (scene: Scene): BadNight => {

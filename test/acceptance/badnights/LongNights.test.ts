@@ -2,7 +2,7 @@
  * Bad nights that last hours, in virtual time: an outage by the clock and a deadline that passes, each from several
  * seeds. The summary is the one that is printed, and its command is followed as it stands.
  */
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { Clock, Duration, Effect } from "effect"
 import { HttpClient, HttpClientError } from "effect/http"
 import { ends } from "../../../src/ends/Ends.ts"
@@ -19,6 +19,9 @@ import { summarise } from "../../../src/report/Summary.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { customer, jobOf, live, makeNights, options } from "../../harness/SmallNights.ts"
 import { isOurs, suggested } from "./BadNight.ts"
+
+// Long nights on a busy machine take their time, too.
+vi.setConfig({ testTimeout: 300_000 })
 
 const hour = 60 * 60_000
 /** 22:30 in Madrid. */
