@@ -83,7 +83,7 @@ export interface Summary extends FromTables {
 
 const examplesMax = 3
 
-/** Of a run; with the other runs of its night, of these too. `output` is the folder, if it has to be named. */
+/** Of a run; with the other runs of its night, of these too. `output`: the folder, if it has to be named. */
 export const summarise = (
   run: RunState,
   night: ReadonlyArray<RunState> = [run],

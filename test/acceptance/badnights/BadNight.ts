@@ -124,7 +124,7 @@ export class BadNight {
   record(command: string, { code, stdout, stderr }: Ended): void {
     this.story.push(this.timeless(`${command} → ${code}`))
     // How often the service was seen to be silent depends on how busy the machine is.
-    const said = stderr.replaceAll(/^(the service|engine) .*\n/gm, "")
+    const said = stderr.replaceAll(/^(the service |engine |listEngines: ).*\n/gm, "")
     this.told.push(this.timeless(`$ ${command}\n${stdout}${said}exit code ${code}\n`))
   }
 
