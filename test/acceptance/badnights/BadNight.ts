@@ -176,7 +176,8 @@ export class BadNight {
 
   /** As the summary says: looks for the rejected login of this customer, and releases it. */
   async release(customer_id: string): Promise<void> {
-    const { stdout } = await this.do("nightjar credentials list")
+    // Not recorded: the logins stand in the order in which they were rejected.
+    const { stdout } = await this.place.nightjar("credentials", "list")
     const row = stdout.split("\n").find((line) => line.split(/ +/)[1] === customer_id)
     await this.do(`nightjar credentials release ${row?.split(" ")[0]}`)
   }
