@@ -8,7 +8,7 @@ import type { Job } from "../jobs/Job.ts"
 import { acceptRun } from "../night/Nightly.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import { summarise } from "../report/Summary.ts"
-import { NoProgressFlag } from "./CommonFlags.ts"
+import { namedOutput, NoProgressFlag } from "./CommonFlags.ts"
 import { Output, say, sayJson } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
 import { holdOutput, writeRunFile } from "./RunFolder.ts"
@@ -32,7 +32,7 @@ export const acceptHeld = Effect.fn("AcceptRun.accept")(function* (
   const result = yield* acceptRun(job, run_id).pipe(
     Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output))),
   )
-  const summary = summarise(result.state, result.night)
+  const summary = summarise(result.state, result.night, namedOutput(output))
   const folder = { output, run_id, share: job.share }
   yield* writeRunFile(folder, "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
   const { out } = yield* Output

@@ -2,6 +2,7 @@
  * The flags that every command has, and the pieces that several commands share: the output folder, the
  * progress switch, `--json`, and the rule for naming a run.
  */
+import { resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
 import { Settings } from "./Settings.ts"
@@ -42,6 +43,10 @@ export const outputFolder = Effect.gen(function* () {
   const { output } = yield* Settings
   return Option.getOrElse(yield* OutputFlag, () => output)
 })
+
+/** The folder as commands for people name it; undefined if it is the one that they mean without a name. */
+export const namedOutput = (output: string): string | undefined =>
+  output === "output" ? undefined : resolve(output)
 
 export const jsonFlag = switchFlag("json", "Print JSON")
 

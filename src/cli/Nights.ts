@@ -14,7 +14,7 @@ import type { Summary } from "../report/Summary.ts"
 import { summarise } from "../report/Summary.ts"
 import { announced, watchedForLate } from "./Notices.ts"
 import type { Ending } from "./Notices.ts"
-import { NoProgressFlag } from "./CommonFlags.ts"
+import { namedOutput, NoProgressFlag } from "./CommonFlags.ts"
 import { endingOfCause } from "./Failures.ts"
 import { NightDesk } from "./NightDesk.ts"
 import { note, Output, say, sayJson } from "./Output.ts"
@@ -83,7 +83,7 @@ const nightOf = (job: Job, options: NightsOptions, hooksUrl: string | undefined)
 export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: string, options: NightOptions) {
   const { runNight } = yield* Effect.promise(() => import("../night/Nightly.ts"))
   const result = yield* runNight(job, options)
-  const summary = summarise(result.state, result.night)
+  const summary = summarise(result.state, result.night, namedOutput(output))
   const folder = { output, run_id: result.run_id, share: job.share }
   yield* writeRunFile(folder, "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
   return { result, summary }

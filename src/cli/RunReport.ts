@@ -6,11 +6,13 @@
 import { Cause, Duration, Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
+import { nightAround } from "../ledger/WholeNight.ts"
 import { renderReport } from "../report/RenderReport.ts"
 import { reportOf } from "../report/Report.ts"
 import { machineZone } from "../report/ReportText.ts"
 import { worklistCsv } from "../report/Worklist.ts"
 import { endingOfCause, refuse } from "./Failures.ts"
+import { namedOutput } from "./CommonFlags.ts"
 import { openedLedger } from "./LedgerOf.ts"
 import { warn } from "./Output.ts"
 import { publishedFacts } from "./PublishedFacts.ts"
@@ -40,7 +42,16 @@ export const writeReport = Effect.fn("RunReport.write")(function* (target: Repor
   const job = (yield* ledger.runs).find(({ fact }) => fact.run_id === run_id)?.fact.job ?? ""
   // Without the tables, the report says so, and contains everything else.
   const published = yield* publishedFacts(output, { job, run_id }).pipe(Effect.orElseSucceed(() => undefined))
-  const report = reportOf({ facts, before, published, timezone: machineZone() })
+  const state = yield* ledger.state(run_id)
+  const night = state === undefined ? {} : { night: yield* nightAround(ledger, state) }
+  const report = reportOf({
+    ...night,
+    facts,
+    before,
+    published,
+    timezone: machineZone(),
+    output: namedOutput(output),
+  })
   if (report === undefined) return yield* refuse("run-incomplete", { run_id })
   yield* writeRunFile(target, "worklist.csv", worklistCsv(report.worklist))
   yield* writeRunFile(target, "report.html", renderReport(report))

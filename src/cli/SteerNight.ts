@@ -38,7 +38,7 @@ const saidOf = (order: Order, changed: boolean, night: NightPicture): string => 
     case "Drain":
       return (
         `${run_id} is ${now} draining: it starts nothing more, ${followed(night)}.\n` +
-        "What is left ends with RUN_DRAINED and exit code 4; `nightjar run` starts it."
+        "What is left ends with RUN_DRAINED and exit code 4; `nightjar run JOB` starts it."
       )
     case "Limit":
       return (

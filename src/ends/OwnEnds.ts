@@ -10,7 +10,7 @@ const newTicket = "Log in with parameters, then run `nightjar tokens exchange`."
 
 export const ownEnds = {
   /** For a task that is not settled yet; never a fact. */
-  IN_PROGRESS: Row.serviceActs("The task has not finished yet.", "`nightjar run` resumes it."),
+  IN_PROGRESS: Row.serviceActs("The task has not finished yet.", "`nightjar run JOB` resumes it."),
   /** An older run was collected; this task had not begun in it. */
   NIGHT_OVER: Row.serviceActs(
     "The run was already over when the task would have begun.",
@@ -23,7 +23,7 @@ export const ownEnds = {
   /** The operator asked the run to start nothing more. */
   RUN_DRAINED: Row.correctable(
     "The run was drained (`nightjar drain`) before the task could start or be tried again.",
-    "`nightjar run` starts it.",
+    "`nightjar run JOB` starts it.",
   ),
   START_UNKNOWN: Row.unknown(
     "The answer to the start was lost twice, so it is not known whether it ran.",
@@ -37,12 +37,12 @@ export const ownEnds = {
   /** The service did not answer for as long as the task could wait. */
   SERVICE_UNREACHABLE: Row.serviceActs(
     "The service did not answer in time; an execution that is running there continues.",
-    "`nightjar run` resumes it.",
+    "`nightjar run JOB` resumes it.",
   ),
   /** The service did not abort an execution whose time was up. */
   NOT_STOPPABLE: Row.serviceActs(
     "The service did not stop the execution when its time was up.",
-    "`nightjar run` resumes it.",
+    "`nightjar run JOB` resumes it.",
   ),
   /** The id of the execution shows another external id, customer or engine. */
   NOT_OURS: Row.engineerActs(
@@ -52,11 +52,11 @@ export const ownEnds = {
   /** A read of the state answers 404. */
   EXECUTION_GONE: Row.serviceActs(
     "The service no longer knows the execution.",
-    "`nightjar run` starts it again.",
+    "`nightjar run JOB` starts it again.",
   ),
   RESULTS_PARTIAL: Row.serviceActs(
     "The results did not become final in time; they are published as they are.",
-    "`nightjar run` reads them again.",
+    "`nightjar run JOB` reads them again.",
   ),
   RECORDS_UNREACHABLE: Row.partial(
     "Some records cannot be read, or it is not known how many there are.",
@@ -84,7 +84,7 @@ export const ownEnds = {
   /** Nothing was sent: the run is unfinished, so that it begins once the secret is there. */
   SECRET_UNAVAILABLE: Row.correctable(
     "A secret of the login could not be resolved.",
-    "Set it (`nightjar doctor JOB` names what is missing), then `nightjar run` starts the task.",
+    "Set it (`nightjar doctor JOB` names what is missing), then `nightjar run JOB` starts the task.",
   ),
   /** The job was changed while its run was unfinished. */
   NOT_IN_JOB: Row.skipped(

@@ -9,8 +9,8 @@ import * as Row from "./EndRow.ts"
 type ClosedCode = Exclude<StatusCode, "ONGOING" | "ACTION_REQUIRED">
 export type ServiceReason = (typeof statusReasonsByCode)[ClosedCode][number]
 
-const later = "`nightjar run` tries again."
-const sameLogin = "The login is not sent again until it changes or is released."
+const later = "`nightjar run JOB` tries again."
+const sameLogin = "The login is not sent again until it changes or `nightjar credentials release` allows it."
 const nextLogin = "The next run logs in with the job's parameters; if it has none, exchange a new ticket."
 const interactive = "Run it in an interactive session with the customer."
 
@@ -18,7 +18,7 @@ export const serviceEnds: { readonly [R in ServiceReason]: Row.EndRow } = {
   COMPLETED: Row.succeeded("Everything was read.", "Nothing to do."),
   PARTIAL: Row.partial(
     "Some features returned no data.",
-    "`nightjar explain TASK` shows which; report the engine.",
+    "`nightjar query @missing` shows which; report the engine.",
   ),
   FAILED: Row.engineerActs(
     "The engine read nothing from the source.",
@@ -109,14 +109,14 @@ export const serviceEnds: { readonly [R in ServiceReason]: Row.EndRow } = {
   ),
   BAD_PROXY_CONFIGURATION: Row.serviceActs(
     "The service's proxy is misconfigured.",
-    "Report it to the service; `nightjar run` tries again.",
+    "Report it to the service; `nightjar run JOB` tries again.",
   ),
   OUT_OF_SERVICE: Row.temporary("The source is out of service.", later),
   ENGINE_UNAVAILABLE: Row.temporary("The engine is offline or in maintenance.", later),
   ALREADY_EXECUTING: Row.temporary("Another execution of this customer and engine was running.", later),
   ENGINE_BANNED: Row.temporary(
     "The source has banned the engine's address.",
-    "`nightjar run` tries again; report it if this continues.",
+    "`nightjar run JOB` tries again; report it if this continues.",
   ),
   AUTO_CAPTCHA_ERROR: Row.temporary("The engine did not solve a captcha.", later),
   PROXY_ERROR: Row.temporary("The service's proxy failed.", later),

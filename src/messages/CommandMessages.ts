@@ -43,7 +43,7 @@ export const commandMessages = {
   ),
   "job-moved": refusal(
     "{path} no longer defines the job `{name}`",
-    "Restore the job to that file, or start it with `nightjar run`.",
+    "Restore the job to that file, or start it with `nightjar run JOB`.",
   ),
   "job-file-gone": refusal(
     "{path}, the job file of {run_id}, does not exist",
@@ -155,7 +155,7 @@ export const commandMessages = {
   ),
   "night-draining": refusal(
     "{run_id} is draining: it starts nothing more",
-    "Wait until it ends; `nightjar run` then starts what is left.",
+    "Wait until it ends; `nightjar run JOB` then starts what is left.",
     nothingChanged,
   ),
   "limit-above-job": refusal(
@@ -170,7 +170,7 @@ export const commandMessages = {
   ),
   "night-other-version": refusal(
     "the run in {output} is of another version of nightjar and does not understand this command",
-    "Use the version that started the run; ctrl-C ends the run, and `nightjar run` resumes it.",
+    "Use the version that started the run; ctrl-C ends the run, and `nightjar run JOB` resumes it.",
     nothingChanged,
   ),
   "run-unknown": refusal("there is no such run{suggestion}", "`nightjar runs` lists all runs."),

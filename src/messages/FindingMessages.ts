@@ -75,7 +75,7 @@ export const findingMessages = {
   ),
   "runs-left-open": finding(
     "{runs} left something at the service, {oldest} before all others",
-    "Run the job again with `nightjar run`: it collects and deletes what older runs left.",
+    "Run the job again with `nightjar run JOB`: it collects and deletes what older runs left.",
   ),
   "clock-differs": finding(
     "this machine's clock is {seconds} {way} the service's",

@@ -5,7 +5,7 @@
 import { defect, interruption, locked, needsPerson, stopped, unserved, warning } from "./Message.ts"
 
 const freeSpace =
-  "Check the free space and the permissions of the output folder; then run `nightjar run` to resume."
+  "Check the free space and the permissions of the output folder; then run `nightjar run JOB` to resume."
 const putBack =
   "Run `nightjar verify` to see what is damaged, restore copies of it, then run `nightjar repair`."
 const checkService =
@@ -17,11 +17,11 @@ const signIn = "Ask the customer to sign in again, then run `nightjar tokens exc
 export const nightMessages = {
   defect: defect(
     "a defect in the program ({kind})",
-    "Run `nightjar run` to resume. Please report the defect with the output of --log-level debug.",
+    "Run `nightjar run JOB` to resume. Please report the defect with the output of --log-level debug.",
   ),
   interrupted: interruption(
     "interrupted: the state is saved",
-    "Run `nightjar run` to resume.",
+    "Run `nightjar run JOB` to resume.",
     "Executions stay at the service.",
   ),
   "acquaint-interrupted": interruption(
@@ -126,7 +126,7 @@ export const nightMessages = {
   ),
   "executions-in-flight": warning(
     "{executions} still in flight at the service",
-    "`nightjar run` collects, publishes and deletes them.",
+    "`nightjar run JOB` collects, publishes and deletes them.",
   ),
   "nights-missed": warning(
     "{nights} before this one had no run: {dates}",

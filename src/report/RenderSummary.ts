@@ -4,6 +4,8 @@
  */
 import { actionNeeded, actors, outcomes } from "../ends/EndRow.ts"
 import { changeKinds } from "./Changes.ts"
+import { nothingLeft } from "./Finish.ts"
+import type { Finish } from "./Finish.ts"
 import type { NightSummary, Summary, Trouble } from "./Summary.ts"
 import { counted } from "../foundation/Counted.ts"
 import { plain, span, wrap } from "./TextTable.ts"
@@ -61,7 +63,18 @@ export const renderSummary = (summary: Summary, style: Style): string => {
   const rest = [...deletionLines(summary), ...summary.warnings.map((text) => `Warning: ${text}`)]
   if (rest.length > 0) lines.push("", ...rest.map((text) => wrap(text, style.width, "", "  ")))
   if (summary.night !== undefined) lines.push("", ...nightLines(summary.night, style))
+  // Of a run that has not ended, `status` knows whether a process works on it.
+  if (summary.exit_code !== undefined) lines.push(...finishLines(summary.finish, style))
   return lines.join("\n")
+}
+
+/** The command stays on one line, so that it can be copied. */
+export const finishLines = (
+  { command, why }: Finish,
+  { width }: Pick<Style, "width">,
+): ReadonlyArray<string> => {
+  if (command === undefined && why === nothingLeft) return []
+  return ["", wrap(why, width), ...(command === undefined ? [] : [`  ${command}`])]
 }
 
 /** The whole night, if it had several runs. */

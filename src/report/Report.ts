@@ -5,15 +5,14 @@
  */
 import type { Outcome } from "../ends/EndRow.ts"
 import { rowOf } from "../ends/Ends.ts"
-import { shellWord } from "../foundation/ShellWord.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
 import type { Recorded } from "../ledger/Fact.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import { exitCodes } from "../messages/ExitCodes.ts"
 import { compareRun } from "./Changes.ts"
 import { keptExecutions } from "./ExitCode.ts"
 import { callCounts, executionSpans } from "./Executions.ts"
 import type { CallCount, ExecutionSpan } from "./Executions.ts"
+import type { Finish } from "./Finish.ts"
 import { summarise } from "./Summary.ts"
 import type { Summary } from "./Summary.ts"
 import { groupsOf, worklistOf } from "./Worklist.ts"
@@ -90,13 +89,17 @@ export const reportOf = (input: {
   readonly before: ReadonlyArray<RunState>
   readonly published: PublishedFacts | undefined
   readonly timezone: string
+  /** The whole night of the run, if it had several. */
+  readonly night?: ReadonlyArray<RunState>
+  /** The output folder, if commands have to name it. */
+  readonly output?: string | undefined
 }): Report | undefined => {
-  const { facts, before, published, timezone } = input
+  const { facts, before, published, timezone, night, output } = input
   const run = foldRun(facts)
   if (run === undefined) return undefined
   const comparison = compareRun(run, before)
   const worklist = worklistOf(run, comparison)
-  const summary = summarise(run)
+  const summary = summarise(run, night, output)
   return {
     summary,
     since: comparison.since,
@@ -106,7 +109,7 @@ export const reportOf = (input: {
     calls: callCounts(facts),
     deletions: deletionsOf(run, summary),
     published,
-    finish: finishOf(run, summary),
+    finish: summary.finish,
     timezone,
   }
 }
@@ -144,49 +147,5 @@ const deletionsOf = (run: RunState, { deletions }: Summary): Report["deletions"]
     gone: answered("gone"),
     pending: deletions.pending,
     kept: [...kept].map(([reason, count]) => ({ reason, count, means: rowOf(reason).means })),
-  }
-}
-
-/** The one command that ends what a run left, if a command can. */
-export interface Finish {
-  readonly command: string | undefined
-  readonly why: string
-}
-
-/** Collected, not started again: the next run of the job reads them at the service once more. */
-const collected: ReadonlySet<string> = new Set(["RESULTS_PARTIAL", "SERVICE_UNREACHABLE", "NOT_STOPPABLE"])
-
-const byHand = (exit_code: number, hasTrouble: boolean, run_id: string): string => {
-  if (!hasTrouble)
-    return exit_code === exitCodes.ok
-      ? "Nothing is left to do."
-      : "No command finishes the rest by itself: the warnings say what has to be done."
-  return (
-    "No command finishes the rest by itself: people have to act first. Then " +
-    `\`nightjar rerun ${run_id}\` runs again what did not succeed.`
-  )
-}
-
-export const finishOf = (run: RunState, { exit_code, run_id, job_path, troubles }: Summary): Finish => {
-  const again = `nightjar run ${shellWord(job_path)}`
-  if (exit_code === undefined)
-    return { command: again, why: "The run has not ended: unless it is still working, this resumes it." }
-  if (exit_code === exitCodes.refused)
-    return { command: again, why: "The service could not be used: nothing was started." }
-  if (exit_code !== exitCodes.leftovers)
-    return { command: undefined, why: byHand(exit_code, troubles.length > 0, run_id) }
-  const reasons = new Set(
-    [...run.tasks.values()].flatMap(({ settled }) =>
-      settled?.fact.outcome === "unfinished" && !collected.has(settled.fact.reason)
-        ? [settled.fact.reason]
-        : [],
-    ),
-  )
-  if (reasons.size === 0)
-    return { command: again, why: "It collects, publishes and deletes what is still at the service." }
-  const only = [...reasons].toSorted().map((reason) => ` --only ${shellWord(reason)}`)
-  return {
-    command: `nightjar rerun ${run_id}${only.join("")}`,
-    why: "It collects what is still at the service and runs again what did not finish.",
   }
 }

@@ -9,15 +9,17 @@ import type { Outcome, WhoActs } from "../ends/EndRow.ts"
 import { rowOf } from "../ends/Ends.ts"
 import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
 import { verdictOfTask } from "../ledger/RunState.ts"
-import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
+import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
-import { dayOf } from "../tokens/TokenLogin.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import { told } from "../messages/Catalogue.ts"
+import { finishOf } from "./Finish.ts"
+import type { Finish } from "./Finish.ts"
 import { fromTables, tableWarnings } from "./TableWarnings.ts"
 import type { FromTables } from "./TableWarnings.ts"
 import { counted, listed } from "../foundation/Counted.ts"
+import { refusedTokens, tokenWarnings } from "./TokenWarnings.ts"
 
 /** Tasks with one reason; `who_acts` is never `nobody` here. */
 export interface Trouble {
@@ -73,14 +75,20 @@ export interface Summary extends FromTables {
   /** Records of the run that are in `rejected_records`; `table` is where they would have gone. */
   readonly rejected: ReadonlyArray<RejectedCount>
   readonly warnings: ReadonlyArray<string>
+  /** The one command that finishes what is left, if a command can. */
+  readonly finish: Finish
   /** Absent if the run is the only one of its night. */
   readonly night?: NightSummary
 }
 
 const examplesMax = 3
 
-/** Of a run; with the other runs of its night, of these too. */
-export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run]): Summary => {
+/** Of a run; with the other runs of its night, of these too. `output`: the folder, if it has to be named. */
+export const summarise = (
+  run: RunState,
+  night: ReadonlyArray<RunState> = [run],
+  output?: string,
+): Summary => {
   const tasks = [...run.tasks.values()]
   const attempts = tasks.flatMap((task) => task.attempts.map((attempt) => ({ task, attempt })))
   const orphans = attempts.filter(({ attempt }) => attempt.orphanSuspected)
@@ -116,6 +124,7 @@ export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run])
       ...warningsOf(tasks, attachments, orphans.length),
       ...tableWarnings(run),
     ],
+    finish: finishOf(run, night, output),
     ...(night.length < 2 ? {} : { night: summariseNight(night) }),
   }
 }
@@ -204,49 +213,6 @@ const deletionsOf = (tasks: ReadonlyArray<TaskState>): Summary["deletions"] => {
       else pending += 1
     }
   return { done, pending, kept }
-}
-
-/** Tokens that expire soon, were dropped, or were requested without success. */
-const tokenWarnings = (notes: ReadonlyArray<TokenNote>): ReadonlyArray<string> => {
-  const ending = notes.filter((note) => note._tag === "TokenExpiring")
-  const groups = new Map<string, { readonly tag: string; readonly reason: string; readonly count: number }>()
-  for (const note of notes) {
-    if (note._tag !== "TokenDropped" && note._tag !== "TicketDropped") continue
-    // A login that did not succeed has its own verdict.
-    if (note.reason === "NO_AUTH_OK") continue
-    const key = JSON.stringify([note._tag, note.reason])
-    const group = groups.get(key)
-    groups.set(key, { tag: note._tag, reason: note.reason, count: (group?.count ?? 0) + 1 })
-  }
-  const first = ending.toSorted((a, b) => a.expires_at - b.expires_at)[0]
-  return [
-    ...(first === undefined
-      ? []
-      : [
-          told("tokens-expiring", {
-            tokens: counted(ending.length, "stored token"),
-            day: dayOf(first.expires_at),
-          }),
-        ]),
-    ...[...groups.values()].map(({ tag, reason, count }) =>
-      tag === "TokenDropped"
-        ? told("token-dropped", { tokens: counted(count, "stored token"), reason })
-        : told("ticket-dropped", { tickets: counted(count, "ticket"), reason }),
-    ),
-  ]
-}
-
-/** Starts with a token that the service refused; the parameters behind it were sent instead. */
-const refusedTokens = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> => {
-  const refused = tasks.filter(({ attempts }) =>
-    attempts.some(
-      ({ token_id, answer }, index) =>
-        token_id !== undefined && answer?.answer === "refused" && attempts[index + 1]?.token_id === undefined,
-    ),
-  )
-  return refused.length === 0
-    ? []
-    : [told("token-start-refused", { starts: counted(refused.length, "start") })]
 }
 
 /** Differences between counts and records, for executions that are kept and for those that are not. */

@@ -48,7 +48,7 @@ describe("exit codes", () => {
       lines: [
         "nightjar: the ledger cannot be read or written: disk full [ledger-unusable]",
         "Everything landed and recorded is kept; only what was already published was deleted at the service. " +
-          "Check the free space and the permissions of the output folder; then run `nightjar run` to resume.",
+          "Check the free space and the permissions of the output folder; then run `nightjar run JOB` to resume.",
       ],
     })
     expect(endingOf(new Ended({ exit_code: 3 }))).toEqual({ exit_code: 3, lines: [] })

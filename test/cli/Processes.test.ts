@@ -308,7 +308,7 @@ describe("an interrupted run", () => {
       })
       expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(code)
       expect(stderr).toMatch(
-        /interrupted: the state is saved\. .*`nightjar run` to resume\. \[interrupted\]\n$/,
+        /interrupted: the state is saved\. .*`nightjar run JOB` to resume\. \[interrupted\]\n$/,
       )
     }
     const { status, stdout } = nightjar("run", path, "--json", "--no-progress")
@@ -398,7 +398,9 @@ describe("a running night", () => {
     })
     const watched = ask("status", "--watch")
     expect([watched.status, watched.stderr]).toEqual([0, `No run is executing in ${folder}.\n`])
-    expect(watched.stdout).toMatch(/No process is working on killed\S+: `nightjar run` resumes it\.\n$/)
+    expect(watched.stdout).toMatch(
+      /No process is working on killed\S+\.\n.*this command resumes it:\n  nightjar run \S+killed\.yaml\S*.*\n$/s,
+    )
     expect(ask("runs").stdout).toMatch(/^killed\S+ +\S+ +not ended$/m)
     const again: Array<number | null> = []
     const { code } = await running(path, () => again.push(ask("pause").status, ask("resume").status))

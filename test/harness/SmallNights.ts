@@ -3,6 +3,7 @@
  * night leaves for the next: one place, one customer or a few, nothing that goes wrong by itself.
  */
 import { Duration, Effect, Exit, Layer, Redacted } from "effect"
+import { HttpClient } from "effect/http"
 import { ServiceCatalogue } from "../../src/forms/ServiceCatalogue.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import { builtInSources } from "../../src/contract/ResultsSource.ts"
@@ -83,12 +84,14 @@ interface NightsOptions {
   /** Of the embedded service. */
   readonly seed?: number
   readonly families?: ReadonlyArray<RecordFamily>
+  /** What every call passes through on its way to the service. */
+  readonly through?: (client: HttpClient.HttpClient) => HttpClient.HttpClient
 }
 
 /** One place in which nights follow each other, a day apart. */
 export const makeNights = (
   reading: Reading = {},
-  { startMs = start, seed = 5, families = [] }: NightsOptions = {},
+  { startMs = start, seed = 5, families = [], through = (client) => client }: NightsOptions = {},
 ) => {
   const world = World.make({ startMs, seed: 1 })
   const addresses = { base_url: SandboxClient.base_url, flows_url: SandboxClient.flows_url }
@@ -112,7 +115,11 @@ export const makeNights = (
     ),
     Layer.provideMerge(Layer.mergeAll(ledger, landing)),
     Layer.provideMerge(TokenStore.layerOver(database, { key, service: "sandbox" })),
-    Layer.provide(SandboxClient.layer),
+    Layer.provide(
+      Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, through)).pipe(
+        Layer.provide(SandboxClient.layer),
+      ),
+    ),
     Layer.provideMerge(Sandbox.layer({ seed, reading })),
   )
   return { world, layers, history, ledger, landing }

@@ -17,7 +17,7 @@ Next: Agree on a time with the customer, then run \`nightjar credentials release
       `OUT_OF_SERVICE: The source is out of service.
 Outcome: unfinished, action needed from the service, exit code 4
 Tried again in the same run: yes, with growing waits
-Next: \`nightjar run\` tries again.`,
+Next: \`nightjar run JOB\` tries again.`,
     )
   })
 

@@ -13,12 +13,17 @@ const escape = String.fromCharCode(27)
 
 const blocked = {
   means: "The source blocked the user.",
-  next: "Ask the customer to have it unblocked there. The login is not sent again until it changes or is released.",
+  next: "Ask the customer to have it unblocked there. The login is not sent again until it changes or `nightjar credentials release` allows it.",
 }
 const unknown = {
   means: "The service has no such engine.",
   next: "Correct the reference; `nightjar engines list` lists all engines.",
 }
+
+const peopleFirst =
+  `No command finishes the rest by itself: people have to act first. Then \`nightjar rerun ${run_id}\` ` +
+  "runs again what did not succeed. A rejected login that is right after all has to be released first: " +
+  "`nightjar credentials list` names it."
 
 const night = () =>
   runOf(
@@ -77,6 +82,7 @@ describe("summary", () => {
       misfits: [],
       rejected: [],
       warnings: [],
+      finish: { command: undefined, why: peopleFirst },
     })
   })
 
@@ -182,7 +188,9 @@ Action needed from an engineer (1 task)
       ${unknown.means} ${unknown.next}
 
 Executions: 1 deleted at the service.
-Exit code 3: the run is over; some tasks need the customer or an engineer and would fail again as they are.`,
+Exit code 3: the run is over; some tasks need the customer or an engineer and would fail again as they are.
+
+${peopleFirst}`,
     )
   })
 
@@ -207,7 +215,7 @@ Exit code 3: the run is over; some tasks need the customer or an engineer and wo
       changes,
     })
     const lines = renderSummary(summarise(run), { width: Infinity, colour: false }).split("\n")
-    expect([lines[2], lines.at(-1)]).toEqual([
+    expect([lines[2], lines.at(-3)]).toEqual([
       "2 still, 1 mended since demo.2026-11-20",
       "Exit code 0: nothing is new: all trouble was there after demo.2026-11-20 (`exit_on: new`).",
     ])

@@ -40,6 +40,7 @@ const list = Command.make(
       row.rejected_at,
     ])
     yield* say(table(header, cells, { width: out.width }))
+    yield* say("`nightjar credentials release FINGERPRINT` lets the next run send a login again.")
   }),
 ).pipe(Command.withDescription("Lists rejected credentials; they are not sent again unchanged"))
 

@@ -36,7 +36,7 @@ export const rollback = Command.make(
   Command.withDescription(
     "Publishes the tables of the previous version again\n\n" +
       "A second time, it goes one version further back. Nothing is lost: the newest\n" +
-      "version is kept, and the next publication, by `nightjar run` or `nightjar\n" +
+      "version is kept, and the next publication, by `nightjar run JOB` or `nightjar\n" +
       "rebuild`, continues from it. The ledger, landing and the executions at the\n" +
       "service are not changed. Three earlier versions are kept, or as many as\n" +
       "`retain.snapshots` in the job says.",

@@ -7,10 +7,10 @@ import { Command } from "effect/cli"
 import { executionsOf } from "../../ledger/RunState.ts"
 import type { TaskState } from "../../ledger/RunState.ts"
 import { newestTasks } from "../../ledger/WholeNight.ts"
-import { renderSummary } from "../../report/RenderSummary.ts"
+import { finishLines, renderSummary } from "../../report/RenderSummary.ts"
 import { summarise } from "../../report/Summary.ts"
 import { table } from "../../report/TextTable.ts"
-import { jsonFlag, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
+import { jsonFlag, namedOutput, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
 import { findNight, withLedger } from "../LedgerOf.ts"
 import { runningNight } from "../NightDesk.ts"
 import { note, Output, say, sayJson } from "../Output.ts"
@@ -50,9 +50,10 @@ export const status = Command.make(
     }
     const { state, night } = yield* withLedger(findNight(run))
     const tasks = [...(whole ? newestTasks(night) : state.tasks).values()].map(taskRow)
-    const summary = summarise(state, night)
+    const output = yield* outputFolder
+    const summary = summarise(state, night, namedOutput(output))
     const { run_id } = state.started
-    const running = Option.exists(yield* runningNight(yield* outputFolder), (one) => one.run_id === run_id)
+    const running = Option.exists(yield* runningNight(output), (one) => one.run_id === run_id)
     if (json) return yield* sayJson({ ...summary, running, tasks })
     const { out } = yield* Output
     const rows = tasks.map((task) => [
@@ -68,7 +69,9 @@ export const status = Command.make(
     yield* say("")
     yield* say(renderSummary(summary, out))
     if (running) yield* say(`${run_id} is running: \`nightjar status --watch\` follows it.`)
-    else if (state.ended === undefined)
-      yield* say(`No process is working on ${run_id}: \`nightjar run\` resumes it.`)
+    else if (state.ended === undefined) {
+      yield* say(`No process is working on ${run_id}.`)
+      for (const line of finishLines(summary.finish, out)) yield* say(line)
+    }
   }),
 ).pipe(Command.withDescription("Lists a run's tasks with outcome and reason"))

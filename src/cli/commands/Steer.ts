@@ -20,6 +20,6 @@ export const drain = Command.make("drain", { json: jsonFlag }, ({ json }) =>
   Command.withShortDescription("Lets the running night finish what runs, then end"),
   Command.withDescription(
     "Lets the running night finish what runs, then end: it is published, and what was not\n  " +
-      "started is left for `nightjar run`.",
+      "started is left for `nightjar run JOB`.",
   ),
 )

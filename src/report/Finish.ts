@@ -1,0 +1,92 @@
+/**
+ * The one command that finishes what a run left, as a person copies it from the terminal, from summary.json
+ * or from the report, and why: pure. Where people have to act first, it says so, and which command is due
+ * then.
+ */
+import { rowOf } from "../ends/Ends.ts"
+import { shellWord } from "../foundation/ShellWord.ts"
+import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
+import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
+
+export interface Finish {
+  readonly command: string | undefined
+  /** A sentence; with a command, it ends with a colon. */
+  readonly why: string
+}
+
+export const nothingLeft = "Nothing is left to do."
+
+/** Collected, not started again: the next run of the job reads them at the service once more. */
+const collected: ReadonlySet<string> = new Set(["RESULTS_PARTIAL", "SERVICE_UNREACHABLE", "NOT_STOPPABLE"])
+
+/**
+ * Of the run; once it left nothing to finish, of its whole night. `output` is the folder that a command has
+ * to name, if there is one.
+ */
+export const finishOf = (run: RunState, night: ReadonlyArray<RunState>, output?: string): Finish => {
+  const there = output === undefined ? "" : ` --output ${shellWord(output)}`
+  const again = `nightjar run ${shellWord(run.started.job_path)}${there}`
+  const own = run.ended?.exit_code
+  if (own === undefined)
+    return {
+      command: again,
+      why: "The run has not ended. Unless it is still working, this command resumes it:",
+    }
+  if (own === exitCodes.refused && night.at(-1)?.started.run_id === run.started.run_id)
+    return { command: again, why: "The service could not be used. This command begins the run again:" }
+  const code = nightExitCode(night)
+  if (code !== undefined && code !== exitCodes.leftovers)
+    return { command: undefined, why: byHand(night, code, there) }
+  // A run that left nothing itself has not all the tasks that others of its night left; the first one has.
+  const [first = run] = night
+  const of = own === exitCodes.leftovers ? run : first
+  const reasons = reasonsLeft(of, night)
+  if (reasons.length === 0)
+    return {
+      command: again,
+      why: "This command collects, publishes and deletes what is still at the service:",
+    }
+  const only = reasons.map((reason) => ` --only ${shellWord(reason)}`)
+  return {
+    command: `nightjar rerun ${of.started.run_id}${only.join("")}${there}`,
+    why: "This command collects what is still at the service and runs again what did not finish:",
+  }
+}
+
+/** Why tasks of the run did not finish that no later run of the night finished; sorted. */
+const reasonsLeft = ({ tasks }: RunState, night: ReadonlyArray<RunState>): ReadonlyArray<string> => {
+  const newest = newestTasks(night)
+  const reasons = [...tasks.values()].flatMap((task) => {
+    const last = newest.get(subjectOf(task)) ?? task
+    const isLeft = verdictOfTask(last).outcome === "unfinished"
+    const reason = task.settled?.fact.reason
+    return isLeft && reason !== undefined && !collected.has(reason) ? [reason] : []
+  })
+  return [...new Set(reasons)].toSorted()
+}
+
+const byHand = (night: ReadonlyArray<RunState>, code: number, there: string): string => {
+  const held = night.findLast((run) => run.held !== undefined)
+  if (held !== undefined)
+    return (
+      "A gate holds the tables back. If the version that is kept aside is right, " +
+      `\`nightjar accept ${held.started.run_id}${there}\` lets it through.`
+    )
+  const left = [...newestTasks(night).values()]
+    .map(verdictOfTask)
+    .filter(({ outcome }) => outcome !== "succeeded")
+  if (left.length === 0)
+    return code === exitCodes.ok
+      ? nothingLeft
+      : "No command finishes the rest by itself: the warnings say what has to be done."
+  return (
+    "No command finishes the rest by itself: people have to act first. Then " +
+    `\`nightjar rerun ${night[0]?.started.run_id ?? ""}${there}\` runs again what did not succeed.` +
+    (left.some(({ reason }) => rowOf(reason).opensBreaker)
+      ? " A rejected login that is right after all has to be released first: " +
+        "`nightjar credentials list` names it."
+      : "")
+  )
+}

@@ -1,0 +1,264 @@
+/**
+ * A night that goes wrong, as the engineer on call lives it: the real command against the embedded service, what each
+ * command prints, whether everything that tells about a run agrees, and the suggested commands, copied as they stand.
+ */
+import { existsSync, globSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as wait } from "node:timers/promises"
+import type { ExecutionSeen } from "../../../src/sandbox/admin/Truth.ts"
+import { readTruth } from "../../faults/ServiceProcess.ts"
+import { Workplace } from "../Nightjar.ts"
+import type { Ended } from "../Nightjar.ts"
+
+/** A line of a customers file: who, the words for the embedded service, and the engine. */
+export interface Customer {
+  readonly id: string
+  readonly words: string
+  readonly engine?: string
+  readonly records?: number
+}
+
+const bank = "sandbox-bank:website"
+
+/** `HH:MM` in UTC, so many minutes from now. */
+const clock = (minutes: number): string => new Date(Date.now() + minutes * 60_000).toISOString().slice(11, 16)
+
+/** The words of a login name its customer too: no two customers share a login. */
+export const customersFile = (customers: ReadonlyArray<Customer>): string =>
+  [
+    "customer_id,engine_reference,username,password",
+    ...customers.map(({ id, words, engine, records }) => {
+      const all = records === undefined ? words : `${words}+records-${records}`
+      return `${id},${engine ?? bank},${all}+of-${id},env:LOGIN_PASSWORD`
+    }),
+    "",
+  ].join("\n")
+
+export interface Scene {
+  readonly customers: ReadonlyArray<Customer>
+  /** Seconds of the night in a second of the machine. */
+  readonly speed: number
+  /** When the night ends, from now on; its commands run in it, whatever the hour. */
+  readonly untilMinutes?: number
+  /** More lines of the job. */
+  readonly job?: ReadonlyArray<string>
+  /** Lines of the file of faults. */
+  readonly faults?: ReadonlyArray<string>
+}
+
+interface Task {
+  readonly customer_id: string
+  readonly outcome: string
+  readonly reason: string
+  readonly who_acts: string
+  readonly message: string | null
+}
+interface Trouble {
+  readonly reason: string
+  readonly means: string
+  readonly advice: string
+}
+interface Status {
+  readonly run_id: string
+  readonly exit_code?: number
+  readonly tasks: ReadonlyArray<Task>
+  readonly troubles: ReadonlyArray<Trouble>
+}
+
+/** What a person would copy from a summary: the command on its own line, or the one that is due once people acted. */
+export const suggested = (text: string): string | undefined =>
+  (/^ {2}(nightjar .+)$/m.exec(text) ?? /(?:Then|is right,) `(nightjar [^`]+)`/.exec(text))?.[1]
+
+/** The words of a command as a shell reads them; single quotes are all that is used. */
+const wordsOf = (command: string): ReadonlyArray<string> =>
+  [...command.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word)
+
+/** Somebody else's run of the same customer has another external id. */
+export const isOurs = ({ external_execution_id }: Pick<ExecutionSeen, "external_execution_id">): boolean =>
+  external_execution_id?.startsWith("nj-") === true
+
+export class BadNight {
+  readonly place = new Workplace()
+  /** Each command with its exit code, dates left out. */
+  readonly story: Array<string> = []
+  readonly told: Array<string> = []
+
+  readonly #lines: ReadonlyArray<string>
+
+  constructor({ customers, speed, untilMinutes = 1_300, job = [], faults = [] }: Scene) {
+    this.#lines = [
+      "timezone: UTC",
+      `night: { starts: "${clock(-60)}", until: "${clock(untilMinutes)}" }`,
+      ...job,
+      `engines: [{ reference: "${bank}", features: [accounts_read, cards_read, customer_information_read] }]`,
+      "customers: [{ from: customers.csv, references: [password] }]",
+      "",
+    ]
+    this.customers(customers)
+    this.faults(faults)
+    this.pace(speed)
+  }
+
+  /** Seconds of the night in a second of the machine, from the next command on. */
+  pace(speed: number): void {
+    const service = `service: { sandbox: { seed: 11, speed: ${speed}, faults: faults.yaml } }`
+    this.place.write("job.yaml", ["name: night", service, ...this.#lines].join("\n"))
+  }
+
+  customers(customers: ReadonlyArray<Customer>): void {
+    this.place.write("customers.csv", customersFile(customers))
+  }
+
+  faults(lines: ReadonlyArray<string>): void {
+    this.place.write("faults.yaml", `seed: 5\nfaults: [${lines.join(", ")}]\n`)
+  }
+
+  /** Lives a command and records it. */
+  async do(command: string): Promise<Ended> {
+    const [, ...args] = wordsOf(command)
+    const ended = await this.place.nightjar(...args, "--no-progress")
+    this.record(command, ended)
+    return ended
+  }
+
+  record(command: string, { code, stdout, stderr }: Ended): void {
+    this.story.push(this.timeless(`${command} → ${code}`))
+    // How often the service was seen to be silent depends on how busy the machine is.
+    const said = stderr.replaceAll(/^(the service |engine |listEngines: ).*\n/gm, "")
+    this.told.push(this.timeless(`$ ${command}\n${stdout}${said}exit code ${code}\n`))
+  }
+
+  /** Lives a command until its log has such a fact, and kills it there. */
+  async killed(command: string, fact: string): Promise<void> {
+    const [, ...args] = wordsOf(command)
+    const running = this.place.start([...args, "--no-progress"])
+    const isOver = running.ended.then(() => true)
+    while (!this.#hasLogged(fact) && !(await Promise.race([isOver, wait(5, false)])));
+    running.kill("SIGKILL")
+    this.record(`${command} # killed`, { ...(await running.ended), stdout: "", stderr: "" })
+  }
+
+  #hasLogged(fact: string): boolean {
+    const [log] = globSync(join(this.place.output, "runs/*/log.ndjson"))
+    return log !== undefined && readFileSync(log, "utf8").includes(`"${fact}"`)
+  }
+
+  /** Without dates, durations, fingerprints and the folder of this machine. */
+  timeless(text: string): string {
+    return text
+      .replaceAll(this.place.folder, "")
+      .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIMESTAMP")
+      .replaceAll(/\d{4}-\d\d-\d\d/g, "DATE")
+      .replaceAll(/[0-9a-f]{16,64}/g, "FINGERPRINT")
+      .replaceAll(/took [^,\n]+/g, "took SPAN")
+      .replaceAll(/\d\d:\d\d(:\d\d)?/g, "TIME")
+  }
+
+  /**
+   * Follows the suggested commands until there is none, or until what is left waits for people who have done what
+   * they can: that is `act`.
+   */
+  async follow(from: Ended, act?: () => Promise<void> | void, stepsMax = 6): Promise<Ended> {
+    let last = from
+    let hasActed = act === undefined
+    for (let step = 0; step < stepsMax; step += 1) {
+      const command = suggested(last.stdout)
+      if (command === undefined) return last
+      if (last.stdout.includes("people have to act first")) {
+        if (hasActed) return last
+        await act?.()
+        hasActed = true
+      }
+      last = await this.do(command)
+    }
+    throw new Error(`no end after ${stepsMax} suggested commands: ${this.story.join("; ")}`)
+  }
+
+  /** As the summary says: looks for the rejected login of this customer, and releases it. */
+  async release(customer_id: string): Promise<void> {
+    // Not recorded: the logins stand in the order in which they were rejected.
+    const { stdout } = await this.place.nightjar("credentials", "list")
+    const row = stdout.split("\n").find((line) => line.split(/ +/)[1] === customer_id)
+    await this.do(`nightjar credentials release ${row?.split(" ")[0]}`)
+  }
+
+  async status(...run: ReadonlyArray<string>): Promise<Status> {
+    return (await this.place.json("status", ...run)) as Status
+  }
+
+  /** Everything that tells about the run that has just ended, compared with each other. */
+  async disagreements(ended: Ended): Promise<ReadonlyArray<string>> {
+    const [status, shown, runs] = await Promise.all([
+      this.status(),
+      this.place.nightjar("status"),
+      this.place.json("runs") as Promise<ReadonlyArray<Record<string, unknown>>>,
+    ])
+    const { run_id, tasks, troubles } = status
+    const complaints: Array<string> = []
+    const agree = (what: string, a: unknown, b: unknown) => {
+      const [one, other] = [JSON.stringify(a), JSON.stringify(b)]
+      if (one !== other) complaints.push(`${what}: ${one} is not ${other}`)
+    }
+    const file = (name: string) => readFileSync(join(this.place.output, "runs", run_id, name), "utf8")
+    const { tasks: _, running: __, ...summary } = { running: false, ...status }
+    const { tasks: ___, ...written } = JSON.parse(file("summary.json")) as Status
+    agree("summary.json and `status --json`", written, summary)
+    agree("`status` and the summary", shown.stdout.endsWith(ended.stdout), true)
+    const newest = runs.find((one) => one["run_id"] === run_id)
+    agree("`runs` and `status`", newest?.["exit_code"], status.exit_code)
+    const open = tasks.filter(({ outcome }) => outcome !== "succeeded")
+    agree(
+      "worklist.csv and `status`",
+      worklist(file("worklist.csv")).toSorted(),
+      open.map((task) => [task.customer_id, task.outcome, task.reason, task.who_acts].join(" ")).toSorted(),
+    )
+    const explained = troubles.map(async ({ reason, means, advice }) => {
+      const one = open.find((task) => task.reason === reason)?.customer_id ?? ""
+      const { stdout } = await this.place.nightjar("explain", one)
+      agree(
+        `\`explain ${one}\` and the summary`,
+        stdout.includes(`${reason}: ${means}\nNext: ${advice}\n`),
+        true,
+      )
+    })
+    await Promise.all(explained)
+    return complaints
+  }
+
+  /** Customers with an execution of ours that is still at the service, and rules that the runs broke. */
+  left() {
+    const { executions, ruleBreaks } = readTruth(join(this.place.output, "sandbox.ndjson"))
+    const kept = executions.filter((one) => isOurs(one) && one.deleted_at === undefined)
+    return {
+      kept: kept.map(({ customer_id }) => customer_id),
+      broken: ruleBreaks.map(({ rule, customer_id }) => `${rule} ${customer_id}`),
+    }
+  }
+
+  /** How many records of each customer the tables of the published version hold. */
+  async records(): Promise<Readonly<Record<string, number>>> {
+    if (!existsSync(join(this.place.output, "nightjar.duckdb"))) return {}
+    const tables = ["customer_profiles", "other_records", "rejected_records"]
+    const all = tables.map((table) => `SELECT customer_id FROM ${table}`).join(" UNION ALL ")
+    const rows = await this.place.rows(
+      `SELECT customer_id, count(*)::INT AS n FROM (${all}) GROUP BY 1 ORDER BY 1`,
+    )
+    return Object.fromEntries(rows.map((row) => [String(row["customer_id"]), Number(row["n"])]))
+  }
+}
+
+const worklist = (csv: string): ReadonlyArray<string> =>
+  csv
+    .trimEnd()
+    .split("\r\n")
+    .slice(1)
+    .map((line) => line.split(","))
+    .filter(([change]) => change !== "mended")
+    .map(([, who_acts, customer, , , outcome, reason]) => [customer, outcome, reason, who_acts].join(" "))
+
+export const recordsOf = (customers: ReadonlyArray<Customer>): Readonly<Record<string, number>> =>
+  Object.fromEntries(
+    customers
+      .flatMap(({ id, records }) => (records === undefined ? [] : [[id, records] as const]))
+      .toSorted(([a], [b]) => (a < b ? -1 : 1)),
+  )

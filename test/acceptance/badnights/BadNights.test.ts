@@ -1,0 +1,168 @@
+/**
+ * Bad nights, recorded: what the engineer on call is told of each is right and agrees, and the suggested commands,
+ * followed as they stand, end every night that can be ended. `recorded/` has what was printed.
+ */
+import { afterAll, describe, it, vi } from "vitest"
+import { BadNight, recordsOf, suggested } from "./BadNight.ts"
+import type { Customer, Scene } from "./BadNight.ts"
+
+// Processes on a busy machine take their time; how long is nothing that these checks judge.
+vi.setConfig({ testTimeout: 600_000 })
+
+const nights: Array<BadNight> = []
+const nightOf = (scene: Scene): BadNight => {
+  const night = new BadNight(scene)
+  nights.push(night)
+  return night
+}
+afterAll(() => nights.forEach(({ place }) => place.remove()))
+
+const run = "nightjar run job.yaml"
+/** Slow enough that no night is over before its commands are, on a busy machine too. */
+const speed = 60
+const quick = "queue-2+run-4"
+const nothingLeft = { kept: [], broken: [] }
+
+describe.concurrent("a bad night", () => {
+  it("with failures of every class ends with what nobody can mend", async ({ expect }) => {
+    const wrong = { id: "wrong", words: `${quick}+end-INCORRECT_CREDENTIALS` }
+    const customers: ReadonlyArray<Customer> = [
+      { id: "ok", words: quick, records: 6 },
+      { id: "odd", words: `${quick}+odd+records-6` },
+      { id: "blocked", words: `${quick}+heal-1-BLOCKED_USER`, records: 3 },
+      { id: "offline", words: `${quick}+heal-2-ENGINE_UNAVAILABLE`, records: 3 },
+      { id: "half", words: `${quick}+partial+records-6` },
+      { id: "nothing", words: `${quick}+end-FAILED` },
+      { id: "asked", words: `${quick}+challenge-123456` },
+      { id: "conflict", words: quick, records: 3 },
+      { id: "foreign", words: `${quick}+foreign-60`, records: 3 },
+      { id: "unusable", words: quick, records: 3 },
+      { id: "lost", words: quick, records: 3 },
+      { id: "storm", words: quick, records: 3 },
+    ]
+    const night = nightOf({
+      customers: [...customers, wrong],
+      speed,
+      job: [
+        "retry: { max_attempts: 2, base: 5 seconds, max: 10 seconds }",
+        "flow_results: { wait_final: 30 seconds }",
+      ],
+      faults: [
+        "{ on: deleteExecution, customer: conflict, first: 3, status: 409 }",
+        `{ on: readFlowResults, customer: unusable, body: '${"[".repeat(200)}${"]".repeat(200)}' }`,
+        "{ on: startExecution, customer: lost, first: 2, status: 500 }",
+        "{ on: readExecution, customer: storm, first: 3, status: 503 }",
+      ],
+    })
+    const first = await night.do(run)
+    expect(await night.disagreements(first)).toEqual([])
+    // In the morning the service is well again, and people do what they are asked for.
+    night.faults([])
+    const corrected = [...customers, { ...wrong, words: quick, records: 3 }]
+    const last = await night.follow(first, async () => {
+      night.customers(corrected)
+      await night.release("blocked")
+    })
+    expect(await night.disagreements(last)).toEqual([])
+    await expect(night.told.join("\n")).toMatchFileSnapshot("recorded/every-class.txt")
+    // The customer has unblocked it, and it was released: it is right that it was sent once more.
+    expect([last.code, night.left()]).toEqual([3, { kept: [], broken: ["rejected_login_repeated blocked"] }])
+    expect(await night.records()).toEqual(expect.objectContaining(recordsOf(corrected)))
+  })
+
+  it("with wrong passwords of a third of the customers ends once they are corrected", async ({ expect }) => {
+    const customers = (isWrong: (index: number) => boolean) =>
+      Array.from({ length: 9 }, (_, index): Customer => {
+        const words = isWrong(index) ? `${quick}+end-INCORRECT_CREDENTIALS` : quick
+        return { id: `c-${index}`, words, ...(isWrong(index) ? {} : { records: 3 }) }
+      })
+    const night = nightOf({ customers: customers((index) => index % 3 === 0), speed })
+    const first = await night.do(run)
+    expect(await night.disagreements(first)).toEqual([])
+    const again = await night.do(run)
+    const corrected = customers(() => false)
+    const last = await night.follow(again, () => night.customers(corrected))
+    expect(await night.disagreements(last)).toEqual([])
+    await expect(night.told.join("\n")).toMatchFileSnapshot("recorded/wrong-passwords.txt")
+    expect([last.code, night.left()]).toEqual([0, nothingLeft])
+    expect(await night.records()).toEqual(recordsOf(corrected))
+  })
+
+  it("in which an account is locked ends once its login is released, and sends it not once before", async ({
+    expect,
+  }) => {
+    const customers: ReadonlyArray<Customer> = [
+      { id: "ok", words: quick, records: 3 },
+      { id: "locked", words: `${quick}+heal-1-BLOCKED_USER`, records: 3 },
+    ]
+    const night = nightOf({ customers, speed })
+    const first = await night.do(run)
+    expect(await night.disagreements(first)).toEqual([])
+    const tooEarly = await night.do(suggested(first.stdout) ?? "")
+    const last = await night.follow(tooEarly, () => night.release("locked"))
+    await expect(night.told.join("\n")).toMatchFileSnapshot("recorded/locked.txt")
+    expect([last.code, night.left()]).toEqual([0, { kept: [], broken: ["rejected_login_repeated locked"] }])
+    expect(await night.records()).toEqual(recordsOf(customers))
+  })
+
+  it("whose service is down from the start until after the deadline is begun again by day", async ({
+    expect,
+  }) => {
+    const customers: ReadonlyArray<Customer> = [{ id: "ok", words: quick, records: 3 }]
+    const down = ['{ on: "*", reset: before }']
+    const night = nightOf({ customers, speed: 2_400, untilMinutes: 60, faults: down })
+    await night.do(run)
+    const morning = await night.do("nightjar status")
+    night.faults([])
+    night.pace(speed)
+    const last = await night.follow(morning)
+    await expect(night.told.join("\n")).toMatchFileSnapshot("recorded/down-all-night.txt")
+    expect([last.code, night.left()]).toEqual([0, nothingLeft])
+    expect(await night.records()).toEqual(recordsOf(customers))
+  })
+
+  it("before which the file of customers lost half of its rows starts nothing until it is whole", async ({
+    expect,
+  }) => {
+    const customers = Array.from({ length: 8 }, (_, index) => ({
+      id: `c-${index}`,
+      words: quick,
+      records: 3,
+    }))
+    const min = "min_customers: { number: 3, of_last_night: 90% }"
+    const night = nightOf({ customers, speed, job: [min] })
+    await night.do(run)
+    night.customers(customers.slice(0, 4))
+    await night.do(`${run} --new`)
+    await night.do("nightjar status")
+    night.customers(customers)
+    const last = await night.do(`${run} --new`)
+    await expect(night.told.join("\n")).toMatchFileSnapshot("recorded/half-a-file.txt")
+    expect([last.code, night.left()]).toEqual([0, nothingLeft])
+  })
+
+  it("that is killed while it executes and again while it deletes is resumed by what `status` suggests", async ({
+    expect,
+  }) => {
+    const customers = Array.from({ length: 6 }, (_, index): Customer => {
+      const words = index < 3 ? quick : "queue-120+run-10"
+      return { id: `c-${index}`, words, records: 3 }
+    })
+    const night = nightOf({ customers, speed })
+    await night.killed(run, "AttemptClosed")
+    const first = await night.do("nightjar status")
+    await night.killed(suggested(first.stdout) ?? "", "DeleteIntended")
+    const second = await night.do("nightjar status")
+    const last = await night.follow(second)
+    expect(await night.disagreements(last)).toEqual([])
+    expect(night.story).toEqual([
+      "nightjar run job.yaml # killed → null",
+      "nightjar status → 0",
+      "nightjar run /job.yaml # killed → null",
+      "nightjar status → 0",
+      "nightjar run /job.yaml → 0",
+    ])
+    expect([last.code, night.left()]).toEqual([0, nothingLeft])
+    expect(await night.records()).toEqual(recordsOf(customers))
+  })
+})

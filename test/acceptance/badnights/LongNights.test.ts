@@ -1,0 +1,166 @@
+/**
+ * Bad nights that last hours, in virtual time: an outage by the clock and a deadline that passes, each from several
+ * seeds. The summary is the one that is printed, and its command is followed as it stands.
+ */
+import { describe, expect, it, vi } from "vitest"
+import { Clock, Duration, Effect } from "effect"
+import { HttpClient, HttpClientError } from "effect/http"
+import { ends } from "../../../src/ends/Ends.ts"
+import { selectTasks, tasksMeant } from "../../../src/cli/commands/Rerun.ts"
+import type { Selection } from "../../../src/cli/commands/Rerun.ts"
+import type { Assignment, Job } from "../../../src/jobs/Job.ts"
+import { deliveredInNight } from "../../../src/ledger/WholeNight.ts"
+import { subjectOf } from "../../../src/ledger/RunState.ts"
+import { runNight } from "../../../src/night/Nightly.ts"
+import type { NightResult } from "../../../src/night/Nightly.ts"
+import { nothingLeft } from "../../../src/report/Finish.ts"
+import { renderSummary } from "../../../src/report/RenderSummary.ts"
+import { summarise } from "../../../src/report/Summary.ts"
+import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
+import { customer, jobOf, live, makeNights, options } from "../../harness/SmallNights.ts"
+import { isOurs, suggested } from "./BadNight.ts"
+
+// Long nights on a busy machine take their time, too.
+vi.setConfig({ testTimeout: 300_000 })
+
+const hour = 60 * 60_000
+/** 22:30 in Madrid. */
+const startMs = Date.UTC(2026, 10, 21, 21, 30)
+const at = (hours: number) => startMs - 22.5 * hour + hours * hour
+
+const job = (customers: Job["assignments"]): Job => ({
+  ...jobOf(customers),
+  name: "night",
+  path: "night.yaml",
+  timezone: "Europe/Madrid",
+  night: { starts: "22:30", until: "07:00" },
+})
+
+const told = ({ state, night }: NightResult): string =>
+  renderSummary(summarise(state, night), { width: Infinity, colour: false })
+
+/** A command as `rerun` and `run` take it, without a process. */
+const runsOf = (of: Job, command: string, { night }: NightResult) => {
+  const [, name, target, ...flags] = command.split(" ")
+  if (name === "run") return runNight(of, options)
+  const state = night.find(({ started }) => started.run_id === target)
+  if (name !== "rerun" || state === undefined) throw new Error(`no such command: ${command}`)
+  const only = flags.filter((word) => word !== "--only")
+  const selection: Selection = { failed: false, only, never: [], customers: [], engines: [], features: [] }
+  const tasks = selectTasks(tasksMeant(night, state, true), selection, deliveredInNight(night))
+  return runNight(of, { ...options, further: true, parent: target, only: new Set(tasks.map(subjectOf)) })
+}
+
+/** Lives the night and what its summaries suggest, half an hour after each; returns what was told. */
+const liveAndFollow = Effect.fnUntraced(function* (of: Job) {
+  const story: Array<string> = []
+  let result = yield* runNight(of, options)
+  const first = told(result)
+  const summary = summarise(result.state, result.night)
+  story.push(`nightjar run night.yaml → ${result.exit_code}`)
+  for (let step = 0; step < 4; step += 1) {
+    const command = suggested(told(result))
+    if (command === undefined) break
+    yield* Effect.sleep("30 minutes")
+    result = yield* runsOf(of, command, result)
+    story.push(`${command} → ${result.exit_code}`)
+  }
+  const { executions, ruleBreaks } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
+  return {
+    story,
+    first,
+    summary,
+    left: executions.filter((one) => isOurs(one) && one.deleted_at === undefined).length,
+    broken: ruleBreaks.map(({ rule }) => rule),
+    started: executions.map(({ started_at }) => started_at),
+  }
+})
+
+/** Without tokens. */
+const plain = (...of: Parameters<typeof customer>): Assignment => {
+  const one = customer(...of)
+  return one.login._tag === "Parameters" ? { ...one, login: { ...one.login, tokenized_access: false } } : one
+}
+
+/** Every connection breaks between these two moments. */
+const outage = (from: number, until: number) => (client: HttpClient.HttpClient) =>
+  HttpClient.transform(client, (answer, request) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      now < from || now >= until
+        ? answer
+        : Effect.fail(
+            new HttpClientError.HttpClientError({
+              reason: new HttpClientError.TransportError({
+                request,
+                description: "refused",
+                cause: Object.assign(new Error("refused"), { code: "ECONNREFUSED", syscall: "connect" }),
+              }),
+            }),
+          ),
+    ),
+  )
+
+const seeds = [1, 2]
+
+describe.each(seeds)("a night of hours, seed %i", (seed) => {
+  it("whose service is down from 03:00 to 04:00 loses nothing and needs nobody", () => {
+    const customers = Array.from({ length: 12 }, (_, index) =>
+      plain(`c-${index}`, `queue-${600 + index * 700}+run-${300 + index * 60}+records-3`),
+    )
+    const of: Job = { ...job(customers), concurrency: { max_in_flight: 3, per_engine: 3 } }
+    const { story, first, summary, left, broken, started } = live(
+      makeNights({}, { startMs, seed, through: outage(at(27), at(28)) }),
+      liveAndFollow(of),
+    )
+    expect([story, left, broken]).toEqual([["nightjar run night.yaml → 0"], 0, []])
+    expect(first.split("\n").slice(1)).toEqual([
+      "12 tasks: 12 succeeded",
+      "12 executions, 36 products counted",
+      "",
+      "Executions: 12 deleted at the service.",
+      "Exit code 0: every task succeeded, or there was nothing to do.",
+    ])
+    expect(summary.finish).toEqual({ command: undefined, why: nothingLeft })
+    expect(started.length).toBe(12)
+    expect(started.filter((ms) => ms >= at(27) && ms < at(28))).toEqual([])
+  })
+
+  it("whose deadline passes with tasks running and waiting", () => {
+    const customers = [
+      plain("quick", "queue-60+run-60"),
+      plain("running", "queue-40000+run-60"),
+      plain("waiting", "run-60+foreign-40000"),
+      plain("queued-a", "queue-20000+run-60"),
+      plain("queued-b", "queue-20000+run-90"),
+      plain("queued-c", "queue-20000+run-30"),
+      plain("queued-d", "queue-20000+run-20"),
+    ]
+    const of: Job = {
+      ...job(customers),
+      execution: { ...jobOf([]).execution, max_wait: Duration.hours(20) },
+      concurrency: { max_in_flight: 3, per_engine: 3 },
+    }
+    const { story, first, left, broken } = live(makeNights({}, { startMs, seed }), liveAndFollow(of))
+    const rerun = "nightjar rerun night.2026-11-21 --only CLIENT_CANCELLED --only DEADLINE_REACHED"
+    expect([story, left, broken]).toEqual([["nightjar run night.yaml → 4", `${rerun} → 0`], 0, []])
+    const { CLIENT_CANCELLED: cancelled, DEADLINE_REACHED: late } = ends
+    expect(first.split("\n").filter((line) => !line.includes("counted"))).toEqual([
+      "night.2026-11-21: took 8 h 30 min, exit code 4",
+      "7 tasks: 3 succeeded, 4 unfinished",
+      "",
+      "Action needed from the service (4 tasks)",
+      "   3  CLIENT_CANCELLED (unfinished)",
+      `      ${["running", "queued-c", "queued-d"].map((id) => `${id} sandbox-bank:website`).join(", ")}`,
+      `      ${cancelled.means} ${cancelled.next}`,
+      "   1  DEADLINE_REACHED (unfinished)",
+      "      waiting sandbox-bank:website",
+      `      ${late.means} ${late.next}`,
+      "",
+      "Executions: 6 deleted at the service.",
+      "Exit code 4: something is left that a rerun can finish.",
+      "",
+      "This command collects what is still at the service and runs again what did not finish:",
+      `  ${rerun}`,
+    ])
+  })
+})
