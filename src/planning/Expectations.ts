@@ -33,8 +33,9 @@ export const noExpectations: Expectations = {
 const ascending = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)
 
 /**
- * Of the executions that closed by themselves; aborted ones say nothing. Nor do those that took longer than
- * a run waits: they were left by one that was cut off, and were over long before a later one looked.
+ * Of the executions that closed by themselves; aborted ones say nothing. Nor do those that nobody watched:
+ * open when a run was resumed, or for longer than a run waits, they may have been over long before somebody
+ * looked.
  */
 const pastDurations = (runs: ReadonlyArray<RunState>, max_wait: Duration.Duration): PastDurations => {
   const maxWaitMs = Duration.toMillis(max_wait)
@@ -51,6 +52,8 @@ const pastDurations = (runs: ReadonlyArray<RunState>, max_wait: Duration.Duratio
         const duration = closed.at - accepted_at
         // A clock that was set back between two runs leaves impossible durations.
         if (duration < 0 || duration > maxWaitMs) continue
+        const { resumed } = run.stages
+        if (resumed !== undefined && accepted_at < resumed && resumed <= closed.at) continue
         all.push(duration)
         const same = byEngine.get(planned.engine_reference)
         if (same === undefined) byEngine.set(planned.engine_reference, [duration])

@@ -188,7 +188,10 @@ describe("secrets of logins", () => {
 })
 
 describe("expected durations", () => {
-  const run = (durations: ReadonlyArray<readonly [string, number, boolean?]>, endedAt?: number) => {
+  const run = (
+    durations: ReadonlyArray<readonly [string, number, boolean?]>,
+    { endedAt, resumedAt }: { readonly endedAt?: number; readonly resumedAt?: number } = {},
+  ) => {
     const facts: Array<{ seq: number; at: number; fact: Fact }> = []
     const add = (at: number, fact: Fact) => facts.push({ seq: facts.length, at, fact })
     const run_id = anId("r")
@@ -210,6 +213,7 @@ describe("expected durations", () => {
       const status = { status_code: "COMPLETED", status_reason: "COMPLETED" }
       add(1_000 + ms, { _tag: "AttemptClosed", ...one, execution_id, ...status })
     })
+    if (resumedAt !== undefined) add(resumedAt, { _tag: "RunResumed", run_id })
     if (endedAt !== undefined) add(endedAt, { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false })
     const state = foldRun(facts)
     return state === undefined ? [] : [state]
@@ -253,6 +257,29 @@ describe("expected durations", () => {
     ])
   })
 
+  it("are not those of executions that were open when their run was resumed", () => {
+    const taken = (resumedAt: number) =>
+      expectedDurations(
+        run(
+          [
+            ["a", 10],
+            ["a", 30],
+          ],
+          { resumedAt },
+        ),
+        Duration.minutes(1),
+      ).past.all
+    // Accepted at 1,000, over at 1,010 and 1,030.
+    expect([1_000, 1_001, 1_010, 1_011, 1_030, 1_031].map(taken)).toEqual([
+      [10, 30],
+      [],
+      [],
+      [10],
+      [10],
+      [10, 30],
+    ])
+  })
+
   it("leave room for 19 of 20 before a deadline, or for half where a whole night is too short for those", () => {
     const taken = Array.from({ length: 21 }, (_, index) => index + 1)
     const needed = (durations: ReadonlyArray<number>, windowMs: number) => {
@@ -273,10 +300,12 @@ describe("expected durations", () => {
       ["a", 30],
       ["a", 10],
     ] as const
-    expect(closingOf([executions, 1_037])).toBe(7)
-    expect(closingOf([executions, 1_037], [executions, 1_040], [executions])).toBe(9)
-    expect(closingOf([executions, 1_020])).toBe(0)
-    expect(closingOf([[], 1_020], [executions])).toBe(0)
+    expect(closingOf([executions, { endedAt: 1_037 }])).toBe(7)
+    expect(closingOf([executions, { endedAt: 1_037 }], [executions, { endedAt: 1_040 }], [executions])).toBe(
+      9,
+    )
+    expect(closingOf([executions, { endedAt: 1_020 }])).toBe(0)
+    expect(closingOf([[], { endedAt: 1_020 }], [executions])).toBe(0)
   })
 
   it("of a run are limited by all slots, by those of one engine, or by a row of conflicts", () => {
