@@ -41,6 +41,7 @@ export const findingMessages = {
   "file-differs": finding("a published file is {state}", repair),
   "file-unlisted": finding("no manifest lists this file", nextRun),
   "database-version": finding("the database {state}, the manifest is version {version}", repair),
+  "database-changed": finding("the database is not the file that was published", repair),
   "database-unreadable": finding("the database cannot be read: {detail}", repair),
   "rows-differ": finding("{rows} of run {run_id} in the database, {expected} in its files", repair),
   "execution-not-in-tables": finding("missing from the table {table}", repair),

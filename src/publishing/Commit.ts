@@ -9,6 +9,7 @@ import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { databaseVersion } from "./BuildDatabase.ts"
+import { withDatabase } from "./ContinueDatabase.ts"
 import { keepVersion, keptVersions, restorableFiles, sweepKept, trimVersions } from "./KeptVersions.ts"
 import { filesOf, manifestText, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
@@ -90,10 +91,17 @@ export const recover = Effect.fn("Publishing.recover")(function* (store: Store) 
   if (next !== undefined) yield* Effect.uninterruptible(rollForward(store, next))
   const manifest = yield* standingManifest(store)
   yield* clearStrays(store, manifest)
-  if (manifest.version > 0 && (yield* databaseVersion(layout.database)) !== manifest.version) {
-    yield* buildStanding(store, manifest, new Set())
-    yield* swapDatabase(store)
-  }
+  return manifest.version > 0 && (yield* databaseVersion(layout.database)) !== manifest.version
+    ? yield* buildInPlace(store, manifest)
+    : manifest
+})
+
+/** Builds the database of the manifest anew from its files; returns the manifest, which says what it is now. */
+export const buildInPlace = Effect.fnUntraced(function* (store: Store, { database: _, ...known }: Manifest) {
+  const built = yield* buildStanding(store, known, new Set())
+  const manifest = yield* withDatabase(store, known, built)
+  yield* swapDatabase(store)
+  yield* replace(store, store.layout.manifest, manifestText(manifest))
   return manifest
 })
 

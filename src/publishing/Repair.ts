@@ -7,7 +7,7 @@ import { existsSync } from "node:fs"
 import { Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import { recover, swapDatabase } from "./Commit.ts"
+import { buildInPlace, recover } from "./Commit.ts"
 import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
@@ -16,7 +16,7 @@ import type { Manifest } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { PublishFailed } from "./Publisher.ts"
 import { publishRun } from "./PublisherDuckDb.ts"
-import { buildStanding, gapsIn } from "./Standing.ts"
+import { gapsIn } from "./Standing.ts"
 import type { Store } from "./Store.ts"
 import { databaseProblems } from "./Verify.ts"
 
@@ -97,7 +97,6 @@ const buildAgain = Effect.fnUntraced(function* (store: Store) {
   const isBroken = found._tag === "Failure" || problems.some(({ where }) => where === "nightjar.duckdb")
   // What is missing from the files is rightly missing from the database.
   if (!isBroken && (problems.length === 0 || gaps.length > 0)) return false
-  yield* buildStanding(store, manifest, new Set())
-  yield* swapDatabase(store)
+  yield* buildInPlace(store, manifest)
   return true
 })

@@ -27,7 +27,7 @@ import { keptName } from "../records/SchemasInForce.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
-import { filesBelow, fileStep } from "./OutputFiles.ts"
+import { filesBelow, fileStep, fingerprintOf } from "./OutputFiles.ts"
 import { framesOf, loadPicture } from "./RunPicture.ts"
 import type { RunPicture } from "./RunPicture.ts"
 import { gapsIn } from "./Standing.ts"
@@ -234,6 +234,10 @@ const fileProblems = (store: Store, manifest: Manifest) =>
     ]
   })
 
+/** Of a version without a fingerprint only its rows can be checked. */
+const isOtherFile = ({ layout }: Store, { database }: Manifest): boolean =>
+  database !== undefined && fingerprintOf(layout.database).sha256 !== database.sha256
+
 export const databaseProblems = Effect.fnUntraced(
   function* (store: Store, manifest: Manifest, accepted: ReadonlyMap<string, string>) {
     const version = yield* databaseVersion(store.layout.database)
@@ -242,8 +246,9 @@ export const databaseProblems = Effect.fnUntraced(
       const state = version === undefined ? "cannot be read" : `is version ${version}`
       return [problemOf(where, "database-version", { state, version: manifest.version })]
     }
+    const isOther = yield* fileStep(() => isOtherFile(store, manifest))
+    const problems: Array<Problem> = isOther ? [problemOf(where, "database-changed")] : []
     const connection = yield* openDatabase(store.layout.database, "read-only")
-    const problems: Array<Problem> = []
     for (const { table, run_id, expected, found } of yield* countDifferences(connection, {
       manifest,
       families: store.families,

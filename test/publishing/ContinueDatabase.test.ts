@@ -125,7 +125,6 @@ const reasons: ReadonlyArray<{
         writeFileSync(manifest, other)
       }),
   },
-  { why: "it is gone", change: ({ root }) => Effect.sync(() => rmSync(join(root, "nightjar.duckdb"))) },
   {
     why: "the manifest does not say what it is",
     change: ({ root }) =>
@@ -181,6 +180,21 @@ describe("the database of the next version", () => {
       yield* within(night(2, "Dora"))
       assert.strictEqual(seen.continued, 4)
       assert.strictEqual(yield* names(root), "Ana Bea Cid Dora")
+      assert.deepStrictEqual(yield* differences(at), [])
+    }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
+  it.live("that is gone is built of all files, and continued from there", () =>
+    Effect.gen(function* () {
+      const at = yield* place
+      const { root, seen, within } = at
+      yield* within(night(0, "Ana"))
+      yield* within(night(1, "Bea"))
+      rmSync(join(root, "nightjar.duckdb"))
+      seen.continued = 0
+      yield* within(night(2, "Cid"))
+      assert.strictEqual(seen.continued, 1)
+      assert.strictEqual(yield* names(root), "Ana Bea Cid")
       assert.deepStrictEqual(yield* differences(at), [])
     }).pipe(Effect.provide(DuckDb.layer)),
   )

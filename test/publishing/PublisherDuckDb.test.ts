@@ -474,6 +474,7 @@ describe("PublisherDuckDb", () => {
           { problem: "a published file is missing", where: gone },
           { problem: "a published file is damaged", where: changed },
           { problem: "no manifest lists this file", where: stray },
+          { problem: "the database is not the file that was published", where: "nightjar.duckdb" },
           { problem: `0 rows of run ${run_id} in the database, 1 in its files`, where: "executions" },
           { problem: "missing from the table executions", where: "e-1" },
         ])

@@ -82,9 +82,18 @@ const half = (size: number) => size >> 1
 const derived = [`${first}: its tables were derived again from landing/${first}`]
 const builtAgain = "nightjar.duckdb: rebuilt from the files of the tables"
 
+const changed = `nightjar.duckdb: the database is not the file that was published; ${again}`
+const inDatabase = (root: string, sql: string) =>
+  Effect.gen(function* () {
+    const duckdb = yield* DuckDb
+    const path = join(root, "nightjar.duckdb")
+    const connection = yield* duckdb.open({ path, access: "read-write" })
+    yield* connection.run(sql)
+  }).pipe(Effect.scoped)
+
 interface Damage {
   readonly what: string
-  readonly damage: (root: string) => void
+  readonly damage: (root: string) => void | ReturnType<typeof inDatabase>
   readonly told: ReadonlyArray<string>
   readonly done: ReadonlyArray<string>
   readonly left?: ReadonlyArray<string>
@@ -145,6 +154,24 @@ const mendable: ReadonlyArray<Damage> = [
     damage: (root) => truncateSync(join(root, "nightjar.duckdb"), 5_000),
     told: [`nightjar.duckdb: the database cannot be read, the manifest is version 2; ${again}`],
     done: [],
+  },
+  {
+    what: "a bit of the database is flipped",
+    damage: (root) => flip(root)("nightjar.duckdb", (size) => size - 100),
+    told: [`nightjar.duckdb: the database cannot be read, the manifest is version 2; ${again}`],
+    done: [],
+  },
+  {
+    what: "a value in the database is changed [verify database]",
+    damage: (root) => inDatabase(root, "UPDATE customer_profiles SET name = 'Eve' WHERE name = 'Ana'"),
+    told: [changed],
+    done: [builtAgain],
+  },
+  {
+    what: "a row of the database is missing",
+    damage: (root) => inDatabase(root, "DELETE FROM customer_profiles WHERE name = 'Ana'"),
+    told: [changed, `customer_profiles: 0 rows of run ${first} in the database, 1 in its files; ${again}`],
+    done: [builtAgain],
   },
 ]
 
@@ -227,7 +254,8 @@ const tryDamage = ({ damage, told, done, left = [], stays = [] }: Damage) =>
     const root = yield* folder
     cpSync(template, root, { recursive: true })
     yield* Effect.gen(function* () {
-      damage(root)
+      const damaging = damage(root)
+      if (damaging !== undefined) yield* damaging
       const found = yield* look(root)
       assert.deepStrictEqual(begins(found, told), told)
       const mended = yield* mend(root)
@@ -274,26 +302,6 @@ describe("a later run", () => {
         assert.deepStrictEqual((yield* mend(root)).done, derived)
         assert.strictEqual(yield* names(root), "Ana+Bea+Cid")
         assert.deepStrictEqual(yield* look(root), [])
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
-})
-
-describe("a database", () => {
-  it.live("that lacks rows of its files is rebuilt", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      cpSync(template, root, { recursive: true })
-      yield* Effect.gen(function* () {
-        const duckdb = yield* DuckDb
-        yield* Effect.scoped(
-          Effect.flatMap(
-            duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-write" }),
-            (connection) => connection.run("DELETE FROM customer_profiles"),
-          ),
-        )
-        assert.deepStrictEqual((yield* mend(root)).done, [builtAgain])
-        assert.strictEqual(yield* names(root), "Ana+Bea")
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )
