@@ -6,7 +6,7 @@
  */
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
@@ -96,8 +96,9 @@ export const recover = Effect.fn("Publishing.recover")(function* (store: Store) 
     : manifest
 })
 
-/** Builds the database of the manifest anew from its files; returns the manifest, which says what it is now. */
-export const buildInPlace = Effect.fnUntraced(function* (store: Store, { database: _, ...known }: Manifest) {
+/** Builds the database of the manifest anew from its files; the manifest that it returns says what it is. */
+export const buildInPlace = Effect.fnUntraced(function* (store: Store, before: Manifest) {
+  const known = Struct.omit(before, ["database"])
   const built = yield* buildStanding(store, known, new Set())
   const manifest = yield* withDatabase(store, known, built)
   yield* swapDatabase(store)
