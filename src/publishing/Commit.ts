@@ -6,7 +6,7 @@
  */
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Effect, Struct } from "effect"
+import { Effect } from "effect"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
@@ -98,9 +98,8 @@ export const recover = Effect.fn("Publishing.recover")(function* (store: Store) 
 
 /** Builds the database of the manifest anew from its files; the manifest that it returns says what it is. */
 export const buildInPlace = Effect.fnUntraced(function* (store: Store, before: Manifest) {
-  const known = Struct.omit(before, ["database"])
-  const built = yield* buildStanding(store, known, new Set())
-  const manifest = yield* withDatabase(store, known, built)
+  const built = yield* buildStanding(store, before, new Set())
+  const manifest = yield* withDatabase(store, before, built)
   yield* swapDatabase(store)
   yield* replace(store, store.layout.manifest, manifestText(manifest))
   return manifest

@@ -5,7 +5,7 @@
  */
 import { existsSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { addUpMisfits } from "../records/Misfits.ts"
 import { amendDatabase } from "./BuildDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
@@ -44,11 +44,13 @@ export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
     readonly builtBytes?: number | undefined
   },
 ) {
-  if (built.gaps.length > 0) return manifest
+  // What the manifest says of a database before this one is not true of it.
+  const known: Manifest = Struct.omit(manifest, ["database"])
+  if (built.gaps.length > 0) return known
   const file = yield* fileStep(() => fingerprintOf(store.layout.build))
   const built_bytes = built.builtBytes ?? file.bytes
   const database = { ...file, built_bytes, made_by: madeBy(store), unfit: built.unfit }
-  return { ...manifest, database } satisfies Manifest as Manifest
+  return { ...known, database } satisfies Manifest as Manifest
 })
 
 /** The runs that the next version adds or replaces; undefined if it lacks one that the current one has. */

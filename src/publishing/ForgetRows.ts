@@ -18,6 +18,7 @@ import type { Forgotten } from "../ledger/WithoutCustomer.ts"
 import { parquetBytes } from "../records/Parquet.ts"
 import { memoryLimits } from "./BuildDatabase.ts"
 import { clearStrays, commit, recover } from "./Commit.ts"
+import { withDatabase } from "./ContinueDatabase.ts"
 import { removeAllAside } from "./HeldRuns.ts"
 import { keptVersions, newestDerived, placeIn, replaceKept, sweepKept } from "./KeptVersions.ts"
 import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
@@ -84,8 +85,8 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (
       yield* replaceKept(store, withReplaced(manifest, replaced))
   if (isCurrent) {
     const next: Manifest = { ...withReplaced(current, replaced), version, amends: true }
-    yield* discarding(store, current)(buildStanding(store, next, new Set()))
-    yield* commit(store, next)
+    const built = yield* discarding(store, current)(buildStanding(store, next, new Set()))
+    yield* commit(store, yield* withDatabase(store, next, built))
   }
   yield* sweepKept(store)
   yield* clearStrays(store, yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished))

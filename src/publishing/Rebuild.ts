@@ -9,6 +9,7 @@ import type { RunId } from "../contract/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { FailedModel } from "../ledger/TableNotes.ts"
 import { clearStrays, commit, recover } from "./Commit.ts"
+import { withDatabase } from "./ContinueDatabase.ts"
 import { compareRows } from "./CompareRows.ts"
 import type { RowChange } from "./CompareRows.ts"
 import { heldText } from "./HeldRuns.ts"
@@ -60,11 +61,10 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
     const schemas = publishes ? yield* keepSchemas(store) : {}
     const staged = yield* stageAll(store, { toolVersion, schemas }, current)
     const changes = yield* changesOf(store, current, staged)
-    const built =
-      publishes && staged.fresh.size > 0
-        ? yield* buildStanding(store, staged.next, staged.fresh)
-        : { models: [] }
-    return { ...staged, changes, models: built.models }
+    if (!publishes || staged.fresh.size === 0) return { ...staged, changes, models: [] }
+    const built = yield* buildStanding(store, staged.next, staged.fresh)
+    const next = yield* withDatabase(store, staged.next, built)
+    return { ...staged, next, changes, models: built.models }
   })
   const { next, fresh, kept, changes, models } = yield* discarding(store, current)(staging)
   const isPublished = publishes && fresh.size > 0
