@@ -135,6 +135,7 @@ export const unstarted = (book: Book | undefined): Verdict | undefined =>
 
 /** What a task is settled with if it has not ended by itself when its run is over. */
 const cutVerdict = (book: Book): Verdict | undefined => {
+  if (book.isOver) return undefined
   switch (book.stage) {
     case "waiting":
       return unstarted(book) ?? own("DEADLINE_REACHED")
@@ -209,11 +210,13 @@ export const noteEnd = ({ ends, settledHere }: Night, task_id: TaskId, outcome: 
   settledHere.add(task_id)
 }
 
-/** Settles many tasks in one transaction: the end of a run must not cost one sync per task. */
-export const settleAll = Effect.fnUntraced(function* (
-  night: Night,
-  settlements: ReadonlyArray<{ readonly task_id: TaskId; readonly verdict: Verdict }>,
-) {
+interface Settlement {
+  readonly task_id: TaskId
+  readonly verdict: Verdict
+}
+
+/** A task that is cut off meanwhile has this verdict, and gets no other. */
+const writeVerdicts = Effect.fnUntraced(function* (night: Night, settlements: ReadonlyArray<Settlement>) {
   const { run_id, books } = night
   const ledger = yield* Ledger
   yield* ledger.append(
@@ -224,6 +227,11 @@ export const settleAll = Effect.fnUntraced(function* (
     const book = books.get(task_id)
     if (book !== undefined) book.stage = "settled"
   }
+}, Effect.uninterruptible)
+
+/** Settles many tasks in one transaction: the end of a run must not cost one sync per task. */
+export const settleAll = Effect.fnUntraced(function* (night: Night, settlements: ReadonlyArray<Settlement>) {
+  yield* writeVerdicts(night, settlements)
   for (const { task_id, verdict } of settlements)
     yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
 })
