@@ -36,9 +36,19 @@ const asideIn = ({ store }: Place) =>
   (store.bodies.get(run_id) ?? []).filter(({ meta }) => meta.kind === "unusable")
 
 describe("results that cannot be used", () => {
-  for (const [name, body, why] of [
-    ["break a bound", () => unusable, "it is nested deeper than 250000 levels"],
-    ["meet a defect of ours", trap, /^a defect in the program \(TypeError in \w/],
+  for (const [name, body, why, where] of [
+    [
+      "break a bound",
+      () => unusable,
+      "it is nested deeper than 250000 levels",
+      /^the part kept is landing\/job\.2026-11-21\/segment-000001\.njl at \d+, 4 bytes$/,
+    ],
+    [
+      "meet a defect of ours",
+      trap,
+      /^a defect in the program \(TypeError in \w/,
+      /^its body could not be kept$/,
+    ],
   ] as const) {
     it.effect(
       `settle their own task when they ${name}, and nothing of it is deleted [end ANSWER_UNUSABLE]`,
@@ -61,7 +71,9 @@ describe("results that cannot be used", () => {
           if (typeof why === "string") expect(said).toBe(why)
           else expect(said).toMatch(why)
           expect(said).not.toContain("secret")
-          expect(settledOf(end, "c-2")?.message).toContain(said)
+          const [what, kept] = settledOf(end, "c-2")?.message?.split("; ") ?? []
+          expect(what).toBe(`the answer (flow_results) cannot be used: ${said}`)
+          expect(kept).toMatch(where)
           expect(factsOf(end, "AttemptKept")).toMatchObject([
             { execution_id: anId("e-c-2-1"), reason: "ANSWER_UNUSABLE", families: [] },
           ])

@@ -89,6 +89,7 @@ describe("an order", () => {
         2,
         "unfinished DEADLINE_REACHED service",
       ])
+      expect(end.state.tasks.get(idOf("c-2"))?.settled?.at).toBe(hour)
     }),
   )
 
