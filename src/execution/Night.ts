@@ -42,10 +42,10 @@ export interface Book {
   /** What the task is settled with if nothing more can be done for it. */
   lastVerdict: Verdict | undefined
   /** How far the newest attempt is. `sent`: its start was sent, or may have been; an execution may run. */
-  stage: "waiting" | "sent" | "open" | "closed" | "settled"
+  stage: "waiting" | "sent" | "open" | "closed"
   /** The closing of the newest attempt, once it is closed. */
   closed: typeof AttemptClosed.Type | undefined
-  /** An answer could not be used: the task is over, whatever is still waiting for it. */
+  /** The task has its verdict, whatever is still waiting for it. */
   isOver: boolean
   readonly login: { status: string | undefined }
   /** When the newest attempt was started (milliseconds); for those who look on. */
@@ -145,8 +145,6 @@ const cutVerdict = (book: Book): Verdict | undefined => {
       return own("SERVICE_UNREACHABLE")
     case "closed":
       return own("RESULTS_PARTIAL")
-    case "settled":
-      return undefined
   }
 }
 
@@ -225,7 +223,7 @@ const writeVerdicts = Effect.fnUntraced(function* (night: Night, settlements: Re
   for (const { task_id, verdict } of settlements) {
     noteEnd(night, task_id, verdict.outcome)
     const book = books.get(task_id)
-    if (book !== undefined) book.stage = "settled"
+    if (book !== undefined) book.isOver = true
   }
 }, Effect.uninterruptible)
 

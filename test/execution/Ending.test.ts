@@ -5,6 +5,7 @@ import { TestClock } from "effect/testing"
 import { answeredBy, cutWithin, deletingUntil, endingOf } from "../../src/execution/Ending.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
+import type { SteerableNight } from "../../src/execution/Steering.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { hour, idOf, makePlace, minute, night, ready, second } from "./ScriptedNight.ts"
@@ -164,8 +165,12 @@ describe("a task that is cut off while the disk stalls", () => {
     Effect.gen(function* () {
       const well = verdictsOf(yield* night(given))
       const place = withSlowLedger(makePlace(), "TaskSettled")
-      const end = yield* night({ ...given, place, rules: { deadlineAt } })
+      let held: SteerableNight | undefined
+      const hold = (one: SteerableNight) => void (held = one)
+      const end = yield* night({ ...given, place, hold, rules: { deadlineAt } })
       expect([end.isOver, verdictsOf(end), well.length]).toEqual([true, well, 1])
+      const { running, done } = held!.look().total
+      expect([running, done.succeeded + done.failed]).toEqual([0, 1])
       expect(place.world.now()).toBeGreaterThan(deadlineAt + Duration.toMillis(cutWithin))
     }),
   )
