@@ -161,7 +161,7 @@ describe("a task that is cut off while the disk stalls", () => {
       "is a session with an answer that cannot be used",
       { tasks: [], sessions: ["s-9"], script: { results: () => ({ _tag: "Results", body: unusable }) } },
     ],
-  ])("is settled once if its verdict is being written: one that %s", ([, given]) =>
+  ])("is settled once if its verdict is being written: one that %s [promise 11 cut off]", ([, given]) =>
     Effect.gen(function* () {
       const well = verdictsOf(yield* night(given))
       const place = withSlowLedger(makePlace(), "TaskSettled")

@@ -202,21 +202,24 @@ describe("missing results", () => {
     }),
   )
 
-  it.effect("that were there a moment ago prove nothing, not even if nothing was counted", () =>
-    Effect.gen(function* () {
-      const record = [accountRecord]
-      const script = (gone: number): Script => ({
-        ...counting({}),
-        results: (_, times) => (times === 1 ? results(false, record) : times <= gone ? absent : results(true)),
-      })
-      const ends = [yield* night({ script: script(2) }), yield* night({ script: script(6) })]
-      expect(ends.map((end) => [end.verdict("c-1"), isDrained(end), end.countOf("results")])).toEqual([
-        [succeeded, true, 3],
-        [succeeded, true, 7],
-      ])
-      const gone = yield* night({ script: script(Infinity) })
-      expect([gone.verdict("c-1"), isDrained(gone)]).toEqual([partial, false])
-    }),
+  it.effect(
+    "that were there a moment ago prove nothing, not even if nothing was counted [promise 5 absence]",
+    () =>
+      Effect.gen(function* () {
+        const record = [accountRecord]
+        const script = (gone: number): Script => ({
+          ...counting({}),
+          results: (_, times) =>
+            times === 1 ? results(false, record) : times <= gone ? absent : results(true),
+        })
+        const ends = [yield* night({ script: script(2) }), yield* night({ script: script(6) })]
+        expect(ends.map((end) => [end.verdict("c-1"), isDrained(end), end.countOf("results")])).toEqual([
+          [succeeded, true, 3],
+          [succeeded, true, 7],
+        ])
+        const gone = yield* night({ script: script(Infinity) })
+        expect([gone.verdict("c-1"), isDrained(gone)]).toEqual([partial, false])
+      }),
   )
 
   it.effect("are requested three times if something was counted, and may still come", () =>
