@@ -6,11 +6,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { EventView } from "../../src/client/EventView.ts"
 import { makeHintBoard } from "../../src/client/Hints.ts"
-import type { StateAnswer } from "../../src/client/Service.ts"
+import type { StartAnswer, StateAnswer } from "../../src/client/Service.ts"
 import { hour, makePlace, minute, night, ready, run_id, second } from "./ScriptedNight.ts"
 import type { Night, NightEnd } from "./ScriptedNight.ts"
-import { accepted as startAccepted, completed, results, state, throttled } from "./ScriptedService.ts"
+import { accepted as startAccepted, bodyOf, completed, results, state, throttled } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
 type Events = ReadonlyArray<readonly [ms: number, event: EventView]>
 const naming = (text: string, dateMs?: number): EventView => ({ texts: new Set([text]), dateMs })
@@ -65,6 +66,25 @@ describe("an execution with a hint", () => {
       }
       const state = () => (place.world.now() >= 40 * minute ? completed : running)
       const end = yield* night({ place, board, script: { start, state } })
+      expect(looksOf(end).at(-1)).toBe(40 * minute)
+    }),
+  )
+
+  it.effect("is polled at once if the hint names the session that only a state has named", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const start = (): StartAnswer => ({
+        _tag: "Accepted",
+        body: bodyOf({}),
+        view: { execution_id: anId("e-c-1-1") },
+      })
+      const named = state("ONGOING", "RUNNING", { session_id: anId("s-late") })
+      const end = yield* night({
+        place,
+        board: makeHintBoard(),
+        events: [[40 * minute, naming("s-late")]],
+        script: { start, state: () => (place.world.now() >= 40 * minute ? completed : named) },
+      })
       expect(looksOf(end).at(-1)).toBe(40 * minute)
     }),
   )

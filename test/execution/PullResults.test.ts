@@ -270,6 +270,16 @@ describe("missing results", () => {
     }),
   )
 
+  it.effect("alone make us ask for the profile: what is here already is not read twice", () =>
+    Effect.gen(function* () {
+      const profile = { product: "customer_information", sub_family: "customer_information:user_profile" }
+      const end = yield* night({
+        script: { ...counting(oneProfile), results: () => results(true, [profile]) },
+      })
+      expect([end.verdict("c-1"), isDrained(end), end.countOf("profile")]).toEqual([succeeded, true, 0])
+    }),
+  )
+
   it.effect("are partial, not lost, while the profile does not answer", () =>
     Effect.gen(function* () {
       const end = yield* night({

@@ -5,14 +5,16 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect } from "effect"
 import type { Body } from "../../src/client/Service.ts"
+import { BoundBroken } from "../../src/contract/BodyBounds.ts"
 import { dueDeletions, pendingDeletions } from "../../src/execution/DeleteExecutions.ts"
+import type { SteerableNight } from "../../src/execution/Steering.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { defectOf, defectText } from "../../src/execution/Quarantine.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { idOf, makePlace, night, run_id } from "./ScriptedNight.ts"
 import type { NightEnd, Place } from "./ScriptedNight.ts"
-import { accepted, completed, lost, results, working } from "./ScriptedService.ts"
+import { accepted, completed, lost, results, state, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
 const bytes = new TextEncoder().encode("[[[[")
@@ -193,6 +195,9 @@ describe("a start whose answer cannot be used", () => {
       ]
       const end = yield* night({ tasks: [{ customer: "c-2" }], facts })
       expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+      expect(settledOf(end, "c-2")?.message).toBe(
+        "the answer (start) cannot be used: an earlier process could not use it; its body could not be kept",
+      )
       expect(end.countOf("start")).toBe(0)
     }),
   )
@@ -261,6 +266,9 @@ describe("a task whose past meets a defect of ours", () => {
           "succeeded COMPLETED nobody",
           "failed ANSWER_UNUSABLE engineer",
         ])
+        expect(settledOf(end, "c-2")?.message).toMatch(
+          /^the answer \(task\) cannot be used: a defect in the program \(TypeError in \w.*\); its body could/,
+        )
         expect([end.countOf("start", "c-2"), end.countOf("start", "c-4")]).toEqual([1, 0])
         expect(end.isOver).toBe(true)
       }),
@@ -311,6 +319,26 @@ describe("a task whose past meets a defect of ours", () => {
       })
       expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
       expect(factsOf(end, "AttemptKept")).toEqual([])
+    }),
+  )
+
+  it.effect("gets no second verdict if the run is drained while it waits for its next try", () =>
+    Effect.gen(function* () {
+      let held: SteerableNight | undefined
+      const end = yield* night({
+        tasks: others,
+        script: {
+          state: (id, times) =>
+            id === "e-c-1-1" ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE") : times < 9 ? working : completed,
+        },
+        hear: (event) => {
+          if (event._tag === "Waiting") throw new TypeError("in our own code")
+        },
+        hold: (one) => void (held = one),
+        acts: [[10_000, () => void held?.steer({ _tag: "Drain" })]],
+      })
+      const verdicts = factsOf(end, "TaskSettled").map((fact) => ("reason" in fact ? fact.reason : ""))
+      expect([end.isOver, verdicts]).toEqual([true, ["ANSWER_UNUSABLE", "COMPLETED"]])
     }),
   )
 
@@ -377,5 +405,12 @@ describe("a failure that is not about an answer", () => {
     }
     expect(inner()).toBe("a defect in the program (RangeError in readTheBody)")
     expect(defectText("hunter2!")).toBe("a defect in the program (string)")
+    const bare = new RangeError("hunter2!")
+    delete bare.stack
+    expect(defectText(bare)).toBe("a defect in the program (RangeError)")
+  })
+
+  it("a bound that a body breaks is reported by its own words, which quote nothing", () => {
+    expect(defectText(new BoundBroken("it has more than 10 records"))).toBe("it has more than 10 records")
   })
 })
