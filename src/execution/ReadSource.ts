@@ -223,7 +223,6 @@ const takeAnswer = Effect.fnUntraced(function* (
     if (empty === undefined || reads.sha256 !== undefined) return undefined
     return isBelieved(order, empty, reads.empty) ? yield* told(order, source, empty) : undefined
   }
-  reads.empty = 0
   const final = isFinal(source, answer.body.json)
   if (isNew) reads.landed = yield* landBody(order, source, answer.body)
   if (isNew || final) yield* note(order, source, resultsRead(order, source, 200, final, reads.landed))

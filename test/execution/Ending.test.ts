@@ -28,6 +28,12 @@ const document = results(true, { accounts: [{}], a: [{ attachment_id: "doc-1" }]
 const hostile: ReadonlyArray<readonly [string, Script, string, NightTask["prepare"]?]> = [
   ["a preparation that never ends", {}, "DEADLINE_REACHED", () => silent],
   [
+    "a preparation that never ends, of a task that begins late",
+    {},
+    "DEADLINE_REACHED",
+    (times) => (times === 1 ? { _tag: "Unavailable", retry_after: Duration.minutes(30) } : silent),
+  ],
+  [
     "a start without an answer",
     { start: (call) => (isOurs(call.customer_id) ? silent : accepted("c-2-1")) },
     "START_UNKNOWN",
@@ -175,11 +181,15 @@ describe("a task that is cut off while the disk stalls", () => {
     }),
   )
 
-  it.effect("is followed by the next run if the answer to its start is being landed", () =>
+  it.effect.each<readonly [string, string]>([
+    ["start", "SERVICE_UNREACHABLE"],
+    ["state", "SERVICE_UNREACHABLE"],
+    ["results", "RESULTS_PARTIAL"],
+  ])("is finished by the next run if an answer (%s) is being landed", ([kind, reason]) =>
     Effect.gen(function* () {
-      const place = withSlowLanding(makePlace(), "start")
+      const place = withSlowLanding(makePlace(), kind)
       const end = yield* night({ place, rules: { deadlineAt } })
-      expect([end.isOver, verdictsOf(end)]).toEqual([true, ["unfinished SERVICE_UNREACHABLE"]])
+      expect([end.isOver, verdictsOf(end)]).toEqual([true, [`unfinished ${reason}`]])
       const next = yield* night({ facts: end.facts.slice(2) })
       expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
     }),

@@ -192,7 +192,8 @@ describe("results", () => {
 describe("missing results", () => {
   it.effect("are no loss if nothing was counted", () =>
     Effect.gen(function* () {
-      const end = yield* night({ script: { ...counting({}), results: () => absent } })
+      const none = { "bank:account@accounts": 0 }
+      const end = yield* night({ script: { ...counting(none), results: () => absent } })
       expect([end.verdict("c-1"), isDrained(end), end.countOf("results"), reads(end.facts)]).toEqual([
         succeeded,
         true,
@@ -270,6 +271,23 @@ describe("missing results", () => {
     }),
   )
 
+  it.effect(
+    "are not asked of an endpoint that the job turned off, nor of any other while one is not final",
+    () =>
+      Effect.gen(function* () {
+        const sources = rules.sources.map((one) => ({ ...one, enabled: one.name !== "profile" }))
+        const off = yield* night({
+          script: { ...counting(oneProfile), results: () => absent },
+          rules: { sources },
+        })
+        const waiting = yield* night({ script: { ...counting(oneProfile), results: () => results(false) } })
+        expect([off, waiting].map((end) => [end.verdict("c-1"), end.countOf("profile")])).toEqual([
+          ["partial RECORDS_UNREACHABLE engineer", 0],
+          [partial, 0],
+        ])
+      }),
+  )
+
   it.effect("alone make us ask for the profile: what is here already is not read twice", () =>
     Effect.gen(function* () {
       const profile = { product: "customer_information", sub_family: "customer_information:user_profile" }
@@ -299,8 +317,15 @@ describe("an answer without results", () => {
         const secret = new SecretRefused({ http_status: 403, message: "no" })
         const asked = (answer: ReturnType<NonNullable<Script["results"]>>) =>
           Effect.map(night({ script: { ...over, results: () => answer } }), (end) => end.countOf("results"))
-        const answers = [refusedWith(422), nothing(412), nothing(404), refusedWith(405), secret]
-        expect(yield* Effect.forEach(answers, asked)).toEqual([1, 1, 3, 3, 3])
+        const answers = [
+          refusedWith(422),
+          nothing(412),
+          nothing(404),
+          refusedWith(400),
+          refusedWith(405),
+          secret,
+        ]
+        expect(yield* Effect.forEach(answers, asked)).toEqual([1, 1, 3, 3, 3, 3])
       }),
   )
 
@@ -317,6 +342,16 @@ describe("an answer without results", () => {
           statuses.map(() => [succeeded, 5]),
         )
       }),
+  )
+
+  it.effect("counts only if the reads before it had none either, with nothing else in between", () =>
+    Effect.gen(function* () {
+      const answers = [absent, absent, lost, absent, absent]
+      const end = yield* night({
+        script: { ...over, results: (_, times) => answers[times - 1] ?? results(true) },
+      })
+      expect([end.verdict("c-1"), end.countOf("results")]).toEqual([succeeded, 6])
+    }),
   )
 
   it.effect("is reported with its status if the time for results is up", () =>

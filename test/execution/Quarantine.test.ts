@@ -134,9 +134,14 @@ describe("a state that cannot be used", () => {
       ])
       expect(end.countOf("abort")).toBe(0)
       expect(dueDeletions(end.state)).toEqual([])
-      expect(asideIn(place).map(({ meta, bytes: kept }) => [meta.execution_id, kept])).toEqual([
-        ["e-c-2-1", bytes],
-      ])
+      expect(settledOf(end, "c-2")?.message).toMatch(
+        /; its login may have been refused: `nightjar credentials/,
+      )
+      const ids = { run_id, task_id: idOf("c-2"), attempt: 1, execution_id: "e-c-2-1" }
+      const aside = asideIn(place).map(({ meta, bytes: kept }) => [{ ...meta, received_at: 0 }, kept])
+      expect(aside).toEqual([[{ kind: "unusable", ...ids, http_status: 200, received_at: 0 }, bytes]])
+      const still = yield* night({ tasks, script, place, rules: { limits } })
+      expect([factsOf(still, "AnswerRefused").length, asideIn(place).length]).toEqual([1, 1])
       const next = yield* night({ tasks, place, rules: { limits } })
       expect(next.verdict("c-2")).toBe("succeeded COMPLETED nobody")
       expect(next.countOf("start", "c-2")).toBe(1)
