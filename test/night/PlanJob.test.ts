@@ -73,7 +73,7 @@ const fold = (facts: ReadonlyArray<Fact>): RunState => {
 const unfinished = (id: string, reason: string) => settled(id, "unfinished", reason, "service")
 const open = (id: string) => executed(id, {}).filter(({ _tag }) => _tag !== "AttemptClosed")
 const intended = (id: string) => executed(id, {}).slice(0, 1)
-const answered = (id: string, answer: "not_created" | "lost"): ReadonlyArray<Fact> => [
+const answered = (id: string, answer: "not_created" | "refused" | "lost"): ReadonlyArray<Fact> => [
   ...intended(id),
   { _tag: "StartAnswered", run_id, task_id: idOf(id), attempt: 1, answer },
 ]
@@ -94,6 +94,7 @@ const tasks: ReadonlyArray<readonly [string, boolean, (id: string) => ReadonlyAr
     true,
     (id) => [...answered(id, "not_created"), unfinished(id, "SERVICE_UNREACHABLE")],
   ],
+  ["was refused its start", true, (id) => [...answered(id, "refused"), unfinished(id, "OUT_OF_SERVICE")]],
   ["was cut off with its start", false, (id) => [...intended(id), unfinished(id, "SERVICE_UNREACHABLE")]],
   ["lost its start", false, (id) => [...answered(id, "lost"), unfinished(id, "SERVICE_UNREACHABLE")]],
 ]
