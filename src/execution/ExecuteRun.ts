@@ -239,6 +239,10 @@ const enlistSession = Effect.fnUntraced(function* (night: Night, session: Sessio
   const settled = state?.settled?.fact
   if (settled !== undefined && settled.outcome !== "unfinished") return
   night.ends.delete(session.task_id)
-  const partial = settle(night, session.task_id, own("RESULTS_PARTIAL"))
+  const partial = Effect.suspend(() =>
+    night.settledHere.has(session.task_id)
+      ? Effect.void
+      : settle(night, session.task_id, own("RESULTS_PARTIAL")),
+  )
   yield* occupied(night, guardedReading(night, session.task_id, pullSession(night, session)), partial)
 })

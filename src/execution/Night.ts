@@ -42,10 +42,10 @@ export interface Book {
   /** What the task is settled with if nothing more can be done for it. */
   lastVerdict: Verdict | undefined
   /** How far the newest attempt is. `sent`: its start was sent, or may have been; an execution may run. */
-  stage: "waiting" | "sent" | "open" | "closed" | "settled"
+  stage: "waiting" | "sent" | "open" | "closed"
   /** The closing of the newest attempt, once it is closed. */
   closed: typeof AttemptClosed.Type | undefined
-  /** An answer could not be used: the task is over, whatever is still waiting for it. */
+  /** The task has its verdict, whatever is still waiting for it. */
   isOver: boolean
   readonly login: { status: string | undefined }
   /** When the newest attempt was started (milliseconds); for those who look on. */
@@ -135,6 +135,7 @@ export const unstarted = (book: Book | undefined): Verdict | undefined =>
 
 /** What a task is settled with if it has not ended by itself when its run is over. */
 const cutVerdict = (book: Book): Verdict | undefined => {
+  if (book.isOver) return undefined
   switch (book.stage) {
     case "waiting":
       return unstarted(book) ?? own("DEADLINE_REACHED")
@@ -144,8 +145,6 @@ const cutVerdict = (book: Book): Verdict | undefined => {
       return own("SERVICE_UNREACHABLE")
     case "closed":
       return own("RESULTS_PARTIAL")
-    case "settled":
-      return undefined
   }
 }
 
@@ -209,11 +208,13 @@ export const noteEnd = ({ ends, settledHere }: Night, task_id: TaskId, outcome: 
   settledHere.add(task_id)
 }
 
-/** Settles many tasks in one transaction: the end of a run must not cost one sync per task. */
-export const settleAll = Effect.fnUntraced(function* (
-  night: Night,
-  settlements: ReadonlyArray<{ readonly task_id: TaskId; readonly verdict: Verdict }>,
-) {
+interface Settlement {
+  readonly task_id: TaskId
+  readonly verdict: Verdict
+}
+
+/** A task that is cut off meanwhile has this verdict, and gets no other. */
+const writeVerdicts = Effect.fnUntraced(function* (night: Night, settlements: ReadonlyArray<Settlement>) {
   const { run_id, books } = night
   const ledger = yield* Ledger
   yield* ledger.append(
@@ -222,8 +223,13 @@ export const settleAll = Effect.fnUntraced(function* (
   for (const { task_id, verdict } of settlements) {
     noteEnd(night, task_id, verdict.outcome)
     const book = books.get(task_id)
-    if (book !== undefined) book.stage = "settled"
+    if (book !== undefined) book.isOver = true
   }
+}, Effect.uninterruptible)
+
+/** Settles many tasks in one transaction: the end of a run must not cost one sync per task. */
+export const settleAll = Effect.fnUntraced(function* (night: Night, settlements: ReadonlyArray<Settlement>) {
+  yield* writeVerdicts(night, settlements)
   for (const { task_id, verdict } of settlements)
     yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
 })

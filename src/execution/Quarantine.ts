@@ -46,7 +46,7 @@ export const defectText = (defect: unknown): string => {
   if (defect instanceof BoundBroken) return defect.message
   const kind = defect instanceof Error ? defect.name : typeof defect
   const frame =
-    defect instanceof Error ? /\bat (?:async )?([\w.#$<> ]+) \(/.exec(defect.stack ?? "")?.[1] : undefined
+    defect instanceof Error ? /\bat (?:async )?([\w.#$<> ]+) \(/.exec(String(defect.stack))?.[1] : undefined
   return `a defect in the program (${kind}${frame === undefined ? "" : ` in ${frame}`})`
 }
 

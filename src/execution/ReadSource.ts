@@ -219,11 +219,10 @@ const takeAnswer = Effect.fnUntraced(function* (
   if (answer._tag !== "Results") {
     const empty = emptyOf(answer)
     reads.empty = empty === undefined ? 0 : reads.empty + 1
-    return empty !== undefined && isBelieved(order, empty, reads.empty)
-      ? yield* told(order, source, empty)
-      : undefined
+    // What was there a moment ago may come back: until the time is up, its absence proves nothing.
+    if (empty === undefined || reads.sha256 !== undefined) return undefined
+    return isBelieved(order, empty, reads.empty) ? yield* told(order, source, empty) : undefined
   }
-  reads.empty = 0
   const final = isFinal(source, answer.body.json)
   if (isNew) reads.landed = yield* landBody(order, source, answer.body)
   if (isNew || final) yield* note(order, source, resultsRead(order, source, 200, final, reads.landed))

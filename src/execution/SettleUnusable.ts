@@ -41,7 +41,10 @@ export const guarded = <R>(
   night: Night,
   book: Book,
   task: Effect.Effect<void, Failure | AnswerUnusable, R>,
-) => catchUnusable(task, (failure) => settleUnusable(night, book, failure))
+) =>
+  catchUnusable(task, (failure) =>
+    Effect.andThen(settleUnusable(night, book, failure), tellUnusable(book.work.task_id)),
+  )
 
 /** Only reads: a session that its customer ran alone, or a closed execution that was kept. */
 export const guardedReading = <R>(
@@ -52,7 +55,8 @@ export const guardedReading = <R>(
 ) =>
   catchUnusable(task, (failure) => {
     const message = unusableText(failure, night.run_id)
-    return settleWith(night, task_id, message, keptFacts(closed, cutText(message)))
+    const written = writeUnusable(night, task_id, message, keptFacts(closed, cutText(message)))
+    return Effect.andThen(Effect.uninterruptible(written), tellUnusable(task_id))
   })
 
 /** Results that cannot be used stay at the service, like those that cannot be reached. */
@@ -65,27 +69,31 @@ export const keptWhereUnusable = <R>(
     return Effect.succeed<Reading>({ _tag: "Kept", reason: "ANSWER_UNUSABLE", families: [], message })
   })
 
+/** A task that is cut off meanwhile has this verdict, and gets no other. */
 const settleUnusable = Effect.fnUntraced(function* (night: Night, book: Book, failure: AnswerUnusable) {
   const { task_id } = book.work
   const login = unknownLogin(night, book)
   const message = `${unusableText(failure, night.run_id)}${login.length === 0 ? "" : loginText}`
   book.isOver = true
-  yield* settleWith(night, task_id, message, [...keptFacts(book.closed, cutText(message)), ...login])
+  yield* writeUnusable(night, task_id, message, [...keptFacts(book.closed, cutText(message)), ...login])
   if (book.stage === "sent" || book.stage === "open") night.schedule.abandon(task_id)
   else yield* release(night, task_id)
-})
+}, Effect.uninterruptible)
 
-const settleWith = Effect.fnUntraced(function* (
+const writeUnusable = Effect.fnUntraced(function* (
   night: Night,
   task_id: TaskId,
   message: string,
   beside: ReadonlyArray<Fact>,
 ) {
-  const verdict = { ...own("ANSWER_UNUSABLE"), message: cutText(message) }
+  const verdict = { ...unusable, message: cutText(message) }
   yield* append(...beside, { _tag: "TaskSettled", run_id: night.run_id, task_id, ...verdict })
   noteEnd(night, task_id, verdict.outcome)
-  yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
 })
+
+const unusable = own("ANSWER_UNUSABLE")
+const tellUnusable = (task_id: TaskId) =>
+  tell({ _tag: "Settled", task_id, outcome: unusable.outcome, reason: unusable.reason })
 
 /** Whatever was proved before, nothing is deleted of a task that went wrong. */
 const keptFacts = (closed: typeof AttemptClosed.Type | undefined, message: string): ReadonlyArray<Fact> => {

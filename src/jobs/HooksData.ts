@@ -7,7 +7,7 @@
 import { Predicate, Redacted } from "effect"
 import type { Context } from "./Decode.ts"
 import type { Item } from "./Assignments.ts"
-import type { Assignment, HookPair, Job, ParameterSource, SecretReference } from "./Job.ts"
+import type { Assignment, HookPair, Job, SecretReference } from "./Job.ts"
 import type { Customer, JobEngine } from "./JobFile.ts"
 import type { Findings } from "./Problem.ts"
 import { makeSecretFinder } from "./SecretMatch.ts"
@@ -49,7 +49,7 @@ const nameOf = (name: string): string | undefined => (/^[A-Za-z][\w.-]{0,63}$/.t
 /** What an assignment logs in with; `valueOf` returns undefined for what is not known (yet). */
 export const secretsOfLogin = (
   { login, source }: Assignment,
-  valueOf: (source: ParameterSource) => unknown,
+  valueOf: (reference: SecretReference) => unknown,
   isSecret: (name: string) => boolean = namesSecret,
 ): ReadonlyArray<KnownSecret> => {
   if (login._tag === "Token") return []
@@ -57,7 +57,7 @@ export const secretsOfLogin = (
     const shown = nameOf(name)
     const what = shown === undefined ? "a parameter" : `the parameter \`${shown}\``
     return {
-      value: parameter._tag === "Literal" ? Redacted.value(parameter.value) : valueOf(parameter),
+      value: parameter._tag === "Literal" ? Redacted.value(parameter.value) : valueOf(parameter.reference),
       whose: `the value of ${what} of the customer at ${source}`,
       kept: isSecret(name) ? "password" : parameter._tag === "Reference" ? "reference" : "value",
     }

@@ -174,11 +174,7 @@ const checkHooksNow = Effect.fnUntraced(function* (
   const names = references.flatMap((one) => (one._tag === "Env" ? [one.name] : []))
   const environment = yield* lookUp(new Set(names))
   const valueOf = (one: SecretReference) => (one._tag === "Env" ? environment.get(one.name) : undefined)
-  const secrets = assignments.flatMap((assignment) =>
-    secretsOfLogin(assignment, (source) =>
-      source._tag === "Reference" ? valueOf(source.reference) : undefined,
-    ),
-  )
+  const secrets = assignments.flatMap((assignment) => secretsOfLogin(assignment, valueOf))
   const ours = keys.map(({ reference, whose }) => ({
     value: valueOf(reference),
     whose,

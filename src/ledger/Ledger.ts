@@ -214,7 +214,7 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
         carried = undefined
         return forgetIn(tables, read, forgotten, { at, receipt })
       })
-    }, Effect.uninterruptible),
+    }),
     problems: attempt(() => tables.problems()),
   })
 }

@@ -5,6 +5,7 @@
 import { Duration, Effect, Redacted } from "effect"
 import { accessOf } from "../contract/Ids.ts"
 import type { RunId } from "../contract/Ids.ts"
+import { resumeAttempt } from "../execution/Attempt.ts"
 import type { Prepared, Rules, SessionWork, TaskWork } from "../execution/Work.ts"
 import { builtInSources } from "../contract/ResultsSource.ts"
 import { beforeStart, own } from "../ends/Ends.ts"
@@ -13,7 +14,7 @@ import type { Job } from "../jobs/Job.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { subjectOf } from "../ledger/RunState.ts"
-import type { RunState, TaskState } from "../ledger/RunState.ts"
+import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { TokenStore } from "../tokens/TokenStore.ts"
 import type { TokenStoreState } from "../tokens/TokenStore.ts"
 import { refitTask, seeEngine } from "../planning/Assignment.ts"
@@ -158,8 +159,14 @@ const isIdle = (task: TaskState | undefined): boolean => {
   if (task === undefined) return true
   if (task.settled === undefined) return task.attempts.length === 0
   const { outcome, reason } = task.settled.fact
-  if (outcome !== "unfinished" || reason === "RESULTS_PARTIAL" || reason === "START_UNKNOWN") return false
-  return task.attempts.every(({ execution_id, closed }) => execution_id === undefined || closed !== undefined)
+  if (outcome !== "unfinished" || reason === "RESULTS_PARTIAL") return false
+  return task.attempts.every(isOver)
+}
+
+/** Closed, refused or certainly never created; a start that nobody answered may be running. */
+const isOver = (attempt: AttemptState): boolean => {
+  const { _tag } = resumeAttempt(attempt)
+  return _tag === "Closed" || _tag === "NeverStarted" || _tag === "Start"
 }
 
 /** Every task of the run, with the means to start it if the plan has them. */

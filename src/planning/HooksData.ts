@@ -5,7 +5,7 @@
  */
 import { Effect, Redacted, Result } from "effect"
 import { checkHooks, keysOf, namesSecret, secretsOfLogin } from "../jobs/HooksData.ts"
-import type { Assignment, Job, ParameterSource } from "../jobs/Job.ts"
+import type { Assignment, Job, SecretReference } from "../jobs/Job.ts"
 import { JobInvalid, makeFindings } from "../jobs/Problem.ts"
 import { resolveReference } from "../jobs/Secrets.ts"
 import { makeSecretFinder } from "../jobs/SecretMatch.ts"
@@ -33,8 +33,8 @@ const checkPairs = Effect.fnUntraced(function* (
       kept: "password" as const,
     })),
   )
-  const valueOf = (source: ParameterSource): unknown => {
-    const answer = source._tag === "Reference" ? resolved(source.reference) : undefined
+  const valueOf = (reference: SecretReference): unknown => {
+    const answer = resolved(reference)
     return answer !== undefined && Result.isSuccess(answer) ? Redacted.value(answer.success) : undefined
   }
   const secrets = job.assignments.flatMap((assignment) =>

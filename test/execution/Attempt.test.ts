@@ -3,18 +3,26 @@ import { Duration } from "effect"
 import { describe, expect, it } from "vitest"
 import { foreign, isOurs, readAbort, readStart, readState } from "../../src/execution/Attempt.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
-import type { AcceptanceView, StartAnswer, StateView } from "../../src/client/Service.ts"
+import type { AcceptanceView, Body, StartAnswer, StateView } from "../../src/client/Service.ts"
 import { anId } from "../harness/Id.ts"
 
 const body = { bytes: new Uint8Array(), json: undefined }
 const message = "said"
 const sent = { external_execution_id: "ours" }
-const accepted = (view: AcceptanceView): StartAnswer => ({ _tag: "Accepted", body, view })
-const conflict = (view: AcceptanceView): StartAnswer => ({ _tag: "AlreadyExecuting", body, view })
-const refused = (http_status: 400 | 422, view: AcceptanceView): StartAnswer => ({
+const accepted = (view: AcceptanceView, said: Body = body): StartAnswer => ({
+  _tag: "Accepted",
+  body: said,
+  view,
+})
+const conflict = (view: AcceptanceView, said: Body = body): StartAnswer => ({
+  _tag: "AlreadyExecuting",
+  body: said,
+  view,
+})
+const refused = (http_status: 400 | 422, view: AcceptanceView, said: Body = body): StartAnswer => ({
   _tag: "Refused",
   http_status,
-  body,
+  body: said,
   view,
 })
 const ids = { execution_id: anId("e-1"), session_id: anId("s-1") }
@@ -53,6 +61,21 @@ describe("the answer to a start", () => {
     expect(isOurs({ _tag: "ActionRequired", body, view: ours }, ours)).toBe(true)
     expect(isOurs({ _tag: "ActionRequired", body, view: {} }, ours)).toBe(false)
     expect(isOurs({ _tag: "NotFound" }, ours)).toBe(false)
+  })
+
+  it("that cannot be used is an answer all the same: it is not sent again, and nobody's conflict is ours", () => {
+    const broken = { ...body, unusable: "it is nested too deeply" }
+    expect([
+      readStart(sent, accepted(ids, broken)),
+      readStart(sent, refused(400, { status_reason: "T10N_FORBIDDEN" }, broken)),
+      readStart(sent, refused(422, {}, broken)),
+      readStart(sent, conflict(ids, broken)),
+    ]).toEqual([
+      { answer: "unusable", http_status: 202 },
+      { answer: "unusable", http_status: 400 },
+      { answer: "unusable", http_status: 422 },
+      foreign,
+    ])
   })
 
   it("refused: it never starts, with the service's reason or one of ours", () => {

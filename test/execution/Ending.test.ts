@@ -1,10 +1,15 @@
 /** A night that ends on time, whatever is running: silence and absurd waits, in virtual time. */
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, Fiber } from "effect"
+import { Duration, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { answeredBy, cutWithin, deletingUntil, endingOf } from "../../src/execution/Ending.ts"
-import { hour, idOf, makePlace, minute, night, second } from "./ScriptedNight.ts"
-import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import { LandingMemory } from "../../src/landing/LandingMemory.ts"
+import type { SteerableNight } from "../../src/execution/Steering.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { hour, idOf, makePlace, minute, night, ready, second } from "./ScriptedNight.ts"
+import type { Night, NightEnd, NightTask, Place } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, silent, throttled, working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 
@@ -16,11 +21,18 @@ const well = (times: number) => (times === 1 ? working : completed)
 const stateOf = (state: NonNullable<Script["state"]>): Script => ({
   state: (id, times) => (isOurs(id) ? state(id, times) : well(times)),
 })
+const unusable = { bytes: new Uint8Array([91]), json: undefined, unusable: "it is nested too deeply" }
 const document = results(true, { accounts: [{}], a: [{ attachment_id: "doc-1" }] })
 
 /** What is said of `c-1`, and what is to come of it; `c-2` is to be as if nothing were. */
 const hostile: ReadonlyArray<readonly [string, Script, string, NightTask["prepare"]?]> = [
   ["a preparation that never ends", {}, "DEADLINE_REACHED", () => silent],
+  [
+    "a preparation that never ends, of a task that begins late",
+    {},
+    "DEADLINE_REACHED",
+    (times) => (times === 1 ? { _tag: "Unavailable", retry_after: Duration.minutes(30) } : silent),
+  ],
   [
     "a start without an answer",
     { start: (call) => (isOurs(call.customer_id) ? silent : accepted("c-2-1")) },
@@ -106,6 +118,93 @@ describe("the deadline", () => {
       })
       expect(next.verdict("c-1")).toBe("succeeded COMPLETED nobody")
       expect(place.world.now()).toBeGreaterThan(Duration.toMillis(cutWithin))
+    }),
+  )
+})
+
+/** Both writes take a minute and cannot be given up, as on a disk that stalls. */
+const stalling = Effect.uninterruptible(Effect.sleep("1 minute"))
+const withSlowLedger = (place: Place, slow: Fact["_tag"]): Place => ({
+  ...place,
+  ledger: Layer.effect(
+    Ledger,
+    Effect.map(Ledger, (ledger) =>
+      Ledger.of({
+        ...ledger,
+        append: (facts) =>
+          facts.some(({ _tag }) => _tag === slow)
+            ? Effect.uninterruptible(Effect.andThen(ledger.append(facts), stalling))
+            : ledger.append(facts),
+      }),
+    ),
+  ).pipe(Layer.provide(place.ledger)),
+})
+const withSlowLanding = (place: Place, slow: string): Place => ({
+  ...place,
+  landing: Layer.effect(
+    Landing,
+    Effect.map(Landing, (landing) =>
+      Landing.of({
+        ...landing,
+        land: (meta, bytes) =>
+          meta.kind === slow
+            ? Effect.andThen(stalling, landing.land(meta, bytes))
+            : landing.land(meta, bytes),
+      }),
+    ),
+  ).pipe(Layer.provide(LandingMemory.layer(place.store))),
+})
+const verdictsOf = (end: NightEnd) =>
+  end.facts.flatMap((fact) => (fact._tag === "TaskSettled" ? [`${fact.outcome} ${fact.reason}`] : []))
+
+describe("a task that is cut off while the disk stalls", () => {
+  const deadlineAt = 20 * second
+  it.effect.each<readonly [string, Night]>([
+    ["has ended well", { script: { state: () => completed } }],
+    ["cannot use an answer", { script: { state: () => ({ ...completed, body: unusable }) } }],
+    ["is a session", { tasks: [], sessions: ["s-9"] }],
+    [
+      "is a session with an answer that cannot be used",
+      { tasks: [], sessions: ["s-9"], script: { results: () => ({ _tag: "Results", body: unusable }) } },
+    ],
+  ])("is settled once if its verdict is being written: one that %s [promise 11 cut off]", ([, given]) =>
+    Effect.gen(function* () {
+      const well = verdictsOf(yield* night(given))
+      const place = withSlowLedger(makePlace(), "TaskSettled")
+      let held: SteerableNight | undefined
+      const hold = (one: SteerableNight) => void (held = one)
+      const end = yield* night({ ...given, place, hold, rules: { deadlineAt } })
+      expect([end.isOver, verdictsOf(end), well.length]).toEqual([true, well, 1])
+      const { running, done } = held!.look().total
+      expect([running, done.succeeded + done.failed]).toEqual([0, 1])
+      expect(place.world.now()).toBeGreaterThan(deadlineAt + Duration.toMillis(cutWithin))
+    }),
+  )
+
+  it.effect.each<readonly [string, string]>([
+    ["start", "SERVICE_UNREACHABLE"],
+    ["state", "SERVICE_UNREACHABLE"],
+    ["results", "RESULTS_PARTIAL"],
+  ])("is finished by the next run if an answer (%s) is being landed", ([kind, reason]) =>
+    Effect.gen(function* () {
+      const place = withSlowLanding(makePlace(), kind)
+      const end = yield* night({ place, rules: { deadlineAt } })
+      expect([end.isOver, verdictsOf(end)]).toEqual([true, [`unfinished ${reason}`]])
+      const next = yield* night({ facts: end.facts.slice(2) })
+      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+    }),
+  )
+
+  it.effect("may be running if its start was lost and the next one is being prepared", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        tasks: [
+          { customer: "c-1", fingerprint: "one", prepare: (times) => (times === 1 ? ready("one") : silent) },
+        ],
+        script: { start: (_, times) => (times === 1 ? lost : throttled()) },
+        rules: { deadlineAt: hour },
+      })
+      expect([end.isOver, verdictsOf(end)]).toEqual([true, ["unfinished START_UNKNOWN"]])
     }),
   )
 })

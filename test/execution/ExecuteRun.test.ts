@@ -325,6 +325,28 @@ describe("a run", () => {
     }),
   )
 
+  it.effect("that is resumed counts a task as running, whatever its last end was", () =>
+    Effect.gen(function* () {
+      const tasks = customers(1)
+      const before = yield* night({
+        tasks,
+        script: { state: () => temporary },
+        rules: { deadlineAt: 20 * second },
+      })
+      expect(before.verdict("c-0")).toBe("unfinished OUT_OF_SERVICE service")
+      let held: SteerableNight | undefined
+      let picture: NightPicture | undefined
+      yield* night({
+        tasks,
+        facts: before.facts.slice(2),
+        hold: (one) => void (held = one),
+        acts: [[100, () => void (picture = held?.look())]],
+      })
+      const done = { succeeded: 0, partial: 0, failed: 0, skipped: 0, unfinished: 0 }
+      expect(picture?.total).toMatchObject({ tasks: 1, running: 1, done })
+    }),
+  )
+
   it.effect("that sleeps wakes in time, however long it has been running", () =>
     Effect.gen(function* () {
       const place = makePlace()

@@ -179,6 +179,29 @@ describe("following an execution", () => {
     }),
   )
 
+  it.effect("is left to a later run if little time is left, and the service asks for more than that", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      let asked = 0
+      const end = yield* night({
+        place,
+        rules: { max_wait: Duration.minutes(12) },
+        script: {
+          state: () => {
+            if (place.world.now() < 5 * minute) return working
+            asked += 1
+            return asked === 1 ? throttled(429, 11 * minute) : completed
+          },
+        },
+      })
+      expect([end.verdict("c-1"), asked, end.countOf("abort")]).toEqual([
+        "unfinished SERVICE_UNREACHABLE service",
+        1,
+        0,
+      ])
+    }),
+  )
+
   it.effect("does not begin with an id that is too long for a path, which an older ledger may hold", () =>
     Effect.gen(function* () {
       const of = { run_id: anId("job.2026-11-21"), task_id: idOf("c-1"), attempt: 1 }

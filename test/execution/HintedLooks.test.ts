@@ -6,11 +6,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { EventView } from "../../src/client/EventView.ts"
 import { makeHintBoard } from "../../src/client/Hints.ts"
-import type { StateAnswer } from "../../src/client/Service.ts"
+import type { StartAnswer, StateAnswer } from "../../src/client/Service.ts"
 import { hour, makePlace, minute, night, ready, run_id, second } from "./ScriptedNight.ts"
 import type { Night, NightEnd } from "./ScriptedNight.ts"
-import { accepted as startAccepted, completed, results, state, throttled } from "./ScriptedService.ts"
+import { accepted as startAccepted, bodyOf, completed, results, state, throttled } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
 type Events = ReadonlyArray<readonly [ms: number, event: EventView]>
 const naming = (text: string, dateMs?: number): EventView => ({ texts: new Set([text]), dateMs })
@@ -65,6 +66,25 @@ describe("an execution with a hint", () => {
       }
       const state = () => (place.world.now() >= 40 * minute ? completed : running)
       const end = yield* night({ place, board, script: { start, state } })
+      expect(looksOf(end).at(-1)).toBe(40 * minute)
+    }),
+  )
+
+  it.effect("is polled at once if the hint names the session that only a state has named", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const start = (): StartAnswer => ({
+        _tag: "Accepted",
+        body: bodyOf({}),
+        view: { execution_id: anId("e-c-1-1") },
+      })
+      const named = state("ONGOING", "RUNNING", { session_id: anId("s-late") })
+      const end = yield* night({
+        place,
+        board: makeHintBoard(),
+        events: [[40 * minute, naming("s-late")]],
+        script: { start, state: () => (place.world.now() >= 40 * minute ? completed : named) },
+      })
       expect(looksOf(end).at(-1)).toBe(40 * minute)
     }),
   )
@@ -182,6 +202,24 @@ describe("a session with a hint", () => {
       )
       expect(shortestGap(timesOf(asked, "results"))).toBeGreaterThanOrEqual(40 * second)
       expect(end.state.tasks.get(`${run_id}/session/s-9`)?.settled?.fact.outcome).toBe("succeeded")
+    }),
+  )
+
+  it.effect("is not read sooner because of events older than one that led to new results", () =>
+    Effect.gen(function* () {
+      const readsWith = Effect.fnUntraced(function* (late: Events) {
+        const place = makePlace()
+        const script: Script = {
+          results: () => results(place.world.now() >= 9 * minute, [place.world.now() < 6 * minute ? 1 : 2]),
+        }
+        const events: Events = [[6 * minute, naming("s-9", 6 * minute)], ...late]
+        const about = { tasks: [], sessions: ["s-9"], place, script, board: makeHintBoard() }
+        return timesOf(yield* night({ ...about, events }), "results")
+      })
+      const late = every(second, 6.2 * minute, 8 * minute, () => naming("s-9", 5 * minute))
+      const reads = yield* readsWith([])
+      expect(reads).toContain(6 * minute)
+      expect(yield* readsWith(late)).toEqual(reads)
     }),
   )
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { idOf, makePlace, minute, night, run_id, second } from "./ScriptedNight.ts"
+import { idOf, makePlace, minute, night, rules, run_id, second } from "./ScriptedNight.ts"
 import {
   bodyOf,
   completed,
@@ -68,6 +68,48 @@ describe("results", () => {
       for (const gap of gaps(end)) expect(gap).toBeGreaterThanOrEqual(5 * second)
       const landed = (place.store.bodies.get(run_id) ?? []).filter(({ meta }) => meta.kind === "results")
       expect(landed.length).toBe(3)
+    }),
+  )
+
+  it.effect("are landed with everything that says whose they are; the same ones are landed once", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const answers = [results(false, [1]), throttled(504), results(false, [1]), absent, results(false, [1])]
+      const script = { ...over, results: (_: string, times: number) => answers[times - 1] ?? results(true) }
+      const end = yield* night({ place, script, sessions: ["s-9"] })
+      const landed = (place.store.bodies.get(run_id) ?? []).flatMap(({ meta, bytes }) =>
+        meta.kind === "results" ? [[{ ...meta, received_at: 0 }, new TextDecoder().decode(bytes)]] : [],
+      )
+      const common = { kind: "results", source: "flow_results", run_id, http_status: 200, received_at: 0 }
+      const ours = {
+        ...common,
+        task_id: idOf("c-1"),
+        attempt: 1,
+        execution_id: "e-c-1-1",
+        session_id: "s-c-1-1",
+        customer_id: "c-1",
+        engine_reference: "bank",
+      }
+      const alone = { ...common, task_id: `${run_id}/session/s-9`, session_id: "s-9" }
+      const bodies = [results(false, [1]), results(true)].map(({ body }) => JSON.stringify(body.json))
+      const of = (id: string) => landed.filter(([meta]) => Object(meta).session_id === id)
+      expect([of("s-c-1-1"), of("s-9"), landed.length]).toEqual([
+        bodies.map((body) => [ours, body]),
+        bodies.map((body) => [alone, body]),
+        4,
+      ])
+      expect(end.verdict("c-1")).toBe(succeeded)
+    }),
+  )
+
+  it.effect("that came once stay partial if the service no longer finds them when the time is up", () =>
+    Effect.gen(function* () {
+      const flow_results = { ...rules.flow_results, wait_final: Duration.seconds(6) }
+      const end = yield* night({
+        script: { ...over, results: (_, times) => (times === 1 ? results(false) : absent) },
+        rules: { flow_results },
+      })
+      expect([end.verdict("c-1"), isDrained(end), end.countOf("results")]).toEqual([partial, false, 2])
     }),
   )
 
@@ -150,7 +192,8 @@ describe("results", () => {
 describe("missing results", () => {
   it.effect("are no loss if nothing was counted", () =>
     Effect.gen(function* () {
-      const end = yield* night({ script: { ...counting({}), results: () => absent } })
+      const none = { "bank:account@accounts": 0 }
+      const end = yield* night({ script: { ...counting(none), results: () => absent } })
       expect([end.verdict("c-1"), isDrained(end), end.countOf("results"), reads(end.facts)]).toEqual([
         succeeded,
         true,
@@ -158,6 +201,26 @@ describe("missing results", () => {
         [["results", 404, true, false]],
       ])
     }),
+  )
+
+  it.effect(
+    "that were there a moment ago prove nothing, not even if nothing was counted [promise 5 absence]",
+    () =>
+      Effect.gen(function* () {
+        const record = [accountRecord]
+        const script = (gone: number): Script => ({
+          ...counting({}),
+          results: (_, times) =>
+            times === 1 ? results(false, record) : times <= gone ? absent : results(true),
+        })
+        const ends = [yield* night({ script: script(2) }), yield* night({ script: script(6) })]
+        expect(ends.map((end) => [end.verdict("c-1"), isDrained(end), end.countOf("results")])).toEqual([
+          [succeeded, true, 3],
+          [succeeded, true, 7],
+        ])
+        const gone = yield* night({ script: script(Infinity) })
+        expect([gone.verdict("c-1"), isDrained(gone)]).toEqual([partial, false])
+      }),
   )
 
   it.effect("are requested three times if something was counted, and may still come", () =>
@@ -208,6 +271,33 @@ describe("missing results", () => {
     }),
   )
 
+  it.effect(
+    "are not asked of an endpoint that the job turned off, nor of any other while one is not final",
+    () =>
+      Effect.gen(function* () {
+        const sources = rules.sources.map((one) => ({ ...one, enabled: one.name !== "profile" }))
+        const off = yield* night({
+          script: { ...counting(oneProfile), results: () => absent },
+          rules: { sources },
+        })
+        const waiting = yield* night({ script: { ...counting(oneProfile), results: () => results(false) } })
+        expect([off, waiting].map((end) => [end.verdict("c-1"), end.countOf("profile")])).toEqual([
+          ["partial RECORDS_UNREACHABLE engineer", 0],
+          [partial, 0],
+        ])
+      }),
+  )
+
+  it.effect("alone make us ask for the profile: what is here already is not read twice", () =>
+    Effect.gen(function* () {
+      const profile = { product: "customer_information", sub_family: "customer_information:user_profile" }
+      const end = yield* night({
+        script: { ...counting(oneProfile), results: () => results(true, [profile]) },
+      })
+      expect([end.verdict("c-1"), isDrained(end), end.countOf("profile")]).toEqual([succeeded, true, 0])
+    }),
+  )
+
   it.effect("are partial, not lost, while the profile does not answer", () =>
     Effect.gen(function* () {
       const end = yield* night({
@@ -227,9 +317,41 @@ describe("an answer without results", () => {
         const secret = new SecretRefused({ http_status: 403, message: "no" })
         const asked = (answer: ReturnType<NonNullable<Script["results"]>>) =>
           Effect.map(night({ script: { ...over, results: () => answer } }), (end) => end.countOf("results"))
-        const answers = [refusedWith(422), nothing(412), nothing(404), refusedWith(405), secret]
-        expect(yield* Effect.forEach(answers, asked)).toEqual([1, 1, 3, 3, 3])
+        const answers = [
+          refusedWith(422),
+          nothing(412),
+          nothing(404),
+          refusedWith(400),
+          refusedWith(405),
+          secret,
+        ]
+        expect(yield* Effect.forEach(answers, asked)).toEqual([1, 1, 3, 3, 3, 3])
       }),
+  )
+
+  it.effect(
+    "that the reference does not list is no refusal unless it is a 4xx: the results may still come",
+    () =>
+      Effect.gen(function* () {
+        const statuses = [302, 399, 500, 507]
+        const ends = yield* Effect.forEach(statuses, (http_status) => {
+          const strange = new UnexpectedAnswer({ http_status, message: "no" })
+          return night({ script: { ...over, results: (_, times) => (times < 5 ? strange : results(true)) } })
+        })
+        expect(ends.map((end) => [end.verdict("c-1"), end.countOf("results")])).toEqual(
+          statuses.map(() => [succeeded, 5]),
+        )
+      }),
+  )
+
+  it.effect("counts only if the reads before it had none either, with nothing else in between", () =>
+    Effect.gen(function* () {
+      const answers = [absent, absent, lost, absent, absent]
+      const end = yield* night({
+        script: { ...over, results: (_, times) => answers[times - 1] ?? results(true) },
+      })
+      expect([end.verdict("c-1"), end.countOf("results")]).toEqual([succeeded, 6])
+    }),
   )
 
   it.effect("is reported with its status if the time for results is up", () =>

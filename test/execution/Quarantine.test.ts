@@ -5,14 +5,16 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect } from "effect"
 import type { Body } from "../../src/client/Service.ts"
+import { BoundBroken } from "../../src/contract/BodyBounds.ts"
 import { dueDeletions, pendingDeletions } from "../../src/execution/DeleteExecutions.ts"
+import type { SteerableNight } from "../../src/execution/Steering.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { defectOf, defectText } from "../../src/execution/Quarantine.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { idOf, makePlace, night, run_id } from "./ScriptedNight.ts"
 import type { NightEnd, Place } from "./ScriptedNight.ts"
-import { accepted, completed, lost, results, working } from "./ScriptedService.ts"
+import { accepted, completed, lost, results, state, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
 const bytes = new TextEncoder().encode("[[[[")
@@ -36,9 +38,19 @@ const asideIn = ({ store }: Place) =>
   (store.bodies.get(run_id) ?? []).filter(({ meta }) => meta.kind === "unusable")
 
 describe("results that cannot be used", () => {
-  for (const [name, body, why] of [
-    ["break a bound", () => unusable, "it is nested deeper than 250000 levels"],
-    ["meet a defect of ours", trap, /^a defect in the program \(TypeError in \w/],
+  for (const [name, body, why, where] of [
+    [
+      "break a bound",
+      () => unusable,
+      "it is nested deeper than 250000 levels",
+      /^the part kept is landing\/job\.2026-11-21\/segment-000001\.njl at \d+, 4 bytes$/,
+    ],
+    [
+      "meet a defect of ours",
+      trap,
+      /^a defect in the program \(TypeError in \w/,
+      /^its body could not be kept$/,
+    ],
   ] as const) {
     it.effect(
       `settle their own task when they ${name}, and nothing of it is deleted [end ANSWER_UNUSABLE]`,
@@ -61,7 +73,9 @@ describe("results that cannot be used", () => {
           if (typeof why === "string") expect(said).toBe(why)
           else expect(said).toMatch(why)
           expect(said).not.toContain("secret")
-          expect(settledOf(end, "c-2")?.message).toContain(said)
+          const [what, kept] = settledOf(end, "c-2")?.message?.split("; ") ?? []
+          expect(what).toBe(`the answer (flow_results) cannot be used: ${said}`)
+          expect(kept).toMatch(where)
           expect(factsOf(end, "AttemptKept")).toMatchObject([
             { execution_id: anId("e-c-2-1"), reason: "ANSWER_UNUSABLE", families: [] },
           ])
@@ -120,9 +134,14 @@ describe("a state that cannot be used", () => {
       ])
       expect(end.countOf("abort")).toBe(0)
       expect(dueDeletions(end.state)).toEqual([])
-      expect(asideIn(place).map(({ meta, bytes: kept }) => [meta.execution_id, kept])).toEqual([
-        ["e-c-2-1", bytes],
-      ])
+      expect(settledOf(end, "c-2")?.message).toMatch(
+        /; its login may have been refused: `nightjar credentials/,
+      )
+      const ids = { run_id, task_id: idOf("c-2"), attempt: 1, execution_id: "e-c-2-1" }
+      const aside = asideIn(place).map(({ meta, bytes: kept }) => [{ ...meta, received_at: 0 }, kept])
+      expect(aside).toEqual([[{ kind: "unusable", ...ids, http_status: 200, received_at: 0 }, bytes]])
+      const still = yield* night({ tasks, script, place, rules: { limits } })
+      expect([factsOf(still, "AnswerRefused").length, asideIn(place).length]).toEqual([1, 1])
       const next = yield* night({ tasks, place, rules: { limits } })
       expect(next.verdict("c-2")).toBe("succeeded COMPLETED nobody")
       expect(next.countOf("start", "c-2")).toBe(1)
@@ -181,6 +200,9 @@ describe("a start whose answer cannot be used", () => {
       ]
       const end = yield* night({ tasks: [{ customer: "c-2" }], facts })
       expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+      expect(settledOf(end, "c-2")?.message).toBe(
+        "the answer (start) cannot be used: an earlier process could not use it; its body could not be kept",
+      )
       expect(end.countOf("start")).toBe(0)
     }),
   )
@@ -249,6 +271,9 @@ describe("a task whose past meets a defect of ours", () => {
           "succeeded COMPLETED nobody",
           "failed ANSWER_UNUSABLE engineer",
         ])
+        expect(settledOf(end, "c-2")?.message).toMatch(
+          /^the answer \(task\) cannot be used: a defect in the program \(TypeError in \w.*\); its body could/,
+        )
         expect([end.countOf("start", "c-2"), end.countOf("start", "c-4")]).toEqual([1, 0])
         expect(end.isOver).toBe(true)
       }),
@@ -299,6 +324,26 @@ describe("a task whose past meets a defect of ours", () => {
       })
       expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
       expect(factsOf(end, "AttemptKept")).toEqual([])
+    }),
+  )
+
+  it.effect("gets no second verdict if the run is drained while it waits for its next try", () =>
+    Effect.gen(function* () {
+      let held: SteerableNight | undefined
+      const end = yield* night({
+        tasks: others,
+        script: {
+          state: (id, times) =>
+            id === "e-c-1-1" ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE") : times < 9 ? working : completed,
+        },
+        hear: (event) => {
+          if (event._tag === "Waiting") throw new TypeError("in our own code")
+        },
+        hold: (one) => void (held = one),
+        acts: [[10_000, () => void held?.steer({ _tag: "Drain" })]],
+      })
+      const verdicts = factsOf(end, "TaskSettled").map((fact) => ("reason" in fact ? fact.reason : ""))
+      expect([end.isOver, verdicts]).toEqual([true, ["ANSWER_UNUSABLE", "COMPLETED"]])
     }),
   )
 
@@ -365,5 +410,12 @@ describe("a failure that is not about an answer", () => {
     }
     expect(inner()).toBe("a defect in the program (RangeError in readTheBody)")
     expect(defectText("hunter2!")).toBe("a defect in the program (string)")
+    const bare = new RangeError("hunter2!")
+    delete bare.stack
+    expect(defectText(bare)).toBe("a defect in the program (RangeError)")
+  })
+
+  it("a bound that a body breaks is reported by its own words, which quote nothing", () => {
+    expect(defectText(new BoundBroken("it has more than 10 records"))).toBe("it has more than 10 records")
   })
 })

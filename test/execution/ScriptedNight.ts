@@ -55,6 +55,7 @@ export interface NightTask {
   readonly engine?: string
   readonly fingerprint?: string
   readonly needs?: Duration.Duration
+  readonly expected?: Duration.Duration
   /** How often the engine is away before it can be started; `silent` never says. */
   readonly prepare?: (times: number) => Prepared | typeof silent
   /** The job does not name the task any more. */
@@ -80,7 +81,14 @@ export const ready = (fingerprint: string | undefined): Prepared => ({
   },
 })
 
-const workOf = ({ customer, engine = "bank", fingerprint, needs, prepare, dropped }: NightTask): TaskWork => {
+const workOf = ({
+  customer,
+  engine = "bank",
+  fingerprint,
+  prepare,
+  dropped,
+  ...more
+}: NightTask): TaskWork => {
   let times = 0
   const prepared = Effect.suspend((): Effect.Effect<Prepared> => {
     times += 1
@@ -98,7 +106,7 @@ const workOf = ({ customer, engine = "bank", fingerprint, needs, prepare, droppe
     engine_reference: anId(engine),
     fingerprint,
     prepare: dropped === true ? undefined : prepared,
-    ...(needs === undefined ? {} : { needs }),
+    ...more,
   }
 }
 

@@ -5,9 +5,9 @@ import * as fc from "fast-check"
 import { outcomes } from "../../src/ends/EndRow.ts"
 import { NightPicture } from "../../src/execution/NightPicture.ts"
 import type { EnginePicture } from "../../src/execution/NightPicture.ts"
-import { pauseMax } from "../../src/execution/Steering.ts"
-import type { Order, SteerableNight, Steered } from "../../src/execution/Steering.ts"
-import { hour, idOf, minute, night } from "./ScriptedNight.ts"
+import { Order, pauseMax } from "../../src/execution/Steering.ts"
+import type { SteerableNight, Steered } from "../../src/execution/Steering.ts"
+import { hour, idOf, minute, night, ready } from "./ScriptedNight.ts"
 import type { Night, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, state, working } from "./ScriptedService.ts"
 import type { Call, Script } from "./ScriptedService.ts"
@@ -56,13 +56,21 @@ describe("an order", () => {
     Effect.gen(function* () {
       const { end, answers } = yield* steered(
         [
+          [minute, { _tag: "Resume" }],
           [minute, { _tag: "Pause" }],
           [minute, { _tag: "Pause" }],
           [3 * hour, { _tag: "Resume" }],
         ],
         { tasks: customers(4), script: slow, rules: { polling, limits } },
       )
-      expect(changes(answers)).toEqual([true, false, true])
+      expect(changes(answers)).toEqual([false, true, false, true])
+      const until = minute + Duration.toMillis(pauseMax)
+      expect(answers.map(({ night: { state, paused_until } }) => [state, paused_until])).toEqual([
+        ["running", undefined],
+        ["paused", until],
+        ["paused", until],
+        ["running", undefined],
+      ])
       const times = startTimes(end.calls)
       expect(times.slice(0, 2).every((ms) => ms < minute)).toBe(true)
       expect(times.slice(2).every((ms) => ms >= 3 * hour && ms < 3 * hour + minute)).toBe(true)
@@ -89,6 +97,7 @@ describe("an order", () => {
         2,
         "unfinished DEADLINE_REACHED service",
       ])
+      expect(end.state.tasks.get(idOf("c-2"))?.settled?.at).toBe(hour)
     }),
   )
 
@@ -119,6 +128,7 @@ describe("an order", () => {
       Effect.gen(function* () {
         const { end, answers } = yield* steered(
           [
+            [minute, { _tag: "Pause" }],
             [minute, { _tag: "Drain" }],
             [minute, { _tag: "Drain" }],
             [minute, { _tag: "Resume" }],
@@ -137,7 +147,9 @@ describe("an order", () => {
             rules: { polling, limits },
           },
         )
-        expect(changes(answers)).toEqual([true, false, "draining", "draining"])
+        expect(changes(answers)).toEqual([true, true, false, "draining", "draining"])
+        const [paused, ...drained] = answers.map(({ night: seen }) => seen.paused_until)
+        expect([paused !== undefined, new Set(drained)]).toEqual([true, new Set([undefined])])
         expect([end.isOver, end.countOf("start")]).toEqual([true, 2])
         expect(customers(4).map(({ customer }) => end.verdict(customer))).toEqual([
           "unfinished OUT_OF_SERVICE service",
@@ -214,7 +226,102 @@ const script: Script = {
   },
 }
 
+describe("the limits that may be asked for", () => {
+  it("are whole numbers from 1 to 100000", () => {
+    const isOrder = (per_engine: number) => Schema.is(Order)({ _tag: "Limit", per_engine })
+    expect([0, 1, 1.5, 100_000, 100_001].map(isOrder)).toEqual([false, true, false, true, false])
+  })
+})
+
 describe("the picture of a night", () => {
+  const pictureAt = (ms: number, given: Night) =>
+    Effect.suspend(() => {
+      let held: SteerableNight | undefined
+      let picture: NightPicture | undefined
+      const acts = [[ms, () => void (picture = held?.look())]] as const
+      return Effect.map(night({ ...given, hold: (one) => void (held = one), acts }), (end) => ({
+        picture,
+        end,
+      }))
+    })
+  /** A start is sent, answered and landed. */
+  const openedMs = 205
+  const engineOf = (index: number) => `e-${String(index).padStart(3, "0")}`
+
+  it.effect("shows a hundred engines by name, those with the most tasks, and the rest as one row", () =>
+    Effect.gen(function* () {
+      const tasks = [...Array.from({ length: 101 }, (_, index) => index), 101, 101].map((engine, index) => ({
+        customer: `c-${index}`,
+        engine: engineOf(engine),
+      }))
+      const { picture } = yield* pictureAt(minute, {
+        tasks,
+        script: { state: () => working },
+        rules: { limits: { max_in_flight: 200, per_engine: 20 } },
+        cutAfter: "2 minutes",
+      })
+      const rows = picture?.engines.map(({ engine_reference, tasks: count }) => [engine_reference, count])
+      expect(rows).toEqual([
+        ...Array.from({ length: 99 }, (_, index) => [engineOf(index), 1]),
+        [engineOf(101), 2],
+        ["(other engines)", 2],
+      ])
+      expect(picture?.total.tasks).toBe(103)
+    }),
+  )
+
+  it.effect("shows the slowest task, how many are settled per hour, and when the service answered last", () =>
+    Effect.gen(function* () {
+      const late: NightTask["prepare"] = (times) => (times === 1 ? { _tag: "Unavailable" } : ready("late"))
+      const { picture, end } = yield* pictureAt(7 * minute, {
+        tasks: [
+          { customer: "c-0", engine: "a" },
+          { customer: "c-1", engine: "b", fingerprint: "late", prepare: late },
+          { customer: "c-2", engine: "c" },
+        ],
+        script: { state: (id, times) => (id.includes("c-2") && times > 1 ? completed : working) },
+        rules: { polling },
+        cutAfter: "10 minutes",
+      })
+      const [first = 0] = startTimes(end.calls)
+      const answers = end.calls.map(([ms]) => ms + 200).filter((ms) => ms <= 7 * minute)
+      expect(picture?.total).toMatchObject({
+        running: 2,
+        per_hour: 8.6,
+        slowest: { task_id: idOf("c-0", "a"), running_ms: 7 * minute - first - openedMs },
+      })
+      expect(picture?.service).toEqual({ last_answer_at: answers.at(-1) })
+    }),
+  )
+
+  it.effect("shows when it will end if that is known of every task that is left, of none else", () =>
+    Effect.gen(function* () {
+      const half = Duration.minutes(30)
+      const script: Script = { state: () => working }
+      const expected = (tasks: ReadonlyArray<NightTask>) =>
+        Effect.map(pictureAt(10 * minute, { tasks, script, cutAfter: "11 minutes" }), ({ picture, end }) => {
+          const [first = 0] = startTimes(end.calls)
+          return picture?.expected_end_at === undefined
+            ? undefined
+            : picture.expected_end_at - first - openedMs
+        })
+      const known = { customer: "c-0", expected: half }
+      expect([
+        yield* expected([known]),
+        yield* expected([known, { customer: "c-1" }]),
+        yield* expected([{ customer: "c-1" }]),
+      ]).toEqual([30 * minute, undefined, undefined])
+      const over = yield* pictureAt(10 * minute, {
+        tasks: [{ customer: "c-1" }, { customer: "c-2", expected: half }],
+        script: { state: (id) => (id.includes("c-1") ? completed : working) },
+        cutAfter: "11 minutes",
+      })
+      expect(over.picture?.expected_end_at).toBe(
+        (startTimes(over.end.calls)[1] ?? 0) + openedMs + 30 * minute,
+      )
+    }),
+  )
+
   it("counts every task once at every moment, per engine and in total, and survives the wire", async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -1,11 +1,14 @@
 /** What a run notes about its service: every outage once, with beginning and end; nothing about a lone failure. */
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
+import type { CallFailure } from "../../src/client/Service.ts"
+import { noteAnswer, noteFailure, noTroubles } from "../../src/execution/Troubles.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { night } from "./ScriptedNight.ts"
 import type { Night } from "./ScriptedNight.ts"
 import { accepted, completed, notSent, state, throttled, working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
 const troublesIn = (facts: ReadonlyArray<Fact>) =>
   facts.filter(({ _tag }) => _tag === "TroubleBegan" || _tag === "TroubleEnded")
@@ -117,6 +120,38 @@ describe("the log of a night", () => {
       )
     }),
   )
+})
+
+describe("what becomes known of the service", () => {
+  const run_id = anId("job.2026-11-21")
+  it("is told at once when it begins and when it is over, and only then", () => {
+    const troubles = noTroubles()
+    const answered = (now: number) => noteAnswer(troubles, run_id, now)
+    const failed = (failure: CallFailure, now: number) => noteFailure(troubles, run_id, failure, now)
+    expect([
+      answered(0),
+      failed(notSent, 1_000),
+      failed(notSent, 10_999),
+      failed(notSent, 11_000),
+      failed(notSent, 12_000),
+      answered(13_000),
+      answered(14_000),
+      failed(throttled(429), 15_000),
+      failed(throttled(429), 16_000),
+      answered(75_999),
+      answered(76_000),
+      failed(notSent, 80_000),
+      failed(throttled(504), 90_000),
+    ]).toEqual([false, false, false, true, false, true, false, true, false, false, true, false, true])
+    expect(troubles.news.map((fact) => [fact._tag, fact.trouble, fact.since])).toEqual([
+      ["TroubleBegan", "silent", at(1_000)],
+      ["TroubleEnded", "silent", at(1_000)],
+      ["TroubleBegan", "throttled", at(15_000)],
+      ["TroubleEnded", "throttled", at(15_000)],
+      ["TroubleBegan", "silent", at(80_000)],
+      ["TroubleEnded", "silent", at(80_000)],
+    ])
+  })
 })
 
 describe("an outage in a busy night", () => {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -265,6 +265,8 @@ describe("the ledger", () => {
           database.close()
           const read = Effect.flatMap(Ledger, (open) => open.facts(run_id))
           const refused = yield* Effect.flip(Effect.provide(read, Layer.fresh(Ledger.layer({ path }))))
+          // Whoever has it open leaves files beside it.
+          expect(readdirSync(root).filter((file) => file.startsWith(name))).toEqual([name])
           return [refused.message, refused.written_by, refused.damaged]
         })
         const older = { ...started("nightly.2026-11-20"), tool_version: "0.0.9" } as Fact

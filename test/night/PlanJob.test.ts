@@ -73,6 +73,10 @@ const fold = (facts: ReadonlyArray<Fact>): RunState => {
 const unfinished = (id: string, reason: string) => settled(id, "unfinished", reason, "service")
 const open = (id: string) => executed(id, {}).filter(({ _tag }) => _tag !== "AttemptClosed")
 const intended = (id: string) => executed(id, {}).slice(0, 1)
+const answered = (id: string, answer: "not_created" | "refused" | "lost"): ReadonlyArray<Fact> => [
+  ...intended(id),
+  { _tag: "StartAnswered", run_id, task_id: idOf(id), attempt: 1, answer },
+]
 /** How far a task has come, and whether a verdict on it may be given without a start. */
 const tasks: ReadonlyArray<readonly [string, boolean, (id: string) => ReadonlyArray<Fact>]> = [
   ["is only planned", true, () => []],
@@ -85,7 +89,14 @@ const tasks: ReadonlyArray<readonly [string, boolean, (id: string) => ReadonlyAr
   ["has partial results", false, (id) => [...executed(id, {}), unfinished(id, "RESULTS_PARTIAL")]],
   ["may have started unseen", false, (id) => [...intended(id), unfinished(id, "START_UNKNOWN")]],
   ["could not be reached in flight", false, (id) => [...open(id), unfinished(id, "SERVICE_UNREACHABLE")]],
-  ["was never created", true, (id) => [...intended(id), unfinished(id, "SERVICE_UNREACHABLE")]],
+  [
+    "was never created",
+    true,
+    (id) => [...answered(id, "not_created"), unfinished(id, "SERVICE_UNREACHABLE")],
+  ],
+  ["was refused its start", true, (id) => [...answered(id, "refused"), unfinished(id, "OUT_OF_SERVICE")]],
+  ["was cut off with its start", false, (id) => [...intended(id), unfinished(id, "SERVICE_UNREACHABLE")]],
+  ["lost its start", false, (id) => [...answered(id, "lost"), unfinished(id, "SERVICE_UNREACHABLE")]],
 ]
 
 describe("the facts of a plan", () => {
