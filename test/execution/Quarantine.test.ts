@@ -148,16 +148,24 @@ describe("a state that cannot be used", () => {
     }),
   )
 
-  it.effect("rejects no login that was accepted before", () =>
-    Effect.gen(function* () {
-      const script = {
-        state: (_: string, times: number) =>
-          times === 1 ? working : ({ _tag: "Working", body: unusable, view: {} } as const),
-      }
-      const end = yield* night({ tasks: [{ customer: "c-2", fingerprint: "f-2" }], script })
-      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
-      expect(factsOf(end, "CredentialRejected")).toEqual([])
-    }),
+  it.effect(
+    "rejects no login that was accepted before, and keeps it taken: its execution may be running",
+    () =>
+      Effect.gen(function* () {
+        const script = {
+          state: (_: string, times: number) =>
+            times === 1 ? working : ({ _tag: "Working", body: unusable, view: {} } as const),
+        }
+        const tasks = ["c-2", "c-9"].map((customer) => ({ customer, fingerprint: "f-2" }))
+        const end = yield* night({ tasks: [...tasks, { customer: "c-3" }], script })
+        expect(["c-2", "c-9", "c-3"].map((customer) => end.verdict(customer))).toEqual([
+          "failed ANSWER_UNUSABLE engineer",
+          "unfinished ALREADY_EXECUTING service",
+          "failed ANSWER_UNUSABLE engineer",
+        ])
+        expect([end.countOf("start"), end.countOf("start", "c-9")]).toEqual([2, 0])
+        expect(factsOf(end, "CredentialRejected")).toEqual([])
+      }),
   )
 })
 
