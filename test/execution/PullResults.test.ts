@@ -5,6 +5,7 @@ import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { idOf, makePlace, minute, night, rules, run_id, second } from "./ScriptedNight.ts"
 import {
+  accepted,
   bodyOf,
   completed,
   counted,
@@ -17,6 +18,7 @@ import {
 } from "./ScriptedService.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
 import type { Script } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 
 const over: Script = { state: () => completed }
 const accountRecord = { product: "accounts", sub_family: "bank:account" }
@@ -68,6 +70,24 @@ describe("results", () => {
       for (const gap of gaps(end)) expect(gap).toBeGreaterThanOrEqual(5 * second)
       const landed = (place.store.bodies.get(run_id) ?? []).filter(({ meta }) => meta.kind === "results")
       expect(landed.length).toBe(3)
+    }),
+  )
+
+  it.effect("are not asked for by an id that no address can carry, and nothing is deleted", () =>
+    Effect.gen(function* () {
+      const start = ({ customer_id }: { readonly customer_id: string }) => {
+        const answer = accepted(`${customer_id}-1`)
+        return answer._tag === "Accepted"
+          ? { ...answer, view: { ...answer.view, session_id: anId("..") } }
+          : answer
+      }
+      const end = yield* night({ script: { ...over, start } })
+      expect([end.verdict("c-1"), isDrained(end), reads(end.facts)]).toEqual([
+        "partial RECORDS_UNREACHABLE engineer",
+        false,
+        [],
+      ])
+      expect([end.countOf("results"), end.countOf("delete")]).toEqual([0, 0])
     }),
   )
 
