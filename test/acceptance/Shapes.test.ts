@@ -560,7 +560,7 @@ describe("`query`", () => {
     expect(tables.filter(({ name }) => !ids.includes(String(name)))).toEqual([])
     const [{ n } = { n: 0 }] = await place.rows("SELECT count(*)::INT AS n FROM customer_profiles")
     expect(page).toContain(
-      `<td data-name="Table"><a href="#customer_profiles"><code>customer_profiles</code></a></td>\n<td class="n" data-name="Rows">${String(n)}</td>`,
+      `<td data-name="Table"><a href="#customer_profiles"><code>customer_profiles</code></a></td><td class="n" data-name="Rows">${String(n)}</td>`,
     )
     const values = await place.rows("SELECT email AS value FROM emails UNION SELECT session_id FROM sessions")
     expect(values.length).toBeGreaterThan(3)

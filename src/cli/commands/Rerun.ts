@@ -139,7 +139,9 @@ export const rerun = Command.make(
     const { run_id, job: name } = state.started
     const path = Option.getOrElse(moved, () => state.started.job_path)
     const meant = tasksMeant(night, state, Option.isSome(run))
-    const unknown = unknownNames(run_id, meant, selection)
+    // What a run of the night had is no mistake, though a later one mended it.
+    const ever = [state, ...night].flatMap(({ tasks: all }) => [...all.values()])
+    const unknown = unknownNames(run_id, ever, selection)
     if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
     const delivered = deliveredInNight(night)
     const tasks = selectTasks(meant, selection, delivered)

@@ -86,6 +86,9 @@ describe.concurrent("a bad night", () => {
     await expect(night.told.join("\n")).toMatchFileSnapshot("recorded/wrong-passwords.txt")
     expect([last.code, night.left()]).toEqual([0, nothingLeft])
     expect(await night.records()).toEqual(recordsOf(corrected))
+    // Somebody follows what a summary of yesterday says.
+    const late = await night.do("nightjar rerun --only INCORRECT_CREDENTIALS")
+    expect([late.code, late.stdout.split(": ")[1]]).toEqual([0, "nothing to rerun.\n"])
   })
 
   it("in which an account is locked ends once its login is released, and sends it not once before", async ({
