@@ -12,7 +12,7 @@ import { publishedTables } from "./DataDictionary.ts"
 import { madeBy } from "./EmptyDatabase.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
-import { fileStep, fingerprintOf } from "./OutputFiles.ts"
+import { fileStep, fingerprintOf, isThatFile } from "./OutputFiles.ts"
 import { buildStanding } from "./Standing.ts"
 import type { Gap } from "./Standing.ts"
 import { temporary } from "./Store.ts"
@@ -30,8 +30,7 @@ export const isUnchanged = Effect.fn("Publishing.isUnchanged")(function* (store:
   const path = store.layout.database
   return yield* fileStep(() => {
     if (database === undefined || returned !== undefined || !existsSync(path)) return false
-    if (database.made_by !== madeBy(store) || database.bytes !== statSync(path).size) return false
-    return database.sha256 === fingerprintOf(path).sha256
+    return database.made_by === madeBy(store) && isThatFile(path, database)
   })
 })
 

@@ -2,7 +2,7 @@
  * What publishing does with files besides writing them: reading, listing what is below a folder, and
  * reporting what the machine refused.
  */
-import { closeSync, existsSync, openSync, readdirSync, readSync } from "node:fs"
+import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from "node:fs"
 import { Effect } from "effect"
 import { beginSha256 } from "../foundation/Sha256.ts"
 import { PublishFailed } from "./Publisher.ts"
@@ -18,8 +18,17 @@ export const filesBelow = (folder: string): ReadonlyArray<string> =>
 
 const pieceBytes = 4 * 1024 * 1024
 
+interface Fingerprint {
+  readonly bytes: number
+  readonly sha256: string
+}
+
+/** Whether a file is, to the byte, the one of which this was said. */
+export const isThatFile = (path: string, { bytes, sha256 }: Fingerprint): boolean =>
+  statSync(path).size === bytes && fingerprintOf(path).sha256 === sha256
+
 /** Size and SHA-256 of a file that may be too large for memory. */
-export const fingerprintOf = (path: string): { readonly bytes: number; readonly sha256: string } => {
+export const fingerprintOf = (path: string): Fingerprint => {
   const hash = beginSha256()
   const piece = Buffer.allocUnsafe(pieceBytes)
   const file = openSync(path, "r")

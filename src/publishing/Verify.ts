@@ -27,7 +27,7 @@ import { keptName } from "../records/SchemasInForce.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
-import { filesBelow, fileStep, fingerprintOf } from "./OutputFiles.ts"
+import { filesBelow, fileStep, isThatFile } from "./OutputFiles.ts"
 import { framesOf, loadPicture } from "./RunPicture.ts"
 import type { RunPicture } from "./RunPicture.ts"
 import { gapsIn } from "./Standing.ts"
@@ -236,7 +236,7 @@ const fileProblems = (store: Store, manifest: Manifest) =>
 
 /** Of a version without a fingerprint only its rows can be checked. */
 const isOtherFile = ({ layout }: Store, { database }: Manifest): boolean =>
-  database !== undefined && fingerprintOf(layout.database).sha256 !== database.sha256
+  database !== undefined && !isThatFile(layout.database, database)
 
 export const databaseProblems = Effect.fnUntraced(
   function* (store: Store, manifest: Manifest, accepted: ReadonlyMap<string, string>) {
