@@ -20,7 +20,7 @@ export interface Preview {
   readonly plan: Plan
   /** Tasks of the plan that are already over in the run that would be resumed. */
   readonly over: ReadonlySet<string>
-  /** Tasks to start that the deadline kept from the run before: they come first. */
+  /** Tasks to start that earlier runs had no time for: they come first. */
   readonly carried: ReadonlySet<string>
   /** How long the run takes at least: what it still has to start, if every slot is used. */
   readonly expected: Duration.Duration
@@ -148,7 +148,7 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
     (starting.length === 0 ? "" : `; takes at least ${span(Duration.toMillis(expected))}`)
   const first = collect.map((run_id) => `First, what ${run_id} left at the service is collected.`)
   const come = carried.size === 1 ? "comes" : "come"
-  const left = `${counted(carried.size, "task")} left by the last run's deadline ${come} first.`
+  const left = `${counted(carried.size, "task")} left over from the last run ${come} first.`
   const carriedLine = carried.size === 0 ? [] : [left]
   const warnings = plan.warnings.map(
     ({ engine_reference, message, source, count }) =>

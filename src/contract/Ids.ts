@@ -29,6 +29,9 @@ export interface Access {
   readonly customer_id: CustomerId
   readonly engine_reference: EngineReference
 }
+/** An access as one text, as it stands in a `task_id`. */
+export const accessKey = ({ customer_id, engine_reference }: Access): string =>
+  `${customer_id}/${engine_reference}`
 /** Only the fields of an access. */
 export const accessOf = ({ customer_id, engine_reference }: Access): Access => ({
   customer_id,

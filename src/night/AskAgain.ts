@@ -3,7 +3,7 @@
  * job names them now; a task of which nothing is known is asked for as a whole. A rerun that is resumed asks
  * for what it asked for before.
  */
-import type { Access } from "../contract/Ids.ts"
+import { accessKey } from "../contract/Ids.ts"
 import type { Assignment, JobFeature } from "../jobs/Job.ts"
 import { subjectOf } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
@@ -35,9 +35,6 @@ const wantedOf = (
   const wanted = features.filter(({ code }) => isAsked(code))
   return wanted.length === 0 ? features : wanted
 }
-
-export const accessKey = ({ customer_id, engine_reference }: Access): string =>
-  `${customer_id}/${engine_reference}`
 
 /** The assignments that are asked for, and which of them lack features that the job names. */
 export const narrowed = (assignments: ReadonlyArray<Assignment>, asked: Asked | undefined) => {

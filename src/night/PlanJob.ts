@@ -3,7 +3,7 @@
  * and the means to start each one when its turn comes.
  */
 import { Duration, Effect, Redacted } from "effect"
-import { accessOf } from "../contract/Ids.ts"
+import { accessKey, accessOf } from "../contract/Ids.ts"
 import type { RunId } from "../contract/Ids.ts"
 import { resumeAttempt } from "../execution/Attempt.ts"
 import type { Prepared, Rules, SessionWork, TaskWork } from "../execution/Work.ts"
@@ -30,7 +30,7 @@ import { assignmentsBehind, checkedLogins, holdsSecret } from "../planning/Hooks
 import { planTasks } from "../planning/Plan.ts"
 import type { Plan } from "../planning/Plan.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
-import { accessKey, narrowed } from "./AskAgain.ts"
+import { narrowed } from "./AskAgain.ts"
 import type { Asked } from "./AskAgain.ts"
 import { learn, timesOf } from "./LearnFromNights.ts"
 import type { Learnt } from "./LearnFromNights.ts"
@@ -114,7 +114,7 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
 /** What a job names, as `subjectOf` names it. */
 export const subjectsOf = (job: Pick<Job, "assignments" | "sessions">): ReadonlySet<string> =>
   new Set([
-    ...job.assignments.map((one) => `${one.customer_id}/${one.engine_reference}`),
+    ...job.assignments.map(accessKey),
     ...job.sessions.map(({ session_id }) => `session/${session_id}`),
   ])
 

@@ -1,7 +1,7 @@
 /**
- * What the deadline kept from the nights before, and so comes first in the next one: pure. The order stays
- * that of the last line, so that a night that is always too short goes round all customers, and the end of a
- * job file does not wait for ever.
+ * Which tasks earlier runs had no time for, so that they come first in the next one: pure. They keep the
+ * order in which they were left: a night that is always too short works through all customers in turn, and
+ * those at the end of the job file do not wait for ever.
  */
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { subjectOf } from "../ledger/RunState.ts"

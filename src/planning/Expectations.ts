@@ -96,9 +96,8 @@ export const quantile = (sorted: ReadonlyArray<number>, share: number): number |
 }
 
 const middleOf = (sorted: ReadonlyArray<number>): number | undefined => {
-  const upper = sorted[Math.floor(sorted.length / 2)]
-  const lower = sorted[Math.floor((sorted.length - 1) / 2)]
-  return upper === undefined || lower === undefined ? undefined : Math.round((upper + lower) / 2)
+  const middle = quantile(sorted, 0.5)
+  return middle === undefined ? undefined : Math.round(middle)
 }
 
 const median = (sorted: ReadonlyArray<number>): Duration.Duration | undefined => {

@@ -1,7 +1,7 @@
 /**
  * What a run will start and what it will not, decided before anything starts: pure. `nightjar plan` shows
  * exactly this, and `nightjar run` executes exactly this. Every assignment becomes one task or one verdict,
- * in the job's order; tasks that must not be in flight together are listed.
+ * in the order of the assignments; tasks that must not be in flight together are listed.
  */
 import { TaskId } from "../contract/Ids.ts"
 import type { CustomerId, EngineReference, RunId, SessionId } from "../contract/Ids.ts"

@@ -116,7 +116,7 @@ describe("a plan of a few tasks", () => {
       "job.2026-11-21 would start: 2 tasks to start, 0 already finished, 1 that will",
       "not start, 0 sessions to read; takes at least 40 min",
       "First, what job.2026-11-20 left at the service is collected.",
-      "1 task left by the last run's deadline comes first.",
+      "1 task left over from the last run comes first.",
       "",
       "customer  engine  features                 engine is  expected",
       "c-0       bank-0  (the engine's defaults)  ready      2 min 0 s",

@@ -9,6 +9,7 @@ import type { Job } from "../../jobs/Job.ts"
 import { deadlineOf } from "../../planning/NightOf.ts"
 import { nightAround, nightExitCode } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
+import { accessKey } from "../../contract/Ids.ts"
 import { jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger, refuseLostLedger } from "../LedgerOf.ts"
@@ -45,7 +46,7 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
   const overIds = new Set<string>(over.map(({ task_id }) => task_id))
   const starting = plan.tasks.filter(({ task_id }) => !overIds.has(task_id))
   const kept = new Set(learnt.carried)
-  const carried = starting.filter((task) => kept.has(`${task.customer_id}/${task.engine_reference}`))
+  const carried = starting.filter((task) => kept.has(accessKey(task)))
   const deadlineAt = deadlineOf(job, { started_at: state?.started_at ?? now, now })
   const deadlineIn = deadlineAt === undefined ? undefined : deadlineAt - now
   return {
