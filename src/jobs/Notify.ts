@@ -76,13 +76,13 @@ export const readReceivers = (
   if (items.length > receiversMax)
     findings.error(document.place(["notify"], "key"), `\`notify\` has more than ${receiversMax} entries`)
   return items.flatMap(({ index, value }) => {
-    const { on = notifyEvents, url, ping, email, command, format } = value
+    const { on = notifyEvents, url, ping, email, command, format, from, to } = value
     const complain = (message: string) => findings.error(document.place(["notify", index]), message)
     if (command?.length === 0) complain("`command` names no program")
     const written = keysWritten(context, index)
     if (["url", "ping", "email", "command"].filter((key) => written.has(key)).length !== 1)
       return (complain("an entry has one of `url`, `ping`, `email` and `command`"), [])
-    const envelope = envelopeOf(value, written, complain)
+    checkEnvelope(value, written, complain)
     if (written.has("format") && !written.has("url")) complain("`format` belongs to `url`")
     if (written.has("ping") && written.has("on"))
       complain("`on` does not belong to `ping`, which is told of every run's beginning and end")
@@ -91,21 +91,20 @@ export const readReceivers = (
         document.place(["notify", index, "on"]),
         "`late` is never told: the job has neither `night` nor `deadline`",
       )
-    return receiverOf({ on, url, ping, email, command, format, ...envelope }, index, folder)
+    return receiverOf({ on, url, ping, email, command, format, from, to }, index, folder)
   })
 }
 
 /** Whom an e-mail is from, and for whom it is. */
-const envelopeOf = (
-  { from = "", to = [] }: Entry,
+const checkEnvelope = (
+  { to = [] }: Entry,
   written: ReadonlySet<string>,
   complain: (message: string) => void,
-) => {
+): void => {
   const parts = ["email", "from", "to"].filter((key) => written.has(key)).length
   if (parts !== 0 && parts !== 3) complain("`email`, `from` and `to` belong together")
   else if (written.has("to") && (to.length === 0 || to.length > recipientsMax))
     complain(`\`to\` has 1 to ${recipientsMax} addresses`)
-  return { from, to }
 }
 
 const receiverOf = (
