@@ -18,7 +18,7 @@ export const ownEnds = {
   ),
   DEADLINE_REACHED: Row.serviceActs(
     "The deadline passed before the task could finish.",
-    "The next run tries it first, `nightjar rerun` tries now; start earlier if it happens often.",
+    "The next run tries it first, `nightjar rerun` tries it now; start earlier if it happens often.",
   ),
   /** The operator asked the run to start nothing more. */
   RUN_DRAINED: Row.correctable(
