@@ -2,7 +2,7 @@
  * How the tests run: on two cores in plain threads. The files of a thread share one module graph, because loading Effect
  * anew for each of them cost as much as the tests; nothing in it is global, and who changes a global puts it back.
  * Their folders lie in memory where there is enough of it: publishing waits for the disk three quarters of its time.
- * The longest files come first, so that both threads end together.
+ * The longest files come first, so that both threads end together. The day has just begun in their time zone.
  */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs"
@@ -10,6 +10,7 @@ import { join } from "node:path"
 import { defineConfig } from "vitest/config"
 import { BaseSequencer } from "vitest/node"
 import type { TestSpecification } from "vitest/node"
+import { timezone } from "./test/harness/Environment.ts"
 
 /** What all folders of a run need at once, several times over. */
 const memoryBytesMin = 2_000_000_000
@@ -80,6 +81,6 @@ export default defineConfig({
     teardownTimeout: 5_000,
     restoreMocks: true,
     sequence: { hooks: "list", sequencer: LongestFirst },
-    env: mayMove ? { TMPDIR: memory } : {},
+    env: { TZ: timezone, ...(mayMove ? { TMPDIR: memory } : {}) },
   },
 })

@@ -9,6 +9,7 @@ import { join } from "node:path"
 import { DuckDBInstance } from "@duckdb/node-api"
 import { command } from "./BuiltCommand.ts"
 import type { FakeService } from "./FakeService.ts"
+import { plainEnvironment } from "../harness/Environment.ts"
 
 export interface Ended {
   readonly code: number | null
@@ -27,7 +28,7 @@ export class Workplace {
   readonly folder = mkdtempSync(join(tmpdir(), "acceptance-"))
   readonly output = join(this.folder, "output")
   readonly environment: Record<string, string> = {
-    PATH: process.env["PATH"] ?? "",
+    ...plainEnvironment,
     FAKE_SECRET: "fake-secret-1",
     LOGIN_PASSWORD: "correct horse",
   }

@@ -15,6 +15,7 @@ import { EchoService } from "./EchoService.ts"
 import type { EchoCase } from "./EchoService.ts"
 import { filesIn, searchFor, tablesIn } from "./SearchOutput.ts"
 import type { Leak, Text } from "./SearchOutput.ts"
+import { plainEnvironment } from "../harness/Environment.ts"
 
 const application: Canary = { user: "app", secret: 'app-canary+/7&"kQ-secret' }
 const stranger: Canary = { user: "user-stranger", secret: "stranger canary/7 ü+Q~z" }
@@ -127,7 +128,7 @@ const runCommand = (folder: string, args: ReadonlyArray<string>) => {
   const child = spawn(process.execPath, [command, ...args, "--output", join(folder, "output")], {
     cwd: folder,
     env: {
-      PATH: process.env["PATH"] ?? "",
+      ...plainEnvironment,
       ECHO_APP_SECRET: application.secret,
       ECHO_STORE_KEY: storeKey.secret,
     },

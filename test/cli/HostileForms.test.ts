@@ -11,6 +11,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { engineDetails } from "../client/Examples.ts"
 import { command as main } from "../acceptance/BuiltCommand.ts"
+import { plainEnvironment } from "../harness/Environment.ts"
 
 const root = mkdtempSync(join(tmpdir(), "forms-"))
 
@@ -68,7 +69,7 @@ customers:
 const start = (...args: ReadonlyArray<string>) => {
   const child = spawn(process.execPath, [main, ...args, "--output", join(root, "output")], {
     cwd: root,
-    env: { PATH: process.env["PATH"] ?? "", APP: "app-secret", USERNAME: "a".repeat(60), NO_COLOR: "1" },
+    env: { ...plainEnvironment, APP: "app-secret", USERNAME: "a".repeat(60), NO_COLOR: "1" },
   })
   let stdout = ""
   child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()))

@@ -12,13 +12,14 @@ import { Effect } from "effect"
 import { command as main } from "../acceptance/BuiltCommand.ts"
 import { lockFolder } from "../../src/foundation/FolderLock.ts"
 import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { plainEnvironment } from "../harness/Environment.ts"
 
 const root = mkdtempSync(join(tmpdir(), "cli-"))
 const output = join(root, "output")
 const canary = "canary-5f2c9d"
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-const environment = { PATH: process.env["PATH"] ?? "", NIGHTJAR_OUTPUT: output, DEMO_PASSWORD: canary }
+const environment = { ...plainEnvironment, NIGHTJAR_OUTPUT: output, DEMO_PASSWORD: canary }
 const nightjar = (...args: ReadonlyArray<string>) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
     cwd: root,

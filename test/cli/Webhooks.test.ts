@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { command as main } from "../acceptance/BuiltCommand.ts"
+import { plainEnvironment } from "../harness/Environment.ts"
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url))
 const root = mkdtempSync(join(tmpdir(), "webhooks-"))
@@ -29,7 +30,7 @@ const nightjar = (output: string, ...args: ReadonlyArray<string>) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args, "--no-progress"], {
     cwd: root,
     encoding: "utf8",
-    env: { PATH: process.env["PATH"] ?? "", NIGHTJAR_OUTPUT: join(root, output) },
+    env: { ...plainEnvironment, NIGHTJAR_OUTPUT: join(root, output) },
   })
   return { status, stdout, stderr }
 }

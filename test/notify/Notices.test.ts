@@ -12,6 +12,7 @@ import { eventsOf, noticeOf } from "../../src/notify/Notice.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { planned, runOf, settled } from "../report/Samples.ts"
 import { command } from "../acceptance/BuiltCommand.ts"
+import { plainEnvironment } from "../harness/Environment.ts"
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
@@ -51,7 +52,7 @@ const nightjar = async (...args: ReadonlyArray<string>) => {
   const child = spawn(process.execPath, [command, ...args, "--no-progress"], {
     cwd: root,
     env: {
-      PATH: process.env["PATH"] ?? "",
+      ...plainEnvironment,
       GOOD: `${base}/hook-secret-9f?key=k1`,
       CHAT: `${base}/chat`,
       WATCHDOG: `${base}/ping-secret-3c`,
@@ -86,13 +87,6 @@ ${customers.join("\n")}
 `,
   )
   return `${name}.yaml`
-}
-
-/** Where the day has just begun: at 2,000 times the speed it lasts 40 seconds, and a run keeps its date for that long. */
-const earlyZone = (): string => {
-  const hour = new Date().getUTCHours()
-  const behind = hour <= 12 ? hour : hour - 24
-  return `Etc/GMT${behind < 0 ? behind : `+${behind}`}`
 }
 
 const asked = () => received.map((one) => one.asked)
@@ -274,7 +268,7 @@ describe("receivers", () => {
       const before = notices().length
       const { status } = await nightjar(
         "run",
-        jobFile("told", notify, usernames, `timezone: ${earlyZone()}\n`),
+        jobFile("told", notify, usernames),
         "--output",
         "told",
         ...flags,

@@ -8,6 +8,7 @@ import { command } from "../acceptance/BuiltCommand.ts"
 import { Collector, valuesOf } from "./Collector.ts"
 import type { Metric, Span } from "./Collector.ts"
 import { metricTable } from "../../src/telemetry/MetricTable.ts"
+import { plainEnvironment } from "../harness/Environment.ts"
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -19,7 +20,7 @@ const nightjar = async (job: string, otlp: string) => {
   const child = spawn(process.execPath, [command, "run", job, "--output", `${job}.out`, "--no-progress"], {
     cwd: root,
     env: {
-      PATH: process.env["PATH"] ?? "",
+      ...plainEnvironment,
       COLLECTOR: otlp,
       COLLECTOR_HEADERS: "authorization=Bearer%20collector-canary-5x,x-team=night",
       PASSWORD: "password-canary-8q+Z",

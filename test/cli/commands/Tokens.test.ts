@@ -14,12 +14,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { lockFolder } from "../../../src/foundation/FolderLock.ts"
 import { TokenStore } from "../../../src/tokens/TokenStore.ts"
 import { command as main } from "../../acceptance/BuiltCommand.ts"
+import { plainEnvironment } from "../../harness/Environment.ts"
 
 const root = mkdtempSync(join(tmpdir(), "tokens-cli-"))
 const output = join(root, "output")
 const storeKey = "c4".repeat(32)
 const environment = {
-  PATH: process.env["PATH"] ?? "",
+  ...plainEnvironment,
   NIGHTJAR_OUTPUT: output,
   APP_SECRET: "sandbox-app-1",
   TOKEN_KEY: storeKey,
