@@ -324,7 +324,7 @@ describe("an interrupted run", () => {
 })
 
 describe("a running night", () => {
-  const usernames = ["ok+queue-900+run-30+records-1", "ok+queue-900+run-31+records-1", "ok+queue-900+run-32"]
+  const usernames = ["ok+queue-900+run-30+records-1", "ok+queue-900+run-31+records-1", "ok+queue-9+run-32"]
   const folder = join(root, "watched")
   const ask = (...args: ReadonlyArray<string>) => nightjar(...args, "--output", folder)
   /** Calls `then` once the run executes; resolves with its exit code. */
@@ -341,13 +341,12 @@ describe("a running night", () => {
     const code = await new Promise((resolve) => child.on("exit", resolve))
     return { code, stderr }
   }
-  const run_id = `steered.${new Date().toISOString().slice(0, 10)}`
 
   it("answers others: what it does, a pause, limits and a drain, after which the next run does the rest", async () => {
     const path = job("steered", usernames, 60)
     writeFileSync(
       join(root, path),
-      `${readFileSync(join(root, path), "utf8")}concurrency: { max_in_flight: 2, per_engine: 2 }\ntimezone: UTC\n`,
+      `${readFileSync(join(root, path), "utf8")}concurrency: { max_in_flight: 2, per_engine: 2 }\n`,
     )
     const said: Array<ReturnType<typeof nightjar>> = []
     const seen: Array<unknown> = []
@@ -376,7 +375,8 @@ describe("a running night", () => {
     expect(mode).toBe(0o600)
     expect(pictures[0]).toMatchObject({ state: "draining", total: { tasks: 3, queued: 0, running: 2 } })
     expect(JSON.stringify([pictures, said, stderr])).not.toContain(canary)
-    const log = readFileSync(join(folder, "runs", run_id, "log.ndjson"), "utf8")
+    const [run_id] = readdirSync(join(folder, "runs"))
+    const log = readFileSync(join(folder, "runs", run_id ?? "", "log.ndjson"), "utf8")
       .trim()
       .split("\n")
     const orders = log.map((line) => JSON.parse(line)).filter(({ fact }) => fact === "RunSteered")
@@ -390,7 +390,7 @@ describe("a running night", () => {
   })
 
   it("that was killed is no running night, and the next one is", async () => {
-    const path = job("killed", usernames.slice(0, 1), 60)
+    const path = job("killed", ["ok+queue-600+run-30+records-1"], 60)
     await running(path, (child) => child.kill("SIGKILL"))
     expect(statSync(join(folder, "nightjar.sock")).isSocket()).toBe(true)
     expect(ask("pause")).toMatchObject({

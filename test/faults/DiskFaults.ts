@@ -6,6 +6,8 @@
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { localDate } from "../../src/planning/LocalTime.ts"
+import { timezone } from "../harness/Environment.ts"
 import type { Campaign, Stage } from "./Campaign.ts"
 import { blockBytes, blocksOf, judgeEnd, runNight, setStage, strikeStage, tellEnd } from "./Campaign.ts"
 import { nightJob, nightText } from "./FaultJobs.ts"
@@ -118,7 +120,7 @@ export interface BrokenCall {
   readonly once: boolean
 }
 
-const runDate = (): string => new Date(performance.timeOrigin + performance.now()).toISOString().slice(0, 10)
+const runDate = (): string => localDate(performance.timeOrigin + performance.now(), timezone)
 
 /** write(2) also serves pipes and the event loop, which are no disk: only these files' count. */
 const writtenFiles = (output: string): ReadonlyArray<string> => {

@@ -3,6 +3,7 @@
  * undisturbed night ends with exit code 3 and nothing is left over. `slow` adds what takes several reads of a
  * session, five seconds apart.
  */
+import { timezone } from "../harness/Environment.ts"
 
 export type Pace = "quick" | "slow"
 
@@ -46,7 +47,7 @@ const jobText = (name: string, customers: ReadonlyArray<Customer>): string =>
     "  base_url: http://127.0.0.1:9/api",
     "  flows_url: http://127.0.0.1:9/flows",
     "  app_secret: env:NIGHTJAR_APP_SECRET",
-    "timezone: UTC",
+    `timezone: ${timezone}`,
     "execution: { max_wait: 30 minutes }",
     "concurrency: { max_in_flight: 30, per_engine: 20 }",
     "polling: { min: 100 millis, max: 200 millis }",
