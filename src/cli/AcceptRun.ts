@@ -1,6 +1,7 @@
 /**
- * What `accept` does once it knows the run: publishes it, finishes it, and writes its summary and report
- * again. In a module of its own, so that the other commands do not load a night.
+ * What `accept` does once it knows the run: publishes it, finishes it, writes its summary and report again,
+ * and tells the job's receivers how the night stands now. In a module of its own, so that the other commands
+ * do not load a night.
  */
 import { Effect, Layer } from "effect"
 import type { RunId } from "../contract/Ids.ts"
@@ -8,9 +9,11 @@ import type { Job } from "../jobs/Job.ts"
 import { acceptRun } from "../night/Nightly.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import { summarise } from "../report/Summary.ts"
+import { announced } from "./Notices.ts"
 import { namedOutput, NoProgressFlag } from "./CommonFlags.ts"
 import { Output, say, sayJson } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
+import { pruneAfterNight } from "./PruneJobs.ts"
 import { holdOutput, writeRunFile } from "./RunFolder.ts"
 import { reportAfterRun } from "./RunReport.ts"
 import { Wiring } from "./Wiring.ts"
@@ -22,13 +25,15 @@ export interface Accepting {
 }
 
 /** Returns the exit code of the night. */
-export const acceptHeld = Effect.fn("AcceptRun.accept")(function* (
-  job: Job,
-  { output, run_id, json }: Accepting,
-) {
+export const acceptHeld = Effect.fn("AcceptRun.accept")(function* (job: Job, accepting: Accepting) {
+  yield* holdOutput(accepting.output, [job.share])
+  const { exit_code } = yield* acceptedNight(job, accepting).pipe(announced(job))
+  return exit_code
+}, Effect.scoped)
+
+const acceptedNight = Effect.fnUntraced(function* (job: Job, { output, run_id, json }: Accepting) {
   const wiring = yield* Wiring
   const silent = yield* NoProgressFlag
-  yield* holdOutput(output, [job.share])
   const result = yield* acceptRun(job, run_id).pipe(
     Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output))),
   )
@@ -38,5 +43,7 @@ export const acceptHeld = Effect.fn("AcceptRun.accept")(function* (
   const { out } = yield* Output
   yield* json ? sayJson(summary) : say(renderSummary(summary, out))
   yield* reportAfterRun(folder)
-  return result.exit_code
-}, Effect.scoped)
+  yield* Effect.provide(pruneAfterNight(output, job), wiring.ledger(output, "read-write"))
+  const { exit_code, recovered } = result
+  return { exit_code, ending: { job: job.name, exit_code, summary, recovered } }
+})

@@ -61,6 +61,8 @@ export interface Connection {
     sql: string,
     parameters?: ReadonlyArray<Parameter>,
   ) => Effect.Effect<ReadonlyArray<Readonly<Record<string, Json>>>, DuckDbFailed>
+  /** How many statements a text holds, without running any. */
+  readonly statements: (sql: string) => Effect.Effect<number, DuckDbFailed>
   /** Names and types of the columns a query would return, without running it. */
   readonly columnTypes: (sql: string) => Effect.Effect<ReadonlyArray<Column>, DuckDbFailed>
   /**
@@ -244,6 +246,8 @@ const connectionOver = (instance: DuckDBInstance, session: Session, statementsMa
       Effect.map(query(sql, parameters), ({ columns, rows }) =>
         rows.map((row) => Object.fromEntries(columns.map(({ name }, index) => [name, row[index] ?? null]))),
       ),
+    statements: (sql) =>
+      session(sql, [], async (connection) => (await connection.extractStatements(sql)).count),
     columnTypes: (sql) =>
       Effect.map(query(`DESCRIBE ${sql}`), ({ rows }) =>
         rows.map((row) => ({ name: String(row[0]), type: String(row[1]) })),

@@ -221,6 +221,11 @@ export const commandMessages = {
       "such as `nightjar query @missing`. `nightjar query --list` lists the saved ones.",
     "Nothing was read.",
   ),
+  "query-several": refusal(
+    "{given} were given, and a query is one statement",
+    "Run `nightjar query` once for each of them.",
+    "Nothing was read.",
+  ),
   "saved-query-unknown": refusal(
     "there is no such saved query{suggestion}",
     "`nightjar query --list` lists the saved queries.",

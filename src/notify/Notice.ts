@@ -76,6 +76,13 @@ const troublesOf = ({ troubles }: Summary): ReadonlyArray<NoticeTrouble> => {
   return [...merged.values()]
 }
 
+/** With the command that finishes the rest, unless a word of the service would be in it. */
+const toDo = ({ finish }: Summary, troubles: ReadonlyArray<NoticeTrouble>): string => {
+  const isOurs = troubles.every(({ reason, outcome }) => reason !== unlisted || outcome !== "unfinished")
+  if (finish.command === undefined) return `${finish.why} ${examine}`
+  return isOurs ? `${finish.why}\n  ${finish.command}\n${examine}` : examine
+}
+
 export const noticeOf = (events: ReadonlyArray<NotifyEvent>, ending: RunEnding): Notice => {
   const { job, exit_code, summary } = ending
   const meaning =
@@ -95,7 +102,8 @@ export const noticeOf = (events: ReadonlyArray<NotifyEvent>, ending: RunEnding):
     outcomes: summary?.outcomes ?? null,
     changes: summary?.changes ?? null,
     troubles,
-    what_to_do: exit_code === 0 ? "Nothing to do." : examine,
+    what_to_do:
+      exit_code === 0 ? "Nothing to do." : summary === undefined ? examine : toDo(summary, troubles),
   }
   return { ...told, text: textOf(told) }
 }

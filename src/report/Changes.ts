@@ -83,8 +83,9 @@ export const runsBefore = (headers: ReadonlyArray<RunHeader>, run_id: string): R
 }
 
 /**
- * Whether trouble is over with this run: somebody or the run before had trouble, and now everybody is well.
- * After a rerun, everybody includes those whom it did not run again.
+ * Whether trouble is over with this run: somebody or the run before had trouble, or a gate held this run back
+ * until it was accepted, and now everybody is well. After a rerun, everybody includes those whom it did not
+ * run again.
  */
 export const hasRecovered = (
   run: RunState,
@@ -95,8 +96,9 @@ export const hasRecovered = (
   const earlier = standingsAfter(before)
   const own = standingsOf(run)
   const now = run.started.parent === undefined ? own : new Map([...earlier, ...own])
-  const wasWell = previous?.ended?.exit_code === exitCodes.ok && isWell(earlier)
-  return previous !== undefined && isWell(now) && !wasWell
+  if (!isWell(now)) return false
+  if (run.accepted === true) return true
+  return previous !== undefined && !(previous.ended?.exit_code === exitCodes.ok && isWell(earlier))
 }
 
 export type RunChanges = typeof ChangeCounts.Type

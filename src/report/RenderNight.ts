@@ -52,7 +52,7 @@ const times = (night: NightPicture, at: (ms: number) => string): string => {
 const serviceText = ({ service, at: now }: NightPicture, at: (ms: number) => string): string => {
   const { last_answer_at, silent_since, throttled_since } = service
   if (silent_since !== undefined)
-    return `the service has not answered since ${at(silent_since)} (${span(now - silent_since)})`
+    return `the service has given no usable answer since ${at(silent_since)} (${span(now - silent_since)})`
   if (throttled_since !== undefined)
     return `the service has asked for fewer calls since ${at(throttled_since)}`
   if (last_answer_at === undefined) return "the service has not been called yet"

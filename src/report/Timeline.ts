@@ -154,7 +154,7 @@ const trouble = (fact: Trouble): string => {
   const who = fact.trouble === "engine" ? `engine ${fact.engine_reference}` : "the service"
   const since = `since ${fact.since.slice(11, 19)}`
   if (fact._tag === "TroubleBegan") {
-    const what = { silent: "not answered", throttled: "asked for fewer calls", engine: "been away" }
+    const what = { silent: "given no usable answer", throttled: "asked for fewer calls", engine: "been away" }
     return `${who} has ${what[fact.trouble]} ${since}: ${fact.message}`
   }
   const what = { silent: "answers again", throttled: "takes all calls again", engine: "takes starts again" }

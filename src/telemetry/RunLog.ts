@@ -22,7 +22,7 @@ const record = (
 ): LogRecord => ({ level, event: `nightjar.${event}`, body, values })
 
 const troubles = {
-  silent: "the service does not answer",
+  silent: "the service gives no usable answer",
   throttled: "the service asks for fewer calls",
   engine: "an engine takes no start",
 } as const

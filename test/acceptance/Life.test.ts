@@ -504,7 +504,10 @@ describe.concurrent("a job's settings", () => {
 
 describe.concurrent("a night whose tables a gate holds back", () => {
   it("deletes nothing, keeps yesterday current, exits 3 and says why; `accept` lets it through [gate accept]", async () => {
-    const gated = await scene({ one: {} }, { extra: "gates: { tests: ./tests }\n" })
+    const extra =
+      "gates: { tests: ./tests }\n" +
+      'notify: [{ command: [sh, -c, "cat >> told.json"], on: [failed, recovered] }]\n'
+    const gated = await scene({ one: {} }, { extra })
     const { fake, place } = gated
     mkdirSync(join(place.folder, "tests"))
     place.write("tests/nobody_fails.sql", "SELECT 1 WHERE false")
@@ -535,6 +538,15 @@ describe.concurrent("a night whose tables a gate holds back", () => {
     expect([again.code, fake.executions.length]).toEqual([3, 2])
     const accepted = await place.nightjar("accept")
     expect([accepted.code, accepted.stderr.includes("nightjar:"), fake.executions]).toEqual([0, false, []])
+    const told = readFileSync(join(place.folder, "told.json"), "utf8")
+    const notices = told
+      .split(/(?<=\})(?=\{"tool")|\n/)
+      .flatMap((text) => (text === "" ? [] : [JSON.parse(text)]))
+    expect(notices.map(({ events, exit_code, what_to_do }) => [events, exit_code, what_to_do])).toEqual([
+      [["failed"], 3, expect.stringContaining("`nightjar accept life.")],
+      [["failed"], 3, expect.stringContaining(`\`nightjar accept ${run_id}`)],
+      [["recovered"], 0, "Nothing to do."],
+    ])
     expect((await place.rows("SELECT run_id FROM runs WHERE ended_at IS NOT NULL")).length).toBe(3)
     expect(read()["held"]).toBe(undefined)
     expect((await place.nightjar("accept")).stdout).toBe("No gate holds a run back: nothing to accept.\n")

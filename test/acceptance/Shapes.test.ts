@@ -582,12 +582,18 @@ describe("`query`", () => {
     ])
   })
 
-  it("only reads, and exits 2 on wrong SQL", async () => {
-    const [write, wrong] = await Promise.all([
+  it("only reads, one statement, and exits 2 on wrong SQL", async () => {
+    const [write, wrong, two] = await Promise.all([
       place.nightjar("query", "DELETE FROM tasks"),
       place.nightjar("query", "SELEC 1"),
+      place.nightjar("query", "SELECT 1; SELECT 2; -- two"),
     ])
     expect([write.code, wrong.code, write.stdout, wrong.stdout]).toEqual([2, 2, "", ""])
+    expect([two.code, two.stdout, two.stderr]).toEqual([
+      2,
+      "",
+      expect.stringMatching(/2 statements were given, and a query is one statement \[query-several\]\n/),
+    ])
     expect((await place.rows("SELECT count(*) > 0 AS some FROM tasks"))[0]).toEqual({ some: true })
   })
 })

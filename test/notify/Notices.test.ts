@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { SMTPServer } from "smtp-server"
 import { eventsOf, noticeOf } from "../../src/notify/Notice.ts"
 import { summarise } from "../../src/report/Summary.ts"
-import { planned, runOf, settled } from "../report/Samples.ts"
+import { planned, run_id, runOf, settled } from "../report/Samples.ts"
 import { command } from "../acceptance/BuiltCommand.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
 
@@ -119,6 +119,29 @@ describe("a notice", () => {
     ])
     expect(/c-\d|bank:website|maria/i.test(JSON.stringify(notice))).toBe(false)
   })
+
+  it("names the command that finishes the rest, unless a word of the service is in it", () => {
+    const told = (reason: string) => {
+      const left = settled("c-1", "unfinished", reason, "nobody")
+      const facts = [
+        planned("c-1"),
+        left,
+        { _tag: "RunEnded", run_id, exit_code: 4, leftovers: false } as const,
+      ]
+      return noticeOf(["failed"], {
+        job: "demo",
+        exit_code: 4,
+        summary: summarise(runOf(...facts)),
+        recovered: false,
+      }).what_to_do
+    }
+    const rest = "`nightjar status` and the run's report.html tell the rest."
+    expect([told("DEADLINE_REACHED"), told("MARIA_LOCKED")]).toEqual([
+      "This command collects what is still at the service and runs again what did not finish:\n" +
+        `  nightjar rerun ${run_id} --only DEADLINE_REACHED\n${rest}`,
+      rest,
+    ])
+  })
 })
 
 describe("receivers", () => {
@@ -171,10 +194,14 @@ describe("receivers", () => {
     const [run_id = ""] = readdirSync(join(root, "many/runs"))
     const meaning =
       "the run is over; some tasks need the customer or an engineer and would fail again as they are"
+    const what_to_do =
+      "No command finishes the rest by itself: people have to act first. Then " +
+      `\`nightjar rerun ${run_id} --output ${join(root, "many")}\` runs again what did not succeed. ` +
+      "`nightjar status` and the run's report.html tell the rest."
     const text = (events: string) => `${run_id} (${events}): exit code 3, ${meaning}.
 2 tasks: 1 succeeded, 1 failed.
 1 TIMEOUT, engineer acts.
-\`nightjar status\` and the run's report.html tell the rest.`
+${what_to_do}`
     const notice = {
       tool: "nightjar",
       events: ["failed", "new_trouble"],
@@ -195,7 +222,7 @@ describe("receivers", () => {
           what_to_do: "Raise `execution_timeout` or ask for fewer features, then rerun.",
         },
       ],
-      what_to_do: "`nightjar status` and the run's report.html tell the rest.",
+      what_to_do,
       text: text("failed, new_trouble"),
     }
     expect(notices()).toEqual([notice])

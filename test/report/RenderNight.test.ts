@@ -86,14 +86,14 @@ es-social-security:website    120       0      120        0     0       0       
     ])
   })
 
-  it("says since when the service has not answered, or asks for fewer calls", () => {
+  it("says since when the service has given no usable answer, or asks for fewer calls", () => {
     const line = (service: NightPicture["service"]) => renderNight({ ...picture, service }, screen)[7]
     expect([
       line({ last_answer_at: at, silent_since: at - 45_000, throttled_since: at - 60_000 }),
       line({ last_answer_at: at, throttled_since: at - 60_000 }),
       line({}),
     ]).toEqual([
-      "the service has not answered since 23:29 (45 s)",
+      "the service has given no usable answer since 23:29 (45 s)",
       "the service has asked for fewer calls since 23:29",
       "the service has not been called yet",
     ])

@@ -66,7 +66,7 @@ describe("what happened to a run as a whole", () => {
       "the limits are now 9 in flight and 2 per engine",
       "the run is drained: it starts nothing more",
       "the run is drained, because its pause took too long: it starts nothing more",
-      "the service has not answered since 23:10:05: refused connection",
+      "the service has given no usable answer since 23:10:05: refused connection",
       "the service answers again (trouble since 23:10:05, 9 failed calls)",
       "the service has asked for fewer calls since 23:10:05: 429",
       "the service takes all calls again (trouble since 23:10:05, 1 failed call)",

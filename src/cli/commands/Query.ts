@@ -101,11 +101,15 @@ export const query = Command.make(
     const file = refusalOfFile(output)
     if (file !== undefined) return yield* file
     const isText = format === "table" || format === "csv" || format === "json"
-    const printed = yield* withPublished(output, (connection) =>
-      Effect.as(
-        isText ? streamText(connection, sql, format, excelSafe) : writeBytes(connection, sql, format),
-        true,
-      ),
+    const printed = yield* withPublished(
+      output,
+      Effect.fnUntraced(function* (connection) {
+        const given = yield* connection.statements(sql)
+        // Of several, only the last one's result would be printed.
+        if (given > 1) return yield* refuse("query-several", { given: counted(given, "statement") })
+        yield* isText ? streamText(connection, sql, format, excelSafe) : writeBytes(connection, sql, format)
+        return true
+      }),
     )
     if (printed === undefined) return yield* refuse("nothing-published", { output })
   }),
