@@ -2,11 +2,13 @@
  * Applies `retain` of jobs to the output folder, for `prune` and at the end of each night. At night it is the
  * least important step: it waits for nobody, and a failure costs a warning.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { bytesText } from "../foundation/BytesText.ts"
 import { counted } from "../foundation/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
+import { compressAfter } from "../jobs/Retain.ts"
 import type { PruneOptions, PruneResult, PruneRules } from "../keeping/Prune.ts"
+import { Ledger } from "../ledger/Ledger.ts"
 import { openedStore } from "./LookAtFolder.ts"
 import { note, warn } from "./Output.ts"
 import { keepUnpruned } from "./PruneLock.ts"
@@ -15,9 +17,10 @@ import { keepUnpruned } from "./PruneLock.ts"
 const runsAtNightMax = 100
 
 export const rulesOf = (job: Job): PruneRules => {
-  const { landing, attachments, logs } = job.retain ?? {}
+  const { landing, attachments, logs, compress = compressAfter } = job.retain ?? {}
   return {
     job: job.name,
+    compress,
     ...(landing === undefined ? {} : { landing }),
     ...(attachments === undefined ? {} : { attachments }),
     ...(logs === undefined ? {} : { logs }),
@@ -39,10 +42,17 @@ export const pruneJobs = Effect.fnUntraced(function* (
   return yield* prune(store, jobs.map(rulesOf), { ...options, now: yield* Clock.currentTimeMillis })
 }, Effect.scoped)
 
+/** Whether a run of the job is old enough for anything at all. */
+const isDue = Effect.fnUntraced(function* ({ job, ...ages }: PruneRules) {
+  const ledger = yield* Ledger
+  const least = Math.min(...Object.values(ages).map((age) => Duration.toMillis(age)))
+  const until = (yield* Clock.currentTimeMillis) - least
+  return (yield* ledger.runs).some(({ fact, ended }) => fact.job === job && ended && ended.at <= until)
+})
+
 /** Never fails. */
 export const pruneAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
-  const { landing, attachments, logs } = job.retain ?? {}
-  if (landing === undefined && attachments === undefined && logs === undefined) return
+  if (!(yield* Effect.orElseSucceed(isDue(rulesOf(job)), () => true))) return
   yield* pruneJobs(output, [job], { isDry: false, runsMax: runsAtNightMax }).pipe(
     Effect.matchEffect({
       onSuccess: (result) =>

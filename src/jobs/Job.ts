@@ -187,11 +187,13 @@ export interface Job {
   readonly notify: ReadonlyArray<Receiver>
   /** Without it nothing is measured and nothing leaves. */
   readonly telemetry?: Telemetry
-  /** Without it, files of runs are kept. */
+  /** Without it, files of runs are kept; what was landed is compressed after a week. */
   readonly retain?: {
     readonly landing?: Duration.Duration
     readonly attachments?: Duration.Duration
     readonly logs?: Duration.Duration
+    /** Landed bodies of a run that ended so long ago are compressed. */
+    readonly compress?: Duration.Duration
     /** Earlier versions of the tables. */
     readonly snapshots?: number
   }

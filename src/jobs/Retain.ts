@@ -1,16 +1,26 @@
 /**
- * How long the files of a job's runs are kept (`retain` in a job file). What is not named is kept; nothing
- * that is still needed is ever removed, however old it is (`keeping/Prune.ts`).
+ * How long the files of a job's runs are kept (`retain` in a job file), and when landed bodies are
+ * compressed. What is not named is kept; nothing that is still needed is ever removed, however old it is
+ * (`keeping/Prune.ts`).
  */
-import { Schema } from "effect"
+import { Duration, Schema } from "effect"
 import { count, optional, optionalDuration } from "./ShapeKeys.ts"
 import { duration } from "./Scalars.ts"
 
 const age = duration("1 day", "36500 days")
 
+/** How long landed bodies of an ended run stay as they were written, unless the job says otherwise. */
+const compressDefault = "7 days"
+export const compressAfter = Duration.fromInputUnsafe(compressDefault)
+
 export const Retain = Schema.Struct({
   landing: optionalDuration(age, "Landed bodies of a run, once all of it is published and deleted there."),
   attachments: optionalDuration(age, "Downloaded documents that no newer run has downloaded again."),
   logs: optionalDuration(age, "The log of a run; the ledger keeps the same facts."),
+  compress: optionalDuration(
+    age,
+    "Landed bodies are compressed once their run ended so long ago.",
+    compressDefault,
+  ),
   snapshots: optional(count(1, 1_000), "Earlier versions of the tables, for `nightjar rollback`.", 3),
 })

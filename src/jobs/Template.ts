@@ -49,6 +49,7 @@ output: { share: none }                 # none | group: who may read what is pub
 #   tests: ./tests                      # *.sql, each a query without rows if all is well
 exit_on: any                            # any | new: new ends with 0 if all trouble was there the night before
 # retain: { landing: 90 days, attachments: 400 days, logs: 30 days }   # default: kept, and 3 snapshots
+#   compress: 7 days                    # landed bodies, once their run ended so long ago
 
 engines:
   - reference: es-tax-agency:website

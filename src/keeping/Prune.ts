@@ -1,13 +1,16 @@
 /**
  * Removes what is older than a job's `retain` says: landed bodies, documents, logs, run by run. Each removal
  * is a fact before the first file goes, and is finished later if it was cut off. A run that is not over, or
- * of which anything is at the service or not intact in the tables, keeps its files whatever their age.
+ * of which anything is at the service or not intact in the tables, keeps its files whatever their age. Landed
+ * bodies that stay are compressed after a while; commands read them as before.
  */
 import { existsSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Duration, Effect, Schema } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
+import { compressSegments, isCompressible } from "../landing/CompressLanding.ts"
+import type { Compressed } from "../landing/CompressLanding.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldLedger.ts"
 import type { Pruned } from "../ledger/PruneFacts.ts"
@@ -27,6 +30,8 @@ export class PruneFailed extends Schema.TaggedError<PruneFailed>()("PruneFailed"
 
 export interface PruneRules {
   readonly job: string
+  /** Landed bodies of a run that ended so long ago are compressed. */
+  readonly compress?: Duration.Duration
   readonly landing?: Duration.Duration
   readonly attachments?: Duration.Duration
   readonly logs?: Duration.Duration
@@ -35,7 +40,7 @@ export interface PruneRules {
 export interface PruneOptions {
   /** Milliseconds since the epoch. */
   readonly now: number
-  /** Only says what would be removed. */
+  /** Only says what would be removed, and compresses nothing. */
   readonly isDry: boolean
   /** The most runs of which something is removed or found not to be there, oldest first. */
   readonly runsMax: number
@@ -47,6 +52,8 @@ export interface PruneResult {
   readonly removed: ReadonlyArray<{ readonly run_id: RunId; readonly what: What; readonly bytes: number }>
   /** Old enough, but still needed. */
   readonly kept: ReadonlyArray<{ readonly run_id: RunId; readonly what: What; readonly reason: string }>
+  /** Runs whose landed bodies take less room now. */
+  readonly compressed: ReadonlyArray<Compressed & { readonly run_id: RunId }>
 }
 
 interface Work {
@@ -57,6 +64,7 @@ interface Work {
   readonly isDry: boolean
   readonly removed: Array<PruneResult["removed"][number]>
   readonly kept: Array<PruneResult["kept"][number]>
+  readonly compressed: Array<PruneResult["compressed"][number]>
   readonly handled: Set<RunId>
 }
 
@@ -78,7 +86,7 @@ export const prune = Effect.fn("Keeping.prune")(function* (
   const ledger = yield* Ledger
   const [pruned, runs] = [yield* ledger.pruned, yield* ledger.runs]
   const tables = yield* step(() => tablesOf(store))
-  const work: Work = { store, tables, pruned, isDry, removed: [], kept: [], handled: new Set() }
+  const work: Work = { store, tables, pruned, isDry, ...noResult(), handled: new Set() }
   if (!isDry) yield* finishInterrupted(store, pruned)
   const byJob = new Map(rules.map((rule) => [rule.job, rule]))
   for (const header of runs) {
@@ -86,7 +94,14 @@ export const prune = Effect.fn("Keeping.prune")(function* (
     const rule = byJob.get(header.fact.job)
     if (rule !== undefined) yield* pruneRun(work, header, rule, now)
   }
-  return { removed: work.removed, kept: work.kept } satisfies PruneResult as PruneResult
+  const { removed, kept, compressed } = work
+  return { removed, kept, compressed } satisfies PruneResult as PruneResult
+})
+
+const noResult = (): Pick<Work, "removed" | "kept" | "compressed"> => ({
+  removed: [],
+  kept: [],
+  compressed: [],
 })
 
 const tablesOf = (store: Store): Manifest | undefined => {
@@ -95,7 +110,7 @@ const tablesOf = (store: Store): Manifest | undefined => {
 }
 
 const pruneRun = Effect.fnUntraced(function* (work: Work, header: RunHeader, rule: PruneRules, now: number) {
-  const { store, pruned } = work
+  const { store, pruned, isDry } = work
   const { run_id } = header.fact
   const isOld = (age: Duration.Duration | undefined): boolean =>
     age !== undefined && header.ended !== undefined && header.ended.at + Duration.toMillis(age) <= now
@@ -107,6 +122,7 @@ const pruneRun = Effect.fnUntraced(function* (work: Work, header: RunHeader, rul
     if (state !== undefined && landing) yield* pruneLanding(work, state)
     if (state !== undefined && attachments) yield* pruneAttachments(work, state)
   }
+  if (!isDry && isOld(rule.compress)) yield* step(() => compressRun(work, run_id))
   // Last: a log notes the facts about the others.
   if (isOld(rule.logs)) yield* pruneLog(work, run_id)
 })
@@ -128,6 +144,14 @@ const pruneLanding = Effect.fnUntraced(function* (work: Work, state: RunState) {
   }
   note(work, { run_id, what: "landing", bytes })
 })
+
+const compressRun = (work: Work, run_id: RunId): void => {
+  const { layout, files } = work.store
+  const landing = join(layout.root, "landing")
+  if (!isCompressible(landing, run_id)) return
+  work.compressed.push({ run_id, ...compressSegments(files, landing, run_id) })
+  work.handled.add(run_id)
+}
 
 /** Nobody could derive tables again that are damaged before landing goes. */
 const gapOf = ({ store, tables }: Work, run_id: RunId): string | undefined => {

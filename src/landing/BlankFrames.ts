@@ -1,9 +1,10 @@
 /**
  * Removes bodies from the segments of a run. A frame of blanks of exactly the same length takes the place of
  * each, because facts name every other body by its offset. A segment is replaced as a whole: readers find
- * the old one or the new one. What a crash left behind the last frame goes too, since nothing refers to it.
+ * the old one or the new one. What a crash left behind the last frame, or beside a segment that was being
+ * compressed, goes too, since nothing refers to it.
  */
-import { readFileSync, statSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { sha256Hex } from "../foundation/Sha256.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
@@ -16,7 +17,7 @@ import { LandingDamaged } from "./Landing.ts"
 import type { BodyMeta } from "./Landing.ts"
 import { scanSegment } from "./SegmentScan.ts"
 import type { ScannedFrame } from "./SegmentScan.ts"
-import { segmentNames } from "./SegmentWriter.ts"
+import { contentOf, pack, packedPathOf, segmentNames } from "./SegmentFile.ts"
 
 /** The frames of a segment and its size; damage is an error, because it may hide a body. */
 const framesIn = (path: string): ReadonlyArray<ScannedFrame> => {
@@ -46,16 +47,26 @@ export const blankFrames = (
   const folder = join(landing, run_id)
   for (const name of segmentNames(folder)) {
     const path = join(folder, name)
+    removeHalves(files, path)
     const frames = framesIn(path)
     const last = frames.at(-1)
     const end = last === undefined ? 0 : last.offset + last.header.bytes + frameEnd.length
     const theirs = frames.filter(({ header: { meta } }) => isTheirs(meta, matches))
-    if (theirs.length === 0 && statSync(path).size === end) continue
-    const content = readFileSync(path).subarray(0, end)
+    const whole = contentOf(path)
+    if (theirs.length === 0 && whole.length === end) continue
+    const content = whole.subarray(0, end)
     for (const { header, offset } of theirs)
       content.set(blankFrame(header, offset + header.bytes + frameEnd.length - header.at), header.at)
-    files.replace(path, content, 0o600)
+    if (existsSync(path)) files.replace(path, content, 0o600)
+    else files.replace(packedPathOf(path), pack(content), 0o600)
   }
+}
+
+/** A segment that is there as it was written was not compressed to the end; the rest would keep bodies. */
+const removeHalves = (files: DurableFiles, path: string): void => {
+  const packed = packedPathOf(path)
+  files.remove(`${packed}.tmp`)
+  if (existsSync(path)) files.remove(packed)
 }
 
 const isTheirs = (meta: BodyMeta, matches: (meta: BodyMeta) => boolean): boolean =>

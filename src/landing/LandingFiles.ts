@@ -1,9 +1,9 @@
 /**
  * Landing on disk: `landing/<run_id>/segment-000001.njl` and `attachments/<sha256>` under the output folder
  * (folders 0700, files 0600). Concurrent bodies are written together and share one sync. `Frame.ts`
- * describes the format of a segment, `SegmentScan.ts` what a crash may leave and how it is read.
+ * describes the format of a segment, `SegmentScan.ts` what a crash may leave and how it is read, and
+ * `SegmentFile.ts` how a segment that was compressed later is read.
  */
-import { closeSync, fstatSync, openSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Exit, Layer, Queue } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
@@ -15,8 +15,9 @@ import { cleanAttachments, landAttachmentIn } from "./AttachmentFiles.ts"
 import { headerBytesMax } from "./Frame.ts"
 import { Landing, LandingDamaged, LandingFailed } from "./Landing.ts"
 import type { LandedBody } from "./Landing.ts"
-import { readFully, scanSegment } from "./SegmentScan.ts"
-import { segmentNames, segmentPattern, SegmentWriter } from "./SegmentWriter.ts"
+import { SegmentBodies, segmentNames, segmentPattern } from "./SegmentFile.ts"
+import { scanSegment } from "./SegmentScan.ts"
+import { SegmentWriter } from "./SegmentWriter.ts"
 import type { PendingFrame } from "./SegmentWriter.ts"
 
 export interface LandingFilesOptions {
@@ -51,12 +52,13 @@ export const LandingFiles = {
         const attachments = join(options.root, "attachments")
         const files = yield* durableFiles
         if (options.access !== "read-only") yield* cleanAttachments(files, attachments)
+        const bodies = new SegmentBodies()
         const land = yield* groupCommit(landing, options.segmentBytesMax ?? segmentBytesDefault)
         return Landing.of({
           land,
           list: Effect.fn("Landing.list")((run_id: RunId) => Effect.suspend(() => listRun(landing, run_id))),
           read: Effect.fn("Landing.read")((run_id: RunId, ref: LandedRef) =>
-            Effect.suspend(() => readBody(landing, run_id, ref)),
+            Effect.suspend(() => readBody(bodies, { landing, run_id, ref })),
           ),
           landAttachment: landAttachmentIn(
             files,
@@ -139,26 +141,17 @@ const listRun = (
 }
 
 const readBody = (
-  landing: string,
-  run_id: RunId,
-  ref: LandedRef,
+  bodies: SegmentBodies,
+  { landing, run_id, ref }: { readonly landing: string; readonly run_id: RunId; readonly ref: LandedRef },
 ): Effect.Effect<Uint8Array, LandingDamaged> => {
   if (!isRunId(run_id) || !segmentPattern.test(ref.segment))
     return damaged(landing, "not the position of a landed body")
   const path = join(landing, run_id, ref.segment)
   try {
-    const descriptor = openSync(path, "r")
-    try {
-      if (ref.offset < 0 || ref.bytes < 0 || ref.offset + ref.bytes > fstatSync(descriptor).size) {
-        return damaged(path, `the body at offset ${ref.offset} is cut`)
-      }
-      const bytes = new Uint8Array(ref.bytes)
-      readFully(descriptor, bytes, ref.offset)
-      if (sha256Hex(bytes) === ref.sha256) return Effect.succeed(bytes)
-      return damaged(path, `the body at offset ${ref.offset} is not what was landed`)
-    } finally {
-      closeSync(descriptor)
-    }
+    const bytes = bodies.read(path, ref.offset, ref.bytes)
+    if (bytes === undefined) return damaged(path, `the body at offset ${ref.offset} is cut`)
+    if (sha256Hex(bytes) === ref.sha256) return Effect.succeed(bytes)
+    return damaged(path, `the body at offset ${ref.offset} is not what was landed`)
   } catch (cause) {
     return damaged(path, cause instanceof Error ? cause.message : String(cause))
   }

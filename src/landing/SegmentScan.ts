@@ -3,10 +3,11 @@
  * there is an error. What follows the last known sync may be torn by a crash: there, every body is hashed,
  * and the first incomplete one ends the segment. Those bodies were never reported as landed.
  */
-import { closeSync, fstatSync, openSync, readSync } from "node:fs"
 import { sha256Hex } from "../foundation/Sha256.ts"
 import { headerBytesMax, headerStart, isFrameEnd, readHeader } from "./Frame.ts"
 import type { FrameHeader } from "./Frame.ts"
+import { openSegment } from "./SegmentFile.ts"
+import type { SegmentReader } from "./SegmentFile.ts"
 
 export interface ScannedFrame {
   readonly header: FrameHeader
@@ -21,47 +22,8 @@ export type Scan =
 /** At least the greatest length of a header. */
 const windowBytes = 2 * headerBytesMax
 
-/** A file read through one window, since headers of small bodies are close together. */
-class SegmentFile {
-  readonly size: number
-  private readonly descriptor: number
-  private readonly window = Buffer.allocUnsafe(windowBytes)
-  private from = 0
-  private filled = 0
-  constructor(path: string) {
-    this.descriptor = openSync(path, "r")
-    this.size = fstatSync(this.descriptor).size
-  }
-  /** Up to `length` bytes at `offset`; valid until the next call. */
-  peek(offset: number, length: number): Buffer {
-    if (offset < this.from || offset + length > this.from + this.filled) {
-      this.from = offset
-      this.filled = readFully(this.descriptor, this.window, offset)
-    }
-    return this.window.subarray(offset - this.from, Math.min(offset - this.from + length, this.filled))
-  }
-  read(offset: number, length: number): Buffer {
-    const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, this.size - offset)))
-    return bytes.subarray(0, readFully(this.descriptor, bytes, offset))
-  }
-  close(): void {
-    closeSync(this.descriptor)
-  }
-}
-
-/** Fills the buffer from the file, as far as the file goes. */
-export const readFully = (descriptor: number, buffer: Uint8Array, offset: number): number => {
-  let filled = 0
-  while (filled < buffer.length) {
-    const count = readSync(descriptor, buffer, filled, buffer.length - filled, offset + filled)
-    if (count === 0) break
-    filled += count
-  }
-  return filled
-}
-
 export const scanSegment = (path: string): Scan => {
-  const file = new SegmentFile(path)
+  const file = openSegment(path, windowBytes)
   try {
     return scanFile(file)
   } finally {
@@ -69,7 +31,7 @@ export const scanSegment = (path: string): Scan => {
   }
 }
 
-const scanFile = (file: SegmentFile): Scan => {
+const scanFile = (file: SegmentReader): Scan => {
   const frames: Array<ScannedFrame> = []
   let at = 0
   while (at < file.size) {
@@ -84,7 +46,7 @@ const scanFile = (file: SegmentFile): Scan => {
   return { _tag: "Whole", frames: torn === -1 ? frames : frames.slice(0, torn) }
 }
 
-const frameAt = (file: SegmentFile, at: number): ScannedFrame | undefined => {
+const frameAt = (file: SegmentReader, at: number): ScannedFrame | undefined => {
   const bytes = file.peek(at, Math.min(headerBytesMax, file.size - at))
   const length = bytes.indexOf("\n")
   if (length === -1) return undefined
@@ -95,11 +57,11 @@ const frameAt = (file: SegmentFile, at: number): ScannedFrame | undefined => {
   return end < file.size && isFrameEnd(file.peek(end, 1)[0]) ? { header, offset } : undefined
 }
 
-const isWhole = (file: SegmentFile, { header, offset }: ScannedFrame): boolean =>
+const isWhole = (file: SegmentReader, { header, offset }: ScannedFrame): boolean =>
   sha256Hex(file.read(offset, header.bytes)) === header.sha256
 
 /** Whether a frame after `at` records that the data at `at` was synced: then it is damaged, not torn. */
-const syncedLater = (file: SegmentFile, at: number): boolean => {
+const syncedLater = (file: SegmentReader, at: number): boolean => {
   const rest = file.read(at, file.size - at)
   const mark = `\n${headerStart}`
   for (let found = rest.indexOf(mark); found !== -1; found = rest.indexOf(mark, found + 1)) {

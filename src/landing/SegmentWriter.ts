@@ -4,16 +4,16 @@
  * sync is reliable. Writing is synchronous (the page cache accepts it at memory speed), syncing is not: it
  * must not block the run.
  */
-import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
 import type { AppendedFile, DurableFiles } from "../foundation/DurableFile.ts"
-import { codeOf, FileFailed, quietly } from "../foundation/FileCalls.ts"
+import { FileFailed, quietly } from "../foundation/FileCalls.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { encodeHeader, frameEnd } from "./Frame.ts"
 import { LandingFailed } from "./Landing.ts"
 import type { BodyMeta } from "./Landing.ts"
+import { segmentNames, segmentNumber } from "./SegmentFile.ts"
 
 export interface PendingFrame {
   readonly meta: BodyMeta
@@ -25,22 +25,6 @@ interface Segment {
   readonly file: AppendedFile
   synced: number
 }
-
-export const segmentPattern = /^segment-(\d{6,})\.njl$/
-
-/** The segments of a run's folder in the order in which they were begun; none if there is no folder. */
-export const segmentNames = (folder: string): ReadonlyArray<string> => {
-  try {
-    return readdirSync(folder)
-      .filter((name) => segmentPattern.test(name))
-      .toSorted((one, other) => numberOf(one) - numberOf(other))
-  } catch (cause) {
-    if (codeOf(cause) === "ENOENT") return []
-    throw cause
-  }
-}
-
-const numberOf = (name: string): number => Number(segmentPattern.exec(name)?.[1] ?? 0)
 
 export class SegmentWriter {
   private readonly files: DurableFiles
@@ -105,7 +89,7 @@ export class SegmentWriter {
   private begin(): Segment {
     this.files.makeFolder(this.folder, 0o700)
     const last = segmentNames(this.folder).at(-1)
-    const next = last === undefined ? 1 : numberOf(last) + 1
+    const next = last === undefined ? 1 : segmentNumber(last) + 1
     const name = `segment-${String(next).padStart(6, "0")}.njl`
     const file = this.files.append(join(this.folder, name), "ax", 0o600)
     try {

@@ -91,6 +91,7 @@ const pruned = Effect.fnUntraced(function* (root: string, rules: Partial<PruneRu
   const store = yield* storeOf(root)
   return yield* prune(store, [{ job: "nightly", ...rules }], { now: soon(), isDry, runsMax: 100 })
 })
+const none = { removed: [], kept: [], compressed: [] }
 const bytesBelow = (folder: string) => filesBelow(folder).length
 
 describe("prune", () => {
@@ -102,9 +103,13 @@ describe("prune", () => {
         const landing = join(root, "landing", run_id)
         const dry = yield* pruned(root, { landing: days(90) }, true)
         assert.deepStrictEqual([bytesBelow(landing), (yield* (yield* Ledger).pruned).landing.size], [1, 0])
-        assert.deepStrictEqual(yield* pruned(root, { landing: days(101) }), { removed: [], kept: [] })
-        const { removed, kept } = yield* pruned(root, { landing: days(90) })
-        assert.deepStrictEqual({ removed, kept }, dry)
+        assert.deepStrictEqual(yield* pruned(root, { landing: days(101) }), {
+          removed: [],
+          kept: [],
+          compressed: [],
+        })
+        const { removed, ...rest } = yield* pruned(root, { landing: days(90) })
+        assert.deepStrictEqual({ removed, ...rest }, dry)
         assert.deepStrictEqual(
           removed.map(({ bytes, ...one }) => ({ ...one, some: bytes > 1_000 })),
           [{ run_id: anId(run_id), what: "landing", some: true }],
@@ -113,7 +118,11 @@ describe("prune", () => {
         assert.deepStrictEqual(yield* problemsIn(root), [])
         const names = yield* rowsOf(root, "SELECT name FROM customer_profiles")
         assert.deepStrictEqual(names, [{ name: "name-1" }])
-        assert.deepStrictEqual(yield* pruned(root, { landing: days(90) }), { removed: [], kept: [] })
+        assert.deepStrictEqual(yield* pruned(root, { landing: days(90) }), {
+          removed: [],
+          kept: [],
+          compressed: [],
+        })
         const today = new Date().toISOString().slice(0, 10)
         const reason = `its landed bodies were pruned on ${today}`
         const { runs, kept: keeps } = yield* rebuild(yield* storeOf(root), "0.1.0", true)
@@ -122,6 +131,37 @@ describe("prune", () => {
         assert.deepStrictEqual((yield* repair(yield* storeOf(root), "0.1.0")).left, [
           `${run_id}: its tables cannot be derived again: ${reason}`,
         ])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("compresses old landing, from which all tables can still be derived", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* night(run_id, "1")
+        const below = () => readdirSync(join(root, "landing", run_id))
+        const people = () => rowsOf(root, "SELECT record_id, content_id, name FROM customer_profiles")
+        const before = yield* people()
+        assert.lengthOf(before, 1)
+        assert.deepStrictEqual(yield* pruned(root, { compress: days(101) }), none)
+        assert.deepStrictEqual(yield* pruned(root, { compress: days(7) }, true), none)
+        assert.deepStrictEqual(below(), ["segment-000001.njl"])
+        const { compressed, ...rest } = yield* pruned(root, { compress: days(7), landing: days(101) })
+        assert.deepStrictEqual(
+          [rest, compressed.map(({ run_id: id, before, after }) => [id, after < before])],
+          [{ removed: [], kept: [] }, [[anId(run_id), true]]],
+        )
+        assert.deepStrictEqual(below(), ["segment-000001.njl.zst"])
+        assert.deepStrictEqual(yield* pruned(root, { compress: days(7) }), none)
+        assert.deepStrictEqual(yield* problemsIn(root), [])
+        const derived = yield* rebuild(yield* storeOf(root), "0.1.0", true)
+        assert.deepStrictEqual([derived.runs, derived.kept], [1, []])
+        rmSync(join(root, "tables/customer_profiles"), { recursive: true })
+        assert.deepStrictEqual((yield* repair(yield* storeOf(root), "0.1.0")).left, [])
+        assert.deepStrictEqual([yield* people(), yield* problemsIn(root)], [before, []])
+        const { removed } = yield* pruned(root, { compress: days(7), landing: days(90) })
+        assert.deepStrictEqual([removed.length, existsSync(join(root, "landing", run_id))], [1, false])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )
@@ -206,7 +246,11 @@ describe("prune", () => {
         yield* append([begin(run_id, "2026-11-20")])
         yield* work
         const kept = reason === undefined ? [] : [{ run_id: anId(run_id), what: "landing" as const, reason }]
-        assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), { removed: [], kept })
+        assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), {
+          removed: [],
+          kept,
+          compressed: [],
+        })
         assert.isTrue(existsSync(join(root, "landing", run_id, "segment-000001.njl")))
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
@@ -222,6 +266,7 @@ describe("prune", () => {
         assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), {
           removed: [],
           kept: [{ run_id: anId(run_id), what: "landing", reason: `${path} is damaged` }],
+          compressed: [],
         })
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
@@ -244,7 +289,7 @@ describe("prune", () => {
             isDry: false,
             runsMax: 100,
           })
-        assert.deepStrictEqual(yield* after(99), { removed: [], kept: [] })
+        assert.deepStrictEqual(yield* after(99), { removed: [], kept: [], compressed: [] })
         assert.lengthOf((yield* after(100)).removed, 1)
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
@@ -329,7 +374,7 @@ describe("prune", () => {
 describe("a run with `retain`", () => {
   // The first night is lived at the beginning of time: the clock of this test starts there.
   it.effect(
-    "removes at its end what is old enough, and `prune` finds nothing more",
+    "removes at its end what is old enough, and `prune` finds nothing more; without it, compresses landing",
     () =>
       Effect.gen(function* () {
         const place = new Workplace()
@@ -346,12 +391,20 @@ describe("a run with `retain`", () => {
         job("")
         const unset = yield* nightjar("prune", "job.yaml")
         assert.deepStrictEqual([unset.code, unset.stderr.includes("[retain-unset]")], [2, true])
+        const first = yield* nightjar("run", "job.yaml")
+        const landed = (id: string) => readdirSync(join(place.output, "landing", id))
+        const [, today = ""] = readdirSync(join(place.output, "landing")).toSorted()
+        assert.deepStrictEqual(
+          [first.code, first.stderr.includes("ompress"), landed(run_id), landed(today)],
+          [0, false, ["segment-000001.njl.zst"], ["segment-000001.njl"]],
+        )
+        assert.strictEqual((yield* nightjar("verify")).stdout, "Files, ledger and tables agree.\n")
         job("retain: { landing: 30 days, snapshots: 1 }\n")
         const dry = yield* nightjar("prune", "job.yaml", "--dry-run")
-        assert.match(dry.stdout, /^This would be removed, .* kB:\n[^]*nightly\.2026-11-20 +landing/)
+        assert.match(dry.stdout, /^This would be removed, .* bytes:\n[^]*nightly\.2026-11-20 +landing/)
         const run = yield* nightjar("run", "job.yaml")
         assert.strictEqual(run.code, 0)
-        assert.match(run.stderr, /Removed by age \(`retain`\): [0-9.]+ kB of 1 run\.\n$/)
+        assert.match(run.stderr, /Removed by age \(`retain`\): [0-9.]+ bytes of 1 run\.\n$/)
         assert.notInclude(readdirSync(join(place.output, "landing")), run_id)
         assert.lengthOf(readdirSync(join(place.output, "landing")), 1)
         const again = yield* nightjar("prune", "job.yaml")

@@ -5,6 +5,7 @@
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { bytesText } from "../../foundation/BytesText.ts"
+import { counted } from "../../foundation/Counted.ts"
 import type { Job } from "../../jobs/Job.ts"
 import type { PruneFailed, PruneResult } from "../../keeping/Prune.ts"
 import { table } from "../../report/TextTable.ts"
@@ -33,9 +34,16 @@ const prunes = Effect.fnUntraced(function* (output: string, jobs: ReadonlyArray<
   )
 }, Effect.scoped)
 
+const sumOf = (compressed: PruneResult["compressed"], size: "before" | "after"): string =>
+  bytesText(compressed.reduce((sum, one) => sum + one[size], 0))
+
 const tell = Effect.fnUntraced(function* (result: PruneResult, isDry: boolean) {
-  const { removed, kept } = result
+  const { removed, kept, compressed } = result
   const { out } = yield* Output
+  if (compressed.length > 0) {
+    const [before, after] = [sumOf(compressed, "before"), sumOf(compressed, "after")]
+    yield* say(`Compressed the landed bodies of ${counted(compressed.length, "run")}: ${before} to ${after}.`)
+  }
   if (removed.length === 0) yield* say("Nothing is older than `retain` allows, or it is still needed.")
   else {
     yield* say(isDry ? `This would be removed, ${sizeOf(result)}:` : `Removed, ${sizeOf(result)}:`)
@@ -71,7 +79,8 @@ export const prune = Command.make(
       "that is unfinished, of which something is at the service, or whose tables are\n" +
       "not published and intact, keeps its files. Each run of a job does the same at\n" +
       "its end; `snapshots` is applied by each publication. A run without landed bodies\n" +
-      "keeps its tables, but they can no longer be derived again.",
+      "keeps its tables, but they can no longer be derived again. Landed bodies that\n" +
+      "stay are compressed a week after their run ended, or as `retain` says.",
   ),
   Command.withShortDescription("Removes what is older than `retain` in the job allows"),
   Command.withExamples([

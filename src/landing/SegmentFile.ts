@@ -1,0 +1,165 @@
+/**
+ * The files of a run's segments: `segment-000001.njl` as it is written, or `segment-000001.njl.zst` once it
+ * was compressed (`CompressLanding.ts`). Both are one segment under the first name, which is what the ledger
+ * says; where a crash left both, the first is read, since it was there before.
+ */
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  statSync,
+} from "node:fs"
+import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib"
+import { codeOf } from "../foundation/FileCalls.ts"
+
+export const segmentPattern = /^segment-(\d{6,})\.njl$/
+const packedEnd = ".zst"
+
+/** Longer than any segment: one ends after 64 MiB and a batch. A damaged file asks for no more memory. */
+export const contentBytesMax = 2 ** 30
+
+export const packedPathOf = (path: string): string => `${path}${packedEnd}`
+
+/** The segments of a run's folder in the order in which they were begun; none if there is no folder. */
+export const segmentNames = (folder: string): ReadonlyArray<string> => {
+  try {
+    const names = readdirSync(folder).map((name) =>
+      name.endsWith(packedEnd) ? name.slice(0, -packedEnd.length) : name,
+    )
+    return [...new Set(names)]
+      .filter((name) => segmentPattern.test(name))
+      .toSorted((one, other) => segmentNumber(one) - segmentNumber(other))
+  } catch (cause) {
+    if (codeOf(cause) === "ENOENT") return []
+    throw cause
+  }
+}
+
+export const segmentNumber = (name: string): number => Number(segmentPattern.exec(name)?.[1] ?? 0)
+
+export const pack = (content: Uint8Array): Uint8Array =>
+  zstdCompressSync(content, { params: { [constants.ZSTD_c_checksumFlag]: 1 } })
+
+export const unpack = (packed: Uint8Array): Buffer =>
+  zstdDecompressSync(packed, { maxOutputLength: contentBytesMax })
+
+/** The bytes of a segment, compressed or not. */
+export const contentOf = (path: string): Buffer =>
+  eitherOf(
+    path,
+    () => readFileSync(path),
+    (packed) => unpack(readFileSync(packed)),
+  )
+
+/** While a segment is being replaced by its compressed one, there is always at least one of the two. */
+const eitherOf = <A>(path: string, plain: () => A, packed: (path: string) => A): A => {
+  try {
+    return plain()
+  } catch (cause) {
+    if (codeOf(cause) !== "ENOENT" || !existsSync(packedPathOf(path))) throw cause
+    return packed(packedPathOf(path))
+  }
+}
+
+/** Reads parts of a segment. */
+export interface SegmentReader {
+  readonly size: number
+  /** Up to `length` bytes at `offset`; valid until the next call. */
+  readonly peek: (offset: number, length: number) => Buffer
+  /** Up to `length` bytes at `offset`. */
+  readonly read: (offset: number, length: number) => Buffer
+  readonly close: () => void
+}
+
+/** `peek` reads so many bytes at once, since headers of small bodies are close together. */
+export const openSegment = (path: string, windowBytes: number): SegmentReader =>
+  eitherOf<SegmentReader>(
+    path,
+    () => new PlainSegment(path, windowBytes),
+    (packed) => new UnpackedSegment(unpack(readFileSync(packed))),
+  )
+
+class PlainSegment implements SegmentReader {
+  readonly size: number
+  private readonly descriptor: number
+  private readonly window: Buffer
+  private from = 0
+  private filled = 0
+  constructor(path: string, windowBytes: number) {
+    this.window = Buffer.allocUnsafe(windowBytes)
+    this.descriptor = openSync(path, "r")
+    this.size = fstatSync(this.descriptor).size
+  }
+  peek(offset: number, length: number): Buffer {
+    if (offset < this.from || offset + length > this.from + this.filled) {
+      this.from = offset
+      this.filled = readFully(this.descriptor, this.window, offset)
+    }
+    return this.window.subarray(offset - this.from, Math.min(offset - this.from + length, this.filled))
+  }
+  read(offset: number, length: number): Buffer {
+    const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, this.size - offset)))
+    return bytes.subarray(0, readFully(this.descriptor, bytes, offset))
+  }
+  close(): void {
+    closeSync(this.descriptor)
+  }
+}
+
+class UnpackedSegment implements SegmentReader {
+  readonly size: number
+  private readonly content: Buffer
+  constructor(content: Buffer) {
+    this.content = content
+    this.size = content.length
+  }
+  peek(offset: number, length: number): Buffer {
+    return this.content.subarray(offset, offset + length)
+  }
+  read(offset: number, length: number): Buffer {
+    return this.peek(offset, Math.max(0, length))
+  }
+  close(): void {}
+}
+
+/** Keeps the compressed segment that was read last, because its bodies are read one after another. */
+export class SegmentBodies {
+  private last: { readonly file: string; readonly content: Buffer } | undefined
+
+  /** Undefined if the segment is shorter. */
+  read(path: string, offset: number, length: number): Uint8Array | undefined {
+    const reader = eitherOf<SegmentReader>(
+      path,
+      () => new PlainSegment(path, 0),
+      (packed) => new UnpackedSegment(this.unpacked(packed)),
+    )
+    try {
+      const isInside = offset >= 0 && length >= 0 && offset + length <= reader.size
+      return isInside ? new Uint8Array(reader.read(offset, length)) : undefined
+    } finally {
+      reader.close()
+    }
+  }
+
+  private unpacked(packed: string): Buffer {
+    const { ino, mtimeMs, size } = statSync(packed)
+    const file = [packed, ino, mtimeMs, size].join(" ")
+    if (this.last?.file !== file) this.last = { file, content: unpack(readFileSync(packed)) }
+    return this.last.content
+  }
+}
+
+/** Fills the buffer from the file, as far as the file goes. */
+const readFully = (descriptor: number, buffer: Uint8Array, offset: number): number => {
+  let filled = 0
+  while (filled < buffer.length) {
+    const count = readSync(descriptor, buffer, filled, buffer.length - filled, offset + filled)
+    if (count === 0) break
+    filled += count
+  }
+  return filled
+}

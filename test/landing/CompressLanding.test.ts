@@ -1,0 +1,184 @@
+/**
+ * Landed bodies that are compressed after a while: every body is read at its place as before, whatever fails while they
+ * are compressed, damage is noticed, and a customer who is removed leaves them too.
+ */
+import {
+  appendFileSync,
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from "node:fs"
+import { writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { zstdDecompressSync } from "node:zlib"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import * as fc from "fast-check"
+import { DurableFiles } from "../../src/foundation/DurableFile.ts"
+import { machineCalls } from "../../src/foundation/FileCalls.ts"
+import { blankFrames } from "../../src/landing/BlankFrames.ts"
+import { compressSegments, isCompressible } from "../../src/landing/CompressLanding.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import { LandingFiles } from "../../src/landing/LandingFiles.ts"
+import { refusingFrom } from "../foundation/FaultyCalls.ts"
+import { anId } from "../harness/Id.ts"
+import { bytesOf, metaOf } from "./landingSuite.ts"
+
+const base = mkdtempSync(join(tmpdir(), "nightjar-compressed-"))
+afterAll(() => rmSync(base, { recursive: true, force: true }))
+const run = anId("nightly.2026-11-21")
+const files = new DurableFiles(machineCalls)
+
+const within = <A, E>(root: string, work: (landing: Landing["Service"]) => Effect.Effect<A, E>) =>
+  Effect.flatMap(Landing, work).pipe(Effect.provide(Layer.fresh(LandingFiles.layer({ root }))))
+
+/** A process of its own for each list of bodies, so that each is a segment. */
+const landed = Effect.fnUntraced(function* (segments: ReadonlyArray<ReadonlyArray<string>>) {
+  const root = mkdtempSync(join(base, "out-"))
+  for (const texts of segments)
+    yield* within(root, (landing) =>
+      Effect.forEach(texts, (text, index) => landing.land(metaOf(`t-${index}`), bytesOf(text))),
+    )
+  return root
+})
+
+/** Every body with its place, as somebody reads it who knows nothing of compression. */
+const bodiesOf = (root: string) =>
+  within(root, (landing) =>
+    Effect.flatMap(landing.list(run), (bodies) =>
+      Effect.forEach(bodies, ({ ref, meta }) =>
+        Effect.map(landing.read(run, ref), (bytes) => ({
+          ref,
+          task_id: meta.task_id,
+          text: Buffer.from(bytes).toString(),
+        })),
+      ),
+    ),
+  )
+
+const folderOf = (root: string) => join(root, "landing", run)
+const names = (root: string) => readdirSync(folderOf(root)).toSorted()
+const compress = (root: string, by = files) => compressSegments(by, join(root, "landing"), run)
+
+describe("landed bodies that are compressed", () => {
+  it.effect("are read at their places as before, and more can be landed [decision 3 compressed]", () =>
+    Effect.gen(function* () {
+      const long = JSON.stringify({ results: Array.from({ length: 3_000 }, (_, index) => ({ index })) })
+      const root = yield* landed([["", "{}", long, 'é\n\0{"njl":1,'], [long]])
+      appendFileSync(join(folderOf(root), "segment-000002.njl"), "half a frame")
+      const before = yield* bodiesOf(root)
+      assert.isTrue(isCompressible(join(root, "landing"), run))
+      const sizes = compress(root)
+      assert.deepStrictEqual(names(root), ["segment-000001.njl.zst", "segment-000002.njl.zst"])
+      assert.deepStrictEqual(
+        names(root).map((name) => statSync(join(folderOf(root), name)).mode & 0o777),
+        [0o600, 0o600],
+      )
+      assert.isTrue(sizes.before > 2 * long.length && sizes.after < sizes.before / 4)
+      assert.deepStrictEqual(yield* bodiesOf(root), before)
+      assert.deepStrictEqual(
+        [isCompressible(join(root, "landing"), run), compress(root)],
+        [false, { before: 0, after: 0 }],
+      )
+      yield* within(root, (landing) => landing.land(metaOf("late"), bytesOf("late")))
+      assert.strictEqual(names(root).at(-1), "segment-000003.njl")
+      assert.deepStrictEqual(
+        (yield* bodiesOf(root)).map(({ text }) => text),
+        [...before.map(({ text }) => text), "late"],
+      )
+    }),
+  )
+
+  it.effect("are whole whichever call fails on the way, and are compressed by the next attempt", () =>
+    Effect.gen(function* () {
+      let failing = 0
+      let isFinished = false
+      while (!isFinished) {
+        failing += 1
+        const root = yield* landed([["first", "second"], ["third"]])
+        const before = yield* bodiesOf(root)
+        const faulty = refusingFrom(failing)
+        yield* Effect.ignore(Effect.try(() => compress(root, faulty.files)))
+        isFinished = faulty.done.length < failing
+        assert.deepStrictEqual(yield* bodiesOf(root), before)
+        compress(root)
+        assert.deepStrictEqual(
+          [yield* bodiesOf(root), names(root)],
+          [before, ["segment-000001.njl.zst", "segment-000002.njl.zst"]],
+        )
+      }
+      // Each segment is opened, written, synced, renamed; its folder is synced; the old one goes.
+      assert.isAbove(failing, 15)
+    }),
+  )
+
+  it.effect("are never read wrongly: any changed or missing byte is noticed", () =>
+    Effect.gen(function* () {
+      const root = yield* landed([["first", "second", "third"]])
+      const before = yield* bodiesOf(root)
+      compress(root)
+      const path = join(folderOf(root), "segment-000001.njl.zst")
+      const whole = readFileSync(path)
+      for (let at = 0; at < whole.length; at += 1) {
+        const changed = Buffer.from(whole)
+        changed[at]! ^= 1 << (at % 8)
+        for (const bytes of [changed, whole.subarray(0, at)]) {
+          writeFileSync(path, bytes)
+          const read = yield* Effect.exit(bodiesOf(root))
+          if (read._tag === "Success") assert.deepStrictEqual(read.value, before)
+          else assert.match(String(read.cause), /LandingDamaged/)
+        }
+      }
+    }),
+  )
+
+  it("are read as before, whatever they are", () =>
+    fc.assert(
+      fc.asyncProperty(fc.array(fc.array(fc.string({ unit: "binary" })), { maxLength: 3 }), (segments) =>
+        Effect.runPromise(
+          Effect.gen(function* () {
+            const root = yield* landed(segments)
+            const before = yield* bodiesOf(root)
+            compress(root)
+            assert.deepStrictEqual(yield* bodiesOf(root), before)
+          }),
+        ),
+      ),
+      { numRuns: 8 },
+    ))
+
+  it.effect(
+    "are removed with their customer, also where a crash left both copies [promise 15 compressed]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* landed([
+          ["their secret", "mine"],
+          ["their secret", "mine"],
+        ])
+        const before = yield* bodiesOf(root)
+        const [first, second] = ["segment-000001.njl", "segment-000002.njl"].map((name) =>
+          join(folderOf(root), name),
+        )
+        const kept = mkdtempSync(join(base, "kept-"))
+        copyFileSync(second ?? "", join(kept, "second"))
+        compress(root)
+        copyFileSync(join(kept, "second"), second ?? "")
+        writeFileSync(`${first}.zst.tmp`, "half of their secret")
+        blankFrames(files, join(root, "landing"), run, ({ task_id }) => task_id === "t-0")
+        assert.deepStrictEqual(names(root), ["segment-000001.njl.zst", "segment-000002.njl"])
+        const left = [zstdDecompressSync(readFileSync(`${first}.zst`)), readFileSync(second ?? "")]
+        assert.deepStrictEqual(
+          left.map((bytes) => bytes.includes("secret")),
+          [false, false],
+        )
+        assert.deepStrictEqual(
+          yield* bodiesOf(root),
+          before.filter(({ task_id }) => task_id !== "t-0"),
+        )
+      }),
+  )
+})
