@@ -174,7 +174,7 @@ const nameIn = Effect.fnUntraced(function* (root: string) {
 }, Effect.scoped)
 
 const template = mkdtempSync(join(tmpdir(), "nightjar-forget-"))
-beforeAll(() => Effect.runPromise(Effect.scoped(Effect.provide(live(template), layers(template)))))
+beforeAll(() => Effect.runPromise(Effect.scoped(Effect.provide(live(template), layers(template)))), 60_000)
 afterAll(() => rmSync(template, { recursive: true, force: true }))
 
 const aCopy = Effect.acquireRelease(
