@@ -253,7 +253,7 @@ describe("forget", () => {
     Effect.gen(function* () {
       const root = yield* aCopy
       const named = () => filesBelow(join(root, "documents")).map((path) => path.replace(/\/.*/, ""))
-      assert.deepStrictEqual(named(), [".nightjar-documents", "c-1", "c-1", "c-10"])
+      assert.deepStrictEqual(named(), [".nightjar-documents", "c-1", "c-10"])
       yield* inFolder(root, forgetIn(root))
       assert.deepStrictEqual(named(), [".nightjar-documents", "c-10"])
     }).pipe(Effect.scoped),
