@@ -118,11 +118,6 @@ export const commandMessages = {
     "Restore a copy of the file, or run `nightjar rebuild`: it derives all tables again from landing.",
     "The tables were not changed.",
   ),
-  "documents-not-ours": refusal(
-    "{path} was not made by nightjar: it holds {entries}",
-    "Move what is in it elsewhere, so that the folder is empty or gone; then run the command again.",
-    "Nothing was changed.",
-  ),
   "retain-unset": refusal(
     "no job says with `retain` how long files are kept",
     "Add it to the job, such as `retain: { landing: 90 days }`.",

@@ -66,11 +66,6 @@ export const nightMessages = {
     "Check the permissions of the output folder; then run the command again.",
     "What was removed is recorded in the ledger.",
   ),
-  "documents-stopped": stopped(
-    "documents could not be copied to their names: {why}",
-    "Check the permissions and the free space of the output folder; then run the command again.",
-    "Every document is in `attachments/`, and the copies that were made stay.",
-  ),
   "output-locked": locked(
     "another process is working in this output folder",
     "Wait until it ends. Another output folder would not know which logins were rejected here.",
@@ -92,11 +87,6 @@ export const nightMessages = {
   "prune-failed": warning(
     "what is older than `retain` allows was not removed: {why}",
     "The next run tries again, and so does `nightjar prune`.",
-  ),
-  "documents-unnamed": warning(
-    "new documents did not all get a name in `documents/`: {why}",
-    "The next run tries again, and so does `nightjar documents`.",
-    "Every document is in `attachments/`; the run and its exit code are as they are.",
   ),
   "demo-unexpected": warning(
     "the demo run did not end as expected",
