@@ -1,6 +1,6 @@
 /**
- * Keeps `documents/<customer>/` in an output folder as the tables are: for `nightjar documents`, and at the end
- * of each run of a job that asks for it. At night nothing waits for it, and a failure costs a warning.
+ * Gives new documents their names in `documents/<customer>/`: for `nightjar documents`, and at the end of
+ * each run of a job that asks for it. At night nothing waits for it, and a failure costs a warning.
  */
 import { Cause, Duration, Effect } from "effect"
 import type { Job } from "../jobs/Job.ts"

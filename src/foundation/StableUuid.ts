@@ -1,16 +1,13 @@
 /**
- * A UUID that is made of a name, the same every time and everywhere (RFC 9562, version 5): for tools that know
- * things by UUIDs, where this program knows them by names.
+ * A UUID that is made of a name, the same every time and everywhere (RFC 9562, version 5): for tools that
+ * know things by UUIDs, where this program knows them by names.
  */
-import { createHash } from "node:crypto"
+import { sha1 } from "./Sha256.ts"
 
 /** `namespace` is a UUID too: the same name in another namespace is another UUID. */
 export const stableUuid = (namespace: string, name: string): string => {
-  const bytes = createHash("sha1")
-    .update(Buffer.from(namespace.replaceAll("-", ""), "hex"))
-    .update(name, "utf8")
-    .digest()
-    .subarray(0, 16)
+  const space = Buffer.from(namespace.replaceAll("-", ""), "hex")
+  const bytes = sha1(Buffer.concat([space, Buffer.from(name, "utf8")])).subarray(0, 16)
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x50, 6)
   bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8)
   const hex = bytes.toString("hex")

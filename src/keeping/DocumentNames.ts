@@ -27,7 +27,7 @@ export interface NamedDocument {
 const refused = /[<>:"/\\|?*]/g
 /** Control characters and ends of lines. */
 const blanks = /[\p{Cc}\p{Zl}\p{Zp}\s]+/gu
-/** Marks of direction, invisible characters, halves of characters, private ones: shown by nothing, or falsely. */
+/** Marks of direction, other invisible characters, halves of characters, private ones. */
 const invisible = /[\p{Cf}\p{Cs}\p{Co}]/gu
 
 /** A part of a name; empty if nothing of the text can be shown. */
@@ -62,8 +62,8 @@ const withoutCustomer = "without-customer"
 const plainId = /^[a-z0-9](?:[a-z0-9._-]{0,78}[a-z0-9])?$/
 
 /**
- * The id itself if it is safe everywhere, also where `A` and `a` are one name; otherwise what is safe of it and
- * digits of its SHA-256. Two customers never share a folder.
+ * The id itself if it is safe everywhere, also where `A` and `a` are one name; otherwise what is safe of it
+ * and digits of its SHA-256. Two customers never share a folder.
  */
 export const customerFolderName = (customer_id: string | null): string => {
   if (customer_id === null) return withoutCustomer

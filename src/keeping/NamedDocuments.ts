@@ -1,7 +1,8 @@
 /**
- * `documents/<customer>/`: a copy of each downloaded document under a name for people. Copies, because whoever
- * saves a file through a link changes what has landed; a file system that can share blocks gives them for free.
- * A copy keeps its name forever. Every copy can be made again, and none outlives its document in `attachments/`.
+ * `documents/<customer>/`: a copy of each downloaded document under a name for people. Copies, because
+ * whoever saves a file through a link changes what has landed; a file system that can share blocks gives them
+ * for free. A copy keeps its name forever. Every copy can be made again, and none outlives its document in
+ * `attachments/`.
  */
 import { existsSync, lstatSync, readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -154,8 +155,8 @@ const copyOne = Effect.fnUntraced(function* (place: Place, document: NamedDocume
 })
 
 /**
- * Removes copies whose document is no longer in `attachments/`, and what a crash left half-copied. Returns how
- * many copies. Does nothing where `documents/` is missing or not ours.
+ * Removes copies whose document is no longer in `attachments/`, and what a crash left half-copied. Returns
+ * how many copies. Does nothing where `documents/` is missing or not ours.
  */
 export const sweepDocuments = (place: Place): Effect.Effect<number, NamingFailed> =>
   step(() => {

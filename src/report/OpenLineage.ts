@@ -1,7 +1,7 @@
 /**
- * A run as OpenLineage events: when it began and how it ended, the engines that it read and the tables that it
- * wrote. Pure, from the ledger and the manifest, so the same run gives the same events. Counts and names of
- * engines, tables and gates only: no customer, and nothing of a record.
+ * A run as OpenLineage events: when it began and how it ended, the engines that it read and the tables that
+ * it wrote. Pure, from the ledger and the manifest, so the same run gives the same events. Names of engines,
+ * tables and gates, and counts: no customer, and nothing of a record.
  */
 import { stableUuid } from "../foundation/StableUuid.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"

@@ -1,6 +1,6 @@
 /**
- * `nightjar documents`: gives each downloaded document a name for people, in `documents/<customer>/` of the output
- * folder. What has its name keeps it, so the command may be repeated at any time.
+ * `nightjar documents`: gives each downloaded document a name for people, in `documents/<customer>/` of the
+ * output folder. What has its name keeps it, so the command may be repeated at any time.
  */
 import { resolve } from "node:path"
 import { Effect } from "effect"
