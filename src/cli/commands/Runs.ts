@@ -79,7 +79,7 @@ export const runs = Command.make(
       Argument.optional,
     ),
     format: Flag.Literals("format", ["text", "openlineage"]).pipe(
-      Flag.withDescription("openlineage: events of each run, one JSON object per line"),
+      Flag.withDescription("Events, as JSON lines"),
       Flag.withDefault("text" as const),
     ),
     json: jsonFlag,

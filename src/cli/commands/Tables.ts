@@ -101,7 +101,7 @@ export const tables = Command.make(
       Argument.optional,
     ),
     format: Flag.Literals("format", ["text", "odcs", "dbt"]).pipe(
-      Flag.withDescription("odcs: a data contract; dbt: a sources.yml; both as YAML"),
+      Flag.withDescription("odcs, dbt: as YAML"),
       Flag.withDefault("text" as const),
     ),
     html: optionalFlag("html", "FILE", "Write a page of all tables, with how full and fresh each is"),
