@@ -11,6 +11,7 @@ import { renderSummary } from "../report/RenderSummary.ts"
 import { summarise } from "../report/Summary.ts"
 import { announced } from "./Notices.ts"
 import { namedOutput, NoProgressFlag } from "./CommonFlags.ts"
+import { nameDocumentsAfterNight } from "./NameDocuments.ts"
 import { Output, say, sayJson } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
 import { pruneAfterNight } from "./PruneJobs.ts"
@@ -43,6 +44,7 @@ const acceptedNight = Effect.fnUntraced(function* (job: Job, { output, run_id, j
   const { out } = yield* Output
   yield* json ? sayJson(summary) : say(renderSummary(summary, out))
   yield* reportAfterRun(folder)
+  yield* nameDocumentsAfterNight(output, job)
   yield* Effect.provide(pruneAfterNight(output, job), wiring.ledger(output, "read-write"))
   const { exit_code, recovered } = result
   return { exit_code, ending: { job: job.name, exit_code, summary, recovered } }

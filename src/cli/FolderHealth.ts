@@ -63,7 +63,7 @@ export const spaceCheck = (output: string, runs: ReadonlyArray<RunHeader>): Chec
     : ok(what, `${space} free, enough for ${nights > 1_000 ? "more than 1000 nights" : `${nights} nights`}`)
 }
 
-const privateFiles = ["ledger.sqlite", "tokens.sqlite", "landing", "attachments"]
+const privateFiles = ["ledger.sqlite", "tokens.sqlite", "landing", "attachments", "documents"]
 
 /** Who may read what is never shared, whatever the job shares. */
 export const modesCheck = (output: string): Check => {

@@ -7,6 +7,7 @@ import { accept } from "./commands/Accept.ts"
 import { acquaint } from "./commands/Acquaint.ts"
 import { backup } from "./commands/Backup.ts"
 import { EnvFileFlag, NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
+import { documents } from "./commands/Documents.ts"
 import { credentials } from "./commands/Credentials.ts"
 import { demo } from "./commands/Demo.ts"
 import { doctor } from "./commands/Doctor.ts"
@@ -60,6 +61,7 @@ export const nightjar = Command.make("nightjar").pipe(
     report,
     query,
     tables,
+    documents,
     infer,
     verify,
     repair,

@@ -23,6 +23,7 @@ import { pruneAfterNight } from "./PruneJobs.ts"
 import { holdOutput, writeRunFile } from "./RunFolder.ts"
 import { reportAfterRun } from "./RunReport.ts"
 import { toolVersion } from "./Version.ts"
+import { nameDocumentsAfterNight } from "./NameDocuments.ts"
 import { openWebhooks } from "./Webhooks.ts"
 import { Wiring } from "./Wiring.ts"
 
@@ -109,6 +110,7 @@ const oneNight = Effect.fnUntraced(function* (
   )
   if (!options.json) yield* tellNight(result, summary)
   if (!result.nothingToDo) yield* reportAfterRun({ output, run_id: result.run_id, share: job.share })
+  if (!result.nothingToDo) yield* nameDocumentsAfterNight(output, job)
   yield* Effect.provide(pruneAfterNight(output, job), wiring.ledger(output, "read-write"))
   const { exit_code, recovered } = result
   return {

@@ -174,6 +174,8 @@ export interface Job {
   readonly timezone: string | undefined
   readonly after_export: "delete" | "keep"
   readonly share: "none" | "group"
+  /** Downloaded documents get names for people. */
+  readonly namesDocuments?: true
   /** The folder with the job's own record schemas, in `records/`, and results sources. */
   readonly schemas?: string
   /** What a new version of the tables must pass; nothing is asked without it. */

@@ -143,6 +143,11 @@ export const Output = Schema.Struct({
     "group: analysts of the same group may read what is published.",
     defaults.share,
   ),
+  documents: optional(
+    Schema.Literals(["by_hash", "by_name"]),
+    "by_name: downloaded documents are copied to documents/<customer>/ under names for people, too.",
+    "by_hash",
+  ),
 })
 
 const Features = Schema.Array(
@@ -250,7 +255,7 @@ export const JobFile = Schema.Struct({
     "Whether executions are deleted at the service once they are published.",
     defaults.after_export,
   ),
-  output: optional(Output, "Who may read the output."),
+  output: optional(Output, "Who may read the output, and what else is written there."),
   exit_on: optional(
     ExitOn,
     "Which trouble ends a run with exit code 3: any, or only what is new since the run before; " +

@@ -85,6 +85,7 @@ const readSettings = (context: Context, parts: Parts) => {
     timezone: parts.timezone,
     after_export: parts.after_export ?? defaults.after_export,
     share: parts.output.share ?? defaults.share,
+    ...(parts.output.documents === "by_name" ? { namesDocuments: true as const } : {}),
     exit_on: parts.exit_on ?? defaults.exit_on,
     ...(parts.retain === undefined ? {} : { retain: parts.retain }),
   }

@@ -40,7 +40,8 @@ night: { starts: "22:30", until: "07:00" } # one run for each night, which keeps
 #   - { ping: env:HEALTHCHECK_URL }     # at the beginning and the end of each run
 timezone: Europe/Madrid                 # for night, deadline and run dates; default: the machine's
 after_export: delete                    # delete | keep: executions at the service, once published here
-output: { share: none }                 # none | group: who may read what is published
+# group: analysts may read what is published; by_name: copies of documents in documents/<customer>/, too
+output: { share: none, documents: by_hash }
 # models: ./models                      # *.sql: your own views of every published version
 # gates:                               # a new version that does not pass is kept aside: exit code 3
 #   rows: { min: 50% }                  # of the median of the nights before, for each table

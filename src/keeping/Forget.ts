@@ -16,6 +16,7 @@ import { forgetDocuments, forgetInJournal, forgetInRuns, forgetRecordings, runsI
 import { forgottenOf, isBodyOf, keepPlan } from "./ForgetPlan.ts"
 import type { ForgetPlan } from "./ForgetPlan.ts"
 import type { Named } from "./Mentions.ts"
+import { forgetNamed } from "./NamedDocuments.ts"
 
 /** Before anything is removed: in a damaged folder nobody can say what is whose. */
 export const checkWhole = Effect.fn("Keeping.checkWhole")(function* (store: Store) {
@@ -53,6 +54,7 @@ export const forget = Effect.fn("Keeping.forget")(function* (
   for (const run_id of runsIn(landing))
     yield* step(() => blankFrames(store.files, landing, run_id, isBodyOf(forgotten)))
   yield* forgetDocuments(store, plan.documents)
+  yield* step(() => forgetNamed(store, customer_id))
   const version = yield* forgetRows(store, toolVersion, forgotten)
   yield* forgetTokensOf(join(root, "tokens.sqlite"), customer_id)
   const reports = yield* forgetInRuns(store, namedIn(plan))

@@ -22,6 +22,7 @@ import { filesBelow } from "../publishing/OutputFiles.ts"
 import { gapsIn } from "../publishing/Standing.ts"
 import type { Store } from "../publishing/Store.ts"
 import { reasonToKeep } from "./MayPrune.ts"
+import { sweepDocuments } from "./NamedDocuments.ts"
 
 /** A file could not be removed; what was removed before is recorded. */
 export class PruneFailed extends Schema.TaggedError<PruneFailed>()("PruneFailed", {
@@ -94,6 +95,7 @@ export const prune = Effect.fn("Keeping.prune")(function* (
     const rule = byJob.get(header.fact.job)
     if (rule !== undefined) yield* pruneRun(work, header, rule, now)
   }
+  if (!isDry) yield* Effect.mapError(sweepDocuments(store), ({ message }) => new PruneFailed({ message }))
   const { removed, kept, compressed } = work
   return { removed, kept, compressed } satisfies PruneResult as PruneResult
 })

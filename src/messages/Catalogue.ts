@@ -5,6 +5,7 @@
  */
 import { commandMessages } from "./CommandMessages.ts"
 import { findingMessages } from "./FindingMessages.ts"
+import { documentMessages } from "./DocumentMessages.ts"
 import { forgetMessages } from "./ForgetMessages.ts"
 import { hookMessages } from "./HookMessages.ts"
 import type { Message } from "./Message.ts"
@@ -16,6 +17,7 @@ export const catalogue = {
   ...timerMessages,
   ...hookMessages,
   ...nightMessages,
+  ...documentMessages,
   ...forgetMessages,
   ...findingMessages,
 } as const

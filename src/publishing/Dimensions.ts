@@ -17,6 +17,7 @@ const date = (name: string, comment: string): ColumnSpec => column(name, "DATE",
  */
 const customers: View = {
   name: "customers",
+  key: ["customer_id"],
   comment: "Every customer of any run, one row each. Former customers stay, marked. Key: customer_id.",
   columns: [
     customer,
@@ -39,6 +40,7 @@ const customers: View = {
 
 const engines: View = {
   name: "engines",
+  key: ["engine_reference"],
   comment: "Every engine of any run, one row each, with what the catalogue last said. Key: engine_reference.",
   columns: [
     engine,
@@ -65,6 +67,7 @@ const engines: View = {
 
 const features: View = {
   name: "features",
+  key: ["code"],
   comment: "Every feature that was requested or delivered, one row each. Key: code.",
   columns: [
     text("code", "Code of the feature."),
@@ -93,9 +96,9 @@ const coverageCurrent: View = {
     text("feature", "Code of the feature; NULL for a task whose features are not known."),
     text("run_id", "The newest run with this customer, engine and feature."),
     date("run_date", "The date of that run."),
-    text("outcome", outcome),
+    { ...outcome, nullable: true },
     text("reason", "Reason for the outcome in that run."),
-    text("who_acts", actor),
+    { ...actor, nullable: true },
     column("records", "INTEGER", "Number of records published in that run; NULL if it is not known."),
     column(
       "counted",

@@ -4,7 +4,8 @@
  */
 import { column, required } from "../records/Columns.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
-import { customer, engine, execution, extra, session, table, task, text, time } from "./SystemColumns.ts"
+import { customer, engine, execution, extra, oneOf } from "./SystemColumns.ts"
+import { session, table, task, text, time } from "./SystemColumns.ts"
 
 /** The session, and the task and execution behind it. */
 const ofSession: ReadonlyArray<ColumnSpec> = [task, session, execution, customer, engine]
@@ -62,6 +63,9 @@ export const consentDocumentsTable = table(
   ],
 )
 
+/** What may become of a download. */
+const downloads = ["downloaded", "missing", "refused", "failed"]
+
 export const attachmentsTable = table(
   "attachments",
   "Documents that the results refer to, as they were requested.",
@@ -73,7 +77,7 @@ export const attachmentsTable = table(
     column("bytes", "BIGINT", "Size."),
     text("sha256", "SHA-256 of the content."),
     text("path", "Where the document is, relative to the output folder."),
-    text("status", "downloaded, missing, refused or failed."),
+    oneOf(text("status", "downloaded, missing, refused or failed."), downloads),
   ],
 )
 
@@ -91,6 +95,9 @@ export const documentsTable = table(
     column("bytes", "BIGINT", "Size; NULL if it was not downloaded."),
     text("sha256", "SHA-256 of the content."),
     text("path", "Where the document is, relative to the output folder."),
-    text("status", "downloaded, missing, refused, failed or not_requested."),
+    oneOf(text("status", "downloaded, missing, refused, failed or not_requested."), [
+      ...downloads,
+      "not_requested",
+    ]),
   ],
 )

@@ -2,6 +2,7 @@
  * What the system tables have in common: the columns that name run, task, execution, session, customer and
  * engine, and the key that every table declares in its comment.
  */
+import { actors, outcomes } from "../ends/EndRow.ts"
 import { column, required } from "../records/Columns.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 
@@ -25,8 +26,25 @@ export const engine: ColumnSpec = {
 }
 export const position = required("position", "INTEGER", "Position in the list, from 0.")
 export const extra = column("extra", "JSON", "Fields that have no column; NULL if there are none.")
-export const actor = "Who has to act: nobody, customer, engineer or service."
-export const outcome = "succeeded, partial, failed, skipped or unfinished."
+/** A column with no other values: they are ours, and a new one is a change of the program. */
+export const oneOf = (spec: ColumnSpec, values: ReadonlyArray<string>): ColumnSpec => ({ ...spec, values })
+export const actor = oneOf(
+  required("who_acts", "VARCHAR", "Who has to act: nobody, customer, engineer or service."),
+  actors,
+)
+export const outcome = oneOf(
+  required("outcome", "VARCHAR", "succeeded, partial, failed, skipped or unfinished."),
+  outcomes,
+)
+
+export const runStatus = oneOf(
+  required("status", "VARCHAR", "running; finished; unfinished: ended with something left at the service."),
+  ["running", "finished", "unfinished"],
+)
+export const deletionOutcome = oneOf(
+  column("outcome", "VARCHAR", "deleted, gone (the service no longer knew it) or pending."),
+  ["deleted", "gone", "pending"],
+)
 
 export const time = (name: string, comment: string) => column(name, "TIMESTAMPTZ", comment)
 export const text = (name: string, comment: string) => column(name, "VARCHAR", comment)

@@ -15,15 +15,17 @@ import {
 import {
   actor,
   customer,
+  deletionOutcome,
   engine,
   execution,
   extra,
   outcome,
   position,
   runDate,
+  runStatus,
   session,
 } from "./SystemColumns.ts"
-import { table, task, text, time } from "./SystemColumns.ts"
+import { oneOf, table, task, text, time } from "./SystemColumns.ts"
 import type { SystemTable } from "./SystemColumns.ts"
 
 const counted = (name: string): ColumnSpec =>
@@ -42,7 +44,7 @@ export const runsTable = table(
       "TIMESTAMPTZ",
       "When the run ended; NULL while it is running or was interrupted. Only resuming a run moves it.",
     ),
-    required("status", "VARCHAR", "running; finished; unfinished: ended with something left at the service."),
+    runStatus,
     required("tasks", "INTEGER", "Number of planned tasks."),
     counted("succeeded"),
     counted("partial"),
@@ -73,13 +75,13 @@ export const tasksTable = table(
     customer,
     engine,
     required("features", "VARCHAR[]", "Features that were requested."),
-    required("outcome", "VARCHAR", outcome),
+    outcome,
     column(
       "reason",
       "VARCHAR",
       "The service's status_reason, or ours in the same spelling; NULL while open.",
     ),
-    required("who_acts", "VARCHAR", actor),
+    actor,
     required(
       "attempts",
       "INTEGER",
@@ -172,7 +174,7 @@ export const executionErrorsTable = table(
   ["execution_id", "kind", "position"],
   [
     ...ofExecution,
-    required("kind", "VARCHAR", "parameters or configurations."),
+    oneOf(required("kind", "VARCHAR", "parameters or configurations."), ["parameters", "configurations"]),
     position,
     column("loc", "VARCHAR[]", "Path of the refused field."),
     text("msg", "What is wrong."),
@@ -203,7 +205,7 @@ export const deletionsTable = table(
     ...ofExecution,
     time("asked_at", "When the deletion was decided."),
     column("http_status", "INTEGER", "Status of the newest answer; NULL while there is none."),
-    text("outcome", "deleted, gone (the service no longer knew it) or pending."),
+    deletionOutcome,
     text("landed_sha256", "Receipt: hash over the hashes of all landed bodies of the execution."),
     column(
       "counted",
@@ -229,9 +231,9 @@ export const coverageTable = table(
     customer,
     engine,
     text("feature", "Code of the feature; NULL for a task whose features are not known."),
-    required("outcome", "VARCHAR", outcome),
+    outcome,
     text("reason", "Reason for the outcome of the feature, or of its task."),
-    required("who_acts", "VARCHAR", actor),
+    actor,
     column(
       "records",
       "INTEGER",

@@ -9,6 +9,8 @@ export interface View {
   readonly name: string
   readonly comment: string
   readonly columns: ReadonlyArray<ColumnSpec>
+  /** What identifies a row, where the view's own definition makes sure of it. */
+  readonly key?: ReadonlyArray<string>
   /** A query with exactly these columns. */
   readonly sql: string
 }

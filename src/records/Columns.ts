@@ -19,6 +19,8 @@ export interface ColumnSpec {
   readonly nullable: boolean
   /** For VARCHAR with few different values (run, engine): dictionary encoded in Arrow and in Parquet. */
   readonly repeats?: true
+  /** All values that a row may have, where they are ours: the service's own may grow any day. */
+  readonly values?: ReadonlyArray<string>
 }
 
 export interface TableSpec {

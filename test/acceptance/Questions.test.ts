@@ -8,6 +8,9 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Effect } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { dbtSources } from "../../src/publishing/DbtSources.ts"
+import { dbtStatements } from "../publishing/DbtTests.ts"
+import { families } from "../records/families.ts"
 import { publishTenNights } from "./TenNights.ts"
 
 const folder = new URL("questions/", import.meta.url)
@@ -47,6 +50,12 @@ describe("an analyst", () => {
     expect(questions.map(({ question }) => /^[A-Z].{15,110}\?$/.test(question))).toEqual(
       Array.from({ length: 20 }, () => true),
     )
+  })
+
+  it("finds that the keys, relations and lists of values hold that a dbt project is told of", async () => {
+    const statements = dbtStatements(dbtSources(families, () => true, "0.1.0").sources[0].tables)
+    expect(statements.length).toBeGreaterThan(150)
+    for (const { test, sql } of statements) expect([test, await answerOf(sql)]).toEqual([test, []])
   })
 
   it.each(questions)("is answered: $question", async ({ query, rows }) => {

@@ -24,6 +24,7 @@ import type { RunId } from "../../src/contract/Ids.ts"
 import { lockFolder } from "../../src/foundation/FolderLock.ts"
 import { checkWhole, forget } from "../../src/keeping/Forget.ts"
 import { planForget } from "../../src/keeping/ForgetPlan.ts"
+import { nameDocuments } from "../../src/keeping/NamedDocuments.ts"
 import { isInName, namesLeft } from "../../src/keeping/NamesLeft.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
@@ -163,10 +164,17 @@ const live = Effect.fnUntraced(function* (root: string) {
   ])
   yield* publish(second)
   writeOthers(root)
+  yield* nameIn(root)
 })
 
+const nameIn = Effect.fnUntraced(function* (root: string) {
+  const duckdb = yield* DuckDb
+  const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+  yield* nameDocuments(yield* storeOf(root), connection)
+}, Effect.scoped)
+
 const template = mkdtempSync(join(tmpdir(), "nightjar-forget-"))
-beforeAll(() => Effect.runPromise(Effect.scoped(Effect.provide(live(template), layers(template)))))
+beforeAll(() => Effect.runPromise(Effect.scoped(Effect.provide(live(template), layers(template)))), 60_000)
 afterAll(() => rmSync(template, { recursive: true, force: true }))
 
 const aCopy = Effect.acquireRelease(
@@ -225,13 +233,13 @@ const othersIn = (root: string) =>
 const countRows = (root: string) =>
   Effect.map(tablesOf(root), (tables) => Object.values(tables).flat().length)
 
-/** Every file that still names the customer: by all its bytes, and by the rows of what is compressed. */
+/** Every file that still names the customer: by its path, by all its bytes, and by the rows of what is compressed. */
 const findTraces = Effect.fnUntraced(function* (root: string) {
   const duckdb = yield* DuckDb
   const { rows } = yield* duckdb.open({ path: ":memory:", access: "read-write" })
   const found: Array<string> = []
   for (const path of filesBelow(root)) {
-    const texts = [readFileSync(join(root, path), "latin1")]
+    const texts = [path, readFileSync(join(root, path), "latin1")]
     if (path.endsWith(".parquet"))
       texts.push(JSON.stringify(yield* rows("SELECT * FROM read_parquet(?)", [join(root, path)])))
     if (path.endsWith(".duckdb")) texts.push(JSON.stringify(yield* tablesOf(root, path)))
@@ -241,6 +249,16 @@ const findTraces = Effect.fnUntraced(function* (root: string) {
 }, Effect.scoped)
 
 describe("forget", () => {
+  it.live("leaves no folder named for the customer, and the others' documents [promise 15 names]", () =>
+    Effect.gen(function* () {
+      const root = yield* aCopy
+      const named = () => filesBelow(join(root, "documents")).map((path) => path.replace(/\/.*/, ""))
+      assert.deepStrictEqual(named(), [".nightjar-documents", "c-1", "c-10"])
+      yield* inFolder(root, forgetIn(root))
+      assert.deepStrictEqual(named(), [".nightjar-documents", "c-10"])
+    }).pipe(Effect.scoped),
+  )
+
   it.live("leaves nothing of the customer in any file, and everything of the others [promise 15]", () =>
     Effect.gen(function* () {
       const root = yield* aCopy

@@ -1,12 +1,17 @@
 /**
- * The data contract: its shape is the standard's, its tables are those of the database, its checks hold on a published
- * night.
+ * The tables as other tools are told of them, a data contract and dbt's sources: the shape is the tool's, the tables are
+ * those of the database, and the checks hold on a published night.
  */
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { contractObjects, dataContract } from "../../src/publishing/DataContract.ts"
+import { dbtSources } from "../../src/publishing/DbtSources.ts"
+import type { DbtTable } from "../../src/publishing/DbtSources.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { anId } from "../harness/Id.ts"
+import { dbtStatements } from "./DbtTests.ts"
 import { append, begin, folder, layers, profileOf, resultsOf, rowsOf, storeOf, succeed } from "./night.ts"
 
 /**
@@ -125,4 +130,136 @@ describe("the data contract", () => {
       }).pipe(Effect.provide(layers(root)))
     }),
   )
+})
+
+/**
+ * What dbt's documentation asks of a `sources.yml` (1.10.5 and later), as far as this one uses it, written by hand, and
+ * closed: a key that dbt does not know is refused.
+ */
+const Where = Schema.Struct({ where: Schema.String })
+const dbtTest = <A>(name: string, given: Schema.Codec<A>) =>
+  Schema.Struct({ [name]: Schema.Struct({ arguments: given, config: Schema.optionalKey(Where) }) })
+const DbtTest = Schema.Union([
+  Schema.Literals(["unique", "not_null"]),
+  dbtTest("unique", Schema.Struct({ column_name: Schema.String })),
+  dbtTest("accepted_values", Schema.Struct({ values: Schema.NonEmptyArray(Schema.String) })),
+  dbtTest(
+    "relationships",
+    Schema.Struct({ column_name: Schema.String, to: Schema.String, field: Schema.String }),
+  ),
+])
+const Age = Schema.Struct({ count: Schema.Int, period: Schema.Literals(["minute", "hour", "day"]) })
+const DbtSources = Schema.Struct({
+  version: Schema.Literal(2),
+  sources: Schema.Tuple([
+    Schema.Struct({
+      name: Schema.String,
+      description: Schema.String,
+      database: Schema.String,
+      schema: Schema.String,
+      loader: Schema.String,
+      tables: Schema.Array(
+        Schema.Struct({
+          name: Schema.String,
+          description: Schema.NonEmptyString,
+          config: Schema.optionalKey(
+            Schema.Struct({
+              loaded_at_field: Schema.String,
+              freshness: Schema.Struct({ warn_after: Age, error_after: Age }),
+            }),
+          ),
+          data_tests: Schema.optionalKey(Schema.NonEmptyArray(DbtTest)),
+          columns: Schema.NonEmptyArray(
+            Schema.Struct({
+              name: Schema.String,
+              description: Schema.NonEmptyString,
+              data_type: Schema.String,
+              data_tests: Schema.optionalKey(Schema.NonEmptyArray(DbtTest)),
+            }),
+          ),
+        }),
+      ),
+    }),
+  ]),
+})
+
+/** The tests that fail when these statements have changed a copy of the published tables. */
+const failures = Effect.fnUntraced(function* (
+  root: string,
+  tables: ReadonlyArray<DbtTable>,
+  ...changes: ReadonlyArray<string>
+) {
+  const duckdb = yield* DuckDb
+  const { run, rows } = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+  yield* run(`ATTACH '${join(root, "nightjar.duckdb")}' AS published (READ_ONLY); ATTACH ':memory:' AS nightjar;
+    COPY FROM DATABASE published TO nightjar; USE nightjar`)
+  for (const change of changes) yield* run(change)
+  const found: Array<string> = []
+  for (const { test, sql } of dbtStatements(tables)) if ((yield* rows(sql)).length > 0) found.push(test)
+  return found
+}, Effect.scoped)
+
+describe("the sources of dbt", () => {
+  it.live("have the form that dbt asks for, all tables and views, and tests that hold and can fail", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* append([begin("nightly.2026-11-20", "2026-11-20")])
+        yield* succeed("nightly.2026-11-20", "n-1", "c-1", resultsOf(profileOf("Ana"), profileOf("Ana")))
+        yield* Effect.flatMap(Publisher, (publisher) => publisher.publish(anId("nightly.2026-11-20")))
+        const { families } = yield* storeOf(root)
+        const written: unknown = JSON.parse(JSON.stringify(dbtSources(families, () => true, "0.1.0")))
+        const told = yield* Schema.decodeUnknownEffect(DbtSources)(written, { onExcessProperty: "error" })
+        const [{ tables }] = told.sources
+        const columns = contractObjects(families).map(({ name, properties }) => [
+          name,
+          properties.map((each) => `${each.name} ${each.physicalType} ${each.description}`),
+        ])
+        assert.deepStrictEqual(
+          tables.map((table) => [
+            table.name,
+            table.columns.map((each) => `${each.name} ${each.data_type} ${each.description}`),
+          ]),
+          columns,
+        )
+        const typed = dbtSources(families, () => true, "0.1.0").sources[0].tables
+        assert.deepStrictEqual(yield* failures(root, typed), [])
+        assert.deepStrictEqual(
+          yield* failures(
+            root,
+            typed,
+            "INSERT INTO emails FROM emails LIMIT 1",
+            "UPDATE tasks SET outcome = 'odd'",
+            "UPDATE sessions SET session_id = 'another'",
+            "UPDATE deletions SET outcome = NULL",
+            "UPDATE runs SET job = NULL",
+          ),
+          [
+            "runs not_null job",
+            "tasks accepted_values outcome",
+            'consents relationships row("run_id", "task_id", "session_id")',
+            'customer_profiles relationships row("run_id", "task_id", "session_id")',
+            'emails unique row("run_id", "task_id", "session_id", "record_id", "position")',
+          ],
+        )
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it("have one table with nothing that refers to another, and freshness where every night leaves a time", () => {
+    const only = (name: string) => dbtSources([], (one) => one === name, "0.1.0").sources[0].tables
+    const text = (name: string, description: string) => ({ name, description, data_type: "VARCHAR" })
+    const features = only("features")
+    assert.deepStrictEqual(
+      features.map(({ name, columns }) => [name, columns[0]]),
+      [["features", { ...text("code", "Code of the feature."), data_tests: ["unique", "not_null"] }]],
+    )
+    const aged = dbtSources([], () => true, "0.1.0").sources[0].tables.flatMap(({ name, config }) =>
+      config === undefined ? [] : [`${name}.${config.loaded_at_field}`],
+    )
+    assert.deepStrictEqual(aged, ["runs.published_at", "coverage.as_of", "coverage_current.fresh_as_of"])
+    assert.deepStrictEqual(only("tasks")[0]?.data_tests, [
+      { unique: { arguments: { column_name: 'row("run_id", "task_id")' } } },
+    ])
+  })
 })

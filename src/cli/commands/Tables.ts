@@ -1,8 +1,8 @@
 /**
  * `nightjar tables [TABLE]`: the data dictionary: every published table and view with its columns, from the
  * same source as the database's comments, then the models of jobs; before anything is published, with the
- * program's own schemas. The same as a data contract with `--format odcs`, without models since it is ours,
- * or as a page with what is published of each (`--html`).
+ * program's own schemas. The same for other tools with `--format odcs` (a data contract) and `--format dbt`,
+ * without models, which are not ours, or as a page with what is published of each (`--html`).
  */
 import { existsSync, lstatSync } from "node:fs"
 import { join } from "node:path"
@@ -22,20 +22,30 @@ import { Output, say, sayJson } from "../Output.ts"
 import { toolVersion } from "../Version.ts"
 import { Wiring } from "../Wiring.ts"
 
-/** A Data Contract Standard document of the tables that were chosen, as YAML or JSON. */
-const sayContract = Effect.fnUntraced(function* (
+/** A document for another tool. */
+type DocumentFormat = "odcs" | "dbt"
+
+const documentOf = Effect.fnUntraced(function* (
+  format: DocumentFormat,
   families: ReadonlyArray<RecordFamily>,
-  names: ReadonlyArray<string>,
-  json: boolean,
+  isChosen: (name: string) => boolean,
 ) {
+  if (format === "dbt") {
+    const { dbtSources } = yield* Effect.promise(() => import("../../publishing/DbtSources.ts"))
+    return dbtSources(families, isChosen, toolVersion)
+  }
   const { contractObjects, dataContract } = yield* Effect.promise(
     () => import("../../publishing/DataContract.ts"),
   )
-  const objects = contractObjects(families).filter(({ name }) => names.includes(name))
-  const contract = dataContract(objects, toolVersion)
-  if (json) return yield* sayJson(contract)
+  const objects = contractObjects(families).filter(({ name }) => isChosen(name))
+  return dataContract(objects, toolVersion)
+})
+
+/** As YAML or JSON. */
+const sayDocument = Effect.fnUntraced(function* (document: unknown, json: boolean) {
+  if (json) return yield* sayJson(document)
   const { stringify } = yield* Effect.promise(() => import("yaml"))
-  yield* say(stringify(contract, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd())
+  yield* say(stringify(document, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd())
 })
 
 /** Only a page that is not there yet, or a file, is written: never a device, a link or a folder. */
@@ -90,8 +100,8 @@ export const tables = Command.make(
       Argument.withDescription("One table (default: all of them)"),
       Argument.optional,
     ),
-    format: Flag.Literals("format", ["text", "odcs"]).pipe(
-      Flag.withDescription("odcs: a data contract, as YAML"),
+    format: Flag.Literals("format", ["text", "odcs", "dbt"]).pipe(
+      Flag.withDescription("odcs, dbt: as YAML"),
       Flag.withDefault("text" as const),
     ),
     html: optionalFlag("html", "FILE", "Write a page of all tables, with how full and fresh each is"),
@@ -103,7 +113,7 @@ export const tables = Command.make(
     const families = yield* familiesOf(output)
     const own = dataDictionary(families)
     const known = new Set(own.map((one) => one.name))
-    const all = format === "odcs" ? own : [...own, ...(yield* modelsIn(output, known))]
+    const all = format === "text" ? [...own, ...(yield* modelsIn(output, known))] : own
     if (Option.isSome(html)) {
       if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
       yield* writePage(html.value, yield* tablesPage(output, families, all))
@@ -114,12 +124,10 @@ export const tables = Command.make(
       const names = all.map((one) => one.name)
       return yield* refuse("table-unknown", { suggestion: suggestion(name.value, names) })
     }
-    if (format === "odcs")
-      return yield* sayContract(
-        families,
-        chosen.map((one) => one.name),
-        json,
-      )
+    if (format !== "text") {
+      const names = new Set(chosen.map((one) => one.name))
+      return yield* sayDocument(yield* documentOf(format, families, (one) => names.has(one)), json)
+    }
     if (json) return yield* sayJson(chosen)
     const { out } = yield* Output
     for (const one of chosen) {
@@ -129,4 +137,17 @@ export const tables = Command.make(
       yield* say(`${table(["", "column", "type", "meaning"], rows, { width: out.width })}\n`)
     }
   }),
-).pipe(Command.withDescription("Describes every published table and view"))
+).pipe(
+  Command.withDescription(
+    "Describes every published table and view\n\n" +
+      "`--format dbt` is for a dbt project that builds on the tables (dbt 1.10.5 or\n" +
+      "later, with dbt-duckdb and nightjar.duckdb attached): a sources.yml with the\n" +
+      "descriptions and types of all columns, tests of keys, relations and closed lists\n" +
+      "of values, and freshness. `--format odcs` is an Open Data Contract.",
+  ),
+  Command.withShortDescription("Describes every published table and view"),
+  Command.withExamples([
+    { command: "nightjar tables coverage_current", description: "One table" },
+    { command: "nightjar tables --format dbt > models/sources.yml", description: "For a dbt project" },
+  ]),
+)
