@@ -87,6 +87,7 @@ const readSettings = (context: Context, parts: Parts) => {
     share: parts.output.share ?? defaults.share,
     exit_on: parts.exit_on ?? defaults.exit_on,
     ...(parts.retain === undefined ? {} : { retain: parts.retain }),
+    ...(parts.publish === undefined ? {} : { publishEvery: parts.publish.every }),
   }
   const { document, findings } = context
   if (Duration.isGreaterThan(settings.polling.min, settings.polling.max)) {

@@ -41,11 +41,12 @@ const stateText = ({ stage, state, paused_until }: NightPicture, at: (ms: number
 }
 
 const times = (night: NightPicture, at: (ms: number) => string): string => {
-  const { total, expected_end_at, deadline_at } = night
+  const { total, expected_end_at, deadline_at, published } = night
   return joined([
     `${total.per_hour} tasks per hour`,
     ...(expected_end_at === undefined ? [] : [`expected end ${at(expected_end_at)}`]),
     ...(deadline_at === undefined ? [] : [`deadline ${at(deadline_at)}`]),
+    ...(published === undefined ? [] : [`${counted(published.tasks, "task")} published ${at(published.at)}`]),
   ])
 }
 
@@ -132,7 +133,7 @@ export const renderNight = (night: NightPicture, screen: Screen): ReadonlyArray<
 
 /** The same in one line, without times that change by themselves. */
 export const renderNightLine = (night: NightPicture): string => {
-  const { total, state, stage } = night
+  const { total, state, stage, published } = night
   return joined([
     `${plain(night.run_id)}: ${stage}${stage === "executing" && state !== "running" ? ` (${state})` : ""}`,
     `${doneOf(total)}/${total.tasks} done`,
@@ -140,5 +141,6 @@ export const renderNightLine = (night: NightPicture): string => {
     `${total.running} running`,
     `${total.queued} queued`,
     `${waitingOf(total)} waiting`,
+    ...(published === undefined ? [] : [`${published.tasks} published`]),
   ])
 }
