@@ -58,7 +58,7 @@ export const Manifest = Schema.Struct({
     Schema.Struct({
       run_date: Schema.String,
       version: Schema.Int,
-      /** The run was not over: of its tasks, only those that were are here, and the ledger does not call it published. */
+      /** The run was not over: only those of its tasks are here that were. */
       interim: Schema.optionalKey(Schema.Literal(true)),
       /** Those with which the run's records were derived. */
       schemas: SchemaVersions,

@@ -1,8 +1,8 @@
 /**
  * A version of a run that goes on: the tasks that are over, whole, beside everything published before. It
- * becomes current by the same rename as any other, gives no receipts and is not kept: nothing is deleted or
- * restored on the strength of it, and the run's own publication takes its place. If anything is in its way,
- * what was current stays.
+ * becomes current by the same rename as every version, gives no receipts and is not kept: nothing is deleted
+ * or put back on the strength of it, and the run's own publication takes its place. If anything is in its
+ * way, what was current stays.
  */
 import { statfsSync, statSync } from "node:fs"
 import { join } from "node:path"

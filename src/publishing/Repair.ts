@@ -67,7 +67,7 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   return { done, left } satisfies Repaired as Repaired
 })
 
-/** Runs that were published while they went on, and that lack a file since: nothing derives them before their end. */
+/** Runs that were published while they went on, and lack a file since: only their end derives them again. */
 const brokenInterims = Effect.fnUntraced(function* (store: Store) {
   const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
   const interims = Object.entries(manifest?.runs ?? {}).filter(([, { interim }]) => interim === true)

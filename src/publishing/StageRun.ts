@@ -65,7 +65,10 @@ const checkPlaces = (store: Store, { rows, findings }: Derived) => {
     : Effect.fail(new PublishFailed({ message: `${wrong[0]}: records were found that have no row` }))
 }
 
-/** All files of one run under temporary names, for a manifest to list; of the tasks that are `over`, if they are given. */
+/**
+ * All files of one run under temporary names, for a manifest to list; of a run that goes on, those of the
+ * tasks that are `over`.
+ */
 export const stageRun = Effect.fn("Publishing.stageRun")(function* (
   store: Store,
   toolVersion: string,

@@ -41,14 +41,20 @@ const stateText = ({ stage, state, paused_until }: NightPicture, at: (ms: number
 }
 
 const times = (night: NightPicture, at: (ms: number) => string): string => {
-  const { total, expected_end_at, deadline_at, published } = night
+  const { total, expected_end_at, deadline_at } = night
   return joined([
     `${total.per_hour} tasks per hour`,
     ...(expected_end_at === undefined ? [] : [`expected end ${at(expected_end_at)}`]),
     ...(deadline_at === undefined ? [] : [`deadline ${at(deadline_at)}`]),
-    ...(published === undefined ? [] : [`${counted(published.tasks, "task")} published ${at(published.at)}`]),
   ])
 }
+
+const publishedText = ({ published }: NightPicture, at: (ms: number) => string): ReadonlyArray<string> =>
+  published === undefined
+    ? []
+    : [
+        `${counted(published.tasks, "task")} published at ${at(published.at)}, as version ${published.version}`,
+      ]
 
 const serviceText = ({ service, at: now }: NightPicture, at: (ms: number) => string): string => {
   const { last_answer_at, silent_since, throttled_since } = service
@@ -116,6 +122,7 @@ export const renderNight = (night: NightPicture, screen: Screen): ReadonlyArray<
       `${total.queued} queued`,
     `${waitingOf(total)} waiting${waiting === "" ? "" : `: ${waiting}`}`,
     times(night, at),
+    ...publishedText(night, at),
     serviceText(night, at),
     "",
   ].map((line) => cut(line, width))

@@ -162,7 +162,7 @@ describe("a version of a run that goes on", () => {
   )
 
   it.live(
-    "leaves out a task that is said to be over and has no verdict, and one that is not said to be",
+    "leaves out a task without a verdict, whatever is said, and one that may still change [interim whole]",
     () =>
       inFolder((root) =>
         Effect.gen(function* () {
@@ -186,7 +186,7 @@ describe("a version of a run that goes on", () => {
     ),
   )
 
-  it.live("takes no place among the versions that are kept, however many there are", () =>
+  it.live("takes no place among the versions that are kept, however many there are [interim kept]", () =>
     inFolder((root) =>
       Effect.gen(function* () {
         yield* night(19, ...three)
@@ -278,7 +278,7 @@ describe("the gates of a job", () => {
   )
 
   it.live(
-    "do not ask a part of a night how much it has, and take it out again if the whole is held back",
+    "do not ask a part of a night how much it has, and take it out if the whole is held back [interim held]",
     () =>
       inFolder(
         (root) =>
