@@ -169,6 +169,8 @@ describe("a version of a run that goes on", () => {
           yield* goingOn
           yield* interim(21, "c-1", "c-3")
           assert.deepStrictEqual(yield* latest(root), ["c-1 21", "c-2 20", "c-3 20"])
+          const tonight = `SELECT name FROM customer_profiles WHERE run_id = '${runOf(21)}'`
+          assert.deepStrictEqual(yield* column(root, tonight), ["c-1 21"])
         }),
       ),
   )
