@@ -12,6 +12,8 @@ import { dueDeletions } from "../../src/execution/DeleteExecutions.ts"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import type { Gates } from "../../src/jobs/Job.ts"
 import { backup } from "../../src/keeping/Backup.ts"
+import { checkWhole, forget } from "../../src/keeping/Forget.ts"
+import { planForget } from "../../src/keeping/ForgetPlan.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/night/PublishRun.ts"
@@ -314,6 +316,25 @@ describe("the gates of a job", () => {
   )
 })
 
+describe("a run that the service kept from beginning, and that began after all", () => {
+  it.live("is in the tables as before, without a task, if a gate holds the whole of it back", () =>
+    inFolder(
+      (root) =>
+        Effect.gen(function* () {
+          yield* append([begin(runOf(21), "2026-11-21")])
+          yield* publishStage(runOf(21))
+          yield* arrive(21, "c-1")
+          yield* append([plannedOf(21, "c-2")])
+          assert.deepStrictEqual(yield* interim(21, "c-1"), { _tag: "Interim", version: 2, tasks: 1, of: 2 })
+          yield* publishStage(runOf(21))
+          assert.deepStrictEqual(yield* column(root, "SELECT run_id, tasks FROM runs"), [`${runOf(21)} 0`])
+          assert.deepStrictEqual([yield* latest(root), yield* problemsIn(root)], [[], []])
+        }),
+      { ...nothing, coverage: 0.9 },
+    ),
+  )
+})
+
 const plannedOf = (day: number, customer: string): Fact => ({
   _tag: "TaskPlanned",
   run_id: runOf(day),
@@ -372,6 +393,30 @@ describe("people who look after the folder while a run is not over", () => {
           assert.deepStrictEqual([yield* latest(root), yield* problemsIn(root)], [whole, []])
         }),
       ),
+  )
+
+  it.live("remove a customer: the rows of the run that goes on are gone too, and it ends without them", () =>
+    inFolder((root) =>
+      Effect.gen(function* () {
+        yield* goingOn
+        yield* interim(21, ...over)
+        const store = yield* storeOf(root)
+        yield* checkWhole(store)
+        const plan = yield* planForget(store, anId("c-1"))
+        if (plan === undefined) return assert.fail("nothing is known of the customer")
+        yield* forget(store, plan, "0.1.0")
+        assert.deepStrictEqual([yield* latest(root), yield* problemsIn(root)], [["c-2 21", "c-3 20"], []])
+        assert.deepStrictEqual(yield* interim(21, ...over), {
+          _tag: "Interim",
+          version: 4,
+          tasks: 1,
+          of: 2,
+        })
+        yield* finish
+        assert.deepStrictEqual([yield* latest(root), yield* problemsIn(root)], [["c-2 21", "c-3 21"], []])
+        assert.deepStrictEqual(yield* column(root, "SELECT * FROM tasks WHERE customer_id = 'c-1'"), [])
+      }),
+    ),
   )
 
   it.live("copy the folder, and finish the run in the copy", () =>
