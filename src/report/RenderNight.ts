@@ -49,12 +49,11 @@ const times = (night: NightPicture, at: (ms: number) => string): string => {
   ])
 }
 
-const publishedText = ({ published }: NightPicture, at: (ms: number) => string): ReadonlyArray<string> =>
-  published === undefined
-    ? []
-    : [
-        `${counted(published.tasks, "task")} published at ${at(published.at)}, as version ${published.version}`,
-      ]
+const publishedText = ({ published }: NightPicture, at: (ms: number) => string): ReadonlyArray<string> => {
+  if (published === undefined) return []
+  const tasks = counted(published.tasks, "task")
+  return [`${tasks} published at ${at(published.at)}, as version ${published.version}`]
+}
 
 const serviceText = ({ service, at: now }: NightPicture, at: (ms: number) => string): string => {
   const { last_answer_at, silent_since, throttled_since } = service
