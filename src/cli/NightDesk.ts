@@ -9,6 +9,7 @@ import { Progress } from "../execution/Progress.ts"
 import type { ProgressEvent } from "../execution/Progress.ts"
 import { Order, Steered, Steering } from "../execution/Steering.ts"
 import type { SteerableNight } from "../execution/Steering.ts"
+import type { RunNews } from "../ledger/LiveFacts.ts"
 import { askLine, serveLines } from "../foundation/LineSocket.ts"
 import { warn } from "./Output.ts"
 
@@ -36,6 +37,12 @@ interface Desk {
   night: SteerableNight | undefined
   last: NightPicture | undefined
   away: string | undefined
+  published: NightPicture["published"]
+}
+
+const lookAt = ({ night, published }: Pick<Desk, "night" | "published">): NightPicture | undefined => {
+  const seen = night?.look()
+  return seen === undefined || published === undefined ? seen : { ...seen, published }
 }
 
 const noteProgress = (desk: Desk, event: ProgressEvent): void => {
@@ -43,7 +50,10 @@ const noteProgress = (desk: Desk, event: ProgressEvent): void => {
     case "Planned":
       desk.last = undefined
       desk.away = undefined
+      desk.published = undefined
       return
+    case "Noted":
+      return notePublished(desk, event.fact)
     case "ServiceAway":
       desk.away = event.message
       return
@@ -55,6 +65,14 @@ const noteProgress = (desk: Desk, event: ProgressEvent): void => {
   }
 }
 
+/** On the night's own clock, like all that it shows. */
+const notePublished = (desk: Desk, fact: RunNews): void => {
+  const at = desk.night?.look().at
+  if (fact._tag !== "InterimPublished" || at === undefined) return
+  const { version, tasks } = fact
+  desk.published = { at, version, tasks }
+}
+
 const answerTo = (desk: Desk, line: string): Answer => {
   const asked = Option.getOrUndefined(readAsked(line))
   if (asked === undefined) return { _tag: "NotUnderstood" }
@@ -63,7 +81,8 @@ const answerTo = (desk: Desk, line: string): Answer => {
     return asked._tag === "Look" && last !== undefined
       ? { _tag: "Night", night: last }
       : { _tag: "NotExecuting", ...(away === undefined ? {} : { away }) }
-  return asked._tag === "Look" ? { _tag: "Night", night: night.look() } : night.steer(asked)
+  if (asked._tag !== "Look") return night.steer(asked)
+  return { _tag: "Night", night: lookAt(desk) ?? night.look() }
 }
 
 export const NightDesk = {
@@ -72,7 +91,7 @@ export const NightDesk = {
     Layer.unwrap(
       Effect.gen(function* () {
         const { tell } = yield* Progress
-        const desk: Desk = { night: undefined, last: undefined, away: undefined }
+        const desk: Desk = { night: undefined, last: undefined, away: undefined, published: undefined }
         const hold = (night: SteerableNight) =>
           Effect.acquireRelease(
             Effect.sync(() => {
@@ -80,7 +99,7 @@ export const NightDesk = {
             }),
             () =>
               Effect.sync(() => {
-                desk.last = night.look()
+                desk.last = lookAt(desk)
                 desk.night = undefined
               }),
           )

@@ -19,13 +19,11 @@ import { Progress } from "../execution/Progress.ts"
 import { outcomes } from "../ends/EndRow.ts"
 import type { Outcome } from "../ends/EndRow.ts"
 import { listed } from "../foundation/Counted.ts"
-import type { RunSteered, Trouble } from "../ledger/LiveFacts.ts"
+import type { RunNews } from "../ledger/LiveFacts.ts"
 import { cut, plain, span } from "../report/TextTable.ts"
 import { runFactText } from "../report/Timeline.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { Output } from "./Output.ts"
-
-type NotedFact = typeof RunSteered.Type | Trouble
 
 /** What is known about the current run. */
 export interface NightView {
@@ -55,7 +53,8 @@ export const emptyView = (): NightView => ({
   settled: new Map(),
 })
 
-const noteFact = (view: NightView, fact: NotedFact): void => {
+const noteFact = (view: NightView, fact: RunNews): void => {
+  if (fact._tag === "InterimPublished" || fact._tag === "InterimRefused") return
   if (fact._tag === "RunSteered") {
     if (fact.order === "limit") return
     view.held = fact.order === "pause" ? "paused" : fact.order === "drain" ? "draining" : undefined
@@ -125,13 +124,15 @@ const troublesShown = 2
 const listedTroubles = ({ stage, troubles }: NightView): ReadonlyArray<string> =>
   stage === "executing" && troubles.size > 0 ? [listed([...troubles.values()], troublesShown)] : []
 
+const warned: ReadonlySet<RunNews["_tag"]> = new Set(["TroubleBegan", "InterimRefused"])
+
 /** What happened, for a line of its own, and from which `--log-level` on it is shown. */
 const noticeOf = (event: ProgressEvent): readonly [level: LogLevel.LogLevel, text: string] | undefined => {
   switch (event._tag) {
     case "ServiceAway":
       return ["Warn", `${event.message}: waiting for the service until ${timeText(event.until)}`]
     case "Noted":
-      return [event.fact._tag === "TroubleBegan" ? "Warn" : "Info", runFactText(event.fact)]
+      return [warned.has(event.fact._tag) ? "Warn" : "Info", runFactText(event.fact)]
     case "Waiting":
       return ["Debug", `${event.task_id} waits until ${timeText(event.until)}: ${event.why}`]
     default:

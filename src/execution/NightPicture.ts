@@ -55,6 +55,8 @@ export const NightPicture = Schema.Struct({
     silent_since: Schema.optionalKey(Moment),
     throttled_since: Schema.optionalKey(Moment),
   }),
+  /** The newest version that was published while the run goes on, and how many tasks are in it. */
+  published: Schema.optionalKey(Schema.Struct({ at: Moment, version: Count, tasks: Count })),
   limits: LimitsPicture,
   job_limits: LimitsPicture,
   total: EnginePicture,

@@ -5,7 +5,7 @@
 import { Context, Effect } from "effect"
 import type { RunId, TaskId } from "../contract/Ids.ts"
 import type { Outcome } from "../ends/EndRow.ts"
-import type { RunSteered, Trouble } from "../ledger/LiveFacts.ts"
+import type { RunNews } from "../ledger/LiveFacts.ts"
 
 export type ProgressEvent =
   | {
@@ -21,8 +21,8 @@ export type ProgressEvent =
   | { readonly _tag: "Closed"; readonly task_id: TaskId; readonly status_reason: string }
   | { readonly _tag: "Waiting"; readonly task_id: TaskId; readonly why: string; readonly until: number }
   | { readonly _tag: "Settled"; readonly task_id: TaskId; readonly outcome: Outcome; readonly reason: string }
-  /** What the operator asked for, and what became known about the service. */
-  | { readonly _tag: "Noted"; readonly fact: typeof RunSteered.Type | Trouble }
+  /** What the operator asked for, what became known about the service, and what was published meanwhile. */
+  | { readonly _tag: "Noted"; readonly fact: RunNews }
   | { readonly _tag: "Stage"; readonly run_id: RunId; readonly stage: "publishing" | "deleting" | "ended" }
 
 export const Progress = Context.Reference<{ readonly tell: (event: ProgressEvent) => Effect.Effect<void> }>(

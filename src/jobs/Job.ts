@@ -182,6 +182,8 @@ export interface Job {
   readonly gates?: Gates
   /** Without it, no data is too old. */
   readonly freshness?: Freshness
+  /** How often a version with what is over is published while the run goes on; absent: only at the end. */
+  readonly publishEvery?: Duration.Duration
   /** Its own views and tables; absent if it names no folder of them. */
   readonly models?: ReadonlyArray<SqlFile>
   /** Which trouble ends a run with exit code 3: any, or only what the run before did not have. */

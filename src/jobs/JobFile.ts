@@ -7,7 +7,7 @@ import { Schema } from "effect"
 import { defaults } from "./Defaults.ts"
 import { FreshnessShape } from "./Freshness.ts"
 import { GatesShape } from "./Gates.ts"
-import { MinCustomers, Night, OnDeadline, onDeadlineMeans } from "./NightShape.ts"
+import { MinCustomers, Night, OnDeadline, onDeadlineMeans, Publish } from "./NightShape.ts"
 import { NotifyEntry } from "./Notify.ts"
 import { Retain } from "./Retain.ts"
 import { looksLikeReference } from "./Reference.ts"
@@ -264,6 +264,7 @@ export const JobFile = Schema.Struct({
   ),
   notify: optional(Schema.Array(NotifyEntry), "Who is told of a run; no customer data is sent."),
   telemetry: optional(TelemetryShape, "Logs, metrics and traces of a run, for a collector or Prometheus."),
+  publish: optional(Publish, "When the tables are published; without it, once the run is over."),
   retain: optional(Retain, "How long files are kept; what is not named here is kept."),
   engines: optional(Schema.Array(JobEngine), "The engines of the job."),
   customers: optional(Schema.Array(Customer), "The customers, inline or from files."),

@@ -10,7 +10,7 @@ import type { Context } from "./Decode.ts"
 import { FreshnessShape } from "./Freshness.ts"
 import { GatesShape } from "./Gates.ts"
 import * as Shape from "./JobFile.ts"
-import { MinCustomers, Night, OnDeadline } from "./NightShape.ts"
+import { MinCustomers, Night, OnDeadline, Publish } from "./NightShape.ts"
 import { NotifyEntry } from "./Notify.ts"
 import { Retain } from "./Retain.ts"
 import { deadline, jobName, text, timezone } from "./Scalars.ts"
@@ -57,6 +57,7 @@ export const decodeParts = (context: Context, root: Readonly<Record<string, unkn
     notify: list("notify", NotifyEntry),
     telemetry: part("telemetry", TelemetryShape),
     retain: part("retain", Retain),
+    publish: part("publish", Publish),
     engines: list("engines", Shape.JobEngine),
     customers: list("customers", Shape.Customer),
     schemas: part("schemas", text),

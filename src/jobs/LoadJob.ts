@@ -88,6 +88,7 @@ const readSettings = (context: Context, parts: Parts) => {
     ...(parts.output.documents === "by_name" ? { namesDocuments: true as const } : {}),
     exit_on: parts.exit_on ?? defaults.exit_on,
     ...(parts.retain === undefined ? {} : { retain: parts.retain }),
+    ...(parts.publish === undefined ? {} : { publishEvery: parts.publish.every }),
   }
   const { document, findings } = context
   if (Duration.isGreaterThan(settings.polling.min, settings.polling.max)) {

@@ -48,6 +48,7 @@ output: { share: none, documents: by_hash }
 #   rejected: 5%                        # of the records at most
 #   coverage: 80%                       # of customers, engines and features at least
 #   tests: ./tests                      # *.sql, each a query without rows if all is well
+# publish: { every: 10 minutes }        # while a run goes on, what is over is published; default: at its end
 exit_on: any                            # any | new: new ends with 0 if all trouble was there the night before
 # retain: { landing: 90 days, attachments: 400 days, logs: 30 days }   # default: kept, and 3 snapshots
 #   compress: 7 days                    # landed bodies, once their run ended so long ago

@@ -10,7 +10,14 @@ import { actors, outcomes } from "../ends/EndRow.ts"
 import { abortCauses, SettledReason } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import { attempt, task } from "./FactKeys.ts"
-import { RunSteered, TaskWaits, TroubleBegan, TroubleEnded } from "./LiveFacts.ts"
+import {
+  InterimPublished,
+  InterimRefused,
+  RunSteered,
+  TaskWaits,
+  TroubleBegan,
+  TroubleEnded,
+} from "./LiveFacts.ts"
 import { CustomerForgotten, FactForgotten, ForgetFinished } from "./ForgetFacts.ts"
 import { AttachmentsPruned, LandingPruned } from "./PruneFacts.ts"
 import {
@@ -248,6 +255,8 @@ export const Fact = Schema.Union([
   CredentialRejected,
   CredentialReleased,
   ...tokenFacts,
+  InterimPublished,
+  InterimRefused,
   RunPublished,
   RunHeld,
   RunAccepted,

@@ -19,6 +19,7 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
   }
   let published = before?.published
   let held: At<typeof RunHeld.Type> | undefined = before?.held
+  let interim: RunState["interim"] = before?.interim
   let accepted = before?.accepted
   let ended = before?.ended
   let stages = before?.stages ?? {}
@@ -32,8 +33,12 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
     else if (fact._tag === "RunPublished") {
       published = { seq, at, fact }
       held = undefined
-    } else if (fact._tag === "RunHeld") held = { seq, at, fact }
-    else if (fact._tag === "RunAccepted") accepted = true
+      interim = undefined
+    } else if (fact._tag === "InterimPublished") interim = { seq, at, fact }
+    else if (fact._tag === "RunHeld") {
+      held = { seq, at, fact }
+      interim = undefined
+    } else if (fact._tag === "RunAccepted") accepted = true
     else if (fact._tag === "OutcomePublished") accepted = undefined
     else if (fact._tag === "RunEnded") ended = endedBy(ended, { at, fact })
     else if (fact._tag === "ResultsSourcesSet") sources = withEarlier(fact.sources, sources)
@@ -48,6 +53,7 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
   const { seq: sequence, at: started_at, fact } = started
   const gated = {
     ...(held === undefined ? {} : { held }),
+    ...(interim === undefined ? {} : { interim }),
     ...(accepted === undefined ? {} : { accepted }),
   }
   return { started: fact, started_at, sequence, newest, tasks, sources, published, ...gated, stages, ended }

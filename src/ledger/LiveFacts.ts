@@ -1,6 +1,7 @@
 /**
  * Facts about a run while it executes: what the operator asked for, when the service or an engine was away,
- * and what its tasks wait for. They decide nothing, and explain why something started late or not at all.
+ * what its tasks wait for, and what was published meanwhile. They decide nothing, and explain why something
+ * started late or not at all.
  */
 import { Schema } from "effect"
 import { EngineReference, RunId } from "../contract/Ids.ts"
@@ -40,3 +41,28 @@ export const TaskWaits = Schema.TaggedStruct("TaskWaits", {
   reason: Schema.String,
   until: Schema.String,
 })
+
+/**
+ * While the run went on, a version with the tasks that were over became current. It gives no receipts:
+ * nothing is deleted at the service because of it.
+ */
+export const InterimPublished = Schema.TaggedStruct("InterimPublished", {
+  run_id: RunId,
+  version: Schema.Int,
+  /** Tasks that were over, and all tasks. */
+  tasks: Schema.Int,
+  of: Schema.Int,
+})
+/** No such version was made, or it did not become current; the run goes on as before. */
+export const InterimRefused = Schema.TaggedStruct("InterimRefused", {
+  run_id: RunId,
+  /** For people. */
+  message: Schema.String,
+})
+
+/** What a display tells at once, while the run goes on. */
+export type RunNews =
+  | typeof RunSteered.Type
+  | Trouble
+  | typeof InterimPublished.Type
+  | typeof InterimRefused.Type

@@ -20,6 +20,7 @@ import type {
   TaskPlanned,
   TaskSettled,
 } from "./Fact.ts"
+import type { InterimPublished } from "./LiveFacts.ts"
 import type { RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
 import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./TokenFacts.ts"
 
@@ -103,6 +104,8 @@ export interface RunState {
   /** The endpoints that its results are read from. */
   readonly sources: ReadonlyArray<ResultsSource>
   readonly published: At<typeof RunPublished.Type> | undefined
+  /** The newest version that was published while the run went on; absent once the run is published. */
+  readonly interim?: At<typeof InterimPublished.Type>
   /** The newest version with this run did not pass the gates of its job; absent once one did. */
   readonly held?: At<typeof RunHeld.Type>
   /** A person let it through, and its new end is not published yet. */

@@ -31,6 +31,7 @@ import {
 } from "./PlanJob.ts"
 import type { JobPlan } from "./PlanJob.ts"
 import { earlierRuns } from "./EarlierRuns.ts"
+import { mayHaveInterims, publishMeanwhile } from "./PublishMeanwhile.ts"
 import { publishStage, runIn } from "./PublishRun.ts"
 import { reachService } from "./ReachService.ts"
 import { endTokens } from "../tokens/PlanTokens.ts"
@@ -207,13 +208,15 @@ const executeStage = Effect.fnUntraced(function* (
     ({ settled }) => settled !== undefined && settled.fact.outcome !== "unfinished",
   ).length
   yield* tell({ _tag: "Planned", run_id, tasks: run.tasks.size, over })
-  yield* executeRun({
+  const executing = executeRun({
     run,
     works: yield* worksOf(plan, run),
     sessions: sessionsToPull(run),
     rules: rulesOf(job, run.started_at, begunAt),
     mode,
   })
+  const every = mode === "night" && mayHaveInterims(run) ? job.publishEvery : undefined
+  yield* every === undefined ? executing : Effect.raceFirst(executing, publishMeanwhile(run, every))
 })
 
 /**

@@ -196,6 +196,13 @@ const askGates = Effect.fn("Publishing.askGates")(
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
 )
 
+/** Those that can be asked of a part of a night: how much it has, and how fresh, says nothing yet. */
+export const gatesOfPart = ({ keys, rejected, tests }: Gates): Gates => ({
+  keys,
+  ...(rejected === undefined ? {} : { rejected }),
+  tests,
+})
+
 /**
  * Nothing is asked of a run that a person let through, or that has no tasks: it decides about nobody. Nor of
  * one to which nothing was added since it was published: what a later version or a person let through with

@@ -137,3 +137,9 @@ export const clearStrays = (store: Store, manifest: Manifest) =>
     for (const path of strayFiles(store, manifest)) files.remove(join(layout.root, path))
     clearBuild(store)
   })
+
+/** A failure before the commit leaves nothing behind; what cannot be removed now is removed next time. */
+export const discarding =
+  (store: Store, manifest: Manifest) =>
+  <A, E, R>(staging: Effect.Effect<A, E, R>) =>
+    Effect.onError(staging, () => Effect.ignore(clearStrays(store, manifest)))

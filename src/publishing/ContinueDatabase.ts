@@ -12,7 +12,7 @@ import { publishedTables } from "./DataDictionary.ts"
 import { madeBy } from "./EmptyDatabase.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
-import { fileStep, fingerprintOf, isThatFile } from "./OutputFiles.ts"
+import { fileStep, fingerprintInTurns } from "./OutputFiles.ts"
 import { buildStanding } from "./Standing.ts"
 import type { Gap } from "./Standing.ts"
 import { temporary } from "./Store.ts"
@@ -28,10 +28,9 @@ const growthMax = 2
 export const isUnchanged = Effect.fn("Publishing.isUnchanged")(function* (store: Store, current: Manifest) {
   const { database, returned } = current
   const path = store.layout.database
-  return yield* fileStep(() => {
-    if (database === undefined || returned !== undefined || !existsSync(path)) return false
-    return database.made_by === madeBy(store) && isThatFile(path, database)
-  })
+  if (database === undefined || returned !== undefined || database.made_by !== madeBy(store)) return false
+  const isOfSize = yield* fileStep(() => existsSync(path) && statSync(path).size === database.bytes)
+  return isOfSize && (yield* fingerprintInTurns(path)).sha256 === database.sha256
 })
 
 /** A manifest that says what the finished database is; none of a database that lacks rows of its files. */
@@ -46,7 +45,7 @@ export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
   // What the manifest says of a database before this one is not true of it.
   const known: Manifest = Struct.omit(manifest, ["database"])
   if (built.gaps.length > 0) return known
-  const file = yield* fileStep(() => fingerprintOf(store.layout.build))
+  const file = yield* fingerprintInTurns(store.layout.build)
   const built_bytes = built.builtBytes ?? file.bytes
   const database = { ...file, built_bytes, made_by: madeBy(store), unfit: built.unfit }
   return { ...known, database } satisfies Manifest as Manifest

@@ -79,6 +79,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   tables.add(ledgerRows(picture.state))
   tables.add(engineRows(picture))
   for (const task of picture.state.tasks.values()) {
+    if (picture.open?.has(task.planned.task_id) === true) continue
     const own = sessions.get(task.planned.task_id) ?? []
     const takeBack = tables.mark()
     const { task_id } = task.planned

@@ -61,11 +61,14 @@ export const replacedFiles = (store: Pick<Store, "layout">, current: Manifest): 
     : [`published/previous/${newest.version}.json`, ...filesOf(newest).map(placeIn(store))]
 }
 
-/** Keeps the version that is being replaced; one that a rollback put back is kept already. */
+/**
+ * Keeps the version that is being replaced. One that a rollback put back is kept already, and one of a run
+ * that was not over takes no place from those that `rollback` may put back.
+ */
 export const keepVersion = (store: Store, current: Manifest) =>
   fileStep(() => {
     const { layout, files, modes } = store
-    if (current.version === 0 || current.returned !== undefined) return
+    if (current.version === 0 || current.returned !== undefined || current.interim === true) return
     if (keptVersions(store).some(({ version }) => version === current.version)) return
     files.makeFolder(dirname(layout.previous), modes.folder)
     files.makeFolder(layout.previous, modes.folder)

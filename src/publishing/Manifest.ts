@@ -41,6 +41,8 @@ export const Manifest = Schema.Struct({
    * deletions, or a customer was removed from it.
    */
   amends: Schema.Boolean,
+  /** It was published while a run went on: it is not kept once another version takes its place. */
+  interim: Schema.optionalKey(Schema.Literal(true)),
   /**
    * Present if a rollback put this version into place: whose tables it has, and the version that it
    * replaced, which the next publication continues from.
@@ -56,6 +58,8 @@ export const Manifest = Schema.Struct({
     Schema.Struct({
       run_date: Schema.String,
       version: Schema.Int,
+      /** The run was not over: only those of its tasks are here that were. */
+      interim: Schema.optionalKey(Schema.Literal(true)),
       /** Those with which the run's records were derived. */
       schemas: SchemaVersions,
       files: Schema.Array(ManifestFile),

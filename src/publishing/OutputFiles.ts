@@ -27,8 +27,8 @@ interface Fingerprint {
 export const isThatFile = (path: string, { bytes, sha256 }: Fingerprint): boolean =>
   statSync(path).size === bytes && fingerprintOf(path).sha256 === sha256
 
-/** Size and SHA-256 of a file that may be too large for memory. */
-export const fingerprintOf = (path: string): Fingerprint => {
+/** Reads a file that may be too large for memory, piece by piece. */
+function* hashing(path: string): Generator<undefined, Fingerprint> {
   const hash = beginSha256()
   const piece = Buffer.allocUnsafe(pieceBytes)
   const file = openSync(path, "r")
@@ -37,10 +37,20 @@ export const fingerprintOf = (path: string): Fingerprint => {
     for (let read = readSync(file, piece); read > 0; read = readSync(file, piece)) {
       hash.update(piece.subarray(0, read))
       bytes += read
+      yield
     }
     return { bytes, sha256: hash.digest("hex") }
   } finally {
     closeSync(file)
+  }
+}
+
+/** Size and SHA-256 of a file. */
+export const fingerprintOf = (path: string): Fingerprint => {
+  const pieces = hashing(path)
+  for (;;) {
+    const { done, value } = pieces.next()
+    if (done === true) return value
   }
 }
 
@@ -50,3 +60,18 @@ export const fileStep = <A>(step: () => A): Effect.Effect<A, PublishFailed> =>
     try: step,
     catch: (cause) => new PublishFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
   })
+
+/** The same, while others have their turn after each piece: a run may go on meanwhile. */
+export const fingerprintInTurns = (path: string) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => hashing(path)),
+    (pieces) =>
+      Effect.gen(function* () {
+        for (;;) {
+          const { done, value } = yield* fileStep(() => pieces.next())
+          if (done === true) return value
+          yield* Effect.yieldNow
+        }
+      }),
+    (pieces) => Effect.sync(() => void pieces.return({ bytes: 0, sha256: "" })),
+  )

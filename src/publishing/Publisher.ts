@@ -72,6 +72,18 @@ export type Released = Pick<Published, "receipts" | "left_out" | "delivered" | "
   readonly run_id: RunId
 }
 
+/** What became of a version of a run that goes on. */
+export type Interim =
+  | {
+      readonly _tag: "Interim"
+      readonly version: number
+      /** Tasks that are in it, and all tasks of the run. */
+      readonly tasks: number
+      readonly of: number
+    }
+  /** What was current still is; `message` says why, for people. */
+  | { readonly _tag: "Refused"; readonly message: string }
+
 export class Publisher extends Context.Service<
   Publisher,
   {
@@ -80,6 +92,14 @@ export class Publisher extends Context.Service<
      * version, unless a gate of the job holds it back.
      */
     readonly publish: (run_id: RunId) => Effect.Effect<Published, PublishFailed | PublicationHeld>
+    /**
+     * While the run goes on: a version with those of these tasks that are settled. It gives no receipts, and
+     * the run is published again when it is over.
+     */
+    readonly publishInterim: (
+      run_id: RunId,
+      over: ReadonlySet<string>,
+    ) => Effect.Effect<Interim, PublishFailed>
     /**
      * After the deletions: publishes `runs`, `tasks`, `executions`, `deletions` and `coverage` of a run
      * again.

@@ -18,7 +18,7 @@ import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
 import { staleIn } from "./AskFreshness.ts"
 import { failedGates } from "./AskGates.ts"
 import { amendDatabase } from "./BuildDatabase.ts"
-import { clearStrays, commit, recover } from "./Commit.ts"
+import { commit, discarding, recover } from "./Commit.ts"
 import { buildNext, isUnchanged, withDatabase } from "./ContinueDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { deriveRun } from "./DeriveRun.ts"
@@ -30,6 +30,7 @@ import { layoutOf, modesOf, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { keepModels, makeModels } from "./Models.ts"
+import { publishInterim, withdrawInterim } from "./PublishInterim.ts"
 import { PublicationHeld, Publisher, PublishFailed } from "./Publisher.ts"
 import type { Published } from "./Publisher.ts"
 import { loadPicture } from "./RunPicture.ts"
@@ -63,12 +64,6 @@ export interface Memory {
   run_id: RunId | undefined
   findings: ReadonlyMap<string, SessionFindings>
 }
-
-/** A failure before the commit leaves nothing behind; what cannot be removed now is removed next time. */
-export const discarding =
-  (store: Store, manifest: Manifest) =>
-  <A, E, R>(staging: Effect.Effect<A, E, R>) =>
-    Effect.onError(staging, () => Effect.ignore(clearStrays(store, manifest)))
 
 const releasedOf = (also: ReadonlyArray<Effect.Success<ReturnType<typeof stageRun>>>) =>
   also.length === 0
@@ -121,7 +116,13 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     const { derived } = own
     return { ...built, derived, also, stale, without, next: yield* withDatabase(store, next, built) }
   })
-  const { derived, also, next, unfit, models, stale, without } = yield* discarding(store, current)(staging)
+  const { derived, also, next, unfit, models, stale, without } = yield* discarding(
+    store,
+    current,
+  )(staging).pipe(
+    // What was published of the run while it went on is not current any more either.
+    Effect.tapErrorTag("PublicationHeld", () => withdrawInterim(store, run_id)),
+  )
   yield* commit(store, next)
   yield* removeAside(store, [...also.map((one) => one.run_id), run_id])
   memory.run_id = run_id
@@ -255,6 +256,7 @@ export const PublisherDuckDb = {
           turn.withPermits(1)(Effect.provide(work, context))
         return Publisher.of({
           publish: (run_id) => inTurn(publishGated(store, toolVersion, memory, run_id, options)),
+          publishInterim: (run_id, over) => inTurn(publishInterim(store, run_id, over, options)),
           publishOutcome: (run_id) => inTurn(publishOutcomeOf(store, toolVersion, memory, run_id)),
         })
       }),

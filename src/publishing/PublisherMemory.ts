@@ -13,8 +13,8 @@ import { publishedTables } from "./DataDictionary.ts"
 import { deriveRun } from "./DeriveRun.ts"
 import { findingsKey } from "./DeriveSession.ts"
 import { Publisher } from "./Publisher.ts"
-import type { Published } from "./Publisher.ts"
-import { loadPicture } from "./RunPicture.ts"
+import type { Interim, Published } from "./Publisher.ts"
+import { loadPicture, onlyOver } from "./RunPicture.ts"
 import { outcomeTables, systemTables } from "./SystemTables.ts"
 
 /** A session's newest body as published: its hash, the records found in it, and the rows they became. */
@@ -40,6 +40,12 @@ export interface PublishedStore {
   readonly runs: Map<string, PublishedRun>
   /** Runs published again after their deletions, by the version that did. */
   readonly outcomes: Map<string, number>
+  /** What was published of runs while they went on, in order: the tasks that were whole. */
+  readonly interims: Array<{
+    readonly run_id: RunId
+    readonly version: number
+    readonly tasks: ReadonlyArray<string>
+  }>
 }
 
 /** How long writing takes, in virtual time: before the version is visible, and before the call returns. */
@@ -86,6 +92,28 @@ const publishIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>)
     } satisfies Published as Published
   })
 
+/** Readers get what is over; there are no receipts, so that nothing can be deleted because of it. */
+const publishInterimIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>) =>
+  Effect.fn("Publisher.publishInterim")(function* (run_id: RunId, over: ReadonlySet<string>) {
+    const { state, ...picture } = onlyOver(yield* loadPicture(run_id), over)
+    const options = { families, tables: systemTables, sink: () => Effect.void }
+    yield* deriveRun({ ...picture, state }, options)
+    yield* writing
+    store.version += 1
+    const { version } = store
+    const tasks = [...state.tasks.values()].flatMap(({ settled, planned }) =>
+      settled === undefined ? [] : [planned.task_id],
+    )
+    store.interims.push({ run_id, version, tasks })
+    yield* answering
+    return {
+      _tag: "Interim",
+      version,
+      tasks: tasks.length,
+      of: state.tasks.size,
+    } satisfies Interim as Interim
+  })
+
 const publishOutcomeIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>) =>
   Effect.fn("Publisher.publishOutcome")(function* (run_id: RunId) {
     const picture = yield* loadPicture(run_id)
@@ -104,7 +132,7 @@ const publishOutcomeIn = (store: PublishedStore, families: ReadonlyArray<RecordF
   })
 
 export const PublisherMemory = {
-  makeStore: (): PublishedStore => ({ version: 0, runs: new Map(), outcomes: new Map() }),
+  makeStore: (): PublishedStore => ({ version: 0, runs: new Map(), outcomes: new Map(), interims: [] }),
   layer: (options: {
     readonly store: PublishedStore
     readonly families: ReadonlyArray<RecordFamily>
@@ -115,9 +143,11 @@ export const PublisherMemory = {
         const context = yield* Effect.context<Ledger | Landing>()
         const { store, families } = options
         const publish = publishIn(store, families)
+        const publishInterim = publishInterimIn(store, families)
         const publishOutcome = publishOutcomeIn(store, families)
         return Publisher.of({
           publish: (run_id) => Effect.provide(publish(run_id), context),
+          publishInterim: (run_id, over) => Effect.provide(publishInterim(run_id, over), context),
           publishOutcome: (run_id) => Effect.provide(publishOutcome(run_id), context),
         })
       }),

@@ -5,7 +5,7 @@
  */
 import { existsSync } from "node:fs"
 import { Effect } from "effect"
-import type { RunId } from "../contract/Ids.ts"
+import { RunId } from "../contract/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { buildInPlace, recover } from "./Commit.ts"
 import { heldText } from "./HeldRuns.ts"
@@ -14,6 +14,7 @@ import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
+import { withdrawInterim } from "./PublishInterim.ts"
 import { PublishFailed } from "./Publisher.ts"
 import { publishRun } from "./PublisherDuckDb.ts"
 import { gapsIn } from "./Standing.ts"
@@ -41,7 +42,12 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   const stands = yield* fileStep(() => readManifest(layout.manifest))
   if (!hadManifest && stands !== undefined)
     done.push("tables/manifest.json: restored from the files of the tables")
-  const newest = stands && newestDerived(store, stands)
+  for (const run_id of yield* brokenInterims(store)) {
+    yield* withdrawInterim(store, run_id)
+    done.push(`${run_id}: taken out of the tables, since files of it were gone: \`nightjar run\` resumes it`)
+  }
+  const standing = yield* fileStep(() => readManifest(layout.manifest))
+  const newest = standing && newestDerived(store, standing)
   for (const { run_id, isHeld } of yield* runsToDerive(store, newest)) {
     if (isHeld) {
       left.push(`${run_id}: its tables are not derived again: ${heldText}`)
@@ -59,6 +65,17 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
     done.push("tables: the newest version is published again, which ends the rollback")
   if (yield* buildAgain(store)) done.push("nightjar.duckdb: rebuilt from the files of the tables")
   return { done, left } satisfies Repaired as Repaired
+})
+
+/** Runs that were published while they went on, and lack a file since: only their end derives them again. */
+const brokenInterims = Effect.fnUntraced(function* (store: Store) {
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
+  const interims = Object.entries(manifest?.runs ?? {}).filter(([, { interim }]) => interim === true)
+  return yield* fileStep(() =>
+    interims.flatMap(([run_id, { files }]) =>
+      gapsIn(store, files, true, placeIn(store)).length === 0 ? [] : [RunId.make(run_id)],
+    ),
+  )
 })
 
 /** Runs that were published and are incomplete in the tables, or derived with schemas that have changed. */

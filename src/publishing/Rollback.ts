@@ -6,12 +6,11 @@
 import { existsSync } from "node:fs"
 import { Effect } from "effect"
 import { databaseVersion, renumberDatabase } from "./BuildDatabase.ts"
-import { commit, recover } from "./Commit.ts"
+import { commit, discarding, recover } from "./Commit.ts"
 import { keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
-import { discarding } from "./PublisherDuckDb.ts"
 import { buildStanding, gapsIn } from "./Standing.ts"
 import type { Gap } from "./Standing.ts"
 import type { Store } from "./Store.ts"
@@ -42,12 +41,14 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (store: Store
   const version = current.version + 1
   const { runs, schemas } = target
   const ofVersion = schemas === undefined ? {} : { schemas }
-  const returned = { to, from: newest.version }
+  // A version of a run that was not over is not kept: the run is published again when it is.
+  const from = newest.interim === true ? to : newest.version
+  const returned = { to, from }
   const next: Manifest = { version, amends: false, ...ofVersion, runs, returned }
   yield* discarding(store, current)(placeDatabase(store, next, to))
   yield* commit(store, next)
   const without = Object.keys(newest.runs).filter((run_id) => target.runs[run_id] === undefined)
-  const rolledBack: RolledBack = { _tag: "RolledBack", version, to, from: newest.version, without }
+  const rolledBack: RolledBack = { _tag: "RolledBack", version, to, from, without }
   return rolledBack
 })
 

@@ -39,6 +39,8 @@ export interface RunPicture {
   /** By execution: the state body that was landed last. */
   readonly stateOf: ReadonlyMap<string, LandedBody>
   readonly sessions: ReadonlyArray<SessionPicture>
+  /** Tasks of which nothing is derived, except that they are planned; absent if there are none. */
+  readonly open?: ReadonlySet<string>
 }
 
 const place = (ref: LandedRef): string => `${ref.segment}:${ref.offset}:${ref.sha256}`
@@ -122,6 +124,31 @@ export const framesOf = (
       ? meta.attempt === attempt || (session_id !== undefined && meta.session_id === session_id)
       : meta.execution_id === execution_id,
   )
+
+/**
+ * The picture of a run that goes on, with whole tasks only: those that are settled and over. Of any other it
+ * shows that it is planned, as if nothing had been done for it yet.
+ */
+export const onlyOver = (picture: RunPicture, over: ReadonlySet<string>): RunPicture => {
+  const open = new Set<string>()
+  const tasks = new Map<string, TaskState>()
+  for (const [task_id, task] of picture.state.tasks) {
+    const isOver = task.settled !== undefined && over.has(task_id)
+    if (!isOver) open.add(task_id)
+    tasks.set(task_id, isOver ? task : plannedOnly(task))
+  }
+  return { ...picture, state: { ...picture.state, tasks }, open }
+}
+
+const plannedOnly = ({ planned, planned_at }: TaskState): TaskState => ({
+  planned,
+  planned_at,
+  attempts: [],
+  results: [],
+  attachments: [],
+  settled: undefined,
+  attemptsBefore: 0,
+})
 
 /** Why a run cannot be derived again, although nothing is damaged. */
 export const prunedText = (at: number): string =>

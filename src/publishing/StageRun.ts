@@ -16,7 +16,7 @@ import type { SessionFindings } from "./DeriveSession.ts"
 import type { ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { PublishFailed } from "./Publisher.ts"
-import { loadPicture } from "./RunPicture.ts"
+import { loadPicture, onlyOver } from "./RunPicture.ts"
 import type { RunPicture } from "./RunPicture.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
@@ -45,7 +45,8 @@ export const fileSink = (store: Store, picture: RunPicture, version: number, too
       store.files.makeFolder(dirname(place), store.modes.folder)
       store.files.write(temporary(place), bytes, store.modes.file)
       written.push({ table: spec.name, path, rows, bytes: bytes.length, sha256: sha256Hex(bytes) })
-    })
+      // A run may go on meanwhile: its calls have their turn after each file.
+    }).pipe(Effect.andThen(Effect.yieldNow))
   return { written, sink }
 }
 
@@ -64,14 +65,19 @@ const checkPlaces = (store: Store, { rows, findings }: Derived) => {
     : Effect.fail(new PublishFailed({ message: `${wrong[0]}: records were found that have no row` }))
 }
 
-/** All files of one run under temporary names, for a manifest to list. */
+/**
+ * All files of one run under temporary names, for a manifest to list; of a run that goes on, those of the
+ * tasks that are `over`.
+ */
 export const stageRun = Effect.fn("Publishing.stageRun")(function* (
   store: Store,
   toolVersion: string,
   run_id: RunId,
   version: number,
+  over?: ReadonlySet<string>,
 ) {
-  const picture = yield* loadPicture(run_id)
+  const whole = yield* loadPicture(run_id)
+  const picture = over === undefined ? whole : onlyOver(whole, over)
   const { state } = picture
   const { run_date } = state.started
   yield* checkNames(run_id, run_date)

@@ -49,6 +49,12 @@ const times = (night: NightPicture, at: (ms: number) => string): string => {
   ])
 }
 
+const publishedText = ({ published }: NightPicture, at: (ms: number) => string): ReadonlyArray<string> => {
+  if (published === undefined) return []
+  const tasks = counted(published.tasks, "task")
+  return [`${tasks} published at ${at(published.at)}, as version ${published.version}`]
+}
+
 const serviceText = ({ service, at: now }: NightPicture, at: (ms: number) => string): string => {
   const { last_answer_at, silent_since, throttled_since } = service
   if (silent_since !== undefined)
@@ -115,6 +121,7 @@ export const renderNight = (night: NightPicture, screen: Screen): ReadonlyArray<
       `${total.queued} queued`,
     `${waitingOf(total)} waiting${waiting === "" ? "" : `: ${waiting}`}`,
     times(night, at),
+    ...publishedText(night, at),
     serviceText(night, at),
     "",
   ].map((line) => cut(line, width))
@@ -132,7 +139,7 @@ export const renderNight = (night: NightPicture, screen: Screen): ReadonlyArray<
 
 /** The same in one line, without times that change by themselves. */
 export const renderNightLine = (night: NightPicture): string => {
-  const { total, state, stage } = night
+  const { total, state, stage, published } = night
   return joined([
     `${plain(night.run_id)}: ${stage}${stage === "executing" && state !== "running" ? ` (${state})` : ""}`,
     `${doneOf(total)}/${total.tasks} done`,
@@ -140,5 +147,6 @@ export const renderNightLine = (night: NightPicture): string => {
     `${total.running} running`,
     `${total.queued} queued`,
     `${waitingOf(total)} waiting`,
+    ...(published === undefined ? [] : [`${published.tasks} published`]),
   ])
 }

@@ -4,7 +4,7 @@
  */
 import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
-import type { RunSteered, Trouble } from "../ledger/LiveFacts.ts"
+import type { RunNews, RunSteered, Trouble } from "../ledger/LiveFacts.ts"
 import { actionNeeded } from "../ends/EndRow.ts"
 import { counted as times } from "../foundation/Counted.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
@@ -46,10 +46,11 @@ const sentence = (fact: Fact): string => {
     case "RunResumed":
       return `run ${fact.run_id} was resumed`
     case "RunSteered":
-      return steered(fact)
     case "TroubleBegan":
     case "TroubleEnded":
-      return trouble(fact)
+    case "InterimPublished":
+    case "InterimRefused":
+      return runFactText(fact)
     case "TaskWaits":
       return `waits until ${fact.until.slice(0, 19).replace("T", " ")} and is tried again: ${fact.reason}`
     case "TaskPlanned": {
@@ -85,17 +86,15 @@ const sentence = (fact: Fact): string => {
     case "TokenRevoked":
       return `token ${fact.name} was revoked by hand`
     case "RunPublished":
-      return `published as version ${fact.version}`
     case "RunHeld":
     case "RunAccepted":
-      return gating(fact)
+    case "OutcomePublished":
+      return publication(fact)
     case "DeleteIntended":
     case "DeleteAnswered":
       return deletion(fact)
     case "RunEnded":
       return `run ended with exit code ${fact.exit_code}${fact.leftovers ? leftBehind : ""}`
-    case "OutcomePublished":
-      return "the outcome is published"
     case "LandingPruned":
     case "AttachmentsPruned":
     case "FactForgotten":
@@ -105,10 +104,20 @@ const sentence = (fact: Fact): string => {
   }
 }
 
-const gating = (fact: Extract<Fact, { _tag: "RunHeld" | "RunAccepted" }>): string =>
-  fact._tag === "RunHeld"
-    ? `held back: ${fact.gates.map(({ gate, found }) => `${gate}: ${found}`).join("; ")}`
-    : "a person let the held version through"
+const publication = (
+  fact: Extract<Fact, { _tag: "RunPublished" | "RunHeld" | "RunAccepted" | "OutcomePublished" }>,
+): string => {
+  switch (fact._tag) {
+    case "RunPublished":
+      return `published as version ${fact.version}`
+    case "RunHeld":
+      return `held back: ${fact.gates.map(({ gate, found }) => `${gate}: ${found}`).join("; ")}`
+    case "RunAccepted":
+      return "a person let the held version through"
+    case "OutcomePublished":
+      return "the outcome is published"
+  }
+}
 
 const deletion = (fact: Extract<Fact, { _tag: "DeleteIntended" | "DeleteAnswered" }>): string =>
   fact._tag === "DeleteIntended"
@@ -161,9 +170,23 @@ const trouble = (fact: Trouble): string => {
   return `${who} ${what[fact.trouble]} (trouble ${since}, ${times(fact.failures, "failed call")})`
 }
 
+const interim = (fact: Extract<Fact, { _tag: "InterimPublished" | "InterimRefused" }>): string =>
+  fact._tag === "InterimPublished"
+    ? `${fact.tasks} of ${times(fact.of, "task")} published as version ${fact.version} while the run goes on`
+    : `nothing was published while the run goes on: ${fact.message}`
+
 /** For a line on its own, such as one on stderr. */
-export const runFactText = (fact: typeof RunSteered.Type | Trouble): string =>
-  fact._tag === "RunSteered" ? steered(fact) : trouble(fact)
+export const runFactText = (fact: RunNews): string => {
+  switch (fact._tag) {
+    case "RunSteered":
+      return steered(fact)
+    case "InterimPublished":
+    case "InterimRefused":
+      return interim(fact)
+    default:
+      return trouble(fact)
+  }
+}
 
 const proofs = {
   counted: ": all counted records are here",

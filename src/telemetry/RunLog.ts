@@ -56,6 +56,14 @@ export const recordOf = (fact: Fact): LogRecord | undefined => {
       return record("Info", "run.steered", `The operator asked: ${fact.order}.`)
     case "RunPublished":
       return record("Info", "run.published", `Version ${fact.version} of the tables was published.`)
+    case "InterimPublished":
+      return record(
+        "Info",
+        "run.published_meanwhile",
+        `Version ${fact.version} of the tables was published while the run goes on.`,
+      )
+    case "InterimRefused":
+      return record("Warn", "run.not_published_meanwhile", "Nothing was published while the run goes on.")
     case "RunHeld":
       return record("Warn", "run.held", "The run is held back: its tables did not pass the gates of the job.")
     case "RunAccepted":

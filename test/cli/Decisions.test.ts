@@ -2,7 +2,12 @@
  * The commands' own decisions: exit codes, selections, and text that no spreadsheet or terminal takes for an
  * order.
  */
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import fc from "fast-check"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Effect, Layer, Option } from "effect"
 import { describe, expect, it } from "vitest"
 import { resolveFingerprint } from "../../src/cli/commands/Credentials.ts"
 import { defectEnding, Ended, endingOf, refuse } from "../../src/cli/Failures.ts"
@@ -10,6 +15,10 @@ import { LandingDamaged } from "../../src/landing/Landing.ts"
 import { PublishFailed } from "../../src/publishing/Publisher.ts"
 import { joinedExitCode } from "../../src/cli/Nights.ts"
 import type { ProgressEvent } from "../../src/execution/Progress.ts"
+import { Progress } from "../../src/execution/Progress.ts"
+import type { NightPicture } from "../../src/execution/NightPicture.ts"
+import { Steering } from "../../src/execution/Steering.ts"
+import { NightDesk, runningNight } from "../../src/cli/NightDesk.ts"
 import { emptyView, foldProgress, renderView } from "../../src/cli/ProgressDisplay.ts"
 import { csvFormat, jsonFormat, tableFormat } from "../../src/cli/QueryFormats.ts"
 import { harmless } from "../../src/report/CsvText.ts"
@@ -294,5 +303,69 @@ describe("progress", () => {
       "draining, executing 0/5, bank away since 23:10:05, 1 s  demo.1",
       "draining, executing 0/5, 1 s  demo.1",
     ])
+  })
+})
+
+describe("the desk of a running night", () => {
+  const run_id = anId("demo.1")
+  const total = {
+    engine_reference: "total",
+    tasks: 40,
+    queued: 0,
+    waiting: { time: 0, engine: 0, conflict: 0 },
+    running: 1,
+    done: { succeeded: 39, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
+    per_hour: 0,
+  }
+  const limits = { max_in_flight: 10, per_engine: 10 }
+  const picture: NightPicture = {
+    run_id: "demo.1",
+    at: 2_000,
+    began_at: 1_000,
+    stage: "executing",
+    state: "running",
+    service: {},
+    limits,
+    job_limits: limits,
+    total,
+    engines: [],
+  }
+  const published: ProgressEvent = {
+    _tag: "Noted",
+    fact: { _tag: "InterimPublished", run_id, version: 7, tasks: 39, of: 40 },
+  }
+
+  it("tells whoever looks on what was published last while the run goes on, until the next one begins", async () => {
+    const output = mkdtempSync(join(tmpdir(), "desk-"))
+    const seen = Effect.gen(function* () {
+      const { tell } = yield* Progress
+      const looked: Array<NightPicture | undefined> = []
+      const look = Effect.gen(function* () {
+        looked.push(Option.getOrUndefined(yield* runningNight(output)))
+      })
+      const steer = () => ({ _tag: "Steered" as const, changed: false, night: picture })
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* (yield* Steering).hold({ look: () => picture, steer })
+          yield* look
+          yield* tell({ ...published, fact: { _tag: "InterimRefused", run_id, message: "full" } })
+          yield* look
+          yield* tell(published)
+          yield* look
+        }),
+      )
+      yield* tell({ _tag: "Stage", run_id, stage: "publishing" })
+      yield* look
+      yield* tell({ _tag: "Planned", run_id, tasks: 1, over: 0 })
+      yield* (yield* Steering).hold({ look: () => picture, steer })
+      yield* look
+      return looked
+    })
+    const looked = await Effect.runPromise(
+      Effect.scoped(Effect.provide(seen, Layer.provide(NightDesk.layer(output), NodeServices.layer))),
+    )
+    rmSync(output, { recursive: true, force: true })
+    const last = { ...picture, published: { at: 2_000, version: 7, tasks: 39 } }
+    expect(looked).toEqual([picture, picture, last, { ...last, stage: "publishing" }, picture])
   })
 })

@@ -410,6 +410,31 @@ describe("a running night", () => {
     expect(() => statSync(join(folder, "nightjar.sock"))).toThrow("ENOENT")
   })
 
+  it("publishes what is over if its job asks for it, and says so, also once it was killed", async () => {
+    const path = job("live", ["ok+queue-1+run-1+records-1", "ok+queue-900+run-31+records-1"], 60)
+    const text = readFileSync(join(root, path), "utf8")
+    writeFileSync(join(root, path), `${text}publish: { every: 1 minute }\n`)
+    const args = [main, "run", path, "--output", folder]
+    const child = spawn(process.execPath, args, { cwd: root, env: environment })
+    let stderr = ""
+    child.stderr.on("data", (chunk: Buffer) => {
+      stderr += chunk.toString()
+      if (stderr.includes("published as version")) child.kill("SIGKILL")
+    })
+    await new Promise((resolve) => child.on("exit", resolve))
+    expect(stderr).toMatch(/^1 of 2 tasks published as version \d+ while the run goes on$/m)
+    expect(ask("status").stdout).toMatch(
+      /^1 of 2 tasks are in the tables, published as version \d+ at \S+ while the run went on\.$/m,
+    )
+    const sql = `SELECT string_agg(customer_id || ' ' || outcome, ', ' ORDER BY customer_id) AS found
+      FROM tasks WHERE run_id LIKE 'live.%'`
+    expect(ask("query", sql, "--json").stdout).toContain('"k-1 succeeded, k-2 unfinished"')
+    expect(ask("verify")).toMatchObject({ status: 0, stdout: "Files, ledger and tables agree.\n" })
+    expect(ask("run", path, "--no-progress").status).toBe(0)
+    expect(ask("query", sql, "--json").stdout).toContain('"k-1 succeeded, k-2 succeeded"')
+    expect(ask("status").stdout).not.toContain("while the run went on")
+  })
+
   it("refuses a limit that is none, before anybody is asked", () => {
     for (const given of ["per_engine=0", "per_engine", "speed=3", "per_engine=1 per_engine=2"])
       expect(ask("limit", ...given.split(" "))).toMatchObject({ status: 2, stdout: "" })

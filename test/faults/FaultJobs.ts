@@ -53,6 +53,8 @@ const jobText = (name: string, customers: ReadonlyArray<Customer>): string =>
     "polling: { min: 100 millis, max: 200 millis }",
     "retry: { max_attempts: 3, base: 100 millis, max: 200 millis }",
     "flow_results: { min_interval: 5 seconds, wait_final: 1 minute }",
+    // As often as it can be: every night of a campaign has versions that are made while it goes on.
+    "publish: { every: 1 second }",
     "after_export: delete",
     "customers:",
     ...customers.map(customerLine),

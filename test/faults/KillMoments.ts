@@ -15,6 +15,8 @@ export type Moment =
   | { readonly _tag: "Elapsed"; readonly ms: number }
   /** Facts of this night in the ledger, and so much later. */
   | { readonly _tag: "Facts"; readonly count: number; readonly laterMs: number }
+  /** A version was published while the night goes on. */
+  | { readonly _tag: "Interim"; readonly laterMs: number }
   | { readonly _tag: "File"; readonly path: string; readonly laterMs: number }
   | { readonly _tag: "SystemCall"; readonly name: string; readonly nth: number }
 
@@ -52,6 +54,8 @@ export const describe = (moment: Moment): string => {
       return `after ${moment.ms} ms`
     case "Facts":
       return `${moment.laterMs} ms after fact ${moment.count}`
+    case "Interim":
+      return `${moment.laterMs} ms after a version was published while it went on`
     case "File":
       return `${moment.laterMs} ms after a change of ${moment.path}`
     case "SystemCall":
@@ -86,6 +90,7 @@ export const drawMoments = (
 const drawMoment = (draw: ReturnType<typeof seeded>, life: Life): Moment => {
   const calls = [...life.systemCalls]
   const kind = draw.unit() * (calls.length === 0 ? 0.6 : 1)
+  if (kind < 0.08) return { _tag: "Interim", laterMs: draw.chance(0.5) ? 0 : draw.int(1, 2_000) }
   if (kind < 0.2) return { _tag: "Elapsed", ms: draw.int(0, Math.round(life.elapsedMs)) }
   if (kind < 0.4)
     return { _tag: "Facts", count: draw.int(1, life.facts), laterMs: draw.chance(0.5) ? 0 : draw.int(1, 20) }
@@ -106,12 +111,24 @@ export const awaitMoment = async (
 ): Promise<void> => {
   if (moment._tag === "SystemCall") return void (await running.ended)
   if (moment._tag === "Elapsed") return void (await Promise.race([running.ended, wait(moment.ms)]))
-  const hasCome =
-    moment._tag === "Facts"
-      ? factsReached(output, factsBefore + moment.count)
-      : changeOf(join(output, moment.path))
+  const hasCome = comes(moment, output, factsBefore)
   while (running.isAlive() && !hasCome()) await wait(lookEveryMs)
   await Promise.race([running.ended, wait(moment.laterMs)])
+}
+
+const comes = (
+  moment: Exclude<Moment, { _tag: "Elapsed" | "SystemCall" }>,
+  output: string,
+  factsBefore: number,
+): (() => boolean) => {
+  switch (moment._tag) {
+    case "Facts":
+      return reached(output, factsBefore + moment.count, "true")
+    case "Interim":
+      return reached(output, factsBefore + 1, "tag = 'InterimPublished'")
+    case "File":
+      return changeOf(join(output, moment.path))
+  }
 }
 
 const changeOf = (path: string) => {
@@ -120,20 +137,22 @@ const changeOf = (path: string) => {
   return () => stamp() !== before
 }
 
-export const countFacts = (output: string): number => {
+export const countFacts = (output: string): number => newestFact(output, "true")
+
+const newestFact = (output: string, which: string): number => {
   const path = join(output, "ledger.sqlite")
   if (!existsSync(path)) return 0
   const ledger = new DatabaseSync(path, { readOnly: true, timeout: 10_000 })
   try {
-    return Number(ledger.prepare("SELECT coalesce(max(seq), 0) AS n FROM facts").get()?.["n"])
+    return Number(ledger.prepare(`SELECT coalesce(max(seq), 0) AS n FROM facts WHERE ${which}`).get()?.["n"])
   } finally {
     ledger.close()
   }
 }
 
-const factsReached = (output: string, count: number) => () => {
+const reached = (output: string, seq: number, which: string) => () => {
   try {
-    return countFacts(output) >= count
+    return newestFact(output, which) >= seq
   } catch {
     // The pipeline is making the file, or recovering it.
     return false

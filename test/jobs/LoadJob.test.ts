@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { jobTemplate } from "../../src/jobs/Template.ts"
 import { defaultsOfAJob, env, literal, load, parametersLogin, plainEngine, smallJob } from "./loading.ts"
 
@@ -315,6 +315,47 @@ notify:
           "job.yaml:10:24: `late` is never told: the job has neither `night` nor `deadline`",
         ])
       }),
+  )
+})
+
+describe("how often a run publishes what is over", () => {
+  it.effect("is a duration of a second at least, and a mistake in it is reported", () =>
+    Effect.gen(function* () {
+      const often = (written: string) =>
+        Effect.map(
+          load(`${smallJob}customers: [{ id: c-1, parameters: { username: u } }]\npublish: ${written}\n`),
+          ({ job: loaded, errors }) => [
+            (loaded as { readonly publishEvery?: unknown } | undefined)?.publishEvery,
+            ...errors,
+          ],
+        )
+      const rule =
+        "expected a duration from 1 second to 1 day: a number and a unit (millis, seconds, minutes, hours, days)"
+      expect(
+        yield* Effect.forEach(
+          [
+            "{ every: 10 minutes }",
+            "{}",
+            "{ every: 100 millis }",
+            "{ every: often }",
+            "{ evry: 10 minutes }",
+            "10 minutes",
+          ],
+          often,
+        ),
+      ).toEqual([
+        [Duration.minutes(10)],
+        [undefined, "job.yaml:5:1: `every` is missing"],
+        [undefined, `job.yaml:5:19: ${rule}`],
+        [undefined, `job.yaml:5:19: ${rule}`],
+        [
+          undefined,
+          "job.yaml:5:1: `every` is missing",
+          "job.yaml:5:12: unknown key `evry`; did you mean `every`?",
+        ],
+        [undefined, "job.yaml:5:10: expected a mapping"],
+      ])
+    }),
   )
 })
 

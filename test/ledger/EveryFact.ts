@@ -46,6 +46,8 @@ const ofRuns: ReadonlyArray<Fact> = [
     since: "t",
     failures: 3,
   },
+  { _tag: "InterimPublished", run_id, version: 3, tasks: 39, of: 40 },
+  { _tag: "InterimRefused", run_id, message: "keys: 1 key of runs" },
   {
     _tag: "RunPublished",
     run_id,

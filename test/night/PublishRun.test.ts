@@ -59,6 +59,8 @@ const kept = (customer: string, reason = "it is no JSON") => ({
   message: `landing/${run_id}/segment-000001.njl@10 is not in the tables: ${reason}`,
 })
 
+const noInterim = () => Effect.die("no version while the run goes on")
+
 /** What the stage returns, and what it adds to a ledger with these facts. */
 const publish = (
   facts: ReadonlyArray<Fact>,
@@ -67,7 +69,7 @@ const publish = (
   Effect.gen(function* () {
     const ledger = yield* Ledger
     yield* ledger.append([started, ...facts])
-    const publisher = { publish: () => answer, publishOutcome: () => Effect.void }
+    const publisher = { publish: () => answer, publishInterim: noInterim, publishOutcome: () => Effect.void }
     const told: Array<ProgressEvent> = []
     const released = yield* publishStage(run_id).pipe(
       Effect.provideService(Publisher, publisher),
@@ -156,6 +158,7 @@ describe("a publication", () => {
         const released = [{ run_id: earlier, ...of, left_out, misfits: [], rejected: [], delivered: [] }]
         const publisher = {
           publish: () => Effect.succeed({ ...plain, released }),
+          publishInterim: noInterim,
           publishOutcome: () => Effect.void,
         }
         const told = yield* Effect.provideService(publishStage(run_id), Publisher, publisher)

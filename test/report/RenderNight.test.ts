@@ -62,6 +62,17 @@ es-bank:api               1500     800        5       20   675      25  47 min
 es-social-security:web…    120       0      120        0     0       0  offline`)
   })
 
+  it("says what was published of it, and when", () => {
+    const published = { at: at - 4 * minute, version: 12, tasks: 640 }
+    const without = renderNight(picture, screen)
+    expect(renderNight({ ...picture, published }, screen)).toEqual([
+      ...without.slice(0, 7),
+      "640 tasks published at 23:26, as version 12",
+      ...without.slice(7),
+    ])
+    expect(renderNightLine({ ...picture, published })).toBe(`${renderNightLine(picture)}, 640 published`)
+  })
+
   it("shows rates and the slowest task on 200 columns", () => {
     expect(
       renderNight(picture, { ...screen, width: 199 })

@@ -59,6 +59,8 @@ describe("what happened to a run as a whole", () => {
       { _tag: "TroubleBegan", ...of, trouble: "engine", engine_reference, message: "it takes no start" },
       { _tag: "TroubleEnded", ...of, trouble: "engine", engine_reference, failures: 2 },
       { _tag: "TaskWaits", run_id, task_id: idOf("a"), reason: "TIMEOUT", until: "2026-11-21T23:40:00.000Z" },
+      { _tag: "InterimPublished", run_id, version: 7, tasks: 39, of: 40 },
+      { _tag: "InterimRefused", run_id, message: "the disk is full" },
     ])
     expect(told.map((one) => renderRecorded(one).slice(21))).toEqual([
       "the run was paused: it starts nothing until it is resumed",
@@ -73,6 +75,8 @@ describe("what happened to a run as a whole", () => {
       "engine bank has been away since 23:10:05: it takes no start",
       "engine bank takes starts again (trouble since 23:10:05, 2 failed calls)",
       "waits until 2026-11-21 23:40:00 and is tried again: TIMEOUT",
+      "39 of 40 tasks published as version 7 while the run goes on",
+      "nothing was published while the run goes on: the disk is full",
     ])
   })
 })

@@ -4,8 +4,9 @@
  */
 import { Effect, Option } from "effect"
 import { Command } from "effect/cli"
+import { counted } from "../../foundation/Counted.ts"
 import { executionsOf } from "../../ledger/RunState.ts"
-import type { TaskState } from "../../ledger/RunState.ts"
+import type { RunState, TaskState } from "../../ledger/RunState.ts"
 import { newestTasks } from "../../ledger/WholeNight.ts"
 import { finishLines, renderSummary } from "../../report/RenderSummary.ts"
 import { summarise } from "../../report/Summary.ts"
@@ -31,6 +32,10 @@ const taskRow = (task: TaskState) => {
     session_id: last?.session_id ?? planned.session_id ?? null,
   }
 }
+
+const interimText = ({ at, fact }: NonNullable<RunState["interim"]>): string =>
+  `${fact.tasks} of ${counted(fact.of, "task")} are in the tables, published as version ${fact.version} at ` +
+  `${new Date(at).toISOString()} while the run went on.`
 
 export const status = Command.make(
   "status",
@@ -68,6 +73,7 @@ export const status = Command.make(
     yield* say(table(header, rows, { width: out.width, right: new Set([4]) }))
     yield* say("")
     yield* say(renderSummary(summary, out))
+    if (state.interim !== undefined) yield* say(interimText(state.interim))
     if (running) yield* say(`${run_id} is running: \`nightjar status --watch\` follows it.`)
     else if (state.ended === undefined) {
       yield* say(`No process is working on ${run_id}.`)
