@@ -187,6 +187,109 @@ describe("a draft", () => {
     ])
   })
 
+  it("has for each field the narrowest type that takes all its values, and a table for its lists", () => {
+    /** The type of the field `v` that had these values, as they are written; in braces: of the items of its table. */
+    const typeOf = (...values: ReadonlyArray<string>) => {
+      const text = `[${values.map((value) => `{"product":"p","sub_family":"p:one","v":${value}}`).join()}]`
+      const parsed = parseBody(new TextEncoder().encode(text))
+      if (parsed._tag === "UnreadableBody") throw new Error(parsed.reason)
+      const { columns, children = {} } = draftFrom(parsed.value as ReadonlyArray<Fields>).file
+      const { v: { item, columns: own = {} } = {} } = children
+      const ofItems = Object.entries(own).map(([name, { type }]) => `${name} ${type}`)
+      return columns["v"]?.type ?? `{${item?.type ?? ofItems.join(", ")}}`
+    }
+    const [long, longer] = [`${"1".repeat(36)}.5`, `${"1".repeat(37)}.5`]
+    const found = {
+      numbers: [typeOf("1", "2147483647"), typeOf("2147483648", "1"), typeOf("9223372036854775808")],
+      amounts: [typeOf('"12.5"', "7"), typeOf('"-0.125"', '"1.5"'), typeOf("1234567890123456.5", "1.25")],
+      wide: [typeOf('"12345678901234567.5"', '"1.5"'), typeOf("1.5", `"${long}"`), typeOf(`"${longer}"`)],
+      exact: [typeOf('"1.0123456789"', '"1.5"'), typeOf('"1.01234567891"'), typeOf("1.01234567891")],
+      texts: ['"12"', '"01.5"', '"+1.5"', '"1.5e3"', '"1.5 EUR"'].map((value) => typeOf(value, "null")),
+      doubles: [typeOf("1e300"), typeOf("1.5e-7", "2"), typeOf("1e300", '"1.5"')],
+      days: [typeOf('"2026-01-31"'), typeOf('"2026-01-31"', '"2026-01-31T10:00:00Z"'), typeOf("null")],
+      mixed: [typeOf("true", "1"), typeOf("{}"), typeOf('"a"', "{}"), typeOf('["a"]', '"a"'), typeOf("[]")],
+      values: [typeOf('["a"]', "[]", "null"), typeOf("[1, 2147483648]"), typeOf('["1.5", 7]')],
+      objects: [typeOf('[{"x":1},{"x":2}]', '[{"y":true}]'), typeOf("[{}]")],
+      odd: ['[1,"a"]', '[{"x":1},2]', '["a",null]', '[["a"]]', "[{},[]]"].map((value) => typeOf(value)),
+    }
+    expect(found).toEqual({
+      numbers: ["INTEGER", "BIGINT", "DECIMAL(38,2)"],
+      amounts: ["DECIMAL(18,2)", "DECIMAL(18,3)", "DECIMAL(18,2)"],
+      wide: ["DECIMAL(38,2)", "DECIMAL(38,2)", "VARCHAR"],
+      exact: ["DECIMAL(18,10)", "VARCHAR", "DOUBLE"],
+      texts: ["VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"],
+      doubles: ["DOUBLE", "DOUBLE", "JSON"],
+      days: ["DATE", "VARCHAR", "JSON"],
+      mixed: ["JSON", "JSON", "JSON", "JSON", "JSON"],
+      values: ["{VARCHAR}", "{BIGINT}", "{DECIMAL(18,2)}"],
+      objects: ["{x INTEGER, y BOOLEAN}", "{}"],
+      odd: ["JSON", "JSON", "JSON", "JSON", "JSON"],
+    })
+  })
+
+  it("proposes as key a plain value that tells the records of every answer apart, by its name if it can", () => {
+    const columns = ["plain", "iban", "big", "amount", "maybe"].map((name) => ({
+      name,
+      type:
+        name === "amount" ? ("DOUBLE" as const) : name === "big" ? ("BIGINT" as const) : ("VARCHAR" as const),
+      required: name !== "maybe",
+    }))
+    const best = (answers: ReadonlyArray<ReadonlyArray<Fields>>) => {
+      const keys = new KeyCandidates()
+      for (const [group, answer] of answers.entries())
+        for (const each of answer) keys.add(String(group), each)
+      return keys.best(columns)
+    }
+    const [one, other] = [
+      { plain: "a", iban: "ES1" },
+      { plain: "b", iban: "ES2" },
+    ]
+    const long = "x".repeat(80)
+    expect({
+      byName: best([[one, other]]),
+      again: best([[one, other], [one]]),
+      first: best([[one, { ...other, iban: "ES1" }]]),
+      none: best([[one, one]]),
+      later: best([
+        [one, other],
+        [one, { plain: "c", iban: "ES1" }],
+      ]),
+      number: best([
+        [
+          { big: 1, plain: "a", iban: "a" },
+          { big: 2, plain: "a", iban: "a" },
+        ],
+      ]),
+      long: best([[{ iban: long }, { iban: `${long.slice(1)}y` }]]),
+      tooLong: best([
+        [
+          { plain: 1, iban: `${long}a` },
+          { plain: 2, iban: `${long}b` },
+        ],
+      ]),
+      mixed: best([
+        [
+          { plain: true, iban: "1" },
+          { plain: "b", iban: 1 },
+        ],
+      ]),
+      alone: best([[one], [other]]),
+      nothing: best([]),
+    }).toEqual({
+      byName: "iban",
+      again: "iban",
+      first: "plain",
+      none: "big",
+      later: "plain",
+      number: "big",
+      long: "iban",
+      tooLong: "plain",
+      mixed: "big",
+      alone: undefined,
+      nothing: undefined,
+    })
+  })
+
   it("lists the values of a column only if they are codes that three customers share", () => {
     const commentsOf = (values: ReadonlyArray<string>, customers: number) => {
       const read = values.flatMap((value) => Array.from({ length: customers }, () => ({ ...kind, value })))

@@ -135,6 +135,9 @@ describe("Arrow columns and Parquet", () => {
     expect(rowOf([1, 2] as never)).toThrow("column b of type VARCHAR got a number")
     expect(rowOf([1] as never)).toThrow("a row of 1 cell for 2 columns")
     expect(rowOf([null, "x"] as never)).toThrow("t.a is required and got a NULL")
+    const word = new TableBuilder({ ...spec, columns: [{ ...column("b", "VARCHAR", ""), repeats: true }] })
+    word.append([7])
+    expect(() => word.finish()).toThrow("column b of type VARCHAR got a number")
     expect(() => new TableBuilder(spec).appendRow({ a: 1, c: 2 })).toThrow("t has no column c")
   })
 

@@ -308,6 +308,49 @@ describe("the normaliser", () => {
     ])
   })
 
+  it("says how many fields are unknown where values are discarded, and nothing where there are none", async () => {
+    const misfitsOf = async (record: unknown) => {
+      const normaliser = makeNormaliser(families.map((family) => ({ ...family, mode: "discard_value" })))
+      normaliser.add(lineage, [record])
+      const flushed = normaliser.flush().find(({ spec }) => spec.name === "higher_education")!
+      const [row] = (await readBack(flushed.spec, flushed.table)).rows
+      return [row?.["misfits"], row?.["extra"]]
+    }
+    expect(await misfitsOf({ ...degree, dean: "Ada", campus: 1 })).toEqual([
+      ["extra: 2 unknown fields"],
+      '{"dean":"Ada","campus":1}',
+    ])
+    expect(await misfitsOf({ ...degree, total_credits: "sixty" })).toEqual([
+      ["total_credits: expected DECIMAL(18,6), got another text"],
+      '{"total_credits":"sixty"}',
+    ])
+    expect(await misfitsOf(degree)).toEqual([null, null])
+  })
+
+  it("names the item of a list of texts that is no text, or the field if it is no list", async () => {
+    const codes = {
+      name: "codes",
+      type: "VARCHAR[]",
+      comment: "",
+      required: false,
+      identifies: false,
+    } as const
+    const normaliser = makeNormaliser(
+      families.map((family) => ({ ...family, columns: [...family.columns, codes] })),
+    )
+    normaliser.add(
+      lineage,
+      [["a", "b"], ["a", 7], "a"].map((value) => ({ ...degree, codes: value })),
+    )
+    const flushed = normaliser.flush().find(({ spec }) => spec.name === "higher_education")!
+    const { rows } = await readBack(flushed.spec, flushed.table)
+    expect(rows.map((row) => [row["codes"], row["misfits"], row["extra"]])).toEqual([
+      [["a", "b"], null, null],
+      [null, ["codes[1]: expected VARCHAR, got number"], '{"codes":["a",7]}'],
+      [null, ["codes: expected VARCHAR[], got text"], '{"codes":"a"}'],
+    ])
+  })
+
   it("rejects a whole record that is nested too deep, and still accepts the next one", async () => {
     let deep: unknown = 1
     for (let i = 0; i < 100_000; i++) deep = [deep]
@@ -328,7 +371,7 @@ describe("the normaliser", () => {
     }
     const reordered = Object.fromEntries(Object.entries(degree).toReversed())
     const first = ids([degree, degree])
-    expect(new Set(first).size).toBe(2)
+    expect(new Set(ids([degree, degree, degree, degree])).size).toBe(4)
     const otherNight = {
       ...lineage,
       run_id: anId("r2"),
@@ -366,9 +409,11 @@ describe("the normaliser", () => {
     expect(content([{ ...account, held: [] }], "other_records")).not.toEqual(
       content([account], "other_records").slice(0, 1),
     )
-    // A date of fetching of something that is no record is a field like any other.
-    const plain = { ...degree, visit: { fetch_date: "2026-11-20" } }
-    expect(content([{ ...plain, visit: later }])).not.toEqual(content([plain]))
+    // A date of fetching of something that is no record is a field like any other, beside records too.
+    const visit = { fetch_date: "2026-11-20" }
+    expect(content([{ ...degree, visit: later }])).not.toEqual(content([{ ...degree, visit }]))
+    const visited = (by: object) => content([{ ...account, visit: by }], "other_records")
+    expect(visited(later)).not.toEqual(visited(visit))
     const half = { product: "a", fetch_date: "2026-11-20", n: 1 }
     expect(content([{ ...half, ...later }, degree], "rejected_records")).toEqual(
       content([half, degree], "rejected_records"),
