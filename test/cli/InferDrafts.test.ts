@@ -18,7 +18,7 @@ import { draftText } from "../../src/records/DraftText.ts"
 import { KeyCandidates } from "../../src/records/KeyCandidates.ts"
 import { parseBody } from "../../src/records/ParseBody.ts"
 import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
-import type { RecordFamily } from "../../src/records/RecordSchema.ts"
+import type { RecordFamily, RecordSchemaFile } from "../../src/records/RecordSchema.ts"
 import { SeenObject } from "../../src/records/SeenFields.ts"
 import { anId } from "../harness/Id.ts"
 import { families } from "../records/families.ts"
@@ -34,6 +34,7 @@ import {
 } from "../publishing/night.ts"
 
 type Fields = Readonly<Record<string, unknown>>
+type Columns = RecordSchemaFile["columns"]
 
 const kind = { product: "p", sub_family: "p:one" }
 const described = { table: "things", product: "p", sub_families: ["p:one"], features: ["things_read"] }
@@ -382,6 +383,88 @@ describe("the draft of a schema that rejected records", () => {
       ),
       { numRuns: 300 },
     )
+  })
+
+  it("keeps in each mode what it need not change, and says what it changed", () => {
+    const revisedFrom = (mode: string, ...records: ReadonlyArray<Fields>) => {
+      const family = strict(mode)
+      const seen = observerOf(family)
+      for (const [at, each] of records.entries()) seen.add({ ...kind, ...each }, `c-${at}`)
+      const { file, notes } = reviseSchema(family, seen)
+      const shown = ([name, { type, required, comment }]: readonly [string, Columns[string]]) =>
+        `${name} ${type}${required === true ? " required" : ""}: ${comment}`
+      const { columns, children = {}, ...rest } = file
+      return {
+        rest,
+        columns: Object.entries(columns).map(shown),
+        children: Object.entries(children).map(([field, { columns: own = {}, ...child }]) => [
+          field,
+          child,
+          Object.entries(own).map(shown),
+        ]),
+        notes: notes.slice(1),
+      }
+    }
+    const good = { fetch_date: "2026-01-31T10:00Z", id: 7, amount: "1.5", list: [], latest: [1, 2] }
+    const rest = (mode: string) => ({
+      ...{ table: "things", comment: "Things.", product: "p", sub_families: ["p:one"] },
+      ...{ features: ["things_read"], key: ["id"], fetched: ["fetch_date"], mode },
+    })
+    const [when, id, amount] = [
+      "fetch_date TIMESTAMPTZ required: When.",
+      "id INTEGER required: Its number.",
+      "amount DECIMAL(5,2) required: How much.",
+    ]
+    const lines = (...columns: ReadonlyArray<string>) => [
+      "list",
+      { comment: "A list.", required: true },
+      columns,
+    ]
+    const item = { name: "value", type: "INTEGER", comment: "A value." }
+    const values = ["latest", { table: "newest", comment: "Values.", item }, []]
+    const unchanged = (mode: string) => ({
+      rest: rest(mode),
+      columns: [when, id, amount],
+      children: [lines("day DATE: The day."), values],
+      notes: [],
+    })
+    const isQuarantine = "mode is quarantine now: freeze would reject fields without a column."
+    expect(revisedFrom("quarantine", good)).toEqual(unchanged("quarantine"))
+    // A key may be missing now; what is kept beside the columns needs no change.
+    const strange = { ...good, amount: "much", id: undefined, list: undefined, fresh: 1 }
+    expect(revisedFrom("evolve", strange)).toEqual({
+      ...unchanged("evolve"),
+      columns: [when, "id INTEGER: Its number.", amount],
+    })
+    expect(revisedFrom("discard_value", strange).columns).toEqual([when, "id INTEGER: Its number.", amount])
+    expect(revisedFrom("quarantine", good, { ...good, amount: null, list: [{ day: 1 }], fresh: 1 })).toEqual({
+      ...unchanged("quarantine"),
+      columns: [when, id, "amount DECIMAL(5,2): How much."],
+      children: [lines("day JSON: The day."), values],
+    })
+    expect(revisedFrom("quarantine", good, { ...good, list: null, latest: ["one"] })).toEqual({
+      ...unchanged("quarantine"),
+      columns: [when, id, amount, "latest JSON: Values."],
+      children: [["list", { comment: "A list." }, ["day DATE: The day."]]],
+      notes: ["latest is a column now, because it was not always such a list; the table newest is gone."],
+    })
+    const fresh = { ...good, fresh: "x", more: ["y"], list: [{ day: "2026-01-31", fresh: 2 }] }
+    expect(revisedFrom("freeze", fresh)).toEqual({
+      ...unchanged("freeze"),
+      columns: [
+        ...[when, id, amount],
+        ...["fresh VARCHAR required: In 1 of 1 record.", "more JSON required: In 1 of 1 record."],
+      ],
+      children: [lines("day DATE: The day.", "fresh INTEGER required: In 1 of 1 item."), values],
+    })
+    expect(revisedFrom("freeze", { ...good, "Odd Name": 1 })).toEqual({
+      ...unchanged("quarantine"),
+      notes: [isQuarantine, 'Fields: in `extra`, because their names cannot be columns: "Odd Name".'],
+    })
+    expect(revisedFrom("freeze", { ...good, list: [{ "Odd Name": 1 }] })).toEqual({
+      ...unchanged("quarantine"),
+      notes: [isQuarantine],
+    })
   })
 
   it("is that schema, with only what they need changed", () => {
