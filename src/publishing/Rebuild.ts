@@ -17,7 +17,7 @@ import { keepSchemas } from "./KeepSchemas.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
-import { PublishFailed } from "./Publisher.ts"
+import { ledgerFailed } from "./Publisher.ts"
 import { discarding } from "./PublisherDuckDb.ts"
 import { stageRun } from "./StageRun.ts"
 import { buildStanding, gapsIn } from "./Standing.ts"
@@ -93,10 +93,7 @@ const stageAll = Effect.fnUntraced(function* (
   const kept: Array<Rebuilt["kept"][number]> = []
   const fresh = new Set<string>()
   const ledger = yield* Ledger
-  const { landing: pruned } = yield* Effect.mapError(
-    ledger.pruned,
-    ({ message }) => new PublishFailed({ message }),
-  )
+  const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
   for (const { run_id, isHeld } of yield* publishedRuns) {
     if (isHeld) {
       kept.push({ run_id, reason: heldText, pruned: false })
@@ -119,10 +116,9 @@ const stageAll = Effect.fnUntraced(function* (
 
 const publishedRuns = Effect.gen(function* () {
   const ledger = yield* Ledger
-  const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message })
   const published: Array<{ readonly run_id: RunId; readonly isHeld: boolean }> = []
-  for (const { fact } of yield* Effect.mapError(ledger.runs, failed)) {
-    const state = yield* Effect.mapError(ledger.state(fact.run_id), failed)
+  for (const { fact } of yield* Effect.mapError(ledger.runs, ledgerFailed)) {
+    const state = yield* Effect.mapError(ledger.state(fact.run_id), ledgerFailed)
     if (state?.published !== undefined)
       published.push({ run_id: fact.run_id, isHeld: state.held !== undefined })
   }

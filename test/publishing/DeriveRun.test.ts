@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { bodyBounds } from "../../src/contract/BodyBounds.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import type { Ledger } from "../../src/ledger/Ledger.ts"
+import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { deriveRun, receiptOf } from "../../src/publishing/DeriveRun.ts"
 import { loadPicture } from "../../src/publishing/RunPicture.ts"
 import { append, begin, engine, folder, foundation, profileOf, resultsOf, stateOf, succeed } from "./night.ts"
@@ -195,5 +195,40 @@ describe("a receipt", () => {
           assert.strictEqual(receiptOf(hashes.toReversed()), landed_sha256)
         }).pipe(Effect.provide(foundation(root)))
       }).pipe(Effect.scoped),
+  )
+})
+
+describe("what ledger and landing say of a run", () => {
+  it.effect("is called damaged only if the ledger itself is: what cannot be read now may be read later", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const found = Effect.gen(function* () {
+        const real = yield* Ledger
+        yield* append([begin(run_id, "2026-11-20")])
+        yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana")))
+        const told = (failing: (failure: Effect.Effect<never, LedgerFailed>) => Partial<Ledger["Service"]>) =>
+          Effect.forEach([false, true], (damaged) =>
+            loadPicture(run_id).pipe(
+              Effect.provideService(Ledger, {
+                ...real,
+                ...failing(Effect.fail(new LedgerFailed({ message: "disk gone", damaged }))),
+              }),
+              Effect.flip,
+              Effect.map((failed) => [failed.message, failed.damaged]),
+            ),
+          )
+        return [
+          yield* told((failure) => ({ state: () => failure })),
+          yield* told((pruned) => ({ pruned })),
+          yield* told((failure) => ({ cachedForm: () => failure })),
+        ]
+      })
+      const message = "the ledger: disk gone"
+      const both = [
+        [message, false],
+        [message, true],
+      ]
+      assert.deepStrictEqual(yield* Effect.provide(found, foundation(root)), [both, both, both])
+    }).pipe(Effect.scoped),
   )
 })
