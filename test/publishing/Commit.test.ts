@@ -1,14 +1,16 @@
 /** A version that is decided is put into place, whoever asks the process to stop meanwhile. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber } from "effect"
+import { Effect, Exit, Fiber, Layer } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { DurableFiles } from "../../src/foundation/DurableFile.ts"
 import { machineCalls } from "../../src/foundation/FileCalls.ts"
 import type { FileCalls } from "../../src/foundation/FileCalls.ts"
-import { clearStrays, commit, strayFiles } from "../../src/publishing/Commit.ts"
-import { layoutOf, modesOf, readManifest } from "../../src/publishing/Manifest.ts"
+import { databaseVersion } from "../../src/publishing/BuildDatabase.ts"
+import { clearStrays, commit, recover, strayFiles } from "../../src/publishing/Commit.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { layoutOf, modesOf, nothingPublished, readManifest } from "../../src/publishing/Manifest.ts"
 import type { Manifest } from "../../src/publishing/Manifest.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { temporary } from "../../src/publishing/Store.ts"
@@ -231,5 +233,182 @@ describe("a version that is put into place", () => {
       yield* clearStrays(store, manifest)
       assert.deepStrictEqual(everything(root), current(1, "a1"))
     }).pipe(Effect.scoped),
+  )
+})
+
+/** Runs statements in a database file, which is made. */
+const inDatabase = Effect.fnUntraced(function* (path: string, ...statements: ReadonlyArray<string>) {
+  mkdirSync(dirname(path), { recursive: true })
+  const duckdb = yield* DuckDb
+  const { run } = yield* duckdb.open({ path, access: "read-write" })
+  for (const statement of statements) yield* run(statement)
+}, Effect.scoped)
+const ofVersion = (version: number) => `CREATE MACRO published_version() AS ${version}`
+
+/** A Parquet file of a run, as its name says which one it is. */
+const parquet = (root: string, run: string, ending: string) => {
+  const path = join(root, "tables/t/run_date=2026-11-20", `${run}${ending}.parquet`)
+  mkdirSync(dirname(path), { recursive: true })
+  return inDatabase(":memory:", `COPY (SELECT range AS n FROM range(3)) TO '${path}' (FORMAT parquet)`)
+}
+
+describe("what a crash left", () => {
+  const machine = new DurableFiles(machineCalls)
+  const recovering = <A, E>(test: (store: Store, root: string) => Effect.Effect<A, E, DuckDb | Ledger>) =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = storeIn(root, machine)
+      const live = Layer.merge(DuckDb.layer, Ledger.layer({ path: ":memory:" }))
+      return yield* Effect.provide(test(store, root), live)
+    }).pipe(Effect.scoped)
+  const modeOf = (path: string) => statSync(path).mode & 0o777
+
+  it.live("is nothing in a new folder: there is a place for tables, no manifest and no database", () =>
+    Effect.gen(function* () {
+      const root = join(yield* folder, "new")
+      const store = storeIn(root, machine)
+      const found = yield* Effect.provide(
+        recover(store),
+        Layer.merge(DuckDb.layer, Ledger.layer({ path: ":memory:" })),
+      )
+      assert.deepStrictEqual(
+        [found, filesBelow(root), modeOf(root), modeOf(store.layout.tables)],
+        [nothingPublished, [], store.modes.root, store.modes.folder],
+      )
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("is finished if its version was decided, even if somebody asks the process to stop meanwhile", () =>
+    recovering((store, root) =>
+      Effect.gen(function* () {
+        yield* put(store, versionOf(1, { a: ["a1"] }), "a1")
+        yield* inDatabase(store.layout.database, ofVersion(1))
+        const next = versionOf(2, { a: ["a2"] })
+        writeFileSync(temporary(join(root, pathOf("a2"))), "a2")
+        writeFileSync(store.layout.next, JSON.stringify(next))
+        yield* inDatabase(store.layout.build, ofVersion(2))
+        const cut: { fiber?: Fiber.Fiber<unknown, unknown> } = {}
+        const calls: FileCalls = {
+          ...machineCalls,
+          rename: (from, to) => {
+            machineCalls.rename(from, to)
+            if (to.endsWith("a2.parquet")) cut.fiber?.interruptUnsafe()
+          },
+        }
+        cut.fiber = yield* Effect.forkChild(recover({ ...store, files: new DurableFiles(calls) }))
+        yield* Fiber.await(cut.fiber)
+        const found = [readManifest(store.layout.manifest), yield* databaseVersion(store.layout.database)]
+        assert.deepStrictEqual([...found, existsSync(store.layout.next)], [next, 2, false])
+      }),
+    ),
+  )
+
+  it.live(
+    "is removed if no manifest lists it; what the manifest lists and its database stay as they are",
+    () =>
+      recovering((store, root) =>
+        Effect.gen(function* () {
+          const manifest = versionOf(1, { a: ["a1"] })
+          yield* put(store, manifest, "a1")
+          yield* inDatabase(store.layout.database, ofVersion(1))
+          const database = readFileSync(store.layout.database)
+          const strays = [pathOf("b1"), `${pathOf("c1")}.tmp`].map((path) => join(root, path))
+          const build = ["", ".wal", ".tmp"].map((ending) => `${store.layout.build}${ending}`)
+          for (const path of [...strays, ...build]) writeFileSync(path, "half")
+          assert.deepStrictEqual(yield* recover(store), manifest)
+          assert.deepStrictEqual(
+            filesBelow(root).toSorted(),
+            ["nightjar.duckdb", pathOf("a1"), "tables/manifest.json"].toSorted(),
+          )
+          assert.isTrue(database.equals(readFileSync(store.layout.database)))
+        }),
+      ),
+  )
+
+  it.live(
+    "is a database that is missing or of another version: it is built anew, and the manifest names it",
+    () =>
+      recovering((store) =>
+        Effect.gen(function* () {
+          const manifest = versionOf(1, {})
+          yield* put(store, manifest)
+          for (const damage of [
+            Effect.void,
+            inDatabase(store.layout.database, `CREATE OR REPLACE ${ofVersion(7).slice(7)}`),
+          ]) {
+            yield* damage
+            const { database, ...found } = yield* recover(store)
+            assert.deepStrictEqual(found, manifest)
+            assert.deepStrictEqual(readManifest(store.layout.manifest), { ...found, database })
+            assert.strictEqual(database?.bytes, statSync(store.layout.database).size)
+            assert.strictEqual(yield* databaseVersion(store.layout.database), 1)
+            assert.isFalse(existsSync(store.layout.build))
+          }
+        }),
+      ),
+  )
+
+  it.live(
+    "is a lost manifest: the newest files of each run are listed again, under a number that only grows",
+    () =>
+      recovering((store, root) =>
+        Effect.gen(function* () {
+          for (const [run, ending] of [
+            ["one", "-v1"],
+            ["one", "-v3"],
+            ["one", "-v3-2"],
+            ["two", "-v2"],
+          ] as const)
+            yield* parquet(root, run, ending)
+          const place = join(root, "tables/t/run_date=2026-11-20")
+          for (const name of ["one-v9.parquet", "notes.txt", "Odd-v9.parquet"])
+            writeFileSync(join(place, name), "?")
+          /** With the database of this version, and these versions kept. */
+          const found = (version: number, ...keptOnes: ReadonlyArray<number>) =>
+            Effect.gen(function* () {
+              for (const one of keptOnes) {
+                mkdirSync(store.layout.previous, { recursive: true })
+                writeFileSync(join(store.layout.previous, `${one}.json`), JSON.stringify(versionOf(one, {})))
+              }
+              yield* inDatabase(store.layout.database, `CREATE OR REPLACE ${ofVersion(version).slice(7)}`)
+              const manifest = yield* recover(store)
+              assert.deepStrictEqual(readManifest(store.layout.manifest), manifest)
+              machineCalls.remove(store.layout.manifest)
+              const runs = Object.entries(manifest.runs).map(([run, { files, ...rest }]) => [
+                run,
+                rest,
+                files.map(({ path, rows }) => [path.slice("tables/t/run_date=2026-11-20/".length), rows]),
+              ])
+              return [manifest.version, manifest.amends, runs]
+            })
+          const runs = [
+            [
+              ...["one", { run_date: "2026-11-20", version: 3 }],
+              [
+                ["one-v3-2.parquet", 3],
+                ["one-v3.parquet", 3],
+              ],
+            ],
+            ["two", { run_date: "2026-11-20", version: 2 }, [["two-v2.parquet", 3]]],
+          ]
+          assert.deepStrictEqual(yield* found(3), [3, false, runs])
+          assert.deepStrictEqual(yield* found(3, 1, 2), [3, false, runs])
+          assert.deepStrictEqual(yield* found(6, 5), [6, false, runs])
+        }),
+      ),
+  )
+
+  it.live("is no version if nothing of it can be read: no manifest is made up", () =>
+    recovering((store, root) =>
+      Effect.gen(function* () {
+        const place = join(root, "tables/t/run_date=2026-11-20")
+        mkdirSync(place, { recursive: true })
+        writeFileSync(join(place, "one-v9.parquet"), "?")
+        mkdirSync(store.layout.previous, { recursive: true })
+        writeFileSync(join(store.layout.previous, "4.json"), JSON.stringify(versionOf(4, {})))
+        assert.deepStrictEqual(yield* recover(store), nothingPublished)
+        assert.deepStrictEqual(filesBelow(root), ["published/previous/4.json"])
+      }),
+    ),
   )
 })
