@@ -1,5 +1,5 @@
 /** Which runs a gate is asked about, and which that were held back become current with another one: both let deletions begin. */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { afterAll, describe, expect, it } from "@effect/vitest"
@@ -16,7 +16,17 @@ import { failedGates, isAsked } from "../../src/publishing/AskGates.ts"
 import { placeEmptyDatabase } from "../../src/publishing/EmptyDatabase.ts"
 import { layoutOf, modesOf } from "../../src/publishing/Manifest.ts"
 import type { Store } from "../../src/publishing/Store.ts"
-import { heldBefore, heldRuns } from "../../src/publishing/HeldRuns.ts"
+import { databaseVersion } from "../../src/publishing/BuildDatabase.ts"
+import {
+  countHeld,
+  heldBefore,
+  heldDatabase,
+  heldRuns,
+  keepAside,
+  removeAllAside,
+  removeAside,
+} from "../../src/publishing/HeldRuns.ts"
+import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { PublishFailed } from "../../src/publishing/Publisher.ts"
 import { factsOf, idOf } from "../ledger/ToldRuns.ts"
 import type { Told } from "../ledger/ToldRuns.ts"
@@ -183,15 +193,22 @@ const covered = (
 const empty = mkdtempSync(join(tmpdir(), "nightjar-empty-"))
 afterAll(() => rmSync(empty, { recursive: true, force: true }))
 
+const storeIn = (root: string, calls = machineCalls): Store => ({
+  ...{
+    layout: { ...layoutOf(root), empty },
+    modes: modesOf("none"),
+    files: new DurableFiles(calls),
+    families,
+  },
+  ...{ schemas: { texts: new Map(), gone: [] }, toolVersion: "0.1.0", versionsKept: 3 },
+})
+
 /** What the gates of the night of the 21st find in a version with these rows, asked one by one. */
 const findings = (statements: ReadonlyArray<string>, all: ReadonlyArray<Partial<Gates>>) =>
   Effect.gen(function* () {
     const root = yield* folder
-    const layout = { ...layoutOf(root), empty }
-    const store: Store = {
-      ...{ layout, modes: modesOf("none"), files: new DurableFiles(machineCalls), families },
-      ...{ schemas: { texts: new Map(), gone: [] }, toolVersion: "0.1.0", versionsKept: 3 },
-    }
+    const store = storeIn(root)
+    const { layout } = store
     mkdirSync(dirname(layout.build), { recursive: true })
     yield* placeEmptyDatabase(store)
     const duckdb = yield* DuckDb
@@ -362,6 +379,63 @@ describe("a gate that is asked of a finished version", () => {
         "PublishFailed",
         expect.stringMatching(/^the database: /),
       ])
+    }).pipe(Effect.provide(DuckDb.layer), Effect.scoped),
+  )
+})
+
+describe("a version that is kept aside", () => {
+  it.live("is moved to its own place, readable, and takes the place of those that it contains", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = storeIn(root)
+      const duckdb = yield* DuckDb
+      const keep = Effect.fnUntraced(function* (number: number, ...contained: ReadonlyArray<number>) {
+        mkdirSync(dirname(store.layout.build), { recursive: true })
+        const open = duckdb.open({ path: store.layout.build, access: "read-write" })
+        yield* Effect.scoped(
+          Effect.flatMap(open, ({ run }) => run(`CREATE MACRO published_version() AS ${number}`)),
+        )
+        yield* keepAside(
+          store,
+          idOf(number),
+          contained.map((one) => idOf(one)),
+        )
+        const path = join(root, heldDatabase(idOf(number)))
+        return [yield* databaseVersion(path), statSync(path).mode & 0o777, countHeld(store)]
+      })
+      const { file } = store.modes
+      expect([yield* keep(1), yield* keep(2), yield* keep(1), yield* keep(3, 2)]).toEqual([
+        [1, file, 1],
+        [2, file, 2],
+        [1, file, 2],
+        [3, file, 2],
+      ])
+      const place = (number: number) => `published/held/${idOf(number)}.duckdb`
+      expect(filesBelow(root)).toEqual([place(1), place(3)].toSorted())
+      const modes = ["published", "published/held"].map((name) => statSync(join(root, name)).mode & 0o777)
+      expect(modes).toEqual([store.modes.folder, store.modes.folder])
+      // What a reader of it left beside it goes with it, and is no version of its own.
+      for (const number of [1, 3]) writeFileSync(`${join(root, place(number))}.wal`, "")
+      expect(countHeld(store)).toBe(2)
+      yield* removeAside(store, [idOf(1), idOf(7)])
+      expect(filesBelow(root)).toEqual([place(3), `${place(3)}.wal`])
+      const synced: Array<string> = []
+      const open = new Map<number, string>()
+      const watching = storeIn(root, {
+        ...machineCalls,
+        open: (path, flags, mode) => {
+          const descriptor = machineCalls.open(path, flags, mode)
+          open.set(descriptor, path)
+          return descriptor
+        },
+        sync: (descriptor) => {
+          machineCalls.sync(descriptor)
+          synced.push(open.get(descriptor) ?? "?")
+        },
+      })
+      yield* removeAllAside(watching)
+      yield* removeAllAside(watching)
+      expect([filesBelow(root), countHeld(store), synced]).toEqual([[], 0, [join(root, "published/held")]])
     }).pipe(Effect.provide(DuckDb.layer), Effect.scoped),
   )
 })
