@@ -407,8 +407,14 @@ describe("the draft of a schema that rejected records", () => {
     }
     const good = { fetch_date: "2026-01-31T10:00Z", id: 7, amount: "1.5", list: [], latest: [1, 2] }
     const rest = (mode: string) => ({
-      ...{ table: "things", comment: "Things.", product: "p", sub_families: ["p:one"] },
-      ...{ features: ["things_read"], key: ["id"], fetched: ["fetch_date"], mode },
+      table: "things",
+      comment: "Things.",
+      product: "p",
+      sub_families: ["p:one"],
+      features: ["things_read"],
+      key: ["id"],
+      fetched: ["fetch_date"],
+      mode,
     })
     const [when, id, amount] = [
       "fetch_date TIMESTAMPTZ required: When.",
@@ -452,8 +458,11 @@ describe("the draft of a schema that rejected records", () => {
     expect(revisedFrom("freeze", fresh)).toEqual({
       ...unchanged("freeze"),
       columns: [
-        ...[when, id, amount],
-        ...["fresh VARCHAR required: In 1 of 1 record.", "more JSON required: In 1 of 1 record."],
+        when,
+        id,
+        amount,
+        "fresh VARCHAR required: In 1 of 1 record.",
+        "more JSON required: In 1 of 1 record.",
       ],
       children: [lines("day DATE: The day.", "fresh INTEGER required: In 1 of 1 item."), values],
     })

@@ -383,7 +383,8 @@ describe("what a crash left", () => {
             })
           const runs = [
             [
-              ...["one", { run_date: "2026-11-20", version: 3 }],
+              "one",
+              { run_date: "2026-11-20", version: 3 },
               [
                 ["one-v3-2.parquet", 3],
                 ["one-v3.parquet", 3],

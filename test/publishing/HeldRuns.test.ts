@@ -194,13 +194,19 @@ const empty = mkdtempSync(join(tmpdir(), "nightjar-empty-"))
 afterAll(() => rmSync(empty, { recursive: true, force: true }))
 
 const storeIn = (root: string, calls = machineCalls): Store => ({
-  ...{
-    layout: { ...layoutOf(root), empty },
-    modes: modesOf("none"),
-    files: new DurableFiles(calls),
-    families,
+  layout: {
+    ...layoutOf(root),
+    empty,
   },
-  ...{ schemas: { texts: new Map(), gone: [] }, toolVersion: "0.1.0", versionsKept: 3 },
+  modes: modesOf("none"),
+  files: new DurableFiles(calls),
+  families,
+  schemas: {
+    texts: new Map(),
+    gone: [],
+  },
+  toolVersion: "0.1.0",
+  versionsKept: 3,
 })
 
 /** What the gates of the night of the 21st find in a version with these rows, asked one by one. */
@@ -232,7 +238,8 @@ describe("a gate that is asked of a finished version", () => {
         nightOf(20, ".w", "'other' AS job, 1 AS tasks"),
         nightOf(17, "", "'demo' AS job, 0 AS tasks"),
         ...[18, 19, 20, 21, 22].map((day) => nightOf(day)),
-        ...[nightOf(20, ".2"), nightOf(21, ".2")],
+        nightOf(20, ".2"),
+        nightOf(21, ".2"),
         rows("customer_profiles", "r.20.w", 90),
         rows("customer_profiles", "r.22", 90),
         rows("customer_profiles", "r.18", 20),
@@ -285,7 +292,8 @@ describe("a gate that is asked of a finished version", () => {
   it.live("of its rejected records counts them among all records of the night", () =>
     Effect.gen(function* () {
       const night = [
-        ...[nightOf(20), nightOf(21)],
+        nightOf(20),
+        nightOf(21),
         rows("customer_profiles", "r.21", 4),
         rows("other_records", "r.21", 3),
         rows("rejected_records", "r.21", 1),
@@ -305,8 +313,9 @@ describe("a gate that is asked of a finished version", () => {
       Effect.gen(function* () {
         const alone = (id: string) => `NULL AS engine_reference, '${id}' AS session_id`
         const night = [
-          ...[nightOf(21, "", "'demo' AS job, 1 AS tasks, 1 AS sequence")],
-          ...[nightOf(21, ".2", "'demo' AS job, 1 AS tasks, 2 AS sequence"), nightOf(20)],
+          nightOf(21, "", "'demo' AS job, 1 AS tasks, 1 AS sequence"),
+          nightOf(21, ".2", "'demo' AS job, 1 AS tasks, 2 AS sequence"),
+          nightOf(20),
           covered("r.21", "c-1", "'f'", "failed"),
           covered("r.21.2", "c-1", "'f'", "succeeded"),
           covered("r.21", "c-1", "'g'", "succeeded"),

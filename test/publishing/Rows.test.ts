@@ -179,8 +179,13 @@ describe("rows from the ledger alone", () => {
     const ended = (leftovers: boolean): Fact => ({ _tag: "RunEnded", run_id, exit_code: 3, leftovers })
     const shown = (...facts: ReadonlyArray<Fact>) =>
       named(facts, "runs").map((row) => [
-        ...[row["status"], row["exit_code"], row["ended_at"], row["tasks"]],
-        ...[row["succeeded"], row["failed"], row["unfinished"]],
+        row["status"],
+        row["exit_code"],
+        row["ended_at"],
+        row["tasks"],
+        row["succeeded"],
+        row["failed"],
+        row["unfinished"],
       ])
     assert.deepStrictEqual(
       [
@@ -202,36 +207,58 @@ describe("rows from the ledger alone", () => {
       { _tag: "StartAnswered", ...task, attempt: 2, answer: "refused", http_status: 400 },
     ]
     const closed: Fact = {
-      ...{ _tag: "AttemptClosed", ...at, ...execution },
-      ...{ status_code: "COMPLETED", status_reason: "COMPLETED" },
+      _tag: "AttemptClosed",
+      ...at,
+      ...execution,
+      status_code: "COMPLETED",
+      status_reason: "COMPLETED",
     }
     const results: Fact = {
-      ...{ _tag: "ResultsRead", ...task, session_id: anId("s-7") },
-      ...{ http_status: 200, kind: "results", is_closed: true },
+      _tag: "ResultsRead",
+      ...task,
+      session_id: anId("s-7"),
+      http_status: 200,
+      kind: "results",
+      is_closed: true,
     }
     const whole = { ...task, customer_id: "c-1", engine_reference: "bank", features: ["accounts_read", "x"] }
     const open = { outcome: "unfinished", reason: undefined }
     const shown = (...facts: ReadonlyArray<Fact>) =>
-      named(facts, "tasks").map(({ who_acts: _, ...row }) => row)
+      named(facts, "tasks").map(({ who_acts: _who, ...row }) => row)
     assert.deepStrictEqual(
       [shown(), shown(results), shown(...accepted, closed, ...again, settled("BAD", "failed"))],
       [
         [
           {
-            ...{ ...whole, ...open, attempts: 0, execution_id: undefined, session_id: undefined },
-            ...{ started_at: undefined, closed_at: undefined },
+            ...whole,
+            ...open,
+            attempts: 0,
+            execution_id: undefined,
+            session_id: undefined,
+            started_at: undefined,
+            closed_at: undefined,
           },
         ],
         [
           {
-            ...{ ...whole, ...open, attempts: 0, execution_id: undefined, session_id: "s-7" },
-            ...{ started_at: undefined, closed_at: undefined },
+            ...whole,
+            ...open,
+            attempts: 0,
+            execution_id: undefined,
+            session_id: "s-7",
+            started_at: undefined,
+            closed_at: undefined,
           },
         ],
         [
           {
-            ...{ ...whole, outcome: "failed", reason: "BAD", attempts: 1, ...execution },
-            ...{ started_at: 2, closed_at: 4 },
+            ...whole,
+            outcome: "failed",
+            reason: "BAD",
+            attempts: 1,
+            ...execution,
+            started_at: 2,
+            closed_at: 4,
           },
         ],
       ],
@@ -245,7 +272,10 @@ describe("rows from the ledger alone", () => {
     ]
     const uncounted = [{ family: "a:b", landed: 3 }]
     const drained = (proof: NonNullable<Extract<Fact, { _tag: "AttemptDrained" }>["proof"]>): Fact => ({
-      ...{ _tag: "AttemptDrained", ...at, execution_id: anId("e-1"), proof },
+      _tag: "AttemptDrained",
+      ...at,
+      execution_id: anId("e-1"),
+      proof,
     })
     const deletion = (http_status: number): ReadonlyArray<Fact> => [
       { _tag: "DeleteIntended", ...task, execution_id: anId("e-1"), landed_sha256: "aa" },
@@ -276,7 +306,9 @@ describe("rows from the ledger alone", () => {
         [{ ...row, http_status: null }],
         [
           {
-            ...{ ...row, counted: 3, landed: 4 },
+            ...row,
+            counted: 3,
+            landed: 4,
             proof: proof("counted", '{"a:b":{"counted":2,"landed":3},"c:d":{"counted":1,"landed":1}}'),
           },
         ],
@@ -284,7 +316,9 @@ describe("rows from the ledger alone", () => {
         [{ ...row, counted: undefined, landed: 3, proof: proof("final", line) }],
         [
           {
-            ...{ ...row, counted: 1, landed: 4 },
+            ...row,
+            counted: 1,
+            landed: 4,
             proof: proof("final", '{"a:b":{"landed":3},"c:d":{"counted":1,"landed":1}}'),
           },
         ],
@@ -295,12 +329,24 @@ describe("rows from the ledger alone", () => {
 
   it("a document names the execution whose session delivered it, as it was read last", () => {
     const read = (session_id: string, more: object): Fact => ({
-      ...{ _tag: "ResultsRead", ...task, session_id: anId(session_id), http_status: 200 },
-      ...{ kind: "results", is_closed: true, ...more },
+      _tag: "ResultsRead",
+      ...task,
+      session_id: anId(session_id),
+      http_status: 200,
+      kind: "results",
+      is_closed: true,
+      ...more,
     })
     const document = (session_id: string): Fact => ({
-      ...{ _tag: "AttachmentRead", ...task, session_id: anId(session_id), attachment_id: `d-${session_id}` },
-      ...{ status: "downloaded", media_type: "a/b", bytes: 3, sha256: "aa", path: "p" },
+      _tag: "AttachmentRead",
+      ...task,
+      session_id: anId(session_id),
+      attachment_id: `d-${session_id}`,
+      status: "downloaded",
+      media_type: "a/b",
+      bytes: 3,
+      sha256: "aa",
+      path: "p",
     })
     const facts = [
       ...accepted,
@@ -317,7 +363,11 @@ describe("rows from the ledger alone", () => {
         ["s-2", "e-3"],
         ["s-3", undefined],
       ].map(([session_id, execution_id]) => ({
-        ...{ ...about, ...kept, session_id, execution_id, attachment_id: `d-${session_id}` },
+        ...about,
+        ...kept,
+        session_id,
+        execution_id,
+        attachment_id: `d-${session_id}`,
       })),
     )
   })
@@ -482,7 +532,14 @@ describe("what the sessions of a task say together", () => {
   const [source] = builtInSources
   if (source === undefined) throw new Error("no source")
   const finding = (product: string, isFinal = true) => ({
-    ...{ source, isFinal, tally: tallyOf([{ product, sub_family: `${product}:x` }]) },
+    source,
+    isFinal,
+    tally: tallyOf([
+      {
+        product,
+        sub_family: `${product}:x`,
+      },
+    ]),
   })
   /** The findings of sessions, none where a body could not be used; without a body where nothing was read. */
   const together = (
@@ -495,25 +552,48 @@ describe("what the sessions of a task say together", () => {
       const one = { ...session, body, session_id: anId(`s-${at}`) }
       if (typeof found !== "string")
         tables.found.set(findingsKey(one), {
-          ...{ counts: nothingCounted, byProduct: new Map(), retrieved: [], sources: [], ...found },
+          counts: nothingCounted,
+          byProduct: new Map(),
+          retrieved: [],
+          sources: [],
+          ...found,
         })
       return one
     })
     return taskFindings(tables, sessions, state)
   }
   const ofNone = {
-    ...{ featureReasons: new Map(), byTable: undefined, byProduct: new Map(), delivered: undefined },
-    ...{ products_count: undefined, retrieved: [], session_id: undefined, as_of: undefined },
+    featureReasons: new Map(),
+    byTable: undefined,
+    byProduct: new Map(),
+    delivered: undefined,
+    products_count: undefined,
+    retrieved: [],
+    session_id: undefined,
+    as_of: undefined,
   }
 
   it("is their sum, by table and by product", () => {
     const first = {
-      counts: { ...nothingCounted, byTable: { accounts: 2, cards: 1 } },
-      ...{ byProduct: new Map([["odd", 1]]), retrieved: ["a"], sources: [finding("accounts")] },
+      counts: {
+        ...nothingCounted,
+        byTable: {
+          accounts: 2,
+          cards: 1,
+        },
+      },
+      byProduct: new Map([["odd", 1]]),
+      retrieved: ["a"],
+      sources: [finding("accounts")],
     }
     const second = {
-      counts: { ...nothingCounted, byTable: { accounts: 3 } },
-      ...{ byProduct: new Map([["odd", 2]]), retrieved: ["b"], sources: [finding("odd")] },
+      counts: {
+        ...nothingCounted,
+        byTable: { accounts: 3 },
+      },
+      byProduct: new Map([["odd", 2]]),
+      retrieved: ["b"],
+      sources: [finding("odd")],
     }
     assert.deepStrictEqual(together([first, second, "unread"]), {
       ...ofNone,
@@ -521,8 +601,11 @@ describe("what the sessions of a task say together", () => {
         ["accounts", 5],
         ["cards", 1],
       ]),
-      ...{ byProduct: new Map([["odd", 3]]), delivered: new Set(["accounts", "odd"]) },
-      ...{ retrieved: ["a", "b"], session_id: anId("s-1"), as_of: 7 },
+      byProduct: new Map([["odd", 3]]),
+      delivered: new Set(["accounts", "odd"]),
+      retrieved: ["a", "b"],
+      session_id: anId("s-1"),
+      as_of: 7,
     })
     assert.deepStrictEqual(together([]), ofNone)
     assert.deepStrictEqual(together(["unread"]), { ...ofNone, session_id: anId("s-0") })

@@ -427,7 +427,7 @@ describe("in force are", () => {
 
   it("told from other files of the output folder by their names", () => {
     expect(["cars.v12.yaml", "cars.v0.yaml", "Cars.v1.yaml", "cars.v1.yml", "cars.yaml"].map(keptOf)).toEqual(
-      [{ table: "cars", version: 12 }, ...[undefined, undefined, undefined, undefined]],
+      [{ table: "cars", version: 12 }, undefined, undefined, undefined, undefined],
     )
   })
 })
