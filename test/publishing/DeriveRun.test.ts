@@ -311,9 +311,9 @@ describe("the rows of a run", () => {
       },
     ])
   })
-  const inFolder = <A, E>(
+  const inFolder = <A, E, F = never>(
     test: (picture: RunPicture, root: string) => Effect.Effect<A, E, Ledger | Landing>,
-    more: Effect.Effect<unknown, E, Ledger | Landing> = Effect.void,
+    more: Effect.Effect<unknown, F, Ledger | Landing> = Effect.void,
   ) =>
     Effect.gen(function* () {
       const root = yield* folder

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest"
 import { flowResultsSource, profileSource, recordsIn } from "../../src/contract/ResultsSource.ts"
 import { BoundBroken } from "../../src/contract/BodyBounds.ts"
+import { nothingCounted } from "../../src/records/Counts.ts"
+import { LongTexts } from "../../src/records/LongTexts.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { degree, families, flushedRows, lineage, profile, readBack } from "./families.ts"
@@ -363,6 +365,33 @@ describe("the normaliser", () => {
     ])
   })
 
+  it("keeps the ids of a record from one version of the program to the next", () => {
+    const normaliser = makeNormaliser(families)
+    const exact = '"n":-12345678901234567890.50,"m":12345678901234567890,"list":[null,true,{"b":"ñ","a":1.5}]'
+    const body = `{"data":[{"product":"x","sub_family":"x:y","fetch_date":"2026-11-20T00:00:00Z",${exact}}]}`
+    normaliser.addBody(lineage, flowResultsSource, Buffer.from(body))
+    normaliser.add(lineage, [degree, degree])
+    const rows = flushedRows(normaliser)
+    const idsIn = (table: string) =>
+      (rows[table] ?? []).map(({ record_id, content_id }) => [record_id, content_id])
+    expect([...idsIn("other_records"), ...idsIn("higher_education")]).toEqual([
+      ["b7a54cce80750d9e2e9b3e9b733d042e", "5a31c105f3dae235b4b856beb8984c02"],
+      ["10c64d35c99b50816c6ddedc0f72feda", "c11da6c0d0be80090223764da8657e4d"],
+      ["2e6e8e61891b4a8e98ecc1674bce6846", "2b23bcbb649cbda6eee5f7871a6e244b"],
+    ])
+  })
+
+  it("has room for any number of short texts, which make room for long ones", () => {
+    const texts = new LongTexts()
+    const short = 64 * 1024
+    texts.add("t", 1024 * short)
+    const long = () => texts.add("t", short + 1)
+    expect(long).toThrow("t has no room left for its long texts")
+    texts.add("t", short)
+    expect(long).not.toThrow()
+    texts.add("other", 1024 * short)
+  })
+
   it("gives equal data equal ids in another run, and repeated records different ones", () => {
     const ids = (data: unknown, from = lineage) => {
       const normaliser = makeNormaliser(families)
@@ -456,10 +485,12 @@ describe("the normaliser", () => {
 
   it("keeps a body that cannot be read as one rejected row", () => {
     const normaliser = makeNormaliser(families)
-    expect(normaliser.addBody(lineage, flowResultsSource, Buffer.from('{"data":['))).toMatchObject({
-      records: 0,
+    expect(normaliser.addBody(lineage, flowResultsSource, Buffer.from('{"data":['))).toEqual({
+      ...nothingCounted,
       strays: 1,
+      refusedFor: [{ table: null, count: 1 }],
     })
+    expect([nothingCounted.misfits, nothingCounted.refusedFor, nothingCounted.byTable]).toEqual([[], [], {}])
     expect(flushedRows(normaliser)["rejected_records"]).toMatchObject([
       { reason: "the body is not JSON", record: null },
     ])

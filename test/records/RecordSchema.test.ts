@@ -113,6 +113,15 @@ describe("record schemas", () => {
     expect(wrong(`${good}children:\n  tyres: { comment: Tyres. }\n`)).toMatch(
       /^f\.yaml:9:\d+: expected either columns or item$/,
     )
+    expect(
+      wrong(`${good}children:\n  tyres: { comment: T., columns: { Size: { type: DATE, comment: S. } } }\n`),
+    ).toBe("f.yaml:9:42: expected a name in snake_case")
+    expect(
+      wrong(`${good}children:\n  tyres: { comment: T., item: { name: extra, type: DATE, comment: S. } }\n`),
+    ).toBe("f.yaml:9:31: extra is a column that every record table has")
+    expect(wrong(`${good}children:\n  plate: { comment: P., columns: {} }\n`)).toBe(
+      "f.yaml:9:10: plate is already a column",
+    )
     expect(wrong(good.replace("columns:", "key: [plate, colour]\ncolumns:"))).toMatch(
       /^f\.yaml:6:14: colour is no column of this table$/,
     )
