@@ -56,7 +56,7 @@ describe("Arrow columns and Parquet", () => {
       "null",
     ])
     expect(builder.rows).toBe(3)
-    const { rows, types, metadata } = await readBack(everyType, builder.finish())
+    const { rows, types, ranges, metadata } = await readBack(everyType, builder.finish())
     expect(builder.rows).toBe(0)
     expect(types).toEqual({
       word: "VARCHAR",
@@ -73,6 +73,11 @@ describe("Arrow columns and Parquet", () => {
       // Parquet carries the text; whoever builds the table casts it.
       json: "VARCHAR",
     })
+    // A list's texts stand below it.
+    const plain = everyType.columns
+      .map(({ name }) => name)
+      .filter((name) => name !== "json" && name !== "codes")
+    expect(ranges.filter((name) => !String(name).startsWith("codes"))).toEqual(plain)
     expect(rows).toEqual([
       {
         word: "x",

@@ -80,12 +80,17 @@ export const readBack = async (spec: TableSpec, table: Table, query = "FROM t") 
     await connection.run(`CREATE VIEW t AS FROM read_parquet('${path}')`)
     const rows = (await connection.runAndReadAll(query)).getRowObjectsJson()
     const described = (await connection.runAndReadAll("DESCRIBE t")).getRowObjectsJson()
+    const ranges = await connection.runAndReadAll(
+      `SELECT path_in_schema AS name FROM parquet_metadata('${path}') WHERE stats_min_value IS NOT NULL`,
+    )
     const metadata = await connection.runAndReadAll(
       `SELECT decode(key) AS key, decode(value) AS value FROM parquet_kv_metadata('${path}')`,
     )
     return {
       rows,
       types: Object.fromEntries(described.map((each) => [each["column_name"], each["column_type"]])),
+      /** The columns whose smallest and largest value a reader knows without reading them. */
+      ranges: ranges.getRowObjectsJson().map((each) => each["name"]),
       metadata: Object.fromEntries(metadata.getRowObjectsJson().map((each) => [each["key"], each["value"]])),
     }
   } finally {
