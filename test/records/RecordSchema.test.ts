@@ -100,7 +100,10 @@ describe("record schemas", () => {
   it("are refused with file, line and column", () => {
     expect(wrong(good)).toBe("accepted")
     expect(wrong(good.replace("VARCHAR", "TEXT"))).toMatch(/^f\.yaml:7:18: .*expected one of VARCHAR/s)
-    expect(wrong(good.replace("VARCHAR", '"DECIMAL(40,2)"'))).toMatch(/^f\.yaml:7:18: /)
+    for (const shape of ["1,0", "4,4", "38,38", "18, 2"])
+      expect(wrong(good.replace("VARCHAR", `"DECIMAL(${shape})"`))).toBe("accepted")
+    for (const shape of ["40,2", "39,2", "0,0", "4,5", "18"])
+      expect(wrong(good.replace("VARCHAR", `"DECIMAL(${shape})"`))).toMatch(/^f\.yaml:7:18: /)
     expect(wrong(good.replace("comment: Plate.", "commment: Plate."))).toMatch(
       /^f\.yaml:7:\d+: (`comment` is missing|unknown key `commment`.*)\n/,
     )
