@@ -148,6 +148,18 @@ describe("record schemas", () => {
   })
 
   it("are described for editors by a JSON Schema that accepts every file of the program, and no other key", () => {
+    const undescribed: Array<string> = []
+    const look = (value: unknown): void => {
+      if (typeof value !== "object" || value === null) return
+      const { properties = {} } = value as { readonly properties?: Readonly<Record<string, unknown>> }
+      for (const [key, each] of Object.entries(properties)) {
+        const { description = "" } = each as { readonly description?: string }
+        if (description.length < 10) undescribed.push(key)
+      }
+      Object.values(value).forEach(look)
+    }
+    look(recordJsonSchema())
+    expect(undescribed).toEqual([])
     const accepts = new Ajv2020().compile(recordJsonSchema())
     const files = readdirSync(schemasFolder).map((name) => readFileSync(join(schemasFolder, name), "utf8"))
     expect([...files, good].map((text) => accepts(parse(text)))).toEqual([true, true, true, true])
