@@ -1,4 +1,5 @@
 /** A version that is decided is put into place, whoever asks the process to stop meanwhile. */
+import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -9,6 +10,12 @@ import { machineCalls } from "../../src/foundation/FileCalls.ts"
 import type { FileCalls } from "../../src/foundation/FileCalls.ts"
 import { databaseVersion } from "../../src/publishing/BuildDatabase.ts"
 import { clearStrays, commit, recover, strayFiles } from "../../src/publishing/Commit.ts"
+import { isOfOtherSchemas, keepSchemas } from "../../src/publishing/KeepSchemas.ts"
+import { placeIn } from "../../src/publishing/KeptVersions.ts"
+import type { RunPicture } from "../../src/publishing/RunPicture.ts"
+import { fileSink } from "../../src/publishing/StageRun.ts"
+import { gapsIn, runsWithout, withoutGaps } from "../../src/publishing/Standing.ts"
+import { TableBuilder, column } from "../../src/records/Columns.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { layoutOf, modesOf, nothingPublished, readManifest } from "../../src/publishing/Manifest.ts"
 import type { Manifest } from "../../src/publishing/Manifest.ts"
@@ -412,5 +419,159 @@ describe("what a crash left", () => {
         assert.deepStrictEqual(filesBelow(root), ["published/previous/4.json"])
       }),
     ),
+  )
+})
+
+describe("what is kept beside the tables", () => {
+  const filesIn = (folder: string) =>
+    Object.fromEntries(filesBelow(folder).map((path) => [path, readFileSync(join(folder, path), "utf8")]))
+
+  it.live("is private, whatever the folders were before", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = storeIn(root, new DurableFiles(machineCalls))
+      const folders = ["published", "published/previous"].map((name) => join(root, name))
+      for (const path of folders) mkdirSync(path, { mode: 0o755 })
+      yield* put(store, versionOf(1, { a: ["a1"] }), "a1")
+      yield* put(store, versionOf(2, { a: ["a2"] }), "a2")
+      const modes = [...folders, join(folders[1] ?? "", "1.json")].map((path) => statSync(path).mode & 0o777)
+      assert.deepStrictEqual(modes, [0o700, 0o700, 0o600])
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("is each text of a record schema once, under numbers that only grow", () =>
+    Effect.gen(function* () {
+      const store = storeIn(yield* folder, new DurableFiles(machineCalls))
+      const keep = (texts: Readonly<Record<string, string>>) =>
+        keepSchemas({ ...store, schemas: { texts: new Map(Object.entries(texts)), gone: [] } })
+      const versions = [
+        yield* keep({ cars: "a", vans: "x" }),
+        yield* keep({ cars: "a", vans: "y" }),
+        yield* keep({ cars: "b" }),
+        // As it was before: another text than the newest is a new one.
+        yield* keep({ cars: "a", vans: "y" }),
+      ]
+      assert.deepStrictEqual(versions, [
+        { cars: 1, vans: 1 },
+        { cars: 1, vans: 2 },
+        { cars: 2 },
+        { cars: 3, vans: 2 },
+      ])
+      writeFileSync(join(store.layout.schemas, "cars.v11.yaml"), "old")
+      machineCalls.remove(join(store.layout.schemas, "vans.v2.yaml"))
+      assert.deepStrictEqual(yield* keep({ cars: "a", vans: "y" }), { cars: 12, vans: 2 })
+      assert.deepStrictEqual(filesIn(store.layout.schemas), {
+        "cars.v1.yaml": "a",
+        "cars.v2.yaml": "b",
+        "cars.v3.yaml": "a",
+        "cars.v11.yaml": "old",
+        "cars.v12.yaml": "a",
+        "vans.v1.yaml": "x",
+        "vans.v2.yaml": "y",
+      })
+    }).pipe(Effect.scoped),
+  )
+
+  it("tells a run that was derived with other schemas; of older versions nobody knows", () => {
+    const schemas = { cars: 1, vans: 2 }
+    assert.deepStrictEqual(
+      [
+        isOfOtherSchemas({ schemas }, schemas),
+        isOfOtherSchemas({ schemas }, { ...schemas, vans: 3 }),
+        isOfOtherSchemas({ schemas }, { cars: 1 }),
+        isOfOtherSchemas({ schemas }, { ...schemas, bikes: 1 }),
+        isOfOtherSchemas({}, schemas),
+        isOfOtherSchemas({ schemas }, undefined),
+      ],
+      [false, true, true, true, false, false],
+    )
+  })
+
+  it.live("is found where it stands, and its gaps are named: missing, and damaged if it is read", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = storeIn(root, new DurableFiles(machineCalls))
+      yield* put(store, versionOf(1, { a: ["a1"], b: ["b1", "b2"] }), "a1", "b1", "b2")
+      yield* put(store, versionOf(2, { a: ["a2"], b: ["b1", "b2"] }), "a2")
+      const place = placeIn(store)
+      assert.deepStrictEqual(
+        ["a1", "a2", "never"].map((name) => place({ path: pathOf(name) })),
+        [`published/previous/${pathOf("a1")}`, pathOf("a2"), pathOf("never")],
+      )
+      const hashOf = (text: string) => createHash("sha256").update(text).digest("hex")
+      const listed = ["a1", "a2", "b1", "b2", "never"].map((name) => ({
+        table: "t",
+        path: pathOf(name),
+        rows: 1,
+        bytes: 2,
+        sha256: hashOf(name),
+      }))
+      writeFileSync(join(root, pathOf("b1")), "xx")
+      writeFileSync(join(root, pathOf("b2")), "b2 and more")
+      const missing = (name: string) => ({ path: pathOf(name), state: "missing" })
+      const damaged = (name: string) => ({ path: pathOf(name), state: "damaged" })
+      assert.deepStrictEqual(
+        [
+          gapsIn(store, listed, false),
+          gapsIn(store, listed, false, place),
+          gapsIn(store, listed, true, place),
+        ],
+        [
+          [missing("a1"), missing("never")],
+          [missing("never")],
+          [damaged("b1"), damaged("b2"), missing("never")],
+        ],
+      )
+      const manifest = versionOf(2, { a: ["a2"], b: ["b1", "b2"], c: [] })
+      const gaps = gapsIn(store, listed, true, place)
+      assert.deepStrictEqual(
+        [
+          withoutGaps(manifest, gaps),
+          withoutGaps(manifest, []),
+          runsWithout(manifest, gaps),
+          runsWithout(manifest, []),
+        ],
+        [versionOf(2, { a: ["a2"], b: [], c: [] }), manifest, ["b"], []],
+      )
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("of a table of one run are files with one number, and parts if there is much", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = storeIn(root, new DurableFiles(machineCalls))
+      const started = { run_id, run_date: "2026-11-20" }
+      const { written, sink } = fileSink(store, { state: { started } } as unknown as RunPicture, 7, "0.1.0")
+      for (const [name, rows] of [
+        ["emails", 2],
+        ["phones", 1],
+        ["emails", 3],
+        ["emails", 1],
+      ] as const) {
+        const spec = { name, comment: "", columns: [column("n", "INTEGER", "")] }
+        const builder = new TableBuilder(spec)
+        for (let n = 0; n < rows; n++) builder.append([n])
+        yield* sink({ spec, rows, table: builder.finish() })
+      }
+      const place = (table: string, part = "") =>
+        `tables/${table}/run_date=2026-11-20/${run_id}-v7${part}.parquet`
+      assert.deepStrictEqual(
+        written.map(({ table, path, rows }) => [table, path, rows]),
+        [
+          ["emails", place("emails"), 2],
+          ["phones", place("phones"), 1],
+          ["emails", place("emails", "-2"), 3],
+          ["emails", place("emails", "-3"), 1],
+        ],
+      )
+      // Until a version lists them they have temporary names, and what is said of them is true.
+      assert.deepStrictEqual(filesBelow(root), written.map(({ path }) => `${path}.tmp`).toSorted())
+      const asWritten = { path: (file: { readonly path: string }) => `${file.path}.tmp` }
+      assert.deepStrictEqual(gapsIn(store, written, true, asWritten.path), [])
+      const modes = ["tables", "tables/emails", "tables/emails/run_date=2026-11-20"].map(
+        (path) => statSync(join(root, path)).mode & 0o777,
+      )
+      assert.deepStrictEqual(modes, [0o700, 0o700, 0o700])
+    }).pipe(Effect.scoped),
   )
 })

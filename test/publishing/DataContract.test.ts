@@ -10,6 +10,7 @@ import { contractObjects, dataContract } from "../../src/publishing/DataContract
 import { dbtSources } from "../../src/publishing/DbtSources.ts"
 import type { DbtTable } from "../../src/publishing/DbtSources.ts"
 import { publishedTables, publishedViews } from "../../src/publishing/DataDictionary.ts"
+import { relationsOf } from "../../src/publishing/Relations.ts"
 import { families } from "../records/families.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { anId } from "../harness/Id.ts"
@@ -206,6 +207,27 @@ describe("the data contract", () => {
         { logicalType: "number" },
       ],
     )
+  })
+
+  it("says to which table each belongs, by columns that both have, after the one that it belongs to", () => {
+    const columnsOf = new Map(
+      publishedTables(families).map(({ name, columns }) => [name, new Set(columns.map((each) => each.name))]),
+    )
+    const relations = relationsOf(families)
+    const seen = ["runs"]
+    for (const { table, of, columns } of relations) {
+      assert.include(seen, of, `${table} belongs to a table that is told later`)
+      for (const name of columns)
+        assert.isTrue(
+          columnsOf.get(table)?.has(name) === true && columnsOf.get(of)?.has(name) === true,
+          `${table}.${name}`,
+        )
+      const key = new Set(publishedTables(families).find(({ name }) => name === of)?.key)
+      // What is written of an execution names its task too, which the key of executions does not need.
+      if (of !== "executions") assert.deepStrictEqual(new Set(columns), key, `${table} of ${of}`)
+      seen.push(table)
+    }
+    assert.deepStrictEqual(seen.toSorted(), [...columnsOf.keys()].toSorted())
   })
 
   it.live("has the shape of the standard, and the tables and columns of the database; its checks hold", () =>
