@@ -8,7 +8,10 @@ import type { Ledger } from "../../src/ledger/Ledger.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { BodyMeta } from "../../src/landing/Landing.ts"
 import type { Fact, ProofLine } from "../../src/ledger/Fact.ts"
+import type { Forgotten } from "../../src/ledger/WithoutCustomer.ts"
 import { receiptOf } from "../../src/publishing/DeriveRun.ts"
+import { aboutCustomer } from "../../src/publishing/RowsOfCustomer.ts"
+import { verifyTables } from "../../src/publishing/Verify.ts"
 import {
   append,
   begin,
@@ -19,6 +22,7 @@ import {
   profileOf,
   resultsOf,
   stateOf,
+  storeOf,
   succeed,
 } from "./night.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
@@ -312,4 +316,140 @@ describe("what is verified of deletions", () => {
       ]).toEqual([[], open, [], open])
     }),
   )
+})
+
+describe("what is verified of the tables", () => {
+  const file = (path: string, table = "emails") => ({ table, path, rows: 1, bytes: 1, sha256: "aa" })
+  const manifest = (version: number, files: ReadonlyArray<ReturnType<typeof file>>, more: object = {}) =>
+    JSON.stringify({
+      version,
+      amends: false,
+      runs: { [night]: { run_date: "2026-11-20", version, files } },
+      ...more,
+    })
+  /** With these files below the output folder. */
+  const withFiles = (files: Readonly<Record<string, string>>) =>
+    Effect.map(
+      verified((root) =>
+        Effect.sync(() => {
+          for (const [path, text] of Object.entries(files)) {
+            mkdirSync(dirname(join(root, path)), { recursive: true })
+            writeFileSync(join(root, path), text)
+          }
+        }),
+      ),
+      (found) => found.map(([id, where, problem]) => `${id} ${where}: ${problem}`),
+    )
+
+  it.live("is nothing where there are none, and one thing where nobody knows which ones count", () =>
+    Effect.gen(function* () {
+      expect([yield* withFiles({}), yield* withFiles({ "tables/emails/x.parquet": "x" })]).toEqual([
+        [],
+        [expect.stringMatching(/^manifest-lost tables\/manifest\.json: /)],
+      ])
+    }),
+  )
+
+  it.live("is that no publication was cut off, and that a rollback still has what it replaced", () =>
+    Effect.gen(function* () {
+      const listed = { "tables/manifest.json": manifest(0, []), "tables/manifest.next.json": manifest(1, []) }
+      const cut = yield* withFiles({ ...listed, "tables/odd": "x" })
+      expect(cut.map((line) => line.split(":")[0])).toEqual([
+        "publication-interrupted tables",
+        "file-unlisted tables/odd",
+      ])
+      const returned = { returned: { to: 1, from: 2 } }
+      const lost = yield* withFiles({ "tables/manifest.json": manifest(3, [], returned) })
+      const ids = (found: ReadonlyArray<string>) => found.map((line) => line.split(":")[0])
+      expect(ids(lost)).toEqual([
+        "newest-version-lost published/previous",
+        "database-version nightjar.duckdb",
+      ])
+      const there = yield* withFiles({
+        "tables/manifest.json": manifest(3, [file("tables/emails/a")], returned),
+        "published/previous/2.json": manifest(2, [
+          file("tables/emails/a"),
+          file("tables/emails/b"),
+          file("tables/emails/c"),
+        ]),
+        "tables/emails/a": "a",
+        "published/previous/tables/emails/c": "c",
+      })
+      expect(there).toEqual([
+        expect.stringMatching(/^file-differs tables\/emails\/a: .* damaged$/),
+        expect.stringMatching(/^file-differs tables\/emails\/b: .* missing$/),
+        expect.stringMatching(/^file-differs tables\/emails\/c: .* damaged$/),
+        expect.stringMatching(/^database-version nightjar\.duckdb: /),
+      ])
+    }),
+  )
+
+  it.live("is that each has a schema, and that those which the manifest names are kept", () =>
+    Effect.gen(function* () {
+      const schemas = { schemas: { cars: 1 } }
+      const files = [file("tables/runs/a", "runs"), file("tables/odd/a", "odd"), file("tables/odd/b", "odd")]
+      const found = yield* withFiles({
+        "tables/manifest.json": manifest(1, files, schemas),
+        ...Object.fromEntries(files.map(({ path }) => [path, "a"])),
+      })
+      expect(found.map((line) => line.split(":")[0])).toEqual([
+        "table-without-schema tables/odd",
+        "schema-missing schemas/cars.v1.yaml",
+        ...files.map(({ path }) => `file-differs ${path}`),
+        "database-version nightjar.duckdb",
+      ])
+    }),
+  )
+
+  it.live("and without a ledger that can be read, as much as can be said without it", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      mkdirSync(join(root, "tables"))
+      const found = Effect.gen(function* () {
+        const store = yield* storeOf(root)
+        const before = yield* verifyTables(store, "a bit flipped")
+        writeFileSync(join(root, "tables/odd"), "x")
+        const lost = yield* verifyTables(store, "a bit flipped")
+        writeFileSync(join(root, "tables/manifest.json"), manifest(2, []))
+        return [before, lost, yield* verifyTables(store, "a bit flipped")].map((all) =>
+          all.map(({ id, where }) => `${id} ${where}`),
+        )
+      })
+      const damaged = "facts-damaged ledger.sqlite"
+      expect(yield* Effect.provide(found, foundation(root))).toEqual([
+        [damaged],
+        [damaged, "manifest-lost tables/manifest.json"],
+        [damaged, "file-unlisted tables/odd", "database-version nightjar.duckdb"],
+      ])
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("the rows of a customer", () => {
+  it("are found by task and customer, and by an execution only where nothing else names whose they are", () => {
+    const forgotten = {
+      customer_id: anId("c-1"),
+      tasks: new Set(["t-1", "t-2"]),
+      executions: new Set(["e-1"]),
+    } as unknown as Forgotten
+    const condition = (...columns: ReadonlyArray<string>) => aboutCustomer(new Set(columns), forgotten)
+    const nothing = {
+      ...forgotten,
+      tasks: new Set<string>(),
+      executions: new Set<string>(),
+    } as typeof forgotten
+    expect([
+      condition("task_id", "customer_id", "execution_id"),
+      condition("customer_id", "execution_id"),
+      condition("execution_id", "name"),
+      condition("name"),
+      aboutCustomer(new Set(["task_id", "execution_id"]), nothing),
+    ]).toEqual([
+      `coalesce("task_id" IN ('t-1', 't-2') OR "customer_id" IN ('c-1'), false)`,
+      `coalesce("customer_id" IN ('c-1'), false)`,
+      `coalesce("execution_id" IN ('e-1'), false)`,
+      undefined,
+      undefined,
+    ])
+  })
 })
