@@ -153,7 +153,7 @@ const taskOf = (id: string) => ({ run_id: night, task_id: anId(`${night}/c-${id}
 const execution_of = (id: string) => anId(`e-${id}`)
 
 /** What `verify` says of a folder where nothing is published yet, after this night. */
-const verified = (happens: (root: string) => Effect.Effect<unknown, unknown, Landing | Ledger>) =>
+const verified = <E>(happens: (root: string) => Effect.Effect<unknown, E, Landing | Ledger>) =>
   Effect.gen(function* () {
     const root = yield* folder
     const found = Effect.gen(function* () {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { DuckDBInstance } from "@duckdb/node-api"
+import { DuckDBInstance, DuckDBTimestampTZValue } from "@duckdb/node-api"
 import type { Table } from "apache-arrow"
 import { Effect } from "effect"
 import type { TableSpec } from "../../src/records/Columns.ts"
@@ -67,6 +67,9 @@ export const degree = {
   total_credits: "60.50",
   grade_average: "8.733333333333333",
 }
+
+// Otherwise times would be shown in the zone in which the tests run.
+DuckDBTimestampTZValue.timezoneOffsetInMinutes = 0
 
 /** Rows as the database shows them after Parquet, with their types. */
 export const readBack = async (spec: TableSpec, table: Table, query = "FROM t") => {
