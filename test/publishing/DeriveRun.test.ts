@@ -383,6 +383,38 @@ describe("the rows of a run", () => {
     ),
   )
 
+  it.effect("are read again where a newer body came since", () =>
+    inFolder((picture) =>
+      Effect.gen(function* () {
+        const { findings } = (yield* derivedRows(picture, {})).derived
+        const landing = yield* Landing
+        const newer = {
+          kind: "results" as const,
+          ...task("2"),
+          attempt: 1,
+          execution_id: anId("e-2"),
+          session_id: anId("s-2"),
+          http_status: 200,
+          received_at: 2,
+        }
+        const body = JSON.stringify(resultsOf(profileOf("Bob"), profileOf("Eve")))
+        yield* landing.land(newer, new TextEncoder().encode(body))
+        const columns = { coverage: shownColumns.coverage }
+        const { rows } = yield* derivedRows(yield* loadPicture(run_id), columns, {
+          tables: outcomeTables,
+          findings,
+        })
+        assert.deepStrictEqual(
+          rows["coverage"]?.slice(0, 2).map(([customer, , , , records]) => [customer, records]),
+          [
+            ["c-1", 1],
+            ["c-2", 2],
+          ],
+        )
+      }),
+    ),
+  )
+
   it.effect("say so of a task that the version before had left out, and only of that one", () =>
     inFolder(
       (picture) =>
