@@ -85,7 +85,10 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
 /** All runs that the ledger calls published, oldest first; a run without a readable body stays as it is. */
 const stageAll = Effect.fnUntraced(function* (
   store: Store,
-  { toolVersion, schemas }: { readonly toolVersion: string; readonly schemas: Manifest["schemas"] },
+  {
+    toolVersion,
+    schemas,
+  }: { readonly toolVersion: string; readonly schemas: NonNullable<Manifest["schemas"]> },
   current: Manifest,
 ) {
   const version = current.version + 1
@@ -107,11 +110,10 @@ const stageAll = Effect.fnUntraced(function* (
       continue
     }
     const { entry } = staged.success
-    runs[run_id] = { ...entry, ...(schemas === undefined ? {} : { schemas }) }
+    runs[run_id] = { ...entry, schemas }
     for (const { path } of entry.files) fresh.add(path)
   }
-  const ofVersion = schemas === undefined ? {} : { schemas }
-  return { next: { version, amends: false, ...ofVersion, runs }, fresh, kept } satisfies Staged as Staged
+  return { next: { version, amends: false, schemas, runs }, fresh, kept } satisfies Staged as Staged
 })
 
 const publishedRuns = Effect.gen(function* () {
