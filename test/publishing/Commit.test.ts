@@ -11,7 +11,10 @@ import type { FileCalls } from "../../src/foundation/FileCalls.ts"
 import { databaseVersion } from "../../src/publishing/BuildDatabase.ts"
 import { clearStrays, commit, recover, strayFiles } from "../../src/publishing/Commit.ts"
 import { isOfOtherSchemas, keepSchemas } from "../../src/publishing/KeepSchemas.ts"
+import { filesAlike } from "../../src/publishing/FileColumns.ts"
 import { placeIn } from "../../src/publishing/KeptVersions.ts"
+import { rollback } from "../../src/publishing/Rollback.ts"
+import { families } from "../records/families.ts"
 import type { RunPicture } from "../../src/publishing/RunPicture.ts"
 import { fileSink } from "../../src/publishing/StageRun.ts"
 import { gapsIn, runsWithout, withoutGaps } from "../../src/publishing/Standing.ts"
@@ -574,4 +577,98 @@ describe("what is kept beside the tables", () => {
       assert.deepStrictEqual(modes, [0o700, 0o700, 0o700])
     }).pipe(Effect.scoped),
   )
+})
+
+describe("a rollback", () => {
+  it.live("puts back the files, the schemas and the database of the version before, under a new number", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = storeIn(root, new DurableFiles(machineCalls), 3)
+      const live = Layer.merge(DuckDb.layer, Ledger.layer({ path: ":memory:" }))
+      const again = Effect.gen(function* () {
+        for (const [version, schemas] of [
+          [1, {}],
+          [2, { schemas: { cars: 1 } }],
+          [3, { schemas: { cars: 2 } }],
+        ] as const) {
+          yield* inDatabase(store.layout.build, ofVersion(version))
+          const listed = versionOf(version, { a: ["a", "b"].map((name) => `${name}${version}`) }, schemas)
+          const sound = (text: string) => createHash("sha256").update(text).digest("hex")
+          const runs = Object.fromEntries(
+            Object.entries(listed.runs).map(([run, { files, ...rest }]) => [
+              run,
+              {
+                ...rest,
+                files: files.map((file) => {
+                  const name = file.path.slice("tables/t/".length, -".parquet".length)
+                  return { ...file, bytes: name.length, sha256: sound(name) }
+                }),
+              },
+            ]),
+          )
+          yield* put(store, { ...listed, runs }, `a${version}`, `b${version}`)
+        }
+        const told = []
+        for (let n = 0; n < 3; n++) {
+          const end = yield* rollback(store)
+          const manifest = readManifest(store.layout.manifest)
+          told.push([
+            end,
+            [manifest?.version, manifest?.schemas, manifest?.returned],
+            filesBelow(join(root, "tables/t")),
+            (yield* databaseVersion(store.layout.database)) === manifest?.version,
+          ])
+        }
+        return told
+      })
+      const rolled = (version: number, to: number) => ({
+        _tag: "RolledBack",
+        version,
+        to,
+        from: 3,
+        without: [],
+      })
+      assert.deepStrictEqual(yield* Effect.provide(again, live), [
+        [rolled(4, 2), [4, { cars: 1 }, { to: 2, from: 3 }], ["a2.parquet", "b2.parquet"], true],
+        [rolled(5, 1), [5, undefined, { to: 1, from: 3 }], ["a1.parquet", "b1.parquet"], true],
+        [
+          { _tag: "NoEarlierVersion" },
+          [5, undefined, { to: 1, from: 3 }],
+          ["a1.parquet", "b1.parquet"],
+          true,
+        ],
+      ])
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("the files of a table", () => {
+  it("are read together where one text of its schema made them, and none where there are none", () => {
+    const listed = (table: string, name: string) => ({ table, path: name, rows: 1, bytes: 1, sha256: "aa" })
+    const run = (
+      schemas: Readonly<Record<string, number>>,
+      ...files: ReadonlyArray<ReturnType<typeof listed>>
+    ) => ({
+      run_date: "2026-11-20",
+      version: 1,
+      schemas,
+      files,
+    })
+    const manifest: Manifest = {
+      version: 4,
+      amends: false,
+      runs: {
+        a: run({ customer_profiles: 1 }, listed("emails", "a"), listed("runs", "ra")),
+        b: run({ customer_profiles: 2 }, listed("emails", "b")),
+        c: run({ customer_profiles: 1 }, listed("emails", "c"), listed("emails", "c-2")),
+        d: run({ customer_profiles: 3 }, listed("runs", "rd")),
+      },
+    }
+    const alike = (table: string) =>
+      filesAlike(manifest, families, table).map((files) => files.map(({ path }) => path).join(" "))
+    assert.deepStrictEqual(
+      [alike("emails"), alike("runs"), alike("phones")],
+      [["a c c-2", "b"], ["ra rd"], []],
+    )
+  })
 })
