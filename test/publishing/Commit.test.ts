@@ -608,7 +608,7 @@ describe("a rollback", () => {
           )
           yield* put(store, { ...listed, runs }, `a${version}`, `b${version}`)
         }
-        const told = []
+        const told: Array<ReadonlyArray<unknown>> = []
         for (let n = 0; n < 3; n++) {
           const end = yield* rollback(store)
           const manifest = readManifest(store.layout.manifest)
