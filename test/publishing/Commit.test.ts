@@ -11,6 +11,7 @@ import type { FileCalls } from "../../src/foundation/FileCalls.ts"
 import { databaseVersion } from "../../src/publishing/BuildDatabase.ts"
 import { clearStrays, commit, recover, strayFiles } from "../../src/publishing/Commit.ts"
 import { isOfOtherSchemas, keepSchemas } from "../../src/publishing/KeepSchemas.ts"
+import { withDatabase } from "../../src/publishing/ContinueDatabase.ts"
 import { filesAlike } from "../../src/publishing/FileColumns.ts"
 import { placeIn } from "../../src/publishing/KeptVersions.ts"
 import { rollback } from "../../src/publishing/Rollback.ts"
@@ -638,6 +639,20 @@ describe("a rollback", () => {
           true,
         ],
       ])
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("a manifest", () => {
+  it.effect("says nothing of a database that lacks rows of its files, not even what was said before", () =>
+    Effect.gen(function* () {
+      const store = storeIn(yield* folder, new DurableFiles(machineCalls))
+      const database = { bytes: 1, built_bytes: 1, sha256: "aa", made_by: "bb", unfit: [] }
+      const known = yield* withDatabase(store, versionOf(1, {}, { database }), {
+        gaps: [{ path: pathOf("a1"), state: "missing" }],
+        unfit: [],
+      })
+      assert.deepStrictEqual(known, versionOf(1, {}))
     }).pipe(Effect.scoped),
   )
 })

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ResultsSource } from "../../src/contract/ResultsSource.ts"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import type { Ledger } from "../../src/ledger/Ledger.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { BodyMeta } from "../../src/landing/Landing.ts"
@@ -153,7 +154,7 @@ const taskOf = (id: string) => ({ run_id: night, task_id: anId(`${night}/c-${id}
 const execution_of = (id: string) => anId(`e-${id}`)
 
 /** What `verify` says of a folder where nothing is published yet, after this night. */
-const verified = <E>(happens: (root: string) => Effect.Effect<unknown, E, Landing | Ledger>) =>
+const verified = <E>(happens: (root: string) => Effect.Effect<unknown, E, Landing | Ledger | DuckDb>) =>
   Effect.gen(function* () {
     const root = yield* folder
     const found = Effect.gen(function* () {
@@ -398,6 +399,21 @@ describe("what is verified of the tables", () => {
         ...files.map(({ path }) => `file-differs ${path}`),
         "database-version nightjar.duckdb",
       ])
+    }),
+  )
+
+  it.live("is that the database can be read, and has the version and the rows of the files", () =>
+    Effect.gen(function* () {
+      const found = yield* verified((root) =>
+        Effect.gen(function* () {
+          mkdirSync(join(root, "tables"))
+          writeFileSync(join(root, "tables/manifest.json"), manifest(1, []))
+          const { open } = yield* DuckDb
+          const { run } = yield* open({ path: join(root, "nightjar.duckdb"), access: "read-write" })
+          yield* run("CREATE MACRO published_version() AS 1")
+        }).pipe(Effect.scoped),
+      )
+      expect(found.map(([id, where]) => [id, where])).toEqual([["database-unreadable", "nightjar.duckdb"]])
     }),
   )
 
