@@ -24,7 +24,7 @@ import { keptVersions, newestDerived, placeIn, replaceKept, sweepKept } from "./
 import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
-import { databaseFailed, PublishFailed } from "./Publisher.ts"
+import { databaseFailed, ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { aboutCustomer, rowsOfCustomer, sourceOf } from "./RowsOfCustomer.ts"
 import { ledgerRows } from "./RunRows.ts"
 import { RunTables } from "./RunTables.ts"
@@ -230,10 +230,7 @@ const writeFile = Effect.fnUntraced(function* (
 /** The row of the run itself counts its tasks: it is derived again, from the ledger alone. */
 const writeRun = Effect.fnUntraced(function* (store: Store, to: Target, toolVersion: string) {
   const ledger = yield* Ledger
-  const state = yield* Effect.mapError(
-    ledger.state(to.run_id),
-    ({ message, damaged = false }) => new PublishFailed({ message: `the ledger: ${message}`, damaged }),
-  )
+  const state = yield* Effect.mapError(ledger.state(to.run_id), ledgerFailed)
   if (state === undefined) return yield* new PublishFailed({ message: `the ledger has no run ${to.run_id}` })
   const tables = new RunTables([], [runsTable], state.started.run_date)
   tables.add(ledgerRows(state))

@@ -11,11 +11,10 @@ import { DuckDb } from "../duckdb/DuckDb.ts"
 import type { RunHeader } from "../ledger/FoldLedger.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { isAsked } from "./AskGates.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
-import { databaseFailed, PublishFailed } from "./Publisher.ts"
+import { databaseFailed, ledgerFailed } from "./Publisher.ts"
 import type { Store } from "./Store.ts"
 
 /** Why `repair` and `rebuild` leave the tables of a held run as they are, for people. */
@@ -23,9 +22,6 @@ export const heldText = "a gate of its job holds its newest version back: `night
 
 /** Relative to the output folder. */
 export const heldDatabase = (run_id: RunId): string => `published/held/${run_id}.duckdb`
-
-const ledgerFailed = ({ message, damaged = false }: LedgerFailed) =>
-  new PublishFailed({ message: `the ledger: ${message}`, damaged })
 
 /** The runs among these that a gate holds back, or that are accepted and not finished, in their order. */
 const heldAmong = Effect.fnUntraced(function* (headers: ReadonlyArray<RunHeader>) {

@@ -9,6 +9,7 @@ import { RunId } from "../contract/Ids.ts"
 import type { ExecutionId } from "../contract/Ids.ts"
 import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 import type { DeliveredFeatures } from "../ledger/DeliveredFeatures.ts"
+import type { LedgerFailed } from "../ledger/Ledger.ts"
 import { FailedGate } from "../ledger/RunFacts.ts"
 import type { StaleData } from "../ledger/StaleData.ts"
 import type { FailedModel, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
@@ -33,6 +34,10 @@ export class PublicationHeld extends Schema.TaggedError<PublicationHeld>()("Publ
 
 export const databaseFailed = (failure: { readonly message: string }) =>
   new PublishFailed({ message: `the database: ${failure.message}` })
+
+/** A ledger that cannot be read now may be read later, unless it is damaged. */
+export const ledgerFailed = ({ message, damaged = false }: LedgerFailed) =>
+  new PublishFailed({ message: `the ledger: ${message}`, damaged })
 
 export interface Published {
   readonly version: number

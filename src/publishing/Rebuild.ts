@@ -17,7 +17,7 @@ import { keepSchemas } from "./KeepSchemas.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
-import { PublishFailed } from "./Publisher.ts"
+import { ledgerFailed } from "./Publisher.ts"
 import { stageRun } from "./StageRun.ts"
 import { buildStanding, gapsIn } from "./Standing.ts"
 import { temporary } from "./Store.ts"
@@ -84,7 +84,10 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
 /** All runs that the ledger calls published, oldest first; a run without a readable body stays as it is. */
 const stageAll = Effect.fnUntraced(function* (
   store: Store,
-  { toolVersion, schemas }: { readonly toolVersion: string; readonly schemas: Manifest["schemas"] },
+  {
+    toolVersion,
+    schemas,
+  }: { readonly toolVersion: string; readonly schemas: NonNullable<Manifest["schemas"]> },
   current: Manifest,
 ) {
   const version = current.version + 1
@@ -92,10 +95,7 @@ const stageAll = Effect.fnUntraced(function* (
   const kept: Array<Rebuilt["kept"][number]> = []
   const fresh = new Set<string>()
   const ledger = yield* Ledger
-  const { landing: pruned } = yield* Effect.mapError(
-    ledger.pruned,
-    ({ message }) => new PublishFailed({ message }),
-  )
+  const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
   for (const { run_id, isHeld } of yield* publishedRuns) {
     if (isHeld) {
       kept.push({ run_id, reason: heldText, pruned: false })
@@ -109,19 +109,17 @@ const stageAll = Effect.fnUntraced(function* (
       continue
     }
     const { entry } = staged.success
-    runs[run_id] = { ...entry, ...(schemas === undefined ? {} : { schemas }) }
+    runs[run_id] = { ...entry, schemas }
     for (const { path } of entry.files) fresh.add(path)
   }
-  const ofVersion = schemas === undefined ? {} : { schemas }
-  return { next: { version, amends: false, ...ofVersion, runs }, fresh, kept } satisfies Staged as Staged
+  return { next: { version, amends: false, schemas, runs }, fresh, kept } satisfies Staged as Staged
 })
 
 const publishedRuns = Effect.gen(function* () {
   const ledger = yield* Ledger
-  const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message })
   const published: Array<{ readonly run_id: RunId; readonly isHeld: boolean }> = []
-  for (const { fact } of yield* Effect.mapError(ledger.runs, failed)) {
-    const state = yield* Effect.mapError(ledger.state(fact.run_id), failed)
+  for (const { fact } of yield* Effect.mapError(ledger.runs, ledgerFailed)) {
+    const state = yield* Effect.mapError(ledger.state(fact.run_id), ledgerFailed)
     if (state?.published !== undefined)
       published.push({ run_id: fact.run_id, isHeld: state.held !== undefined })
   }

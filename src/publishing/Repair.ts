@@ -15,7 +15,7 @@ import { readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { withdrawInterim } from "./PublishInterim.ts"
-import { PublishFailed } from "./Publisher.ts"
+import { ledgerFailed } from "./Publisher.ts"
 import { publishRun } from "./PublisherDuckDb.ts"
 import { gapsIn } from "./Standing.ts"
 import type { Store } from "./Store.ts"
@@ -81,11 +81,10 @@ const brokenInterims = Effect.fnUntraced(function* (store: Store) {
 /** Runs that were published and are incomplete in the tables, or derived with schemas that have changed. */
 const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manifest | undefined) {
   const ledger = yield* Ledger
-  const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message })
-  const runs = yield* Effect.mapError(ledger.runs, failed)
+  const runs = yield* Effect.mapError(ledger.runs, ledgerFailed)
   const due: Array<{ readonly run_id: RunId; readonly isHeld: boolean }> = []
   for (const { fact } of runs) {
-    const state = yield* Effect.mapError(ledger.state(fact.run_id), failed)
+    const state = yield* Effect.mapError(ledger.state(fact.run_id), ledgerFailed)
     if (state?.published === undefined) continue
     const known = manifest?.runs[fact.run_id]
     const isWhole =

@@ -13,7 +13,7 @@ import type { LandedRef } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { CachedForm } from "../ledger/LedgerForms.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
-import { PublishFailed } from "./Publisher.ts"
+import { ledgerFailed, PublishFailed } from "./Publisher.ts"
 
 /**
  * A session of a task; `bodies` are the newest of each endpoint that was read, in the order of the run's
@@ -158,12 +158,9 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
   const ledger = yield* Ledger
   const landing = yield* Landing
   const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message, damaged: true })
-  const state = yield* Effect.mapError(
-    ledger.state(run_id),
-    ({ message, damaged = false }) => new PublishFailed({ message: `the ledger: ${message}`, damaged }),
-  )
+  const state = yield* Effect.mapError(ledger.state(run_id), ledgerFailed)
   if (state === undefined) return yield* failed({ message: `the ledger has no run ${run_id}` })
-  const { landing: pruned } = yield* Effect.mapError(ledger.pruned, failed)
+  const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
   const prunedAt = pruned.get(run_id)
   if (prunedAt !== undefined) return yield* failed({ message: prunedText(prunedAt) })
   const frames = yield* landing
@@ -181,7 +178,7 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
   )
   const forms = yield* Effect.mapError(
     Effect.forEach(references, (reference) => ledger.cachedForm(reference)),
-    ({ message }) => new PublishFailed({ message: `the ledger: ${message}` }),
+    ledgerFailed,
   )
   return pictureOf(
     state,

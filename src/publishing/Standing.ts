@@ -18,7 +18,7 @@ import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
-import { PublishFailed } from "./Publisher.ts"
+import { ledgerFailed } from "./Publisher.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
@@ -135,10 +135,7 @@ export const buildStanding = Effect.fnUntraced(function* (
   fresh: ReadonlySet<string>,
 ) {
   const ledger = yield* Ledger
-  const runs = yield* Effect.mapError(
-    ledger.runs,
-    ({ message, damaged = false }) => new PublishFailed({ message: `the ledger: ${message}`, damaged }),
-  )
+  const runs = yield* Effect.mapError(ledger.runs, ledgerFailed)
   const standsAt = placeIn(store)
   const earlier = filesOf(manifest).filter(({ path }) => !fresh.has(path))
   const buildWithin = Effect.fnUntraced(function* (gaps: ReadonlyArray<Gap>, memoryLimit: MemoryLimit) {

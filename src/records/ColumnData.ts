@@ -82,15 +82,14 @@ const textData = (column: Typed, cells: Cells, validity: Validity): Data<Utf8> =
 let dictionaries = 0
 
 const dictionaryData = (column: Typed, cells: Cells, validity: Validity): Data => {
-  const indexOf = new Map<string, number>()
+  const indexOf = new Map<Cell, number>()
   const indices = new Int32Array(cells.length)
   let last: Cell | undefined
   let lastIndex = 0
   for (let i = 0; i < cells.length; i++) {
-    const cell = cells[i]
+    const cell = cells[i]!
     if (cell === null) continue
     if (cell !== last) {
-      if (typeof cell !== "string") return misfit(column, cell)
       lastIndex = indexOf.get(cell) ?? indexOf.size
       if (lastIndex === indexOf.size) indexOf.set(cell, lastIndex)
       last = cell

@@ -161,7 +161,7 @@ const wholeItem = "item"
 
 const compileObjects = (family: RecordFamily, child: RecordChild): Items => {
   const fields = compileFields(family, child.table, child.columns, [])
-  const isRefused = refuses[family.mode].misfits || child.columns.some(({ identifies }) => identifies)
+  const isRefused = refuses[family.mode].misfits
   const nulls = child.columns.map(() => null)
   return (list, rows, place, misfits) => {
     for (let position = 0; position < list.length; position++) {

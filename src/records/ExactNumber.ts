@@ -64,7 +64,6 @@ export const exactNumber = (text: string): number | ExactNumber => {
   // Fifteen significant digits always survive a double; longer numbers, or those with an exponent, have to
   // be compared.
   if (text.length <= 15 && !/[eE]/.test(text)) return value
-  if (!Number.isFinite(value)) return new ExactNumber(text)
   return decimalIdentity(text) === decimalIdentity(String(value)) ? value : new ExactNumber(text)
 }
 

@@ -18,7 +18,7 @@ import { draftText } from "../../src/records/DraftText.ts"
 import { KeyCandidates } from "../../src/records/KeyCandidates.ts"
 import { parseBody } from "../../src/records/ParseBody.ts"
 import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
-import type { RecordFamily } from "../../src/records/RecordSchema.ts"
+import type { RecordFamily, RecordSchemaFile } from "../../src/records/RecordSchema.ts"
 import { SeenObject } from "../../src/records/SeenFields.ts"
 import { anId } from "../harness/Id.ts"
 import { families } from "../records/families.ts"
@@ -34,6 +34,7 @@ import {
 } from "../publishing/night.ts"
 
 type Fields = Readonly<Record<string, unknown>>
+type Columns = RecordSchemaFile["columns"]
 
 const kind = { product: "p", sub_family: "p:one" }
 const described = { table: "things", product: "p", sub_families: ["p:one"], features: ["things_read"] }
@@ -187,12 +188,116 @@ describe("a draft", () => {
     ])
   })
 
+  it("has for each field the narrowest type that takes all its values, and a table for its lists", () => {
+    /** The type of the field `v` that had these values, as they are written; in braces: of the items of its table. */
+    const typeOf = (...values: ReadonlyArray<string>) => {
+      const text = `[${values.map((value) => `{"product":"p","sub_family":"p:one","v":${value}}`).join()}]`
+      const parsed = parseBody(new TextEncoder().encode(text))
+      if (parsed._tag === "UnreadableBody") throw new Error(parsed.reason)
+      const { columns, children = {} } = draftFrom(parsed.value as ReadonlyArray<Fields>).file
+      const { v: { item, columns: own = {} } = {} } = children
+      const ofItems = Object.entries(own).map(([name, { type }]) => `${name} ${type}`)
+      return columns["v"]?.type ?? `{${item?.type ?? ofItems.join(", ")}}`
+    }
+    const [long, longer] = [`${"1".repeat(36)}.5`, `${"1".repeat(37)}.5`]
+    const found = {
+      numbers: [typeOf("1", "2147483647"), typeOf("2147483648", "1"), typeOf("9223372036854775808")],
+      amounts: [typeOf('"12.5"', "7"), typeOf('"-0.125"', '"1.5"'), typeOf("1234567890123456.5", "1.25")],
+      wide: [typeOf('"12345678901234567.5"', '"1.5"'), typeOf("1.5", `"${long}"`), typeOf(`"${longer}"`)],
+      exact: [typeOf('"1.0123456789"', '"1.5"'), typeOf('"1.01234567891"'), typeOf("1.01234567891")],
+      texts: ['"12"', '"01.5"', '"+1.5"', '"1.5e3"', '"1.5 EUR"'].map((value) => typeOf(value, "null")),
+      doubles: [typeOf("1e300"), typeOf("1.5e-7", "2"), typeOf("1e300", '"1.5"')],
+      days: [typeOf('"2026-01-31"'), typeOf('"2026-01-31"', '"2026-01-31T10:00:00Z"'), typeOf("null")],
+      mixed: [typeOf("true", "1"), typeOf("{}"), typeOf('"a"', "{}"), typeOf('["a"]', '"a"'), typeOf("[]")],
+      values: [typeOf('["a"]', "[]", "null"), typeOf("[1, 2147483648]"), typeOf('["1.5", 7]')],
+      objects: [typeOf('[{"x":1},{"x":2}]', '[{"y":true}]'), typeOf("[{}]")],
+      odd: ['[1,"a"]', '[{"x":1},2]', '["a",null]', '[["a"]]', "[{},[]]"].map((value) => typeOf(value)),
+    }
+    expect(found).toEqual({
+      numbers: ["INTEGER", "BIGINT", "DECIMAL(38,2)"],
+      amounts: ["DECIMAL(18,2)", "DECIMAL(18,3)", "DECIMAL(18,2)"],
+      wide: ["DECIMAL(38,2)", "DECIMAL(38,2)", "VARCHAR"],
+      exact: ["DECIMAL(18,10)", "VARCHAR", "DOUBLE"],
+      texts: ["VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"],
+      doubles: ["DOUBLE", "DOUBLE", "JSON"],
+      days: ["DATE", "VARCHAR", "JSON"],
+      mixed: ["JSON", "JSON", "JSON", "JSON", "JSON"],
+      values: ["{VARCHAR}", "{BIGINT}", "{DECIMAL(18,2)}"],
+      objects: ["{x INTEGER, y BOOLEAN}", "{}"],
+      odd: ["JSON", "JSON", "JSON", "JSON", "JSON"],
+    })
+  })
+
+  it("proposes as key a plain value that tells the records of every answer apart, by its name if it can", () => {
+    const columns = ["plain", "iban", "big", "amount", "maybe"].map((name) => ({
+      name,
+      type:
+        name === "amount" ? ("DOUBLE" as const) : name === "big" ? ("BIGINT" as const) : ("VARCHAR" as const),
+      required: name !== "maybe",
+    }))
+    const best = (answers: ReadonlyArray<ReadonlyArray<Fields>>) => {
+      const keys = new KeyCandidates()
+      for (const [group, answer] of answers.entries())
+        for (const each of answer) keys.add(String(group), each)
+      return keys.best(columns)
+    }
+    const [one, other] = [
+      { plain: "a", iban: "ES1" },
+      { plain: "b", iban: "ES2" },
+    ]
+    const long = "x".repeat(80)
+    expect({
+      byName: best([[one, other]]),
+      again: best([[one, other], [one]]),
+      first: best([[one, { ...other, iban: "ES1" }]]),
+      none: best([[one, one]]),
+      later: best([
+        [one, other],
+        [one, { plain: "c", iban: "ES1" }],
+      ]),
+      number: best([
+        [
+          { big: 1, plain: "a", iban: "a" },
+          { big: 2, plain: "a", iban: "a" },
+        ],
+      ]),
+      long: best([[{ iban: long }, { iban: `${long.slice(1)}y` }]]),
+      tooLong: best([
+        [
+          { plain: 1, iban: `${long}a` },
+          { plain: 2, iban: `${long}b` },
+        ],
+      ]),
+      mixed: best([
+        [
+          { plain: true, iban: "1" },
+          { plain: "b", iban: 1 },
+        ],
+      ]),
+      alone: best([[one], [other]]),
+      nothing: best([]),
+    }).toEqual({
+      byName: "iban",
+      again: "iban",
+      first: "plain",
+      none: "big",
+      later: "plain",
+      number: "big",
+      long: "iban",
+      tooLong: "plain",
+      mixed: "big",
+      alone: undefined,
+      nothing: undefined,
+    })
+  })
+
   it("lists the values of a column only if they are codes that three customers share", () => {
     const commentsOf = (values: ReadonlyArray<string>, customers: number) => {
       const read = values.flatMap((value) => Array.from({ length: customers }, () => ({ ...kind, value })))
       return draftFrom(read, (at) => `c-${at % customers}`).file.columns["value"]?.comment
     }
     expect([
+      commentsOf(["EUR"], 3),
       commentsOf(["EUR", "USD"], 3),
       commentsOf(["EUR", "USD"], 2),
       commentsOf(["Ana María", "Luis"], 3),
@@ -202,9 +307,41 @@ describe("a draft", () => {
         3,
       ),
     ]).toEqual([
+      "In 3 of 3 records; values: EUR.",
       "In 6 of 6 records; values: EUR, USD.",
       ...[4, 6, 3, 39].map((n) => `In ${n} of ${n} records.`),
     ])
+  })
+
+  it("is written with a line for each column and each list of plain values", () => {
+    const { file, notes } = draftFrom([
+      { ...kind, id: "a", tags: ["x"], lines: [{ n: 1 }] },
+      { ...kind, id: "b", tags: ["y"], lines: [{ n: 2 }] },
+    ])
+    expect(Effect.runSync(draftText({ file, notes }, "Drafted."))).toBe(`# Drafted.
+# key is proposed: no two records of one answer share it. Check that it stays over nights.
+
+table: things
+comment: p, one row each.
+product: p
+sub_families: [ p:one ]
+features: [ things_read ]
+key: [ id ]
+columns:
+  id: { type: VARCHAR, required: true, comment: In 2 of 2 records. }
+children:
+  tags:
+    table: things_tags
+    comment: tags of things, one row each.
+    required: true
+    item: { name: value, type: VARCHAR, comment: In 2 of 2 items. }
+  lines:
+    table: things_lines
+    comment: lines of things, one row each.
+    required: true
+    columns:
+      n: { type: INTEGER, required: true, comment: In 2 of 2 items. }
+`)
   })
 
   it("names the features that may feed its records", () => {
@@ -279,6 +416,97 @@ describe("the draft of a schema that rejected records", () => {
       ),
       { numRuns: 300 },
     )
+  })
+
+  it("keeps in each mode what it need not change, and says what it changed", () => {
+    const revisedFrom = (mode: string, ...records: ReadonlyArray<Fields>) => {
+      const family = strict(mode)
+      const seen = observerOf(family)
+      for (const [at, each] of records.entries()) seen.add({ ...kind, ...each }, `c-${at}`)
+      const { file, notes } = reviseSchema(family, seen)
+      const shown = ([name, { type, required, comment }]: readonly [string, Columns[string]]) =>
+        `${name} ${type}${required === true ? " required" : ""}: ${comment}`
+      const { columns, children = {}, ...rest } = file
+      return {
+        rest,
+        columns: Object.entries(columns).map(shown),
+        children: Object.entries(children).map(([field, { columns: own = {}, ...child }]) => [
+          field,
+          child,
+          Object.entries(own).map(shown),
+        ]),
+        notes: notes.slice(1),
+      }
+    }
+    const good = { fetch_date: "2026-01-31T10:00Z", id: 7, amount: "1.5", list: [], latest: [1, 2] }
+    const rest = (mode: string) => ({
+      table: "things",
+      comment: "Things.",
+      product: "p",
+      sub_families: ["p:one"],
+      features: ["things_read"],
+      key: ["id"],
+      fetched: ["fetch_date"],
+      mode,
+    })
+    const [when, id, amount] = [
+      "fetch_date TIMESTAMPTZ required: When.",
+      "id INTEGER required: Its number.",
+      "amount DECIMAL(5,2) required: How much.",
+    ]
+    const lines = (...columns: ReadonlyArray<string>) => [
+      "list",
+      { comment: "A list.", required: true },
+      columns,
+    ]
+    const item = { name: "value", type: "INTEGER", comment: "A value." }
+    const values = ["latest", { table: "newest", comment: "Values.", item }, []]
+    const unchanged = (mode: string) => ({
+      rest: rest(mode),
+      columns: [when, id, amount],
+      children: [lines("day DATE: The day."), values],
+      notes: [],
+    })
+    const isQuarantine = "mode is quarantine now: freeze would reject fields without a column."
+    expect(revisedFrom("quarantine", good)).toEqual(unchanged("quarantine"))
+    // A key may be missing now; what is kept beside the columns needs no change.
+    const strange = { ...good, amount: "much", id: undefined, list: undefined, fresh: 1 }
+    expect(revisedFrom("evolve", strange)).toEqual({
+      ...unchanged("evolve"),
+      columns: [when, "id INTEGER: Its number.", amount],
+    })
+    expect(revisedFrom("discard_value", strange).columns).toEqual([when, "id INTEGER: Its number.", amount])
+    expect(revisedFrom("quarantine", good, { ...good, amount: null, list: [{ day: 1 }], fresh: 1 })).toEqual({
+      ...unchanged("quarantine"),
+      columns: [when, id, "amount DECIMAL(5,2): How much."],
+      children: [lines("day JSON: The day."), values],
+    })
+    expect(revisedFrom("quarantine", good, { ...good, list: null, latest: ["one"] })).toEqual({
+      ...unchanged("quarantine"),
+      columns: [when, id, amount, "latest JSON: Values."],
+      children: [["list", { comment: "A list." }, ["day DATE: The day."]]],
+      notes: ["latest is a column now, because it was not always such a list; the table newest is gone."],
+    })
+    const fresh = { ...good, fresh: "x", more: ["y"], list: [{ day: "2026-01-31", fresh: 2 }] }
+    expect(revisedFrom("freeze", fresh)).toEqual({
+      ...unchanged("freeze"),
+      columns: [
+        when,
+        id,
+        amount,
+        "fresh VARCHAR required: In 1 of 1 record.",
+        "more JSON required: In 1 of 1 record.",
+      ],
+      children: [lines("day DATE: The day.", "fresh INTEGER required: In 1 of 1 item."), values],
+    })
+    expect(revisedFrom("freeze", { ...good, "Odd Name": 1 })).toEqual({
+      ...unchanged("quarantine"),
+      notes: [isQuarantine, 'Fields: in `extra`, because their names cannot be columns: "Odd Name".'],
+    })
+    expect(revisedFrom("freeze", { ...good, list: [{ "Odd Name": 1 }] })).toEqual({
+      ...unchanged("quarantine"),
+      notes: [isQuarantine],
+    })
   })
 
   it("is that schema, with only what they need changed", () => {

@@ -1,14 +1,27 @@
 /** A version that is decided is put into place, whoever asks the process to stop meanwhile. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { createHash } from "node:crypto"
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber } from "effect"
+import { Effect, Exit, Fiber, Layer } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { DurableFiles } from "../../src/foundation/DurableFile.ts"
 import { machineCalls } from "../../src/foundation/FileCalls.ts"
 import type { FileCalls } from "../../src/foundation/FileCalls.ts"
-import { clearStrays, commit, strayFiles } from "../../src/publishing/Commit.ts"
-import { layoutOf, modesOf, readManifest } from "../../src/publishing/Manifest.ts"
+import { databaseVersion } from "../../src/publishing/BuildDatabase.ts"
+import { clearStrays, commit, recover, strayFiles } from "../../src/publishing/Commit.ts"
+import { isOfOtherSchemas, keepSchemas } from "../../src/publishing/KeepSchemas.ts"
+import { withDatabase } from "../../src/publishing/ContinueDatabase.ts"
+import { filesAlike } from "../../src/publishing/FileColumns.ts"
+import { placeIn } from "../../src/publishing/KeptVersions.ts"
+import { rollback } from "../../src/publishing/Rollback.ts"
+import { families } from "../records/families.ts"
+import type { RunPicture } from "../../src/publishing/RunPicture.ts"
+import { fileSink } from "../../src/publishing/StageRun.ts"
+import { gapsIn, runsWithout, withoutGaps } from "../../src/publishing/Standing.ts"
+import { TableBuilder, column } from "../../src/records/Columns.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { layoutOf, modesOf, nothingPublished, readManifest } from "../../src/publishing/Manifest.ts"
 import type { Manifest } from "../../src/publishing/Manifest.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { temporary } from "../../src/publishing/Store.ts"
@@ -232,4 +245,445 @@ describe("a version that is put into place", () => {
       assert.deepStrictEqual(everything(root), current(1, "a1"))
     }).pipe(Effect.scoped),
   )
+})
+
+/** Runs statements in a database file, which is made. */
+const inDatabase = Effect.fnUntraced(function* (path: string, ...statements: ReadonlyArray<string>) {
+  mkdirSync(dirname(path), { recursive: true })
+  const duckdb = yield* DuckDb
+  const { run } = yield* duckdb.open({ path, access: "read-write" })
+  for (const statement of statements) yield* run(statement)
+}, Effect.scoped)
+const ofVersion = (version: number) => `CREATE MACRO published_version() AS ${version}`
+
+/** A Parquet file of a run, as its name says which one it is. */
+const parquet = (root: string, run: string, ending: string) => {
+  const path = join(root, "tables/t/run_date=2026-11-20", `${run}${ending}.parquet`)
+  mkdirSync(dirname(path), { recursive: true })
+  return inDatabase(":memory:", `COPY (SELECT range AS n FROM range(3)) TO '${path}' (FORMAT parquet)`)
+}
+
+describe("what a crash left", () => {
+  const machine = new DurableFiles(machineCalls)
+  const recovering = <A, E>(test: (store: Store, root: string) => Effect.Effect<A, E, DuckDb | Ledger>) =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = storeIn(root, machine)
+      const live = Layer.merge(DuckDb.layer, Ledger.layer({ path: ":memory:" }))
+      return yield* Effect.provide(test(store, root), live)
+    }).pipe(Effect.scoped)
+  const modeOf = (path: string) => statSync(path).mode & 0o777
+
+  it.live("is nothing in a new folder: there is a place for tables, no manifest and no database", () =>
+    Effect.gen(function* () {
+      const root = join(yield* folder, "new")
+      const store = storeIn(root, machine)
+      const found = yield* Effect.provide(
+        recover(store),
+        Layer.merge(DuckDb.layer, Ledger.layer({ path: ":memory:" })),
+      )
+      assert.deepStrictEqual(
+        [found, filesBelow(root), modeOf(root), modeOf(store.layout.tables)],
+        [nothingPublished, [], store.modes.root, store.modes.folder],
+      )
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("is finished if its version was decided, even if somebody asks the process to stop meanwhile", () =>
+    recovering((store, root) =>
+      Effect.gen(function* () {
+        yield* put(store, versionOf(1, { a: ["a1"] }), "a1")
+        yield* inDatabase(store.layout.database, ofVersion(1))
+        const next = versionOf(2, { a: ["a2"] })
+        writeFileSync(temporary(join(root, pathOf("a2"))), "a2")
+        writeFileSync(store.layout.next, JSON.stringify(next))
+        yield* inDatabase(store.layout.build, ofVersion(2))
+        const cut: { fiber?: Fiber.Fiber<unknown, unknown> } = {}
+        const calls: FileCalls = {
+          ...machineCalls,
+          rename: (from, to) => {
+            machineCalls.rename(from, to)
+            if (to.endsWith("a2.parquet")) cut.fiber?.interruptUnsafe()
+          },
+        }
+        cut.fiber = yield* Effect.forkChild(recover({ ...store, files: new DurableFiles(calls) }))
+        yield* Fiber.await(cut.fiber)
+        const found = [readManifest(store.layout.manifest), yield* databaseVersion(store.layout.database)]
+        assert.deepStrictEqual([...found, existsSync(store.layout.next)], [next, 2, false])
+      }),
+    ),
+  )
+
+  it.live(
+    "is removed if no manifest lists it; what the manifest lists and its database stay as they are",
+    () =>
+      recovering((store, root) =>
+        Effect.gen(function* () {
+          const manifest = versionOf(1, { a: ["a1"] })
+          yield* put(store, manifest, "a1")
+          yield* inDatabase(store.layout.database, ofVersion(1))
+          const database = readFileSync(store.layout.database)
+          const strays = [pathOf("b1"), `${pathOf("c1")}.tmp`].map((path) => join(root, path))
+          const build = ["", ".wal", ".tmp"].map((ending) => `${store.layout.build}${ending}`)
+          for (const path of [...strays, ...build]) writeFileSync(path, "half")
+          assert.deepStrictEqual(yield* recover(store), manifest)
+          assert.deepStrictEqual(
+            filesBelow(root).toSorted(),
+            ["nightjar.duckdb", pathOf("a1"), "tables/manifest.json"].toSorted(),
+          )
+          assert.isTrue(database.equals(readFileSync(store.layout.database)))
+        }),
+      ),
+  )
+
+  it.live(
+    "is a database that is missing or of another version: it is built anew, and the manifest names it",
+    () =>
+      recovering((store) =>
+        Effect.gen(function* () {
+          const manifest = versionOf(1, {})
+          yield* put(store, manifest)
+          for (const damage of [
+            Effect.void,
+            inDatabase(store.layout.database, `CREATE OR REPLACE ${ofVersion(7).slice(7)}`),
+          ]) {
+            yield* damage
+            const recovered = yield* recover(store)
+            const { database, ...found } = recovered
+            assert.deepStrictEqual(found, manifest)
+            assert.deepStrictEqual(readManifest(store.layout.manifest), recovered)
+            assert.strictEqual(database?.bytes, statSync(store.layout.database).size)
+            assert.strictEqual(yield* databaseVersion(store.layout.database), 1)
+            assert.isFalse(existsSync(store.layout.build))
+          }
+        }),
+      ),
+  )
+
+  it.live(
+    "is a lost manifest: the newest files of each run are listed again, under a number that only grows",
+    () =>
+      recovering((store, root) =>
+        Effect.gen(function* () {
+          for (const [run, ending] of [
+            ["one", "-v1"],
+            ["one", "-v3"],
+            ["one", "-v3-2"],
+            ["two", "-v2"],
+          ] as const)
+            yield* parquet(root, run, ending)
+          const place = join(root, "tables/t/run_date=2026-11-20")
+          for (const name of ["one-v9.parquet", "notes.txt", "Odd-v9.parquet"])
+            writeFileSync(join(place, name), "?")
+          /** With the database of this version, and these versions kept. */
+          const found = (version: number, ...keptOnes: ReadonlyArray<number>) =>
+            Effect.gen(function* () {
+              for (const one of keptOnes) {
+                mkdirSync(store.layout.previous, { recursive: true })
+                writeFileSync(join(store.layout.previous, `${one}.json`), JSON.stringify(versionOf(one, {})))
+              }
+              yield* inDatabase(store.layout.database, `CREATE OR REPLACE ${ofVersion(version).slice(7)}`)
+              const manifest = yield* recover(store)
+              assert.deepStrictEqual(readManifest(store.layout.manifest), manifest)
+              machineCalls.remove(store.layout.manifest)
+              const runs = Object.entries(manifest.runs).map(([run, { files, ...rest }]) => [
+                run,
+                rest,
+                files.map(({ path, rows }) => [path.slice("tables/t/run_date=2026-11-20/".length), rows]),
+              ])
+              return [manifest.version, manifest.amends, runs]
+            })
+          const runs = [
+            [
+              "one",
+              { run_date: "2026-11-20", version: 3 },
+              [
+                ["one-v3-2.parquet", 3],
+                ["one-v3.parquet", 3],
+              ],
+            ],
+            ["two", { run_date: "2026-11-20", version: 2 }, [["two-v2.parquet", 3]]],
+          ]
+          assert.deepStrictEqual(yield* found(3), [3, false, runs])
+          assert.deepStrictEqual(yield* found(3, 1, 2), [3, false, runs])
+          assert.deepStrictEqual(yield* found(6, 5), [6, false, runs])
+        }),
+      ),
+  )
+
+  it.live("is no version if nothing of it can be read: no manifest is made up", () =>
+    recovering((store, root) =>
+      Effect.gen(function* () {
+        const place = join(root, "tables/t/run_date=2026-11-20")
+        mkdirSync(place, { recursive: true })
+        writeFileSync(join(place, "one-v9.parquet"), "?")
+        mkdirSync(store.layout.previous, { recursive: true })
+        writeFileSync(join(store.layout.previous, "4.json"), JSON.stringify(versionOf(4, {})))
+        assert.deepStrictEqual(yield* recover(store), nothingPublished)
+        assert.deepStrictEqual(filesBelow(root), ["published/previous/4.json"])
+      }),
+    ),
+  )
+})
+
+describe("what is kept beside the tables", () => {
+  const filesIn = (folder: string) =>
+    Object.fromEntries(filesBelow(folder).map((path) => [path, readFileSync(join(folder, path), "utf8")]))
+
+  it.live("is private, whatever the folders were before", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = storeIn(root, new DurableFiles(machineCalls))
+      const folders = ["published", "published/previous"].map((name) => join(root, name))
+      for (const path of folders) mkdirSync(path, { mode: 0o755 })
+      yield* put(store, versionOf(1, { a: ["a1"] }), "a1")
+      yield* put(store, versionOf(2, { a: ["a2"] }), "a2")
+      const modes = [...folders, join(folders[1] ?? "", "1.json")].map((path) => statSync(path).mode & 0o777)
+      assert.deepStrictEqual(modes, [0o700, 0o700, 0o600])
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("is each text of a record schema once, under numbers that only grow", () =>
+    Effect.gen(function* () {
+      const store = storeIn(yield* folder, new DurableFiles(machineCalls))
+      const keep = (texts: Readonly<Record<string, string>>) =>
+        keepSchemas({ ...store, schemas: { texts: new Map(Object.entries(texts)), gone: [] } })
+      const versions = [
+        yield* keep({ cars: "a", vans: "x" }),
+        yield* keep({ cars: "a", vans: "y" }),
+        yield* keep({ cars: "b" }),
+        // As it was before: another text than the newest is a new one.
+        yield* keep({ cars: "a", vans: "y" }),
+      ]
+      assert.deepStrictEqual(versions, [
+        { cars: 1, vans: 1 },
+        { cars: 1, vans: 2 },
+        { cars: 2 },
+        { cars: 3, vans: 2 },
+      ])
+      writeFileSync(join(store.layout.schemas, "cars.v11.yaml"), "old")
+      machineCalls.remove(join(store.layout.schemas, "vans.v2.yaml"))
+      assert.deepStrictEqual(yield* keep({ cars: "a", vans: "y" }), { cars: 12, vans: 2 })
+      assert.deepStrictEqual(filesIn(store.layout.schemas), {
+        "cars.v1.yaml": "a",
+        "cars.v2.yaml": "b",
+        "cars.v3.yaml": "a",
+        "cars.v11.yaml": "old",
+        "cars.v12.yaml": "a",
+        "vans.v1.yaml": "x",
+        "vans.v2.yaml": "y",
+      })
+    }).pipe(Effect.scoped),
+  )
+
+  it("tells a run that was derived with other schemas; of older versions nobody knows", () => {
+    const schemas = { cars: 1, vans: 2 }
+    assert.deepStrictEqual(
+      [
+        isOfOtherSchemas({ schemas }, schemas),
+        isOfOtherSchemas({ schemas }, { ...schemas, vans: 3 }),
+        isOfOtherSchemas({ schemas }, { cars: 1 }),
+        isOfOtherSchemas({ schemas }, { ...schemas, bikes: 1 }),
+        isOfOtherSchemas({}, schemas),
+        isOfOtherSchemas({ schemas }, undefined),
+      ],
+      [false, true, true, true, false, false],
+    )
+  })
+
+  it.live("is found where it stands, and its gaps are named: missing, and damaged if it is read", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = storeIn(root, new DurableFiles(machineCalls))
+      yield* put(store, versionOf(1, { a: ["a1"], b: ["b1", "b2"] }), "a1", "b1", "b2")
+      yield* put(store, versionOf(2, { a: ["a2"], b: ["b1", "b2"] }), "a2")
+      const place = placeIn(store)
+      assert.deepStrictEqual(
+        ["a1", "a2", "never"].map((name) => place({ path: pathOf(name) })),
+        [`published/previous/${pathOf("a1")}`, pathOf("a2"), pathOf("never")],
+      )
+      const hashOf = (text: string) => createHash("sha256").update(text).digest("hex")
+      const listed = ["a1", "a2", "b1", "b2", "never"].map((name) => ({
+        table: "t",
+        path: pathOf(name),
+        rows: 1,
+        bytes: 2,
+        sha256: hashOf(name),
+      }))
+      writeFileSync(join(root, pathOf("b1")), "xx")
+      writeFileSync(join(root, pathOf("b2")), "b2 and more")
+      const missing = (name: string) => ({ path: pathOf(name), state: "missing" })
+      const damaged = (name: string) => ({ path: pathOf(name), state: "damaged" })
+      assert.deepStrictEqual(
+        [
+          gapsIn(store, listed, false),
+          gapsIn(store, listed, false, place),
+          gapsIn(store, listed, true, place),
+        ],
+        [
+          [missing("a1"), missing("never")],
+          [missing("never")],
+          [damaged("b1"), damaged("b2"), missing("never")],
+        ],
+      )
+      const manifest = versionOf(2, { a: ["a2"], b: ["b1", "b2"], c: [] })
+      const gaps = gapsIn(store, listed, true, place)
+      assert.deepStrictEqual(
+        [
+          withoutGaps(manifest, gaps),
+          withoutGaps(manifest, []),
+          runsWithout(manifest, gaps),
+          runsWithout(manifest, []),
+        ],
+        [versionOf(2, { a: ["a2"], b: [], c: [] }), manifest, ["b"], []],
+      )
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("of a table of one run are files with one number, and parts if there is much", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = storeIn(root, new DurableFiles(machineCalls))
+      const started = { run_id, run_date: "2026-11-20" }
+      const { written, sink } = fileSink(store, { state: { started } } as unknown as RunPicture, 7, "0.1.0")
+      for (const [name, rows] of [
+        ["emails", 2],
+        ["phones", 1],
+        ["emails", 3],
+        ["emails", 1],
+      ] as const) {
+        const spec = { name, comment: "", columns: [column("n", "INTEGER", "")] }
+        const builder = new TableBuilder(spec)
+        for (let n = 0; n < rows; n++) builder.append([n])
+        yield* sink({ spec, rows, table: builder.finish() })
+      }
+      const place = (table: string, part = "") =>
+        `tables/${table}/run_date=2026-11-20/${run_id}-v7${part}.parquet`
+      assert.deepStrictEqual(
+        written.map(({ table, path, rows }) => [table, path, rows]),
+        [
+          ["emails", place("emails"), 2],
+          ["phones", place("phones"), 1],
+          ["emails", place("emails", "-2"), 3],
+          ["emails", place("emails", "-3"), 1],
+        ],
+      )
+      // Until a version lists them they have temporary names, and what is said of them is true.
+      assert.deepStrictEqual(filesBelow(root), written.map(({ path }) => `${path}.tmp`).toSorted())
+      const asWritten = { path: (file: { readonly path: string }) => `${file.path}.tmp` }
+      assert.deepStrictEqual(gapsIn(store, written, true, asWritten.path), [])
+      const modes = ["tables", "tables/emails", "tables/emails/run_date=2026-11-20"].map(
+        (path) => statSync(join(root, path)).mode & 0o777,
+      )
+      assert.deepStrictEqual(modes, [0o700, 0o700, 0o700])
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("a rollback", () => {
+  it.live("puts back the files, the schemas and the database of the version before, under a new number", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = storeIn(root, new DurableFiles(machineCalls), 3)
+      const live = Layer.merge(DuckDb.layer, Ledger.layer({ path: ":memory:" }))
+      const again = Effect.gen(function* () {
+        for (const [version, schemas] of [
+          [1, {}],
+          [2, { schemas: { cars: 1 } }],
+          [3, { schemas: { cars: 2 } }],
+        ] as const) {
+          yield* inDatabase(store.layout.build, ofVersion(version))
+          const listed = versionOf(version, { a: ["a", "b"].map((name) => `${name}${version}`) }, schemas)
+          const sound = (text: string) => createHash("sha256").update(text).digest("hex")
+          const runs = Object.fromEntries(
+            Object.entries(listed.runs).map(([run, { files, ...rest }]) => [
+              run,
+              {
+                ...rest,
+                files: files.map((file) => {
+                  const name = file.path.slice("tables/t/".length, -".parquet".length)
+                  return { ...file, bytes: name.length, sha256: sound(name) }
+                }),
+              },
+            ]),
+          )
+          yield* put(store, { ...listed, runs }, `a${version}`, `b${version}`)
+        }
+        const told: Array<ReadonlyArray<unknown>> = []
+        for (let n = 0; n < 3; n++) {
+          const end = yield* rollback(store)
+          const manifest = readManifest(store.layout.manifest)
+          told.push([
+            end,
+            [manifest?.version, manifest?.schemas, manifest?.returned],
+            filesBelow(join(root, "tables/t")),
+            (yield* databaseVersion(store.layout.database)) === manifest?.version,
+          ])
+        }
+        return told
+      })
+      const rolled = (version: number, to: number) => ({
+        _tag: "RolledBack",
+        version,
+        to,
+        from: 3,
+        without: [],
+      })
+      assert.deepStrictEqual(yield* Effect.provide(again, live), [
+        [rolled(4, 2), [4, { cars: 1 }, { to: 2, from: 3 }], ["a2.parquet", "b2.parquet"], true],
+        [rolled(5, 1), [5, undefined, { to: 1, from: 3 }], ["a1.parquet", "b1.parquet"], true],
+        [
+          { _tag: "NoEarlierVersion" },
+          [5, undefined, { to: 1, from: 3 }],
+          ["a1.parquet", "b1.parquet"],
+          true,
+        ],
+      ])
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("a manifest", () => {
+  it.effect("says nothing of a database that lacks rows of its files, not even what was said before", () =>
+    Effect.gen(function* () {
+      const store = storeIn(yield* folder, new DurableFiles(machineCalls))
+      const database = { bytes: 1, built_bytes: 1, sha256: "aa", made_by: "bb", unfit: [] }
+      const known = yield* withDatabase(store, versionOf(1, {}, { database }), {
+        gaps: [{ path: pathOf("a1"), state: "missing" }],
+        unfit: [],
+      })
+      assert.deepStrictEqual(known, versionOf(1, {}))
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("the files of a table", () => {
+  it("are read together where one text of its schema made them, and none where there are none", () => {
+    const listed = (table: string, name: string) => ({ table, path: name, rows: 1, bytes: 1, sha256: "aa" })
+    const run = (
+      schemas: Readonly<Record<string, number>>,
+      ...files: ReadonlyArray<ReturnType<typeof listed>>
+    ) => ({
+      run_date: "2026-11-20",
+      version: 1,
+      schemas,
+      files,
+    })
+    const manifest: Manifest = {
+      version: 4,
+      amends: false,
+      runs: {
+        a: run({ customer_profiles: 1 }, listed("emails", "a"), listed("runs", "ra")),
+        b: run({ customer_profiles: 2 }, listed("emails", "b")),
+        c: run({ customer_profiles: 1 }, listed("emails", "c"), listed("emails", "c-2")),
+        d: run({ customer_profiles: 3 }, listed("runs", "rd")),
+      },
+    }
+    const alike = (table: string) =>
+      filesAlike(manifest, families, table).map((files) => files.map(({ path }) => path).join(" "))
+    assert.deepStrictEqual(
+      [alike("emails"), alike("runs"), alike("phones")],
+      [["a c c-2", "b"], ["ra rd"], []],
+    )
+  })
 })

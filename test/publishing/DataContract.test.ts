@@ -9,6 +9,9 @@ import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { contractObjects, dataContract } from "../../src/publishing/DataContract.ts"
 import { dbtSources } from "../../src/publishing/DbtSources.ts"
 import type { DbtTable } from "../../src/publishing/DbtSources.ts"
+import { publishedTables, publishedViews } from "../../src/publishing/DataDictionary.ts"
+import { relationsOf } from "../../src/publishing/Relations.ts"
+import { families } from "../records/families.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { anId } from "../harness/Id.ts"
 import { dbtStatements } from "./DbtTests.ts"
@@ -89,6 +92,144 @@ const Contract = Schema.Struct({
 })
 
 describe("the data contract", () => {
+  const contract = dataContract(contractObjects(families), "0.1.0")
+
+  it("has the shape of the standard; every name can be one, every type is known, nothing is there twice", () => {
+    const written: unknown = JSON.parse(JSON.stringify(contract))
+    const { schema } = Schema.decodeUnknownSync(Contract)(written, { onExcessProperty: "error" })
+    const isName = /^[a-z][a-z0-9_]*$/
+    const isType = /^(VARCHAR(\[\])?|BOOLEAN|INTEGER|BIGINT|DOUBLE|DATE|TIMESTAMPTZ|JSON|DECIMAL\(\d+,\d+\))$/
+    assert.deepStrictEqual(new Set(schema.map(({ name }) => name)).size, schema.length)
+    for (const { name, properties } of schema) {
+      assert.match(name, isName)
+      for (const each of properties) {
+        assert.match(each.name, isName, `a column of ${name}`)
+        assert.match(each.physicalType, isType, `${name}.${each.name}`)
+      }
+      assert.strictEqual(new Set(properties.map((each) => each.name)).size, properties.length, name)
+      assert.isAbove(properties.length, 3, name)
+    }
+    assert.deepStrictEqual(
+      ["table", "view"].map((kind) => schema.filter(({ physicalType }) => physicalType === kind).length),
+      [publishedTables(families).length, publishedViews(families).length],
+    )
+  })
+
+  it("names the key of each table, which no two rows share; rejected records have none", () => {
+    const keys = contract.schema.map(({ name, properties }) => {
+      const key = properties
+        .filter(({ primaryKey }) => primaryKey)
+        .toSorted((a, b) => (a.primaryKeyPosition ?? 0) - (b.primaryKeyPosition ?? 0))
+      return [name, key.map((each) => `${each.primaryKeyPosition} ${each.name}`)] as const
+    })
+    const of = (key: string) => key.split(" ").map((name, at) => `${at + 1} ${name}`)
+    const [execution, session] = ["run_id execution_id", "run_id task_id session_id"]
+    const record = `${session} record_id`
+    assert.deepStrictEqual(Object.fromEntries(keys.filter(([, key]) => key.length > 0)), {
+      runs: of("run_id"),
+      tasks: of("run_id task_id"),
+      executions: of("run_id task_id attempt"),
+      execution_features: of(`${execution} position`),
+      execution_messages: of(`${execution} position`),
+      execution_errors: of(`${execution} kind position`),
+      products_count: of(`${execution} key`),
+      sessions: of(session),
+      consents: of(session),
+      consent_documents: of(`${session} document_id`),
+      attachments: of(`${session} attachment_id`),
+      documents: of(`${session} attachment_id`),
+      deletions: of(execution),
+      coverage: of("run_id task_id feature"),
+      engine_descriptions: of("run_id engine_reference"),
+      customer_profiles: of(record),
+      identification_numbers: of(`${record} position`),
+      emails: of(`${record} position`),
+      phones: of(`${record} position`),
+      addresses: of(`${record} position`),
+      higher_education: of(record),
+      secondary_education: of(record),
+      other_records: of(record),
+    })
+    const rules = contract.schema.flatMap(({ name, quality = [] }) =>
+      quality.map((rule) => [name, rule] as const),
+    )
+    assert.deepStrictEqual(
+      rules.find(([name]) => name === "deletions"),
+      [
+        "deletions",
+        {
+          description: "No two rows have the same key.",
+          dimension: "uniqueness",
+          type: "sql",
+          query:
+            'SELECT count(*) FROM (SELECT "run_id", "execution_id" FROM "deletions" GROUP BY ALL HAVING count(*) > 1)',
+          mustBe: 0,
+        },
+      ],
+    )
+    const others = rules
+      .filter(([, { type }]) => type !== "sql")
+      .map(([name, { dimension }]) => [name, dimension])
+    assert.deepStrictEqual(others, [["coverage_current", "timeliness"]])
+  })
+
+  it("gives each type of a column its logical type", () => {
+    const typeOf = (wanted: string) => {
+      const found = contract.schema
+        .flatMap(({ properties }) => properties)
+        .find((each) => each.physicalType === wanted)
+      const { name: _name, description: _is, required: _required, physicalType: _type, ...type } = found ?? {}
+      return type
+    }
+    const types = [
+      "VARCHAR",
+      "BOOLEAN",
+      "INTEGER",
+      "BIGINT",
+      "DOUBLE",
+      "DATE",
+      "TIMESTAMPTZ",
+      "VARCHAR[]",
+      "JSON",
+    ]
+    assert.deepStrictEqual(
+      [...types, "DECIMAL(18,6)"].map((type) => typeOf(type)),
+      [
+        { logicalType: "string", primaryKey: true, primaryKeyPosition: 1 },
+        { logicalType: "boolean" },
+        { logicalType: "integer", logicalTypeOptions: { format: "i32" } },
+        { logicalType: "integer", logicalTypeOptions: { format: "i64" } },
+        { logicalType: "number", logicalTypeOptions: { format: "f64" } },
+        { logicalType: "date", logicalTypeOptions: { format: "yyyy-MM-dd" } },
+        { logicalType: "date", logicalTypeOptions: { format: "yyyy-MM-dd HH:mm:ss.SSSSSSX" } },
+        { logicalType: "array", items: { logicalType: "string", physicalType: "VARCHAR" } },
+        {},
+        { logicalType: "number" },
+      ],
+    )
+  })
+
+  it("says to which table each belongs, by columns that both have, after the one that it belongs to", () => {
+    const columnsOf = new Map(
+      publishedTables(families).map(({ name, columns }) => [name, new Set(columns.map((each) => each.name))]),
+    )
+    const relations = relationsOf(families)
+    const seen = ["runs"]
+    for (const { table, of, columns } of relations) {
+      assert.include(seen, of, `${table} belongs to a table that is told later`)
+      for (const name of columns)
+        assert.isTrue(
+          columnsOf.get(table)?.has(name) === true && columnsOf.get(of)?.has(name) === true,
+          `${table}.${name}`,
+        )
+      const key = new Set(publishedTables(families).find(({ name }) => name === of)?.key)
+      // What is written of an execution names its task too, which the key of executions does not need.
+      if (of !== "executions") assert.deepStrictEqual(new Set(columns), key, `${table} of ${of}`)
+      seen.push(table)
+    }
+    assert.deepStrictEqual(seen.toSorted(), [...columnsOf.keys()].toSorted())
+  })
+
   it.live("has the shape of the standard, and the tables and columns of the database; its checks hold", () =>
     Effect.gen(function* () {
       const root = yield* folder

@@ -7,9 +7,13 @@ import { Effect } from "effect"
 import { bodyBounds } from "../../src/contract/BodyBounds.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import type { Ledger } from "../../src/ledger/Ledger.ts"
+import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { deriveRun, receiptOf } from "../../src/publishing/DeriveRun.ts"
+import type { DeriveOptions } from "../../src/publishing/DeriveRun.ts"
 import { loadPicture } from "../../src/publishing/RunPicture.ts"
+import type { RunPicture } from "../../src/publishing/RunPicture.ts"
+import { outcomeTables, systemTables } from "../../src/publishing/SystemTables.ts"
+import { families } from "../records/families.ts"
 import { append, begin, engine, folder, foundation, profileOf, resultsOf, stateOf, succeed } from "./night.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -195,5 +199,324 @@ describe("a receipt", () => {
           assert.strictEqual(receiptOf(hashes.toReversed()), landed_sha256)
         }).pipe(Effect.provide(foundation(root)))
       }).pipe(Effect.scoped),
+  )
+})
+
+describe("what ledger and landing say of a run", () => {
+  it.effect("is called damaged only if the ledger itself is: what cannot be read now may be read later", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const found = Effect.gen(function* () {
+        const real = yield* Ledger
+        yield* append([begin(run_id, "2026-11-20")])
+        yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana")))
+        const told = (failing: (failure: Effect.Effect<never, LedgerFailed>) => Partial<Ledger["Service"]>) =>
+          Effect.forEach([false, true], (damaged) =>
+            loadPicture(run_id).pipe(
+              Effect.provideService(Ledger, {
+                ...real,
+                ...failing(Effect.fail(new LedgerFailed({ message: "disk gone", damaged }))),
+              }),
+              Effect.flip,
+              Effect.map((failed) => [failed.message, failed.damaged]),
+            ),
+          )
+        return [
+          yield* told((failure) => ({ state: () => failure })),
+          yield* told((pruned) => ({ pruned })),
+          yield* told((failure) => ({ cachedForm: () => failure })),
+        ]
+      })
+      const message = "the ledger: disk gone"
+      const both = [
+        [message, false],
+        [message, true],
+      ]
+      assert.deepStrictEqual(yield* Effect.provide(found, foundation(root)), [both, both, both])
+    }).pipe(Effect.scoped),
+  )
+})
+
+/** A derived run with its rows by table, of each only these columns. */
+const derivedRows = Effect.fnUntraced(function* (
+  picture: RunPicture,
+  columns: Readonly<Record<string, ReadonlyArray<string>>>,
+  options: Partial<DeriveOptions> = {},
+) {
+  const rows: Record<string, Array<ReadonlyArray<unknown>>> = {}
+  const derived = yield* deriveRun(picture, {
+    families,
+    tables: systemTables,
+    sink: ({ spec, table }) =>
+      Effect.sync(() => {
+        const shown = columns[spec.name]
+        if (shown === undefined) return
+        const cells = table
+          .toArray()
+          .map((row) => (row as { toJSON: () => Record<string, unknown> }).toJSON())
+        ;(rows[spec.name] ??= []).push(...cells.map((row) => shown.map((name) => row[name])))
+      }),
+    ...options,
+  })
+  return { derived, rows }
+})
+
+const shownColumns = {
+  tasks: ["customer_id", "outcome"],
+  executions: ["customer_id", "execution_id", "status_code", "extra"],
+  execution_features: ["execution_id", "code", "position"],
+  sessions: ["session_id", "records"],
+  coverage: ["customer_id", "feature", "outcome", "reason", "records", "counted"],
+  customer_profiles: ["customer_id", "name"],
+}
+const code = "customer_information_read"
+const task = (id: string) => ({ run_id, task_id: anId(`${run_id}/c-${id}/${engine}`) })
+const settledAs = (id: string): Fact => ({
+  _tag: "TaskSettled",
+  ...task(id),
+  outcome: "failed",
+  reason: "PARTIAL",
+  who_acts: "service",
+})
+
+describe("the rows of a run", () => {
+  const night = Effect.gen(function* () {
+    yield* append([begin(run_id, "2026-11-20")])
+    yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana")))
+    yield* succeed(run_id, "2", "c-2", resultsOf(profileOf("Bob")), "no JSON")
+    // Refused, accepted and never seen again, read without a body, and never started.
+    const planned = (id: string, more: object = {}): Fact => ({
+      _tag: "TaskPlanned",
+      ...task(id),
+      customer_id: anId(`c-${id}`),
+      engine_reference: anId(engine),
+      features: [code],
+      ...more,
+    })
+    const start = (id: string, answer: object): ReadonlyArray<Fact> => [
+      { _tag: "StartIntended", ...task(id), attempt: 1, external_execution_id: `x-${id}`, probe: false },
+      { _tag: "StartAnswered", ...task(id), attempt: 1, answer: "accepted", ...answer },
+    ]
+    yield* append([
+      ...["3", "4", "5"].map((id) => planned(id)),
+      ...start("3", { answer: "lost" }),
+      ...start("4", { execution_id: anId("e-4"), session_id: anId("s-4") }),
+      {
+        _tag: "ResultsRead",
+        ...task("4"),
+        session_id: anId("s-4"),
+        http_status: 404,
+        kind: "results",
+        is_closed: false,
+      },
+    ])
+  })
+  const inFolder = <A, E, F = never>(
+    test: (picture: RunPicture, root: string) => Effect.Effect<A, E, Ledger | Landing>,
+    more: Effect.Effect<unknown, F, Ledger | Landing> = Effect.void,
+  ) =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const whole = Effect.gen(function* () {
+        yield* night
+        yield* more
+        return yield* test(yield* loadPicture(run_id), root)
+      })
+      return yield* Effect.provide(whole, foundation(root))
+    }).pipe(Effect.scoped)
+  const executions = [
+    ["c-1", "e-1", "COMPLETED", '{"errors_count":"none","flavour":"new"}'],
+    ["c-2", "e-2", "COMPLETED", null],
+    [null, null, null, null],
+    ["c-4", "e-4", null, null],
+  ]
+  const coverage = [
+    ["c-1", code, "succeeded", "FEATURE_COMPLETED", 1, 1n],
+    ["c-2", code, "succeeded", "COMPLETED", 1, null],
+    ...["3", "4", "5"].map((id) => [`c-${id}`, code, "unfinished", null, null, null]),
+  ]
+  const tasks = [
+    ["c-1", "succeeded"],
+    ["c-2", "succeeded"],
+    ...["3", "4", "5"].map((id) => [`c-${id}`, "unfinished"]),
+  ]
+
+  it.effect("say of every task what ledger and bodies say of it, as far as they can be read", () =>
+    inFolder((picture) =>
+      Effect.gen(function* () {
+        const { derived, rows } = yield* derivedRows(picture, shownColumns)
+        assert.deepStrictEqual(rows, {
+          tasks,
+          executions,
+          execution_features: [["e-1", code, 0]],
+          sessions: [
+            ["s-1", 1],
+            ["s-2", 1],
+            ["s-4", null],
+          ],
+          coverage,
+          customer_profiles: [
+            ["c-1", "Ana"],
+            ["c-2", "Bob"],
+          ],
+        })
+        assert.deepStrictEqual([derived.left_out, derived.delivered, derived.misfits], [[], [], []])
+      }),
+    ),
+  )
+
+  it.effect("are the same without reading the results again, if it is known what is in them", () =>
+    inFolder((picture, root) =>
+      Effect.gen(function* () {
+        const { findings } = (yield* derivedRows(picture, {})).derived
+        const body = picture.sessions.find(({ session_id }) => session_id === anId("s-1"))?.body
+        if (body === undefined) throw new Error("no body")
+        const path = join(root, "landing", run_id, body.ref.segment)
+        const bytes = readFileSync(path)
+        bytes[body.ref.offset + 20]! ^= 1
+        writeFileSync(path, bytes)
+        assert.include((yield* Effect.flip(derivedRows(picture, {}))).message, "is not what was landed")
+        const columns = { executions: shownColumns.executions, coverage: shownColumns.coverage }
+        const again = yield* derivedRows(picture, columns, { tables: outcomeTables, findings })
+        assert.deepStrictEqual([again.rows, again.derived.findings], [{ executions, coverage }, findings])
+      }),
+    ),
+  )
+
+  it.effect("are read again where a newer body came since", () =>
+    inFolder((picture) =>
+      Effect.gen(function* () {
+        const { findings } = (yield* derivedRows(picture, {})).derived
+        const landing = yield* Landing
+        const newer = {
+          kind: "results" as const,
+          ...task("2"),
+          attempt: 1,
+          execution_id: anId("e-2"),
+          session_id: anId("s-2"),
+          http_status: 200,
+          received_at: 2,
+        }
+        const body = JSON.stringify(resultsOf(profileOf("Bob"), profileOf("Eve")))
+        yield* landing.land(newer, new TextEncoder().encode(body))
+        const columns = { coverage: shownColumns.coverage }
+        const { rows } = yield* derivedRows(yield* loadPicture(run_id), columns, {
+          tables: outcomeTables,
+          findings,
+        })
+        assert.deepStrictEqual(
+          rows["coverage"]?.slice(0, 2).map(([customer, , , , records]) => [customer, records]),
+          [
+            ["c-1", 1],
+            ["c-2", 2],
+          ],
+        )
+      }),
+    ),
+  )
+
+  it.effect("say so of a task that the version before had left out, and only of that one", () =>
+    inFolder(
+      (picture) =>
+        Effect.gen(function* () {
+          const { findings, ...first } = (yield* derivedRows(picture, {})).derived
+          assert.deepStrictEqual(first.left_out, [])
+          const { rows } = yield* derivedRows(picture, { coverage: shownColumns.coverage }, { findings })
+          assert.deepStrictEqual(
+            rows["coverage"]?.slice(0, 2).map((row) => row.slice(0, 4)),
+            [
+              ["c-1", code, "partial", "ANSWER_UNUSABLE"],
+              ["c-2", code, "succeeded", "COMPLETED"],
+            ],
+          )
+          // What is read again now is judged anew.
+          const now = yield* derivedRows(picture, { coverage: shownColumns.coverage })
+          assert.deepStrictEqual(now.rows["coverage"], coverage)
+        }),
+      append([
+        {
+          _tag: "RunPublished",
+          run_id,
+          version: 1,
+          receipts: [],
+          left_out: ["1", "9"].map((id) => ({
+            task_id: task(id).task_id,
+            execution_id: anId(`e-${id}`),
+            where: "w",
+            reason: "r",
+          })),
+        },
+      ]),
+    ),
+  )
+
+  it.effect("name what a rerun need not ask for again, task by task", () =>
+    inFolder(
+      (picture) =>
+        Effect.gen(function* () {
+          const { delivered } = (yield* derivedRows(picture, {})).derived
+          assert.deepStrictEqual(delivered, [{ task_id: task("6").task_id, features: ["accounts_read"] }])
+        }),
+      Effect.gen(function* () {
+        const features = [
+          { code: "accounts_read", status_reason: "FEATURE_COMPLETED" },
+          { code: "cards_read", status_reason: "FEATURE_FAILED" },
+        ]
+        const account = { product: "accounts", sub_family: "bank:account", balance: "1.10" }
+        const state = stateOf("6", "c-6", { features, products_count: { "bank:account@accounts": 1 } })
+        yield* succeed(run_id, "6", "c-6", resultsOf(account), state)
+        yield* append([
+          {
+            _tag: "TaskPlanned",
+            ...task("6"),
+            customer_id: anId("c-6"),
+            engine_reference: anId(engine),
+            features: ["accounts_read", "cards_read"],
+          },
+          { _tag: "AttemptDrained", ...task("6"), attempt: 1, execution_id: anId("e-6") },
+          settledAs("6"),
+        ])
+      }),
+    ),
+  )
+
+  it.effect("are the barest of a task that a defect of ours affects; all others are as they would be", () =>
+    inFolder((picture) =>
+      Effect.gen(function* () {
+        const broken = picture.sessions.map((one) =>
+          one.session_id === anId("s-1")
+            ? {
+                ...one,
+                get bodies(): typeof one.bodies {
+                  throw new TypeError("quotes a body")
+                },
+              }
+            : one,
+        )
+        const { derived, rows } = yield* derivedRows({ ...picture, sessions: broken }, shownColumns)
+        assert.deepStrictEqual(rows, {
+          tasks,
+          executions: [["c-1", "e-1", null, null], ...executions.slice(1)],
+          sessions: [
+            ["s-2", 1],
+            ["s-4", null],
+          ],
+          coverage: [["c-1", null, "partial", "ANSWER_UNUSABLE", null, null], ...coverage.slice(1)],
+          customer_profiles: [["c-2", "Bob"]],
+        })
+        assert.deepStrictEqual(
+          [derived.receipts.map((one) => one.execution_id), derived.delivered, derived.findings.size],
+          [[anId("e-2")], [], 1],
+        )
+        const reason = "a defect in the program (TypeError)"
+        const places = (picture.framesByTask.get(task("1").task_id) ?? []).map(
+          ({ ref }) => `${ref.segment}:${ref.offset}`,
+        )
+        assert.deepStrictEqual(
+          derived.left_out.map((left) => [left.task_id, left.where, left.reason]),
+          places.map((place) => [task("1").task_id, place, reason]),
+        )
+      }),
+    ),
   )
 })

@@ -2,7 +2,7 @@
  * A version that does not pass the gates of its job: kept aside and readable, with what was current untouched and
  * without a receipt; contained in the next version that passes; let through by a person.
  */
-import { existsSync, readdirSync } from "node:fs"
+import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
@@ -10,6 +10,7 @@ import { Effect, Layer } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { dueDeletions, pendingDeletions } from "../../src/execution/DeleteExecutions.ts"
 import type { Gates } from "../../src/jobs/Job.ts"
+import { Landing } from "../../src/landing/Landing.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/night/PublishRun.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
@@ -324,6 +325,33 @@ describe("a version that a gate holds back", () => {
           [undefined, [anId("e-21-c-1")]],
         )
         assert.deepStrictEqual(readdirSync(join(root, "published/held")), [])
+        assert.isUndefined((yield* state(22)).published?.fact.without)
+      }).pipe(Effect.provide(asking(root, passes)))
+    }),
+  )
+
+  it.live("stays back if a body of it has changed: the next version that passes lacks it, and says so", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const passes = test("SELECT 1 WHERE (SELECT max(run_date) FROM runs) = '2026-11-21'")
+      yield* Effect.gen(function* () {
+        yield* land(21, "c-1")
+        yield* publishStage(runOf(21))
+        const [body] = yield* Effect.flatMap(Landing, (landing) => landing.list(runOf(21)))
+        const { ref } = body ?? (yield* Effect.die("no body"))
+        const path = join(root, "landing", runOf(21), ref.segment)
+        const bytes = readFileSync(path)
+        bytes[ref.offset + 20]! ^= 1
+        writeFileSync(path, bytes)
+        yield* land(22, "c-1")
+        assert.deepStrictEqual(yield* publishStage(runOf(22)), [])
+        assert.deepStrictEqual(yield* current(root), ["22"])
+        assert.deepStrictEqual((yield* state(22)).published?.fact.without, [runOf(21)])
+        const back = yield* state(21)
+        assert.deepStrictEqual(
+          [back.held?.fact.run_id, back.published, dueDeletions(back)],
+          [runOf(21), undefined, []],
+        )
       }).pipe(Effect.provide(asking(root, passes)))
     }),
   )

@@ -53,6 +53,20 @@ describe("PublisherMemory", () => {
             store.runs.get(run_id)?.bodies.map(({ found, placed }) => [found, placed]),
             [[2, 2]],
           )
+          // What is landed later is in no table before the run is published again; how it ended is.
+          const later = yield* Effect.forkChild(
+            Effect.gen(function* () {
+              yield* succeed(run_id, "2", "c-2", resultsOf(profileOf("Bea"), profileOf("Eva")))
+              yield* publisher.publishOutcome(run_id)
+            }),
+          )
+          yield* TestClock.adjust("1 second")
+          yield* Fiber.join(later)
+          const after = store.runs.get(run_id)
+          assert.deepStrictEqual(
+            [after?.version, after?.rows["tasks"], after?.rows["customer_profiles"], after?.rows["emails"]],
+            [2, 2, 1, 1],
+          )
         }).pipe(Effect.provide(layer))
       }),
   )

@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
+import { nothingPublished, readManifest } from "../../src/publishing/Manifest.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
@@ -76,6 +77,11 @@ describe("rebuild", () => {
         assert.deepStrictEqual(yield* everything(root), before)
         assert.deepStrictEqual(yield* versionIn(root), [{ version: 5 }])
         assert.deepStrictEqual(yield* verify(yield* storeOf(root)), [])
+        // Each run says with which schemas it was derived: a later change of them is noticed.
+        const { schemas, runs } = readManifest(join(root, "tables/manifest.json")) ?? nothingPublished
+        assert.deepStrictEqual(schemas, { customer_profiles: 1, higher_education: 1, secondary_education: 1 })
+        const ofRuns = Object.values(runs).map((run) => run.schemas)
+        assert.deepStrictEqual(ofRuns, [schemas, schemas])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )

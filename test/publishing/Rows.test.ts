@@ -6,7 +6,15 @@ import { documentRows } from "../../src/publishing/DocumentRows.ts"
 import { coverageRows } from "../../src/publishing/CoverageRows.ts"
 import type { TaskFindings } from "../../src/publishing/CoverageRows.ts"
 import { deliveredFeatures } from "../../src/publishing/DeliveredFeatures.ts"
-import { executionRow, productKey } from "../../src/publishing/ExecutionRows.ts"
+import { executionRow, productKey, stateRows } from "../../src/publishing/ExecutionRows.ts"
+import { findingsKey } from "../../src/publishing/DeriveSession.ts"
+import type { SessionFindings } from "../../src/publishing/DeriveSession.ts"
+import { engineRows, ledgerRows } from "../../src/publishing/RunRows.ts"
+import { RunTables } from "../../src/publishing/RunTables.ts"
+import { taskFindings } from "../../src/publishing/TaskFindings.ts"
+import { builtInSources } from "../../src/contract/ResultsSource.ts"
+import { nothingCounted } from "../../src/records/Counts.ts"
+import { tallyOf } from "../../src/records/Tally.ts"
 
 import { canonicalText, recordIds } from "../../src/records/RecordIdentity.ts"
 import { sessionRows } from "../../src/publishing/SessionRows.ts"
@@ -19,7 +27,7 @@ const run_id = anId("nightly.2026-11-20")
 const task_id = anId(`${run_id}/c-1/bank`)
 const task = { run_id, task_id }
 
-const folded = (facts: ReadonlyArray<Fact>): TaskState => {
+const runOf = (facts: ReadonlyArray<Fact>) => {
   const all: ReadonlyArray<Fact> = [
     { _tag: "RunStarted", run_id, job: "j", job_path: "j", run_date: "2026-11-20", tool_version: "1" },
     {
@@ -31,7 +39,12 @@ const folded = (facts: ReadonlyArray<Fact>): TaskState => {
     },
     ...facts,
   ]
-  const state = foldRun(all.map((fact, seq) => ({ seq, at: seq, fact })))?.tasks.get(task_id)
+  const state = foldRun(all.map((fact, seq) => ({ seq, at: seq, fact })))
+  if (state === undefined) throw new Error("no run")
+  return state
+}
+const folded = (facts: ReadonlyArray<Fact>): TaskState => {
+  const state = runOf(facts).tasks.get(task_id)
   if (state === undefined) throw new Error("no task")
   return state
 }
@@ -85,16 +98,298 @@ describe("executions", () => {
   })
 })
 
+const execution = { execution_id: anId("e-1"), session_id: anId("s-1") }
+const at = { ...task, attempt: 1 }
+const accepted: ReadonlyArray<Fact> = [
+  { _tag: "StartIntended", ...at, external_execution_id: "x-1", probe: false },
+  { _tag: "StartAnswered", ...at, answer: "accepted", http_status: 202, ...execution },
+]
+
+describe("a state", () => {
+  const rowsOf = (body: Readonly<Record<string, unknown>>) => {
+    const state = folded(accepted)
+    const [attempt] = state.attempts
+    if (attempt === undefined) throw new Error("no attempt")
+    const first = { ...task, execution_id: anId("e-1"), customer_id: "c-1", engine_reference: "bank" }
+    return stateRows({ run_id, task: state, attempt }, body).map(([table, row]) => {
+      const { ...rest }: Record<string, unknown> = row
+      for (const [name, value] of Object.entries(first)) {
+        assert.strictEqual(rest[name], value)
+        delete rest[name]
+      }
+      return [table, rest]
+    })
+  }
+
+  it("gives a row for each feature, message, refused field and count that is one, at its place", () => {
+    const body = {
+      features: ["junk", { code: "x", status_reason: "FEATURE_FAILED", status_message: null, more: 1 }],
+      messages: [
+        { date: "2026-11-20T01:00:01Z", type: "info", id: "m-1", loc: ["a", 1], message: "slow" },
+        { loc: ["a", {}] },
+        { loc: "a" },
+      ],
+      parameters_errors: [
+        { loc: ["nif"], msg: "bad", type: "format", input: "the secret", ctx: { n: 1 } },
+        { loc: 1, msg: 2, type: 3, ctx: null },
+      ],
+      configurations_errors: [{ msg: "odd" }],
+      products_count: { "bank:account@accounts": 2, odd: "3", half: 1.5 },
+    }
+    const nothing = { loc: null, msg: null, type: null, ctx: null }
+    assert.deepStrictEqual(rowsOf(body), [
+      ["execution_features", { code: "x", status_reason: "FEATURE_FAILED", position: 1 }],
+      [
+        "execution_messages",
+        {
+          date: Date.parse("2026-11-20T01:00:01Z"),
+          type: "info",
+          id: "m-1",
+          message: "slow",
+          position: 0,
+          loc: ["a", "1"],
+        },
+      ],
+      ["execution_messages", { position: 1, loc: null }],
+      ["execution_messages", { position: 2, loc: null }],
+      [
+        "execution_errors",
+        { kind: "parameters", position: 0, loc: ["nif"], msg: "bad", type: "format", ctx: '{"n":1}' },
+      ],
+      ["execution_errors", { kind: "parameters", position: 1, ...nothing }],
+      ["execution_errors", { kind: "configurations", position: 0, ...nothing, msg: "odd" }],
+      [
+        "products_count",
+        { key: "bank:account@accounts", family: "bank", subtype: "account", product: "accounts", count: 2 },
+      ],
+      ["products_count", { key: "odd", count: null }],
+      ["products_count", { key: "half", count: null }],
+    ])
+    assert.deepStrictEqual(rowsOf({ features: { x: 1 }, messages: null, products_count: [1] }), [])
+  })
+})
+
+describe("rows from the ledger alone", () => {
+  const named = (facts: ReadonlyArray<Fact>, table: string) =>
+    ledgerRows(runOf(facts)).flatMap(([name, row]) => (name === table ? [row] : []))
+
+  it("a run is running until it ends, unfinished while something of it is left, and counts its tasks by outcome", () => {
+    const other = { run_id, task_id: anId(`${run_id}/c-2/bank`) }
+    const planned: Fact = { _tag: "TaskPlanned", ...other, features: [] }
+    const ended = (leftovers: boolean): Fact => ({ _tag: "RunEnded", run_id, exit_code: 3, leftovers })
+    const shown = (...facts: ReadonlyArray<Fact>) =>
+      named(facts, "runs").map((row) => [
+        row["status"],
+        row["exit_code"],
+        row["ended_at"],
+        row["tasks"],
+        row["succeeded"],
+        row["failed"],
+        row["unfinished"],
+      ])
+    assert.deepStrictEqual(
+      [
+        shown(planned),
+        shown(settled("COMPLETED", "succeeded"), planned, ended(true)),
+        shown(settled("X", "failed"), ended(false)),
+      ],
+      [
+        [["running", undefined, undefined, 2, 0, 0, 2]],
+        [["unfinished", 3, 4, 2, 1, 0, 1]],
+        [["finished", 3, 3, 1, 0, 1, 0]],
+      ],
+    )
+  })
+
+  it("a task names its newest execution, else the session that it reads", () => {
+    const again: ReadonlyArray<Fact> = [
+      { _tag: "StartIntended", ...task, attempt: 2, external_execution_id: "x-2", probe: false },
+      { _tag: "StartAnswered", ...task, attempt: 2, answer: "refused", http_status: 400 },
+    ]
+    const closed: Fact = {
+      _tag: "AttemptClosed",
+      ...at,
+      ...execution,
+      status_code: "COMPLETED",
+      status_reason: "COMPLETED",
+    }
+    const results: Fact = {
+      _tag: "ResultsRead",
+      ...task,
+      session_id: anId("s-7"),
+      http_status: 200,
+      kind: "results",
+      is_closed: true,
+    }
+    const whole = { ...task, customer_id: "c-1", engine_reference: "bank", features: ["accounts_read", "x"] }
+    const open = { outcome: "unfinished", reason: undefined }
+    const shown = (...facts: ReadonlyArray<Fact>) =>
+      named(facts, "tasks").map(({ who_acts: _who, ...row }) => row)
+    assert.deepStrictEqual(
+      [shown(), shown(results), shown(...accepted, closed, ...again, settled("BAD", "failed"))],
+      [
+        [
+          {
+            ...whole,
+            ...open,
+            attempts: 0,
+            execution_id: undefined,
+            session_id: undefined,
+            started_at: undefined,
+            closed_at: undefined,
+          },
+        ],
+        [
+          {
+            ...whole,
+            ...open,
+            attempts: 0,
+            execution_id: undefined,
+            session_id: "s-7",
+            started_at: undefined,
+            closed_at: undefined,
+          },
+        ],
+        [
+          {
+            ...whole,
+            outcome: "failed",
+            reason: "BAD",
+            attempts: 1,
+            ...execution,
+            started_at: 2,
+            closed_at: 4,
+          },
+        ],
+      ],
+    )
+  })
+
+  it("a deletion has what was counted and landed, as far as it is known", () => {
+    const families = [
+      { family: "a:b", counted: 2, landed: 3 },
+      { family: "c:d", counted: 1, landed: 1 },
+    ]
+    const uncounted = [{ family: "a:b", landed: 3 }]
+    const drained = (proof: NonNullable<Extract<Fact, { _tag: "AttemptDrained" }>["proof"]>): Fact => ({
+      _tag: "AttemptDrained",
+      ...at,
+      execution_id: anId("e-1"),
+      proof,
+    })
+    const deletion = (http_status: number): ReadonlyArray<Fact> => [
+      { _tag: "DeleteIntended", ...task, execution_id: anId("e-1"), landed_sha256: "aa" },
+      { _tag: "DeleteAnswered", ...task, execution_id: anId("e-1"), http_status, outcome: "pending" },
+    ]
+    const shown = (...facts: ReadonlyArray<Fact>) =>
+      named([...accepted, ...facts], "deletions").map(
+        ({ run_id: _run, task_id: _task, asked_at: _at, ...row }) => row,
+      )
+    const about = { execution_id: "e-1", customer_id: "c-1", engine_reference: "bank" }
+    const row = { ...about, http_status: 423, outcome: "pending", landed_sha256: "aa" }
+    const proof = (basis: string, text: string) => `{"basis":"${basis}","families":${text}}`
+    const line = '{"a:b":{"landed":3}}'
+    assert.deepStrictEqual(
+      [
+        shown(),
+        shown(...deletion(423)),
+        shown(...deletion(0)),
+        shown(drained({ basis: "counted", families }), ...deletion(423)),
+        shown(drained({ basis: "counted", families: [] }), ...deletion(423)),
+        shown(drained({ basis: "final", families: uncounted }), ...deletion(423)),
+        shown(drained({ basis: "final", families: [...uncounted, ...families.slice(1)] }), ...deletion(423)),
+        shown(drained({ basis: "unwanted", families: uncounted }), ...deletion(423)),
+      ],
+      [
+        [],
+        [row],
+        [{ ...row, http_status: null }],
+        [
+          {
+            ...row,
+            counted: 3,
+            landed: 4,
+            proof: proof("counted", '{"a:b":{"counted":2,"landed":3},"c:d":{"counted":1,"landed":1}}'),
+          },
+        ],
+        [{ ...row, counted: 0, landed: 0, proof: proof("counted", "{}") }],
+        [{ ...row, counted: undefined, landed: 3, proof: proof("final", line) }],
+        [
+          {
+            ...row,
+            counted: 1,
+            landed: 4,
+            proof: proof("final", '{"a:b":{"landed":3},"c:d":{"counted":1,"landed":1}}'),
+          },
+        ],
+        [{ ...row, counted: undefined, landed: undefined, proof: proof("unwanted", line) }],
+      ],
+    )
+  })
+
+  it("a document names the execution whose session delivered it, as it was read last", () => {
+    const read = (session_id: string, more: object): Fact => ({
+      _tag: "ResultsRead",
+      ...task,
+      session_id: anId(session_id),
+      http_status: 200,
+      kind: "results",
+      is_closed: true,
+      ...more,
+    })
+    const document = (session_id: string): Fact => ({
+      _tag: "AttachmentRead",
+      ...task,
+      session_id: anId(session_id),
+      attachment_id: `d-${session_id}`,
+      status: "downloaded",
+      media_type: "a/b",
+      bytes: 3,
+      sha256: "aa",
+      path: "p",
+    })
+    const facts = [
+      ...accepted,
+      read("s-2", { execution_id: anId("e-2") }),
+      read("s-2", { execution_id: anId("e-3") }),
+      ...["s-1", "s-2", "s-3"].map(document),
+    ]
+    const about = { ...task, customer_id: "c-1", engine_reference: "bank" }
+    const kept = { media_type: "a/b", bytes: 3, sha256: "aa", path: "p", status: "downloaded" }
+    assert.deepStrictEqual(
+      named(facts, "attachments"),
+      [
+        ["s-1", "e-1"],
+        ["s-2", "e-3"],
+        ["s-3", undefined],
+      ].map(([session_id, execution_id]) => ({
+        ...about,
+        ...kept,
+        session_id,
+        execution_id,
+        attachment_id: `d-${session_id}`,
+      })),
+    )
+  })
+
+  it("an engine has the fields that have a column, whatever else was said of it", () => {
+    const engine = (body: string) => ({ engine_reference: anId("bank"), fetched_at: 7, body })
+    const engines = [engine('{"name":"Bank","markets":["ES"],"website":7,"odd":1}'), engine("[]")]
+    const first = { run_id, engine_reference: "bank", read_at: 7 }
+    assert.deepStrictEqual(engineRows({ state: runOf([]), engines } as Parameters<typeof engineRows>[0]), [
+      ["engine_descriptions", { name: "Bank", markets: ["ES"], ...first }],
+      ["engine_descriptions", first],
+    ])
+  })
+})
+
 describe("features that a rerun does not ask for again", () => {
-  const execution = { execution_id: anId("e-1"), session_id: anId("s-1") }
   const landed = { segment: "segment-000001.njl", offset: 0, bytes: 10, sha256: "aa" }
   const end = { status_code: "PARTIAL", status_reason: "PARTIAL", landed }
-  const at = { ...task, attempt: 1 }
   const drained: Fact = { _tag: "AttemptDrained", ...at, execution_id: execution.execution_id }
   const read = (proof: ReadonlyArray<Fact>, reason = "PARTIAL"): TaskState =>
     folded([
-      { _tag: "StartIntended", ...at, external_execution_id: "x-1", probe: false },
-      { _tag: "StartAnswered", ...at, answer: "accepted", http_status: 202, ...execution },
+      ...accepted,
       { _tag: "AttemptClosed", ...at, ...execution, ...end },
       ...proof,
       settled(reason, "failed"),
@@ -232,6 +527,116 @@ const session = {
   },
   bodies: [],
 }
+
+describe("what the sessions of a task say together", () => {
+  const [source] = builtInSources
+  if (source === undefined) throw new Error("no source")
+  const finding = (product: string, isFinal = true) => ({
+    source,
+    isFinal,
+    tally: tallyOf([
+      {
+        product,
+        sub_family: `${product}:x`,
+      },
+    ]),
+  })
+  /** The findings of sessions, none where a body could not be used; without a body where nothing was read. */
+  const together = (
+    all: ReadonlyArray<Partial<SessionFindings> | "unused" | "unread">,
+    state?: Readonly<Record<string, unknown>>,
+  ) => {
+    const tables = new RunTables([], [], "2026-11-20")
+    const sessions = all.map((found, at) => {
+      const [body] = found === "unread" ? [] : [session.body]
+      const one = { ...session, body, session_id: anId(`s-${at}`) }
+      if (typeof found !== "string")
+        tables.found.set(findingsKey(one), {
+          counts: nothingCounted,
+          byProduct: new Map(),
+          retrieved: [],
+          sources: [],
+          ...found,
+        })
+      return one
+    })
+    return taskFindings(tables, sessions, state)
+  }
+  const ofNone = {
+    featureReasons: new Map(),
+    byTable: undefined,
+    byProduct: new Map(),
+    delivered: undefined,
+    products_count: undefined,
+    retrieved: [],
+    session_id: undefined,
+    as_of: undefined,
+  }
+
+  it("is their sum, by table and by product", () => {
+    const first = {
+      counts: {
+        ...nothingCounted,
+        byTable: {
+          accounts: 2,
+          cards: 1,
+        },
+      },
+      byProduct: new Map([["odd", 1]]),
+      retrieved: ["a"],
+      sources: [finding("accounts")],
+    }
+    const second = {
+      counts: {
+        ...nothingCounted,
+        byTable: { accounts: 3 },
+      },
+      byProduct: new Map([["odd", 2]]),
+      retrieved: ["b"],
+      sources: [finding("odd")],
+    }
+    assert.deepStrictEqual(together([first, second, "unread"]), {
+      ...ofNone,
+      byTable: new Map([
+        ["accounts", 5],
+        ["cards", 1],
+      ]),
+      byProduct: new Map([["odd", 3]]),
+      delivered: new Set(["accounts", "odd"]),
+      retrieved: ["a", "b"],
+      session_id: anId("s-1"),
+      as_of: 7,
+    })
+    assert.deepStrictEqual(together([]), ofNone)
+    assert.deepStrictEqual(together(["unread"]), { ...ofNone, session_id: anId("s-0") })
+  })
+
+  it("names the products that came only if nothing else can have come", () => {
+    const whole = { sources: [finding("accounts")] }
+    const delivered = (...all: Parameters<typeof together>[0]) => together(all).delivered
+    assert.deepStrictEqual(
+      [
+        delivered(whole),
+        delivered(whole, "unread"),
+        delivered(whole, "unused"),
+        delivered(whole, { sources: [finding("cards", false)] }),
+        delivered(whole, { ...whole, counts: { ...nothingCounted, strays: 1 } }),
+        delivered({ sources: [] }),
+      ],
+      [new Set(["accounts"]), new Set(["accounts"]), undefined, undefined, undefined, undefined],
+    )
+  })
+
+  it("has the reasons and the counts that the state gives, and no others", () => {
+    const state = {
+      features: [{ code: "a", status_reason: "X" }, { code: "b", status_reason: 7 }, { code: 7 }, "c"],
+      products_count: { "a:b@c": 2, "d:e@f": "3", half: 1.5, none: null },
+    }
+    const { featureReasons, products_count } = together([], state)
+    assert.deepStrictEqual([featureReasons, products_count], [new Map([["a", "X"]]), [["a:b@c", 2]]])
+    assert.strictEqual(together([], { products_count: [1] }).products_count, undefined)
+  })
+})
 
 describe("documents", () => {
   const rows = (bodies: ReadonlyArray<unknown>, attachments: TaskState["attachments"] = []) =>

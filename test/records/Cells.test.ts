@@ -15,9 +15,19 @@ describe("cells", () => {
         expect(dateCell(new Date(days * 86_400_000).toISOString().slice(0, 10))).toBe(days)
       }),
     )
-    const wrong = ["2023-02-29", "1900-02-29", "2024-13-01", "2024-00-10", "2024-04-31", "0000-01-01"]
+    const days = ["2024-02-28", "2024-02-29", "2024-03-01", "2000-02-29"].map(dateCell)
+    expect(days).toEqual([19_781, 19_782, 19_783, 11_016])
+    const wrong = [
+      "2023-02-29",
+      "2025-02-29",
+      "2100-02-29",
+      "1900-02-29",
+      "2024-13-01",
+      "2024-00-10",
+      "2024-04-31",
+      "0000-01-01",
+    ]
     refuses("DATE", [...wrong, "2024-1-1", "2024-01-01T00:00:00Z", "20240101", "", 5, true, ["2024-01-01"]])
-    expect(dateCell("2000-02-29")).toBe(11_016)
   })
 
   it("read times with a zone, and as UTC without one", () => {
@@ -34,7 +44,18 @@ describe("cells", () => {
     expect(timestampCell("2026-11-20T12:00")).toBe(noon - 5000)
     expect(timestampCell("2026-11-20T12:00:05.25")).toBe(noon + 250)
     expect(timestampCell("2026-11-20T12:00:05.123456789Z")).toBe(BigInt(noon) * 1000n + 123_456n)
+    // The last second of a day, in the zones that are furthest away.
+    const last = Date.UTC(2026, 10, 20, 23, 59, 59)
+    const zone = (23 * 60 + 59) * 60_000
+    expect(["Z", "+23:59", "-2359"].map((each) => timestampCell(`2026-11-20T23:59:59${each}`))).toEqual([
+      last,
+      last - zone,
+      last + zone,
+    ])
     refuses("TIMESTAMPTZ", [
+      "2026-11-20T12:00:60Z",
+      "2026-11-20T12:00:00+24:00",
+      "2026-11-20T12:00:00+23:60",
       "yesterday",
       "2026-11-20",
       "2026-11-20T24:00:00Z",
@@ -91,6 +112,19 @@ describe("cells", () => {
     expect(bigint(9_007_199_254_740_992)).toBe(9_007_199_254_740_992n)
     refuses("BIGINT", [new ExactNumber("9223372036854775808"), 1.5, "1", new ExactNumber("1e400")])
     refuses("INTEGER", [2_147_483_648, 1.5, "2", true, new ExactNumber("1e400")])
+  })
+
+  it("keep any JSON as its text, and lists of texts as they are", () => {
+    const json = converter("JSON")
+    expect([{ a: [1] }, "a", null, false].map((value) => json(value))).toEqual([
+      '{"a":[1]}',
+      '"a"',
+      "null",
+      "false",
+    ])
+    expect(converter("VARCHAR[]")(["a", ""])).toEqual(["a", ""])
+    expect(converter("BOOLEAN")(false)).toBe(false)
+    expect(converter("DOUBLE")(0)).toBe(0)
   })
 
   it("refuse every value of another kind", () => {

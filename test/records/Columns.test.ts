@@ -56,7 +56,7 @@ describe("Arrow columns and Parquet", () => {
       "null",
     ])
     expect(builder.rows).toBe(3)
-    const { rows, types, metadata } = await readBack(everyType, builder.finish())
+    const { rows, types, ranges, metadata } = await readBack(everyType, builder.finish())
     expect(builder.rows).toBe(0)
     expect(types).toEqual({
       word: "VARCHAR",
@@ -73,6 +73,11 @@ describe("Arrow columns and Parquet", () => {
       // Parquet carries the text; whoever builds the table casts it.
       json: "VARCHAR",
     })
+    // A list's texts stand below it.
+    const plain = everyType.columns
+      .map(({ name }) => name)
+      .filter((name) => name !== "json" && name !== "codes")
+    expect(ranges.filter((name) => !String(name).startsWith("codes"))).toEqual(plain)
     expect(rows).toEqual([
       {
         word: "x",
@@ -135,6 +140,9 @@ describe("Arrow columns and Parquet", () => {
     expect(rowOf([1, 2] as never)).toThrow("column b of type VARCHAR got a number")
     expect(rowOf([1] as never)).toThrow("a row of 1 cell for 2 columns")
     expect(rowOf([null, "x"] as never)).toThrow("t.a is required and got a NULL")
+    const word = new TableBuilder({ ...spec, columns: [{ ...column("b", "VARCHAR", ""), repeats: true }] })
+    word.append([7])
+    expect(() => word.finish()).toThrow("column b of type VARCHAR got a number")
     expect(() => new TableBuilder(spec).appendRow({ a: 1, c: 2 })).toThrow("t has no column c")
   })
 

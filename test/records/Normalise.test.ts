@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest"
 import { flowResultsSource, profileSource, recordsIn } from "../../src/contract/ResultsSource.ts"
 import { BoundBroken } from "../../src/contract/BodyBounds.ts"
+import { nothingCounted } from "../../src/records/Counts.ts"
+import { LongTexts } from "../../src/records/LongTexts.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { degree, families, flushedRows, lineage, profile, readBack } from "./families.ts"
@@ -308,6 +310,49 @@ describe("the normaliser", () => {
     ])
   })
 
+  it("says how many fields are unknown where values are discarded, and nothing where there are none", async () => {
+    const misfitsOf = async (record: unknown) => {
+      const normaliser = makeNormaliser(families.map((family) => ({ ...family, mode: "discard_value" })))
+      normaliser.add(lineage, [record])
+      const flushed = normaliser.flush().find(({ spec }) => spec.name === "higher_education")!
+      const [row] = (await readBack(flushed.spec, flushed.table)).rows
+      return [row?.["misfits"], row?.["extra"]]
+    }
+    expect(await misfitsOf({ ...degree, dean: "Ada", campus: 1 })).toEqual([
+      ["extra: 2 unknown fields"],
+      '{"dean":"Ada","campus":1}',
+    ])
+    expect(await misfitsOf({ ...degree, total_credits: "sixty" })).toEqual([
+      ["total_credits: expected DECIMAL(18,6), got another text"],
+      '{"total_credits":"sixty"}',
+    ])
+    expect(await misfitsOf(degree)).toEqual([null, null])
+  })
+
+  it("names the item of a list of texts that is no text, or the field if it is no list", async () => {
+    const codes = {
+      name: "codes",
+      type: "VARCHAR[]",
+      comment: "",
+      required: false,
+      identifies: false,
+    } as const
+    const normaliser = makeNormaliser(
+      families.map((family) => ({ ...family, columns: [...family.columns, codes] })),
+    )
+    normaliser.add(
+      lineage,
+      [["a", "b"], ["a", 7], "a"].map((value) => ({ ...degree, codes: value })),
+    )
+    const flushed = normaliser.flush().find(({ spec }) => spec.name === "higher_education")!
+    const { rows } = await readBack(flushed.spec, flushed.table)
+    expect(rows.map((row) => [row["codes"], row["misfits"], row["extra"]])).toEqual([
+      [["a", "b"], null, null],
+      [null, ["codes[1]: expected VARCHAR, got number"], '{"codes":["a",7]}'],
+      [null, ["codes: expected VARCHAR[], got text"], '{"codes":"a"}'],
+    ])
+  })
+
   it("rejects a whole record that is nested too deep, and still accepts the next one", async () => {
     let deep: unknown = 1
     for (let i = 0; i < 100_000; i++) deep = [deep]
@@ -320,6 +365,33 @@ describe("the normaliser", () => {
     ])
   })
 
+  it("keeps the ids of a record from one version of the program to the next", () => {
+    const normaliser = makeNormaliser(families)
+    const exact = '"n":-12345678901234567890.50,"m":12345678901234567890,"list":[null,true,{"b":"ñ","a":1.5}]'
+    const body = `{"data":[{"product":"x","sub_family":"x:y","fetch_date":"2026-11-20T00:00:00Z",${exact}}]}`
+    normaliser.addBody(lineage, flowResultsSource, Buffer.from(body))
+    normaliser.add(lineage, [degree, degree])
+    const rows = flushedRows(normaliser)
+    const idsIn = (table: string) =>
+      (rows[table] ?? []).map(({ record_id, content_id }) => [record_id, content_id])
+    expect([...idsIn("other_records"), ...idsIn("higher_education")]).toEqual([
+      ["b7a54cce80750d9e2e9b3e9b733d042e", "5a31c105f3dae235b4b856beb8984c02"],
+      ["10c64d35c99b50816c6ddedc0f72feda", "c11da6c0d0be80090223764da8657e4d"],
+      ["2e6e8e61891b4a8e98ecc1674bce6846", "2b23bcbb649cbda6eee5f7871a6e244b"],
+    ])
+  })
+
+  it("has room for any number of short texts, which make room for long ones", () => {
+    const texts = new LongTexts()
+    const short = 64 * 1024
+    texts.add("t", 1024 * short)
+    const long = () => texts.add("t", short + 1)
+    expect(long).toThrow("t has no room left for its long texts")
+    texts.add("t", short)
+    expect(long).not.toThrow()
+    texts.add("other", 1024 * short)
+  })
+
   it("gives equal data equal ids in another run, and repeated records different ones", () => {
     const ids = (data: unknown, from = lineage) => {
       const normaliser = makeNormaliser(families)
@@ -328,7 +400,7 @@ describe("the normaliser", () => {
     }
     const reordered = Object.fromEntries(Object.entries(degree).toReversed())
     const first = ids([degree, degree])
-    expect(new Set(first).size).toBe(2)
+    expect(new Set(ids([degree, degree, degree, degree])).size).toBe(4)
     const otherNight = {
       ...lineage,
       run_id: anId("r2"),
@@ -366,9 +438,11 @@ describe("the normaliser", () => {
     expect(content([{ ...account, held: [] }], "other_records")).not.toEqual(
       content([account], "other_records").slice(0, 1),
     )
-    // A date of fetching of something that is no record is a field like any other.
-    const plain = { ...degree, visit: { fetch_date: "2026-11-20" } }
-    expect(content([{ ...plain, visit: later }])).not.toEqual(content([plain]))
+    // A date of fetching of something that is no record is a field like any other, beside records too.
+    const visit = { fetch_date: "2026-11-20" }
+    expect(content([{ ...degree, visit: later }])).not.toEqual(content([{ ...degree, visit }]))
+    const visited = (by: object) => content([{ ...account, visit: by }], "other_records")
+    expect(visited(later)).not.toEqual(visited(visit))
     const half = { product: "a", fetch_date: "2026-11-20", n: 1 }
     expect(content([{ ...half, ...later }, degree], "rejected_records")).toEqual(
       content([half, degree], "rejected_records"),
@@ -411,10 +485,12 @@ describe("the normaliser", () => {
 
   it("keeps a body that cannot be read as one rejected row", () => {
     const normaliser = makeNormaliser(families)
-    expect(normaliser.addBody(lineage, flowResultsSource, Buffer.from('{"data":['))).toMatchObject({
-      records: 0,
+    expect(normaliser.addBody(lineage, flowResultsSource, Buffer.from('{"data":['))).toEqual({
+      ...nothingCounted,
       strays: 1,
+      refusedFor: [{ table: null, count: 1 }],
     })
+    expect([nothingCounted.misfits, nothingCounted.refusedFor, nothingCounted.byTable]).toEqual([[], [], {}])
     expect(flushedRows(normaliser)["rejected_records"]).toMatchObject([
       { reason: "the body is not JSON", record: null },
     ])

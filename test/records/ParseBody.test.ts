@@ -69,6 +69,15 @@ describe("parseBody", () => {
 })
 
 describe("jsonText", () => {
+  it("does not hide what is wrong with a value", () => {
+    const broken = {
+      toJSON: () => {
+        throw new TypeError("no text")
+      },
+    }
+    expect(() => jsonText({ broken })).toThrow("no text")
+  })
+
   it("replaces halves of surrogate pairs, which the database refuses, and nothing else", () => {
     expect(jsonText({ a: "\ud83d", b: "😀", c: "\\ud83d", d: "\\\ud83d" })).toBe(
       '{"a":"\\ufffd","b":"😀","c":"\\\\ud83d","d":"\\\\\\ufffd"}',

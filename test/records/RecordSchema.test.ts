@@ -13,6 +13,9 @@ import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import { recordJsonSchema } from "../../src/records/RecordJsonSchema.ts"
 import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
 import { recordTables } from "../../src/records/RecordTables.ts"
+import { keptOf, readOwnSchemas, schemasForJob, schemasOfTables } from "../../src/records/SchemasInForce.ts"
+import type { SchemaFolders, SchemasInForce } from "../../src/records/SchemasInForce.ts"
+import type { RecordSchemaInvalid } from "../../src/records/RecordSchema.ts"
 import { families, schemasFolder } from "./families.ts"
 
 const wrong = (text: string) =>
@@ -97,7 +100,10 @@ describe("record schemas", () => {
   it("are refused with file, line and column", () => {
     expect(wrong(good)).toBe("accepted")
     expect(wrong(good.replace("VARCHAR", "TEXT"))).toMatch(/^f\.yaml:7:18: .*expected one of VARCHAR/s)
-    expect(wrong(good.replace("VARCHAR", '"DECIMAL(40,2)"'))).toMatch(/^f\.yaml:7:18: /)
+    for (const shape of ["1,0", "4,4", "38,38", "18, 2"])
+      expect(wrong(good.replace("VARCHAR", `"DECIMAL(${shape})"`))).toBe("accepted")
+    for (const shape of ["40,2", "39,2", "0,0", "4,5", "18"])
+      expect(wrong(good.replace("VARCHAR", `"DECIMAL(${shape})"`))).toMatch(/^f\.yaml:7:18: /)
     expect(wrong(good.replace("comment: Plate.", "commment: Plate."))).toMatch(
       /^f\.yaml:7:\d+: (`comment` is missing|unknown key `commment`.*)\n/,
     )
@@ -109,6 +115,15 @@ describe("record schemas", () => {
     expect(wrong(good.replace("table: cars", "table: [cars"))).toMatch(/^f\.yaml:2:\d+: /)
     expect(wrong(`${good}children:\n  tyres: { comment: Tyres. }\n`)).toMatch(
       /^f\.yaml:9:\d+: expected either columns or item$/,
+    )
+    expect(
+      wrong(`${good}children:\n  tyres: { comment: T., columns: { Size: { type: DATE, comment: S. } } }\n`),
+    ).toBe("f.yaml:9:42: expected a name in snake_case")
+    expect(
+      wrong(`${good}children:\n  tyres: { comment: T., item: { name: extra, type: DATE, comment: S. } }\n`),
+    ).toBe("f.yaml:9:31: extra is a column that every record table has")
+    expect(wrong(`${good}children:\n  plate: { comment: P., columns: {} }\n`)).toBe(
+      "f.yaml:9:10: plate is already a column",
     )
     expect(wrong(good.replace("columns:", "key: [plate, colour]\ncolumns:"))).toMatch(
       /^f\.yaml:6:14: colour is no column of this table$/,
@@ -133,6 +148,18 @@ describe("record schemas", () => {
   })
 
   it("are described for editors by a JSON Schema that accepts every file of the program, and no other key", () => {
+    const undescribed: Array<string> = []
+    const look = (value: unknown): void => {
+      if (typeof value !== "object" || value === null) return
+      const { properties = {} } = value as { readonly properties?: Readonly<Record<string, unknown>> }
+      for (const [key, each] of Object.entries(properties)) {
+        const { description = "" } = each as { readonly description?: string }
+        if (description.length < 10) undescribed.push(key)
+      }
+      Object.values(value).forEach(look)
+    }
+    look(recordJsonSchema())
+    expect(undescribed).toEqual([])
     const accepts = new Ajv2020().compile(recordJsonSchema())
     const files = readdirSync(schemasFolder).map((name) => readFileSync(join(schemasFolder, name), "utf8"))
     expect([...files, good].map((text) => accepts(parse(text)))).toEqual([true, true, true, true])
@@ -206,5 +233,225 @@ customers: [{ id: c-1, parameters: { username: ok, password: "env:PW" } }]
     } finally {
       rmSync(folder, { recursive: true })
     }
+  })
+})
+
+/** A schema of one table with one column `v` and a list `parts` with one column `w`. */
+const schemaOf = (
+  table: string,
+  {
+    product = table,
+    kinds = [table],
+    type = "VARCHAR",
+    parts = "VARCHAR",
+  }: {
+    readonly product?: string
+    readonly kinds?: ReadonlyArray<string>
+    readonly type?: string
+    readonly parts?: string
+  } = {},
+): string => `table: ${table}
+comment: They.
+product: ${product}
+sub_families: [${kinds.join(", ")}]
+features: [${table}_read]
+columns:
+  v: { type: "${type}", comment: V. }
+children:
+  parts: { comment: Parts., table: ${table}_parts, columns: { w: { type: "${parts}", comment: W. } } }
+`
+
+type Files = Readonly<Record<string, string>>
+
+/** What is in force with these files in the folders `package`, `own` and `kept`. */
+const inForceWith = async (
+  files: Files,
+  read: (folders: SchemaFolders) => ReturnType<typeof schemasForJob>,
+) => {
+  const folder = mkdtempSync(join(tmpdir(), "schemas-"))
+  try {
+    for (const name of ["package", "own"]) mkdirSync(join(folder, name))
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(join(folder, path, ".."), { recursive: true })
+      writeFileSync(join(folder, path), text)
+    }
+    const folders = { package: join(folder, "package"), own: join(folder, "own"), kept: join(folder, "kept") }
+    const shown = ({ families: all, texts, gone }: SchemasInForce) => ({
+      families: all.map(({ table, subFamilies, columns, children }) =>
+        [
+          `${table} of ${subFamilies.join(" and ")}:`,
+          ...columns.map(({ type, takesNumbers }) => `${type}${takesNumbers === true ? " or number" : ""}`),
+          ...children.flatMap((child) => [
+            `${child.table}:`,
+            ...child.columns.map(
+              ({ type, takesNumbers }) => `${type}${takesNumbers === true ? " or number" : ""}`,
+            ),
+          ]),
+        ].join(" "),
+      ),
+      texts: Object.fromEntries(
+        [...texts].map(([table, text]) => [table, Object.keys(files).find((path) => files[path] === text)]),
+      ),
+      gone,
+    })
+    return await Effect.runPromise(
+      read(folders).pipe(
+        Effect.map(shown),
+        Effect.catch(({ message }: RecordSchemaInvalid) => Effect.succeed(message.replaceAll(folder, ""))),
+        Effect.provide(NodeFileSystem.layer),
+      ),
+    )
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+const forJob = (files: Files) => inForceWith(files, schemasForJob)
+const ofTables = (files: Files, versions: Readonly<Record<string, number>> | undefined) =>
+  inForceWith(files, (folders) => schemasOfTables(folders, versions))
+const plainly = (table: string, type = "VARCHAR") => `${table} of ${table}: ${type} ${table}_parts: VARCHAR`
+
+describe("in force are", () => {
+  const cars = { "package/cars.yaml": schemaOf("cars") }
+
+  it("the schemas of the program, but for those that the job replaces or adds, by their files' names", async () => {
+    const files = {
+      ...cars,
+      "package/vans.yaml": schemaOf("vans"),
+      "own/a.yaml": schemaOf("vans", { type: "DATE" }),
+      "own/d.yml": schemaOf("bikes"),
+      "own/notes.txt": "not a schema",
+    }
+    expect(await forJob(files)).toEqual({
+      families: [plainly("vans", "DATE"), plainly("cars"), plainly("bikes")],
+      texts: { vans: "own/a.yaml", cars: "package/cars.yaml", bikes: "own/d.yml" },
+      gone: [],
+    })
+    expect(await inForceWith(cars, (folders) => schemasForJob({ ...folders, own: undefined }))).toEqual({
+      families: [plainly("cars")],
+      texts: { cars: "package/cars.yaml" },
+      gone: [],
+    })
+    const absent = inForceWith(cars, (folders) => schemasForJob({ ...folders, own: `${folders.own}/none` }))
+    expect(await absent).toMatchObject({ families: [plainly("cars")] })
+  })
+
+  it("none if two of them claim one table or one kind of record", async () => {
+    const own = { "own/trucks.yaml": schemaOf("trucks", { product: "cars", kinds: ["cars"] }) }
+    expect(await forJob({ ...cars, ...own })).toBe(
+      "/own/trucks.yaml:1:1: cars / cars belongs to /package/cars.yaml already",
+    )
+    const twice = { "own/a.yaml": schemaOf("vans"), "own/b.yml": schemaOf("vans") }
+    const told = ["table vans", "table vans_parts", "vans / vans"].map(
+      (what) => `/own/b.yml:1:1: ${what} belongs to /own/a.yaml already`,
+    )
+    expect(await forJob({ ...cars, ...twice })).toBe(told.join("\n"))
+    // Asked of the job's own alone, before anything else is read.
+    const alone = inForceWith(twice, ({ own: folder = "" }) =>
+      Effect.as(readOwnSchemas(folder), { families: [], texts: new Map(), gone: [] }),
+    )
+    expect(await alone).toBe(told.join("\n"))
+  })
+
+  it("also the newest kept ones of tables whose file is gone, without what others claim by now", async () => {
+    const kept = {
+      "kept/boats.v9.yaml": schemaOf("boats", { type: "DATE" }),
+      "kept/boats.v10.yaml": schemaOf("boats", { kinds: ["boats", "rafts"] }),
+      "kept/boats.v2.yaml": schemaOf("boats", { type: "BOOLEAN" }),
+      "kept/boats.v0.yaml": "not one of ours",
+      "kept/cars.v1.yaml": schemaOf("cars"),
+      "kept/vans_parts.v1.yaml": schemaOf("vans_parts"),
+    }
+    const files = { ...cars, ...kept, "package/vans.yaml": schemaOf("vans") }
+    expect(await forJob(files)).toEqual({
+      families: [plainly("cars"), plainly("vans"), "boats of boats and rafts: VARCHAR boats_parts: VARCHAR"],
+      texts: {
+        cars: "package/cars.yaml",
+        vans: "package/vans.yaml",
+        boats: "kept/boats.v10.yaml",
+      },
+      gone: ["boats"],
+    })
+    // Another product may have a kind of the same name; a list whose table is taken has none of its own.
+    const rafts = { "package/rafts.yaml": schemaOf("rafts", { product: "boats" }) }
+    const others = { "package/others.yaml": schemaOf("others", { kinds: ["boats"] }) }
+    const taken = { "package/boats_parts.yaml": schemaOf("boats_parts") }
+    expect(await forJob({ ...kept, ...rafts, ...others, ...taken })).toMatchObject({
+      families: [
+        plainly("boats_parts"),
+        "others of boats: VARCHAR others_parts: VARCHAR",
+        plainly("rafts"),
+        "boats of boats: VARCHAR",
+        plainly("cars"),
+        plainly("vans_parts"),
+      ],
+      gone: ["boats", "cars", "vans_parts"],
+    })
+  })
+
+  it("with texts that take numbers where an earlier schema of the same table had numbers", async () => {
+    const numbers = ["INTEGER", "BIGINT", "DOUBLE", "DECIMAL(9,2)"]
+    const widenedBy = async (own: object, type: string, parts = "VARCHAR") => {
+      const kept = {
+        "kept/cars.v1.yaml": schemaOf("cars", { type, parts }),
+        "kept/cars.v2.yaml": schemaOf("cars"),
+      }
+      const found = await forJob({ "package/cars.yaml": schemaOf("cars", own), ...kept })
+      return typeof found === "string" ? found : found.families
+    }
+    for (const type of numbers) {
+      expect(await widenedBy({}, type)).toEqual(["cars of cars: VARCHAR or number cars_parts: VARCHAR"])
+      expect(await widenedBy({}, "DATE", type)).toEqual([
+        "cars of cars: VARCHAR cars_parts: VARCHAR or number",
+      ])
+      expect(await widenedBy({ type: "JSON" }, type)).toEqual([plainly("cars", "JSON")])
+    }
+    expect(await widenedBy({}, "BOOLEAN", "DATE")).toEqual([plainly("cars")])
+    const ofOthers = { "kept/vans.v1.yaml": schemaOf("vans", { type: "BIGINT", parts: "BIGINT" }) }
+    expect(
+      await forJob({ ...cars, "package/vans.yaml": schemaOf("vans", { type: "BIGINT" }), ...ofOthers }),
+    ).toMatchObject({
+      families: [plainly("cars"), plainly("vans", "BIGINT").replace(/R$/, "R or number")],
+    })
+  })
+
+  it("of published tables the schemas that they were published with, or what comes nearest", async () => {
+    const kept = {
+      "kept/cars.v1.yaml": schemaOf("cars", { type: "DATE" }),
+      "kept/cars.v2.yaml": schemaOf("cars", { type: "BOOLEAN" }),
+      "kept/vans.v1.yaml": schemaOf("vans"),
+    }
+    const files = {
+      ...cars,
+      ...kept,
+      "package/bikes.yaml": schemaOf("bikes"),
+      "own/own.yaml": schemaOf("own"),
+    }
+    const found = async (versions: Readonly<Record<string, number>> | undefined) => {
+      const all = await ofTables(files, versions)
+      return typeof all === "string" ? all : { families: all.families, gone: all.gone }
+    }
+    const date = plainly("cars", "DATE")
+    expect(await found({ cars: 1, vans: 1 })).toEqual({ families: [date, plainly("vans")], gone: [] })
+    expect(await found({})).toEqual({ families: [], gone: [] })
+    // Before schemas were kept: those of the program, and the newest kept ones of other tables.
+    expect(await found(undefined)).toEqual({
+      families: [plainly("bikes"), plainly("cars"), plainly("vans")],
+      gone: ["vans"],
+    })
+    // A lost file: another one that is kept of the table, else the program's; no other table.
+    expect(await found({ cars: 7, vans: 1 })).toEqual({
+      families: [plainly("vans"), plainly("cars", "BOOLEAN")],
+      gone: ["cars"],
+    })
+    expect(await found({ cars: 1, bikes: 1, boats: 1 })).toEqual({
+      families: [date, plainly("bikes")],
+      gone: ["bikes"],
+    })
+  })
+
+  it("told from other files of the output folder by their names", () => {
+    expect(["cars.v12.yaml", "cars.v0.yaml", "Cars.v1.yaml", "cars.v1.yml", "cars.yaml"].map(keptOf)).toEqual(
+      [{ table: "cars", version: 12 }, undefined, undefined, undefined, undefined],
+    )
   })
 })

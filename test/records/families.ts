@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { DuckDBInstance } from "@duckdb/node-api"
+import { DuckDBInstance, DuckDBTimestampTZValue } from "@duckdb/node-api"
 import type { Table } from "apache-arrow"
 import { Effect } from "effect"
 import type { TableSpec } from "../../src/records/Columns.ts"
@@ -68,6 +68,9 @@ export const degree = {
   grade_average: "8.733333333333333",
 }
 
+// Otherwise times would be shown in the zone in which the tests run.
+DuckDBTimestampTZValue.timezoneOffsetInMinutes = 0
+
 /** Rows as the database shows them after Parquet, with their types. */
 export const readBack = async (spec: TableSpec, table: Table, query = "FROM t") => {
   const folder = mkdtempSync(join(tmpdir(), "records-"))
@@ -80,12 +83,17 @@ export const readBack = async (spec: TableSpec, table: Table, query = "FROM t") 
     await connection.run(`CREATE VIEW t AS FROM read_parquet('${path}')`)
     const rows = (await connection.runAndReadAll(query)).getRowObjectsJson()
     const described = (await connection.runAndReadAll("DESCRIBE t")).getRowObjectsJson()
+    const ranges = await connection.runAndReadAll(
+      `SELECT path_in_schema AS name FROM parquet_metadata('${path}') WHERE stats_min_value IS NOT NULL`,
+    )
     const metadata = await connection.runAndReadAll(
       `SELECT decode(key) AS key, decode(value) AS value FROM parquet_kv_metadata('${path}')`,
     )
     return {
       rows,
       types: Object.fromEntries(described.map((each) => [each["column_name"], each["column_type"]])),
+      /** The columns whose smallest and largest value a reader knows without reading them. */
+      ranges: ranges.getRowObjectsJson().map((each) => each["name"]),
       metadata: Object.fromEntries(metadata.getRowObjectsJson().map((each) => [each["key"], each["value"]])),
     }
   } finally {
