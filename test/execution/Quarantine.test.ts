@@ -419,7 +419,7 @@ describe("a failure that is not about an answer", () => {
     }),
   )
 
-  it.effect("an interruption passes through although the answer beside it cannot be used", () =>
+  it.effect("an interruption passes through, whatever failed beside it [promise 11 interruption]", () =>
     Effect.gen(function* () {
       const failure = new AnswerUnusable({ what: "state", why: "w" })
       const cause = Cause.combine(Cause.fail(failure), Cause.interrupt(1))

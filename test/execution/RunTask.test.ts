@@ -439,7 +439,7 @@ describe("a probe that is owed, of a task that may not be started any more,", ()
     }),
   )
 
-  it.effect("is owed on if an earlier process owed it and the job does not name the task any more", () =>
+  it.effect("is owed on by a task that the job does not name any more [decision 2 dropped]", () =>
     Effect.gen(function* () {
       const keys = { run_id, task_id: idOf("c-1"), attempt: 1 }
       const facts: ReadonlyArray<Fact> = [
