@@ -16,6 +16,7 @@ import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { idOf, makePlace, night, run_id } from "./ScriptedNight.ts"
 import type { NightEnd, Place } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, state, working } from "./ScriptedService.ts"
+import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
 const bytes = new TextEncoder().encode("[[[[")
@@ -180,6 +181,24 @@ describe("a state that cannot be used", () => {
         expect([end.countOf("start"), end.countOf("start", "c-9")]).toEqual([2, 0])
         expect(factsOf(end, "CredentialRejected")).toEqual([])
       }),
+  )
+})
+
+describe("an answer that a defect of ours hides", () => {
+  it.effect("is recorded by what was asked for", () =>
+    Effect.gen(function* () {
+      const hidden = () => {
+        throw new TypeError("in our own code")
+      }
+      const asked = (script: Script) =>
+        Effect.map(night({ script }), ({ facts }) =>
+          facts.flatMap((one) => (one._tag === "AnswerRefused" ? [[one.what, one.execution_id]] : [])),
+        )
+      expect([yield* asked({ state: hidden }), yield* asked({ results: hidden })]).toEqual([
+        [["state", "e-c-1-1"]],
+        [["flow_results", "e-c-1-1"]],
+      ])
+    }),
   )
 })
 
