@@ -61,7 +61,7 @@ export const guardedReading = <R>(
 
 /** Results that cannot be used stay at the service, like those that cannot be reached. */
 export const keptWhereUnusable = <R>(
-  night: Night,
+  night: Pick<Night, "run_id">,
   reading: Effect.Effect<Reading, Failure | AnswerUnusable, R>,
 ) =>
   catchUnusable(reading, (failure) => {

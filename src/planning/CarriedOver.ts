@@ -30,7 +30,6 @@ export const inLine = <A>(
   nameOf: (one: A) => string,
   first: ReadonlyArray<string>,
 ): ReadonlyArray<A> => {
-  if (first.length === 0) return all
   const places = new Map(first.map((subject, place) => [subject, place]))
   const placeOf = (one: A) => places.get(nameOf(one)) ?? first.length
   return all.toSorted((a, b) => placeOf(a) - placeOf(b))

@@ -154,7 +154,6 @@ export const estimateNight = (
   for (const engine of engines.values()) {
     nightMs = Math.max(nightMs, engine.total / limits.per_engine, engine.longest)
   }
-  if (conflicts.length === 0) return Duration.millis(Math.ceil(nightMs))
   const expectedMs = new Map(tasks.map(({ task_id, expected }) => [task_id, Duration.toMillis(expected)]))
   for (const { task_ids } of conflicts) {
     nightMs = Math.max(

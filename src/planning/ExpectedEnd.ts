@@ -29,27 +29,26 @@ const stepsMax = 400_000
 
 const goldenRatio = 0.618_033_988_749_895
 
-/** Between 0 and 1, the same for a task in every plan, and spread evenly over the rehearsals. */
-const drawOf = (task_id: string): ((rehearsal: number) => number) => {
+/** What a task takes in each rehearsal: the same in every plan, spread evenly over what others took. */
+const drawOf = (task_id: string, sorted: ReadonlyArray<number>): ((rehearsal: number) => number) => {
   const first = Number.parseInt(sha256Hex(task_id).slice(0, 12), 16) / 2 ** 48
-  return (rehearsal) => (first + rehearsal * goldenRatio) % 1
+  return (rehearsal) => quantile(sorted, (first + rehearsal * goldenRatio) % 1) ?? 0
 }
 
-/** When each task ends if they take this long, in milliseconds from now; in no order. */
+/** When the tasks end, one after the other, if they take this long: in milliseconds from now. */
 const rehearse = (
   candidates: ReadonlyArray<Candidate>,
   limits: Limits,
-  durationOf: (index: number) => number,
+  durationOf: (candidate: Candidate) => number,
 ): ReadonlyArray<number> => {
   const schedule = new Schedule(limits)
-  const indexes = new Map(candidates.map(({ task_id }, index) => [task_id, index]))
   for (const candidate of candidates) schedule.add(candidate)
   const running = new DelayQueue<Candidate>()
   const ends: Array<number> = []
   let now = 0
   for (;;) {
     for (let next = schedule.take(now); next !== undefined; next = schedule.take(now))
-      running.add(next, now + durationOf(indexes.get(next.task_id) ?? 0))
+      running.add(next, now + durationOf(next))
     if (running.nextAt === undefined) return ends
     now = running.nextAt
     for (let done = running.takeDue(now); done !== undefined; done = running.takeDue(now)) {
@@ -67,18 +66,14 @@ export const expectEnd = (
   deadlineIn: number | undefined,
 ): ExpectedEnd | undefined => {
   if (all.length === 0) return undefined
-  const draws = tasks.map(({ task_id }) => drawOf(task_id))
-  const durations = tasks.map(({ engine_reference }) => byEngine.get(engine_reference) ?? all)
-  const rehearsals = Math.max(
-    rehearsalsMin,
-    Math.min(rehearsalsMax, Math.floor(stepsMax / Math.max(1, tasks.length))),
+  const draws = new Map(
+    tasks.map((task) => [task.task_id, drawOf(task.task_id, byEngine.get(task.engine_reference) ?? all)]),
   )
+  const rehearsals = Math.max(rehearsalsMin, Math.min(rehearsalsMax, Math.floor(stepsMax / tasks.length)))
   const rehearsed = Array.from({ length: rehearsals }, (_, rehearsal) => {
-    const finished = rehearse(tasks, limits, (index) =>
-      Math.max(1, quantile(durations[index] ?? all, draws[index]?.(rehearsal) ?? 0) ?? 0),
-    )
+    const finished = rehearse(tasks, limits, ({ task_id }) => draws.get(task_id)?.(rehearsal) ?? 0)
     return {
-      end: finished.reduce((latest, end) => Math.max(latest, end), 0) + closing,
+      end: (finished.at(-1) ?? 0) + closing,
       late: finished.filter((end) => deadlineIn !== undefined && end > deadlineIn).length,
     }
   })

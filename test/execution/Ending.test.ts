@@ -195,6 +195,14 @@ describe("a task that is cut off while the disk stalls", () => {
     }),
   )
 
+  it.effect("is left partial if it is a session whose results are being landed", () =>
+    Effect.gen(function* () {
+      const place = withSlowLanding(makePlace(), "results")
+      const end = yield* night({ place, tasks: [], sessions: ["s-9"], rules: { deadlineAt } })
+      expect([end.isOver, verdictsOf(end)]).toEqual([true, ["unfinished RESULTS_PARTIAL"]])
+    }),
+  )
+
   it.effect("may be running if its start was lost and the next one is being prepared", () =>
     Effect.gen(function* () {
       const end = yield* night({
@@ -222,6 +230,8 @@ describe("max_wait", () => {
         "succeeded COMPLETED nobody",
         true,
       ])
+      const why = end.facts.flatMap((fact) => (fact._tag === "AbortIntended" ? [fact.why] : []))
+      expect(why).toEqual(["max_wait"])
       expect(tookMs).toBeLessThanOrEqual(10 * minute + Duration.toMillis(cutWithin))
     }),
   )

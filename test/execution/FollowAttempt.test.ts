@@ -335,6 +335,10 @@ describe("an execution that cannot continue", () => {
         ["unfinished NOT_STOPPABLE service", 8, 9],
         ["unfinished NOT_STOPPABLE service", 1, 21],
       ])
+      // Each is longer waited for than the one before, up to the longest wait between two looks.
+      const asked = timesOf(vain.calls, "abort")
+      const waits = asked.slice(1).map((ms, index) => Math.round((ms - (asked[index] ?? 0)) / second))
+      expect(waits).toEqual([2, 4, 8, 16, 32, 60, 60])
     }),
   )
 

@@ -133,6 +133,21 @@ describe("results", () => {
     }),
   )
 
+  it.effect("that are not final are read once more if there is just time for it", () =>
+    Effect.gen(function* () {
+      const reads = (wait_final: number) =>
+        Effect.map(
+          night({
+            script: { ...over, results: () => results(false) },
+            rules: { flow_results: { ...rules.flow_results, wait_final: Duration.millis(wait_final) } },
+          }),
+          (end) => end.countOf("results"),
+        )
+      // A read is answered and landed after 205 ms, and the next one begins 5 s later.
+      expect([yield* reads(5_204), yield* reads(5_205)]).toEqual([1, 2])
+    }),
+  )
+
   it.effect("that are not final after wait_final leave the task unfinished, and are read again later", () =>
     Effect.gen(function* () {
       const first = yield* night({ script: { ...over, results: () => results(false) } })

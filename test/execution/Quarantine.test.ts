@@ -3,18 +3,20 @@
  * is kept and never started again, its body is landed aside, the others' night is the same.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Cause, Effect } from "effect"
+import { Cause, Effect, Exit } from "effect"
 import type { Body } from "../../src/client/Service.ts"
 import { BoundBroken } from "../../src/contract/BodyBounds.ts"
 import { dueDeletions, pendingDeletions } from "../../src/execution/DeleteExecutions.ts"
 import type { SteerableNight } from "../../src/execution/Steering.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { defectOf, defectText } from "../../src/execution/Quarantine.ts"
+import { AnswerUnusable, defectOf, defectText } from "../../src/execution/Quarantine.ts"
+import { keptWhereUnusable } from "../../src/execution/SettleUnusable.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { idOf, makePlace, night, run_id } from "./ScriptedNight.ts"
 import type { NightEnd, Place } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, state, working } from "./ScriptedService.ts"
+import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
 const bytes = new TextEncoder().encode("[[[[")
@@ -100,6 +102,19 @@ describe("results that cannot be used", () => {
       expect(factsOf(still, "AnswerRefused")).toHaveLength(1)
       expect(factsOf(still, "AttemptKept")).toHaveLength(1)
       expect(asideIn(place)).toHaveLength(1)
+      const reads = (body: Body) => ({ results: () => ({ _tag: "Results", body }) as const })
+      // Another reason is news, and so is another body.
+      yield* night({ tasks, place, script: reads({ ...unusable, unusable: "it is too long" }) })
+      expect(asideIn(place)).toHaveLength(1)
+      const other = yield* night({ tasks, place, script: reads({ ...unusable, bytes: bytes.subarray(1) }) })
+      expect(asideIn(place)).toHaveLength(2)
+      expect(
+        other.facts.flatMap((one) => (one._tag === "AnswerRefused" ? [[one.why, one.landed?.bytes]] : [])),
+      ).toEqual([
+        [unusable.unusable, 4],
+        ["it is too long", 4],
+        [unusable.unusable, 3],
+      ])
       const healed = yield* night({ tasks, place, mode: "collect" })
       expect(healed.verdict("c-2")).toBe("succeeded COMPLETED nobody")
       expect(healed.countOf("start")).toBe(1)
@@ -166,6 +181,24 @@ describe("a state that cannot be used", () => {
         expect([end.countOf("start"), end.countOf("start", "c-9")]).toEqual([2, 0])
         expect(factsOf(end, "CredentialRejected")).toEqual([])
       }),
+  )
+})
+
+describe("an answer that a defect of ours hides", () => {
+  it.effect("is recorded by what was asked for", () =>
+    Effect.gen(function* () {
+      const hidden = () => {
+        throw new TypeError("in our own code")
+      }
+      const asked = (script: Script) =>
+        Effect.map(night({ script }), ({ facts }) =>
+          facts.flatMap((one) => (one._tag === "AnswerRefused" ? [[one.what, one.execution_id]] : [])),
+        )
+      expect([yield* asked({ state: hidden }), yield* asked({ results: hidden })]).toEqual([
+        [["state", "e-c-1-1"]],
+        [["flow_results", "e-c-1-1"]],
+      ])
+    }),
   )
 })
 
@@ -402,6 +435,15 @@ describe("a failure that is not about an answer", () => {
       const cut = yield* night({ script: { state: () => lost }, cutAfter: "1 minute" })
       expect(cut.isOver).toBe(false)
       expect(factsOf(cut, "TaskSettled")).toEqual([])
+    }),
+  )
+
+  it.effect("an interruption passes through, whatever failed beside it [promise 11 interruption]", () =>
+    Effect.gen(function* () {
+      const failure = new AnswerUnusable({ what: "state", why: "w" })
+      const cause = Cause.combine(Cause.fail(failure), Cause.interrupt(1))
+      const reading = Effect.failCause(cause)
+      expect(yield* Effect.exit(keptWhereUnusable({ run_id }, reading))).toEqual(Exit.failCause(cause))
     }),
   )
 

@@ -438,6 +438,18 @@ describe("a probe that is owed, of a task that may not be started any more,", ()
       expect([startsOf(end).length, endOf(end)]).toEqual([2, settledWith("START_UNKNOWN")])
     }),
   )
+
+  it.effect("is owed on by a task that the job does not name any more [decision 2 dropped]", () =>
+    Effect.gen(function* () {
+      const keys = { run_id, task_id: idOf("c-1"), attempt: 1 }
+      const facts: ReadonlyArray<Fact> = [
+        { _tag: "StartIntended", ...keys, external_execution_id: "x", probe: false },
+        { _tag: "StartAnswered", ...keys, answer: "lost" },
+      ]
+      const end = yield* night({ tasks: [{ customer: "c-1", dropped: true }], facts })
+      expect([startsOf(end), endOf(end)]).toEqual([[], settledWith("START_UNKNOWN")])
+    }),
+  )
 })
 
 describe("a defect of ours", () => {

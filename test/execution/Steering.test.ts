@@ -7,9 +7,9 @@ import { NightPicture } from "../../src/execution/NightPicture.ts"
 import type { EnginePicture } from "../../src/execution/NightPicture.ts"
 import { Order, pauseMax } from "../../src/execution/Steering.ts"
 import type { SteerableNight, Steered } from "../../src/execution/Steering.ts"
-import { hour, idOf, minute, night, ready } from "./ScriptedNight.ts"
+import { hour, idOf, minute, night, ready, second } from "./ScriptedNight.ts"
 import type { Night, NightTask } from "./ScriptedNight.ts"
-import { accepted, completed, conflict, state, working } from "./ScriptedService.ts"
+import { accepted, completed, conflict, lost, state, working } from "./ScriptedService.ts"
 import type { Call, Script } from "./ScriptedService.ts"
 
 const customers = (count: number): ReadonlyArray<NightTask> =>
@@ -291,6 +291,76 @@ describe("the picture of a night", () => {
         slowest: { task_id: idOf("c-0", "a"), running_ms: 7 * minute - first - openedMs },
       })
       expect(picture?.service).toEqual({ last_answer_at: answers.at(-1) })
+    }),
+  )
+
+  it.effect("shows of each engine the task that has run longest of those that still run", () =>
+    Effect.gen(function* () {
+      const { picture, end } = yield* pictureAt(7 * minute, {
+        tasks: customers(4),
+        script: { state: (id) => (id.includes("c-0") ? completed : working) },
+        rules: { polling, limits: { max_in_flight: 3, per_engine: 20 } },
+        cutAfter: "10 minutes",
+      })
+      const [, of1 = 0, of2 = 0, of3 = 0] = startTimes(end.calls)
+      expect([of2, of3 > of1]).toEqual([of1, true])
+      const slowest = { task_id: idOf("c-1"), running_ms: 7 * minute - of1 - openedMs }
+      expect(picture?.engines).toEqual([
+        {
+          engine_reference: "bank",
+          tasks: 4,
+          queued: 0,
+          waiting: { time: 0, engine: 0, conflict: 0 },
+          running: 3,
+          done: { succeeded: 1, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
+          per_hour: 8.6,
+          slowest,
+        },
+      ])
+    }),
+  )
+
+  it.effect("shows a task before anything is done about it as one that waits for a slot", () =>
+    Effect.gen(function* () {
+      let first: NightPicture | undefined
+      yield* night({ tasks: customers(2), sessions: ["s-1"], hold: (one) => void (first = one.look()) })
+      expect(first?.engines.map((row) => [row.engine_reference, row.queued, row.running])).toEqual([
+        ["(session)", 0, 1],
+        ["bank", 2, 0],
+      ])
+    }),
+  )
+
+  it.effect("shows since when the service is silent, once that is an outage", () =>
+    Effect.gen(function* () {
+      const seen = (ms: number) =>
+        Effect.map(pictureAt(ms, { script: { state: () => lost }, cutAfter: "5 minutes" }), (one) => ({
+          service: one.picture?.service,
+          asked: one.end.calls.map(([at]) => at),
+        }))
+      const early = yield* seen(8 * second)
+      const later = yield* seen(minute)
+      const [started = 0, silentAt = 0] = later.asked
+      const last_answer_at = started + 200
+      expect([early.service, later.service]).toEqual([
+        { last_answer_at },
+        { last_answer_at, silent_since: silentAt + 200 },
+      ])
+    }),
+  )
+
+  it.effect("shows no end that is expected once nothing is left", () =>
+    Effect.gen(function* () {
+      const ends: Array<number | undefined> = []
+      let held: SteerableNight | undefined
+      yield* night({
+        tasks: [{ customer: "c-0", expected: Duration.minutes(30) }],
+        hold: (one) => void (held = one),
+        hear: ({ _tag }) => {
+          if (_tag === "Settled") ends.push(held?.look().expected_end_at)
+        },
+      })
+      expect(ends).toEqual([undefined])
     }),
   )
 

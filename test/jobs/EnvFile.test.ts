@@ -118,7 +118,7 @@ describe("the .env beside a job", () => {
 
   it.effect("may be a folder, such as a Python environment: then there is no file", () =>
     Effect.gen(function* () {
-      mkdirSync(join(folder, ".env"))
+      mkdirSync(join(folder, ".env"), { recursive: true })
       const environment = { APP: "a", U: "u", P: "p", HOST: "h.example" }
       expect(yield* look(environment)).toMatchObject({ values: ["a", "u", "p"] })
       expect(yield* look({ ...environment, P: "" })).toEqual([
@@ -237,6 +237,23 @@ describe("a variable that was found in a file", () => {
         )
         expect(message).toContain("(mode 0644), so it is not used")
       }).pipe(Effect.provide(live)),
+  )
+
+  it.effect("stays what it was when the file was first read, and what the file lacks is said", () =>
+    Effect.gen(function* () {
+      const file = write(".env", "U=one\nP=two\n")
+      const { resolve } = yield* Secrets
+      const of = (name: string) => resolve({ _tag: "Env", name, file })
+      expect(Redacted.value(yield* of("U"))).toBe("one")
+      rmSync(file)
+      expect(Redacted.value(yield* of("P"))).toBe("two")
+      expect((yield* Effect.flip(of("APP"))).message).toBe(
+        `env:APP: the environment has no such variable, or an empty one, and ${file} has none either`,
+      )
+    }).pipe(
+      Effect.provide(live),
+      Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({})),
+    ),
   )
 })
 

@@ -41,6 +41,26 @@ describe("the expected end", () => {
     expect(endOf(tasks(4, { fingerprint: "one" }), wide, past([10]), undefined)).toEqual([40, 40, 0, 0])
   })
 
+  it("follows each engine's own executions, and all of them for an engine that never ran", () => {
+    const byEngine = new Map([
+      ["a", [10]],
+      ["b", [40]],
+    ])
+    const both = { byEngine, all: [10, 40], closing: 0 }
+    const on = (engine: string) => endOf(tasks(1, { engine_reference: anId(engine) }), wide, both, undefined)
+    expect([on("a"), on("b")]).toEqual([
+      [10, 10, 0, 0],
+      [40, 40, 0, 0],
+    ])
+    const [p50 = 0] = on("new") ?? []
+    expect([p50 > 20, p50 < 30]).toEqual([true, true])
+  })
+
+  it("of nothing that starts is the time after the last execution, and executions may take no time", () => {
+    expect(endOf([], wide, past([10], 5), undefined)).toEqual([5, 5, 0, 0])
+    expect(endOf(tasks(3), { ...wide, max_in_flight: 1 }, past([0], 5), 0)).toEqual([5, 5, 0, 0])
+  })
+
   it("counts what ends after the deadline", () => {
     expect(endOf(tasks(6), { ...wide, max_in_flight: 2 }, past([10]), 25)).toEqual([30, 30, 2, 2])
     expect(endOf(tasks(6), { ...wide, max_in_flight: 2 }, past([10]), 30)).toEqual([30, 30, 0, 0])
