@@ -36,7 +36,11 @@ let failures = 0
 for (const benchmark of benchmarks) {
   if (positionals.length > 0 && !positionals.includes(benchmark.name)) continue
   console.log(`# ${benchmark.name}: ${benchmark.about}${values.sample ? " (a small sample of it)" : ""}`)
-  const { figures, complaints } = await benchmark.run({ ...values, customers: values.customers, pairs: values.pairs })
+  const { figures, complaints } = await benchmark.run({
+    ...values,
+    customers: values.customers,
+    pairs: values.pairs,
+  })
   for (const figure of figures) console.log(figureLine(figure))
   for (const complaint of complaints) console.log(`FAIL ${complaint}`)
   failures += complaints.length + figures.filter(isBroken).length
