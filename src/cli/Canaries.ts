@@ -1,6 +1,6 @@
 /**
- * The secrets that `doctor --canary` plants, made up anew for each time. In the middle of each are characters
- * that nothing contains by chance and that survive every escaping, so that few needles find it in any spelling.
+ * The secrets that `doctor --canary` plants, made up anew each time. In the middle of each are characters
+ * that nothing contains by chance and that survive every escaping: few needles find it in any spelling.
  */
 import { Effect, Random } from "effect"
 

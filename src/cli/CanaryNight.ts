@@ -1,9 +1,9 @@
 /**
- * `doctor --canary`: a small night of this very installation, in a folder of its own that is removed afterwards,
- * against a service that repeats every secret; then everything that was written, shown or sent is searched for them.
- * What has to be found there, a text in the records, proves that the search finds something.
+ * `doctor --canary`: a small night of this very installation, in a folder of its own that is removed
+ * afterwards, against a service that repeats every secret; then everything that was written, shown or sent is
+ * searched for them. What has to be found there, a text in the records, proves that the search works.
  */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { Duration, Effect, FileSystem, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -37,8 +37,11 @@ retry: { max_attempts: 1, base: 100 millis, max: 200 millis }
 flow_results: { wait_final: 1 second }
 engines: [sandbox-bank:website]
 customers:
-  - { id: c-fine, tokenized_access: true, parameters: { username: queue-1+run-1+records-3, password: env:CANARY_PASSWORD } }
-  - { id: c-rejected, parameters: { username: queue-1+run-1+end-INCORRECT_CREDENTIALS, password: env:CANARY_REJECTED } }
+  - id: c-fine
+    tokenized_access: true
+    parameters: { username: queue-1+run-1+records-3, password: env:CANARY_PASSWORD }
+  - id: c-rejected
+    parameters: { username: queue-1+run-1+end-INCORRECT_CREDENTIALS, password: env:CANARY_REJECTED }
 `
 
 /** Settings that would send the night elsewhere do not reach it. */
@@ -189,16 +192,23 @@ const runAll = (environment: Record<string, string | undefined>, folder: string)
     }),
   )
 
+const makeFolder = Effect.flatMap(FileSystem.FileSystem, (files) =>
+  files.makeTempDirectoryScoped({ prefix: "nightjar-canary-" }),
+).pipe(Effect.mapError(({ message }) => message))
+
+const writeJob = (folder: string, origin: string) =>
+  Effect.flatMap(FileSystem.FileSystem, (files) =>
+    Effect.andThen(
+      files.makeDirectory(join(folder, "temporary")),
+      files.writeFileString(join(folder, "job.yaml"), jobText(origin)),
+    ),
+  ).pipe(Effect.mapError(({ message }) => message))
+
 const tried = Effect.gen(function* () {
-  const folder = yield* (yield* FileSystem.FileSystem)
-    .makeTempDirectoryScoped({ prefix: "nightjar-canary-" })
-    .pipe(Effect.mapError(({ message }) => message))
+  const folder = yield* makeFolder
   const canaries = yield* makeCanaries
   const service = yield* openCanaryService(canaries).pipe(Effect.mapError(({ message }) => message))
-  yield* onDisk(() => {
-    mkdirSync(join(folder, "temporary"))
-    writeFileSync(join(folder, "job.yaml"), jobText(service.origin))
-  })
+  yield* writeJob(folder, service.origin)
   const shown = yield* runAll(environmentOf(canaries, service.origin, folder), folder)
   return judge(yield* writtenIn(folder, [...shown.flat(), ...service.sent]), canaries, service)
 }).pipe(Effect.scoped)

@@ -1,9 +1,9 @@
 /**
- * The service of `doctor --canary`: the embedded one behind a server on this machine that repeats every secret
- * in every answer, takes the place of a telemetry collector and of a receiver of notices, and keeps what those
- * were sent. Lives as long as its scope.
+ * The service of `doctor --canary`: the embedded one behind a server on this machine that repeats every
+ * secret in every answer, takes the place of a telemetry collector and of a receiver of notices, and keeps
+ * what those were sent. Lives as long as its scope.
  */
-import { Context, Duration, Effect, Layer } from "effect"
+import { Context, Duration, Effect, Layer, Predicate } from "effect"
 import {
   HttpClient,
   HttpClientRequest,
@@ -35,13 +35,10 @@ const issuedFields: Readonly<Record<string, string>> = {
   token_key: "the key of a token",
 }
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
 /** The answer with the echo in every object and in every free text, but not in records, which are kept. */
 const withEcho = (value: unknown, echo: string): unknown => {
   if (Array.isArray(value)) return value.map((item) => withEcho(item, echo))
-  if (!isObject(value)) return value
+  if (!Predicate.isObject(value)) return value
   const fields = Object.entries(value).map(([key, inner]) => {
     if (key === "data" || closedFields.has(key)) return [key, inner]
     if (typeof inner === "string" && textFields.has(key)) return [key, `${inner} ${echo}`]
@@ -53,7 +50,7 @@ const withEcho = (value: unknown, echo: string): unknown => {
 /** The records with the control in each. */
 const withControl = (value: unknown, control: string): unknown => {
   if (Array.isArray(value)) return value.map((item) => withControl(item, control))
-  if (!isObject(value)) return value
+  if (!Predicate.isObject(value)) return value
   const inner = Object.entries(value).map(([key, one]) => [key, withControl(one, control)] as const)
   const isRecord = "product" in value && "sub_family" in value
   return { ...Object.fromEntries(inner), ...(isRecord ? { said: control } : {}) }
@@ -61,7 +58,7 @@ const withControl = (value: unknown, control: string): unknown => {
 
 const issuedIn = (value: unknown): ReadonlyArray<Canary> => {
   if (Array.isArray(value)) return value.flatMap(issuedIn)
-  if (!isObject(value)) return []
+  if (!Predicate.isObject(value)) return []
   return Object.entries(value).flatMap(([key, inner]) => {
     const is = issuedFields[key]
     return typeof inner === "string" && is !== undefined ? [issuedCanary(is, inner)] : issuedIn(inner)
@@ -100,7 +97,7 @@ const makeHostile = (canaries: Canaries) => {
     echoes += 1
     const echo = [...Object.values(planted), ...issued.values()].map(spelled).join(" ")
     const repeated = withEcho(answer, echo)
-    if (!isObject(repeated) || !path.endsWith("/results")) return JSON.stringify(repeated)
+    if (!Predicate.isObject(repeated) || !path.endsWith("/results")) return JSON.stringify(repeated)
     return JSON.stringify({ ...repeated, data: withControl(repeated["data"], control.value) })
   }
   return { issued, echoes: () => echoes, hostile }

@@ -180,6 +180,14 @@ describe("`doctor --canary`", () => {
   })
 
   it("fails and names what got out, and where, if nothing is blanked any more", async () => {
+    const segment = "output/landing/canary.N-N-N/segment-N.njl"
+    const places = [
+      "the application secret",
+      "the key of the token store",
+      "a password",
+      "the password of a rejected login",
+      "a ticket",
+    ].map((secret) => `${secret} in ${segment}`)
     const change = {
       in: "src/secrets/KnownSecrets.ts",
       replace: "if (isPublic(text)) return text",
@@ -195,11 +203,7 @@ describe("`doctor --canary`", () => {
         {
           what: "canary",
           verdict: "failed",
-          says:
-            "secrets got out in a small night that was made for this: the application secret in " +
-            "output/ledger.sqlite; the key of the token store in output/ledger.sqlite; a password in " +
-            "output/ledger.sqlite; the password of a rejected login in output/ledger.sqlite; " +
-            "the application secret in output/nightjar.duckdb (and N more)",
+          says: `secrets got out in a small night that was made for this: ${places.join("; ")} (and N more)`,
           id: "canary-found",
         },
       ],
