@@ -105,6 +105,18 @@ export const findingMessages = {
     "{tokens} of this service, {ending} within 14 days of expiry",
     "Ask the customers to sign in again, then run `nightjar tokens exchange`.",
   ),
+  "canary-found": finding(
+    "secrets got out in a small night that was made for this: {findings}{more}",
+    "Run no night with this installation. Install it again or take another version, and report this finding.",
+  ),
+  "canary-blind": finding(
+    "the search did not find what it must: whether secrets get out is not known",
+    "Report this finding: the check itself does not work with this version.",
+  ),
+  "canary-unfinished": finding(
+    "the small night did not come to its end: {detail}",
+    "Correct what the other lines name, make room in the folder for temporary files, then try again.",
+  ),
   "service-unusable": finding(
     "the service cannot be used: {detail}",
     "Check the address, the secret and the network.",

@@ -29,7 +29,7 @@ const makeSeries = (name: MetricName, values: Readonly<Record<string, string | u
 export class Meter {
   /** Where the exporters look for the metrics. */
   readonly context: Context.Context<never>
-  readonly #series = new Map<string, ReturnType<typeof makeSeries>>()
+  readonly #series = new Map<string, (value: number) => void>()
 
   constructor(job: string) {
     this.context = Context.make(Metric.MetricRegistry, new Map()).pipe(
@@ -39,10 +39,18 @@ export class Meter {
 
   /** A counter and a gauge change by this much; a histogram takes it as one more value. */
   add<Name extends MetricName>(name: Name, value: number, attributes: AttributesOf<Name>): void {
+    this.series(name, attributes)(value)
+  }
+
+  /** The same for whoever adds to one series often. */
+  series<Name extends MetricName>(name: Name, attributes: AttributesOf<Name>): (value: number) => void {
     const key = `${name}\n${Object.values(attributes).join("\n")}`
-    let series = this.#series.get(key)
-    if (series === undefined) this.#series.set(key, (series = makeSeries(name, attributes)))
-    series.modifyUnsafe(value, this.context)
+    const known = this.#series.get(key)
+    if (known !== undefined) return known
+    const made = makeSeries(name, attributes)
+    const add = (value: number): void => made.modifyUnsafe(value, this.context)
+    this.#series.set(key, add)
+    return add
   }
 
   /** All metrics in the text format of Prometheus. */

@@ -30,9 +30,21 @@ interface Scope {
 /** Ids of the service, which may be anything. */
 const isForeign = (key: string): boolean => key === "nightjar.execution.id" || key === "nightjar.session.id"
 
+/** The texts of one body repeat each other: each is looked at once, by the registry as it is now. */
+const makeOnce = (clean: (text: string) => string) => {
+  const seen = new Map<string, string>()
+  return (text: string): string => {
+    const known = seen.get(text)
+    if (known !== undefined) return known
+    const cleaned = clean(text)
+    seen.set(text, cleaned)
+    return cleaned
+  }
+}
+
 /** The same data with every text cleaned; each is built for one body, so it is changed in place. */
 const makeCleaning = (scope: Scope, known: KnownSecrets) => {
-  const clean = (text: string): string => known.clean(text, "own")
+  const clean = makeOnce((text) => known.clean(text, "own"))
   const values = <A extends KeyValue>(attributes: Array<A>): Array<A> => {
     for (const { key, value } of attributes) {
       const text = value.stringValue
@@ -52,18 +64,17 @@ const cleanTraces = ({ resourceSpans }: OtlpTracer.TraceData, { scope, clean, ow
     resource: { ...resource, attributes: own(resource.attributes) },
     scopeSpans: scopeSpans.map(({ spans }) => ({
       scope,
-      spans: spans.map((span) => ({
-        ...span,
-        attributes: own(span.attributes),
+      spans: spans.map((span) => {
+        const { attributes, events, status } = span
+        const told = { ...span, attributes: own(attributes) }
         // Effect's own events of a failure have a stack trace, which has paths of this machine.
-        events: span.events
-          .filter(({ name }) => name !== "exception")
-          .map((event) => ({ ...event, attributes: own(event.attributes) })),
-        status:
-          span.status.message === undefined
-            ? span.status
-            : { ...span.status, message: clean(span.status.message) },
-      })),
+        if (events.length > 0)
+          told.events = events
+            .filter(({ name }) => name !== "exception")
+            .map((event) => ({ ...event, attributes: own(event.attributes) }))
+        if (status.message !== undefined) told.status = { ...status, message: clean(status.message) }
+        return told
+      }),
     })),
   })),
 })
@@ -115,7 +126,7 @@ export const outbound = (counted: Counted, version: string) =>
     Effect.gen(function* () {
       const json = yield* OtlpSerialization.OtlpSerialization
       const known = yield* KnownSecrets
-      const cleaning = makeCleaning({ name: "nightjar", version }, known)
+      const cleaning = () => makeCleaning({ name: "nightjar", version }, known)
       const count = (signal: Signal, records: number, body: HttpBody.HttpBody) => {
         counted.set(body, { signal, records })
         return body
@@ -125,7 +136,7 @@ export const outbound = (counted: Counted, version: string) =>
           const records = sum(
             data.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.map(({ spans }) => spans.length)),
           )
-          return count("traces", records, json.traces(cleanTraces(data, cleaning)))
+          return count("traces", records, json.traces(cleanTraces(data, cleaning())))
         },
         logs: (data) => {
           const records = sum(
@@ -133,9 +144,9 @@ export const outbound = (counted: Counted, version: string) =>
               scopeLogs.map(({ logRecords = [] }) => logRecords.length),
             ),
           )
-          return count("logs", records, json.logs(cleanLogs(data, cleaning)))
+          return count("logs", records, json.logs(cleanLogs(data, cleaning())))
         },
-        metrics: (data) => count("metrics", 1, json.metrics(cleanMetrics(data, cleaning))),
+        metrics: (data) => count("metrics", 1, json.metrics(cleanMetrics(data, cleaning()))),
       })
     }),
   ).pipe(Layer.provide(OtlpSerialization.layerJson))

@@ -11,15 +11,30 @@ import type { Spans } from "./Spans.ts"
 const errorOf = (failure: string | undefined, status: number | undefined): string | undefined =>
   failure !== undefined && status !== undefined && status >= 400 ? String(status) : failure
 
-const describeTarget = ({ method, template, host, port }: CallTarget) => ({
-  name: `${method} ${template}`,
-  values: {
+/** What every request to the same target has in common is made once. */
+const describeTarget = (meter: Meter, { method, template, host, port }: CallTarget) => {
+  const values = {
     "http.request.method": method,
     "url.template": template,
     "server.address": host,
     "server.port": port,
-  },
-})
+  }
+  const series = new Map<string, (value: number) => void>()
+  const durationOf = (status: number | undefined, error: string | undefined) => {
+    const key = `${status} ${error}`
+    const known = series.get(key)
+    if (known !== undefined) return known
+    const made = meter.series("http.client.request.duration", {
+      ...values,
+      "server.port": String(port),
+      "http.response.status_code": status === undefined ? undefined : String(status),
+      "error.type": error,
+    })
+    series.set(key, made)
+    return made
+  }
+  return { name: `${method} ${template}`, values, durationOf }
+}
 
 export const observeCalls = (
   meter: Meter,
@@ -29,24 +44,20 @@ export const observeCalls = (
   const described = new WeakMap<CallTarget, ReturnType<typeof describeTarget>>()
   return (target, ids, at) => {
     let known = described.get(target)
-    if (known === undefined) described.set(target, (known = describeTarget(target)))
-    const { name, values } = known
-    const span = spans?.begin({ name, kind: "client", parent: ownerOf(ids, at), at, values })
+    if (known === undefined) described.set(target, (known = describeTarget(meter, target)))
+    const { name, values, durationOf } = known
+    const parent = spans === undefined ? undefined : ownerOf(ids, at)
     let status: number | undefined
     return {
       answered: (http_status) => {
         status = http_status
-        span?.set({ "http.response.status_code": http_status })
       },
       ended: (failure, endedAt) => {
         const error = errorOf(failure, status)
-        span?.end(endedAt, error)
-        meter.add("http.client.request.duration", Math.max(0, Number(endedAt - at) / 1e9), {
-          ...values,
-          "server.port": String(target.port),
-          "http.response.status_code": status === undefined ? undefined : String(status),
-          "error.type": error,
-        })
+        durationOf(status, error)(Math.max(0, Number(endedAt - at) / 1e9))
+        // Nothing is below a request: its span is made when all of it is known.
+        const seen = status === undefined ? values : { ...values, "http.response.status_code": status }
+        spans?.tell({ name, kind: "client", parent, at, values: seen }, endedAt, error)
       },
     }
   }

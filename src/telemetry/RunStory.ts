@@ -49,7 +49,11 @@ export class RunStory {
   #night: OpenSpan | undefined
   readonly #runs = new Map<string, SeenRun>()
   /** Whose call it is: attempts by every id that a request may carry. */
-  readonly #owners = new Map<string, OpenSpan>()
+  readonly #owners = {
+    external: new Map<string | undefined, OpenSpan>(),
+    execution: new Map<string | undefined, OpenSpan>(),
+    session: new Map<string | undefined, OpenSpan>(),
+  }
 
   constructor(options: {
     readonly meter: Meter
@@ -153,10 +157,9 @@ export class RunStory {
 
   /** The attempt that a call is for; one for none, such as the list of engines, belongs to the night. */
   ownerOf({ execution_id, session_id, external_execution_id }: CallIds, at: bigint) {
+    const { external, execution, session } = this.#owners
     const owner =
-      this.#owners.get(`external ${external_execution_id}`) ??
-      this.#owners.get(`execution ${execution_id}`) ??
-      this.#owners.get(`session ${session_id}`)
+      external.get(external_execution_id) ?? execution.get(execution_id) ?? session.get(session_id)
     return (owner ?? this.#nightAt(at))?.ids
   }
 
@@ -202,15 +205,16 @@ export class RunStory {
     }
     const { span } = task.attempt
     const { execution_id, session_id } = fact
-    if (span !== undefined && execution_id !== undefined) this.#owners.set(`execution ${execution_id}`, span)
-    if (span !== undefined && session_id !== undefined) this.#owners.set(`session ${session_id}`, span)
-    span?.set(this.#namesOf({ "nightjar.execution.id": execution_id, "nightjar.session.id": session_id }))
+    if (span === undefined) return task
+    if (execution_id !== undefined) this.#owners.execution.set(execution_id, span)
+    if (session_id !== undefined) this.#owners.session.set(session_id, span)
+    span.set(this.#namesOf({ "nightjar.execution.id": execution_id, "nightjar.session.id": session_id }))
     return task
   }
 
   #startSent(fact: FactOf<"StartIntended">, at: bigint): void {
     const span = this.#attemptOf(fact, at)?.attempt?.span
-    if (span !== undefined) this.#owners.set(`external ${fact.external_execution_id}`, span)
+    if (span !== undefined) this.#owners.external.set(fact.external_execution_id, span)
   }
 
   #startAnswered(fact: FactOf<"StartAnswered">, at: bigint): void {

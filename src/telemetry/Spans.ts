@@ -15,6 +15,19 @@ export interface SpanStart {
   readonly values: SpanValues
 }
 
+/** Most values are of a handful of keys, and there is one of these calls for each request. */
+const setOn = (span: Tracer.Span, values: SpanValues): void => {
+  for (const key in values) {
+    const value = values[key]
+    if (value !== undefined) span.attribute(key, value)
+  }
+}
+
+const endOf = (span: Tracer.Span, at: bigint, error: string | undefined): void => {
+  if (error !== undefined) span.attribute("error.type", error)
+  span.end(at, error === undefined ? Exit.void : Exit.fail({ name: error, message: error }))
+}
+
 /** A span that is over keeps only its ids: later requests may still belong to it. */
 export class OpenSpan {
   readonly ids: Tracer.ExternalSpan
@@ -28,8 +41,7 @@ export class OpenSpan {
   }
 
   set(values: SpanValues): void {
-    for (const [key, value] of Object.entries(values))
-      if (value !== undefined) this.#span?.attribute(key, value)
+    if (this.#span !== undefined) setOn(this.#span, values)
   }
 
   /** Something that happened meanwhile; a span holds a limited number of them. */
@@ -42,9 +54,8 @@ export class OpenSpan {
     const span = this.#span
     if (span === undefined) return
     this.#span = undefined
-    if (error !== undefined) span.attribute("error.type", error)
     this.#onEnd()
-    span.end(at, error === undefined ? Exit.void : Exit.fail({ name: error, message: error }))
+    endOf(span, at, error)
   }
 }
 
@@ -56,7 +67,22 @@ export class Spans {
     this.#tracer = tracer
   }
 
-  begin({ name, kind, parent, at, values }: SpanStart): OpenSpan {
+  begin(start: SpanStart): OpenSpan {
+    return new OpenSpan(this.#make(start), this.#count)
+  }
+
+  /** A span that is told when it is over, with nothing below it. */
+  tell(start: SpanStart, endedAt: bigint, error: string | undefined): void {
+    const span = this.#make(start)
+    this.#count()
+    endOf(span, endedAt, error)
+  }
+
+  readonly #count = (): void => {
+    this.ended += 1
+  }
+
+  #make({ name, kind, parent, at, values }: SpanStart): Tracer.Span {
     const span = this.#tracer.span({
       name,
       kind,
@@ -67,10 +93,7 @@ export class Spans {
       root: parent === undefined,
       sampled: true,
     })
-    const open = new OpenSpan(span, () => {
-      this.ended += 1
-    })
-    open.set(values)
-    return open
+    setOn(span, values)
+    return span
   }
 }

@@ -12,7 +12,7 @@ import type { RunId } from "../contract/Ids.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Meter } from "./Meter.ts"
 import { outbound } from "./Outbound.ts"
-import type { Counted } from "./Outbound.ts"
+import type { Counted, Signal } from "./Outbound.ts"
 import { observeCalls } from "./RunCalls.ts"
 import { recordOf } from "./RunLog.ts"
 import { RunStory } from "./RunStory.ts"
@@ -22,6 +22,8 @@ import { Spans } from "./Spans.ts"
 
 /** What a dead collector may cost at the end of a run. */
 const endsWithin = Duration.seconds(3)
+/** A request to the collector costs more than what it carries: few of them. Metrics are totals. */
+const sentEvery = { traces: Duration.seconds(10), logs: Duration.seconds(10), metrics: Duration.seconds(30) }
 
 export interface Collector {
   /** Without a slash at its end. */
@@ -66,8 +68,9 @@ const makeExporting = Effect.fnUntraced(function* (
   const counted: Counted = new WeakMap()
   const deliveries = noDeliveries()
   const client = sendingThrough(yield* HttpClient.HttpClient, counted, deliveries)
-  const to = (path: string) => ({
-    url: `${endpoint}/v1/${path}`,
+  const to = (signal: Signal) => ({
+    url: `${endpoint}/v1/${signal}`,
+    exportInterval: sentEvery[signal],
     headers,
     resource: { serviceName: "nightjar", serviceVersion: version },
     shutdownTimeout: endsWithin,
@@ -168,21 +171,33 @@ export const openTelemetry = Effect.fnUntraced(function* (
       for (const planned of facts) if (planned._tag === "TaskPlanned") story.planned(planned)
     })
   }
-  const tell = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>) {
-    const at = yield* Effect.clockWith((clock) => clock.currentTimeNanos)
-    newestAt = at
-    for (const fact of facts) {
-      if (!isOfRun(fact)) continue
-      if (!story.knows(fact.run_id)) yield* begin(fact, at)
-      // First: the end of a task ends the span that its record belongs to.
-      const logged = log(fact, story)
-      if (logged !== undefined) {
-        logs += 1
-        yield* logged
+  const tellOne = (fact: OfRun, at: bigint): Effect.Effect<void> | undefined => {
+    // First: the end of a task ends the span that its record belongs to.
+    const logged = log(fact, story)
+    if (logged !== undefined) logs += 1
+    story.tell(fact, at)
+    return logged
+  }
+  const tell = (facts: ReadonlyArray<Fact>) =>
+    Effect.clockWith((clock) => {
+      const at = clock.currentTimeNanosUnsafe()
+      newestAt = at
+      const told = facts.filter(isOfRun)
+      // Most facts are no record and begin nothing: they cost no effect of their own.
+      if (told.every(({ run_id }) => story.knows(run_id))) {
+        const logged = told.flatMap((fact) => tellOne(fact, at) ?? [])
+        return logged.length === 0 ? Effect.void : Effect.all(logged, { discard: true })
       }
-      story.tell(fact, at)
-    }
-  })
+      return Effect.forEach(
+        told,
+        (fact) =>
+          Effect.andThen(
+            story.knows(fact.run_id) ? Effect.void : begin(fact, at),
+            Effect.suspend(() => tellOne(fact, at) ?? Effect.void),
+          ),
+        { discard: true },
+      )
+    })
   const close = Effect.gen(function* () {
     story.closeAll(newestAt)
     if (exporting === undefined || spans === undefined) return undefined

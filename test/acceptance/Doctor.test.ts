@@ -2,13 +2,18 @@
  * `nightjar doctor` against a service whose clock and subscriptions are scripted, and over folders that are not in
  * order: every line that is not ok, whole, and the exit code.
  */
-import { chmodSync, mkdirSync } from "node:fs"
+import { spawn } from "node:child_process"
+import { chmodSync, mkdirSync, readdirSync } from "node:fs"
 import { createServer } from "node:http"
 import type { Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
+import { text } from "node:stream/consumers"
+import { fileURLToPath } from "node:url"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { nightsThatFit } from "../../src/cli/FolderHealth.ts"
+import { plantedVariable } from "../conformance/PlantText.ts"
+import { program } from "./BuiltCommand.ts"
 import { Workplace } from "./Nightjar.ts"
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -134,6 +139,72 @@ describe("`doctor`", () => {
           verdict: "failed",
           says: "other users can read private files in output: landing (0755)",
           id: "files-open-to-others",
+        },
+      ],
+    ])
+  })
+})
+
+describe("`doctor --canary`", () => {
+  const said = async (from: string, environment: Readonly<Record<string, string>> = {}) => {
+    const temporary = join(place.folder, "temporary")
+    mkdirSync(temporary)
+    const child = spawn(process.execPath, [from, "doctor", "--canary", "--json"], {
+      cwd: place.folder,
+      // A setting that would send the night to another service, and a folder that it has to leave empty.
+      env: { ...process.env, NIGHTJAR_BASE_URL: "http://127.0.0.1:9/api", TMPDIR: temporary, ...environment },
+    })
+    const [code, stdout] = await Promise.all([
+      new Promise<number | null>((resolve) => child.on("close", resolve)),
+      text(child.stdout),
+    ])
+    const lines = (JSON.parse(stdout) as ReadonlyArray<Line>).filter(({ what }) => what === "canary")
+    return { code, lines, left: readdirSync(temporary) }
+  }
+
+  it("plants secrets in a night of its own, finds none of them, and leaves nothing [doctor canary] [doctor canary search]", async () => {
+    const { lines, ...end } = await said(program())
+    expect([end, lines.map((line) => ({ ...line, says: line.says.replaceAll(/[\d.]+/g, "N") }))]).toEqual([
+      { code: 0, left: [] },
+      [
+        {
+          what: "canary",
+          verdict: "ok",
+          says:
+            "N secrets planted in a small night whose service repeated them in N answers; none was found in " +
+            "N files, N tables, the output and what was sent (N MB searched)",
+        },
+      ],
+    ])
+    expect(asked).toEqual([])
+  })
+
+  it("fails and names what got out, and where, if nothing is blanked any more", async () => {
+    const segment = "output/landing/canary.N-N-N/segment-N.njl"
+    const places = [
+      "the application secret",
+      "the key of the token store",
+      "a password",
+      "the password of a rejected login",
+      "a ticket",
+    ].map((secret) => `${secret} in ${segment}`)
+    const change = {
+      in: "src/secrets/KnownSecrets.ts",
+      replace: "if (isPublic(text)) return text",
+      by: "return text",
+    }
+    const { lines, ...end } = await said(fileURLToPath(new URL("../../src/main.ts", import.meta.url)), {
+      [plantedVariable]: JSON.stringify([change]),
+      NODE_OPTIONS: `--import=${new URL("../conformance/PlantedSource.ts", import.meta.url).href}`,
+    })
+    expect([end, lines.map((line) => ({ ...line, says: line.says.replaceAll(/\d+/g, "N") }))]).toEqual([
+      { code: 2, left: [] },
+      [
+        {
+          what: "canary",
+          verdict: "failed",
+          says: `secrets got out in a small night that was made for this: ${places.join("; ")} (and N more)`,
+          id: "canary-found",
         },
       ],
     ])

@@ -25,6 +25,8 @@ export interface BenchOptions {
   /** Of the night alone: with logs, metrics and traces sent to a collector; and how many customers. */
   readonly telemetry: boolean
   readonly customers: string | undefined
+  /** Of telemetry alone: how many pairs of nights. */
+  readonly pairs: string | undefined
 }
 
 export interface Benchmark {

@@ -97,10 +97,8 @@ const differs = (what: string, found: unknown, expected: unknown): ReadonlyArray
 const sorted = (counts: Readonly<Record<string, number>>) =>
   Object.entries(counts).toSorted(([a], [b]) => (a < b ? -1 : 1))
 
-/** @param inFlight how many executions must really have been open at once */
 export const complaintsAbout = (
   expected: ExpectedNight,
-  inFlight: number,
   code: number | null,
   saw: ServiceSaw,
   published: Published,
@@ -112,5 +110,4 @@ export const complaintsAbout = (
   ...differs("deletions of executions that were there", published.deleted, saw.executions),
   ...differs("executions not deleted at the service", saw.notDeleted, 0),
   ...differs("rules of the service broken", saw.rulesBroken, 0),
-  ...(saw.inFlightMost >= inFlight ? [] : [`only ${saw.inFlightMost} of ${inFlight} were in flight at once`]),
 ]

@@ -1,6 +1,7 @@
 /**
- * `npm run bench [-- NAME…] [--sample] [--telemetry] [--customers N]`: every figure beside its peer and its limit, measured in this one run. Ends
- * with exit code 1 where a limit is broken or the measured work went wrong; figures without a limit only inform.
+ * `npm run bench [-- NAME…] [--sample] [--telemetry] [--customers N] [--pairs N]`: every figure beside its peer and
+ * its limit, measured in this one run. Ends with exit code 1 where a limit is broken or the measured work went wrong;
+ * figures without a limit only inform.
  */
 import { parseArgs } from "node:util"
 import { figureLine, isBroken } from "./Figure.ts"
@@ -11,8 +12,9 @@ import { landing } from "./landing.ts"
 import { night } from "./night.ts"
 import { records } from "./records.ts"
 import { sandbox } from "./sandbox.ts"
+import { telemetry } from "./telemetry.ts"
 
-const benchmarks: ReadonlyArray<Benchmark> = [client, sandbox, landing, records, history, night]
+const benchmarks: ReadonlyArray<Benchmark> = [client, sandbox, landing, records, history, night, telemetry]
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -20,6 +22,7 @@ const { values, positionals } = parseArgs({
     sample: { type: "boolean", default: false },
     telemetry: { type: "boolean", default: false },
     customers: { type: "string" },
+    pairs: { type: "string" },
   },
 })
 const unknown = positionals.filter((name) => benchmarks.every((each) => each.name !== name))
@@ -33,7 +36,11 @@ let failures = 0
 for (const benchmark of benchmarks) {
   if (positionals.length > 0 && !positionals.includes(benchmark.name)) continue
   console.log(`# ${benchmark.name}: ${benchmark.about}${values.sample ? " (a small sample of it)" : ""}`)
-  const { figures, complaints } = await benchmark.run({ ...values, customers: values.customers })
+  const { figures, complaints } = await benchmark.run({
+    ...values,
+    customers: values.customers,
+    pairs: values.pairs,
+  })
   for (const figure of figures) console.log(figureLine(figure))
   for (const complaint of complaints) console.log(`FAIL ${complaint}`)
   failures += complaints.length + figures.filter(isBroken).length

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Schema } from "effect"
 import { installCommand } from "../faults/NightjarCommand.ts"
-import type { BenchOptions, Benchmark, Figure, Measured } from "./Figure.ts"
+import type { BenchOptions, Benchmark, Figure } from "./Figure.ts"
 import { startMeasured } from "./MeasuredProcess.ts"
 import type { MeasuredEnd, Usage } from "./MeasuredProcess.ts"
 import { writeNightJob } from "./NightJob.ts"
@@ -31,21 +31,26 @@ const whole: NightSize = {
 }
 const sample: NightSize = { customers: 40, inFlight: 40, queueSeconds: 1, runSeconds: 1, retry: "100 millis" }
 
-const sizeOf = (options: BenchOptions): NightSize => {
+export const sizeOf = (options: BenchOptions): NightSize => {
   const size = options.sample ? sample : whole
   const customers = options.customers === undefined ? size.customers : Number(options.customers)
   return { ...size, customers, inFlight: Math.min(size.inFlight, customers) }
 }
 
 /** Takes everything at once: only what sending costs is measured. */
-const startCollector = async () => {
-  const server = createServer((asked, answer) => asked.resume().on("end", () => answer.end("{}")))
+export const startCollector = async () => {
+  let takenBytes = 0
+  const server = createServer((asked, answer) => {
+    asked.on("data", (chunk: Buffer) => (takenBytes += chunk.length))
+    asked.on("end", () => answer.end("{}"))
+  })
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
   const stop = (): void => {
     server.closeAllConnections()
     server.close()
   }
-  return { otlp: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop }
+  const otlp = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { otlp, takenBytes: () => takenBytes, stop }
 }
 
 const decodeAddress = Schema.decodeUnknownSync(
@@ -70,14 +75,18 @@ const startService = async (command: string, folder: string) => {
 const total = (usage: ReadonlyArray<Usage>, of: (one: Usage) => number): number =>
   usage.reduce((sum, one) => sum + of(one), 0)
 
-const figuresOf = (
-  size: NightSize,
-  night: MeasuredEnd,
-  service: MeasuredEnd,
-  saw: ServiceSaw,
-): ReadonlyArray<Figure> => {
-  const requests = total(service.usage, ({ answered }) => Object.values(answered).reduce((a, b) => a + b, 0))
-  const cpuMs = total(night.usage, ({ cpu_ms }) => cpu_ms)
+/** A night that came to its end, and what it and the service used. */
+interface MeasuredNight {
+  readonly night: MeasuredEnd
+  readonly service: MeasuredEnd
+  readonly saw: ServiceSaw
+  readonly requests: number
+  /** Of the pipeline alone: all threads, user and system. */
+  readonly cpuMs: number
+}
+
+const figuresOf = (size: NightSize, measured: MeasuredNight): ReadonlyArray<Figure> => {
+  const { night, service, saw, requests, cpuMs } = measured
   const serviceMs = total(service.usage, ({ cpu_ms }) => cpu_ms)
   const judged =
     size.customers === whole.customers ? { limit: { is: "at most", value: cpuLimitMs } as const } : {}
@@ -98,26 +107,36 @@ const figuresOf = (
   ]
 }
 
-const measureNight = async (folder: string, size: NightSize): Promise<Measured> => {
-  const command = await installCommand(join(folder, "command"))
+/** One night in `folder`; nothing was measured where a process was killed or nothing was executed. */
+export const measureNight = async (
+  command: string,
+  folder: string,
+  size: NightSize,
+): Promise<{ readonly measured?: MeasuredNight; readonly complaints: ReadonlyArray<string> }> => {
   const output = join(folder, "output")
   const job = join(folder, "job")
-  mkdirSync(job)
+  mkdirSync(job, { recursive: true })
   const expected = writeNightJob(job, size)
-  const service = await startService(command, folder)
+  const serving = await startService(command, folder)
   const run = [command, "run", join(job, "night.yaml"), "--output", output, "--no-progress"]
-  const night = await startMeasured(run, join(folder, "night.usage"), service.env).ended
-  service.stop()
-  const served = await service.ended
-  if (night.usage.length === 0 || served.usage.length === 0)
-    return { figures: [], complaints: [`a process was killed: exit ${night.code}, ${night.stderr}`] }
-  const saw = readServiceSaw(service.journal)
+  const night = await startMeasured(run, join(folder, "night.usage"), serving.env).ended
+  serving.stop()
+  const service = await serving.ended
+  if (night.usage.length === 0 || service.usage.length === 0)
+    return { complaints: [`a process was killed: exit ${night.code}, ${night.stderr}`] }
+  const saw = readServiceSaw(serving.journal)
   if (saw.executions === 0)
-    return { figures: [], complaints: [`nothing was executed: exit ${night.code}, ${night.stderr}`] }
+    return { complaints: [`nothing was executed: exit ${night.code}, ${night.stderr}`] }
   const published = await readPublished(output)
   return {
-    figures: figuresOf(size, night, served, saw),
-    complaints: complaintsAbout(expected, size.inFlight, night.code, saw, published),
+    measured: {
+      night,
+      service,
+      saw,
+      requests: total(service.usage, ({ answered }) => Object.values(answered).reduce((a, b) => a + b, 0)),
+      cpuMs: total(night.usage, ({ cpu_ms }) => cpu_ms),
+    },
+    complaints: complaintsAbout(expected, night.code, saw, published),
   }
 }
 
@@ -128,7 +147,16 @@ export const night: Benchmark = {
     const folder = process.env["BENCH_KEEP"] ?? mkdtempSync(join(tmpdir(), "night-"))
     const collector = options.telemetry ? await startCollector() : undefined
     try {
-      return await measureNight(folder, { ...sizeOf(options), ...(collector && { otlp: collector.otlp }) })
+      const size = { ...sizeOf(options), ...(collector && { otlp: collector.otlp }) }
+      const command = await installCommand(join(folder, "command"))
+      const { measured, complaints } = await measureNight(command, folder, size)
+      if (measured === undefined) return { figures: [], complaints }
+      const { inFlightMost } = measured.saw
+      const few = `only ${inFlightMost} of ${size.inFlight} were in flight at once`
+      return {
+        figures: figuresOf(size, measured),
+        complaints: [...complaints, ...(inFlightMost >= size.inFlight ? [] : [few])],
+      }
     } finally {
       collector?.stop()
       if (process.env["BENCH_KEEP"] === undefined) rmSync(folder, { recursive: true, force: true })

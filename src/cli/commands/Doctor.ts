@@ -1,6 +1,6 @@
 /**
  * `nightjar doctor [JOB…]`: checks everything that a run depends on, before the run: machine, output
- * folder, ledger, secrets, service. Starts nothing and sends no login.
+ * folder, ledger, secrets, service. Starts nothing at a service and sends no login.
  */
 import { accessSync, constants, existsSync, statSync } from "node:fs"
 import { Clock, Effect } from "effect"
@@ -14,7 +14,7 @@ import { exitCodes } from "../../messages/ExitCodes.ts"
 import type { Problem } from "../../messages/Problem.ts"
 import { failed, ok, warning } from "../Check.ts"
 import type { Check } from "../Check.ts"
-import { jsonFlag, outputFolder } from "../CommonFlags.ts"
+import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
 import { leftoversCheck, modesCheck, spaceCheck } from "../FolderHealth.ts"
 import { loadJobs } from "../Jobs.ts"
@@ -142,6 +142,11 @@ const tokensCheck = Effect.fnUntraced(function* (job: Job, output: string) {
   )
 })
 
+const canaryLine = Effect.flatMap(
+  Effect.promise(() => import("../CanaryNight.ts")),
+  ({ canaryCheck }) => canaryCheck,
+)
+
 export const doctor = Command.make(
   "doctor",
   {
@@ -149,9 +154,14 @@ export const doctor = Command.make(
       Argument.withDescription("Job files whose secrets and services to check"),
       Argument.variadic(),
     ),
+    canary: switchFlag(
+      "canary",
+      "Also run a small night in a temporary folder, against a service that repeats secrets, and search " +
+        "all that it wrote for them",
+    ),
     json: jsonFlag,
   },
-  Effect.fn("Doctor.handle")(function* ({ jobs, json }) {
+  Effect.fn("Doctor.handle")(function* ({ jobs, canary, json }) {
     const output = yield* outputFolder
     const wiring = yield* Wiring
     const loaded = jobs.length === 0 ? [] : yield* loadJobs(jobs)
@@ -166,6 +176,7 @@ export const doctor = Command.make(
       ...folderChecks(output),
       ...(yield* contentChecks(output)),
       ...ofJobs.flat(),
+      ...(canary ? [yield* canaryLine] : []),
     ]
     if (json) yield* sayJson(checks)
     else {
