@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest"
 import { afterwards, catalogue, entryLines, happened, isMessageId } from "../../src/messages/Catalogue.ts"
 import { messageOf, told, toldWhole } from "../../src/messages/Catalogue.ts"
 import { commandMessages } from "../../src/messages/CommandMessages.ts"
+import { documentMessages } from "../../src/messages/DocumentMessages.ts"
 import { findingMessages } from "../../src/messages/FindingMessages.ts"
 import { forgetMessages } from "../../src/messages/ForgetMessages.ts"
 import type { Message } from "../../src/messages/Message.ts"
@@ -52,6 +53,7 @@ describe("the catalogue", () => {
   it("contains every id once", () => {
     const all = [
       commandMessages,
+      documentMessages,
       forgetMessages,
       hookMessages,
       timerMessages,
