@@ -4,7 +4,7 @@
  * resumed here.
  */
 import { resolve } from "node:path"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Fiber } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import { deleteExecutions } from "../execution/DeleteExecutions.ts"
 import { deletingUntil } from "../execution/Ending.ts"
@@ -216,7 +216,10 @@ const executeStage = Effect.fnUntraced(function* (
     mode,
   })
   const every = mode === "night" && mayHaveInterims(run) ? job.publishEvery : undefined
-  yield* every === undefined ? executing : Effect.raceFirst(executing, publishMeanwhile(run, every))
+  if (every === undefined) return yield* executing
+  // On its own: whatever becomes of it, the run goes on.
+  const meanwhile = yield* Effect.forkChild(publishMeanwhile(run, every))
+  yield* Effect.ensuring(executing, Fiber.interrupt(meanwhile))
 })
 
 /**

@@ -112,9 +112,27 @@ describe("an execution with a hint", () => {
       expect(Math.min(...polled) - found).toBeLessThan(minute + second)
     }),
   )
+
+  it.effect("is polled rarely from its second poll on where hints are trusted already", () =>
+    Effect.gen(function* () {
+      const events = [told("c-1", 10 * second), told("c-1", 5 * minute)]
+      const rules = { limits: { max_in_flight: 1, per_engine: 1 } }
+      const end = yield* story({ "c-1": 5 * minute, "c-2": 3 * hour }, events, { rules })
+      const [first = 0, next = 0] = looksOf(end, "c-2")
+      expect([first > 5 * minute, next - first > 14 * minute]).toEqual([true, true])
+    }),
+  )
 })
 
 describe("forged, repeated and late events", () => {
+  it.effect("that lead to a read without news earn no trust", () =>
+    Effect.gen(function* () {
+      const events = [5, 6, 7].map((at) => [at * minute, naming("e-c-1-1")] as const)
+      const polls = looksOf(yield* story({ "c-1": 3 * hour }, events)).length
+      expect(polls).toBeGreaterThanOrEqual(looksOf(yield* story({ "c-1": 3 * hour }, [])).length)
+    }),
+  )
+
   it.effect("end nothing and cause no poll sooner than polling.min", () =>
     Effect.gen(function* () {
       const forged = every(50, 0, 10 * minute, () => ({

@@ -5,9 +5,9 @@ import * as fc from "fast-check"
 import { outcomes } from "../../src/ends/EndRow.ts"
 import { NightPicture } from "../../src/execution/NightPicture.ts"
 import type { EnginePicture } from "../../src/execution/NightPicture.ts"
-import { Order, pauseMax } from "../../src/execution/Steering.ts"
-import type { SteerableNight, Steered } from "../../src/execution/Steering.ts"
-import { hour, idOf, minute, night, ready, second } from "./ScriptedNight.ts"
+import { Order, pauseMax, Steered } from "../../src/execution/Steering.ts"
+import type { SteerableNight } from "../../src/execution/Steering.ts"
+import { hour, idOf, makePlace, minute, night, ready, second } from "./ScriptedNight.ts"
 import type { Night, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, lost, state, working } from "./ScriptedService.ts"
 import type { Call, Script } from "./ScriptedService.ts"
@@ -148,6 +148,8 @@ describe("an order", () => {
           },
         )
         expect(changes(answers)).toEqual([true, true, false, "draining", "draining"])
+        const wire = Schema.fromJsonString(Steered)
+        expect(answers.map((one) => Schema.decodeSync(wire)(Schema.encodeSync(wire)(one)))).toEqual(answers)
         const [paused, ...drained] = answers.map(({ night: seen }) => seen.paused_until)
         expect([paused !== undefined, new Set(drained)]).toEqual([true, new Set([undefined])])
         expect([end.isOver, end.countOf("start")]).toEqual([true, 2])
@@ -317,6 +319,39 @@ describe("the picture of a night", () => {
           slowest,
         },
       ])
+    }),
+  )
+
+  it.effect("shows the deadline, and the first of two engines whose tasks run as long as each other", () =>
+    Effect.gen(function* () {
+      const given = {
+        tasks: ["b", "a"].map((engine) => ({ customer: `c-${engine}`, engine })),
+        script: { state: () => working },
+        cutAfter: "10 minutes",
+      } satisfies Night
+      const deadlineAt = 3 * hour
+      const { picture, end } = yield* pictureAt(minute, { ...given, rules: { deadlineAt } })
+      const [first, second] = startTimes(end.calls)
+      expect([first, picture?.deadline_at, picture?.total.slowest?.task_id]).toEqual([
+        second,
+        deadlineAt,
+        idOf("c-a", "a"),
+      ])
+      expect((yield* pictureAt(minute, given)).picture).not.toHaveProperty("deadline_at")
+    }),
+  )
+
+  it.effect("counts from the beginning of its process how many tasks are settled per hour", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      yield* night({ place, tasks: customers(2), script: { state: () => working }, cutAfter: "1 hour" })
+      const { picture } = yield* pictureAt(minute, {
+        place,
+        tasks: customers(2),
+        script: { state: (id) => (id.includes("c-0") ? completed : working) },
+        cutAfter: "10 minutes",
+      })
+      expect([picture?.began_at, picture?.at, picture?.total.per_hour]).toEqual([hour, hour + minute, 60])
     }),
   )
 
