@@ -53,6 +53,11 @@ describe("a promise", () => {
     expect(told(3, "lost")).toEqual(["broken", "lost: the campaign gave no such figure"])
   })
 
+  it("names the files of its tests if somebody else runs them", () => {
+    const { state, lines } = rowOf({ number: 3, promise: "p", tried: [] }, { ...evidence, filesLeft: 2 })
+    expect([state, ...lines]).toEqual(["not tried", "tests: in 2 files, not run here"])
+  })
+
   it("is a row of the table, and makes the command fail if it is violated or broken", () => {
     const rows = [1, 2, 3].map((number) =>
       rowOf({ number, promise: "It holds.", tried: number === 3 ? [] : ["nights"] }, evidence),

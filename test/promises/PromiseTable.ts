@@ -18,6 +18,8 @@ export interface Evidence {
   readonly campaignOf: Readonly<Record<string, string>>
   /** Tests that carry a promise's number, by the number. */
   readonly tests: Readonly<Record<string, Count>>
+  /** How many files hold tests of the promise that are left to whoever runs all tests. */
+  readonly filesLeft?: number
 }
 
 export type State = "kept" | "violated" | "broken" | "not tried" | "not built yet"
@@ -64,12 +66,14 @@ const stateOf = (lines: ReadonlyArray<Line>): State => {
 }
 
 export const rowOf = ({ number, promise, tried }: Promised, evidence: Evidence): Row => {
+  const { filesLeft = 0 } = evidence
   const tests = evidence.tests[number]
   const lines: ReadonlyArray<Line> = [
     ...tried.map((name) => lineOf(name, number, evidence)),
     ...(tests === undefined
       ? []
       : [{ ...tests, broken: false, text: `tests: ${tests.tried - tests.failed} of ${tests.tried} pass` }]),
+    ...(filesLeft > 0 ? [{ ...nothing, text: `tests: in ${plural(filesLeft, "file")}, not run here` }] : []),
   ]
   const sum = (field: "tried" | "failed") => lines.reduce((total, line) => total + line[field], 0)
   return {

@@ -154,11 +154,7 @@ export const doctor = Command.make(
       Argument.withDescription("Job files whose secrets and services to check"),
       Argument.variadic(),
     ),
-    canary: switchFlag(
-      "canary",
-      "Also run a small night in a temporary folder, against a service that repeats secrets, and search " +
-        "all that it wrote for them",
-    ),
+    canary: switchFlag("canary", "Also prove that no secret gets out"),
     json: jsonFlag,
   },
   Effect.fn("Doctor.handle")(function* ({ jobs, canary, json }) {
@@ -192,4 +188,11 @@ export const doctor = Command.make(
     const onlyService = faults.length > 0 && faults.every(({ what }) => what.endsWith(": service"))
     yield* endWith(faults.length === 0 ? exitCodes.ok : onlyService ? exitCodes.refused : exitCodes.usage)
   }),
-).pipe(Command.withDescription("Checks machine, output folder, ledger, secrets and services"))
+).pipe(
+  Command.withShortDescription("Checks machine, output folder, ledger, secrets and services"),
+  Command.withDescription(
+    "Checks machine, output folder, ledger, secrets and services\n\n" +
+      "--canary also runs a small night in a temporary folder, against a service that\n" +
+      "repeats every secret, and searches all that it wrote, showed and sent for them.",
+  ),
+)
