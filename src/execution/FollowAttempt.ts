@@ -184,7 +184,7 @@ const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExe
   watch.gone = 0
   if (looked._tag === "Challenge") {
     if ("body" in answer && !watch.challenged)
-      yield* landBody(order, answer.body, { kind: "challenge", http_status: 423, ...open })
+      yield* landBody(order, answer.body, { kind: "challenge", http_status: statusOf(answer), ...open })
     watch.challenged = true
     return looked
   }
@@ -193,12 +193,15 @@ const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExe
     watch.hasTicket = yield* exchangeTicket(order, open.execution_id, false)
   if (looked._tag === "Closed") {
     const { status_code, status_reason, view } = looked
-    const landable =
-      "body" in answer ? { body: answer.body, http_status: answer._tag === "Working" ? 202 : 200 } : undefined
+    const landable = "body" in answer ? { body: answer.body, http_status: statusOf(answer) } : undefined
     yield* closeAttempt(order, open, watch, { ...view, status_code, status_reason }, landable)
   }
   return looked
 })
+
+/** A service may say in a 200 or 202 what the reference shows with 423. */
+const statusOf = ({ _tag }: StateAnswer): number =>
+  _tag === "ActionRequired" ? 423 : _tag === "Working" ? 202 : 200
 
 const isAnswer = (answer: StateAnswer | CallFailure): answer is StateAnswer =>
   answer._tag === "Closed" ||

@@ -288,26 +288,31 @@ describe("following an execution", () => {
 })
 
 describe("an execution that cannot continue", () => {
-  it.effect("because the source asks for a person is aborted at once, and the customer must act", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      let aborted = false
-      const end = yield* night({
-        place,
-        script: {
-          state: () => (aborted ? cancelled : challenge),
-          abort: () => ((aborted = true), "aborted"),
-        },
-      })
-      expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["challenge"])
-      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([
-        1,
-        "failed CUSTOMER_INTERVENTION_REQUIRED customer",
-      ])
-      const bodies = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta)
-      expect(bodies.map(({ kind }) => kind)).toEqual(["start", "challenge", "state"])
-      expect(bodies[1]).toMatchObject({ http_status: 423, execution_id: "e-c-1-1", session_id: "s-c-1-1" })
-    }),
+  it.effect.each([
+    [423, challenge],
+    [202, { _tag: "Working", body: bodyOf({}), view: { status_code: "ACTION_REQUIRED" } }],
+  ] as const)(
+    "because the source asks for a person (%i) is aborted at once, and the customer must act",
+    ([http_status, asked]) =>
+      Effect.gen(function* () {
+        const place = makePlace()
+        let aborted = false
+        const end = yield* night({
+          place,
+          script: {
+            state: () => (aborted ? cancelled : asked),
+            abort: () => ((aborted = true), "aborted"),
+          },
+        })
+        expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["challenge"])
+        expect([end.countOf("start"), end.verdict("c-1")]).toEqual([
+          1,
+          "failed CUSTOMER_INTERVENTION_REQUIRED customer",
+        ])
+        const bodies = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta)
+        expect(bodies.map(({ kind }) => kind)).toEqual(["start", "challenge", "state"])
+        expect(bodies[1]).toMatchObject({ http_status, execution_id: "e-c-1-1", session_id: "s-c-1-1" })
+      }),
   )
 
   it.effect("because the source asks for a person is looked at until it is closed, and landed once", () =>
