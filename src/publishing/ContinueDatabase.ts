@@ -6,6 +6,7 @@
 import { existsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Struct } from "effect"
+import { DuckDb } from "../duckdb/DuckDb.ts"
 import { addUpMisfits } from "../records/Misfits.ts"
 import { amendDatabase } from "./BuildDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
@@ -13,6 +14,7 @@ import { madeBy } from "./EmptyDatabase.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import { fileStep, fingerprintInTurns } from "./OutputFiles.ts"
+import { databaseFailed } from "./Publisher.ts"
 import { buildStanding } from "./Standing.ts"
 import type { Gap } from "./Standing.ts"
 import { temporary } from "./Store.ts"
@@ -33,6 +35,18 @@ export const isUnchanged = Effect.fn("Publishing.isUnchanged")(function* (store:
   return isOfSize && (yield* fingerprintInTurns(path)).sha256 === database.sha256
 })
 
+/** A log that could not be emptied on closing would change the file after it was read. */
+const emptyLog = Effect.fnUntraced(
+  function* (path: string) {
+    if (!(yield* fileStep(() => existsSync(`${path}.wal`)))) return
+    const duckdb = yield* DuckDb
+    const connection = yield* duckdb.open({ path, access: "read-write", threads: 1 })
+    yield* connection.run("FORCE CHECKPOINT")
+  },
+  Effect.scoped,
+  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
+)
+
 /** A manifest that says what the finished database is; none of a database that lacks rows of its files. */
 export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
   store: Store,
@@ -45,6 +59,7 @@ export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
   // What the manifest says of a database before this one is not true of it.
   const known: Manifest = Struct.omit(manifest, ["database"])
   if (built.gaps.length > 0) return known
+  yield* emptyLog(store.layout.build)
   const file = yield* fingerprintInTurns(store.layout.build)
   const built_bytes = built.builtBytes ?? file.bytes
   const database = { ...file, built_bytes, made_by: madeBy(store), unfit: built.unfit }

@@ -653,7 +653,7 @@ describe("a manifest", () => {
         unfit: [],
       })
       assert.deepStrictEqual(known, versionOf(1, {}))
-    }).pipe(Effect.scoped),
+    }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
   )
 })
 

@@ -2,7 +2,7 @@
  * A database that is continued from night to night has the rows of one that is built of all files, whatever happened
  * before; one that is not known to the byte, or whose earlier rows change, is not continued.
  */
-import { appendFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
@@ -12,8 +12,10 @@ import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { prune } from "../../src/keeping/Prune.ts"
 import { recover } from "../../src/publishing/Commit.ts"
+import { withDatabase } from "../../src/publishing/ContinueDatabase.ts"
 import { publishedTables } from "../../src/publishing/DataDictionary.ts"
 import { layoutOf } from "../../src/publishing/Manifest.ts"
+import { fingerprintOf } from "../../src/publishing/OutputFiles.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
@@ -161,6 +163,29 @@ const reasons: ReadonlyArray<{
 ]
 
 describe("the database of the next version", () => {
+  it.live("is described as it is put into place, also if its log could not be emptied on closing", () =>
+    Effect.gen(function* () {
+      const { root, store, within } = yield* place
+      const { build } = layoutOf(root)
+      const duckdb = yield* DuckDb
+      const left = Effect.gen(function* () {
+        const connection = yield* duckdb.open({ path: build, access: "read-write" })
+        yield* connection.run(
+          "CREATE TABLE t AS SELECT 1 AS a; CHECKPOINT; PRAGMA disable_checkpoint_on_shutdown",
+        )
+        yield* connection.run("INSERT INTO t SELECT range FROM range(100000)")
+      })
+      yield* Effect.scoped(left)
+      assert.isTrue(existsSync(`${build}.wal`))
+      const next = { version: 1, amends: false, runs: {} }
+      const built = { gaps: [], unfit: [] }
+      const { database } = yield* within(Effect.flatMap(store, (one) => withDatabase(one, next, built)))
+      yield* duckdb.atomicSwap(build, layoutOf(root).database)
+      const { bytes, sha256 } = fingerprintOf(layoutOf(root).database)
+      assert.deepStrictEqual([database?.bytes, database?.sha256], [bytes, sha256])
+    }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
+  )
+
   it.live("is the published one with the night's rows, also of a night that is published again", () =>
     Effect.gen(function* () {
       const at = yield* place
