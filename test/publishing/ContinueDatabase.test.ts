@@ -330,7 +330,7 @@ describe("any order of publications and of what happens between them", () => {
           }
         }).pipe(Effect.scoped, Effect.provide(DuckDb.layer), Effect.runPromise),
       ),
-      { numRuns: Number(process.env["NIGHTJAR_ORDERS"] ?? 2), endOnFailure: true },
+      { numRuns: Number(process.env["NIGHTJAR_ORDERS"] ?? 1), endOnFailure: true },
     ),
   )
 })
