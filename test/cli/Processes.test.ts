@@ -98,25 +98,6 @@ describe("a run", () => {
     ]
     expect(all.filter((text) => text.includes(canary))).toEqual([])
   })
-
-  it("can be examined: status, explain, query, verify, credentials and a rerun's plan", () => {
-    expect(JSON.parse(nightjar("explain", "k-2", "--json").stdout)).toMatchObject([
-      { task_id: anId(`${run_id()}/k-2/sandbox-bank:website`) },
-    ])
-    const sql = "SELECT customer_id, outcome FROM tasks ORDER BY ALL"
-    expect(nightjar("query", sql, "--format", "csv").stdout).toBe(
-      "customer_id,outcome\r\nk-1,succeeded\r\nk-2,failed\r\n",
-    )
-    expect(nightjar("verify")).toEqual({ status: 0, stdout: "Files, ledger and tables agree.\n", stderr: "" })
-    expect(JSON.parse(nightjar("rerun", "--dry-run", "--json").stdout)).toMatchObject([
-      { customer_id: anId("k-2") },
-    ])
-    const rejected = JSON.parse(nightjar("credentials", "list", "--json").stdout) as ReadonlyArray<{
-      fingerprint: string
-    }>
-    expect(rejected.length).toBe(1)
-    expect(nightjar("credentials", "release", rejected[0]?.fingerprint ?? "").status).toBe(0)
-  })
 })
 
 describe("the report of a run", () => {

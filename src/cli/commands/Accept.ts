@@ -24,7 +24,7 @@ export const accept = Command.make(
   "accept",
   {
     run: Argument.String("RUN").pipe(
-      Argument.withDescription("A run_id (default: the newest run that a gate holds back)"),
+      Argument.withDescription("A run_id (default: the newest one that is held back)"),
       Argument.optional,
     ),
     moved: optionalFlag("job", "FILE", "Where the run's job file is now, if it was moved"),

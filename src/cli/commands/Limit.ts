@@ -39,8 +39,8 @@ export const limit = Command.make(
 ).pipe(
   Command.withShortDescription("Changes how much of the running night runs at once"),
   Command.withDescription(
-    "Changes how much of the running night runs at once, until it ends; the job's own limits\n  " +
-      "are the highest.",
+    "Changes how much of the running night runs at once, until it ends; the job's\n  " +
+      "own limits are the highest.",
   ),
   Command.withExamples([
     { command: "nightjar limit max_in_flight=50 per_engine=5", description: "Both limits" },

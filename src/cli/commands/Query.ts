@@ -114,8 +114,9 @@ export const query = Command.make(
     if (printed === undefined) return yield* refuse("nothing-published", { output })
   }),
 ).pipe(
+  Command.withShortDescription("Runs SQL over the published tables (see `nightjar tables`)"),
   Command.withDescription(
-    "Runs SQL over the published tables (see `nightjar tables`).\n" +
+    "Runs SQL over the published tables (see `nightjar tables`)\n\n" +
       "Format table cuts a cell after 1,000 characters, and xlsx after 32,767, as many\n" +
       "as Excel takes; the others cut nothing. Times in xlsx are UTC.",
   ),

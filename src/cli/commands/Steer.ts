@@ -19,7 +19,7 @@ export const drain = Command.make("drain", { json: jsonFlag }, ({ json }) =>
 ).pipe(
   Command.withShortDescription("Lets the running night finish what runs, then end"),
   Command.withDescription(
-    "Lets the running night finish what runs, then end: it is published, and what was not\n  " +
-      "started is left for `nightjar run JOB`.",
+    "Lets the running night finish what runs, then end: it is published, and what\n  " +
+      "was not started is left for `nightjar run JOB`.",
   ),
 )
