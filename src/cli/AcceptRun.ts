@@ -8,15 +8,12 @@ import type { RunId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { acceptRun } from "../night/Nightly.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
-import { summarise } from "../report/Summary.ts"
 import { announced } from "./Notices.ts"
-import { namedOutput, NoProgressFlag } from "./CommonFlags.ts"
-import { nameDocumentsAfterNight } from "./NameDocuments.ts"
+import { NoProgressFlag } from "./CommonFlags.ts"
+import { afterNight, writeSummary } from "./EndNight.ts"
 import { Output, say, sayJson } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
-import { pruneAfterNight } from "./PruneJobs.ts"
-import { holdOutput, writeRunFile } from "./RunFolder.ts"
-import { reportAfterRun } from "./RunReport.ts"
+import { holdOutput } from "./RunFolder.ts"
 import { Wiring } from "./Wiring.ts"
 
 export interface Accepting {
@@ -38,14 +35,10 @@ const acceptedNight = Effect.fnUntraced(function* (job: Job, { output, run_id, j
   const result = yield* acceptRun(job, run_id).pipe(
     Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output))),
   )
-  const summary = summarise(result.state, result.night, namedOutput(output))
-  const folder = { output, run_id, share: job.share }
-  yield* writeRunFile(folder, "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
+  const summary = yield* writeSummary(job, output, result)
   const { out } = yield* Output
   yield* json ? sayJson(summary) : say(renderSummary(summary, out))
-  yield* reportAfterRun(folder)
-  yield* nameDocumentsAfterNight(output, job)
-  yield* Effect.provide(pruneAfterNight(output, job), wiring.ledger(output, "read-write"))
+  yield* afterNight(job, output, result)
   const { exit_code, recovered } = result
   return { exit_code, ending: { job: job.name, exit_code, summary, recovered } }
 })

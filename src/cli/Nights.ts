@@ -11,19 +11,16 @@ import { exitCodes } from "../messages/ExitCodes.ts"
 import type { NightOptions, NightResult } from "../night/Nightly.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import type { Summary } from "../report/Summary.ts"
-import { summarise } from "../report/Summary.ts"
 import { announced, watchedForLate } from "./Notices.ts"
 import type { Ending } from "./Notices.ts"
-import { namedOutput, NoProgressFlag } from "./CommonFlags.ts"
+import { NoProgressFlag } from "./CommonFlags.ts"
+import { afterNight, writeSummary } from "./EndNight.ts"
 import { endingOfCause } from "./Failures.ts"
 import { NightDesk } from "./NightDesk.ts"
 import { note, Output, say, sayJson } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
-import { pruneAfterNight } from "./PruneJobs.ts"
-import { holdOutput, writeRunFile } from "./RunFolder.ts"
-import { reportAfterRun } from "./RunReport.ts"
+import { holdOutput } from "./RunFolder.ts"
 import { toolVersion } from "./Version.ts"
-import { nameDocumentsAfterNight } from "./NameDocuments.ts"
 import { openWebhooks } from "./Webhooks.ts"
 import { Wiring } from "./Wiring.ts"
 
@@ -84,10 +81,7 @@ const nightOf = (job: Job, options: NightsOptions, hooksUrl: string | undefined)
 export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: string, options: NightOptions) {
   const { runNight } = yield* Effect.promise(() => import("../night/Nightly.ts"))
   const result = yield* runNight(job, options)
-  const summary = summarise(result.state, result.night, namedOutput(output))
-  const folder = { output, run_id: result.run_id, share: job.share }
-  yield* writeRunFile(folder, "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
-  return { result, summary }
+  return { result, summary: yield* writeSummary(job, output, result) }
 })
 
 const oneNight = Effect.fnUntraced(function* (
@@ -109,9 +103,7 @@ const oneNight = Effect.fnUntraced(function* (
     Effect.provide(Layer.merge(watched, wiring.night(job, output, hooksUrl))),
   )
   if (!options.json) yield* tellNight(result, summary)
-  if (!result.nothingToDo) yield* reportAfterRun({ output, run_id: result.run_id, share: job.share })
-  if (!result.nothingToDo) yield* nameDocumentsAfterNight(output, job)
-  yield* Effect.provide(pruneAfterNight(output, job), wiring.ledger(output, "read-write"))
+  yield* afterNight(job, output, result)
   const { exit_code, recovered } = result
   return {
     exit_code,

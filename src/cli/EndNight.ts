@@ -1,0 +1,33 @@
+/**
+ * What follows a night, whether `run` or `accept` ended it: its summary is written, then come the report,
+ * names for new documents and what `retain` says. Nothing but the summary can fail.
+ */
+import { Effect } from "effect"
+import type { Job } from "../jobs/Job.ts"
+import type { NightResult } from "../night/Nightly.ts"
+import { summarise } from "../report/Summary.ts"
+import { namedOutput } from "./CommonFlags.ts"
+import { nameDocumentsAfterNight } from "./NameDocuments.ts"
+import { pruneAfterNight } from "./PruneJobs.ts"
+import { writeRunFile } from "./RunFolder.ts"
+import { reportAfterRun } from "./RunReport.ts"
+import { Wiring } from "./Wiring.ts"
+
+const folderOf = ({ share }: Job, output: string, { run_id }: NightResult) => ({ output, run_id, share })
+
+/** As it is written to `runs/<run_id>/summary.json`. */
+export const writeSummary = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
+  const summary = summarise(result.state, result.night, namedOutput(output))
+  yield* writeRunFile(folderOf(job, output, result), "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
+  return summary
+})
+
+/** Once the summary was told; never fails. */
+export const afterNight = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
+  const wiring = yield* Wiring
+  if (!result.nothingToDo) {
+    yield* reportAfterRun(folderOf(job, output, result))
+    yield* nameDocumentsAfterNight(output, job)
+  }
+  yield* Effect.provide(pruneAfterNight(output, job), wiring.ledger(output, "read-write"))
+})
