@@ -9,7 +9,7 @@ import { dirname, join } from "node:path"
 import { Duration, Effect, Schema } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
-import { compressSegments, isCompressible } from "../landing/CompressLanding.ts"
+import { compressSegments } from "../landing/CompressLanding.ts"
 import type { Compressed } from "../landing/CompressLanding.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldLedger.ts"
@@ -149,9 +149,9 @@ const pruneLanding = Effect.fnUntraced(function* (work: Work, state: RunState) {
 
 const compressRun = (work: Work, run_id: RunId): void => {
   const { layout, files } = work.store
-  const landing = join(layout.root, "landing")
-  if (!isCompressible(landing, run_id)) return
-  work.compressed.push({ run_id, ...compressSegments(files, landing, run_id) })
+  const compressed = compressSegments(files, join(layout.root, "landing"), run_id)
+  if (compressed.before === 0) return
+  work.compressed.push({ run_id, ...compressed })
   work.handled.add(run_id)
 }
 

@@ -16,24 +16,22 @@ export interface Compressed {
   readonly after: number
 }
 
-/** Whether the run has a segment that is not compressed. `landing` is the folder of all runs. */
-export const isCompressible = (landing: string, run_id: RunId): boolean =>
-  isRunId(run_id) &&
-  segmentNames(join(landing, run_id)).some((name) => existsSync(join(landing, run_id, name)))
-
-/** Only the process that holds the output folder may call it, and no run may be landing bodies. */
+/**
+ * Only the process that holds the output folder may call it, and no run may be landing bodies. `landing` is
+ * the folder of all runs.
+ */
 export const compressSegments = (files: DurableFiles, landing: string, run_id: RunId): Compressed => {
   const sum = { before: 0, after: 0 }
-  if (!isCompressible(landing, run_id)) return sum
+  if (!isRunId(run_id)) return sum
   const folder = join(landing, run_id)
-  for (const name of segmentNames(folder)) {
+  const names = segmentNames(folder).filter((name) => existsSync(join(folder, name)))
+  for (const name of names) {
     const path = join(folder, name)
-    if (!existsSync(path)) continue
     const content = readFileSync(path)
     if (content.length > contentBytesMax) continue
     const packed = pack(content)
     files.replace(packedPathOf(path), packed, 0o600)
-    if (!unpack(readFileSync(packedPathOf(path))).equals(content)) {
+    if (!readsBack(packedPathOf(path), content)) {
       files.remove(packedPathOf(path))
       throw new Error(`${name} reads back differently once it is compressed; it stays as it is`)
     }
@@ -41,6 +39,14 @@ export const compressSegments = (files: DurableFiles, landing: string, run_id: R
     sum.before += content.length
     sum.after += packed.length
   }
-  files.syncFolder(folder)
+  if (names.length > 0) files.syncFolder(folder)
   return sum
+}
+
+const readsBack = (packedPath: string, content: Buffer): boolean => {
+  try {
+    return unpack(readFileSync(packedPath)).equals(content)
+  } catch {
+    return false
+  }
 }
