@@ -77,9 +77,16 @@ const troublesOf = ({ troubles }: Summary): ReadonlyArray<NoticeTrouble> => {
 }
 
 /** With the command that finishes the rest, unless a word of the service would be in it. */
-const toDo = ({ finish }: Summary, troubles: ReadonlyArray<NoticeTrouble>): string => {
-  const isOurs = troubles.every(({ reason, outcome }) => reason !== unlisted || outcome !== "unfinished")
+const toDo = (
+  exit_code: number,
+  summary: Summary | undefined,
+  troubles: ReadonlyArray<NoticeTrouble>,
+): string => {
+  if (exit_code === 0) return "Nothing to do."
+  if (summary === undefined) return examine
+  const { finish } = summary
   if (finish.command === undefined) return `${finish.why} ${examine}`
+  const isOurs = troubles.every(({ reason, outcome }) => reason !== unlisted || outcome !== "unfinished")
   return isOurs ? `${finish.why}\n  ${finish.command}\n${examine}` : examine
 }
 
@@ -102,8 +109,7 @@ export const noticeOf = (events: ReadonlyArray<NotifyEvent>, ending: RunEnding):
     outcomes: summary?.outcomes ?? null,
     changes: summary?.changes ?? null,
     troubles,
-    what_to_do:
-      exit_code === 0 ? "Nothing to do." : summary === undefined ? examine : toDo(summary, troubles),
+    what_to_do: toDo(exit_code, summary, troubles),
   }
   return { ...told, text: textOf(told) }
 }
