@@ -40,10 +40,8 @@ interface Desk {
   published: NightPicture["published"]
 }
 
-const lookAt = ({ night, published }: Pick<Desk, "night" | "published">): NightPicture | undefined => {
-  const seen = night?.look()
-  return seen === undefined || published === undefined ? seen : { ...seen, published }
-}
+const lookAt = (night: SteerableNight, published: Desk["published"]): NightPicture =>
+  published === undefined ? night.look() : { ...night.look(), published }
 
 const noteProgress = (desk: Desk, event: ProgressEvent): void => {
   switch (event._tag) {
@@ -76,13 +74,13 @@ const notePublished = (desk: Desk, fact: RunNews): void => {
 const answerTo = (desk: Desk, line: string): Answer => {
   const asked = Option.getOrUndefined(readAsked(line))
   if (asked === undefined) return { _tag: "NotUnderstood" }
-  const { night, last, away } = desk
+  const { night, last, away, published } = desk
   if (night === undefined)
     return asked._tag === "Look" && last !== undefined
       ? { _tag: "Night", night: last }
       : { _tag: "NotExecuting", ...(away === undefined ? {} : { away }) }
   if (asked._tag !== "Look") return night.steer(asked)
-  return { _tag: "Night", night: lookAt(desk) ?? night.look() }
+  return { _tag: "Night", night: lookAt(night, published) }
 }
 
 export const NightDesk = {
@@ -99,7 +97,7 @@ export const NightDesk = {
             }),
             () =>
               Effect.sync(() => {
-                desk.last = lookAt(desk)
+                desk.last = lookAt(night, desk.published)
                 desk.night = undefined
               }),
           )
