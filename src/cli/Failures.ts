@@ -169,3 +169,7 @@ export const endingOfCause = <E>(cause: Cause.Cause<E>): Ending => {
   if (failure !== undefined) return endingOf(failure.error) ?? defectEnding(failure.error)
   return defectEnding(Cause.squash(cause))
 }
+
+/** Why something failed that only costs a warning: what happened, without what was kept and what to do. */
+export const reasonOfCause = (cause: Cause.Cause<unknown>): string =>
+  endingOfCause(cause).lines[0]?.replace(/^nightjar: /, "") ?? "no reason given"

@@ -4,7 +4,7 @@
  */
 import { Cause, Duration, Effect } from "effect"
 import type { Job } from "../jobs/Job.ts"
-import { endingOfCause } from "./Failures.ts"
+import { reasonOfCause } from "./Failures.ts"
 import { openedStore } from "./LookAtFolder.ts"
 import { warn } from "./Output.ts"
 import { withPublished } from "./PublishedDatabase.ts"
@@ -41,5 +41,5 @@ export const nameDocumentsAfterNight = Effect.fnUntraced(function* (output: stri
 const reasonIn = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
   if (error instanceof Error && "_tag" in error && error._tag === "NamingFailed") return error.message
-  return endingOfCause(cause).lines[0]?.replace(/^nightjar: /, "") ?? "no reason given"
+  return reasonOfCause(cause)
 }

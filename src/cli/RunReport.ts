@@ -11,7 +11,7 @@ import { renderReport } from "../report/RenderReport.ts"
 import { reportOf } from "../report/Report.ts"
 import { machineZone } from "../report/ReportText.ts"
 import { worklistCsv } from "../report/Worklist.ts"
-import { endingOfCause, refuse } from "./Failures.ts"
+import { reasonOfCause, refuse } from "./Failures.ts"
 import { namedOutput } from "./CommonFlags.ts"
 import { openedLedger } from "./LedgerOf.ts"
 import { warn } from "./Output.ts"
@@ -82,10 +82,7 @@ export const reportAfterRun = Effect.fnUntraced(function* (target: ReportTarget)
     Effect.catchCause((cause) =>
       Cause.hasInterruptsOnly(cause)
         ? Effect.interrupt
-        : Effect.andThen(
-            unwritten(endingOfCause(cause).lines[0]?.replace(/^nightjar: /, "") ?? "no reason given"),
-            Effect.logDebug(cause),
-          ),
+        : Effect.andThen(unwritten(reasonOfCause(cause)), Effect.logDebug(cause)),
     ),
   )
 })
