@@ -16,8 +16,13 @@ export interface Hold {
   /** Reserves this many more bytes; waits until there is room for them. */
   readonly grow: (bytes: number) => Effect.Effect<void>
   readonly release: Effect.Effect<void>
-  /** The bytes of the newest answer, for code that has to save them. */
-  bytes: Uint8Array | undefined
+  /** For code that has to save what arrived last. */
+  newest: NewestAnswer | undefined
+}
+
+export interface NewestAnswer {
+  readonly http_status: number
+  readonly bytes: Uint8Array
 }
 
 export interface BodyBudget {
@@ -82,7 +87,7 @@ export const makeBodyBudget = (bytesMax = inFlightBytesMax): BodyBudget => {
   return {
     hold: Effect.sync(() => {
       const held: Held = { bytes: 0, counted: 0 }
-      return { grow: (bytes: number) => grow(held, bytes), release: release(held), bytes: undefined }
+      return { grow: (bytes: number) => grow(held, bytes), release: release(held), newest: undefined }
     }),
   }
 }
@@ -97,17 +102,17 @@ const CurrentHold = Context.Reference<Hold | undefined>("nightjar/client/Current
   defaultValue: () => undefined,
 })
 
-/** Counts every body that is read within `handling` until that ends; `rescue` gets the newest one's bytes. */
+/** Counts every body that is read within `handling` until that ends; `rescue` gets the newest one. */
 export const whileHandled = <A, E, R, E2 = E, R2 = never>(
   handling: Effect.Effect<A, E, R>,
-  rescue: (cause: Cause.Cause<E>, bytes: Uint8Array | undefined) => Effect.Effect<A, E2, R2>,
+  rescue: (cause: Cause.Cause<E>, newest: NewestAnswer | undefined) => Effect.Effect<A, E2, R2>,
 ): Effect.Effect<A, E2, R | R2> =>
   Effect.flatMap(BodiesInFlight, (budget) =>
     Effect.acquireUseRelease(
       budget.hold,
       (hold) =>
         Effect.catchCause(Effect.provideService(handling, CurrentHold, hold), (cause) =>
-          rescue(cause, hold.bytes),
+          rescue(cause, hold.newest),
         ),
       (hold) => hold.release,
     ),

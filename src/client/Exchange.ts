@@ -115,7 +115,7 @@ const answerOf = (
   const read = whileHeld((hold) =>
     Effect.map(readCounted(call, response, headers, hold.grow), (raw) => {
       const body = clean(raw)
-      hold.bytes = body.bytes
+      hold.newest = { http_status, bytes: body.bytes }
       return { body, unblanked: raw.json }
     }),
   )

@@ -162,7 +162,8 @@ const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExe
     return undefined
   }
   watch.failure = undefined
-  yield* refuseUnusable({ what: "state", ...order, execution_id: open.execution_id }, answer)
+  const about = { what: "state", ...order, execution_id: open.execution_id }
+  yield* refuseUnusable(about, answer, statusOf(answer))
   if (isStranger(answer, order)) {
     watch.strange += 1
     return undefined

@@ -10,6 +10,7 @@ import type { TaskKeys } from "../ledger/FactKeys.ts"
 import type { ExecutionId, RunId } from "../contract/Ids.ts"
 import { keptBytes } from "../client/AnswerBytes.ts"
 import { whileHandled } from "../client/BodiesInFlight.ts"
+import type { NewestAnswer } from "../client/BodiesInFlight.ts"
 import type { Body } from "../client/Service.ts"
 import { BoundBroken } from "../contract/BodyBounds.ts"
 import { Landing } from "../landing/Landing.ts"
@@ -58,29 +59,33 @@ export const defectOf = (cause: Cause.Cause<unknown>): { readonly defect: unknow
 
 /** Runs the handler of one answer; a defect becomes `AnswerUnusable`, with the current body. */
 export const handleAnswer = <A, E, R>(about: Handled, handling: Effect.Effect<A, E, R>) =>
-  whileHandled(handling, (cause, bytes): Effect.Effect<never, E | Refused, Landing | Ledger> => {
+  whileHandled(handling, (cause, newest): Effect.Effect<never, E | Refused, Landing | Ledger> => {
     const found = defectOf(cause)
     if (found === undefined) return Effect.failCause(cause)
     return Effect.andThen(
       Effect.logDebug(cause),
-      refuse(about, bytes, defectText(found.defect), about.withDefect),
+      refuse(about, newest, defectText(found.defect), about.withDefect),
     )
   })
 
 /** Refuses a body that declares itself unusable. */
-export const refuseUnusable = (about: Handled, answer: { readonly body: Body } | object) =>
+export const refuseUnusable = (
+  about: Handled,
+  answer: { readonly body: Body } | object,
+  http_status: number,
+) =>
   "body" in answer && answer.body.unusable !== undefined
-    ? refuse(about, answer.body.bytes.subarray(0, keptBytes), answer.body.unusable)
+    ? refuse(about, { http_status, bytes: answer.body.bytes.subarray(0, keptBytes) }, answer.body.unusable)
     : Effect.void
 
 const refuse = Effect.fnUntraced(function* (
   about: Handled,
-  bytes: Uint8Array | undefined,
+  answer: NewestAnswer | undefined,
   why: string,
   beside: ReadonlyArray<Fact> = [],
 ) {
   const { what, run_id, task_id, execution_id } = about
-  const landed = bytes === undefined ? undefined : yield* landAside(about, bytes)
+  const landed = answer === undefined ? undefined : yield* landAside(about, answer)
   const refused = { what, why, ...(landed === undefined ? {} : { landed }) }
   const isKnown = about.refused.some(
     (one) => one.what === what && one.why === why && one.landed?.sha256 === landed?.sha256,
@@ -90,7 +95,7 @@ const refuse = Effect.fnUntraced(function* (
   return yield* new AnswerUnusable(refused)
 })
 
-const landAside = Effect.fnUntraced(function* (about: Handled, bytes: Uint8Array) {
+const landAside = Effect.fnUntraced(function* (about: Handled, { http_status, bytes }: NewestAnswer) {
   const { run_id, task_id, attempt, execution_id } = about
   const sha256 = hash("sha256", bytes, "hex")
   const known = about.refused.find(({ landed }) => landed?.sha256 === sha256)?.landed
@@ -101,10 +106,7 @@ const landAside = Effect.fnUntraced(function* (about: Handled, bytes: Uint8Array
     ...(execution_id === undefined ? {} : { execution_id }),
   }
   const received_at = Math.trunc(yield* Clock.currentTimeMillis)
-  return yield* landing.land(
-    { kind: "unusable", run_id, task_id, ...ids, http_status: 200, received_at },
-    bytes,
-  )
+  return yield* landing.land({ kind: "unusable", run_id, task_id, ...ids, http_status, received_at }, bytes)
 })
 
 const placeText = ({ landed }: AnswerUnusable, run_id: RunId): string =>

@@ -179,7 +179,7 @@ const lookOnce = Effect.fnUntraced(function* (
 ) {
   const answer = yield* readOnce(order, source)
   const readAt = yield* Clock.currentTimeMillis
-  yield* refuseUnusable({ what: source.name, ...order }, answer)
+  yield* refuseUnusable({ what: source.name, ...order }, answer, 200)
   const sha256 = answer._tag === "Results" ? hash("sha256", answer.body.bytes, "hex") : undefined
   const isNew = sha256 !== undefined && sha256 !== reads.sha256
   if (sha256 !== undefined) endLook(isNew)

@@ -76,7 +76,7 @@ const sendOnce = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCa
   const ofTicket = "execution_id" in started ? yield* keepTicket(order, call, answer, started) : []
   yield* append(...startFacts(order, started, probe), ...ofTicket)
   if (started.answer === "unusable") {
-    yield* refuseUnusable({ what: "start", ...order }, answer)
+    yield* refuseUnusable({ what: "start", ...order }, answer, started.http_status)
     return yield* Effect.die(new Error("an answer that cannot be used has no body"))
   }
   if ("body" in answer && started.answer !== "foreign" && started.answer !== "taken") {

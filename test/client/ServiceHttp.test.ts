@@ -6,6 +6,7 @@ import { TestClock } from "effect/testing"
 import { ExecutionApi, FlowApi } from "../../src/contract/Api.ts"
 import { flowResultsSource } from "../../src/contract/ResultsSource.ts"
 import { encodeSegment } from "../../src/client/EndpointRequest.ts"
+import { whileHandled } from "../../src/client/BodiesInFlight.ts"
 import { defaultLimits } from "../../src/client/Exchange.ts"
 import { parseRetryAfter } from "../../src/client/CallFailures.ts"
 import type { CallFailure } from "../../src/client/Service.ts"
@@ -76,6 +77,19 @@ describe("the requests", () => {
           ["GET", "/api/config/engines/sandbox-bank%3Awebsite"],
         ])
       }).pipe(Effect.scoped),
+  )
+
+  it.effect("leave the newest answer, with its status, to whoever saves what met a defect", () =>
+    Effect.gen(function* () {
+      const stage = yield* stageInProcess({ status: 423, body: '{"challenge":1}' })
+      const handled = whileHandled(Effect.andThen(calls.readExecution, Effect.die("ours")), (_, newest) =>
+        Effect.succeed(newest),
+      )
+      assert.deepStrictEqual(yield* Effect.provide(handled, stage.layer), {
+        http_status: 423,
+        bytes: Buffer.from('{"challenge":1}'),
+      })
+    }).pipe(Effect.scoped),
   )
 
   it.effect("a start sends its call as JSON, with the parameters in clear text", () =>

@@ -171,8 +171,9 @@ describe("a state that cannot be used", () => {
           state: (_: string, times: number) =>
             times === 1 ? working : ({ _tag: "Working", body: unusable, view: {} } as const),
         }
+        const place = makePlace()
         const tasks = ["c-2", "c-9"].map((customer) => ({ customer, fingerprint: "f-2" }))
-        const end = yield* night({ tasks: [...tasks, { customer: "c-3" }], script })
+        const end = yield* night({ tasks: [...tasks, { customer: "c-3" }], script, place })
         expect(["c-2", "c-9", "c-3"].map((customer) => end.verdict(customer))).toEqual([
           "failed ANSWER_UNUSABLE engineer",
           "unfinished ALREADY_EXECUTING service",
@@ -180,6 +181,7 @@ describe("a state that cannot be used", () => {
         ])
         expect([end.countOf("start"), end.countOf("start", "c-9")]).toEqual([2, 0])
         expect(factsOf(end, "CredentialRejected")).toEqual([])
+        expect(asideIn(place).map(({ meta }) => meta.http_status)).toEqual([202, 202])
       }),
   )
 })
@@ -215,7 +217,7 @@ describe("a start whose answer cannot be used", () => {
       expect(factsOf(next, "StartAnswered")).toMatchObject([{ answer: "unusable", http_status: 202 }])
       expect(factsOf(next, "CredentialRejected")).toMatchObject([{ fingerprint: "f-2" }])
       expect(factsOf(next, "AnswerRefused")).toMatchObject([{ what: "start", why: unusable.unusable }])
-      expect(asideIn(place).map(({ bytes: kept }) => kept)).toEqual([bytes])
+      expect(asideIn(place).map(({ meta, bytes: kept }) => [meta.http_status, kept])).toEqual([[202, bytes]])
     }),
   )
 
