@@ -3,7 +3,7 @@
  * and every body keeps its place. The new file is in place, synced and read back before the old one goes, so
  * that a crash leaves at least one of them whole.
  */
-import { existsSync, readFileSync } from "node:fs"
+import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type { RunId } from "../contract/Ids.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
@@ -24,11 +24,11 @@ export const compressSegments = (files: DurableFiles, landing: string, run_id: R
   const sum = { before: 0, after: 0 }
   if (!isRunId(run_id)) return sum
   const folder = join(landing, run_id)
-  const names = segmentNames(folder).filter((name) => existsSync(join(folder, name)))
-  for (const name of names) {
+  for (const name of segmentNames(folder)) {
     const path = join(folder, name)
+    const size = statSync(path, { throwIfNoEntry: false })?.size
+    if (size === undefined || size > contentBytesMax) continue
     const content = readFileSync(path)
-    if (content.length > contentBytesMax) continue
     const packed = pack(content)
     files.replace(packedPathOf(path), packed, 0o600)
     if (!readsBack(packedPathOf(path), content)) {
@@ -36,10 +36,10 @@ export const compressSegments = (files: DurableFiles, landing: string, run_id: R
       throw new Error(`${name} reads back differently once it is compressed; it stays as it is`)
     }
     files.remove(path)
+    files.syncFolder(folder)
     sum.before += content.length
     sum.after += packed.length
   }
-  if (names.length > 0) files.syncFolder(folder)
   return sum
 }
 

@@ -42,7 +42,7 @@ export const segmentNames = (folder: string): ReadonlyArray<string> => {
 export const segmentNumber = (name: string): number => Number(segmentPattern.exec(name)?.[1] ?? 0)
 
 export const pack = (content: Uint8Array): Uint8Array =>
-  zstdCompressSync(content, { params: { [constants.ZSTD_c_checksumFlag]: 1 } })
+  zstdCompressSync(content, { params: { [constants.ZSTD_c_checksumFlag]: true } })
 
 export const unpack = (packed: Uint8Array): Buffer =>
   zstdDecompressSync(packed, { maxOutputLength: contentBytesMax })
@@ -147,7 +147,7 @@ export class SegmentBodies {
 
   private unpacked(packed: string): Buffer {
     const { ino, mtimeMs, size } = statSync(packed)
-    const file = [packed, ino, mtimeMs, size].join(" ")
+    const file = [packed, ino, mtimeMs, size].join()
     if (this.last?.file !== file) this.last = { file, content: unpack(readFileSync(packed)) }
     return this.last.content
   }

@@ -10,10 +10,11 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  truncateSync,
 } from "node:fs"
 import { writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { zstdDecompressSync } from "node:zlib"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -62,6 +63,7 @@ const bodiesOf = (root: string) =>
   )
 
 const folderOf = (root: string) => join(root, "landing", run)
+const nothing = { before: 0, after: 0 }
 const names = (root: string) => readdirSync(folderOf(root)).toSorted()
 const compress = (root: string, by = files) => compressSegments(by, join(root, "landing"), run)
 
@@ -79,8 +81,13 @@ describe("landed bodies that are compressed", () => {
         [0o600, 0o600],
       )
       assert.isTrue(sizes.before > 2 * long.length && sizes.after < sizes.before / 4)
+      const left = names(root).map((name) => statSync(join(folderOf(root), name)).size)
+      assert.strictEqual(
+        sizes.after,
+        left.reduce((sum, size) => sum + size, 0),
+      )
       assert.deepStrictEqual(yield* bodiesOf(root), before)
-      assert.deepStrictEqual(compress(root), { before: 0, after: 0 })
+      assert.deepStrictEqual(compress(root), nothing)
       yield* within(root, (landing) => landing.land(metaOf("late"), bytesOf("late")))
       assert.strictEqual(names(root).at(-1), "segment-000003.njl")
       assert.deepStrictEqual(
@@ -101,6 +108,7 @@ describe("landed bodies that are compressed", () => {
         const faulty = refusingFrom(failing)
         yield* Effect.ignore(Effect.try(() => compress(root, faulty.files)))
         isFinished = faulty.done.length < failing
+        if (isFinished) assert.deepStrictEqual(faulty.done.slice(-4), ["remove", "open", "sync", "close"])
         assert.deepStrictEqual(yield* bodiesOf(root), before)
         compress(root)
         assert.deepStrictEqual(
@@ -129,6 +137,22 @@ describe("landed bodies that are compressed", () => {
       )
       assert.deepStrictEqual([yield* bodiesOf(root), names(root)], [before, ["segment-000001.njl"]])
     }),
+  )
+
+  it.effect(
+    "are those of a run: no other folder is touched, and no segment that no reader could unpack",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* landed([["first"]])
+        const outside = mkdtempSync(join(root, "other-"))
+        copyFileSync(join(folderOf(root), "segment-000001.njl"), join(outside, "segment-000001.njl"))
+        const elsewhere = anId(`../${basename(outside)}`)
+        assert.deepStrictEqual(compressSegments(files, join(root, "landing"), elsewhere), nothing)
+        assert.deepStrictEqual(readdirSync(outside), ["segment-000001.njl"])
+        // It takes no room: nothing but its length is written.
+        truncateSync(join(folderOf(root), "segment-000001.njl"), 2 ** 30 + 1)
+        assert.deepStrictEqual([compress(root), names(root)], [nothing, ["segment-000001.njl"]])
+      }),
   )
 
   it.effect("are never read wrongly: any changed or missing byte is noticed", () =>
