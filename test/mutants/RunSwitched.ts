@@ -20,6 +20,8 @@ export interface Switching {
   readonly ends: ReadonlyMap<number, End>
   /** Functions that ran before the tests of some file: no switch was on then, so their survivors are asked again. */
   readonly loaded: ReadonlySet<string>
+  /** Test files that did not end by themselves: what they let pass, they may not have been asked about. */
+  readonly stopped: ReadonlySet<string>
 }
 
 export interface Asked {
@@ -89,6 +91,7 @@ interface Known {
   readonly loaded: Set<string>
   /** Slow tests by their files. */
   readonly slow: Map<string, Set<string>>
+  readonly stopped: Set<string>
 }
 
 /**
@@ -100,7 +103,7 @@ const askFile = async (
   folder: string,
   file: string,
   asked: Asked,
-  { ends, loaded, slow }: Known,
+  { ends, loaded, slow, stopped }: Known,
   tests?: ReadonlyArray<string>,
 ): Promise<void> => {
   const plan = join(folder, "plan.json")
@@ -132,13 +135,16 @@ const askFile = async (
     asked.warn(`${Math.round((performance.now() - startedAt) / 1000)} s, ${alive.length} mutants: ${file}`)
     const last = lines.at(-1)
     if (!isWhole && last?._tag === "Tried") settle(last.number, { _tag: "Late", by: file })
-    else if (!isWhole) return asked.warn(`not asked further, it does not end by itself: ${file}`)
+    else if (!isWhole) {
+      stopped.add(file)
+      return asked.warn(`not asked further, it does not end by itself: ${file}`)
+    }
   }
 }
 
 export const runSwitched = async (asked: Asked): Promise<Switching> => {
   const folder = mkdtempSync(join(tmpdir(), "nightjar-switched-"))
-  const known: Known = { ends: new Map(), loaded: new Set(), slow: new Map() }
+  const known: Known = { ends: new Map(), loaded: new Set(), slow: new Map(), stopped: new Set() }
   const process = openProcessWith(runner)
   try {
     writeSources(join(folder, "sources"), asked)

@@ -107,11 +107,17 @@ const tell = ({ mutant, end }: Judged): void => {
   else if (values.verbose) note(`${mutant.id} ${end._tag}: ${"by" in end ? end.by : end.reason}`)
 }
 
+interface AtOnce {
+  readonly ends: ReadonlyMap<string, End>
+  /** Of a mutant without an end that all others let pass: the test files that were stopped. */
+  readonly stopped: ReadonlyMap<string, ReadonlySet<string>>
+}
+
 /** What can be said of many mutants at once, by their ids; what is missing is asked one by one. */
 const judgeAtOnce = async (
   mutants: ReadonlyArray<Mutant>,
   filesOf: (mutant: Mutant) => ReadonlyArray<string>,
-): Promise<ReadonlyMap<string, End>> => {
+): Promise<AtOnce> => {
   const many = mutants
     .filter((mutant) => isSwitchable(mutant, texts.get(mutant.file) ?? ""))
     .map((mutant, number) => ({ mutant, number }))
@@ -133,16 +139,22 @@ const judgeAtOnce = async (
     ),
   )
   const loaded = new Set(parts.flatMap((part) => [...part.loaded]))
-  return new Map(
-    many.flatMap(({ number, mutant }): ReadonlyArray<readonly [string, End]> => {
-      const end = parts[number % workers]?.ends.get(number)
-      if (end !== undefined) return [[mutant.id, end]]
-      if (loaded.has(functionOf(mutant))) return []
-      const survived = survivedOf(files.get(mutant.id) ?? [])
-      tell({ mutant, end: survived })
-      return [[mutant.id, survived]]
-    }),
-  )
+  const ends = new Map<string, End>()
+  const stopped = new Map<string, ReadonlySet<string>>()
+  for (const { number, mutant } of many) {
+    const part = parts[number % workers]
+    const own = files.get(mutant.id) ?? []
+    const unasked = new Set(own.filter((file) => part?.stopped.has(file)))
+    const end = part?.ends.get(number)
+    if (end !== undefined) ends.set(mutant.id, end)
+    else if (loaded.has(functionOf(mutant))) continue
+    else if (unasked.size > 0) stopped.set(mutant.id, unasked)
+    else {
+      ends.set(mutant.id, survivedOf(own))
+      tell({ mutant, end: survivedOf(own) })
+    }
+  }
+  return { ends, stopped }
 }
 
 const main = async (): Promise<boolean> => {
@@ -158,14 +170,20 @@ const main = async (): Promise<boolean> => {
   try {
     const filesOf = (mutant: Mutant) => reaching(mutant, reach, pattern).map(({ file }) => file)
     const open = mutants.filter((mutant) => reasonOf(mutant, accepted) === undefined)
-    const ends = await judgeAtOnce(open, filesOf)
+    const { ends, stopped } = await judgeAtOnce(open, filesOf)
     const judged = await inTurns(processes, mutants, async (process, mutant): Promise<Judged> => {
       const known = ends.get(mutant.id)
       if (known !== undefined) return { mutant, end: known }
       const reason = reasonOf(mutant, accepted)
       const end: End =
         reason === undefined
-          ? await judge(process, mutant, reaching(mutant, reach, pattern))
+          ? await judge(
+              process,
+              mutant,
+              reaching(mutant, reach, pattern).filter(
+                ({ file }) => stopped.get(mutant.id)?.has(file) ?? true,
+              ),
+            )
           : { _tag: "Accepted", reason }
       tell({ mutant, end })
       return { mutant, end }
