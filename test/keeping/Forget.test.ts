@@ -173,18 +173,22 @@ const nameIn = Effect.fnUntraced(function* (root: string) {
   yield* nameDocuments(yield* storeOf(root), connection)
 }, Effect.scoped)
 
-const template = mkdtempSync(join(tmpdir(), "nightjar-forget-"))
+const base = mkdtempSync(join(tmpdir(), "nightjar-forgotten-"))
+const aFolder = () => mkdtempSync(join(base, "nightjar-forget-"))
+const template = aFolder()
 beforeAll(() => Effect.runPromise(Effect.scoped(Effect.provide(live(template), layers(template)))), 60_000)
-afterAll(() => rmSync(template, { recursive: true, force: true }))
+afterAll(() => rmSync(base, { recursive: true, force: true }))
 
-const aCopy = Effect.acquireRelease(
-  Effect.sync(() => {
-    const root = mkdtempSync(join(tmpdir(), "nightjar-forget-"))
-    cpSync(template, root, { recursive: true })
-    return root
-  }),
-  (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true })),
-)
+const copyOf = (of: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const root = aFolder()
+      cpSync(of, root, { recursive: true })
+      return root
+    }),
+    (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true })),
+  )
+const aCopy = copyOf(template)
 
 type Services = Layer.Success<ReturnType<typeof foundation>>
 
@@ -237,26 +241,85 @@ const countRows = (root: string) =>
 const findTraces = Effect.fnUntraced(function* (root: string) {
   const duckdb = yield* DuckDb
   const { rows } = yield* duckdb.open({ path: ":memory:", access: "read-write" })
-  const found: Array<string> = []
-  for (const path of filesBelow(root)) {
+  const found = new Set<string>()
+  const paths = filesBelow(root)
+  for (const path of paths) {
     const texts = [path, readFileSync(join(root, path), "latin1")]
-    if (path.endsWith(".parquet"))
-      texts.push(JSON.stringify(yield* rows("SELECT * FROM read_parquet(?)", [join(root, path)])))
     if (path.endsWith(".duckdb")) texts.push(JSON.stringify(yield* tablesOf(root, path)))
-    if (texts.some(isAboutThem)) found.push(path)
+    if (texts.some(isAboutThem)) found.add(path)
   }
-  return found
+  // All files of a table at once: asking for each costs more than reading it.
+  const parquet = paths.filter((path) => path.endsWith(".parquet"))
+  for (const [, ofTable] of Map.groupBy(parquet, (path) => /tables\/(\w+)\//.exec(path)?.[1])) {
+    const list = ofTable.map((path) => `'${join(root, path)}'`).join(", ")
+    const all = yield* rows(`SELECT * FROM read_parquet([${list}], union_by_name = true, filename = 'place')`)
+    for (const { place, ...row } of all)
+      if (isAboutThem(JSON.stringify(row))) found.add(String(place).slice(root.length + 1))
+  }
+  return [...found]
 }, Effect.scoped)
+
+/** The machine's calls, each after a look at what it is about; runs, tables and numbers are not told apart. */
+const around = (look: (call: string) => void): FileCalls => {
+  const told = (name: string, [from, to]: ReadonlyArray<unknown>): string => {
+    const path = String(typeof to === "string" && (name === "rename" || name === "link") ? to : from)
+    const [, below = path] = /nightjar-forget-[^/]*\/(.*)$/.exec(path) ?? []
+    const kind = below.replace(/tables\/\w+\/.*/, "tables/").replaceAll(/nightly[^/]*|[0-9a-f]{64}|\d+/g, "*")
+    return `${name} ${kind}`
+  }
+  const watched = Object.entries(machineCalls).map(
+    ([name, call]: [string, (...args: Array<never>) => unknown]) => [
+      name,
+      (...args: Array<never>) => {
+        if (name !== "close") look(told(name, args))
+        return call(...args)
+      },
+    ],
+  )
+  return Object.fromEntries(watched) as unknown as FileCalls
+}
+
+/** Every second one is tried: `NIGHTJAR_CUTS_EVERY=1` tries all, and `npm run faults -- --removals N` kills for real. */
+const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 2)
+
+/**
+ * A removal, for all tests that only look at what it leaves, and the folders that a kill would have left: one before
+ * each call after which a folder is another one, of each kind the first, in their order.
+ */
+const removal = Effect.runSync(
+  Effect.cached(
+    Effect.gen(function* () {
+      const root = aFolder()
+      cpSync(template, root, { recursive: true })
+      const cuts = new Map<string, string>()
+      const cut = (call: string) => {
+        if (cuts.has(call) || !/^(rename|remove|link|copy) /.test(call)) return
+        cuts.set(call, "")
+        if (cuts.size % every !== 1 % every) return
+        const left = aFolder()
+        cpSync(root, left, { recursive: true })
+        cuts.set(call, left)
+      }
+      const done = yield* inFolder(root, forgetIn(root), around(cut))
+      return { root, done, cuts: [...cuts].filter(([, left]) => left !== "") }
+    }),
+  ),
+)
 
 describe("forget", () => {
   it.live("leaves no folder named for the customer, and the others' documents [promise 15 names]", () =>
     Effect.gen(function* () {
-      const root = yield* aCopy
-      const named = () => filesBelow(join(root, "documents")).map((path) => path.replace(/\/.*/, ""))
-      assert.deepStrictEqual(named(), [".nightjar-documents", "c-1", "c-10"])
-      yield* inFolder(root, forgetIn(root))
-      assert.deepStrictEqual(named(), [".nightjar-documents", "c-10"])
-    }).pipe(Effect.scoped),
+      const { root } = yield* removal
+      const namedIn = (folder: string) =>
+        filesBelow(join(folder, "documents")).map((path) => path.replace(/\/.*/, ""))
+      assert.deepStrictEqual(
+        [namedIn(template), namedIn(root)],
+        [
+          [".nightjar-documents", "c-1", "c-10"],
+          [".nightjar-documents", "c-10"],
+        ],
+      )
+    }),
   )
 
   it.live("leaves nothing of the customer in any file, and everything of the others [promise 15]", () =>
@@ -303,10 +366,11 @@ describe("forget", () => {
     "keeps what two customers have in common, and whatever only begins with the id [promise 15 others]",
     () =>
       Effect.gen(function* () {
-        const root = yield* aCopy
-        const documents = filesBelow(join(root, "attachments")).length
-        yield* inFolder(root, forgetIn(root))
-        assert.deepStrictEqual([documents, filesBelow(join(root, "attachments")).length], [2, 1])
+        const { root } = yield* removal
+        assert.deepStrictEqual(
+          [template, root].map((folder) => filesBelow(join(folder, "attachments")).length),
+          [2, 1],
+        )
         assert.deepStrictEqual(filesBelow(join(root, "acquaint")), ["c-10.e/calls.ndjson"])
         const tokens = new DatabaseSync(join(root, "tokens.sqlite"), { readOnly: true })
         const names = tokens.prepare("SELECT name FROM tokens").all()
@@ -331,15 +395,14 @@ describe("forget", () => {
           ].map((fields) => ({ at: "2026-11-20T02:00:00Z", ...fields })),
         )
         assert.isTrue(existsSync(join(root, "runs", second, "worklist.csv")))
-      }).pipe(Effect.scoped),
+      }),
   )
 
   it.live(
     "leaves a rejected login rejected, with nothing but its keyed fingerprint [promise 4 forgotten]",
     () =>
       Effect.gen(function* () {
-        const root = yield* aCopy
-        yield* inFolder(root, forgetIn(root))
+        const { root } = yield* removal
         const rejections = yield* inFolder(
           root,
           Effect.flatMap(Ledger, (ledger) => ledger.rejections),
@@ -356,13 +419,13 @@ describe("forget", () => {
             },
           ],
         )
-      }).pipe(Effect.scoped),
+      }),
   )
 
   it.live("writes a receipt that every replaced fact names, and notices one that is gone", () =>
     Effect.gen(function* () {
-      const root = yield* aCopy
-      const done = yield* inFolder(root, forgetIn(root))
+      const { root: removed, done } = yield* removal
+      const root = yield* copyOf(removed)
       const receipts = yield* inFolder(
         root,
         Effect.flatMap(Ledger, (ledger) => ledger.receipts),
@@ -389,8 +452,7 @@ describe("forget", () => {
 
   it.live("cleans every version that can be put back [promise 15 versions]", () =>
     Effect.gen(function* () {
-      const root = yield* aCopy
-      yield* inFolder(root, forgetIn(root))
+      const root = yield* copyOf((yield* removal).root)
       const back = yield* inFolder(
         root,
         Effect.flatMap(storeOf(root), (store) => rollback(store)),
@@ -513,11 +575,10 @@ describe("forget", () => {
 
   it.live("finds nothing of a customer who is unknown, and nothing a second time", () =>
     Effect.gen(function* () {
-      const root = yield* aCopy
-      assert.isUndefined(yield* inFolder(root, forgetIn(root, "c")))
-      yield* inFolder(root, forgetIn(root))
+      assert.isUndefined(yield* inFolder(template, forgetIn(template, "c")))
+      const { root } = yield* removal
       assert.isUndefined(yield* inFolder(root, forgetIn(root)))
-    }).pipe(Effect.scoped),
+    }),
   )
 
   it.live(
@@ -525,14 +586,11 @@ describe("forget", () => {
     () =>
       Effect.gen(function* () {
         const before = yield* inFolder(template, othersIn(template))
-        // Every second one; NIGHTJAR_CUTS_EVERY=1 tries all, and `npm run faults -- --removals N` kills for real.
-        const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 2)
-        for (const at of (yield* decisiveCalls).filter((_, index) => index % every === 0))
+        const { cuts } = yield* removal
+        assert.isAbove(cuts.length, 20 / every)
+        for (const [at, root] of cuts)
           yield* Effect.scoped(
             Effect.gen(function* () {
-              const root = yield* aCopy
-              const stopped = yield* Effect.exit(inFolder(root, forgetIn(root), cutAt(at)))
-              assert.strictEqual(stopped._tag, "Failure")
               const names = yield* inFolder(root, rowsOf(root, "SELECT DISTINCT name FROM customer_profiles"))
               assert.includeMembers(
                 names.map(({ name }) => name),
@@ -549,49 +607,6 @@ describe("forget", () => {
     480_000,
   )
 })
-
-/** As a kill: before this call, and from then on, no call that changes a file has any effect. */
-const cutAt = (at: string): FileCalls => {
-  let isCut = false
-  return around((call) => {
-    isCut ||= call === at
-    if (isCut) throw new Error("killed")
-  })
-}
-
-/** The machine's calls, each after a look at what it is about; runs, tables and numbers are not told apart. */
-const around = (look: (call: string) => void): FileCalls => {
-  const told = (name: string, [from, to]: ReadonlyArray<unknown>): string => {
-    const path = String(typeof to === "string" && (name === "rename" || name === "link") ? to : from)
-    const [, below = path] = /nightjar-forget-[^/]*\/(.*)$/.exec(path) ?? []
-    const kind = below.replace(/tables\/\w+\/.*/, "tables/").replaceAll(/nightly[^/]*|[0-9a-f]{64}|\d+/g, "*")
-    return `${name} ${kind}`
-  }
-  const watched = Object.entries(machineCalls).map(
-    ([name, call]: [string, (...args: Array<never>) => unknown]) => [
-      name,
-      (...args: Array<never>) => {
-        if (name !== "close") look(told(name, args))
-        return call(...args)
-      },
-    ],
-  )
-  return Object.fromEntries(watched) as unknown as FileCalls
-}
-
-/** The calls after which a folder is another one than before, one of each kind, in their order. */
-const decisiveCalls = Effect.scoped(
-  Effect.gen(function* () {
-    const root = yield* aCopy
-    const calls = new Set<string>()
-    yield* inFolder(
-      root,
-      forgetIn(root),
-      around((call) => void calls.add(call)),
-    )
-    return [...calls].filter((call) => /^(rename|remove|link|copy) /.test(call))
-  }),
-)
 
 describe("nightjar forget", () => {
   it.effect(
