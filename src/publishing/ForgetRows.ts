@@ -17,7 +17,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { Forgotten } from "../ledger/WithoutCustomer.ts"
 import { parquetBytes } from "../records/Parquet.ts"
 import { memoryLimits } from "./BuildDatabase.ts"
-import { clearStrays, commit, discarding, recover } from "./Commit.ts"
+import { commit, discarding, recover } from "./Commit.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { removeAllAside } from "./HeldRuns.ts"
 import { keptVersions, newestDerived, placeIn, replaceKept, sweepKept } from "./KeptVersions.ts"
@@ -79,16 +79,13 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (
   const kept = yield* fileStep(() => keptVersions(store))
   const version = current.version + 1
   const { replaced, isCurrent } = yield* writeAgain(store, toolVersion, forgotten, { current, kept, version })
-  for (const manifest of kept)
-    if (filesOf(manifest).some(({ path }) => replaced.has(path)))
-      yield* replaceKept(store, withReplaced(manifest, replaced))
+  for (const manifest of kept) yield* replaceKept(store, withReplaced(manifest, replaced))
   if (isCurrent) {
     const next: Manifest = { ...withReplaced(current, replaced), version, amends: true }
     const built = yield* discarding(store, current)(buildStanding(store, next, new Set()))
     yield* commit(store, yield* withDatabase(store, next, built))
   }
   yield* sweepKept(store)
-  yield* clearStrays(store, yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished))
   return isCurrent ? version : current.version
 })
 
@@ -119,7 +116,7 @@ const groupsOf = (manifests: ReadonlyArray<Manifest>): ReadonlyArray<Group> => {
   for (const { runs } of manifests)
     for (const [run_id, { run_date, files }] of Object.entries(runs))
       for (const [, ofTable] of Map.groupBy(files, ({ table }) => table))
-        groups.set(ofTable.map(({ path }) => path).join("\n"), { run_id, run_date, files: ofTable })
+        groups.set(ofTable.map(({ path }) => path).join(), { run_id, run_date, files: ofTable })
   return [...groups.values()]
 }
 
@@ -146,12 +143,15 @@ const writeAgain = Effect.fnUntraced(
           if (!isRun && !isTheirs(group)) continue
           for (const file of group.files) {
             const rows = file.rows - (theirs.get(file.path) ?? 0)
+            if (rows === 0) {
+              replaced.set(file.path, undefined)
+              continue
+            }
             const path = freePath(group, file.table, version, taken)
             const to = { run_id: RunId.make(group.run_id), version, path, rows }
-            if (rows > 0 && isRun) yield* writeRun(store, to, toolVersion)
-            else if (rows > 0) yield* writeFile(store, connection, file, to, { toolVersion, forgotten })
-            const written = rows > 0 ? yield* entryOf(store, file.table, to) : undefined
-            replaced.set(file.path, written)
+            if (isRun) yield* writeRun(store, to, toolVersion)
+            else yield* writeFile(store, connection, file, to, { toolVersion, forgotten })
+            replaced.set(file.path, yield* entryOf(store, file.table, to))
           }
         }
       }),
