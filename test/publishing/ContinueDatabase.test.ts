@@ -14,7 +14,7 @@ import { prune } from "../../src/keeping/Prune.ts"
 import { recover } from "../../src/publishing/Commit.ts"
 import { withDatabase } from "../../src/publishing/ContinueDatabase.ts"
 import { publishedTables } from "../../src/publishing/DataDictionary.ts"
-import { layoutOf } from "../../src/publishing/Manifest.ts"
+import { layoutOf, readManifest } from "../../src/publishing/Manifest.ts"
 import { fingerprintOf } from "../../src/publishing/OutputFiles.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
@@ -100,6 +100,16 @@ const changeSchema = ({ schemas }: Place, of: (text: string) => readonly [from: 
   writeFileSync(file, text.replace(...of(text)))
 }
 
+const changeByHand = Effect.fnUntraced(
+  function* (root: string) {
+    const duckdb = yield* DuckDb
+    const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-write" })
+    yield* connection.run("UPDATE customer_profiles SET name = 'Eve'")
+  },
+  Effect.scoped,
+  Effect.orDie,
+)
+
 /** Whatever keeps it from being the base of the next night. */
 const reasons: ReadonlyArray<{
   readonly why: string
@@ -108,13 +118,7 @@ const reasons: ReadonlyArray<{
 }> = [
   {
     why: "rows of it were changed by hand",
-    change: ({ root }) =>
-      Effect.gen(function* () {
-        const duckdb = yield* DuckDb
-        const path = join(root, "nightjar.duckdb")
-        const connection = yield* duckdb.open({ path, access: "read-write" })
-        yield* connection.run("UPDATE customer_profiles SET name = 'Eve'")
-      }).pipe(Effect.scoped, Effect.orDie),
+    change: ({ root }) => changeByHand(root),
   },
   {
     why: "it has other bytes, as many as before",
@@ -239,6 +243,27 @@ describe("the database of the next version", () => {
       yield* within(night(3, "Dora"), toolVersion)
       assert.strictEqual(yield* names(root), "Ana Bea Cid Dora")
       if (toolVersion === undefined) assert.deepStrictEqual(yield* differences(at), [])
+    }).pipe(Effect.provide(DuckDb.layer)),
+  )
+})
+
+describe("the database of a night whose outcome is published", () => {
+  it.live("is known to the byte only if it was before: rows that somebody changed are not", () =>
+    Effect.gen(function* () {
+      const { root, within } = yield* place
+      yield* within(night(0, "Ana"))
+      const told = within(
+        Effect.gen(function* () {
+          const publisher = yield* Publisher
+          yield* publisher.publishOutcome(anId(`nightly.${dateOf(0)}`))
+          return readManifest(layoutOf(root).manifest)?.database
+        }),
+      )
+      const { bytes, sha256 } = (yield* told) ?? {}
+      assert.deepStrictEqual({ bytes, sha256 }, fingerprintOf(layoutOf(root).database))
+      yield* changeByHand(root)
+      assert.isUndefined(yield* told)
+      assert.strictEqual(yield* names(root), "Eve")
     }).pipe(Effect.provide(DuckDb.layer)),
   )
 })

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { identifier } from "../../src/duckdb/SqlText.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
+import { changesMacro } from "../../src/publishing/ChangesMacro.ts"
 import { publishedTables, publishedViews } from "../../src/publishing/DataDictionary.ts"
 import { relationsOf } from "../../src/publishing/Relations.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
@@ -159,6 +160,14 @@ describe("published tables and views", () => {
         assert.deepStrictEqual(yield* changes(second, rerun), onRerun)
         assert.deepStrictEqual(yield* changes("2026-11-20", "2026-11-21"), [...accounts, ...onRerun])
         assert.deepStrictEqual(yield* changes("2026-11-21", "2026-11-21"), [])
+        const described = yield* cellsOf(
+          root,
+          `SELECT column_name FROM (DESCRIBE SELECT * FROM changes('${first}', '${second}'))`,
+        )
+        assert.deepStrictEqual(
+          described.flat(),
+          changesMacro(families).columns.map(({ name }) => name),
+        )
         const wrong = yield* Effect.flip(changes("yesterday", second))
         assert.match(wrong.message, /yesterday is neither a run nor a date/)
       }),
