@@ -189,7 +189,6 @@ interface Target {
 const placed = ({ layout }: Store, { path }: Pick<Target, "path">): string => join(layout.previous, path)
 
 const makeFolders = ({ files, layout, modes }: Store, place: string): void => {
-  files.makeFolder(dirname(layout.previous), modes.folder)
   for (const folder of [layout.previous, join(layout.previous, "tables"), dirname(dirname(place))])
     files.makeFolder(folder, modes.folder)
   files.makeFolder(dirname(place), modes.folder)

@@ -12,9 +12,9 @@ import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { prune } from "../../src/keeping/Prune.ts"
 import { recover } from "../../src/publishing/Commit.ts"
-import { withDatabase } from "../../src/publishing/ContinueDatabase.ts"
+import { buildNext, withDatabase } from "../../src/publishing/ContinueDatabase.ts"
 import { publishedTables } from "../../src/publishing/DataDictionary.ts"
-import { layoutOf, readManifest } from "../../src/publishing/Manifest.ts"
+import { layoutOf, nothingPublished, readManifest } from "../../src/publishing/Manifest.ts"
 import { fingerprintOf } from "../../src/publishing/OutputFiles.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
@@ -244,6 +244,22 @@ describe("the database of the next version", () => {
       assert.strictEqual(yield* names(root), "Ana Bea Cid Dora")
       if (toolVersion === undefined) assert.deepStrictEqual(yield* differences(at), [])
     }).pipe(Effect.provide(DuckDb.layer)),
+  )
+})
+
+describe("a version that lacks a run of the one before", () => {
+  it.live("is built of all its files: the rows of that run would stay", () =>
+    Effect.gen(function* () {
+      const { root, store, within } = yield* place
+      yield* within(night(0, "Ana"))
+      const current = readManifest(layoutOf(root).manifest) ?? nothingPublished
+      const other = { run_date: dateOf(1), version: 2, files: [] }
+      const next = { ...current, version: 2, runs: { [`nightly.${dateOf(1)}`]: other } }
+      yield* within(Effect.flatMap(store, (one) => buildNext(one, current, next, new Set())))
+      const duckdb = yield* DuckDb
+      const { rows } = yield* duckdb.open({ path: layoutOf(root).build, access: "read-only" })
+      assert.deepStrictEqual(yield* rows("SELECT count(*)::INTEGER AS n FROM customer_profiles"), [{ n: 0 }])
+    }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
   )
 })
 

@@ -14,7 +14,18 @@ import { loadPicture } from "../../src/publishing/RunPicture.ts"
 import type { RunPicture } from "../../src/publishing/RunPicture.ts"
 import { outcomeTables, systemTables } from "../../src/publishing/SystemTables.ts"
 import { families } from "../records/families.ts"
-import { append, begin, engine, folder, foundation, profileOf, resultsOf, stateOf, succeed } from "./night.ts"
+import {
+  account,
+  append,
+  begin,
+  engine,
+  folder,
+  foundation,
+  profileOf,
+  resultsOf,
+  stateOf,
+  succeed,
+} from "./night.ts"
 import { anId } from "../harness/Id.ts"
 
 const run_id = anId("nightly.2026-11-20")
@@ -462,7 +473,6 @@ describe("the rows of a run", () => {
           { code: "accounts_read", status_reason: "FEATURE_COMPLETED" },
           { code: "cards_read", status_reason: "FEATURE_FAILED" },
         ]
-        const account = { product: "accounts", sub_family: "bank:account", balance: "1.10" }
         const state = stateOf("6", "c-6", { features, products_count: { "bank:account@accounts": 1 } })
         yield* succeed(run_id, "6", "c-6", resultsOf(account), state)
         yield* append([
@@ -476,6 +486,48 @@ describe("the rows of a run", () => {
           { _tag: "AttemptDrained", ...task("6"), attempt: 1, execution_id: anId("e-6") },
           settledAs("6"),
         ])
+      }),
+    ),
+  )
+
+  it.effect("count a record once that a second endpoint shows again, and what only that one shows", () =>
+    inFolder(
+      (picture) =>
+        Effect.gen(function* () {
+          const { rows } = yield* derivedRows(picture, {
+            sessions: ["session_id", "records"],
+            customer_profiles: ["customer_id", "name"],
+          })
+          const of = (customer: string) => (rows["customer_profiles"] ?? []).filter(([id]) => id === customer)
+          const counted = (rows["sessions"] ?? []).filter(([id]) => id === "s-6" || id === "s-7")
+          assert.deepStrictEqual(counted, [
+            ["s-6", 1],
+            ["s-7", 2],
+          ])
+          assert.deepStrictEqual([of("c-6"), of("c-7")], [[["c-6", "Ana"]], [["c-7", "Bea"]]])
+        }),
+      Effect.gen(function* () {
+        const landing = yield* Landing
+        for (const [id, name] of [
+          ["6", "Ana"],
+          ["7", "Bea"],
+        ] as const) {
+          yield* succeed(run_id, id, `c-${id}`, resultsOf(id === "6" ? profileOf("Ana") : account))
+          const ids = { execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`) }
+          yield* landing.land(
+            {
+              ...task(id),
+              ...ids,
+              kind: "profile",
+              attempt: 1,
+              customer_id: anId(`c-${id}`),
+              engine_reference: anId(engine),
+              http_status: 200,
+              received_at: 2,
+            },
+            new TextEncoder().encode(JSON.stringify(profileOf(name))),
+          )
+        }
       }),
     ),
   )
