@@ -12,6 +12,8 @@ export interface Figure {
   readonly peer?: { readonly name: string; readonly value: number }
   /** What the project promises; a figure on the wrong side of it fails the benchmark. */
   readonly limit?: { readonly is: "at most" | "at least"; readonly value: number }
+  /** What it should be one day, in words: it informs, and fails nothing. */
+  readonly aim?: string
 }
 
 export interface Measured {
@@ -45,7 +47,7 @@ export const isBroken = ({ value, limit }: Figure): boolean =>
 
 /** One line: figure, peer and ratio, limit and share of it, verdict. */
 export const figureLine = (figure: Figure): string => {
-  const { name, value, unit, peer, limit } = figure
+  const { name, value, unit, peer, limit, aim } = figure
   const parts = [`${name.padEnd(34)} ${`${amount(value)} ${unit}`.padEnd(20)}`]
   if (peer !== undefined)
     parts.push(`${amount(value / peer.value)} x ${peer.name} (${amount(peer.value)} ${unit})`)
@@ -53,6 +55,7 @@ export const figureLine = (figure: Figure): string => {
     const share = `${amount(value / limit.value)} of the limit: ${limit.is} ${amount(limit.value)} ${unit}`
     parts.push(`${isBroken(figure) ? "FAIL" : "pass"}, ${share}`)
   }
+  if (aim !== undefined) parts.push(`aim: ${aim}`)
   return parts.join("  ").trimEnd()
 }
 

@@ -7,6 +7,7 @@ import { Effect, Tracer } from "effect"
 
 export interface StepUsage {
   readonly name: string
+  readonly elapsedMs: number
   readonly cpuMs: number
   /** As the operating system counts them; NaN where it does not. */
   readonly writtenBytes: number
@@ -37,6 +38,7 @@ const resetPeak = (): void => {
 }
 
 class MeasuredSpan extends Tracer.NativeSpan {
+  readonly #from = performance.now()
   readonly #cpuMs = cpuMs()
   readonly #written = writtenBytes()
   readonly #ended: (usage: StepUsage) => void
@@ -53,6 +55,7 @@ class MeasuredSpan extends Tracer.NativeSpan {
     super.end(...args)
     this.#ended({
       name: this.name,
+      elapsedMs: performance.now() - this.#from,
       cpuMs: cpuMs() - this.#cpuMs,
       writtenBytes: writtenBytes() - this.#written,
     })

@@ -7,6 +7,7 @@ import { parseArgs } from "node:util"
 import { figureLine, isBroken } from "./Figure.ts"
 import type { Benchmark } from "./Figure.ts"
 import { client } from "./client.ts"
+import { data } from "./data.ts"
 import { history } from "./history.ts"
 import { landing } from "./landing.ts"
 import { night } from "./night.ts"
@@ -14,7 +15,16 @@ import { records } from "./records.ts"
 import { sandbox } from "./sandbox.ts"
 import { telemetry } from "./telemetry.ts"
 
-const benchmarks: ReadonlyArray<Benchmark> = [client, sandbox, landing, records, history, night, telemetry]
+const benchmarks: ReadonlyArray<Benchmark> = [
+  client,
+  sandbox,
+  landing,
+  records,
+  data,
+  history,
+  night,
+  telemetry,
+]
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
