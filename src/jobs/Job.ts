@@ -176,6 +176,8 @@ export interface Job {
   readonly share: "none" | "group"
   /** Downloaded documents get names for people. */
   readonly namesDocuments?: true
+  /** Tables get Delta logs, or lose those that they have; absent: what is there goes on. */
+  readonly delta?: boolean
   /** The folder with the job's own record schemas, in `records/`, and results sources. */
   readonly schemas?: string
   /** What a new version of the tables must pass; nothing is asked without it. */

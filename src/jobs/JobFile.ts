@@ -148,6 +148,10 @@ export const Output = Schema.Struct({
     "by_name: downloaded documents are copied to documents/<customer>/ under names for people, too.",
     "by_hash",
   ),
+  delta: optional(
+    Schema.Boolean,
+    "true: each table gets a Delta Lake log beside its Parquet files. false: the logs are removed.",
+  ),
 })
 
 const Features = Schema.Array(

@@ -86,6 +86,7 @@ const readSettings = (context: Context, parts: Parts) => {
     after_export: parts.after_export ?? defaults.after_export,
     share: parts.output.share ?? defaults.share,
     ...(parts.output.documents === "by_name" ? { namesDocuments: true as const } : {}),
+    ...(parts.output.delta === undefined ? {} : { delta: parts.output.delta }),
     exit_on: parts.exit_on ?? defaults.exit_on,
     ...(parts.retain === undefined ? {} : { retain: parts.retain }),
     ...(parts.publish === undefined ? {} : { publishEvery: parts.publish.every }),

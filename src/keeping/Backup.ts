@@ -10,6 +10,7 @@ import { copyDatabase } from "../foundation/CopyDatabase.ts"
 import { durableFiles } from "../foundation/DurableFile.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
 import { codeOf, quietly } from "../foundation/FileCalls.ts"
+import { isOfLog } from "../publishing/DeltaLog.ts"
 import { replacedFiles } from "../publishing/KeptVersions.ts"
 import { filesOf, layoutOf, nothingPublished, readManifest } from "../publishing/Manifest.ts"
 import type { Manifest } from "../publishing/Manifest.ts"
@@ -113,12 +114,14 @@ const copyTables = Effect.fnUntraced(function* (place: Place, manifest: Manifest
   // The record schemas of the tables: each file is written once and never changed.
   yield* copyFiles(place, below(from, "schemas").filter(isFinished))
   yield* copyFiles(place, below(from, "published/models").filter(isFinished))
+  yield* copyFiles(place, below(from, "tables").filter(isOfLog))
   yield* copyFiles(place, ["nightjar.duckdb", "tables/manifest.json"])
   return yield* step(() => {
     if (versionStanding(from)?.version !== manifest.version) return undefined
     const listed = new Set(["tables/manifest.json", ...filesOf(manifest).map(({ path }) => path)])
+    const isCurrent = (path: string) => listed.has(path) || (isOfLog(path) && existsSync(join(from, path)))
     // Of a round before.
-    for (const path of below(to, "tables")) if (!listed.has(path)) files.remove(join(to, path))
+    for (const path of below(to, "tables")) if (!isCurrent(path)) files.remove(join(to, path))
     return manifest
   })
 })
@@ -156,8 +159,9 @@ const below = (root: string, folder: string): ReadonlyArray<string> =>
 const isFinished = (path: string): boolean => !path.includes("/.tmp-") && !path.endsWith(".tmp")
 
 /**
- * Copies what is not in the copy with the same size: such files only grow or never change, except manifest
- * and models. A file that is gone was removed meanwhile, or is missing: the check of the copy finds it.
+ * Copies what is not in the copy with the same size: such files only grow or never change, except the
+ * manifest, models and Delta logs, which may begin anew. A file that is gone was removed meanwhile, or is
+ * missing: the check of the copy finds it.
  */
 const copyFiles = Effect.fnUntraced(function* ({ files, from, to }: Place, paths: ReadonlyArray<string>) {
   const folders = new Set<string>()
@@ -177,7 +181,7 @@ const copyFiles = Effect.fnUntraced(function* ({ files, from, to }: Place, paths
 
 const isDue = (source: string, copy: string): boolean => {
   if (!existsSync(source)) return false
-  const isReplaced = source.endsWith("manifest.json") || dirname(source).endsWith("published/models")
+  const isReplaced = /\/(manifest\.json|_delta_log\/[^/]*|published\/models\/[^/]*)$/.test(source)
   return isReplaced || !existsSync(copy) || statSync(copy).size !== statSync(source).size
 }
 

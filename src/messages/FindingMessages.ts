@@ -39,6 +39,7 @@ export const findingMessages = {
   "proof-mismatch": finding("landing contains fewer records than the proof of its deletion", report),
   "publication-interrupted": finding("a publication was interrupted", nextRun),
   "file-differs": finding("a published file is {state}", repair),
+  "delta-log-differs": finding("the Delta log does not say what the manifest says", nextRun),
   "file-unlisted": finding("no manifest lists this file", nextRun),
   "database-version": finding("the database {state}, the manifest is version {version}", repair),
   "database-changed": finding("the database is not the file that was published", repair),

@@ -10,6 +10,8 @@ import { Effect } from "effect"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
+import { isOfLog } from "./DeltaLog.ts"
+import { bringDeltaLogs } from "./DeltaLogs.ts"
 import { keepVersion, keptVersions, restorableFiles, sweepKept, trimVersions } from "./KeptVersions.ts"
 import { filesOf, manifestText, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
@@ -24,10 +26,13 @@ const replace = ({ files, modes }: Store, path: string, text: string) =>
     files.replace(path, text, modes.file, temporary(path))
   })
 
-/** Commits a version whose files all have temporary names, and puts it into place. */
+/**
+ * Commits a version whose files all have temporary names, and puts it into place. Returns the tables whose
+ * Delta logs were not brought up to date.
+ */
 export const commit = Effect.fn("Publishing.commit")(function* (store: Store, next: Manifest) {
   yield* replace(store, store.layout.next, manifestText(next))
-  yield* rollForward(store, next)
+  return yield* rollForward(store, next)
 }, Effect.uninterruptible)
 
 const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
@@ -41,10 +46,12 @@ const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
     if (yield* fileStep(() => existsSync(layout.build))) yield* swapDatabase(store)
     yield* replace(store, layout.manifest, manifestText(next))
   }
+  const { notes } = yield* bringDeltaLogs(store, next)
   yield* fileStep(() => {
     files.remove(layout.next)
     files.syncFolder(layout.tables)
   })
+  return notes
 })
 
 const moveFiles = (store: Store, current: Manifest, next: Manifest) =>
@@ -128,7 +135,7 @@ export const strayFiles = ({ layout }: Store, manifest: Manifest): ReadonlyArray
   const listed = new Set(["tables/manifest.json", ...filesOf(manifest).map(({ path }: ManifestFile) => path)])
   return filesBelow(layout.tables)
     .map((path) => `tables/${path}`)
-    .filter((path) => !listed.has(path))
+    .filter((path) => !listed.has(path) && !isOfLog(path))
 }
 
 export const clearStrays = (store: Store, manifest: Manifest) =>

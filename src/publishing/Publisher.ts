@@ -12,7 +12,7 @@ import type { DeliveredFeatures } from "../ledger/DeliveredFeatures.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import { FailedGate } from "../ledger/RunFacts.ts"
 import type { StaleData } from "../ledger/StaleData.ts"
-import type { FailedModel, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
+import type { DeltaNote, FailedModel, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 
 /** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
 export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {
@@ -67,6 +67,8 @@ export interface Published {
   readonly gone?: ReadonlyArray<string>
   /** Models of jobs that could not be made in this version. */
   readonly models?: ReadonlyArray<FailedModel>
+  /** Tables whose Delta log is not up to date; absent if there is none. */
+  readonly delta?: ReadonlyArray<DeltaNote>
   /** Data that is older than the job allows; absent if there is none. */
   readonly stale?: StaleData
   /** Earlier runs that a gate had held back, and that this version contains: each with its own receipts. */

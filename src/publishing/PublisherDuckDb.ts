@@ -54,6 +54,8 @@ export interface PublisherOptions {
   /** The job's own views and tables. */
   readonly models?: ReadonlyArray<SqlFile>
   readonly share: "none" | "group"
+  /** Delta logs are begun or removed; without it, those that are there are continued. */
+  readonly delta?: boolean | undefined
   /** Earlier versions that stay restorable after a publication; 3 if it is not given. */
   readonly versionsKept?: number | undefined
   readonly toolVersion: string
@@ -74,6 +76,11 @@ const releasedOf = (also: ReadonlyArray<Effect.Success<ReturnType<typeof stageRu
           return { run_id, receipts, left_out, delivered, misfits, rejected }
         }),
       }
+
+const foundBeside = (stale: StaleData, delta: NonNullable<Published["delta"]>) => ({
+  ...(Object.keys(stale).length === 0 ? {} : { stale }),
+  ...(delta.length === 0 ? {} : { delta }),
+})
 
 /** Without `gating`, no gate is asked, and runs that are held back stay so. */
 const publishGated = Effect.fn("Publisher.publish")(function* (
@@ -123,7 +130,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     // What was published of the run while it went on is not current any more either.
     Effect.tapErrorTag("PublicationHeld", () => withdrawInterim(store, run_id)),
   )
-  yield* commit(store, next)
+  const delta = yield* commit(store, next)
   yield* removeAside(store, [...also.map((one) => one.run_id), run_id])
   memory.run_id = run_id
   memory.findings = derived.findings
@@ -142,7 +149,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     unfit,
     models,
     gone: store.schemas.gone,
-    ...(Object.keys(stale).length === 0 ? {} : { stale }),
+    ...foundBeside(stale, delta),
     without,
   } satisfies Published as Published
 })
@@ -219,6 +226,7 @@ const storeWith = Effect.fnUntraced(function* (options: PublisherOptions, schema
     families,
     schemas,
     toolVersion: options.toolVersion,
+    delta: options.delta,
     versionsKept: options.versionsKept ?? versionsKeptDefault,
   }
   return store

@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import type { FailedModel } from "../ledger/TableNotes.ts"
+import type { DeltaNote, FailedModel } from "../ledger/TableNotes.ts"
 import { clearStrays, commit, discarding, recover } from "./Commit.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { compareRows } from "./CompareRows.ts"
@@ -38,6 +38,8 @@ export interface Rebuilt {
   }>
   /** Models of jobs that could not be made with the tables as they are now. */
   readonly models: ReadonlyArray<FailedModel>
+  /** Tables whose Delta log is not up to date; absent if there is none. */
+  readonly delta?: ReadonlyArray<DeltaNote>
 }
 
 interface Staged {
@@ -67,7 +69,7 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
   })
   const { next, fresh, kept, changes, models } = yield* discarding(store, current)(staging)
   const isPublished = publishes && fresh.size > 0
-  if (isPublished) yield* commit(store, next)
+  const delta = isPublished ? yield* commit(store, next) : []
   // What was only compared, and what a run left that could not be derived to its end.
   yield* clearStrays(store, isPublished ? next : current)
   const runs = Object.values(next.runs).filter(({ version }) => version === next.version).length
@@ -77,6 +79,7 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
     changes,
     kept,
     models,
+    ...(delta.length === 0 ? {} : { delta }),
   }
   return rebuilt
 })

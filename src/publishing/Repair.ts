@@ -8,6 +8,7 @@ import { Effect } from "effect"
 import { RunId } from "../contract/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { buildInPlace, recover } from "./Commit.ts"
+import { bringDeltaLogs } from "./DeltaLogs.ts"
 import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
@@ -64,6 +65,16 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   if (stands?.returned !== undefined && isForward)
     done.push("tables: the newest version is published again, which ends the rollback")
   if (yield* buildAgain(store)) done.push("nightjar.duckdb: rebuilt from the files of the tables")
+  const published = yield* fileStep(() => readManifest(layout.manifest))
+  if (published !== undefined) {
+    const { written, removed, notes } = yield* bringDeltaLogs(store, published)
+    done.push(...written.map((table) => `tables/${table}/_delta_log: brought up to date`))
+    done.push(
+      ...removed.map((table) => `tables/${table}/_delta_log: removed, since it was not true any more`),
+    )
+    const failed = notes.filter(({ is_left_out }) => is_left_out !== true)
+    left.push(...failed.map(({ table, why }) => `tables/${table}/_delta_log: ${why}`))
+  }
   return { done, left } satisfies Repaired as Repaired
 })
 

@@ -7,7 +7,7 @@ import { counted, listed } from "../foundation/Counted.ts"
 import type { RunHeld } from "../ledger/RunFacts.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { StaleData } from "../ledger/StaleData.ts"
-import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
+import type { DeltaNote, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 import { told } from "../messages/Catalogue.ts"
 
 const namedMax = 3
@@ -93,6 +93,22 @@ const gateWarnings = ({ held }: RunState): ReadonlyArray<string> =>
         told("version-held", { database: held.fact.database }),
       ]
 
+/** Logs that fail do so for one reason, most often; of tables that are left out each needs to be named. */
+export const deltaWarnings = (notes: ReadonlyArray<DeltaNote>): ReadonlyArray<string> => {
+  const failed = notes.filter(({ is_left_out }) => is_left_out !== true)
+  const [first] = failed
+  const tables = listed(
+    failed.map(({ table }) => table),
+    namedMax,
+  )
+  return [
+    ...(first === undefined ? [] : [told("delta-log-failed", { tables, why: first.why })]),
+    ...notes
+      .filter(({ is_left_out }) => is_left_out === true)
+      .map(({ table, why }) => told("delta-left-out", { table, why })),
+  ]
+}
+
 export const tableWarnings = (run: RunState): ReadonlyArray<string> => {
   const {
     without = [],
@@ -101,6 +117,7 @@ export const tableWarnings = (run: RunState): ReadonlyArray<string> => {
     unfit = [],
     gone = [],
     models = [],
+    delta = [],
     stale,
   } = run.published?.fact ?? {}
   return [
@@ -112,6 +129,7 @@ export const tableWarnings = (run: RunState): ReadonlyArray<string> => {
     ...rejectedWarnings(rejected),
     ...misfitWarnings("values-unfit", unfit),
     ...models.map(({ name, why }) => told("model-failed", { name, why })),
+    ...deltaWarnings(delta),
     ...(gone.length === 0 ? [] : [told("schemas-gone", { tables: listed(gone, namedMax) })]),
   ]
 }

@@ -19,6 +19,9 @@ import { Effect, Layer } from "effect"
 import { vi } from "vitest"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { backup } from "../../src/keeping/Backup.ts"
+import { bringDeltaLogs } from "../../src/publishing/DeltaLogs.ts"
+import { nothingPublished, readManifest } from "../../src/publishing/Manifest.ts"
+import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { rollback } from "../../src/publishing/Rollback.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
@@ -128,8 +131,14 @@ describe("a copy of an output folder", () => {
       Effect.gen(function* () {
         const at = yield* moments
         const live = at("again")
+        const logged = Effect.flatMap(storeOf(live), (store) =>
+          bringDeltaLogs({ ...store, delta: true }, readManifest(store.layout.manifest) ?? nothingPublished),
+        )
+        yield* Effect.provide(logged, layers(live))
         yield* Effect.provide(Effect.flatMap(storeOf(live), rollback), layers(live))
         yield* Effect.provide(backup(live, at("copy")), layers(live))
+        const logs = (root: string) => filesBelow(join(root, "tables/runs/_delta_log"))
+        assert.deepStrictEqual([logs(at("copy")), logs(at("copy")).length], [logs(live), 2])
         assert.deepStrictEqual([yield* problemsOf(at("copy")), yield* publishedIn(at("copy"))], [[], ["Ana"]])
         yield* Effect.provide(liveNight(third, "3", profileOf("Cia")), layers(at("copy")))
         assert.deepStrictEqual(

@@ -8,6 +8,7 @@ import { counted } from "../../foundation/Counted.ts"
 import { told } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import type { Rebuilt } from "../../publishing/Rebuild.ts"
+import { deltaWarnings } from "../../report/TableWarnings.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
@@ -41,6 +42,7 @@ const tell = Effect.fnUntraced(function* (rebuilt: Rebuilt) {
   if (rows.length > 0) yield* say(table(columns, rows, { width: out.width }))
   for (const { run_id, reason } of rebuilt.kept) yield* say(`${run_id} keeps its tables: ${reason}`)
   for (const { name, why } of rebuilt.models) yield* say(told("model-failed", { name, why }))
+  for (const line of deltaWarnings(rebuilt.delta ?? [])) yield* say(line)
 })
 
 export const rebuild = Command.make(

@@ -5,6 +5,7 @@
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { listed } from "../../foundation/Counted.ts"
+import { deltaWarnings } from "../../report/TableWarnings.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { inHeldStore } from "../HeldStore.ts"
@@ -26,11 +27,13 @@ export const rollback = Command.make(
       const { version, gap } = result
       return yield* refuse("earlier-version-incomplete", { version, ...gap })
     }
-    const { version, to, from, without } = result
-    if (json) return yield* sayJson({ version, to, from, without })
+    const { _tag, ...told } = result
+    if (json) return yield* sayJson(told)
+    const { version, to, from, without, delta = [] } = told
     yield* say(`Version ${version} is published: it has the tables of version ${to}.`)
     if (without.length > 0) yield* say(`Runs that are not in it: ${listed(without, runsTold)}.`)
     yield* say(`Version ${from} is kept: the next publication continues from it and ends the rollback.`)
+    for (const line of deltaWarnings(delta)) yield* say(line)
   }),
 ).pipe(
   Command.withDescription(
