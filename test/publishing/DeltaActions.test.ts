@@ -50,10 +50,10 @@ const manifestOf = (
 const [first, second] = ["n.2026-11-20", "n.2026-11-21"] as const
 const [a, b] = [fileOf("a", "2026-11-20"), fileOf("b", "2026-11-21")]
 
-const commit = (state: DeltaState | undefined, manifest: Manifest, table = spec) =>
+const commit = (state: DeltaState | undefined, manifest: Manifest, table = spec, at = 5) =>
   nextActions(
     { state, spec: table, files: filesForLogs(manifest).get("t") ?? [] },
-    { at: 5, version: manifest.version, tool: "0.1.0" },
+    { at, version: manifest.version, tool: "0.1.0" },
   )
 const after = (state: DeltaState | undefined, actions: ReadonlyArray<Action>): DeltaState | undefined =>
   actions.length === 0
@@ -192,7 +192,7 @@ describe("a commit", () => {
 
   it("describes the table again when it has another column, under the same id", () => {
     const begun = after(undefined, commit(undefined, manifestOf({ [first]: [a] })))
-    const wide = commit(begun, manifestOf({ [first]: [a] }), wider)
+    const wide = commit(begun, manifestOf({ [first]: [a] }), wider, 6)
     assert.strictEqual(changesIn(wide), "commitInfo metaData")
     const now = after(begun, wide)
     assert.strictEqual(now?.metaData.id, begun?.metaData.id)

@@ -107,11 +107,20 @@ describe("the Delta log of a table", () => {
       assert.deepInclude(yield* snapshot(root), { version: 1, paths: pathsOf("a", "b") })
       assert.deepInclude(yield* snapshot(root, 0), { version: 0, paths: pathsOf("a") })
       // A file that was lost is nobody's to name.
+      const lost = versionWith(root, 3, ["a", "b"])
       rmSync(join(root, "tables", spec.name, pathsOf("b")[0] ?? ""))
-      const lost = { ...versionWith(root, 3, ["a"]), version: 3 }
       assert.deepStrictEqual(yield* bring(undefined, lost), written)
       assert.deepInclude(yield* snapshot(root), { version: 2, paths: pathsOf("a") })
       assert.deepStrictEqual(yield* bring(undefined, lost), { written: [], removed: [], notes: [] })
+      // A log that cannot be read now keeps no other from going on.
+      const other = join(root, "tables/runs/_delta_log")
+      mkdirSync(join(other, "00000000000000000000.json"), { recursive: true })
+      const { notes, ...done } = yield* bring(undefined, versionWith(root, 4, ["a", "c"]))
+      assert.deepStrictEqual(
+        [done, notes.map(({ table }) => table)],
+        [{ written: [spec.name], removed: [] }, ["runs"]],
+      )
+      rmSync(other, { recursive: true })
       const ended = { written: [], removed: [spec.name], notes: [] }
       assert.deepStrictEqual(yield* bring(false, lost), ended)
       assert.isFalse(existsSync(logOf(root)))
