@@ -40,7 +40,7 @@ const openedIn = Effect.gen(function* () {
   return yield* Effect.cached(duckdb.open({ path: ":memory:", access: "read-write", threads: 1 }))
 })
 
-/** What a log says of a table that is not published any more cannot be kept true. */
+/** Logs of tables that are no longer published: nothing keeps them true. */
 const strayLogs = ({ layout, families }: Store) => {
   const published = new Set(publishedTables(families).map(({ name }) => name))
   return fileStep(() => tablesWithLog(layout).filter((table) => !published.has(table)))
@@ -137,7 +137,7 @@ export const differingDeltaLogs = Effect.fn("Publishing.differingDeltaLogs")(fun
   const opened = yield* openedIn
   for (const due of yield* tablesDue(store, manifest)) {
     const found = yield* Effect.result(dueOf({ store, ...due }, opened))
-    // A table that is left out has no log: what is still there is not true any more.
+    // A table that is left out has no log: what is still there is no longer true.
     const isWrong =
       found._tag === "Failure" ||
       found.success._tag === "Commit" ||

@@ -69,9 +69,7 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   if (published !== undefined) {
     const { written, removed, notes } = yield* bringDeltaLogs(store, published)
     done.push(...written.map((table) => `tables/${table}/_delta_log: brought up to date`))
-    done.push(
-      ...removed.map((table) => `tables/${table}/_delta_log: removed, since it was not true any more`),
-    )
+    done.push(...removed.map((table) => `tables/${table}/_delta_log: removed, since it was no longer true`))
     const failed = notes.filter(({ is_left_out }) => is_left_out !== true)
     left.push(...failed.map(({ table, why }) => `tables/${table}/_delta_log: ${why}`))
   }
