@@ -334,8 +334,16 @@ describe("a folder whose job asks for Delta logs", () => {
           }
           yield* forgetRows(yield* storeOf(root), "0.1.0", forgotten)
           assert.deepStrictEqual([yield* differing(root), yield* problemsIn(root)], [[], []])
-          const texts = filesBelow(root).filter((path) => path.includes("_delta_log"))
-          assert.isFalse(texts.some((path) => readFileSync(join(root, path), "utf8").includes("c-1")))
+          // An id of a table is made of hexadecimal digits, any of which may stand before a hyphen.
+          const traces = /(?<![A-Za-z0-9_-])c-1(?![A-Za-z0-9_-])|Ana|Bea/
+          const texts = filesBelow(root)
+            .filter((path) => path.includes("_delta_log"))
+            .map((path) => readFileSync(join(root, path), "utf8"))
+          assert.isAbove(texts.length, 20)
+          assert.deepStrictEqual(
+            texts.filter((text) => traces.test(text)),
+            [],
+          )
         }).pipe(Effect.provide(PublisherDuckDb.layer(options).pipe(Layer.provideMerge(foundation(root)))))
       }).pipe(Effect.scoped),
   )
