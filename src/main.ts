@@ -5,9 +5,8 @@
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Duration, Effect, Layer, Logger, Redacted } from "effect"
+import { Effect, Layer, Logger } from "effect"
 import { Command } from "effect/cli"
-import type { HttpClient } from "effect/http"
 import { nightjar, NightjarFlags } from "./cli/Nightjar.ts"
 import { Output } from "./cli/Output.ts"
 import { Presenter } from "./cli/Presenter.ts"
@@ -15,10 +14,11 @@ import { runProcess } from "./cli/RunProcess.ts"
 import { toolVersion } from "./cli/Version.ts"
 import { Wiring } from "./cli/Wiring.ts"
 import type { PlanServices, PlanUnwired, RemoteTarget, SandboxServing, Through } from "./cli/Wiring.ts"
-import type { Service } from "./client/Service.ts"
+import { alone, beside, connectionsTo, dispatcher, inCommon, lazily, serviceOf } from "./cli/ServiceLayers.ts"
+import type { Common } from "./cli/ServiceLayers.ts"
 import type { Job, ServiceTarget } from "./jobs/Job.ts"
-import type { Secrets } from "./jobs/Secrets.ts"
-import type { Ledger } from "./ledger/Ledger.ts"
+import type { Landing, LandingFailed } from "./landing/Landing.ts"
+import type { Ledger, LedgerFailed } from "./ledger/Ledger.ts"
 import { EmbeddedClock } from "./cli/EmbeddedClocks.ts"
 import { processSecrets } from "./secrets/KnownSecrets.ts"
 import { Settings } from "./cli/Settings.ts"
@@ -29,13 +29,6 @@ const packageFolder = fileURLToPath(new URL("../", import.meta.url))
 const recordSchemas = join(packageFolder, "schemas/records")
 const tokensPath = (output: string) => `${output}/tokens.sqlite`
 const journalPath = (output: string) => `${output}/sandbox.ndjson`
-
-/** The secret of the embedded service's first application: it protects nothing. */
-const sandboxSecret = "sandbox-app-1"
-
-/** A layer whose modules are loaded when it is built. */
-const lazily = <A, E, R>(load: () => Promise<Layer.Layer<A, E, R>>): Layer.Layer<A, E, R> =>
-  Layer.unwrap(Effect.promise(load))
 
 const secrets = lazily(async () => (await import("./jobs/Secrets.ts")).Secrets.layer).pipe(
   Layer.provide(NodeServices.layer),
@@ -95,94 +88,10 @@ const tokenStore = (job: Job, output: string, access: "write" | "look") => {
   })
 }
 
-/** A client that every call passes through, if calls are to be observed. */
-const seenBy = <E, R>(through: Through | undefined, client: Layer.Layer<HttpClient.HttpClient, E, R>) =>
-  through === undefined
-    ? client
-    : lazily(async () => {
-        const { HttpClient } = await import("effect/http")
-        return Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, through))
-      }).pipe(Layer.provide(client))
-
-const connectionsTo = (target: RemoteTarget) =>
-  lazily(async () => {
-    const acceptAnyCertificate = target.accept_any_certificate === true
-    return (await import("./client/NodeClient.ts")).NodeClient.layer({ acceptAnyCertificate })
-  })
-
-/** The service over HTTP: paced, on a clock that never jumps. */
-const remote = (target: RemoteTarget, through?: Through) =>
-  lazily(async () => {
-    const { Secrets } = await import("./jobs/Secrets.ts")
-    const { ServiceHttp } = await import("./client/ServiceHttp.ts")
-    const { ServicePaced, ServicePause } = await import("./client/ServicePaced.ts")
-    const { SteadyClock } = await import("./foundation/SteadyClock.ts")
-    const http = Layer.unwrap(
-      Effect.gen(function* () {
-        const { resolve } = yield* Secrets
-        const { base_url, flows_url, attachments_url } = target
-        const app_secret = yield* resolve(target.app_secret)
-        return ServiceHttp.layer({ base_url, flows_url, attachments_url, app_secret })
-      }),
-    )
-    return ServicePaced.layer(target).pipe(
-      Layer.provide(http),
-      Layer.provide(ServicePause.layer()),
-      Layer.provide(seenBy(through, connectionsTo(target))),
-      Layer.provideMerge(SteadyClock.layer),
-    )
-  })
-
 const subscriptions = (target: RemoteTarget) =>
   lazily(async () => (await import("./client/Subscriptions.ts")).Subscriptions.layer(target)).pipe(
     Layer.provide(Layer.merge(secrets, connectionsTo(target))),
   )
-
-/** The embedded service in this process; without a journal it forgets, which is enough for a plan. */
-const embedded = (
-  target: Extract<ServiceTarget, { _tag: "Embedded" }>,
-  journal: string | undefined,
-  hooksUrl: string | undefined,
-  through: Through | undefined,
-) =>
-  lazily(async () => {
-    const { ServiceHttp } = await import("./client/ServiceHttp.ts")
-    const { Sandbox } = await import("./sandbox/server/Sandbox.ts")
-    const { SandboxClient } = await import("./sandbox/server/SandboxClient.ts")
-    const { base_url, flows_url } = SandboxClient
-    const { readFaults } = await import("./sandbox/faults/FaultsFile.ts")
-    const { readReading } = await import("./sandbox/readings/ReadingFile.ts")
-    const app_secret = Redacted.make(sandboxSecret)
-    const service = ServiceHttp.layer({ base_url, flows_url, attachments_url: flows_url, app_secret })
-    const sandbox = Layer.unwrap(
-      Effect.gen(function* () {
-        const faults = target.faults === undefined ? undefined : yield* readFaults(target.faults)
-        const reading = target.reading === undefined ? undefined : yield* readReading(target.reading)
-        return Sandbox.layer({
-          seed: target.seed,
-          webhooks: hooksUrl === undefined ? [] : [{ url: hooksUrl }],
-          journal,
-          faults,
-          reading,
-        })
-      }),
-    )
-    return service.pipe(
-      Layer.provide(seenBy(through, SandboxClient.layer)),
-      Layer.merge(hooksUrl === undefined ? Layer.empty : dispatcher(target.speed)),
-      Layer.provide(sandbox),
-      Layer.provideMerge(EmbeddedClock.layer(target.speed, journal)),
-    )
-  })
-
-/** Deliveries over real HTTP; a receiver has ten real seconds, however fast the clock runs. */
-const dispatcher = (speed: number) =>
-  lazily(async () => {
-    const { HookDispatcher } = await import("./sandbox/server/HookDispatcher.ts")
-    const { NodeClient } = await import("./client/NodeClient.ts")
-    const answerWithin = Duration.seconds(10 * speed)
-    return HookDispatcher.layer({ answerWithin }).pipe(Layer.provide(NodeClient.layer()))
-  })
 
 const catalogue = lazily(async () => {
   const { ServiceCatalogue } = await import("./forms/ServiceCatalogue.ts")
@@ -191,24 +100,16 @@ const catalogue = lazily(async () => {
   return FormCache.layer.pipe(Layer.provide(Layer.merge(ServiceCatalogue.layer, FormThread.layer())))
 })
 
-const serviceOf = (
-  target: ServiceTarget,
-  journal: string | undefined,
-  hooksUrl?: string,
-  through?: Through,
-): Layer.Layer<Service, PlanUnwired, Secrets | Ledger> =>
-  target._tag === "Remote" ? remote(target, through) : embedded(target, journal, hooksUrl, through)
-
 const plan: Wiring["Service"]["plan"] = (target, output, through) =>
   catalogue.pipe(
-    Layer.provideMerge(serviceOf(target, undefined, undefined, through)),
+    Layer.provideMerge(serviceOf(target, alone(undefined), through)),
     Layer.provideMerge(Layer.mergeAll(ledgerOrEmpty(output), secrets)),
   )
 
 /** Forms read here are shown and not cached: this process knows none of the logins that a form may repeat. */
 const catalogueOnly = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, PlanUnwired> =>
   catalogue.pipe(
-    Layer.provideMerge(serviceOf(target, undefined)),
+    Layer.provideMerge(serviceOf(target, alone(undefined))),
     Layer.provideMerge(keepingNoForms),
     Layer.provideMerge(Layer.mergeAll(ledgerOrEmpty(output), secrets)),
   )
@@ -230,21 +131,43 @@ const telemetry = (job: Job, output: string) => {
   ).pipe(Layer.provide(Layer.merge(receivers, NodeServices.layer)))
 }
 
-const night = (job: Job, output: string, hooksUrl?: string, through?: Through) =>
+/** What runs in one output folder share: files that only one may write. */
+interface Folder {
+  readonly ledger: Layer.Layer<Ledger, LedgerFailed>
+  readonly landing: Layer.Layer<Landing, LandingFailed>
+}
+
+const folderAlone = (output: string): Folder => ({
+  ledger: ledger(output, "read-write"),
+  landing: landing(output, "read-write"),
+})
+
+const nightWith = (job: Job, output: string, folder: Folder, common: Common, through?: Through) =>
   catalogue.pipe(
-    Layer.provideMerge(serviceOf(job.service, journalPath(output), hooksUrl, through)),
+    Layer.provideMerge(serviceOf(job.service, common, through)),
     Layer.provideMerge(publisher(output, job)),
-    Layer.provideMerge(landing(output, "read-write")),
+    Layer.provideMerge(folder.landing),
     Layer.provideMerge(telemetry(job, output)),
     Layer.provideMerge(
       lazily(async () => (await import("./cli/NightLog.ts")).NightLog.layer(output, job.share)),
     ),
     Layer.provideMerge(tokenStore(job, output, "write")),
-    Layer.provideMerge(Layer.mergeAll(ledger(output, "read-write"), secrets)),
+    Layer.provideMerge(Layer.mergeAll(folder.ledger, secrets)),
   )
 
+const night: Wiring["Service"]["night"] = (job, output, through) =>
+  nightWith(job, output, folderAlone(output), alone(journalPath(output)), through)
+
+const nights: Wiring["Service"]["nights"] = Effect.fnUntraced(function* (jobs, output, hooksUrl) {
+  const opened = folderAlone(output)
+  const folder = { ledger: yield* inCommon(opened.ledger), landing: yield* inCommon(opened.landing) }
+  const targets = jobs.map(({ service }) => service)
+  const common = yield* beside(targets, journalPath(output), hooksUrl, folder.ledger)
+  return { ledger: folder.ledger, night: (job) => nightWith(job, output, folder, common) }
+})
+
 const tokens = (job: Job, output: string) =>
-  serviceOf(job.service, journalPath(output)).pipe(
+  serviceOf(job.service, alone(journalPath(output))).pipe(
     Layer.provideMerge(tokenStore(job, output, "write")),
     Layer.provideMerge(Layer.mergeAll(ledger(output, "read-write"), secrets)),
   )
@@ -266,6 +189,7 @@ const wiring = Layer.succeed(
   Wiring,
   Wiring.of({
     night,
+    nights,
     plan,
     catalogue: catalogueOnly,
     tokens,

@@ -10,7 +10,7 @@ import { acceptRun } from "../night/Nightly.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import { announced } from "./Notices.ts"
 import { NoProgressFlag } from "./CommonFlags.ts"
-import { afterNight, writeSummary } from "./EndNight.ts"
+import { reportNight, tidyAfterNight, writeSummary } from "./EndNight.ts"
 import { Output, say, sayJson } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
 import { holdOutput } from "./RunFolder.ts"
@@ -38,7 +38,8 @@ const acceptedNight = Effect.fnUntraced(function* (job: Job, { output, run_id, j
   const summary = yield* writeSummary(job, output, result)
   const { out } = yield* Output
   yield* json ? sayJson(summary) : say(renderSummary(summary, out))
-  yield* afterNight(job, output, result)
+  yield* reportNight(job, output, result)
+  yield* tidyAfterNight(job, output, result)
   const { exit_code, recovered } = result
   return { exit_code, ending: { job: job.name, exit_code, summary, recovered } }
 })

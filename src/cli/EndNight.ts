@@ -8,6 +8,7 @@ import type { NightResult } from "../night/Nightly.ts"
 import { summarise } from "../report/Summary.ts"
 import { namedOutput } from "./CommonFlags.ts"
 import { nameDocumentsAfterNight } from "./NameDocuments.ts"
+import { warn } from "./Output.ts"
 import { pruneAfterNight } from "./PruneJobs.ts"
 import { writeRunFile } from "./RunFolder.ts"
 import { reportAfterRun } from "./RunReport.ts"
@@ -22,12 +23,17 @@ export const writeSummary = Effect.fnUntraced(function* (job: Job, output: strin
   return summary
 })
 
-/** Once the summary was told; never fails. */
-export const afterNight = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
+/** The report; never fails. */
+export const reportNight = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
+  if (!result.nothingToDo) yield* reportAfterRun(folderOf(job, output, result))
+})
+
+/** Names for documents, and what `retain` says: once no other run writes here. Never fails. */
+export const tidyAfterNight = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
   const wiring = yield* Wiring
-  if (!result.nothingToDo) {
-    yield* reportAfterRun(folderOf(job, output, result))
-    yield* nameDocumentsAfterNight(output, job)
-  }
-  yield* Effect.provide(pruneAfterNight(output, job), wiring.ledger(output, "read-write"))
+  if (!result.nothingToDo) yield* nameDocumentsAfterNight(output, job)
+  yield* pruneAfterNight(output, job).pipe(
+    Effect.provide(wiring.ledger(output, "read-write")),
+    Effect.catchTag("LedgerFailed", ({ message }) => warn("prune-failed", { why: message })),
+  )
 })

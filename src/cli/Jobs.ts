@@ -2,15 +2,17 @@
  * Job files as commands use them: all are loaded before anything is done with one, every problem is
  * reported at once, warnings go to stderr.
  */
-import { join } from "node:path"
+import { realpathSync } from "node:fs"
+import { join, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { counted } from "../foundation/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
+import { orderProblems } from "../jobs/JobOrder.ts"
 import { renderProblem } from "../foundation/FileProblem.ts"
 import type { Problem } from "../foundation/FileProblem.ts"
 import { EnvFileFlag } from "./CommonFlags.ts"
 import { refuse } from "./Failures.ts"
-import { note } from "./Output.ts"
+import { note, warn } from "./Output.ts"
 
 export interface CheckedJob {
   readonly path: string
@@ -70,10 +72,42 @@ const checkFiles = (checked: CheckedJob) =>
         errors.length === 0 ? checked : { ...checked, job: undefined, errors },
       )
 
-export const checkJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
+/** The same file under whatever path; a path that leads nowhere is its own. */
+const fileOf = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return resolve(path)
+  }
+}
+
+/** Each file once, under the path that was given first. */
+const eachOnce = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
+  const files = new Map<string, string>()
+  for (const path of paths) {
+    const first = files.get(fileOf(path))
+    if (first === undefined) files.set(fileOf(path), path)
+    else yield* warn("job-given-twice", { path, first })
+  }
+  return [...files.values()]
+})
+
+/** What the jobs say of each other, beside what is wrong with each. */
+const withOrder = (checked: ReadonlyArray<CheckedJob>): ReadonlyArray<CheckedJob> => {
+  const found = orderProblems(checked.flatMap(({ job }) => (job === undefined ? [] : [job])))
+  const of = (problems: ReadonlyArray<Problem>, path: string) => problems.filter(({ file }) => file === path)
+  return checked.map((one) => {
+    const errors = of(found.errors, one.path)
+    const warnings = [...one.warnings, ...of(found.warnings, one.path)]
+    return errors.length === 0 ? { ...one, warnings } : { ...one, job: undefined, errors, warnings }
+  })
+}
+
+export const checkJobs = Effect.fnUntraced(function* (given: ReadonlyArray<string>) {
+  const paths = yield* eachOnce(given)
   const { loadJob } = yield* Effect.promise(() => import("../jobs/LoadJob.ts"))
   const envFile = Option.getOrUndefined(Option.flatten(yield* Effect.serviceOption(EnvFileFlag)))
-  return yield* Effect.forEach(paths, (path) =>
+  const checked = yield* Effect.forEach(paths, (path) =>
     loadJob(path, envFile).pipe(
       Effect.match({
         onSuccess: ({ job, warnings }): CheckedJob => ({ path, job, errors: [], warnings }),
@@ -87,6 +121,7 @@ export const checkJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<strin
       Effect.flatMap(checkFiles),
     ),
   )
+  return withOrder(checked)
 })
 
 /** Prints warnings and errors of job files to stderr, each with its place only; returns the errors. */

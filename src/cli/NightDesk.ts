@@ -1,13 +1,13 @@
 /**
- * The running night at a private socket in the output folder (`nightjar.sock`): others ask what it does and
- * steer it, in JSON, one line each way. It never delays or fails the night; if the socket cannot be opened,
- * a line says so and the night runs without it.
+ * The running nights at a private socket in the output folder (`nightjar.sock`): others ask what they do and
+ * steer them, in JSON, one line each way. An order is for all of them. It never delays or fails a night; if
+ * the socket cannot be opened, a line says so and the nights run without it.
  */
-import { Context, Effect, Layer, Option, Schema } from "effect"
+import { Context, Effect, Option, Schema } from "effect"
 import { NightPicture } from "../execution/NightPicture.ts"
 import { Progress } from "../execution/Progress.ts"
 import type { ProgressEvent } from "../execution/Progress.ts"
-import { Order, Steered, Steering } from "../execution/Steering.ts"
+import { NotSteered, Order, steerAll, SteeredNight, Steering } from "../execution/Steering.ts"
 import type { SteerableNight } from "../execution/Steering.ts"
 import type { RunNews } from "../ledger/LiveFacts.ts"
 import { askLine, serveLines } from "../foundation/LineSocket.ts"
@@ -18,8 +18,16 @@ const socketName = "nightjar.sock"
 /** What others may send. */
 const Asked = Schema.Union([Schema.TaggedStruct("Look", {}), Order])
 const Answer = Schema.Union([
-  Schema.TaggedStruct("Night", { night: NightPicture }),
-  Steered,
+  /** `beside`: the others, if several go on. */
+  Schema.TaggedStruct("Night", {
+    night: NightPicture,
+    beside: Schema.optionalKey(Schema.Array(NightPicture)),
+  }),
+  Schema.TaggedStruct("Steered", {
+    ...SteeredNight.fields,
+    beside: Schema.optionalKey(Schema.Array(SteeredNight)),
+  }),
+  NotSteered,
   /** No task can start or end now: the service is awaited, the plan is made, or the tables are. */
   Schema.TaggedStruct("NotExecuting", { away: Schema.optionalKey(Schema.String) }),
   /** Not one of the requests above. */
@@ -71,62 +79,84 @@ const notePublished = (desk: Desk, fact: RunNews): void => {
   desk.published = { at, version, tasks }
 }
 
-const answerTo = (desk: Desk, line: string): Answer => {
+const withOthers = <A>(others: ReadonlyArray<A>) => (others.length === 0 ? {} : { beside: others })
+
+/** The night that executes, or as it was when it last did. */
+const pictureAt = ({ night, last, published }: Desk): NightPicture | undefined =>
+  night === undefined ? last : lookAt(night, published)
+
+const answerTo = (desks: ReadonlySet<Desk>, line: string): Answer => {
   const asked = Option.getOrUndefined(readAsked(line))
   if (asked === undefined) return { _tag: "NotUnderstood" }
-  const { night, last, away, published } = desk
-  if (night === undefined)
-    return asked._tag === "Look" && last !== undefined
-      ? { _tag: "Night", night: last }
-      : { _tag: "NotExecuting", ...(away === undefined ? {} : { away }) }
-  if (asked._tag !== "Look") return night.steer(asked)
-  return { _tag: "Night", night: lookAt(night, published) }
+  const away = [...desks].find((desk) => desk.away !== undefined)?.away
+  const idle: Answer = { _tag: "NotExecuting", ...(away === undefined ? {} : { away }) }
+  if (asked._tag === "Look") {
+    const [night, ...others] = [...desks].flatMap((desk) => pictureAt(desk) ?? [])
+    return night === undefined ? idle : { _tag: "Night", night, ...withOthers(others) }
+  }
+  const steered = steerAll(
+    [...desks].flatMap(({ night }) => night ?? []),
+    asked,
+  )
+  if (steered === undefined) return idle
+  if ("_tag" in steered) return steered
+  const [first, ...others] = steered
+  return first === undefined ? idle : { _tag: "Steered", ...first, ...withOthers(others) }
 }
 
-export const NightDesk = {
-  /** The progress that is there is told on. */
-  layer: (output: string) =>
-    Layer.unwrap(
-      Effect.gen(function* () {
-        const { tell } = yield* Progress
-        const desk: Desk = { night: undefined, last: undefined, away: undefined, published: undefined }
-        const hold = (night: SteerableNight) =>
-          Effect.acquireRelease(
-            Effect.sync(() => {
-              desk.night = night
-            }),
-            () =>
-              Effect.sync(() => {
-                desk.last = lookAt(night, desk.published)
-                desk.night = undefined
-              }),
-          )
-        const noted = (event: ProgressEvent) =>
-          Effect.andThen(
-            Effect.sync(() => noteProgress(desk, event)),
-            tell(event),
-          )
-        const serving = serveLines(output, socketName, (line) => writeAnswer(answerTo(desk, line))).pipe(
-          Effect.catchTag("SocketUnusable", ({ message }) => warn("night-unwatched", { detail: message })),
-        )
-        return Layer.mergeAll(
-          Layer.succeedContext(Context.make(Progress, { tell: noted })),
-          Layer.succeedContext(Context.make(Steering, { hold })),
-          Layer.effectDiscard(serving),
-        )
+/** A desk's own view of its run: it is told everything, and holds the run while that executes. */
+const servicesOf = (desk: Desk, { tell }: Context.Service.Shape<typeof Progress>) => {
+  const hold = (night: SteerableNight) =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        desk.night = night
       }),
-    ),
+      () =>
+        Effect.sync(() => {
+          desk.last = lookAt(night, desk.published)
+          desk.night = undefined
+        }),
+    )
+  const noted = (event: ProgressEvent) =>
+    Effect.andThen(
+      Effect.sync(() => noteProgress(desk, event)),
+      tell(event),
+    )
+  return Context.make(Progress, { tell: noted }).pipe(Context.add(Steering, { hold }))
 }
 
-/** Asks the night that runs in this folder; fails if none does. */
+/**
+ * Opens the socket until the scope ends. Each night that joins is seen and steered there until its own scope
+ * ends, and tells its progress on.
+ */
+export const openDesk = Effect.fnUntraced(function* (output: string) {
+  const desks = new Set<Desk>()
+  yield* serveLines(output, socketName, (line) => writeAnswer(answerTo(desks, line))).pipe(
+    Effect.catchTag("SocketUnusable", ({ message }) => warn("night-unwatched", { detail: message })),
+  )
+  return (progress: Context.Service.Shape<typeof Progress>) =>
+    Effect.map(
+      Effect.acquireRelease(
+        Effect.sync(() => {
+          const desk: Desk = { night: undefined, last: undefined, away: undefined, published: undefined }
+          desks.add(desk)
+          return desk
+        }),
+        (desk) => Effect.sync(() => desks.delete(desk)),
+      ),
+      (desk) => servicesOf(desk, progress),
+    )
+})
+
+/** Asks the nights that run in this folder; fails if none does. */
 export const askNight = Effect.fn("NightDesk.ask")(function* (output: string, asked: typeof Asked.Type) {
   const line = yield* askLine(output, socketName, writeAsked(asked))
   return yield* readAnswer(line)
 })
 
-/** The night that runs here; none if there is none, or only one that is not executing yet. */
-export const runningNight = (output: string) =>
+/** The nights that run here; none if no night does, or only such that are not executing yet. */
+export const runningNights = (output: string) =>
   askNight(output, { _tag: "Look" }).pipe(
-    Effect.map((answer) => (answer._tag === "Night" ? Option.some(answer.night) : Option.none())),
-    Effect.orElseSucceed(() => Option.none<NightPicture>()),
+    Effect.map((answer) => (answer._tag === "Night" ? [answer.night, ...(answer.beside ?? [])] : [])),
+    Effect.orElseSucceed((): ReadonlyArray<NightPicture> => []),
   )

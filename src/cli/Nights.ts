@@ -1,28 +1,35 @@
 /**
- * Runs one night after another in a locked output folder, each with the services of its job, and writes and
- * prints each summary. `run`, `rerun` and `demo` are this with different options.
+ * Runs the nights of jobs in a locked output folder, side by side as far as they share nothing, each with the
+ * services of its job, and writes and prints each summary. `run`, `rerun` and `demo` are this with different
+ * options.
  */
 import { Cause, Clock, Effect, Layer } from "effect"
 import type { ListenAt } from "../client/HookReceiver.ts"
 import { Hints } from "../client/Hints.ts"
+import { besideOthers } from "../execution/SlotsBeside.ts"
 import type { Job } from "../jobs/Job.ts"
 import { toldWhole } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { NightOptions, NightResult } from "../night/Nightly.ts"
+import type { Turn } from "../planning/SideBySide.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import type { Summary } from "../report/Summary.ts"
+import type { SharedSlots } from "../scheduling/SharedSlots.ts"
 import { announced, watchedForLate } from "./Notices.ts"
 import type { Ending } from "./Notices.ts"
 import { NoProgressFlag } from "./CommonFlags.ts"
-import { afterNight, writeSummary } from "./EndNight.ts"
-import { endingOfCause } from "./Failures.ts"
-import { NightDesk } from "./NightDesk.ts"
+import { reportNight, tidyAfterNight, writeSummary } from "./EndNight.ts"
+import { endingOfCause, refuse } from "./Failures.ts"
+import { openDesk } from "./NightDesk.ts"
 import { note, Output, say, sayJson } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
+import type { Display } from "./ProgressDisplay.ts"
 import { holdOutput } from "./RunFolder.ts"
 import { toolVersion } from "./Version.ts"
 import { openWebhooks } from "./Webhooks.ts"
+import { inTurns, tellTurns, turnsOf } from "./Turns.ts"
 import { Wiring } from "./Wiring.ts"
+import type { NightsBeside } from "./Wiring.ts"
 
 export interface NightsOptions {
   readonly output: string
@@ -39,43 +46,76 @@ export const runNights = Effect.fn("Nights.run")(function* (
   jobs: ReadonlyArray<Job>,
   options: NightsOptions,
 ) {
+  const { output } = options
   const shares = jobs.map(({ share }) => share)
   const nights = Effect.gen(function* () {
-    yield* holdOutput(options.output, shares)
+    yield* holdOutput(output, shares)
     const { source, url } = yield* openWebhooks(options.webhooks)
-    const told: Array<ToldNight> = []
-    for (const job of jobs)
-      told.push(yield* nightOf(job, options, url).pipe(announced(job), Effect.provideService(Hints, source)))
-    if (options.json) yield* sayJson(told.flatMap(({ json }) => (json === undefined ? [] : [json])))
+    const wiring = yield* Wiring
+    const { ledger, night } = yield* wiring.nights(jobs, output, url)
+    const turns = yield* Effect.provide(turnsOf(jobs), Layer.merge(ledger, wiring.secrets))
+    yield* tellTurns(turns)
+    const silent = yield* NoProgressFlag
+    const display = yield* ProgressDisplay.open(!silent)
+    const desk = yield* openDesk(output)
+    const told = yield* inTurns(jobs, turns, (job, { isInTime, slots }) => {
+      const name = jobs.length > 1 ? job.name : undefined
+      const run = isInTime ? oneNight(job, options, night(job), slots) : tooLate(job, turns)
+      return desk(display.join(name)).pipe(
+        Effect.flatMap((watched) => Effect.provide(run, watched)),
+        Effect.scoped,
+        tellFailure(job, name, display),
+        Effect.tap((one) => display.quietly(tellNight(one, options.json))),
+        announced(job),
+        Effect.provideService(Hints, source),
+      )
+    })
+    // Only now: what is removed by age, or named for people, may be what another run is writing.
+    for (const { ofRun } of told)
+      if (ofRun !== undefined) yield* tidyAfterNight(ofRun.job, output, ofRun.result)
+    if (options.json)
+      yield* sayJson(told.flatMap(({ ofRun }) => (ofRun === undefined ? [] : [jsonOf(ofRun)])))
     return joinedExitCode(told.map(({ exit_code }) => exit_code))
   })
   return yield* Effect.scoped(nights).pipe(Effect.onInterrupt(() => note(toldWhole("interrupted"))))
 })
 
+/** Nothing of it could be started any more. */
+const tooLate = (job: Job, turns: ReadonlyArray<Turn>) => {
+  const waits = turns.find((turn) => turn.job === job.name)?.waits ?? []
+  const others = waits.length === 0 ? "a free place" : waits.map((wait) => wait.job).join(", ")
+  return Effect.fail(refuse("job-turn-late", { job: job.name, others }))
+}
+
+interface OverRun {
+  readonly job: Job
+  readonly result: NightResult
+  readonly summary: Summary
+}
+
 interface ToldNight {
   readonly exit_code: number
   readonly ending: Ending
-  readonly json?: Summary & { readonly nothing_to_do: boolean }
+  /** Absent if there was no run that came to its end. */
+  readonly ofRun?: OverRun
 }
 
-/** A failure of one job must not stop the next job; an interrupt stops them all. */
-const nightOf = (job: Job, options: NightsOptions, hooksUrl: string | undefined) =>
-  Effect.matchCauseEffect(oneNight(job, options, hooksUrl), {
-    onSuccess: (told) => Effect.succeed(told),
-    onFailure: (cause) => {
+/** A failure of one job must not stop the others; an interrupt stops them all. */
+const tellFailure =
+  (job: Job, name: string | undefined, display: Display) =>
+  <E, R>(night: Effect.Effect<ToldNight, E, R>) =>
+    Effect.catchCause(night, (cause) => {
       if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
-      return Effect.gen(function* () {
-        const ending = endingOfCause(cause)
-        for (const line of ending.lines) yield* note(line)
-        yield* Effect.logDebug(cause)
-        const { exit_code } = ending
-        return {
+      const { exit_code, lines } = endingOfCause(cause)
+      const heading = name === undefined || lines.length === 0 ? [] : [`${name}:`]
+      return display.quietly(Effect.forEach([...heading, ...lines], note, { discard: true })).pipe(
+        Effect.andThen(Effect.logDebug(cause)),
+        Effect.as<ToldNight>({
           exit_code,
           ending: { job: job.name, exit_code, summary: undefined, recovered: false },
-        } satisfies ToldNight as ToldNight
-      })
-    },
-  })
+        }),
+      )
+    })
 
 /** A run with its summary written; nothing is printed yet. */
 export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: string, options: NightOptions) {
@@ -87,32 +127,29 @@ export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: st
 const oneNight = Effect.fnUntraced(function* (
   job: Job,
   options: NightsOptions,
-  hooksUrl: string | undefined,
+  services: ReturnType<NightsBeside["night"]>,
+  slots: SharedSlots | undefined,
 ) {
-  const wiring = yield* Wiring
-  const silent = yield* NoProgressFlag
   const { further, parent, only, output } = options
-  const watched = Layer.provideMerge(NightDesk.layer(output), ProgressDisplay.layer(!silent))
-  const { result, summary } = yield* summarisedNight(job, output, {
-    further,
-    parent,
-    only,
-    toolVersion,
-  }).pipe(
+  const run = summarisedNight(job, output, { further, parent, only, toolVersion })
+  const { result, summary } = yield* (slots === undefined ? run : besideOthers(slots, job)(run)).pipe(
     watchedForLate(job, yield* Clock.Clock),
-    Effect.provide(Layer.merge(watched, wiring.night(job, output, hooksUrl))),
+    Effect.provide(services),
   )
-  if (!options.json) yield* tellNight(result, summary)
-  yield* afterNight(job, output, result)
+  yield* reportNight(job, output, result)
   const { exit_code, recovered } = result
   return {
     exit_code,
     ending: result.nothingToDo ? undefined : { job: job.name, exit_code, summary, recovered },
-    json: { ...summary, nothing_to_do: result.nothingToDo },
+    ofRun: { job, result, summary },
   } satisfies ToldNight as ToldNight
 })
 
-const tellNight = Effect.fnUntraced(function* (result: NightResult, summary: Summary) {
+const jsonOf = ({ result, summary }: OverRun) => ({ ...summary, nothing_to_do: result.nothingToDo })
+
+const tellNight = Effect.fnUntraced(function* ({ ofRun }: ToldNight, json: boolean) {
+  if (ofRun === undefined || json) return
+  const { result, summary } = ofRun
   const { out } = yield* Output
   if (result.nothingToDo)
     yield* say(

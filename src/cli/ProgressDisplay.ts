@@ -27,6 +27,8 @@ import { Output } from "./Output.ts"
 
 /** What is known about the current run. */
 export interface NightView {
+  /** When it was first shown, in nanoseconds of the machine's own clock. */
+  readonly since: bigint
   run_id: string
   stage: "executing" | "publishing" | "deleting" | "ended"
   /** What the operator asked for, if the run does not start what it could. */
@@ -41,7 +43,8 @@ export interface NightView {
   readonly settled: Map<string, Outcome>
 }
 
-export const emptyView = (): NightView => ({
+export const emptyView = (since = 0n): NightView => ({
+  since,
   run_id: "",
   stage: "executing",
   held: undefined,
@@ -146,55 +149,93 @@ const liveEvery = Duration.millis(200)
 const plainEvery = Duration.seconds(30)
 const clearLine = "\r\u001b[2K"
 
-/** The display for one command, on the machine's own clock whatever clock the run uses. */
+/** Several runs beside each other, in one line: each with what is over of it and what is running. */
+export const renderViews = (views: ReadonlyArray<NightView>, elapsedMs: number): string => {
+  const [only] = views
+  if (only !== undefined && views.length === 1) return renderView(only, elapsedMs)
+  const parts = views.map(({ run_id, held, stage, over, settled, tasks, open }) => {
+    const running = open.size > 0 ? `, ${open.size} running` : ""
+    const what = held !== undefined && stage === "executing" ? held : stage
+    return `${run_id} ${what} ${over + settled.size}/${tasks}${running}`
+  })
+  return `${parts.join("; ")}; ${span(elapsedMs)}`
+}
+
+const isShown = ({ run_id, stage }: NightView): boolean => run_id !== "" && stage !== "ended"
+
+/** Where the progress of runs is shown until the scope ends; each run that joins has a view of its own. */
+const open = Effect.fnUntraced(function* (enabled: boolean) {
+  const stdio = yield* Stdio.Stdio
+  const { err } = yield* Output
+  const { clean } = yield* KnownSecrets
+  const clock = yield* Clock.Clock
+  const level = yield* References.MinimumLogLevel
+  const views: Array<NightView> = []
+  const write = (text: string) => Effect.ignore(Stream.run(Stream.make(text), stdio.stderr()))
+  const now = () => clock.monotonicTimeNanosUnsafe()
+  const elapsedMs = ({ since }: NightView) => Number((now() - since) / 1_000_000n)
+  let drawn = false
+  /** How many are printing something else. */
+  let quiet = 0
+  const draw = (wanted: () => ReadonlyArray<NightView>) =>
+    Effect.suspend(() => {
+      const shown = enabled && quiet === 0 ? wanted().filter(isShown) : []
+      const [longest] = shown
+      if (longest === undefined) return Effect.void
+      drawn = true
+      return write(
+        err.isTerminal
+          ? `${clearLine}${cut(renderViews(shown, elapsedMs(longest)), err.width - 1)}`
+          : shown.map((view) => `${renderView(view, elapsedMs(view))}\n`).join(""),
+      )
+    })
+  const erase = Effect.suspend(() => (err.isTerminal && drawn ? write(clearLine) : Effect.void))
+  const every = err.isTerminal ? liveEvery : plainEvery
+  const notice = ([from, text]: readonly [LogLevel.LogLevel, string], whose: string) =>
+    LogLevel.isGreaterThanOrEqualTo(from, level)
+      ? Effect.andThen(erase, write(`${plain(clean(`${whose}${text}`, "own"))}\n`))
+      : Effect.void
+  if (enabled) {
+    yield* Effect.addFinalizer(() => erase)
+    yield* Effect.forkScoped(
+      Effect.andThen(
+        Effect.sleep(every),
+        draw(() => views),
+      ).pipe(Effect.repeat(Schedule.forever), Effect.provideService(Clock.Clock, clock)),
+    )
+  }
+  /** Prints something while nothing is drawn. */
+  const quietly = <A, E, R>(print: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.suspend(() => {
+      quiet += 1
+      const loud = Effect.sync(() => {
+        quiet -= 1
+      })
+      return Effect.ensuring(Effect.andThen(erase, print), loud)
+    })
+  /** `name` is told with what happens, if there is somebody else whom it could have happened to. */
+  const join = (name?: string) => {
+    const view = emptyView(now())
+    views.push(view)
+    const whose = name === undefined ? "" : `${name}: `
+    const tell = (event: ProgressEvent) =>
+      Effect.suspend(() => {
+        const told = noticeOf(event)
+        const stage = foldProgress(view, event)
+        if (told !== undefined) return notice(told, whose)
+        if (event._tag === "Stage" && event.stage === "ended") return erase
+        return stage && !err.isTerminal ? draw(() => [view]) : Effect.void
+      })
+    return { tell }
+  }
+  return { join, quietly }
+})
+export type Display = Effect.Success<ReturnType<typeof open>>
+
+/** On the machine's own clock, whatever clock a run uses. */
 export const ProgressDisplay = {
-  /** Without progress, what happens to the run is still told, as far as `--log-level` asks for it. */
+  open,
+  /** For one run. Without progress, what happens to it is still told, as far as `--log-level` asks for it. */
   layer: (enabled: boolean) =>
-    Layer.unwrap(
-      Effect.gen(function* () {
-        const stdio = yield* Stdio.Stdio
-        const { err } = yield* Output
-        const { clean } = yield* KnownSecrets
-        const clock = yield* Clock.Clock
-        const level = yield* References.MinimumLogLevel
-        const startedAt = clock.monotonicTimeNanosUnsafe()
-        const view = emptyView()
-        const write = (text: string) => Effect.ignore(Stream.run(Stream.make(text), stdio.stderr()))
-        const elapsedMs = () => Number((clock.monotonicTimeNanosUnsafe() - startedAt) / 1_000_000n)
-        const line = () => renderView(view, elapsedMs())
-        let drawn = false
-        const draw = Effect.suspend(() => {
-          if (!enabled || view.run_id === "" || view.stage === "ended") return Effect.void
-          drawn = true
-          return write(err.isTerminal ? `${clearLine}${cut(line(), err.width - 1)}` : `${line()}\n`)
-        })
-        const erase = Effect.suspend(() => (err.isTerminal && drawn ? write(clearLine) : Effect.void))
-        const every = err.isTerminal ? liveEvery : plainEvery
-        const notice = ([from, text]: readonly [LogLevel.LogLevel, string]) =>
-          LogLevel.isGreaterThanOrEqualTo(from, level)
-            ? Effect.andThen(erase, write(`${plain(clean(text, "own"))}\n`))
-            : Effect.void
-        const tell = (event: ProgressEvent) =>
-          Effect.suspend(() => {
-            const told = noticeOf(event)
-            const stage = foldProgress(view, event)
-            if (told !== undefined) return notice(told)
-            if (event._tag === "Stage" && event.stage === "ended") return erase
-            return stage && !err.isTerminal ? draw : Effect.void
-          })
-        const ticking = Layer.effectDiscard(
-          Effect.gen(function* () {
-            yield* Effect.addFinalizer(() => erase)
-            yield* Effect.forkScoped(
-              Effect.andThen(Effect.sleep(every), draw).pipe(
-                Effect.repeat(Schedule.forever),
-                Effect.provideService(Clock.Clock, clock),
-              ),
-            )
-          }),
-        )
-        const telling = Layer.succeedContext(Context.make(Progress, { tell }))
-        return enabled ? Layer.merge(telling, ticking) : telling
-      }),
-    ),
+    Layer.effectContext(Effect.map(open(enabled), ({ join }) => Context.make(Progress, join()))),
 }

@@ -58,8 +58,13 @@ export const steerNight = Effect.fn("SteerNight.steer")(function* (order: Order,
   )
   switch (answer._tag) {
     case "Steered": {
-      const { changed, night } = answer
-      return yield* json ? sayJson({ changed, ...night }) : say(saidOf(order, changed, night))
+      const { changed, night, beside = [] } = answer
+      if (json) {
+        const others = beside.map((one) => ({ changed: one.changed, ...one.night }))
+        return yield* sayJson({ changed, ...night, ...(others.length === 0 ? {} : { beside: others }) })
+      }
+      for (const one of [answer, ...beside]) yield* say(saidOf(order, one.changed, one.night))
+      return
     }
     case "NotSteered": {
       const { run_id, job_limits } = answer.night

@@ -1,14 +1,14 @@
 /**
- * Follows the night that runs in an output folder until it is over: on a terminal a screen that is drawn in
- * place and follows its size, otherwise a line whenever something changed. The terminal is left as it was
- * found, however the watching ends.
+ * Follows the nights that run in an output folder until they are over: on a terminal a screen that is drawn
+ * in place and follows its size, otherwise a line whenever something changed. The terminal is left as it
+ * was found, however the watching ends.
  */
-import { Duration, Effect, Option, Stdio, Stream } from "effect"
+import { Duration, Effect, Stdio, Stream } from "effect"
 import type { NightPicture } from "../execution/NightPicture.ts"
 import { renderNight, renderNightLine } from "../report/RenderNight.ts"
 import { cleanValue } from "../secrets/CleanValue.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
-import { runningNight } from "./NightDesk.ts"
+import { runningNights } from "./NightDesk.ts"
 import { Output, writeOut } from "./Output.ts"
 
 const frameEvery = Duration.seconds(1)
@@ -23,53 +23,65 @@ const leave = `${escape}?25h${escape}?1049l`
 const frame = (lines: ReadonlyArray<string>): string =>
   `${escape}H${lines.map((line) => `${line}${escape}K`).join("\r\n")}${escape}J`
 
-/** Returns the run that was watched, once it is over; none if there was nothing to watch. */
+/** Returns whether there was anything to watch, once it is over. */
 export const watchNight = Effect.fn("WatchNight.watch")(function* (output: string, json: boolean) {
   const stdio = yield* Stdio.Stdio
-  const first = yield* runningNight(output)
-  if (Option.isNone(first)) return Option.none<string>()
+  const first = yield* runningNights(output)
+  if (first.length === 0) return false
   const isDrawn = !json && (yield* stdio.stdoutIsTerminal)
-  yield* isDrawn ? draw(output, first.value) : list(output, first.value, json)
-  return Option.some(first.value.run_id)
+  yield* isDrawn ? draw(output, first) : list(output, first, json)
+  return true
 })
 
-/** Calls `show` with every picture of the run, until the run is over. */
+type Nights = ReadonlyArray<NightPicture>
+
+/**
+ * Calls `show` with every picture of the nights that go on, until those that were there at first are over.
+ */
 const follow = <E, R>(
   output: string,
-  first: NightPicture,
+  first: Nights,
   every: Duration.Duration,
-  show: (night: NightPicture) => Effect.Effect<void, E, R>,
+  show: (nights: Nights) => Effect.Effect<void, E, R>,
 ) =>
   Effect.gen(function* () {
-    for (let night = Option.some(first); Option.isSome(night) && night.value.run_id === first.run_id;) {
-      yield* show(night.value)
-      if (night.value.stage === "ended") return
+    const watched = new Set(first.map(({ run_id }) => run_id))
+    for (let nights = first; nights.some(({ run_id }) => watched.has(run_id));) {
+      yield* show(nights)
+      if (nights.every(({ run_id, stage }) => stage === "ended" || !watched.has(run_id))) return
       yield* Effect.sleep(every)
-      night = yield* runningNight(output)
+      nights = yield* runningNights(output)
     }
   })
 
-const draw = Effect.fnUntraced(function* (output: string, first: NightPicture) {
+const draw = Effect.fnUntraced(function* (output: string, first: Nights) {
   const { out } = yield* Output
   const stdio = yield* Stdio.Stdio
   const write = (text: string) => Effect.ignore(Stream.run(Stream.make(text), stdio.stdout()))
   yield* Effect.acquireRelease(write(enter), () => write(leave))
-  yield* follow(output, first, frameEvery, (night) => {
+  yield* follow(output, first, frameEvery, (nights) => {
     // The size may change while we look on.
     const { columns, rows } = process.stdout
-    const screen = { width: (columns || 80) - 1, height: rows || 24, colour: out.colour, timezone: undefined }
-    return write(frame(renderNight(night, screen)))
+    const height = Math.floor((rows || 24) / nights.length)
+    const screen = { width: (columns || 80) - 1, height, colour: out.colour, timezone: undefined }
+    return write(frame(nights.flatMap((night) => renderNight(night, screen))))
   })
 }, Effect.scoped)
 
-const list = Effect.fnUntraced(function* (output: string, first: NightPicture, json: boolean) {
+const list = Effect.fnUntraced(function* (output: string, first: Nights, json: boolean) {
   const known = yield* KnownSecrets
-  let last = ""
-  yield* follow(output, first, lineEvery, (night) => {
-    const line = renderNightLine(night)
-    if (line === last) return Effect.void
-    last = line
-    const told = json ? JSON.stringify(cleanValue(night, known, "own")) : known.clean(line, "own")
-    return writeOut(Stream.make(`${told}\n`))
-  })
+  const last = new Map<string, string>()
+  yield* follow(output, first, lineEvery, (nights) =>
+    Effect.forEach(
+      nights,
+      (night) => {
+        const line = renderNightLine(night)
+        if (line === last.get(night.run_id)) return Effect.void
+        last.set(night.run_id, line)
+        const told = json ? JSON.stringify(cleanValue(night, known, "own")) : known.clean(line, "own")
+        return writeOut(Stream.make(`${told}\n`))
+      },
+      { discard: true },
+    ),
+  )
 })

@@ -4,7 +4,7 @@
  * no network client.
  */
 import { Context } from "effect"
-import type { Layer } from "effect"
+import type { Effect, Layer, Scope } from "effect"
 import type { HttpClient, HttpServerError } from "effect/http"
 import type { Service } from "../client/Service.ts"
 import type { Subscriptions } from "../client/Subscriptions.ts"
@@ -45,16 +45,20 @@ export class Wiring extends Context.Service<
   Wiring,
   {
     /**
-     * Everything that `run` needs, on the clock that the job's service uses; the folder is already locked.
-     * `hooksUrl` is where the embedded service delivers its events, if anywhere; every call to the service
-     * goes through `through`, if given.
+     * Everything that a run needs, on the clock that the job's service uses; the folder is already locked.
+     * Every call to the service goes through `through`, if given.
      */
-    readonly night: (
-      job: Job,
+    readonly night: (job: Job, output: string, through?: Through) => Layer.Layer<NightServices, NightUnwired>
+    /**
+     * The same for jobs whose runs may go on beside each other in one folder: until the scope ends they have
+     * the ledger, the landing, the connections and the pace of a host, and an embedded service in common.
+     * `hooksUrl` is where an embedded service delivers its events, if anywhere.
+     */
+    readonly nights: (
+      jobs: ReadonlyArray<Job>,
       output: string,
-      hooksUrl?: string,
-      through?: Through,
-    ) => Layer.Layer<NightServices, NightUnwired>
+      hooksUrl: string | undefined,
+    ) => Effect.Effect<NightsBeside, never, Scope.Scope>
     /** Only reads; if there is no ledger yet, an empty one in memory. */
     readonly plan: (
       target: ServiceTarget,
@@ -91,6 +95,11 @@ export class Wiring extends Context.Service<
     ) => Layer.Layer<SandboxServer | Sandbox, JournalFailed | JournalInUse | HttpServerError.ServeError>
   }
 >()("nightjar/cli/Wiring") {}
+
+export interface NightsBeside {
+  readonly ledger: Layer.Layer<Ledger, LedgerFailed>
+  readonly night: (job: Job) => Layer.Layer<NightServices, NightUnwired>
+}
 
 export interface SandboxServing extends SandboxOptions {
   readonly port: number

@@ -9,11 +9,13 @@ import { own } from "../ends/Ends.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
+import type { Limits } from "../scheduling/SharedSlots.ts"
 import { endingOf, serviceUntil } from "./Ending.ts"
 import { candidateOf, cutOff, occupied, openBook, settle, settleWaiting, unstarted } from "./Night.ts"
 import type { Book, Failure, Night, NightTask } from "./Night.ts"
 import { takePicture } from "./NightPicture.ts"
 import { tell } from "./Progress.ts"
+import { SlotsBeside } from "./SlotsBeside.ts"
 import { endLongPause, steer, Steering } from "./Steering.ts"
 import { noting, noTroubles } from "./Troubles.ts"
 import { finish, pullSession, readAgain } from "./FinishTask.ts"
@@ -41,6 +43,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   const ending = endingOf(input.rules.deadlineAt, begunAt)
   const rejections = yield* ledger.rejections
   const fibers = yield* FiberSet.make<void, Failure>()
+  const poke = yield* Queue.sliding<void>(1)
   const night: Night = {
     run: input.run,
     run_id: input.run.started.run_id,
@@ -48,12 +51,12 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     ending,
     mode: input.mode,
     key: yield* ledger.fingerprintKey,
-    schedule: new Schedule(input.rules.limits),
+    schedule: yield* openSchedule(input.rules.limits, poke),
     books: new Map(),
     outages: new Map(),
     heads: { trial: "untried" },
     rejected: new Map([...rejections].map(([fingerprint, { fact }]) => [fingerprint, fact.reason])),
-    poke: yield* Queue.sliding<void>(1),
+    poke,
     fork: (task) => Effect.asVoid(FiberSet.run(fibers, task)),
     active: 0,
     begunAt,
@@ -85,6 +88,18 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   const noted = noting(service, troubles, { run_id, told: Queue.offer(night.poke, undefined) })
   yield* Effect.provideService(work, Service, serviceUntil(noted, ending?.lastAnswerAt ?? Infinity))
 }, Effect.scoped)
+
+/** Beside other runs its slots are shared with theirs, until the run is over. */
+const openSchedule = Effect.fnUntraced(function* (limits: Limits, poke: Night["poke"]) {
+  const share = yield* SlotsBeside
+  const schedule = new Schedule(limits, share)
+  if (share !== undefined)
+    yield* Effect.acquireRelease(
+      Effect.sync(() => share.attach(schedule, () => Queue.offerUnsafe(poke, undefined))),
+      () => Effect.sync(share.detach),
+    )
+  return schedule
+})
 
 /** The tasks of the run, and those that the job has named since it began. */
 const tasksOf = ({
@@ -130,7 +145,7 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     if (night.active === 0 && state === "running") {
       if (schedule.waiting === 0) return
       // Only an execution that could not be stopped is in the way: it will not move in this run.
-      if (schedule.nextWake(now) === undefined)
+      if (schedule.nextWake(now) === undefined && !schedule.isHeldUp(now))
         yield* settleWaiting(night, schedule.drain(), "ALREADY_EXECUTING")
       if (schedule.waiting === 0) return
     }

@@ -21,15 +21,18 @@ export const Order = Schema.Union([
 ])
 export type Order = typeof Order.Type
 
+/** draining: nothing can be asked any more. above_job: the job's own limits are the highest. */
+export const NotSteered = Schema.TaggedStruct("NotSteered", {
+  why: Schema.Literals(["draining", "above_job"]),
+  night: NightPicture,
+})
+type NotSteered = typeof NotSteered.Type
+
 /** `changed`: false if the night was like that already. */
-export const Steered = Schema.Union([
-  Schema.TaggedStruct("Steered", { changed: Schema.Boolean, night: NightPicture }),
-  /** draining: nothing can be asked any more. above_job: the job's own limits are the highest. */
-  Schema.TaggedStruct("NotSteered", {
-    why: Schema.Literals(["draining", "above_job"]),
-    night: NightPicture,
-  }),
-])
+export const SteeredNight = Schema.Struct({ changed: Schema.Boolean, night: NightPicture })
+type SteeredNight = typeof SteeredNight.Type
+
+export const Steered = Schema.Union([Schema.TaggedStruct("Steered", SteeredNight.fields), NotSteered])
 export type Steered = typeof Steered.Type
 
 /** A pause that nobody ends becomes a drain, so that no run waits for ever. */
@@ -110,4 +113,37 @@ const drain = ({ controls, run_id }: Night, because?: "pause_over"): void => {
 export const endLongPause = (night: Night, now: number): void => {
   const { state, pausedUntil } = night.controls
   if (state === "paused" && pausedUntil !== undefined && pausedUntil <= now) drain(night, "pause_over")
+}
+
+/** An order as this night can take it: its own job's limits are the highest. */
+const withinJob = (order: Order, { job_limits }: NightPicture): Order => {
+  if (order._tag !== "Limit") return order
+  const { max_in_flight, per_engine } = order
+  return {
+    _tag: "Limit",
+    ...(max_in_flight === undefined
+      ? {}
+      : { max_in_flight: Math.min(max_in_flight, job_limits.max_in_flight) }),
+    ...(per_engine === undefined ? {} : { per_engine: Math.min(per_engine, job_limits.per_engine) }),
+  }
+}
+
+const isAbove = (order: Order, { job_limits }: NightPicture): boolean =>
+  order._tag === "Limit" &&
+  ((order.max_in_flight ?? 0) > job_limits.max_in_flight || (order.per_engine ?? 0) > job_limits.per_engine)
+
+/**
+ * Gives an order to all nights that execute. Limits that are above one job's are its own, unless they are
+ * above every job's. Returns the nights that took it, or why none did; undefined if none executes.
+ */
+export const steerAll = (
+  nights: ReadonlyArray<SteerableNight>,
+  order: Order,
+): ReadonlyArray<SteeredNight> | NotSteered | undefined => {
+  const isTooMuch = nights.every((night) => isAbove(order, night.look()))
+  const answers = nights.map((night) => night.steer(isTooMuch ? order : withinJob(order, night.look())))
+  const taken = answers.flatMap((answer) =>
+    answer._tag === "Steered" ? [{ changed: answer.changed, night: answer.night }] : [],
+  )
+  return taken.length > 0 ? taken : answers.find((answer) => answer._tag === "NotSteered")
 }

@@ -8,7 +8,7 @@ import type { StartCall } from "../client/Service.ts"
 import type { Verdict } from "../ends/Ends.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
-import type { Limits } from "../scheduling/Schedule.ts"
+import type { Limits } from "../scheduling/SharedSlots.ts"
 
 /** Everything that a start sends, except its external id. */
 export type CallParts = Omit<StartCall, "external_execution_id">

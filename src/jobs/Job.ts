@@ -137,6 +137,12 @@ export interface Freshness {
   readonly errorDays?: number
 }
 
+/** A job that this one follows if both are given together, and where that is written. */
+export interface JobAfter {
+  readonly job: string
+  readonly place: Place
+}
+
 export interface Job {
   readonly name: string
   /** The file's path as given, for messages and for `rerun`. */
@@ -144,6 +150,8 @@ export interface Job {
   /** The file of variables that belongs to the job, if there is one. */
   readonly env_file?: string
   readonly service: ServiceTarget
+  /** Absent if it follows no other. */
+  readonly after?: ReadonlyArray<JobAfter>
   readonly execution: {
     readonly execution_timeout: Duration.Duration
     readonly unlock_protected_data: boolean

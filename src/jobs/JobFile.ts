@@ -238,6 +238,7 @@ export const ExitOn = Schema.Literals(["any", "new"])
 export const JobFile = Schema.Struct({
   name: required(jobName, "a-z, 0-9 and -; every run_id begins with it."),
   service: optional(Service, "The service to run against; `sandbox` is the embedded one."),
+  after: optional(Schema.Array(jobName), "Jobs that are over before this one starts, if given with it."),
   execution: optional(Execution, "How each execution is started."),
   concurrency: optional(Concurrency, "How many executions are open at once."),
   polling: optional(Polling, "How often an execution is polled."),

@@ -41,6 +41,7 @@ export const decodeParts = (context: Context, root: Readonly<Record<string, unkn
       : root["engines"].length > 0,
     name: part("name", jobName),
     service: part("service", Shape.Service),
+    after: list("after", jobName),
     execution: part("execution", Shape.Execution) ?? {},
     concurrency: part("concurrency", Shape.Concurrency) ?? {},
     polling: part("polling", Shape.Polling) ?? {},

@@ -54,7 +54,13 @@ const durationOr = (otherwise: Duration.Input, written = Duration.fromInputUnsaf
 /** Everything that needs no other part, with defaults filled in. */
 const readSettings = (context: Context, parts: Parts) => {
   const { execution, concurrency, polling, retry, flow_results } = parts
+  const { document, findings } = context
+  const after = parts.after.map(({ index, value }) => ({
+    job: value,
+    place: document.place(["after", index]),
+  }))
   const settings = {
+    ...(after.length === 0 ? {} : { after }),
     execution: {
       execution_timeout: durationOr(defaults.execution_timeout, execution.execution_timeout),
       unlock_protected_data: execution.unlock_protected_data ?? false,
@@ -91,7 +97,6 @@ const readSettings = (context: Context, parts: Parts) => {
     ...(parts.retain === undefined ? {} : { retain: parts.retain }),
     ...(parts.publish === undefined ? {} : { publishEvery: parts.publish.every }),
   }
-  const { document, findings } = context
   if (Duration.isGreaterThan(settings.polling.min, settings.polling.max)) {
     findings.error(document.place(["polling", "min"]), `\`min\` is longer than \`max\``)
   }

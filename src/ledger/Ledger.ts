@@ -57,7 +57,7 @@ export class Ledger extends Context.Service<
     readonly facts: (run_id: RunId) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /**
      * The state of a run; undefined if the ledger does not contain its beginning. The state of the most
-     * recent run is kept: only facts since then are read, whoever wrote them.
+     * recent run is kept, and those of runs that go on: only facts since then are read, whoever wrote them.
      */
     readonly state: (run_id: RunId) => Effect.Effect<RunState | undefined, LedgerFailed>
     /** The tasks of a customer, an execution or a session, over all runs, in no order. */
@@ -172,12 +172,16 @@ type AttemptOf = Pick<ExecutionClaim, "task_id" | "attempt">
 const isSameAttempt = (one: AttemptOf, other: AttemptOf): boolean =>
   one.task_id === other.task_id && one.attempt === other.attempt
 
+/** As many runs may go on beside each other. */
+const runsCarried = 8
+
 const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Service"] => {
   const tables = accessLedger(database)
   const read = readerOf(database)
   // A claim becomes a fact a moment later; until then only this process can know about it.
   const claimed = new Map<string, ExecutionClaim>()
-  let carried: RunState | undefined
+  // In the order in which they were last asked for.
+  const carried = new Map<RunId, RunState>()
   return Ledger.of({
     append: groupCommit(tables.append, known),
     claim: (claim) =>
@@ -192,9 +196,12 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
     facts: (run_id) => attempt(() => read(tables.ofRun(run_id, 0))),
     state: (run_id) =>
       attempt(() => {
-        const before = carried?.started.run_id === run_id ? carried : undefined
+        const before = carried.get(run_id)
         const state = foldRun(read(tables.ofRun(run_id, before?.newest ?? 0)), before)
-        carried = state
+        carried.delete(run_id)
+        for (const [other, { ended }] of carried)
+          if (ended !== undefined || carried.size >= runsCarried) carried.delete(other)
+        if (state !== undefined) carried.set(run_id, state)
         return state
       }),
     tasksNaming: (id) => attempt(() => tables.tasksNaming(id)),
@@ -211,7 +218,7 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
     forget: Effect.fnUntraced(function* (forgotten, receipt) {
       const at = Math.trunc(yield* Clock.currentTimeMillis)
       return yield* attempt(() => {
-        carried = undefined
+        carried.clear()
         return forgetIn(tables, read, forgotten, { at, receipt })
       })
     }),

@@ -8,6 +8,7 @@ import { findingMessages } from "./FindingMessages.ts"
 import { documentMessages } from "./DocumentMessages.ts"
 import { forgetMessages } from "./ForgetMessages.ts"
 import { hookMessages } from "./HookMessages.ts"
+import { jobMessages } from "./JobMessages.ts"
 import type { Message } from "./Message.ts"
 import { nightMessages } from "./NightMessages.ts"
 import { timerMessages } from "./TimerMessages.ts"
@@ -16,6 +17,7 @@ export const catalogue = {
   ...commandMessages,
   ...timerMessages,
   ...hookMessages,
+  ...jobMessages,
   ...nightMessages,
   ...documentMessages,
   ...forgetMessages,

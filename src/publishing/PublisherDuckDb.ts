@@ -3,7 +3,7 @@
  * the counts of what was found, put into place as a whole (`Commit.ts`). The publisher holds the output
  * folder's lock; readers need none.
  */
-import { Effect, Layer, Semaphore } from "effect"
+import { Context, Effect, Layer, Semaphore } from "effect"
 import type { FileSystem } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
@@ -243,6 +243,11 @@ const openStoreOfJob = Effect.fnUntraced(function* (options: PublisherOptions) {
   return yield* storeWith(options, yield* schemasForJob(foldersOf(options)))
 })
 
+/** One version at a time in this process, whichever job publishes: each is built on the one before. */
+const PublicationTurn = Context.Reference<Semaphore.Semaphore>("nightjar/publishing/PublicationTurn", {
+  defaultValue: () => Semaphore.makeUnsafe(1),
+})
+
 export const PublisherDuckDb = {
   layer: (
     options: PublisherOptions,
@@ -257,8 +262,7 @@ export const PublisherDuckDb = {
         const store = yield* openStoreOfJob(options)
         const context = yield* Effect.context<Ledger | Landing | DuckDb>()
         const memory: Memory = { run_id: undefined, findings: new Map() }
-        // One version at a time: each is built on the one before.
-        const turn = yield* Semaphore.make(1)
+        const turn = yield* PublicationTurn
         const { toolVersion } = options
         const inTurn = <A, E>(work: Effect.Effect<A, E, Ledger | Landing | DuckDb>) =>
           turn.withPermits(1)(Effect.provide(work, context))

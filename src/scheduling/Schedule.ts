@@ -5,17 +5,13 @@
  */
 import type { Access, EngineReference, TaskId } from "../contract/Ids.ts"
 import { DelayQueue } from "../foundation/DelayQueue.ts"
+import type { Limits, SlotShare } from "./SharedSlots.ts"
 
 /** A task that wants to start an execution. */
 export interface Candidate extends Access {
   readonly task_id: TaskId
   /** One login is never in flight twice, whichever customers use it. */
   readonly fingerprint: string | undefined
-}
-
-export interface Limits {
-  readonly max_in_flight: number
-  readonly per_engine: number
 }
 
 /** Why a candidate is not started yet: no free slot, its time, its engine, or what it conflicts with. */
@@ -41,10 +37,13 @@ export class Schedule {
   readonly #taken = new Map<string, number>()
   readonly #engineCount = new Map<EngineReference, number>()
   readonly #engineClosedUntil = new Map<EngineReference, number>()
+  readonly #share: SlotShare | undefined
   #waiting = 0
 
-  constructor(limits: Limits) {
+  /** `share`: this run's part in the slots of its service, if other runs go on beside it. */
+  constructor(limits: Limits, share?: SlotShare) {
     this.#limits = limits
+    this.#share = share
   }
 
   /** Candidates that are waiting here, for a slot or for their time. */
@@ -56,13 +55,43 @@ export class Schedule {
     return this.#inFlight.size
   }
 
+  inFlightOn(engine: EngineReference): number {
+    return this.#engineCount.get(engine) ?? 0
+  }
+
   get limits(): Limits {
     return this.#limits
+  }
+
+  /** Candidates on an engine that wait only for a slot. */
+  wantedOn(engine: EngineReference, now: number): number {
+    const line = this.#ready.get(engine)
+    return line === undefined || this.closedUntil(engine) > now ? 0 : lengthOf(line)
+  }
+
+  /** How many slots they could use at once, whatever other runs have open. */
+  wanted(now: number): number {
+    let all = 0
+    for (const engine of this.#ready.keys()) {
+      const room = Math.max(0, this.#limits.per_engine - this.inFlightOn(engine))
+      all += Math.min(this.wantedOn(engine, now), room)
+    }
+    return all
+  }
+
+  /** Candidates are ready, and only runs beside this one are in the way: they wake it. */
+  isHeldUp(now: number): boolean {
+    const share = this.#share
+    if (share === undefined || this.wanted(now) === 0) return false
+    if (!share.hasRoom(now)) return true
+    const wanted = [...this.#ready.keys()].filter((engine) => this.wantedOn(engine, now) > 0)
+    return wanted.some((engine) => !share.mayOpen(engine, now))
   }
 
   /** What is already in flight above a lower limit stays; nothing is taken until there is room again. */
   setLimits(limits: Limits): void {
     this.#limits = limits
+    this.#share?.stir()
   }
 
   /** Queues a candidate; it is not offered before `notBefore` (milliseconds, the caller's clock). */
@@ -87,6 +116,7 @@ export class Schedule {
     for (const key of conflictKeys(candidate)) count(this.#taken, key, -1)
     count(this.#engineCount, candidate.engine_reference, -1)
     for (const key of conflictKeys(candidate)) this.#unpark(key)
+    this.#share?.stir()
   }
 
   /**
@@ -98,11 +128,13 @@ export class Schedule {
     if (candidate === undefined) return
     this.#inFlight.delete(task_id)
     count(this.#engineCount, candidate.engine_reference, -1)
+    this.#share?.stir()
   }
 
   /** No task on this engine is offered before `until`, or before a later time that was already set. */
   closeEngine(engine_reference: EngineReference, until: number): void {
     this.#engineClosedUntil.set(engine_reference, Math.max(until, this.closedUntil(engine_reference)))
+    this.#share?.stir()
   }
 
   closedUntil(engine_reference: EngineReference): number {
@@ -114,9 +146,10 @@ export class Schedule {
     for (let due = this.#delayed.takeDue(now); due !== undefined; due = this.#delayed.takeDue(now))
       this.#line(due.engine_reference).rest.push(due)
     if (this.#inFlight.size >= this.#limits.max_in_flight) return undefined
+    if (this.#share?.hasRoom(now) === false) return undefined
     for (const [engine, line] of this.#ready) {
-      if ((this.#engineCount.get(engine) ?? 0) >= this.#limits.per_engine) continue
-      if (this.closedUntil(engine) > now) continue
+      if (this.inFlightOn(engine) >= this.#limits.per_engine) continue
+      if (this.closedUntil(engine) > now || this.#share?.mayOpen(engine, now) === false) continue
       const candidate = this.#next(line)
       this.#ready.delete(engine)
       if (hasNext(line)) this.#ready.set(engine, line)
@@ -150,6 +183,7 @@ export class Schedule {
     }
     for (const one of this.#delayed.remove(isMeant)) all.push(one)
     this.#waiting -= all.length
+    this.#share?.stir()
     return all
   }
 
@@ -214,6 +248,8 @@ const newLine = (): Line => ({ front: [], rest: [], gone: 0 })
 const forgottenMin = 1_000
 
 const inLine = ({ front, rest, gone }: Line): ReadonlyArray<Candidate> => [...front, ...rest.slice(gone)]
+
+const lengthOf = ({ front, rest, gone }: Line): number => front.length + rest.length - gone
 
 const hasNext = (line: Line): boolean => line.front.length > 0 || line.gone < line.rest.length
 

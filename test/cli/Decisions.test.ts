@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import fc from "fast-check"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, Layer, Option } from "effect"
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { resolveFingerprint } from "../../src/cli/commands/Credentials.ts"
 import { defectEnding, Ended, endingOf, refuse } from "../../src/cli/Failures.ts"
@@ -18,7 +18,8 @@ import type { ProgressEvent } from "../../src/execution/Progress.ts"
 import { Progress } from "../../src/execution/Progress.ts"
 import type { NightPicture } from "../../src/execution/NightPicture.ts"
 import { Steering } from "../../src/execution/Steering.ts"
-import { NightDesk, runningNight } from "../../src/cli/NightDesk.ts"
+import type { Order, SteerableNight } from "../../src/execution/Steering.ts"
+import { askNight, openDesk, runningNights } from "../../src/cli/NightDesk.ts"
 import { emptyView, foldProgress, renderView } from "../../src/cli/ProgressDisplay.ts"
 import { csvFormat, jsonFormat, tableFormat } from "../../src/cli/QueryFormats.ts"
 import { harmless } from "../../src/report/CsvText.ts"
@@ -341,7 +342,7 @@ describe("the desk of a running night", () => {
       const { tell } = yield* Progress
       const looked: Array<NightPicture | undefined> = []
       const look = Effect.gen(function* () {
-        looked.push(Option.getOrUndefined(yield* runningNight(output)))
+        looked.push((yield* runningNights(output))[0])
       })
       const steer = () => ({ _tag: "Steered" as const, changed: false, night: picture })
       yield* Effect.scoped(
@@ -362,10 +363,63 @@ describe("the desk of a running night", () => {
       return looked
     })
     const looked = await Effect.runPromise(
-      Effect.scoped(Effect.provide(seen, Layer.provide(NightDesk.layer(output), NodeServices.layer))),
+      openDesk(output).pipe(
+        Effect.flatMap((enter) => enter({ tell: () => Effect.void })),
+        Effect.flatMap((joined) => Effect.provide(seen, joined)),
+        Effect.scoped,
+        Effect.provide(NodeServices.layer),
+      ),
     )
     rmSync(output, { recursive: true, force: true })
     const last = { ...picture, published: { at: 2_000, version: 7, tasks: 39 } }
     expect(looked).toEqual([picture, picture, last, { ...last, stage: "publishing" }, picture])
+  })
+
+  it("shows all nights that go on, gives an order to all of them, and to each within its own job's limits", async () => {
+    const output = mkdtempSync(join(tmpdir(), "desk-"))
+    const asked: Array<readonly [string, Order]> = []
+    const nightOf = (name: string, per_engine: number): SteerableNight => {
+      const night = { ...picture, run_id: name, job_limits: { max_in_flight: 10, per_engine } }
+      return {
+        look: () => night,
+        steer: (order) => {
+          asked.push([name, order])
+          return { _tag: "Steered", changed: name === "a.1", night }
+        },
+      }
+    }
+    const seen = Effect.gen(function* () {
+      const enter = yield* openDesk(output)
+      for (const [name, limit] of [["a.1", 4] as const, ["b.1", 8] as const])
+        yield* Effect.flatMap(enter({ tell: () => Effect.void }), (joined) =>
+          Effect.provide(
+            Effect.flatMap(Steering, ({ hold }) => hold(nightOf(name, limit))),
+            joined,
+          ),
+        )
+      const looked = (yield* runningNights(output)).map((one) => one.run_id)
+      const limited = yield* askNight(output, { _tag: "Limit", per_engine: 6 })
+      const above = yield* askNight(output, { _tag: "Limit", per_engine: 9 })
+      return { looked, limited, above }
+    })
+    const { looked, limited, above } = await Effect.runPromise(
+      seen.pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
+    )
+    rmSync(output, { recursive: true, force: true })
+    expect(looked).toEqual(["a.1", "b.1"])
+    expect(limited).toMatchObject({
+      _tag: "Steered",
+      changed: true,
+      night: { run_id: "a.1" },
+      beside: [{ changed: false, night: { run_id: "b.1" } }],
+    })
+    expect(above).toMatchObject({ _tag: "Steered" })
+    expect(asked).toEqual([
+      ["a.1", { _tag: "Limit", per_engine: 4 }],
+      ["b.1", { _tag: "Limit", per_engine: 6 }],
+      // Above every job's own: whoever asks is refused by each night itself.
+      ["a.1", { _tag: "Limit", per_engine: 9 }],
+      ["b.1", { _tag: "Limit", per_engine: 9 }],
+    ])
   })
 })

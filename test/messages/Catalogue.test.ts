@@ -14,6 +14,7 @@ import { findingMessages } from "../../src/messages/FindingMessages.ts"
 import { forgetMessages } from "../../src/messages/ForgetMessages.ts"
 import type { Message } from "../../src/messages/Message.ts"
 import { hookMessages } from "../../src/messages/HookMessages.ts"
+import { jobMessages } from "../../src/messages/JobMessages.ts"
 import { nightMessages } from "../../src/messages/NightMessages.ts"
 import { timerMessages } from "../../src/messages/TimerMessages.ts"
 import { problemOf } from "../../src/messages/Problem.ts"
@@ -56,6 +57,7 @@ describe("the catalogue", () => {
       documentMessages,
       forgetMessages,
       hookMessages,
+      jobMessages,
       timerMessages,
       nightMessages,
       findingMessages,

@@ -88,10 +88,7 @@ const acquainted = Effect.fnUntraced(function* (input: {
   const night = Effect.gen(function* () {
     yield* holdOutput(output, [job.share])
     yield* claimSchemas(schemas, schemas === own)
-    const services = Layer.merge(
-      ProgressDisplay.layer(!silent),
-      wiring.night(job, output, undefined, recorder.through),
-    )
+    const services = Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output, recorder.through))
     return yield* Effect.provide(acquaintedNight({ job, whole, output, recorder }), services)
   })
   const ran = yield* Effect.scoped(night).pipe(

@@ -16,6 +16,7 @@ import { openedLedger, refuseLostLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { renderPreview, tokenName } from "../PlanText.ts"
 import type { Preview } from "../PlanText.ts"
+import { wrap } from "../../report/TextTable.ts"
 import { Wiring } from "../Wiring.ts"
 
 const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
@@ -83,8 +84,19 @@ export const plan = Command.make(
         Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
       ),
     )
-    if (json) return yield* sayJson(previews.map(previewJson))
+    const { turnLines, turnsOf } = yield* Effect.promise(() => import("../Turns.ts"))
+    const [first] = loaded
+    const turns =
+      first === undefined ? [] : yield* Effect.provide(turnsOf(loaded), wiring.plan(first.service, output))
+    if (json)
+      return yield* sayJson(
+        previews.map((preview) => ({
+          ...previewJson(preview),
+          waits_for: turns.find(({ job }) => job === preview.job.name)?.waits ?? [],
+        })),
+      )
     for (const preview of previews) yield* say(renderPreview(preview, out, all))
+    for (const line of turnLines(turns)) yield* say(wrap(line, out.width))
   }),
 ).pipe(Command.withDescription("Shows what `run` would start, without starting anything"))
 

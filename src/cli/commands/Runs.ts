@@ -13,7 +13,7 @@ import { refuse } from "../Failures.ts"
 import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
 import { familiesOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
-import { runningNight } from "../NightDesk.ts"
+import { runningNights } from "../NightDesk.ts"
 import { toolVersion } from "../Version.ts"
 
 /** What the published tables have of each run, by its id; none before anything is published. */
@@ -57,7 +57,7 @@ const eventsOf = Effect.fnUntraced(function* (
 })
 
 const rowsOf = Effect.fnUntraced(function* (headers: ReadonlyArray<RunHeader>) {
-  const running = Option.map(yield* runningNight(yield* outputFolder), ({ run_id }) => run_id)
+  const running = new Set((yield* runningNights(yield* outputFolder)).map(({ run_id }) => run_id))
   return headers.map(({ at, fact, ended }) => ({
     run_id: fact.run_id,
     job: fact.job,
@@ -67,7 +67,7 @@ const rowsOf = Effect.fnUntraced(function* (headers: ReadonlyArray<RunHeader>) {
     ended_at: ended === undefined ? null : new Date(ended.at).toISOString(),
     exit_code: ended?.exit_code ?? null,
     leftovers: ended?.leftovers ?? true,
-    running: Option.contains(running, fact.run_id),
+    running: running.has(fact.run_id),
   }))
 })
 

@@ -2,7 +2,7 @@
  * `nightjar status [RUN]`: a run's tasks and its summary. Read-only, so that it does not disturb a run in
  * progress.
  */
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { counted } from "../../foundation/Counted.ts"
 import { executionsOf } from "../../ledger/RunState.ts"
@@ -13,7 +13,7 @@ import { summarise } from "../../report/Summary.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, namedOutput, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
 import { findNight, withLedger } from "../LedgerOf.ts"
-import { runningNight } from "../NightDesk.ts"
+import { runningNights } from "../NightDesk.ts"
 import { note, Output, say, sayJson } from "../Output.ts"
 
 const taskRow = (task: TaskState) => {
@@ -50,15 +50,15 @@ export const status = Command.make(
       const output = yield* outputFolder
       const { watchNight } = yield* Effect.promise(() => import("../WatchNight.ts"))
       const watched = yield* watchNight(output, json)
-      if (Option.isSome(watched) && json) return
-      if (Option.isNone(watched)) yield* note(`No run is executing in ${output}.`)
+      if (watched && json) return
+      if (!watched) yield* note(`No run is executing in ${output}.`)
     }
     const { state, night } = yield* withLedger(findNight(run))
     const tasks = [...(whole ? newestTasks(night) : state.tasks).values()].map(taskRow)
     const output = yield* outputFolder
     const summary = summarise(state, night, namedOutput(output))
     const { run_id } = state.started
-    const running = Option.exists(yield* runningNight(output), (one) => one.run_id === run_id)
+    const running = (yield* runningNights(output)).some((one) => one.run_id === run_id)
     if (json) return yield* sayJson({ ...summary, running, tasks })
     const { out } = yield* Output
     const rows = tasks.map((task) => [

@@ -1,0 +1,176 @@
+/**
+ * The service as a run or a plan sees it: remote over HTTP, or embedded in this process. Runs that go on
+ * beside each other have the parts in common that must not exist twice (`Common`): a host's connections and
+ * pace, and an embedded service with its clock. Rooms are loaded when a layer is built, as in `main.ts`.
+ */
+import { Context, Duration, Effect, Layer, RcRef, Redacted } from "effect"
+import type { Scope } from "effect"
+import type { HttpClient } from "effect/http"
+import type { Service } from "../client/Service.ts"
+import type { ServicePause } from "../client/ServicePaced.ts"
+import type { ServiceTarget } from "../jobs/Job.ts"
+import type { Secrets } from "../jobs/Secrets.ts"
+import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
+import type { FaultsInvalid } from "../sandbox/faults/FaultsFile.ts"
+import type { ReadingInvalid } from "../sandbox/readings/ReadingFile.ts"
+import type { Sandbox } from "../sandbox/server/Sandbox.ts"
+import type { JournalFailed } from "../sandbox/state/Journal.ts"
+import { EmbeddedClock } from "./EmbeddedClocks.ts"
+import type { PlanUnwired, RemoteTarget, Through } from "./Wiring.ts"
+
+/** The secret of the embedded service's first application: it protects nothing. */
+const sandboxSecret = "sandbox-app-1"
+
+/** A layer whose modules are loaded when it is built. */
+export const lazily = <A, E, R>(load: () => Promise<Layer.Layer<A, E, R>>): Layer.Layer<A, E, R> =>
+  Layer.unwrap(Effect.promise(load))
+
+/**
+ * Built for the first who needs it and closed after the last: all who need it at the same time have it in
+ * common.
+ */
+export const inCommon = <A, E, R>(layer: Layer.Layer<A, E, R>) =>
+  Effect.map(
+    RcRef.make({ acquire: Effect.map(Layer.build(layer), Context.omit(Layer.CurrentMemoMap)) }),
+    (ref) => Layer.effectContext(RcRef.get(ref)),
+  )
+
+export type Embedded = Extract<ServiceTarget, { _tag: "Embedded" }>
+type EmbeddedUnwired = JournalFailed | FaultsInvalid | ReadingInvalid | LedgerFailed
+
+/** What runs that go on beside each other must not have twice. */
+export interface Common {
+  readonly connections: (target: RemoteTarget) => Layer.Layer<HttpClient.HttpClient>
+  readonly pause: Layer.Layer<ServicePause>
+  /** The embedded service, on the clock that it keeps. */
+  readonly sandbox: (target: Embedded) => Layer.Layer<Sandbox, EmbeddedUnwired, Ledger>
+}
+
+/** A client that every call passes through, if calls are to be observed. */
+const seenBy = <E, R>(through: Through | undefined, client: Layer.Layer<HttpClient.HttpClient, E, R>) =>
+  through === undefined
+    ? client
+    : lazily(async () => {
+        const { HttpClient } = await import("effect/http")
+        return Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, through))
+      }).pipe(Layer.provide(client))
+
+export const connectionsTo = (target: Pick<RemoteTarget, "accept_any_certificate">) =>
+  lazily(async () => {
+    const acceptAnyCertificate = target.accept_any_certificate === true
+    return (await import("../client/NodeClient.ts")).NodeClient.layer({ acceptAnyCertificate })
+  })
+
+/** The service over HTTP: paced, on a clock that never jumps. */
+const remote = (target: RemoteTarget, common: Common, through?: Through) =>
+  lazily(async () => {
+    const { Secrets } = await import("../jobs/Secrets.ts")
+    const { ServiceHttp } = await import("../client/ServiceHttp.ts")
+    const { ServicePaced } = await import("../client/ServicePaced.ts")
+    const { SteadyClock } = await import("../foundation/SteadyClock.ts")
+    const http = Layer.unwrap(
+      Effect.gen(function* () {
+        const { resolve } = yield* Secrets
+        const { base_url, flows_url, attachments_url } = target
+        const app_secret = yield* resolve(target.app_secret)
+        return ServiceHttp.layer({ base_url, flows_url, attachments_url, app_secret })
+      }),
+    )
+    return ServicePaced.layer(target).pipe(
+      Layer.provide(http),
+      Layer.provide(common.pause),
+      Layer.provide(seenBy(through, common.connections(target))),
+      Layer.provideMerge(SteadyClock.layer),
+    )
+  })
+
+/** The embedded service in this process; each who calls it has a client of its own. */
+const embedded = (target: Embedded, common: Common, through: Through | undefined) =>
+  lazily(async () => {
+    const { ServiceHttp } = await import("../client/ServiceHttp.ts")
+    const { SandboxClient } = await import("../sandbox/server/SandboxClient.ts")
+    const { base_url, flows_url } = SandboxClient
+    const app_secret = Redacted.make(sandboxSecret)
+    const service = ServiceHttp.layer({ base_url, flows_url, attachments_url: flows_url, app_secret })
+    return service.pipe(
+      Layer.provide(seenBy(through, SandboxClient.layer)),
+      Layer.provideMerge(common.sandbox(target)),
+    )
+  })
+
+/** Without a journal the embedded service forgets, which is enough for a plan. */
+const openSandbox = (target: Embedded, journal: string | undefined, hooksUrl: string | undefined) =>
+  lazily(async () => {
+    const { Sandbox } = await import("../sandbox/server/Sandbox.ts")
+    const { readFaults } = await import("../sandbox/faults/FaultsFile.ts")
+    const { readReading } = await import("../sandbox/readings/ReadingFile.ts")
+    const sandbox = Layer.unwrap(
+      Effect.gen(function* () {
+        const faults = target.faults === undefined ? undefined : yield* readFaults(target.faults)
+        const reading = target.reading === undefined ? undefined : yield* readReading(target.reading)
+        return Sandbox.layer({
+          seed: target.seed,
+          webhooks: hooksUrl === undefined ? [] : [{ url: hooksUrl }],
+          journal,
+          faults,
+          reading,
+        })
+      }),
+    )
+    return (hooksUrl === undefined ? Layer.empty : dispatcher(target.speed)).pipe(
+      Layer.provideMerge(sandbox),
+      Layer.provideMerge(EmbeddedClock.layer(target.speed, journal)),
+    )
+  })
+
+/** Deliveries over real HTTP; a receiver has ten real seconds, however fast the clock runs. */
+export const dispatcher = (speed: number) =>
+  lazily(async () => {
+    const { HookDispatcher } = await import("../sandbox/server/HookDispatcher.ts")
+    const { NodeClient } = await import("../client/NodeClient.ts")
+    const answerWithin = Duration.seconds(10 * speed)
+    return HookDispatcher.layer({ answerWithin }).pipe(Layer.provide(NodeClient.layer()))
+  })
+
+/** Nothing in common with anybody. */
+export const alone = (journal: string | undefined, hooksUrl?: string): Common => ({
+  connections: connectionsTo,
+  pause: pause,
+  sandbox: (target) => openSandbox(target, journal, hooksUrl),
+})
+
+const pause = lazily(async () => (await import("../client/ServicePaced.ts")).ServicePause.layer())
+
+/** Embedded services that are alike are one. */
+export const embeddedKey = ({ seed, speed, faults, reading }: Embedded): string =>
+  JSON.stringify([seed, speed, faults, reading])
+
+/** What the runs of these jobs have in common until the scope ends. */
+export const beside = Effect.fnUntraced(function* (
+  targets: ReadonlyArray<ServiceTarget>,
+  journal: string,
+  hooksUrl: string | undefined,
+  ledger: Layer.Layer<Ledger, LedgerFailed>,
+): Effect.fn.Return<Common, never, Scope.Scope> {
+  const checked = yield* inCommon(connectionsTo({}))
+  const unchecked = yield* inCommon(connectionsTo({ accept_any_certificate: true }))
+  const sandboxes = new Map<string, Layer.Layer<Sandbox, EmbeddedUnwired>>()
+  for (const target of targets)
+    if (target._tag === "Embedded" && !sandboxes.has(embeddedKey(target)))
+      sandboxes.set(
+        embeddedKey(target),
+        yield* inCommon(openSandbox(target, journal, hooksUrl).pipe(Layer.provide(ledger))),
+      )
+  return {
+    connections: ({ accept_any_certificate }) => (accept_any_certificate === true ? unchecked : checked),
+    pause: yield* inCommon(pause),
+    sandbox: (target) => sandboxes.get(embeddedKey(target)) ?? openSandbox(target, journal, hooksUrl),
+  }
+})
+
+export const serviceOf = (
+  target: ServiceTarget,
+  common: Common,
+  through?: Through,
+): Layer.Layer<Service, PlanUnwired, Secrets | Ledger> =>
+  target._tag === "Remote" ? remote(target, common, through) : embedded(target, common, through)

@@ -1,0 +1,98 @@
+/**
+ * What each of the jobs that are given together may start, read or still have open: what the jobs say, and
+ * what their earlier runs left at the service. Values of logins are compared as keyed hashes. A command that
+ * prints a secret is not run for this, and a stored token is not opened: such a login may be any other of its
+ * engine.
+ */
+import { Effect, Redacted, Result } from "effect"
+import { accessKey, accessOf } from "../contract/Ids.ts"
+import type { Access } from "../contract/Ids.ts"
+import { resumeAttempt } from "../execution/Attempt.ts"
+import type { Assignment, Job, ParameterSource } from "../jobs/Job.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { TaskState } from "../ledger/RunState.ts"
+import { resolveReferences } from "../planning/Logins.ts"
+import type { ResolvedReferences } from "../planning/Logins.ts"
+import type { TouchedLogin, Touches } from "../planning/SideBySide.ts"
+import { fingerprintLogin } from "../secrets/Fingerprint.ts"
+
+const isCommand = (source: ParameterSource): boolean =>
+  source._tag === "Reference" && source.reference._tag === "Exec"
+
+/** The assignment without the parameters that only a command knows. */
+const withoutCommands = (assignment: Assignment): Assignment => {
+  const { login } = assignment
+  if (login._tag === "Token") return assignment
+  const parameters = Object.fromEntries(
+    Object.entries(login.parameters).filter(([, source]) => !isCommand(source)),
+  )
+  return { ...assignment, login: { ...login, parameters } }
+}
+
+/** Forms may turn a text into a number or a truth value; written out, both are the same. */
+const written = (value: unknown): unknown =>
+  typeof value === "number" || typeof value === "boolean" ? String(value) : value
+
+const loginOf = (
+  { engine_reference, login }: Assignment,
+  resolved: ResolvedReferences,
+  key: Uint8Array,
+): TouchedLogin => {
+  if (login._tag === "Token") return { engine_reference, values: {}, isWhole: false }
+  const values: Record<string, string> = {}
+  const sources = Object.entries(login.parameters)
+  for (const [name, source] of sources) {
+    const answer = source._tag === "Literal" ? Result.succeed(source.value) : resolved(source.reference)
+    if (answer === undefined || Result.isFailure(answer)) continue
+    const value = written(Redacted.value<unknown>(answer.success))
+    values[name] = fingerprintLogin(key, engine_reference, { [name]: value })
+  }
+  return { engine_reference, values, isWhole: Object.keys(values).length === sources.length }
+}
+
+/** An execution of this task runs, or may run. */
+const isOpen = ({ attempts }: TaskState): boolean =>
+  attempts.some((attempt) => {
+    const { _tag } = resumeAttempt(attempt)
+    return _tag !== "Closed" && _tag !== "NeverStarted" && _tag !== "Start"
+  })
+
+/** What earlier runs of the job may still have open at the service. */
+const leftOpen = Effect.fnUntraced(function* (job: Job) {
+  const ledger = yield* Ledger
+  const open: Array<Access> = []
+  for (const { fact, ended } of yield* ledger.runs) {
+    if (fact.job !== job.name || ended?.leftovers === false) continue
+    for (const task of (yield* ledger.state(fact.run_id))?.tasks.values() ?? []) {
+      const { customer_id, engine_reference } = task.planned
+      if (customer_id === undefined || engine_reference === undefined || !isOpen(task)) continue
+      open.push({ customer_id, engine_reference })
+    }
+  }
+  return open
+})
+
+/** On which clock the runs of a job live. */
+const timeOf = ({ service }: Job): string =>
+  service._tag === "Remote"
+    ? "machine"
+    : JSON.stringify([service.seed, service.speed, service.faults, service.reading])
+
+export const touchesOf = Effect.fn("JobTouches.of")(function* (job: Job) {
+  const key = yield* (yield* Ledger).fingerprintKey
+  const resolved = yield* resolveReferences(job.assignments.map(withoutCommands))
+  const named = new Set(job.assignments.map(accessKey))
+  // Who is no longer in the job is still logged in; nobody knows any more with what.
+  const left = (yield* leftOpen(job)).filter((access) => !named.has(accessKey(access)))
+  return {
+    job: job.name,
+    after: (job.after ?? []).map((one) => one.job),
+    time: timeOf(job),
+    accesses: [...job.assignments.map(accessOf), ...left],
+    sessions: job.sessions.map(({ session_id }) => session_id),
+    logins: [
+      ...job.assignments.map((assignment) => loginOf(assignment, resolved, key)),
+      ...left.map(({ engine_reference }) => ({ engine_reference, values: {}, isWhole: false })),
+    ],
+  } satisfies Touches as Touches
+})

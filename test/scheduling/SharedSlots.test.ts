@@ -1,0 +1,120 @@
+/** Slots that several runs share: never more than one run alone may have, and an equal part for whoever wants it. */
+import { describe, expect, it } from "vitest"
+import * as fc from "fast-check"
+import { Schedule } from "../../src/scheduling/Schedule.ts"
+import type { Candidate } from "../../src/scheduling/Schedule.ts"
+import type { Limits } from "../../src/scheduling/SharedSlots.ts"
+import { SharedSlots } from "../../src/scheduling/SharedSlots.ts"
+import { anId } from "../harness/Id.ts"
+
+const candidate = (run: number, number: number, engine: string): Candidate => ({
+  task_id: anId(`r-${run}/c-${number}/${engine}`),
+  customer_id: anId(`c-${run}-${number}`),
+  engine_reference: anId(engine),
+  fingerprint: undefined,
+})
+
+/** A run with a schedule and as many tasks on each engine as it expects. */
+const joined = (slots: SharedSlots, run: number, limits: Limits, tasks: Readonly<Record<string, number>>) => {
+  const seat = slots.join(limits, new Map(Object.entries(tasks)))
+  const schedule = new Schedule(limits, seat.share)
+  let woken = 0
+  const begin = () => {
+    seat.share.attach(schedule, () => (woken += 1))
+    for (const [engine, count] of Object.entries(tasks))
+      for (let number = 0; number < count; number++) schedule.add(candidate(run, number, engine))
+  }
+  const takeAll = (): ReadonlyArray<Candidate> => {
+    const taken: Array<Candidate> = []
+    for (let one = schedule.take(0); one !== undefined; one = schedule.take(0)) taken.push(one)
+    return taken
+  }
+  return { ...seat, schedule, begin, takeAll, woken: () => woken }
+}
+
+describe("runs that share slots", () => {
+  it("have as many together as one of them may have alone, each its equal part if it wants that", () => {
+    const slots = new SharedSlots()
+    const limits = { max_in_flight: 10, per_engine: 6 }
+    const first = joined(slots, 1, limits, { bank: 20, tax: 20 })
+    const second = joined(slots, 2, limits, { tax: 3 })
+    first.begin()
+    // The second one has not begun yet, and wants three.
+    const own = first.takeAll()
+    expect(own.length).toBe(7)
+    second.begin()
+    expect(second.takeAll().length).toBe(3)
+    expect([first.takeAll().length, second.schedule.inFlightOn(anId("tax"))]).toEqual([0, 3])
+    // What it does not want any more is the first one's again, who is told so.
+    const before = first.woken()
+    second.schedule.release(candidate(2, 0, "tax").task_id)
+    expect([first.woken() - before, first.takeAll().length]).toEqual([1, 1])
+    second.share.detach()
+    second.leave()
+    expect([first.schedule.inFlight, first.takeAll().length]).toEqual([8, 2])
+  })
+
+  it("keep nothing for a run that does not begin, and are not called stuck while others have the slots", () => {
+    const slots = new SharedSlots()
+    const limits = { max_in_flight: 2, per_engine: 2 }
+    const late = joined(slots, 1, limits, { bank: 5 })
+    const busy = joined(slots, 2, limits, { bank: 5 })
+    busy.begin()
+    expect(busy.takeAll().length).toBe(1)
+    late.expectNothing()
+    expect(busy.takeAll().length).toBe(1)
+    late.begin()
+    expect([late.takeAll().length, late.schedule.isHeldUp(0), late.schedule.nextWake(0)]).toEqual([
+      0,
+      true,
+      undefined,
+    ])
+    // The next slot that is free is the late one's: the other has its part.
+    busy.schedule.release(candidate(2, 0, "bank").task_id)
+    expect([busy.takeAll().length, late.takeAll().length]).toEqual([0, 1])
+  })
+
+  it("never exceed a limit, and never all wait for each other", () => {
+    const limits = fc.record({
+      max_in_flight: fc.integer({ min: 1, max: 6 }),
+      per_engine: fc.integer({ min: 1, max: 6 }),
+    })
+    const runs = fc.array(
+      fc.record({ limits, bank: fc.integer({ min: 0, max: 8 }), tax: fc.integer({ min: 0, max: 8 }) }),
+      { minLength: 1, maxLength: 4 },
+    )
+    fc.assert(
+      fc.property(runs, fc.array(fc.nat(), { maxLength: 60 }), (given, moves) => {
+        const slots = new SharedSlots()
+        const all = given.map(({ limits: own, bank, tax }, index) => joined(slots, index, own, { bank, tax }))
+        const open: Array<readonly [number, Candidate]> = []
+        const highest = (of: (one: Limits) => number) => Math.max(...given.map((one) => of(one.limits)))
+        all.forEach((run) => run.begin())
+        const waiting = () => all.reduce((sum, { schedule }) => sum + schedule.waiting, 0)
+        const step = (move: number) => {
+          const index = move % all.length
+          const taken = all[index]!.schedule.take(0)
+          if (taken !== undefined) open.push([index, taken])
+          else if (open.length > 0) {
+            const [run, one] = open.splice(move % open.length, 1)[0]!
+            all[run]!.schedule.release(one.task_id)
+          }
+          expect(open.length).toBeLessThanOrEqual(highest((one) => one.max_in_flight))
+          for (const engine of ["bank", "tax"])
+            expect(open.filter(([, one]) => one.engine_reference === engine).length).toBeLessThanOrEqual(
+              highest((one) => one.per_engine),
+            )
+        }
+        moves.forEach(step)
+        // Whoever is left finishes: with nothing open, somebody may always start.
+        for (let left = waiting(); left > 0; left = waiting()) {
+          for (const [run, one] of open.splice(0)) all[run]!.schedule.release(one.task_id)
+          const started = all.flatMap((run, index) => run.takeAll().map((one) => [index, one] as const))
+          expect(started.length).toBeGreaterThan(0)
+          open.push(...started)
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
