@@ -33,6 +33,7 @@ flow_results: { enabled: true, min_interval: 5 seconds, wait_final: 10 minutes, 
 night: { starts: "22:30", until: "07:00" } # one run for each night, which keeps its date after midnight
 # deadline: "05:00"                     # nothing is started after it; default: when the night ends
 # on_deadline: carry                    # abort: also starts what will probably not finish by then
+# after: [other-job]   # given together with it, this job starts once that one is over
 # min_customers: { number: 100, of_last_night: 90% }   # with fewer customers nothing is started
 # notify:                               # no customer data is sent; addresses are secrets
 #   - { on: [failed, late, new_trouble, recovered], url: env:ALERT_URL }     # format: slack sends { text }
