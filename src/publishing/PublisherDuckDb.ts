@@ -12,7 +12,7 @@ import { Landing } from "../landing/Landing.ts"
 import type { Freshness, Gates, SqlFile } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { StaleData } from "../ledger/StaleData.ts"
-import { schemasForJob, schemasOfTables } from "../records/SchemasInForce.ts"
+import { listedSchemas, schemasOfTables, schemasWithKept } from "../records/SchemasInForce.ts"
 import type { SchemaFolders, SchemasInForce } from "../records/SchemasInForce.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
 import { staleIn } from "./AskFreshness.ts"
@@ -238,10 +238,19 @@ export const openStore = Effect.fnUntraced(function* (options: PublisherOptions)
   return yield* storeWith(options, yield* schemasOfTables(foldersOf(options), manifest?.schemas))
 })
 
-/** The same for a job that is about to run: with the schemas that its folders have now. */
-const openStoreOfJob = Effect.fnUntraced(function* (options: PublisherOptions) {
-  return yield* storeWith(options, yield* schemasForJob(foldersOf(options)))
+/**
+ * The same for a job: with the schemas that its own folders have when it begins, and those that the output
+ * folder has when it publishes. A job beside it may have kept new ones, which must not be lost or written
+ * over.
+ */
+const storeOfJob = Effect.fnUntraced(function* (
+  options: PublisherOptions,
+  listed: Effect.Success<ReturnType<typeof listedSchemas>>,
+) {
+  return yield* storeWith(options, yield* schemasWithKept(listed, foldersOf(options).kept))
 })
+
+const asPublishFailed = ({ message }: RecordSchemaInvalid) => new PublishFailed({ message })
 
 /** One version at a time in this process, whichever job publishes: each is built on the one before. */
 const PublicationTurn = Context.Reference<Semaphore.Semaphore>("nightjar/publishing/PublicationTurn", {
@@ -259,17 +268,21 @@ export const PublisherDuckDb = {
     Layer.effect(
       Publisher,
       Effect.gen(function* () {
-        const store = yield* openStoreOfJob(options)
-        const context = yield* Effect.context<Ledger | Landing | DuckDb>()
+        const opened = storeOfJob(options, yield* listedSchemas(foldersOf(options)))
+        // What is wrong with a schema is found before anything starts.
+        yield* opened
+        const context = yield* Effect.context<Ledger | Landing | DuckDb | FileSystem.FileSystem>()
         const memory: Memory = { run_id: undefined, findings: new Map() }
         const turn = yield* PublicationTurn
         const { toolVersion } = options
-        const inTurn = <A, E>(work: Effect.Effect<A, E, Ledger | Landing | DuckDb>) =>
-          turn.withPermits(1)(Effect.provide(work, context))
+        const inTurn = <A, E>(work: (store: Store) => Effect.Effect<A, E, Ledger | Landing | DuckDb>) =>
+          turn.withPermits(1)(
+            Effect.mapError(opened, asPublishFailed).pipe(Effect.flatMap(work), Effect.provide(context)),
+          )
         return Publisher.of({
-          publish: (run_id) => inTurn(publishGated(store, toolVersion, memory, run_id, options)),
-          publishInterim: (run_id, over) => inTurn(publishInterim(store, run_id, over, options)),
-          publishOutcome: (run_id) => inTurn(publishOutcomeOf(store, toolVersion, memory, run_id)),
+          publish: (run_id) => inTurn((store) => publishGated(store, toolVersion, memory, run_id, options)),
+          publishInterim: (run_id, over) => inTurn((store) => publishInterim(store, run_id, over, options)),
+          publishOutcome: (run_id) => inTurn((store) => publishOutcomeOf(store, toolVersion, memory, run_id)),
         })
       }),
     ),

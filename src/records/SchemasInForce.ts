@@ -139,9 +139,9 @@ export const readOwnSchemas = Effect.fn("Records.readOwnSchemas")(function* (fol
 })
 
 /** The schemas that the program and the job have; a file for the same table replaces the program's. */
-const listedSchemas = Effect.fnUntraced(function* (packageFolder: string, ownFolder: string | undefined) {
-  const ofPackage = yield* readRecordSchemas(packageFolder)
-  const own = ownFolder === undefined ? [] : yield* readOwnSchemas(ownFolder)
+export const listedSchemas = Effect.fn("Records.listedSchemas")(function* (folders: SchemaFolders) {
+  const ofPackage = yield* readRecordSchemas(folders.package)
+  const own = folders.own === undefined ? [] : yield* readOwnSchemas(folders.own)
   const replaced = new Set(own.map(({ family }) => family.table))
   const listed = [...ofPackage.filter(({ family }) => !replaced.has(family.table)), ...own].toSorted((a, b) =>
     a.name < b.name ? -1 : 1,
@@ -150,10 +150,14 @@ const listedSchemas = Effect.fnUntraced(function* (packageFolder: string, ownFol
   return listed
 })
 
-/** Those of a job that is about to run. */
-export const schemasForJob = Effect.fn("Records.schemasForJob")(function* (folders: SchemaFolders) {
-  const listed = yield* listedSchemas(folders.package, folders.own)
-  const kept = yield* readKept(folders.kept)
+/**
+ * Those of a job, with what the output folder has by now: another job may have kept more of them meanwhile.
+ */
+export const schemasWithKept = Effect.fn("Records.schemasWithKept")(function* (
+  listed: ReadonlyArray<ReadSchema>,
+  keptFolder: string,
+) {
+  const kept = yield* readKept(keptFolder)
   return inForce(listed, kept, newestOf(kept))
 })
 

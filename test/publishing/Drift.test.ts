@@ -5,7 +5,7 @@
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { openStore, PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
@@ -155,6 +155,35 @@ const place = Effect.map(folder, (base) => {
 })
 
 describe("a record schema", () => {
+  it.live(
+    "that a job keeps stays in force when a job beside it, which began before, publishes after it",
+    () =>
+      Effect.gen(function* () {
+        const { root, own } = yield* place
+        const begun = (ownSchemas: object) =>
+          Effect.map(
+            Layer.build(PublisherDuckDb.layer({ ...publisherOptions(root), ...ownSchemas })),
+            (context) => Context.get(context, Publisher),
+          )
+        const nightOf = (publisher: Publisher["Service"], date: string, data: unknown) =>
+          Effect.provideService(night(date, data), Publisher, publisher)
+        yield* Effect.gen(function* () {
+          writeFileSync(join(own, "accounts.yaml"), accountsSchema("VARCHAR"))
+          yield* nightOf(yield* begun({ ownSchemas: own }), "2026-11-20", accountOf("1.10"))
+          writeFileSync(join(own, "accounts.yaml"), accountsSchema("DOUBLE"))
+          const [one, beside] = [yield* begun({ ownSchemas: own }), yield* begun({})]
+          yield* nightOf(one, "2026-11-21", accountOf(2.5))
+          yield* nightOf(beside, "2026-11-22", profileOf("Ana"))
+          const kept = readdirSync(join(root, "schemas")).filter((name) => name.startsWith("accounts"))
+          assert.deepStrictEqual(kept.toSorted(), ["accounts.v1.yaml", "accounts.v2.yaml"])
+          assert.deepStrictEqual(
+            yield* rowsOf(root, "SELECT balance FROM accounts WHERE run_date = '2026-11-21'"),
+            [{ balance: 2.5 }],
+          )
+        }).pipe(Effect.provide(foundation(root)))
+      }),
+  )
+
   it.live(
     "that is gone from its folder is still used, with a warning, and nothing is lost [decision 10 kept schemas]",
     () =>

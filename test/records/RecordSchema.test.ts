@@ -13,7 +13,13 @@ import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import { recordJsonSchema } from "../../src/records/RecordJsonSchema.ts"
 import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
 import { recordTables } from "../../src/records/RecordTables.ts"
-import { keptOf, readOwnSchemas, schemasForJob, schemasOfTables } from "../../src/records/SchemasInForce.ts"
+import {
+  keptOf,
+  listedSchemas,
+  readOwnSchemas,
+  schemasOfTables,
+  schemasWithKept,
+} from "../../src/records/SchemasInForce.ts"
 import type { SchemaFolders, SchemasInForce } from "../../src/records/SchemasInForce.ts"
 import type { RecordSchemaInvalid } from "../../src/records/RecordSchema.ts"
 import { families, schemasFolder } from "./families.ts"
@@ -262,6 +268,10 @@ children:
 `
 
 type Files = Readonly<Record<string, string>>
+
+/** As a job has them that publishes at once. */
+const schemasForJob = (folders: SchemaFolders) =>
+  Effect.flatMap(listedSchemas(folders), (listed) => schemasWithKept(listed, folders.kept))
 
 /** What is in force with these files in the folders `package`, `own` and `kept`. */
 const inForceWith = async (
