@@ -57,13 +57,10 @@ const database = lazily(async () => (await import("./duckdb/DuckDb.ts")).DuckDb.
 const landing = (output: string, access: "read-only" | "read-write") =>
   lazily(async () => (await import("./landing/LandingFiles.ts")).LandingFiles.layer({ root: output, access }))
 
-const publisher = (output: string, { share, delta, schemas, gates, freshness, models, retain }: Job) =>
+const publisher = (output: string, job: Job) =>
   lazily(async () => {
-    const { PublisherDuckDb } = await import("./publishing/PublisherDuckDb.ts")
-    const own = schemas === undefined ? {} : { ownSchemas: join(schemas, "records") }
-    const asked = { ...(gates && { gates }), ...(freshness && { freshness }), ...(models && { models }) }
-    const folders = { root: output, schemasFolder: recordSchemas, ...own, ...asked }
-    return PublisherDuckDb.layer({ ...folders, share, delta, versionsKept: retain?.snapshots, toolVersion })
+    const { publisherOfJob } = await import("./publishing/PublisherDuckDb.ts")
+    return publisherOfJob(job, { root: output, schemasFolder: recordSchemas, toolVersion })
   }).pipe(Layer.provide(Layer.merge(database, NodeServices.layer)))
 
 /** The name under which the tokens of a service are kept: each service has its own. */

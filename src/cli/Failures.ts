@@ -21,6 +21,7 @@ import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { TooFewCustomers } from "../night/ChooseNight.ts"
 import type { ServiceRefused } from "../night/ReachService.ts"
+import type { PseudonymsRefused } from "../publishing/PseudonymsOfJob.ts"
 import type { PublishFailed } from "../publishing/Publisher.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
 import { toolVersion } from "./Version.ts"
@@ -75,6 +76,7 @@ export type Failure =
   | LandingFailed
   | LedgerFailed
   | LockFailed
+  | PseudonymsRefused
   | PublishFailed
   | ReadingInvalid
   | ReceiverRefused
@@ -123,6 +125,7 @@ const endings: {
       share: `${Math.round(share * 100)}%`,
     }),
   TokenStoreRefused: (error) => endingFor("token-store-refused", detailOf(error)),
+  PseudonymsRefused: (error) => endingFor("pseudonyms-refused", detailOf(error)),
   ServiceSettingsRefused: (error) => endingFor("service-settings-invalid", detailOf(error)),
   ReceiverRefused: (error) => endingFor("webhooks-unavailable", detailOf(error)),
   FolderLocked: () => endingFor("output-locked"),

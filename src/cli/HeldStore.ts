@@ -5,19 +5,21 @@
 import { statSync } from "node:fs"
 import { Effect, Layer } from "effect"
 import type { DuckDb } from "../duckdb/DuckDb.ts"
+import type { Job } from "../jobs/Job.ts"
 import type { Landing } from "../landing/Landing.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
 import type { Store } from "../publishing/Store.ts"
-import { openedStore } from "./LookAtFolder.ts"
 import { holdOutput } from "./RunFolder.ts"
 import { Wiring } from "./Wiring.ts"
 
 /** What is shared with the group stays shared. */
 export const shareOf = (output: string) => ((statSync(output).mode & 0o050) === 0o050 ? "group" : "none")
 
-export const inHeldStore = Effect.fnUntraced(function* <A, E, R>(
+/** `opens` the store with what the work needs of its pseudonyms. */
+export const inHeldStore = Effect.fnUntraced(function* <A, E, R, E1, R1>(
   output: string,
   work: (store: Store) => Effect.Effect<A, E, R | Landing | DuckDb | Ledger>,
+  opens: (output: string, share: Job["share"]) => Effect.Effect<Store, E1, R1>,
 ) {
   const wiring = yield* Wiring
   const share = shareOf(output)
@@ -27,6 +29,6 @@ export const inHeldStore = Effect.fnUntraced(function* <A, E, R>(
     wiring.database,
     wiring.ledger(output, "read-write"),
   )
-  const store = yield* openedStore(output, share)
+  const store = yield* opens(output, share)
   return yield* Effect.provide(work(store), services)
 }, Effect.scoped)

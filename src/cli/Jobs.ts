@@ -13,6 +13,7 @@ import type { Problem } from "../foundation/FileProblem.ts"
 import { EnvFileFlag } from "./CommonFlags.ts"
 import { refuse } from "./Failures.ts"
 import { note, warn } from "./Output.ts"
+import { Wiring } from "./Wiring.ts"
 
 export interface CheckedJob {
   readonly path: string
@@ -61,8 +62,30 @@ const problemsOfSchemas = Effect.fnUntraced(function* ({ schemas }: Job) {
   })
 })
 
+/** Columns that the job chose for pseudonyms and that cannot have them, each by name. */
+const problemsOfPseudonyms = Effect.fnUntraced(function* ({ pseudonyms, schemas }: Job) {
+  if (pseudonyms === undefined) return []
+  const wiring = Option.getOrUndefined(yield* Effect.serviceOption(Wiring))
+  if (wiring === undefined) return []
+  const { listedSchemas } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
+  const { columnTroubles } = yield* Effect.promise(() => import("../publishing/Treatments.ts"))
+  const own = schemas === undefined ? undefined : join(schemas, "records")
+  // What is wrong with a schema is told as such.
+  const listed = yield* Effect.orElseSucceed(listedSchemas({ package: wiring.recordSchemas, own }), () => [])
+  const families = listed.map(({ family }) => family)
+  if (families.length === 0) return []
+  return columnTroubles(pseudonyms.columns, families).map(({ table, column, why }): Problem => ({
+    ...pseudonyms.place,
+    message: `\`pseudonyms.columns\`: ${column === undefined ? table : `${table}.${column}`}: ${why}`,
+  }))
+})
+
 const problemsOfFiles = Effect.fnUntraced(function* (job: Job) {
-  return [...(yield* problemsOfService(job)), ...(yield* problemsOfSchemas(job))]
+  return [
+    ...(yield* problemsOfService(job)),
+    ...(yield* problemsOfSchemas(job)),
+    ...(yield* problemsOfPseudonyms(job)),
+  ]
 })
 
 const checkFiles = (checked: CheckedJob) =>

@@ -7,18 +7,44 @@ import type { Job } from "../jobs/Job.ts"
 import { problemOf } from "../messages/Problem.ts"
 import type { Problem } from "../messages/Problem.ts"
 import { markerName, markerState } from "./OutputGuard.ts"
+import { askedWith, publishedKey } from "./PseudonymKeys.ts"
 import { toolVersion } from "./Version.ts"
 import { Wiring } from "./Wiring.ts"
 
 const markerProblems = (output: string): ReadonlyArray<Problem> =>
   markerState(output) === "damaged" ? [problemOf(markerName, "marker-damaged")] : []
 
-export const openedStore = Effect.fnUntraced(function* (output: string, share: Job["share"] = "none") {
+const storeOptions = Effect.fnUntraced(function* (output: string, share: Job["share"]) {
   const { recordSchemas } = yield* Wiring
-  const { openStore } = yield* Effect.promise(() => import("../publishing/PublisherDuckDb.ts"))
   // Only a run applies the job's `retain`.
   const versionsKept = Number.POSITIVE_INFINITY
-  return yield* openStore({ root: output, schemasFolder: recordSchemas, share, toolVersion, versionsKept })
+  return { root: output, schemasFolder: recordSchemas, share, toolVersion, versionsKept }
+})
+
+export const openedStore = Effect.fnUntraced(function* (output: string, share: Job["share"] = "none") {
+  const { openStore } = yield* Effect.promise(() => import("../publishing/OpenStore.ts"))
+  return yield* openStore(yield* storeOptions(output, share))
+})
+
+/** With the key of its pseudonyms, if it has any: rows can be derived, and those of a customer found. */
+export const openedStoreWithKey = Effect.fnUntraced(function* (output: string, share: Job["share"]) {
+  const { openStore } = yield* Effect.promise(() => import("../publishing/OpenStore.ts"))
+  return yield* openStore(yield* storeOptions(output, share), yield* publishedKey(output))
+})
+
+/** To derive all rows again with what this job asks for in place of the customers. */
+export const openedStoreAsked = (job: Job) =>
+  Effect.fnUntraced(function* (output: string, share: Job["share"]) {
+    const { openStoreAsked } = yield* Effect.promise(() => import("../publishing/OpenStore.ts"))
+    const pseudonyms = yield* askedWith(job)
+    const options = yield* storeOptions(output, share)
+    return yield* openStoreAsked({ ...options, ...(pseudonyms && { pseudonyms }) })
+  })
+
+/** What the published tables have in place of the customers; undefined if they name them. */
+export const policyOf = Effect.fnUntraced(function* (output: string) {
+  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../publishing/Manifest.ts"))
+  return yield* Effect.sync(() => readManifest(layoutOf(output).manifest)?.pseudonyms)
 })
 
 /** The record families of what is published, or those of the program if nothing is. */

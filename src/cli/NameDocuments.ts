@@ -5,15 +5,19 @@
 import { Cause, Duration, Effect } from "effect"
 import type { Job } from "../jobs/Job.ts"
 import { reasonOfCause } from "./Failures.ts"
-import { openedStore } from "./LookAtFolder.ts"
+import { openedStoreWithKey } from "./LookAtFolder.ts"
 import { warn } from "./Output.ts"
 import { withPublished } from "./PublishedDatabase.ts"
+import { Wiring } from "./Wiring.ts"
 
 /** The folder is already held; undefined if nothing is published yet. */
 export const nameDocumentsIn = Effect.fn("NameDocuments.name")(function* (output: string) {
   const { nameDocuments } = yield* Effect.promise(() => import("../keeping/NamedDocuments.ts"))
-  const store = yield* openedStore(output)
-  return yield* withPublished(output, (connection) => nameDocuments(store, connection))
+  const wiring = yield* Wiring
+  const { revealer } = yield* Effect.promise(() => import("../publishing/Disguise.ts"))
+  const store = yield* openedStoreWithKey(output, "none")
+  const reveal = yield* Effect.provide(revealer(store), wiring.ledger(output, "read-only"))
+  return yield* withPublished(output, (connection) => nameDocuments(store, connection, reveal))
 })
 
 /** A night brings far fewer documents than this takes; the next one continues. */

@@ -19,6 +19,7 @@ import { init } from "./commands/Init.ts"
 import { forget } from "./commands/Forget.ts"
 import { limit } from "./commands/Limit.ts"
 import { plan } from "./commands/Plan.ts"
+import { pseudonyms } from "./commands/Pseudonyms.ts"
 import { rebuild } from "./commands/Rebuild.ts"
 import { repair } from "./commands/Repair.ts"
 import { prune } from "./commands/Prune.ts"
@@ -62,6 +63,7 @@ export const nightjar = Command.make("nightjar").pipe(
     query,
     tables,
     documents,
+    pseudonyms,
     infer,
     verify,
     repair,

@@ -3,7 +3,7 @@
  * published), and in it `runs/<run_id>/` with the run's log and summary. Files are written completely or
  * not at all.
  */
-import { chmodSync } from "node:fs"
+import { chmodSync, existsSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Effect } from "effect"
 import { durableFiles } from "../foundation/DurableFile.ts"
@@ -30,7 +30,10 @@ const claimed = (files: DurableFiles, output: string, share: Share): Refused | u
   if (refusal !== undefined) return refusal
   const found = lostLedger(output)
   if (found !== undefined) return refuse("ledger-missing", { output, found })
-  for (const folder of [resolve(output), resolve(output, "runs")]) files.makeFolder(folder, folderMode(share))
+  files.makeFolder(resolve(output), folderMode(share))
+  // Reports and logs name the customers: where the tables do not, they are not for the same readers.
+  const hasPseudonyms = existsSync(join(output, "pseudonyms.json"))
+  files.makeFolder(resolve(output, "runs"), folderMode(hasPseudonyms ? "none" : share))
   return undefined
 }
 

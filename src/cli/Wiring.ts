@@ -16,6 +16,7 @@ import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { TokenStoreRefused } from "../tokens/TokenSealing.ts"
 import type { FormCache } from "../forms/EngineForms.ts"
+import type { PseudonymsRefused } from "../publishing/PseudonymsOfJob.ts"
 import type { Publisher, PublishFailed } from "../publishing/Publisher.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
 import type { FaultsInvalid } from "../sandbox/faults/FaultsFile.ts"
@@ -35,7 +36,12 @@ export type PlanUnwired =
   | FaultsInvalid
   | ReadingInvalid
 export type TokensUnwired = PlanUnwired | TokenStoreRefused
-export type NightUnwired = TokensUnwired | LandingFailed | PublishFailed | RecordSchemaInvalid
+export type NightUnwired =
+  | TokensUnwired
+  | LandingFailed
+  | PublishFailed
+  | PseudonymsRefused
+  | RecordSchemaInvalid
 
 export type RemoteTarget = Extract<ServiceTarget, { _tag: "Remote" }>
 

@@ -121,10 +121,11 @@ const isReference = (source: ParameterSource) => source._tag === "Reference"
 
 /** Every reference of a job, repeated ones included. */
 export const referencesOf = (
-  job: Pick<Job, "service" | "tokens_key" | "assignments" | "notify" | "telemetry">,
+  job: Pick<Job, "service" | "tokens_key" | "pseudonyms" | "assignments" | "notify" | "telemetry">,
 ): ReadonlyArray<SecretReference> => [
   ...(job.service._tag === "Remote" ? [job.service.app_secret] : []),
   ...(job.tokens_key === undefined ? [] : [job.tokens_key]),
+  ...(job.pseudonyms === undefined ? [] : [job.pseudonyms.key]),
   ...job.assignments.flatMap((one) =>
     sourcesOf(one)
       .filter(isReference)
@@ -156,11 +157,12 @@ const bindEnvFile = (job: Job, path: string, names: ReadonlySet<string>): Job =>
     ...(otlp === undefined ? {} : { otlp: typeof otlp === "string" ? otlp : bind(otlp) }),
     ...(headers === undefined ? {} : { headers: bind(headers) }),
   })
-  const { service, tokens_key, telemetry } = job
+  const { service, tokens_key, pseudonyms, telemetry } = job
   return {
     ...job,
     service: service._tag === "Remote" ? { ...service, app_secret: bind(service.app_secret) } : service,
     tokens_key: tokens_key === undefined ? undefined : bind(tokens_key),
+    ...(pseudonyms === undefined ? {} : { pseudonyms: { ...pseudonyms, key: bind(pseudonyms.key) } }),
     assignments: job.assignments.map(bindLogin),
     notify: job.notify.map(bindReceiver),
     ...(telemetry === undefined ? {} : { telemetry: bindTelemetry(telemetry) }),

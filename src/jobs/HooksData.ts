@@ -68,12 +68,14 @@ export const secretsOfLogin = (
 export const keysOf = ({
   service,
   tokens_key,
-}: {
-  readonly service: Job["service"] | undefined
-  readonly tokens_key: Job["tokens_key"]
-}): ReadonlyArray<{ readonly reference: SecretReference; readonly whose: string }> => [
+  pseudonyms,
+}: Pick<Job, "tokens_key" | "pseudonyms"> & { readonly service: Job["service"] | undefined }): ReadonlyArray<{
+  readonly reference: SecretReference
+  readonly whose: string
+}> => [
   ...(service?._tag === "Remote" ? [{ reference: service.app_secret, whose: "the application secret" }] : []),
   ...(tokens_key === undefined ? [] : [{ reference: tokens_key, whose: "the key of the token store" }]),
+  ...(pseudonyms === undefined ? [] : [{ reference: pseudonyms.key, whose: "the key of the pseudonyms" }]),
 ]
 
 const relation = ({ how, isEncoded, secret }: SecretFound): string => {

@@ -219,6 +219,14 @@ export interface Job {
   readonly sources: ReadonlyArray<ResultsSource>
   readonly hooks: ReadonlyArray<HookPair>
   readonly tokens_key: SecretReference | undefined
+  /** What the tables have in place of the customers; without it, their ids and all values as they are. */
+  readonly pseudonyms?: {
+    readonly key: SecretReference
+    /** By record table. */
+    readonly columns: Readonly<Record<string, ReadonlyArray<string>>>
+    /** Where the job says so: what is chosen is checked once the record schemas are read. */
+    readonly place: Place
+  }
   readonly sessions: ReadonlyArray<{
     readonly session_id: SessionId
     readonly customer_id: CustomerId | undefined

@@ -9,6 +9,7 @@ import { FreshnessShape } from "./Freshness.ts"
 import { GatesShape } from "./Gates.ts"
 import { MinCustomers, Night, OnDeadline, onDeadlineMeans, Publish } from "./NightShape.ts"
 import { NotifyEntry } from "./Notify.ts"
+import { PseudonymsShape } from "./PseudonymsShape.ts"
 import { Retain } from "./Retain.ts"
 import { looksLikeReference } from "./Reference.ts"
 import { TelemetryShape } from "./Telemetry.ts"
@@ -284,6 +285,10 @@ export const JobFile = Schema.Struct({
     "A folder beside the job file: each *.sql becomes a view, or a table, of every published version.",
   ),
   tokens: optional(Tokens, "The encrypted token store."),
+  pseudonyms: optional(
+    PseudonymsShape,
+    "Keyed pseudonyms in the published tables, in place of customer_id and the columns that are named here.",
+  ),
   sessions: optional(
     Schema.Array(Session),
     "Flow sessions that customers ran themselves: they are only read.",

@@ -12,6 +12,7 @@ import { GatesShape } from "./Gates.ts"
 import * as Shape from "./JobFile.ts"
 import { MinCustomers, Night, OnDeadline, Publish } from "./NightShape.ts"
 import { NotifyEntry } from "./Notify.ts"
+import { PseudonymsShape } from "./PseudonymsShape.ts"
 import { Retain } from "./Retain.ts"
 import { deadline, jobName, text, timezone } from "./Scalars.ts"
 import { TelemetryShape } from "./Telemetry.ts"
@@ -66,6 +67,7 @@ export const decodeParts = (context: Context, root: Readonly<Record<string, unkn
     freshness: part("freshness", FreshnessShape),
     models: part("models", text),
     tokens: part("tokens", Shape.Tokens),
+    pseudonyms: part("pseudonyms", PseudonymsShape),
     sessions: list("sessions", Shape.Session),
   }
 }

@@ -27,7 +27,7 @@ import type { Parts } from "./JobParts.ts"
 import { JobInvalid, makeFindings } from "./Problem.ts"
 import type { Problem } from "../foundation/FileProblem.ts"
 import { readReceivers } from "./Notify.ts"
-import { parseReference } from "./Reference.ts"
+import { readKeys } from "./ProgramKeys.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
 import { overrides, resolveTarget } from "./Target.ts"
@@ -231,9 +231,9 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
   const freshness = readFreshness(context, parts.freshness)
   const { number: customersMin, of_last_night } = fewestCustomers(parts.min_customers)
   checkNumberOfCustomers(context, { assignments, sessions }, customersMin)
-  const tokens_key = parts.tokens === undefined ? undefined : parseReference(parts.tokens.key, folder)
+  const keys = readKeys(context, parts, folder, { assignments, sessions })
   const hooks = hookPairs(context, parts.engines, parts.customers)
-  yield* checkHooksNow(context, hooks, assignments, keysOf({ service, tokens_key }), known.lookUp)
+  yield* checkHooksNow(context, hooks, assignments, keysOf({ service, ...keys }), known.lookUp)
   if (findings.errors().length > 0 || parts.name === undefined || service === undefined)
     return yield* invalid()
   const job: Job = {
@@ -250,7 +250,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     assignments,
     sources,
     hooks,
-    tokens_key,
+    ...keys,
     sessions,
   }
   const warnings = findings.warnings()

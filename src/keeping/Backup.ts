@@ -151,6 +151,7 @@ const otherFiles = (from: string): ReadonlyArray<string> => [
   ...below(from, "acquaint").filter(isFinished),
   ...below(from, "published/held").filter(isFinished),
   "sandbox.ndjson",
+  "pseudonyms.json",
 ]
 
 const below = (root: string, folder: string): ReadonlyArray<string> =>
@@ -181,7 +182,9 @@ const copyFiles = Effect.fnUntraced(function* ({ files, from, to }: Place, paths
 
 const isDue = (source: string, copy: string): boolean => {
   if (!existsSync(source)) return false
-  const isReplaced = /\/(manifest\.json|_delta_log\/[^/]*|published\/models\/[^/]*)$/.test(source)
+  const isReplaced = /\/((?:manifest|pseudonyms)\.json|_delta_log\/[^/]*|published\/models\/[^/]*)$/.test(
+    source,
+  )
   return isReplaced || !existsSync(copy) || statSync(copy).size !== statSync(source).size
 }
 
@@ -197,8 +200,9 @@ const copied = ["landing", "attachments", "tables", "published", "schemas", "run
 
 /** The folder was empty before, so all of this is the copy's. */
 const removeCopy = ({ files, to }: Place): void => {
-  const single = [...databases, ...databases.map(partial), "nightjar.duckdb", "sandbox.ndjson", ".nightjar"]
-  for (const name of [...copied, ...single]) files.remove(join(to, name))
+  const single = [...databases, ...databases.map(partial), "nightjar.duckdb"]
+  const others = ["sandbox.ndjson", "pseudonyms.json", ".nightjar"]
+  for (const name of [...copied, ...single, ...others]) files.remove(join(to, name))
 }
 
 const holdsOf = (to: string, version: number): BackupHolds => {
@@ -219,6 +223,7 @@ const holdsOf = (to: string, version: number): BackupHolds => {
       ...published.filter((path) => !path.endsWith(".parquet")),
       "tokens.sqlite",
       "sandbox.ndjson",
+      "pseudonyms.json",
     ]),
   }
 }

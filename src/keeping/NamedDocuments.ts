@@ -99,11 +99,12 @@ const copiesIn = (folder: string): Set<string> =>
 
 /**
  * Gives every document of the published tables its name. The caller holds the folder; `connection` reads the
- * published database.
+ * published database, and `reveal` says whom it calls so.
  */
 export const nameDocuments = Effect.fn("Keeping.nameDocuments")(function* (
   place: Place,
   connection: Connection,
+  reveal: (customer_id: string) => string = (customer_id) => customer_id,
 ) {
   yield* claim(place)
   const removed = yield* sweepDocuments(place)
@@ -114,7 +115,8 @@ export const nameDocuments = Effect.fn("Keeping.nameDocuments")(function* (
     chunks,
     Effect.fnUntraced(function* (chunk) {
       for (const row of yield* decodeRows(chunk)) {
-        const [customer_id, engine_reference, sha256, title, media_type, run_date] = row
+        const [called, engine_reference, sha256, title, media_type, run_date] = row
+        const customer_id = called === null ? null : reveal(called)
         const document = { customer_id, engine_reference, sha256, title, media_type, run_date }
         if (!(yield* step(() => existsSync(sourceOf(place, sha256))))) {
           counts.gone += 1

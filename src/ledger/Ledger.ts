@@ -6,7 +6,7 @@
 import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
 import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import type { EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
+import type { CustomerId, EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { cleanFact } from "./CleanFact.ts"
 import { Fact } from "./Fact.ts"
@@ -64,6 +64,8 @@ export class Ledger extends Context.Service<
     readonly tasksNaming: (id: string) => Effect.Effect<ReadonlyArray<TaskOfRun>, LedgerFailed>
     /** All facts of one task, in order. */
     readonly factsOfTask: (task: TaskOfRun) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
+    /** Every customer for whom a run has planned a task, in the order of their ids. */
+    readonly customers: Effect.Effect<ReadonlyArray<CustomerId>, LedgerFailed>
     /** Facts that belong to no run: manual actions, in order. */
     readonly byHand: Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /** The beginning and the end of every run, oldest first. */
@@ -206,6 +208,7 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
       }),
     tasksNaming: (id) => attempt(() => tables.tasksNaming(id)),
     factsOfTask: ({ run_id, task_id }) => attempt(() => read(tables.ofTask(run_id, task_id))),
+    customers: attempt(() => tables.customers()),
     byHand: attempt(() => read(tables.ofNoRun())),
     runs: attempt(() => foldHeaders(read(tables.headers()))),
     rejections: attempt(() => foldRejections(read(tables.rejections()))),

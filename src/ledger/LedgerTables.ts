@@ -5,7 +5,7 @@
  */
 import type { DatabaseSync } from "node:sqlite"
 import { sha256 } from "../foundation/Sha256.ts"
-import { RunId, TaskId } from "../contract/Ids.ts"
+import { CustomerId, RunId, TaskId } from "../contract/Ids.ts"
 import type { ExecutionId } from "../contract/Ids.ts"
 import { beginning, linkOf } from "./FactChain.ts"
 import type { ChainedRow } from "./FactChain.ts"
@@ -166,6 +166,7 @@ export const accessLedger = (database: DatabaseSync) => {
     runsWithDocument: (sha256: string) => ofDocument.all(sha256).map((row) => String(row["run_id"])),
     ownerOf: ownerIn(database),
     tasksNaming: tasksIn(database),
+    customers: customersIn(database),
     ofTask: (run_id: RunId, task_id: string) => checked(ofTask.all(run_id, task_id)),
     /** Every fact that may be about these tasks, or name the customer elsewhere. */
     maybeAbout: (tasks: ReadonlyArray<string>, customer_id: string) =>
@@ -250,6 +251,17 @@ const tasksIn = (database: DatabaseSync) => {
       run_id: RunId.make(String(row["run_id"])),
       task_id: TaskId.make(String(row["task_id"])),
     }))
+}
+
+/** From one id to the next in the index: it has an entry for every task of every run. */
+const customersIn = (database: DatabaseSync) => {
+  const next = (after: string) => `(SELECT min(${customerIdOf}) FROM facts WHERE ${planned}${after})`
+  const all = database.prepare(`
+    WITH RECURSIVE ids(id) AS (
+      SELECT ${next("")} UNION ALL
+      SELECT ${next(` AND ${customerIdOf} > ids.id`)} FROM ids WHERE ids.id IS NOT NULL
+    ) SELECT id FROM ids WHERE id IS NOT NULL`)
+  return (): ReadonlyArray<CustomerId> => all.all().map((row) => CustomerId.make(String(row["id"])))
 }
 
 const problemsTold = 5

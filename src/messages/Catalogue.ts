@@ -11,6 +11,7 @@ import { hookMessages } from "./HookMessages.ts"
 import { jobMessages } from "./JobMessages.ts"
 import type { Message } from "./Message.ts"
 import { nightMessages } from "./NightMessages.ts"
+import { pseudonymMessages } from "./PseudonymMessages.ts"
 import { timerMessages } from "./TimerMessages.ts"
 
 export const catalogue = {
@@ -21,6 +22,7 @@ export const catalogue = {
   ...nightMessages,
   ...documentMessages,
   ...forgetMessages,
+  ...pseudonymMessages,
   ...findingMessages,
 } as const
 

@@ -17,7 +17,7 @@ import type { ResolvedReferences } from "./Logins.ts"
 const isSecretOn = (finding: EngineFinding | undefined) => (name: string) =>
   namesSecret(name) || (finding?._tag === "Known" && finding.engine.secret.has(name))
 
-type CheckedJob = Pick<Job, "assignments" | "hooks" | "service" | "tokens_key">
+type CheckedJob = Pick<Job, "assignments" | "hooks" | "service" | "tokens_key" | "pseudonyms">
 type Engines = ReadonlyMap<string, EngineFinding>
 
 /** Fails with JobInvalid. Anything merely suspicious was reported when the job was loaded. */

@@ -20,7 +20,9 @@ const askedWithin = Duration.minutes(10)
 
 type AskedRun = Pick<typeof RunStarted.Type, "job" | "run_date">
 
-const Ages = Schema.Array(Schema.Struct({ whose: Schema.String, age: Schema.Int }))
+const Ages = Schema.Array(
+  Schema.Struct({ customer_id: Schema.NullOr(Schema.String), what: Schema.String, age: Schema.Int }),
+)
 
 const agesSql = ({ job, run_date }: AskedRun, days: number): string => {
   const today = `DATE ${literal(run_date)}`
@@ -45,22 +47,30 @@ const agesSql = ({ job, run_date }: AskedRun, days: number): string => {
     FROM asked AS a JOIN told AS t ON ${sameSql("a", "t", ["customer_id", "engine_reference", "feature"])}
     GROUP BY ALL
   )
-  SELECT concat_ws(' ', customer_id, engine_reference, feature) AS whose, age
-  FROM ages WHERE age > ${days} ORDER BY age DESC, whose`
+  SELECT customer_id, concat_ws(' ', engine_reference, feature) AS what, age
+  FROM ages WHERE age > ${days} ORDER BY age DESC, customer_id, what`
 }
 
+/** `reveal`: the customer whom the tables call so; what is told stays with the operator. */
 export const staleIn = Effect.fn("Publishing.askFreshness")(
-  function* (store: Store, run: AskedRun, { warnDays, errorDays }: Freshness) {
+  function* (
+    store: Store,
+    run: AskedRun,
+    { warnDays, errorDays }: Freshness,
+    reveal: (customer_id: string) => string = (customer_id) => customer_id,
+  ) {
     const connection = yield* openClosedOff(store.layout.build, "read-only")
     const limits = [warnDays, errorDays].filter((days) => days !== undefined)
     const rows = yield* connection.rows(agesSql(run, Math.min(...limits)))
     const all = yield* Schema.decodeUnknownEffect(Ages)(rows)
     const failed = errorDays === undefined ? [] : all.filter(({ age }) => age > errorDays)
     const warned = all.slice(failed.length)
+    const whose = ({ customer_id, what }: (typeof all)[number]) =>
+      customer_id === null ? what : `${reveal(customer_id)} ${what}`
     const beyond = (days: number | undefined, found: typeof all) =>
       days === undefined || found.length === 0
         ? undefined
-        : { days, count: found.length, examples: found.slice(0, namedMax).map(({ whose }) => whose) }
+        : { days, count: found.length, examples: found.slice(0, namedMax).map(whose) }
     const told = { warned: beyond(warnDays, warned), failed: beyond(errorDays, failed) }
     const stale: StaleData = {
       ...(told.warned === undefined ? {} : { warned: told.warned }),

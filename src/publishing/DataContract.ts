@@ -7,6 +7,7 @@ import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { identifier } from "../duckdb/SqlText.ts"
 import { publishedTables, publishedViews } from "./DataDictionary.ts"
+import type { PseudonymPolicy } from "./Treatments.ts"
 
 interface LogicalType {
   /** Left out for JSON, which may be anything. */
@@ -80,15 +81,18 @@ const freshness: Quality = {
 }
 
 /** All tables and views, in the order of the dictionary. */
-export const contractObjects = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<ContractObject> => [
-  ...publishedTables(families).map((spec): ContractObject => ({
+export const contractObjects = (
+  families: ReadonlyArray<RecordFamily>,
+  policy?: PseudonymPolicy,
+): ReadonlyArray<ContractObject> => [
+  ...publishedTables(families, policy).map((spec): ContractObject => ({
     name: spec.name,
     physicalType: "table",
     description: spec.comment,
     properties: spec.columns.map(propertyOf(spec.key)),
     ...(spec.key.length === 0 ? {} : { quality: [uniqueKey(spec, spec.key)] }),
   })),
-  ...publishedViews(families).map(({ name, comment, columns }): ContractObject => ({
+  ...publishedViews(families, policy).map(({ name, comment, columns }): ContractObject => ({
     name,
     physicalType: "view",
     description: comment,

@@ -10,6 +10,8 @@ import { dimensions } from "./Dimensions.ts"
 import { recordViews } from "./RecordViews.ts"
 import type { SystemTable } from "./SystemColumns.ts"
 import { systemTables } from "./SystemTables.ts"
+import { shownTable, shownView } from "./Treatments.ts"
+import type { PseudonymPolicy } from "./Treatments.ts"
 import type { View } from "./View.ts"
 
 /** `type` is DuckDB's name of it. */
@@ -33,17 +35,21 @@ const keyOf = ({ name, columns }: TableSpec): ReadonlyArray<string> =>
     ? []
     : [...recordKey, ...columns.flatMap((each) => (each.name === "position" ? [each.name] : []))]
 
-/** All tables: those of the system, then those of records. */
-export const publishedTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<SystemTable> => [
-  ...systemTables,
-  ...recordTables(families).map(({ spec }) => ({ ...spec, comment: withAdvice(spec), key: keyOf(spec) })),
-]
+/** All tables: those of the system, then those of records; where they have pseudonyms, as they are then. */
+export const publishedTables = (
+  families: ReadonlyArray<RecordFamily>,
+  policy?: PseudonymPolicy,
+): ReadonlyArray<SystemTable> =>
+  [
+    ...systemTables,
+    ...recordTables(families).map(({ spec }) => ({ ...spec, comment: withAdvice(spec), key: keyOf(spec) })),
+  ].map((one) => shownTable(policy, one))
 
 /** All views, each after those that it refers to. */
-export const publishedViews = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<View> => [
-  ...dimensions,
-  ...recordViews(families),
-]
+export const publishedViews = (
+  families: ReadonlyArray<RecordFamily>,
+  policy?: PseudonymPolicy,
+): ReadonlyArray<View> => [...dimensions, ...recordViews(families)].map((one) => shownView(policy, one))
 
 const columnsOf = (columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<DictionaryColumn> =>
   columns.map(({ name, type, comment }) => ({ name, type, comment }))
@@ -55,15 +61,18 @@ const withKey = ({ comment, key }: SystemTable): string =>
 const withAdvice = ({ name, comment }: TableSpec): string =>
   `${comment} Has the rows of every run, reruns of a date included; what is current is in ${name}_latest.`
 
-export const dataDictionary = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<DictionaryTable> => [
-  ...publishedTables(families).map((spec): DictionaryTable => ({
+export const dataDictionary = (
+  families: ReadonlyArray<RecordFamily>,
+  policy?: PseudonymPolicy,
+): ReadonlyArray<DictionaryTable> => [
+  ...publishedTables(families, policy).map((spec): DictionaryTable => ({
     name: spec.name,
     kind: "table",
     comment: withKey(spec),
     columns: columnsOf(spec.columns),
   })),
-  ...publishedViews(families).map((view) => viewEntry("view", view)),
-  viewEntry("macro", changesMacro(families)),
+  ...publishedViews(families, policy).map((view) => viewEntry("view", view)),
+  viewEntry("macro", shownView(policy, changesMacro(families))),
 ]
 
 const viewEntry = (kind: "view" | "macro", { name, comment, columns }: View): DictionaryTable => ({

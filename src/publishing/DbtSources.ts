@@ -10,6 +10,7 @@ import { publishedTables, publishedViews } from "./DataDictionary.ts"
 import { relationsOf } from "./Relations.ts"
 import type { Relation } from "./Relations.ts"
 import { coverageTable, runsTable } from "./SystemTables.ts"
+import type { PseudonymPolicy } from "./Treatments.ts"
 
 type DbtTest =
   | "unique"
@@ -124,11 +125,12 @@ const tableOf = (
 const dbtTables = (
   families: ReadonlyArray<RecordFamily>,
   isChosen: (name: string) => boolean,
+  policy: PseudonymPolicy | undefined,
 ): ReadonlyArray<DbtTable> => {
   const relations = relationsOf(families).filter(({ of }) => isChosen(of))
   return [
-    ...publishedTables(families).map((table) => tableOf(table, relations, false)),
-    ...publishedViews(families).map((view) => tableOf(view, [], true)),
+    ...publishedTables(families, policy).map((table) => tableOf(table, relations, false)),
+    ...publishedViews(families, policy).map((view) => tableOf(view, [], true)),
   ].filter(({ name }) => isChosen(name))
 }
 
@@ -137,6 +139,7 @@ export const dbtSources = (
   families: ReadonlyArray<RecordFamily>,
   isChosen: (name: string) => boolean,
   toolVersion: string,
+  policy?: PseudonymPolicy,
 ) => ({
   version: 2,
   sources: [
@@ -146,7 +149,7 @@ export const dbtSources = (
       database: "nightjar",
       schema: "main",
       loader: "nightjar",
-      tables: dbtTables(families, isChosen),
+      tables: dbtTables(families, isChosen, policy),
     },
   ] as const,
 })

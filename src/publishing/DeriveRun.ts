@@ -13,7 +13,7 @@ import { notInTables } from "../ends/Ends.ts"
 import { proveDrain } from "../execution/DrainProof.ts"
 import { executionsOf } from "../ledger/RunState.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
-import type { TableSpec } from "../records/Columns.ts"
+import type { Disguise, TableSpec } from "../records/Columns.ts"
 import { addUpMisfits, addUpRejected } from "../records/Misfits.ts"
 import type { Flushed } from "../records/Normalise.ts"
 import type { ParsedBody } from "../records/ParseBody.ts"
@@ -49,6 +49,8 @@ export interface DeriveOptions {
   readonly sink: (flushed: Flushed) => Effect.Effect<void, PublishFailed>
   /** By body hash and session: bodies found here are not read again. */
   readonly findings?: ReadonlyMap<string, SessionFindings>
+  /** What the rows become, where the tables have pseudonyms. */
+  readonly disguise?: Disguise | undefined
 }
 
 /** Bytes of all answers of one task that are derived: their strings become one column. */
@@ -72,7 +74,8 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   picture: RunPicture,
   options: DeriveOptions,
 ) {
-  const tables = new RunTables(options.families, options.tables, picture.state.started.run_date)
+  const { families, disguise } = options
+  const tables = new RunTables(families, options.tables, picture.state.started.run_date, disguise)
   const sessions = Map.groupBy(picture.sessions, ({ task }) => task.planned.task_id)
   const receipts: Array<Published["receipts"][number]> = []
   const delivered: Array<Published["delivered"][number]> = []

@@ -10,7 +10,6 @@ import { sha256Hex } from "../foundation/Sha256.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { identifier, literal } from "../duckdb/SqlText.ts"
 import type { TableSpec } from "../records/Columns.ts"
-import type { RecordFamily } from "../records/RecordSchema.ts"
 import { changesMacro } from "./ChangesMacro.ts"
 import { dataDictionary, publishedTables, publishedViews } from "./DataDictionary.ts"
 import type { DictionaryTable } from "./DataDictionary.ts"
@@ -36,19 +35,19 @@ const macroSql = ({ name, sql }: View): string =>
   `CREATE MACRO ${identifier(name)}(earlier, later) AS TABLE ${sql}`
 
 /** In one transaction: otherwise each statement is synced. */
-const statementsOf = (families: ReadonlyArray<RecordFamily>): string =>
+const statementsOf = ({ families, pseudonyms }: Pick<Store, "families" | "pseudonyms">): string =>
   [
     "BEGIN",
     ...publishedTables(families).map(tableSql),
     ...publishedViews(families).map(({ name, sql }) => `CREATE VIEW ${identifier(name)} AS ${sql}`),
     macroSql(changesMacro(families)),
-    ...dataDictionary(families).flatMap(commentsOf),
+    ...dataDictionary(families, pseudonyms?.policy).flatMap(commentsOf),
     "COMMIT",
   ].join(";\n")
 
 /** Equal for two databases whose tables, views and comments are the same, and made by the same program. */
-export const madeBy = ({ families, toolVersion }: Pick<Store, "families" | "toolVersion">): string =>
-  sha256Hex(`${toolVersion}\n${statementsOf(families)}`)
+export const madeBy = (store: Pick<Store, "families" | "pseudonyms" | "toolVersion">): string =>
+  sha256Hex(`${store.toolVersion}\n${statementsOf(store)}`)
 
 /** The bytes of the kept file; undefined if there is none for these statements, or if it is damaged. */
 const keptBytes = (folder: string, beginning: string) =>
@@ -65,8 +64,9 @@ const nameOf = (beginning: string, bytes: Uint8Array): string => `${beginning}${
 
 /** Puts an empty database where the next version is built; nothing may be there yet. */
 export const placeEmptyDatabase = Effect.fn("Publishing.placeEmptyDatabase")(
-  function* ({ layout, files, modes, families }: Store) {
-    const statements = statementsOf(families)
+  function* (store: Store) {
+    const { layout, files, modes } = store
+    const statements = statementsOf(store)
     const beginning = `${sha256Hex(statements).slice(0, 16)}-`
     const kept = yield* keptBytes(layout.empty, beginning)
     if (kept !== undefined) return yield* fileStep(() => files.write(layout.build, kept, modes.file))

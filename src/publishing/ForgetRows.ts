@@ -19,15 +19,18 @@ import { parquetBytes } from "../records/Parquet.ts"
 import { memoryLimits } from "./BuildDatabase.ts"
 import { commit, discarding, recover } from "./Commit.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
+import { forgottenInTables } from "./Disguise.ts"
 import { removeAllAside } from "./HeldRuns.ts"
 import { keptVersions, newestDerived, placeIn, replaceKept, sweepKept } from "./KeptVersions.ts"
 import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { databaseFailed, ledgerFailed, PublishFailed } from "./Publisher.ts"
+import { checkAgreement } from "./PseudonymsOfJob.ts"
 import { aboutCustomer, rowsOfCustomer, sourceOf } from "./RowsOfCustomer.ts"
 import { ledgerRows } from "./RunRows.ts"
 import { RunTables } from "./RunTables.ts"
+import { fileMetadata } from "./StageRun.ts"
 import { buildStanding, gapsIn } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
@@ -52,7 +55,8 @@ export const countRowsOfCustomer = Effect.fn("Publishing.countRowsOfCustomer")(
   function* (store: Store, forgotten: Forgotten) {
     const manifest = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
     const files = filesOf(newestDerived(store, manifest))
-    const found = yield* inMemory((connection) => rowsOfCustomer(store, connection, files, forgotten))
+    const sought = yield* forgottenInTables(store, forgotten)
+    const found = yield* inMemory((connection) => rowsOfCustomer(store, connection, files, sought))
     return [...found.values()].reduce((sum, rows) => sum + rows, 0)
   },
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
@@ -72,13 +76,15 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (
   forgotten: Forgotten,
 ) {
   const current = yield* recover(store)
+  yield* checkAgreement(store, current)
   // It is a copy of an earlier state; a rollback builds it from files.
   yield* fileStep(() => store.files.remove(store.layout.previousDatabase))
   yield* removeAllAside(store)
   yield* dropIncomplete(store)
   const kept = yield* fileStep(() => keptVersions(store))
   const version = current.version + 1
-  const { replaced, isCurrent } = yield* writeAgain(store, toolVersion, forgotten, { current, kept, version })
+  const sought = yield* forgottenInTables(store, forgotten)
+  const { replaced, isCurrent } = yield* writeAgain(store, toolVersion, sought, { current, kept, version })
   for (const manifest of kept) yield* replaceKept(store, withReplaced(manifest, replaced))
   if (isCurrent) {
     const next: Manifest = { ...withReplaced(current, replaced), version, amends: true }
@@ -206,7 +212,7 @@ const writeFile = Effect.fnUntraced(function* (
   const source = sourceOf([join(store.layout.root, placeIn(store)(file))])
   const columns = yield* connection.columnTypes(`SELECT * FROM ${source}`)
   const condition = aboutCustomer(new Set(columns.map(({ name }) => name)), forgotten) ?? "false"
-  const metadata = { run_id: to.run_id, version: String(to.version), tool: toolVersion }
+  const metadata = fileMetadata(store, { ...to, toolVersion })
   const pairs = Object.entries(metadata).map(([name, value]) => `${name}: ${literal(value)}`)
   const written = yield* connection.run(
     `COPY (SELECT * FROM ${source} WHERE NOT ${condition}) TO ${literal(temporary(place))}
@@ -234,7 +240,7 @@ const writeRun = Effect.fnUntraced(function* (store: Store, to: Target, toolVers
   const tables = new RunTables([], [runsTable], state.started.run_date)
   tables.add(ledgerRows(state))
   const place = placed(store, to)
-  const metadata = { run_id: to.run_id, version: String(to.version), tool: toolVersion }
+  const metadata = fileMetadata(store, { ...to, toolVersion })
   yield* fileStep(() => {
     makeFolders(store, place)
     for (const { spec, table } of tables.flush())

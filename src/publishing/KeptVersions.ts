@@ -8,6 +8,7 @@ import { dirname, join } from "node:path"
 import { filesOf, manifestText, readManifest } from "./Manifest.ts"
 import type { Layout, Manifest } from "./Manifest.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
+import { isSamePolicy } from "./Treatments.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
@@ -85,11 +86,18 @@ export const replaceKept = ({ layout, files, modes }: Store, manifest: Manifest)
     files.replace(path, manifestText(manifest), modes.file, temporary(path))
   })
 
-/** Forgets the oldest versions; the one that a rollback replaced is needed by the next publication. */
+/**
+ * Forgets the oldest versions; the one that a rollback replaced is needed by the next publication. Those with
+ * other pseudonyms than the next go too: none can be put back beside it, and its rows may name the customers.
+ */
 export const trimVersions = ({ layout, files, versionsKept }: Store, next: Manifest) =>
   fileStep(() => {
     const kept = keptIn(layout)
-    const excess = kept.slice(0, Math.max(0, kept.length - versionsKept))
+    const others = kept.filter(({ manifest }) => !isSamePolicy(manifest.pseudonyms, next.pseudonyms))
+    if (others.length > 0) files.remove(layout.previousDatabase)
+    for (const { path } of others) files.remove(path)
+    const own = kept.filter((one) => !others.includes(one))
+    const excess = own.slice(0, Math.max(0, own.length - versionsKept))
     for (const { path, manifest } of excess) if (manifest.version !== next.returned?.from) files.remove(path)
   })
 

@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Schema } from "effect"
 import { MisfitCount } from "../ledger/TableNotes.ts"
+import { PseudonymPolicy } from "./Treatments.ts"
 
 const ManifestFile = Schema.Struct({
   table: Schema.String,
@@ -53,6 +54,8 @@ export const Manifest = Schema.Struct({
    * files, or if it is not known what it has: the next version is then built from all files.
    */
   database: Schema.optionalKey(BuiltDatabase),
+  /** What stands in place of the customers, in every row of every run; absent if the rows name them. */
+  pseudonyms: Schema.optionalKey(PseudonymPolicy),
   runs: Schema.Record(
     Schema.String,
     Schema.Struct({
@@ -60,6 +63,8 @@ export const Manifest = Schema.Struct({
       version: Schema.Int,
       /** The run was not over: only those of its tasks are here that were. */
       interim: Schema.optionalKey(Schema.Literal(true)),
+      /** Its rows could not be derived with the pseudonyms of the version: it has none. */
+      left_out: Schema.optionalKey(Schema.Literal(true)),
       /** Those with which the run's records were derived. */
       schemas: SchemaVersions,
       files: Schema.Array(ManifestFile),
@@ -71,6 +76,10 @@ export type Manifest = typeof Manifest.Type
 export const nothingPublished: Manifest = { version: 0, amends: false, runs: {} }
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Manifest))
+
+/** What a manifest says of its pseudonyms: nothing if there are none. */
+export const withPolicy = (policy: PseudonymPolicy | undefined): Pick<Manifest, "pseudonyms"> =>
+  policy === undefined ? {} : { pseudonyms: policy }
 
 /** Undefined if there is no file, or if it is not a manifest. */
 export const readManifest = (path: string): Manifest | undefined => {
@@ -93,6 +102,8 @@ export const layoutOf = (root: string) => ({
   next: join(root, "tables/manifest.next.json"),
   /** Whom `nightjar forget` is removing; it exists only until the removal is finished. */
   forgetting: join(root, "forgetting.json"),
+  /** Where the key of the pseudonyms is, for commands that have no job. */
+  pseudonyms: join(root, "pseudonyms.json"),
   /** The record schemas of everything published, each text once. */
   schemas: join(root, "schemas"),
   database: join(root, "nightjar.duckdb"),

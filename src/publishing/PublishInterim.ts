@@ -15,10 +15,11 @@ import { clearStrays, commit, discarding, recover } from "./Commit.ts"
 import { buildNext, withDatabase } from "./ContinueDatabase.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
 import { keptVersions } from "./KeptVersions.ts"
-import { readManifest } from "./Manifest.ts"
+import { readManifest, withPolicy } from "./Manifest.ts"
 import type { Layout, Manifest } from "./Manifest.ts"
 import { keepModels } from "./Models.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
+import { checkAgreement } from "./PseudonymsOfJob.ts"
 import type { Interim } from "./Publisher.ts"
 import { stageRun } from "./StageRun.ts"
 import { buildStanding } from "./Standing.ts"
@@ -41,6 +42,7 @@ export const publishInterim = Effect.fn("Publisher.publishInterim")(function* (
   { gates, models = [] }: Asked,
 ) {
   const current = yield* recover(store)
+  yield* checkAgreement(store, current)
   // A person chose that version: only a whole run takes its place.
   if (current.returned !== undefined) return refused("an earlier version of the tables was put back")
   if (!leavesRoom(yield* fileStep(() => spaceOf(store.layout, run_id))))
@@ -51,7 +53,8 @@ export const publishInterim = Effect.fn("Publisher.publishInterim")(function* (
     const { state, entry } = yield* stageRun(store, store.toolVersion, run_id, version, over)
     yield* keepModels(store, state.started.job, models)
     const runs = { ...current.runs, [run_id]: { ...entry, schemas, interim: true as const } }
-    const next: Manifest = { version, amends: false, interim: true, schemas, runs }
+    const policy = withPolicy(store.pseudonyms?.policy)
+    const next: Manifest = { version, amends: false, interim: true, schemas, ...policy, runs }
     const built = yield* buildNext(store, current, next, new Set(entry.files.map(({ path }) => path)))
     const failed = yield* failedGates(store, state, gates && gatesOfPart(gates))
     return { state, failed, next: yield* withDatabase(store, next, built) }

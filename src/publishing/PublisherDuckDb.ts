@@ -3,17 +3,17 @@
  * the counts of what was found, put into place as a whole (`Commit.ts`). The publisher holds the output
  * folder's lock; readers need none.
  */
+import { join } from "node:path"
 import { Context, Effect, Layer, Semaphore } from "effect"
 import type { FileSystem } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
-import { durableFiles } from "../foundation/DurableFile.ts"
+import type { Freshness, Job } from "../jobs/Job.ts"
 import { Landing } from "../landing/Landing.ts"
-import type { Freshness, Gates, SqlFile } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import type { RunState } from "../ledger/RunState.ts"
 import type { StaleData } from "../ledger/StaleData.ts"
-import { listedSchemas, schemasOfTables, schemasWithKept } from "../records/SchemasInForce.ts"
-import type { SchemaFolders, SchemasInForce } from "../records/SchemasInForce.ts"
+import { listedSchemas } from "../records/SchemasInForce.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
 import { staleIn } from "./AskFreshness.ts"
 import { failedGates } from "./AskGates.ts"
@@ -23,14 +23,19 @@ import { buildNext, isUnchanged, withDatabase } from "./ContinueDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { deriveRun } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
-import { heldBefore, heldDatabase, keepAside, removeAside } from "./HeldRuns.ts"
+import { disguiseIn, revealer } from "./Disguise.ts"
+import { heldBefore, heldDatabase, keepAside, removeAllAside, removeAside } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
 import { newestDerived } from "./KeptVersions.ts"
-import { layoutOf, modesOf, readManifest } from "./Manifest.ts"
+import { withPolicy } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { keepModels, makeModels } from "./Models.ts"
+import { foldersOf, openStoreOfJob } from "./OpenStore.ts"
+import type { PublisherOptions } from "./OpenStore.ts"
 import { publishInterim, withdrawInterim } from "./PublishInterim.ts"
+import { askedBy, checkAgreement } from "./PseudonymsOfJob.ts"
+import type { PseudonymsRefused } from "./PseudonymsOfJob.ts"
 import { PublicationHeld, Publisher, PublishFailed } from "./Publisher.ts"
 import type { Published } from "./Publisher.ts"
 import { loadPicture } from "./RunPicture.ts"
@@ -39,27 +44,6 @@ import { runsWithout } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { outcomeTables } from "./SystemTables.ts"
-
-export interface PublisherOptions {
-  /** The output folder. */
-  readonly root: string
-  /** Where the program's own record schemas are. */
-  readonly schemasFolder: string
-  /** Where the job's are, if it has any. */
-  readonly ownSchemas?: string
-  /** What a version must pass to become current. */
-  readonly gates?: Gates
-  /** How old its data may get. */
-  readonly freshness?: Freshness
-  /** The job's own views and tables. */
-  readonly models?: ReadonlyArray<SqlFile>
-  readonly share: "none" | "group"
-  /** Delta logs are begun or removed; without it, those that are there are continued. */
-  readonly delta?: boolean | undefined
-  /** Earlier versions that stay restorable after a publication; 3 if it is not given. */
-  readonly versionsKept?: number | undefined
-  readonly toolVersion: string
-}
 
 export interface Memory {
   /** What the newest publication found in the bodies: publishing the outcome need not read them again. */
@@ -82,6 +66,20 @@ const foundBeside = (stale: StaleData, delta: NonNullable<Published["delta"]>) =
   ...(delta.length === 0 ? {} : { delta }),
 })
 
+/** What is published, to which the store's rows may be added. */
+const recoverFor = Effect.fnUntraced(function* (store: Store) {
+  const current = yield* recover(store)
+  yield* checkAgreement(store, current)
+  // Whether versions that were held back before the first one name the customers is not known.
+  if (current.version === 0 && store.pseudonyms !== undefined) yield* removeAllAside(store)
+  return current
+})
+
+const staleOf = Effect.fnUntraced(function* (store: Store, run: RunState, limits: Freshness | undefined) {
+  const nothing: StaleData = {}
+  return limits === undefined ? nothing : yield* staleIn(store, run.started, limits, yield* revealer(store))
+})
+
 /** Without `gating`, no gate is asked, and runs that are held back stay so. */
 const publishGated = Effect.fn("Publisher.publish")(function* (
   store: Store,
@@ -90,7 +88,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
   run_id: RunId,
   gating: Pick<PublisherOptions, "gates" | "freshness" | "models"> | undefined,
 ) {
-  const current = yield* recover(store)
+  const current = yield* recoverFor(store)
   const { runs } = newestDerived(store, current)
   const version = current.version + 1
   const staging = Effect.gen(function* () {
@@ -104,6 +102,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
       version,
       amends: false,
       schemas,
+      ...withPolicy(store.pseudonyms?.policy),
       runs: {
         ...runs,
         ...Object.fromEntries(staged.map(({ run_id: id, entry }) => [id, { ...entry, schemas }])),
@@ -116,8 +115,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
       yield* keepAside(store, run_id, held)
       return yield* new PublicationHeld({ run_id, database: heldDatabase(run_id), gates: failed })
     }
-    const limits = gating?.freshness
-    const stale: StaleData = limits === undefined ? {} : yield* staleIn(store, own.state.started, limits)
+    const stale = yield* staleOf(store, own.state, gating?.freshness)
     const lost = held.filter((id) => !also.some((one) => one.run_id === id))
     const without = [...runsWithout(next, built.gaps), ...lost]
     const { derived } = own
@@ -164,7 +162,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   memory: Memory,
   run_id: RunId,
 ) {
-  const current = yield* recover(store)
+  const current = yield* recoverFor(store)
   // The database has the tables of an earlier version.
   if (current.returned !== undefined) {
     yield* publishRun(store, toolVersion, memory, run_id)
@@ -180,6 +178,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     yield* deriveRun(picture, {
       families: store.families,
       tables: outcomeTables,
+      disguise: yield* disguiseIn(store, picture.state),
       sink: (flushed) => (replaced.has(flushed.spec.name) ? sink(flushed) : Effect.void),
       findings: memory.run_id === run_id ? memory.findings : new Map(),
     })
@@ -188,6 +187,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
       version,
       amends: true,
       ...(current.schemas === undefined ? {} : { schemas: current.schemas }),
+      ...withPolicy(current.pseudonyms),
       runs: { ...current.runs, [run_id]: { ...known, version, files } },
     }
     // A file that is not what was built is continued once more only; the next version is built anew.
@@ -207,50 +207,8 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   yield* commit(store, yield* discarding(store, current)(staging))
 })
 
-/** A version costs the Parquet files that were replaced since: nothing, unless a run is published again. */
-const versionsKeptDefault = 3
-
-const foldersOf = ({ root, schemasFolder, ownSchemas }: PublisherOptions): SchemaFolders => ({
-  package: schemasFolder,
-  own: ownSchemas,
-  kept: layoutOf(root).schemas,
-})
-
-const storeWith = Effect.fnUntraced(function* (options: PublisherOptions, schemas: SchemasInForce) {
-  const files = yield* durableFiles
-  const { families } = schemas
-  const store: Store = {
-    layout: layoutOf(options.root),
-    modes: modesOf(options.share),
-    files,
-    families,
-    schemas,
-    toolVersion: options.toolVersion,
-    delta: options.delta,
-    versionsKept: options.versionsKept ?? versionsKeptDefault,
-  }
-  return store
-})
-
-/** The store of an output folder as it is published, for verify and repair. */
-export const openStore = Effect.fnUntraced(function* (options: PublisherOptions) {
-  const manifest = yield* fileStep(() => readManifest(layoutOf(options.root).manifest))
-  return yield* storeWith(options, yield* schemasOfTables(foldersOf(options), manifest?.schemas))
-})
-
-/**
- * The same for a job: with the schemas that its own folders have when it begins, and those that the output
- * folder has when it publishes. A job beside it may have kept new ones, which must not be lost or written
- * over.
- */
-const storeOfJob = Effect.fnUntraced(function* (
-  options: PublisherOptions,
-  listed: Effect.Success<ReturnType<typeof listedSchemas>>,
-) {
-  return yield* storeWith(options, yield* schemasWithKept(listed, foldersOf(options).kept))
-})
-
-const asPublishFailed = ({ message }: RecordSchemaInvalid) => new PublishFailed({ message })
+const asPublishFailed = ({ message }: RecordSchemaInvalid | PseudonymsRefused | PublishFailed) =>
+  new PublishFailed({ message })
 
 /** One version at a time in this process, whichever job publishes: each is built on the one before. */
 const PublicationTurn = Context.Reference<Semaphore.Semaphore>("nightjar/publishing/PublicationTurn", {
@@ -262,14 +220,14 @@ export const PublisherDuckDb = {
     options: PublisherOptions,
   ): Layer.Layer<
     Publisher,
-    RecordSchemaInvalid | PublishFailed,
+    RecordSchemaInvalid | PublishFailed | PseudonymsRefused,
     Ledger | Landing | DuckDb | FileSystem.FileSystem
   > =>
     Layer.effect(
       Publisher,
       Effect.gen(function* () {
-        const opened = storeOfJob(options, yield* listedSchemas(foldersOf(options)))
-        // What is wrong with a schema is found before anything starts.
+        const opened = openStoreOfJob(options, yield* listedSchemas(foldersOf(options)))
+        // What is wrong with a schema or with pseudonyms is found before anything starts.
         yield* opened
         const context = yield* Effect.context<Ledger | Landing | DuckDb | FileSystem.FileSystem>()
         const memory: Memory = { run_id: undefined, findings: new Map() }
@@ -286,4 +244,29 @@ export const PublisherDuckDb = {
         })
       }),
     ),
+}
+
+/** As a job asks; its key is looked up before anything is started. */
+export const publisherOfJob = (
+  { share, delta, schemas, retain, pseudonyms: chosen, ...job }: Job,
+  folders: Pick<PublisherOptions, "root" | "schemasFolder" | "toolVersion">,
+) => {
+  const { gates, freshness, models } = job
+  const options: PublisherOptions = {
+    ...folders,
+    share,
+    delta,
+    versionsKept: retain?.snapshots,
+    ...(schemas && { ownSchemas: join(schemas, "records") }),
+    ...(gates && { gates }),
+    ...(freshness && { freshness }),
+    ...(models && { models }),
+  }
+  if (chosen === undefined) return PublisherDuckDb.layer(options)
+  const asked = askedBy({ pseudonyms: chosen })
+  return Layer.unwrap(
+    Effect.map(asked, (pseudonyms) =>
+      PublisherDuckDb.layer({ ...options, ...(pseudonyms && { pseudonyms }) }),
+    ),
+  )
 }

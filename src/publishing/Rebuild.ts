@@ -2,7 +2,8 @@
  * Derives the tables of every published run again from its landed bodies, with the record schemas of today,
  * and publishes all of them as one new version; or only says what that would change. A run whose bodies
  * cannot be read, or that a gate holds back, keeps its tables as they are. No gate is asked: a person has
- * asked for it, and nothing is deleted at the service because of it.
+ * asked for it, and nothing is deleted at the service because of it. If the pseudonyms change, no row may
+ * stay: runs that cannot be derived are left out, once a person says so, or nothing is published.
  */
 import { Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
@@ -12,16 +13,18 @@ import { clearStrays, commit, discarding, recover } from "./Commit.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { compareRows } from "./CompareRows.ts"
 import type { RowChange } from "./CompareRows.ts"
-import { heldText } from "./HeldRuns.ts"
+import { heldText, removeAllAside } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
+import { dropKeyPlaces, keepKeyPlace } from "./KeyPlaces.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
-import { filesOf } from "./Manifest.ts"
+import { filesOf, withPolicy } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { ledgerFailed } from "./Publisher.ts"
 import { stageRun } from "./StageRun.ts"
 import { buildStanding, gapsIn } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
+import { isSamePolicy } from "./Treatments.ts"
 
 export interface Rebuilt {
   /** The version with the tables; undefined if nothing was published. */
@@ -36,6 +39,11 @@ export interface Rebuilt {
     /** Its bodies were removed by age: nobody has to act. */
     readonly pruned: boolean
   }>
+  /**
+   * Runs that cannot be derived with other pseudonyms than their rows have now: left out of the version, or
+   * why there is none.
+   */
+  readonly left_out: ReadonlyArray<{ readonly run_id: string; readonly reason: string }>
   /** Models of jobs that could not be made with the tables as they are now. */
   readonly models: ReadonlyArray<FailedModel>
   /** Tables whose Delta log is not up to date; absent if there is none. */
@@ -46,12 +54,15 @@ interface Staged {
   readonly next: Manifest
   readonly fresh: ReadonlySet<string>
   readonly kept: Rebuilt["kept"]
+  readonly left_out: Rebuilt["left_out"]
 }
 
+/** `leavesOut`: a version with other pseudonyms may lack runs that cannot be derived with them. */
 export const rebuild = Effect.fn("Publishing.rebuild")(function* (
   store: Store,
   toolVersion: string,
   publishes: boolean,
+  leavesOut = false,
 ) {
   const ledger = yield* Ledger
   const damage = yield* ledger.problems
@@ -62,22 +73,35 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
     const schemas = publishes ? yield* keepSchemas(store) : {}
     const staged = yield* stageAll(store, { toolVersion, schemas }, current)
     const changes = yield* changesOf(store, current, staged)
-    if (!publishes || staged.fresh.size === 0) return { ...staged, changes, models: [] }
+    const isReady = publishes && staged.fresh.size > 0 && (leavesOut || staged.left_out.length === 0)
+    if (!isReady) return { ...staged, isReady, changes, models: [] }
     const built = yield* buildStanding(store, staged.next, staged.fresh)
     const next = yield* withDatabase(store, staged.next, built)
-    return { ...staged, next, changes, models: built.models }
+    return { ...staged, isReady, next, changes, models: built.models }
   })
-  const { next, fresh, kept, changes, models } = yield* discarding(store, current)(staging)
-  const isPublished = publishes && fresh.size > 0
+  const {
+    next,
+    isReady: isPublished,
+    kept,
+    left_out,
+    changes,
+    models,
+  } = yield* discarding(store, current)(staging)
+  if (isPublished) yield* keepKeyPlace(store)
+  // Copies of earlier tables, which may name the customers; `accept` derives again.
+  if (isPublished && next.amends) yield* removeAllAside(store)
   const delta = isPublished ? yield* commit(store, next) : []
+  if (isPublished && store.pseudonyms === undefined) yield* dropKeyPlaces(store)
   // What was only compared, and what a run left that could not be derived to its end.
   yield* clearStrays(store, isPublished ? next : current)
-  const runs = Object.values(next.runs).filter(({ version }) => version === next.version).length
+  const derived = Object.values(next.runs).filter(({ left_out: isOut }) => isOut !== true)
+  const runs = derived.filter(({ version }) => version === next.version).length
   const rebuilt: Rebuilt = {
     version: isPublished ? next.version : undefined,
     runs,
     changes,
     kept,
+    left_out,
     models,
     ...(delta.length === 0 ? {} : { delta }),
   }
@@ -94,7 +118,10 @@ const stageAll = Effect.fnUntraced(function* (
   current: Manifest,
 ) {
   const version = current.version + 1
-  const runs: Record<string, Manifest["runs"][string]> = { ...newestDerived(store, current).runs }
+  const base = newestDerived(store, current).runs
+  const policy = store.pseudonyms?.policy
+  const isOther = current.version > 0 && !isSamePolicy(current.pseudonyms, policy)
+  const runs: Record<string, Manifest["runs"][string]> = isOther ? {} : { ...base }
   const kept: Array<Rebuilt["kept"][number]> = []
   const fresh = new Set<string>()
   const ledger = yield* Ledger
@@ -115,7 +142,16 @@ const stageAll = Effect.fnUntraced(function* (
     runs[run_id] = { ...entry, schemas }
     for (const { path } of entry.files) fresh.add(path)
   }
-  return { next: { version, amends: false, schemas, runs }, fresh, kept } satisfies Staged as Staged
+  const left_out: Array<Rebuilt["left_out"][number]> = []
+  for (const [run_id, run] of isOther ? Object.entries(base) : []) {
+    // What was published of a run that goes on is published again at its end.
+    if (runs[run_id] !== undefined || run.interim === true) continue
+    const reason = kept.find((one) => one.run_id === run_id)?.reason ?? "the ledger does not know it"
+    left_out.push({ run_id, reason })
+    runs[run_id] = { run_date: run.run_date, version, left_out: true, schemas, files: [] }
+  }
+  const next: Manifest = { version, amends: isOther, schemas, ...withPolicy(policy), runs }
+  return { next, fresh, kept: isOther ? [] : kept, left_out } satisfies Staged as Staged
 })
 
 const publishedRuns = Effect.gen(function* () {
@@ -134,8 +170,8 @@ const changesOf = Effect.fnUntraced(function* (store: Store, current: Manifest, 
   const standsAt = placeIn(store)
   const gaps = new Set(gapsIn(store, filesOf(base), false, standsAt).map(({ path }) => path))
   const changes: Array<Rebuilt["changes"][number]> = []
-  for (const [run_id, { files, version }] of Object.entries(next.runs)) {
-    if (version !== next.version) continue
+  for (const [run_id, { files, version, left_out }] of Object.entries(next.runs)) {
+    if (version !== next.version || left_out === true) continue
     const before = (base.runs[run_id]?.files ?? []).filter(({ path }) => !gaps.has(path))
     const differ = yield* compareRows(
       store.layout.root,

@@ -9,7 +9,7 @@ import type { DeltaNote } from "../ledger/TableNotes.ts"
 import { databaseVersion, renumberDatabase } from "./BuildDatabase.ts"
 import { commit, discarding, recover } from "./Commit.ts"
 import { keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"
-import { filesOf } from "./Manifest.ts"
+import { filesOf, withPolicy } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { buildStanding, gapsIn } from "./Standing.ts"
@@ -42,8 +42,8 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (store: Store
   const to = target.version
   if (gap !== undefined) return { _tag: "Incomplete", version: to, gap } satisfies RolledBack as RolledBack
   const version = current.version + 1
-  const { runs, schemas } = target
-  const ofVersion = schemas === undefined ? {} : { schemas }
+  const { runs, schemas, pseudonyms } = target
+  const ofVersion = { ...(schemas === undefined ? {} : { schemas }), ...withPolicy(pseudonyms) }
   // A version of a run that was not over is not kept: the run is published again when it is.
   const from = newest.interim === true ? to : newest.version
   const returned = { to, from }

@@ -4,7 +4,7 @@
  */
 import { dateCell } from "../records/Cells.ts"
 import { TableBuilder } from "../records/Columns.ts"
-import type { Cell, TableSpec } from "../records/Columns.ts"
+import type { Cell, Disguise, TableSpec } from "../records/Columns.ts"
 import { makeNormaliser } from "../records/Normalise.ts"
 import type { Flushed, Normaliser } from "../records/Normalise.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -26,10 +26,15 @@ export class RunTables {
   /** `run_date` is in every row, whoever makes it. */
   readonly #run_date: Cell
 
-  constructor(families: ReadonlyArray<RecordFamily>, specs: ReadonlyArray<TableSpec>, run_date: string) {
+  constructor(
+    families: ReadonlyArray<RecordFamily>,
+    specs: ReadonlyArray<TableSpec>,
+    run_date: string,
+    disguise?: Disguise,
+  ) {
     this.#run_date = dateCell(run_date) ?? null
-    this.normaliser = makeNormaliser(families)
-    this.#builders = new Map(specs.map((spec) => [spec.name, new TableBuilder(spec)]))
+    this.normaliser = makeNormaliser(families, disguise)
+    this.#builders = new Map(specs.map((spec) => [spec.name, new TableBuilder(spec, disguise)]))
   }
 
   /** For rows that replace others: if these cannot be built either, there are none. */

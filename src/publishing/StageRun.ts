@@ -10,6 +10,7 @@ import type { RunId } from "../contract/Ids.ts"
 import { isRunId } from "../ledger/RunId.ts"
 import type { Flushed } from "../records/Normalise.ts"
 import { parquetBytes } from "../records/Parquet.ts"
+import { disguiseIn } from "./Disguise.ts"
 import { deriveRun } from "./DeriveRun.ts"
 import type { Derived } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
@@ -21,6 +22,7 @@ import type { RunPicture } from "./RunPicture.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { systemTables } from "./SystemTables.ts"
+import { policyInFile } from "./Treatments.ts"
 
 const datePattern = /^\d{4}-\d{2}-\d{2}$/
 
@@ -29,6 +31,17 @@ const checkNames = (run_id: RunId, run_date: string) =>
   isRunId(run_id) && datePattern.test(run_date)
     ? Effect.void
     : Effect.fail(new PublishFailed({ message: "a run's id holds a-z, 0-9, dot and hyphen only" }))
+
+/** What every Parquet file says of itself, so that a lost manifest can be read off the files. */
+export const fileMetadata = (
+  { pseudonyms }: Pick<Store, "pseudonyms">,
+  of: { readonly run_id: string; readonly version: number; readonly toolVersion: string },
+): Readonly<Record<string, string>> => ({
+  run_id: of.run_id,
+  version: String(of.version),
+  tool: of.toolVersion,
+  ...(pseudonyms === undefined ? {} : { [policyInFile]: JSON.stringify(pseudonyms.policy) }),
+})
 
 /** Writes full builders as Parquet files under temporary names, and remembers them for the manifest. */
 export const fileSink = (store: Store, picture: RunPicture, version: number, toolVersion: string) => {
@@ -39,7 +52,7 @@ export const fileSink = (store: Store, picture: RunPicture, version: number, too
       const earlier = written.filter((file) => file.table === spec.name).length
       const part = earlier === 0 ? "" : `-${earlier + 1}`
       const path = `tables/${spec.name}/run_date=${run_date}/${run_id}-v${version}${part}.parquet`
-      const bytes = parquetBytes(spec, table, { run_id, version: String(version), tool: toolVersion })
+      const bytes = parquetBytes(spec, table, fileMetadata(store, { run_id, version, toolVersion }))
       const place = join(store.layout.root, path)
       store.files.makeFolder(dirname(dirname(place)), store.modes.folder)
       store.files.makeFolder(dirname(place), store.modes.folder)
@@ -82,7 +95,9 @@ export const stageRun = Effect.fn("Publishing.stageRun")(function* (
   const { run_date } = state.started
   yield* checkNames(run_id, run_date)
   const { written, sink } = fileSink(store, picture, version, toolVersion)
-  const derived = yield* deriveRun(picture, { families: store.families, tables: systemTables, sink })
+  const disguise = yield* disguiseIn(store, state)
+  const { families } = store
+  const derived = yield* deriveRun(picture, { families, tables: systemTables, sink, disguise })
   yield* checkPlaces(store, derived)
   // The last bodies would stay in memory beside what is derived or built next.
   yield* Effect.sync(collectGarbage)

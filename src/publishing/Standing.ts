@@ -5,7 +5,7 @@
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
 import { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
@@ -14,13 +14,14 @@ import { buildDatabase, isOutOfMemory, memoryLimits } from "./BuildDatabase.ts"
 import type { MemoryLimit } from "./BuildDatabase.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { placeIn } from "./KeptVersions.ts"
-import { filesOf } from "./Manifest.ts"
+import { filesOf, withPolicy } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { ledgerFailed } from "./Publisher.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
+import { isSamePolicy, policyInFile, PseudonymPolicy } from "./Treatments.ts"
 
 export interface Gap {
   readonly path: string
@@ -75,6 +76,7 @@ interface Placed {
   readonly run_date: string
   readonly version: number
   readonly file: ManifestFile
+  readonly policy: PseudonymPolicy | undefined
 }
 
 /** A manifest of the existing Parquet files, if the one that listed them is lost. */
@@ -82,16 +84,21 @@ export const readOffFiles = Effect.fnUntraced(function* ({ layout }: Store) {
   const placed: Array<Placed> = []
   for (const path of filesBelow(layout.tables).map((name) => `tables/${name}`)) {
     const [, table = "", run_date = "", run_id = "", version = "0"] = placePattern.exec(path) ?? []
-    const rows = run_id === "" ? undefined : yield* countRows(join(layout.root, path))
-    if (rows === undefined) continue
+    const found = run_id === "" ? undefined : yield* readOffFile(join(layout.root, path))
+    if (found === undefined) continue
+    const { rows, policy } = found
     const bytes = yield* fileStep(() => readFileSync(join(layout.root, path)))
     const file = { table, path, rows, bytes: bytes.length, sha256: sha256Hex(bytes) }
-    placed.push({ run_id: RunId.make(run_id), run_date, version: Number(version), file })
+    placed.push({ run_id: RunId.make(run_id), run_date, version: Number(version), file, policy })
   }
-  const runs = Map.groupBy(placed, ({ run_id }) => run_id)
+  const newest = placed.toSorted((a, b) => a.version - b.version).at(-1)
+  // Rows that name the customers never stand beside others: `repair` derives what is left out so.
+  const alike = placed.filter(({ policy }) => isSamePolicy(policy, newest?.policy))
+  const runs = Map.groupBy(alike, ({ run_id }) => run_id)
   return {
-    version: placed.reduce((most, { version }) => Math.max(most, version), 0),
+    version: newest?.version ?? 0,
     amends: false,
+    ...withPolicy(newest?.policy),
     runs: Object.fromEntries([...runs].map(([run_id, own]) => [run_id, newestOf(own)])),
   } satisfies Manifest as Manifest
 })
@@ -104,16 +111,23 @@ const newestOf = (own: ReadonlyArray<Placed>): Manifest["runs"][string] => {
   return { run_date: own[0]?.run_date ?? "", version: Math.max(...newest.values()), files }
 }
 
-/** Undefined if the file cannot be read. */
-const countRows = Effect.fnUntraced(
+const decodePolicy = Schema.decodeUnknownSync(Schema.fromJsonString(PseudonymPolicy))
+
+/** Its rows, and what they have in place of the customers; undefined if the file cannot be read. */
+const readOffFile = Effect.fnUntraced(
   function* (path: string) {
     const duckdb = yield* DuckDb
     const connection = yield* duckdb.open({ path: ":memory:", access: "read-write" })
     const [row] = yield* connection.rows(
-      "SELECT count(*)::INTEGER AS n FROM read_parquet(?, hive_partitioning = false)",
-      [path],
+      `SELECT (SELECT count(*)::INTEGER FROM read_parquet($1, hive_partitioning = false)) AS n,
+        (SELECT decode(value) FROM parquet_kv_metadata($1) WHERE decode(key) = $2) AS policy`,
+      [path, policyInFile],
     )
-    return Number(row?.["n"])
+    const policy = row?.["policy"]
+    return {
+      rows: Number(row?.["n"]),
+      policy: typeof policy === "string" ? decodePolicy(policy) : undefined,
+    }
   },
   Effect.scoped,
   Effect.orElseSucceed(() => undefined),

@@ -3,9 +3,12 @@
  * repairs.
  */
 import type { DurableFiles } from "../foundation/DurableFile.ts"
+import type { SecretReference } from "../jobs/Job.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { SchemasInForce } from "../records/SchemasInForce.ts"
 import type { Layout, Modes } from "./Manifest.ts"
+import type { PseudonymKey } from "./PseudonymKey.ts"
+import type { PseudonymPolicy } from "./Treatments.ts"
 
 export interface Store {
   readonly layout: Layout
@@ -18,6 +21,16 @@ export interface Store {
   readonly delta?: boolean | undefined
   /** Earlier versions that stay restorable after a publication. */
   readonly versionsKept: number
+  /** Absent if the tables name the customers. */
+  readonly pseudonyms?: Pseudonyms
+}
+
+/** What the tables have in place of the customers; the key only where rows are derived or looked for. */
+export interface Pseudonyms {
+  readonly policy: PseudonymPolicy
+  readonly key?: PseudonymKey
+  /** Where the key is, if a job has just said so. */
+  readonly reference?: SecretReference
 }
 
 /** The name of a file that is written but not published yet; no glob for Parquet files matches it. */

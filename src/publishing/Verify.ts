@@ -61,7 +61,7 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
       if (!isLost && found.state.published !== undefined)
         problems.push(problemOf(fact.run_id, "run-not-in-manifest"))
       // After a rollback, the database rightly has the executions of an earlier version.
-    } else if (manifest?.returned === undefined)
+    } else if (manifest?.returned === undefined && newest.runs[fact.run_id]?.left_out !== true)
       for (const id of acceptedOf(found.state)) accepted.set(id, fact.run_id)
   }
   const known = new Set<string>(runs.map(({ fact }) => fact.run_id))

@@ -45,14 +45,27 @@ export const required = (name: string, type: ColumnType, comment: string): Colum
   nullable: false,
 })
 
+/** Of each column, its cells: as many in each. */
+type CellColumns = ReadonlyArray<ReadonlyArray<Cell>>
+
+/** A table as others may see it, and what its cells become before they leave their builder. */
+export type Disguise = (spec: TableSpec) => {
+  /** The same columns in the same order. */
+  readonly spec: TableSpec
+  readonly mask: (columns: CellColumns) => CellColumns
+}
+
 /** Collects rows of one table. Memory grows with the rows until they are returned. */
 export class TableBuilder {
   readonly spec: TableSpec
+  readonly #mask: (columns: CellColumns) => CellColumns
   #cells: Array<Array<Cell>>
   #rows = 0
 
-  constructor(spec: TableSpec) {
-    this.spec = spec
+  constructor(spec: TableSpec, disguise?: Disguise) {
+    const shown = disguise?.(spec)
+    this.spec = shown?.spec ?? spec
+    this.#mask = shown?.mask ?? ((columns) => columns)
     this.#cells = spec.columns.map(() => [])
   }
 
@@ -120,10 +133,11 @@ export class TableBuilder {
     const { columns } = this.spec
     const data: Array<Data> = []
     const fields: Array<Field> = []
+    const taken = rows === this.#rows ? this.#cells : this.#cells.map((cells) => cells.slice(0, rows))
+    const shown = this.#mask(taken)
     for (let i = 0; i < columns.length; i++) {
       const spec = columns[i]!
-      const cells = this.#cells[i]!
-      const filled = columnData(spec, rows === cells.length ? cells : cells.slice(0, rows))
+      const filled = columnData(spec, shown[i]!)
       if (filled.nullCount > 0 && !spec.nullable) {
         throw new Error(`${this.spec.name}.${spec.name} is required and got a NULL`)
       }

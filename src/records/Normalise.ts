@@ -8,7 +8,7 @@ import type { Table } from "apache-arrow"
 import { timestampCell } from "./Cells.ts"
 import type { Cell } from "./ColumnData.ts"
 import { TableBuilder } from "./Columns.ts"
-import type { TableSpec } from "./Columns.ts"
+import type { Disguise, TableSpec } from "./Columns.ts"
 import { isMisfit } from "./CompileFamily.ts"
 import { nothingCounted } from "./Counts.ts"
 import type { Counts } from "./Counts.ts"
@@ -75,8 +75,10 @@ export class Normaliser {
   #textUnits = 0
   readonly #longTexts = new LongTexts()
 
-  constructor(families: ReadonlyArray<RecordFamily>) {
-    const builders = new Map(recordTables(families).map(({ spec }) => [spec.name, new TableBuilder(spec)]))
+  constructor(families: ReadonlyArray<RecordFamily>, disguise?: Disguise) {
+    const builders = new Map(
+      recordTables(families).map(({ spec }) => [spec.name, new TableBuilder(spec, disguise)]),
+    )
     const builder = (name: string): TableBuilder => builders.get(name)!
     this.#builders = builders
     this.#routes = new Routes(families, builder)
@@ -270,4 +272,5 @@ export class Normaliser {
   }
 }
 
-export const makeNormaliser = (families: ReadonlyArray<RecordFamily>): Normaliser => new Normaliser(families)
+export const makeNormaliser = (families: ReadonlyArray<RecordFamily>, disguise?: Disguise): Normaliser =>
+  new Normaliser(families, disguise)

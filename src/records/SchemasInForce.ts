@@ -139,7 +139,9 @@ export const readOwnSchemas = Effect.fn("Records.readOwnSchemas")(function* (fol
 })
 
 /** The schemas that the program and the job have; a file for the same table replaces the program's. */
-export const listedSchemas = Effect.fn("Records.listedSchemas")(function* (folders: SchemaFolders) {
+export const listedSchemas = Effect.fn("Records.listedSchemas")(function* (
+  folders: Pick<SchemaFolders, "package" | "own">,
+) {
   const ofPackage = yield* readRecordSchemas(folders.package)
   const own = folders.own === undefined ? [] : yield* readOwnSchemas(folders.own)
   const replaced = new Set(own.map(({ family }) => family.table))

@@ -1,7 +1,7 @@
 /** What a run writes beside its tables is whole, on a disk that is full too. */
 import { anId } from "../harness/Id.ts"
 import { execFileSync, spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
@@ -63,6 +63,20 @@ describe("the summary of a run", () => {
       log: { kinds: ["whole", "end"], isShort: true, goesOn: true },
     })
   }, 60_000)
+})
+
+describe("the folder of reports and logs", () => {
+  it.effect("is shared with the group, unless the tables have pseudonyms", () =>
+    Effect.gen(function* () {
+      const output = join(fresh(), "new")
+      const modes = () => [output, join(output, "runs")].map((path) => statSync(path).mode & 0o777)
+      yield* prepareOutput(output, ["group"])
+      assert.deepStrictEqual(modes(), [0o750, 0o750])
+      writeFileSync(join(output, "pseudonyms.json"), "{}")
+      yield* prepareOutput(output, ["group"])
+      assert.deepStrictEqual(modes(), [0o750, 0o700])
+    }),
+  )
 })
 
 describe("an output folder that cannot be claimed", () => {

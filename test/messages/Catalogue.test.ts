@@ -16,6 +16,7 @@ import type { Message } from "../../src/messages/Message.ts"
 import { hookMessages } from "../../src/messages/HookMessages.ts"
 import { jobMessages } from "../../src/messages/JobMessages.ts"
 import { nightMessages } from "../../src/messages/NightMessages.ts"
+import { pseudonymMessages } from "../../src/messages/PseudonymMessages.ts"
 import { timerMessages } from "../../src/messages/TimerMessages.ts"
 import { problemOf } from "../../src/messages/Problem.ts"
 
@@ -56,6 +57,7 @@ describe("the catalogue", () => {
       commandMessages,
       documentMessages,
       forgetMessages,
+      pseudonymMessages,
       hookMessages,
       jobMessages,
       timerMessages,

@@ -72,6 +72,7 @@ describe("rebuild", () => {
           runs: 2,
           changes: [],
           kept: [],
+          left_out: [],
           models: [],
         })
         assert.deepStrictEqual(yield* everything(root), before)
@@ -110,6 +111,7 @@ describe("rebuild", () => {
             runs: 3,
             changes,
             kept: [],
+            left_out: [],
             models: [],
           })
           assert.deepStrictEqual(yield* everything(root), before)
@@ -118,6 +120,7 @@ describe("rebuild", () => {
             runs: 3,
             changes,
             kept: [],
+            left_out: [],
             models: [],
           })
           assert.deepStrictEqual(

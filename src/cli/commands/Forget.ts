@@ -18,7 +18,7 @@ import { deleteRemote, jobsOf, leftOf, leftText, remoteOf, requireJobs } from ".
 import type { Remote } from "../ForgetRemote.ts"
 import { shareOf } from "../HeldStore.ts"
 import { requireLedger } from "../LedgerOf.ts"
-import { openedStore } from "../LookAtFolder.ts"
+import { openedStoreWithKey } from "../LookAtFolder.ts"
 import { say, sayJson, warn } from "../Output.ts"
 import { keepUnpruned } from "../PruneLock.ts"
 import { holdOutput } from "../RunFolder.ts"
@@ -47,7 +47,7 @@ const lookFor = Effect.fnUntraced(function* (output: string, customer_id: Custom
   const { checkWhole } = yield* keeping
   const { planForget } = yield* Effect.promise(() => import("../../keeping/ForgetPlan.ts"))
   const { namesLeft } = yield* Effect.promise(() => import("../../keeping/NamesLeft.ts"))
-  const store = yield* openedStore(output, shareOf(output))
+  const store = yield* openedStoreWithKey(output, shareOf(output))
   return yield* inFolder(
     output,
     Effect.gen(function* () {

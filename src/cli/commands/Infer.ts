@@ -8,7 +8,7 @@ import { counted } from "../../foundation/Counted.ts"
 import { suggestion } from "../../foundation/Nearest.ts"
 import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
-import { familiesOf } from "../LookAtFolder.ts"
+import { familiesOf, policyOf } from "../LookAtFolder.ts"
 import { note, say, sayJson, warn } from "../Output.ts"
 import { withPublished } from "../PublishedDatabase.ts"
 
@@ -23,6 +23,7 @@ export const infer = Command.make(
   },
   Effect.fn("Infer.handle")(function* ({ product, subFamily, json }) {
     const output = yield* outputFolder
+    if ((yield* policyOf(output)) !== undefined) return yield* refuse("records-withheld")
     const families = yield* familiesOf(output)
     const { basesOf, inferDrafts, looseKinds } = yield* Effect.promise(() => import("../InferDrafts.ts"))
     const found = yield* withPublished(

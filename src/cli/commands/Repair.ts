@@ -10,13 +10,13 @@ import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
 import { requireLedger } from "../LedgerOf.ts"
 import { inHeldStore } from "../HeldStore.ts"
-import { problemsOf } from "../LookAtFolder.ts"
+import { openedStoreWithKey, problemsOf } from "../LookAtFolder.ts"
 import { say, sayJson } from "../Output.ts"
 import { toolVersion } from "../Version.ts"
 
 const repairs = Effect.fnUntraced(function* (output: string) {
   const { repair: repairStore } = yield* Effect.promise(() => import("../../publishing/Repair.ts"))
-  return yield* inHeldStore(output, (store) => repairStore(store, toolVersion))
+  return yield* inHeldStore(output, (store) => repairStore(store, toolVersion), openedStoreWithKey)
 })
 
 export const repair = Command.make(

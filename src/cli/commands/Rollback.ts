@@ -9,6 +9,7 @@ import { deltaWarnings } from "../../report/TableWarnings.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { inHeldStore } from "../HeldStore.ts"
+import { openedStore } from "../LookAtFolder.ts"
 import { requireLedger } from "../LedgerOf.ts"
 import { say, sayJson } from "../Output.ts"
 
@@ -21,7 +22,7 @@ export const rollback = Command.make(
     const output = yield* outputFolder
     yield* requireLedger(output)
     const { rollback: rollBack } = yield* Effect.promise(() => import("../../publishing/Rollback.ts"))
-    const result = yield* inHeldStore(output, rollBack)
+    const result = yield* inHeldStore(output, rollBack, openedStore)
     if (result._tag === "NoEarlierVersion") return yield* refuse("no-earlier-version", { output })
     if (result._tag === "Incomplete") {
       const { version, gap } = result

@@ -11,7 +11,7 @@ import { table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
-import { familiesOf } from "../LookAtFolder.ts"
+import { familiesOf, policyOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { runningNights } from "../NightDesk.ts"
 import { toolVersion } from "../Version.ts"
@@ -35,7 +35,8 @@ const eventsOf = Effect.fnUntraced(function* (
   const output = resolve(yield* outputFolder)
   const { lineageEvents } = yield* Effect.promise(() => import("../../report/OpenLineage.ts"))
   const { publishedTables } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
-  const source = { output, toolVersion, tables: publishedTables(yield* familiesOf(output)) }
+  const tables = publishedTables(yield* familiesOf(output), yield* policyOf(output))
+  const source = { output, toolVersion, tables }
   const files = yield* publishedRuns(output)
   const newest = new Map(all.map(({ fact }) => [fact.job, fact.run_id]))
   const states = Effect.gen(function* () {

@@ -8,6 +8,7 @@ import { existsSync, lstatSync } from "node:fs"
 import { join } from "node:path"
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import type { PseudonymPolicy } from "../../publishing/Treatments.ts"
 import type { RecordFamily } from "../../records/RecordSchema.ts"
 import { codeOf } from "../../foundation/FileCalls.ts"
 import { durableFiles } from "../../foundation/DurableFile.ts"
@@ -17,7 +18,7 @@ import type { PageView } from "../../report/TablesPage.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
-import { familiesOf } from "../LookAtFolder.ts"
+import { familiesOf, policyOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { toolVersion } from "../Version.ts"
 import { Wiring } from "../Wiring.ts"
@@ -25,19 +26,25 @@ import { Wiring } from "../Wiring.ts"
 /** A document for another tool. */
 type DocumentFormat = "odcs" | "dbt"
 
+/** The schemas of the tables, and what they have in place of the customers. */
+interface Described {
+  readonly families: ReadonlyArray<RecordFamily>
+  readonly policy: PseudonymPolicy | undefined
+}
+
 const documentOf = Effect.fnUntraced(function* (
   format: DocumentFormat,
-  families: ReadonlyArray<RecordFamily>,
+  { families, policy }: Described,
   isChosen: (name: string) => boolean,
 ) {
   if (format === "dbt") {
     const { dbtSources } = yield* Effect.promise(() => import("../../publishing/DbtSources.ts"))
-    return dbtSources(families, isChosen, toolVersion)
+    return dbtSources(families, isChosen, toolVersion, policy)
   }
   const { contractObjects, dataContract } = yield* Effect.promise(
     () => import("../../publishing/DataContract.ts"),
   )
-  const objects = contractObjects(families).filter(({ name }) => isChosen(name))
+  const objects = contractObjects(families, policy).filter(({ name }) => isChosen(name))
   return dataContract(objects, toolVersion)
 })
 
@@ -62,14 +69,14 @@ const writePage = Effect.fnUntraced(function* (path: string, page: string) {
 /** A page of all tables, for a file; it says the same of each, and how full and fresh it is. */
 const tablesPage = Effect.fnUntraced(function* (
   output: string,
-  families: ReadonlyArray<RecordFamily>,
+  { families, policy }: Described,
   all: ReadonlyArray<PageView>,
 ) {
   const { publishedTables } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
   const { relationsOf } = yield* Effect.promise(() => import("../../publishing/Relations.ts"))
   const { renderTablesPage } = yield* Effect.promise(() => import("../../report/TablesPage.ts"))
   const { tableFigures } = yield* Effect.promise(() => import("../TableFigures.ts"))
-  const specs = publishedTables(families)
+  const specs = publishedTables(families, policy)
   const figures = yield* tableFigures(
     output,
     specs.map(({ name }) => name),
@@ -111,12 +118,14 @@ export const tables = Command.make(
     const { dataDictionary } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
     const output = yield* outputFolder
     const families = yield* familiesOf(output)
-    const own = dataDictionary(families)
+    const policy = yield* policyOf(output)
+    const described: Described = { families, policy }
+    const own = dataDictionary(families, policy)
     const known = new Set(own.map((one) => one.name))
     const all = format === "text" ? [...own, ...(yield* modelsIn(output, known))] : own
     if (Option.isSome(html)) {
       if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
-      yield* writePage(html.value, yield* tablesPage(output, families, all))
+      yield* writePage(html.value, yield* tablesPage(output, described, all))
       return yield* json ? sayJson({ path: html.value }) : say(html.value)
     }
     const chosen = all.filter((one) => Option.isNone(name) || one.name === name.value)
@@ -126,7 +135,7 @@ export const tables = Command.make(
     }
     if (format !== "text") {
       const names = new Set(chosen.map((one) => one.name))
-      return yield* sayDocument(yield* documentOf(format, families, (one) => names.has(one)), json)
+      return yield* sayDocument(yield* documentOf(format, described, (one) => names.has(one)), json)
     }
     if (json) return yield* sayJson(chosen)
     const { out } = yield* Output

@@ -1,0 +1,108 @@
+/**
+ * The store of an output folder, with the record schemas and the pseudonyms that are in force for whoever
+ * opens it: a job that is about to run, or a command that works on what is published.
+ */
+import { Effect } from "effect"
+import { durableFiles } from "../foundation/DurableFile.ts"
+import type { Freshness, Gates, SqlFile } from "../jobs/Job.ts"
+import { schemasOfTables, schemasWithKept } from "../records/SchemasInForce.ts"
+import type { listedSchemas, SchemaFolders, SchemasInForce } from "../records/SchemasInForce.ts"
+import { keepKeyPlace } from "./KeyPlaces.ts"
+import { layoutOf, modesOf, readManifest } from "./Manifest.ts"
+import { fileStep } from "./OutputFiles.ts"
+import { PublishFailed } from "./Publisher.ts"
+import type { PseudonymKey } from "./PseudonymKey.ts"
+import { pseudonymsForJob, pseudonymsOf, standingIn } from "./PseudonymsOfJob.ts"
+import type { PseudonymsAsked } from "./PseudonymsOfJob.ts"
+import type { Pseudonyms, Store } from "./Store.ts"
+
+export interface PublisherOptions {
+  /** The output folder. */
+  readonly root: string
+  /** Where the program's own record schemas are. */
+  readonly schemasFolder: string
+  /** Where the job's are, if it has any. */
+  readonly ownSchemas?: string
+  /** What a version must pass to become current. */
+  readonly gates?: Gates
+  /** How old its data may get. */
+  readonly freshness?: Freshness
+  /** The job's own views and tables. */
+  readonly models?: ReadonlyArray<SqlFile>
+  readonly share: "none" | "group"
+  /** Delta logs are begun or removed; without it, those that are there are continued. */
+  readonly delta?: boolean | undefined
+  /** Earlier versions that stay restorable after a publication; 3 if it is not given. */
+  readonly versionsKept?: number | undefined
+  readonly toolVersion: string
+  /** What the job asks for in place of the customers. */
+  readonly pseudonyms?: PseudonymsAsked
+}
+
+/** A version costs the Parquet files that were replaced since: nothing, unless a run is published again. */
+const versionsKeptDefault = 3
+
+export const foldersOf = ({ root, schemasFolder, ownSchemas }: PublisherOptions): SchemaFolders => ({
+  package: schemasFolder,
+  own: ownSchemas,
+  kept: layoutOf(root).schemas,
+})
+
+const storeWith = Effect.fnUntraced(function* (
+  options: PublisherOptions,
+  schemas: SchemasInForce,
+  pseudonyms: Pseudonyms | undefined,
+) {
+  const files = yield* durableFiles
+  const { families } = schemas
+  const store: Store = {
+    layout: layoutOf(options.root),
+    modes: modesOf(options.share),
+    files,
+    families,
+    schemas,
+    toolVersion: options.toolVersion,
+    delta: options.delta,
+    versionsKept: options.versionsKept ?? versionsKeptDefault,
+    ...(pseudonyms === undefined ? {} : { pseudonyms }),
+  }
+  return store
+})
+
+/** The store of an output folder as it is published, for verify and repair. */
+export const openStore = Effect.fnUntraced(function* (
+  options: Omit<PublisherOptions, "pseudonyms">,
+  key?: PseudonymKey,
+) {
+  const layout = layoutOf(options.root)
+  const manifest = yield* fileStep(() => readManifest(layout.manifest))
+  const policy = (yield* standingIn(layout))?.pseudonyms
+  if (policy !== undefined && key !== undefined && key.check !== policy.check)
+    return yield* new PublishFailed({ message: "the published tables have the pseudonyms of another key" })
+  const pseudonyms = policy === undefined ? undefined : { policy, ...(key === undefined ? {} : { key }) }
+  return yield* storeWith(options, yield* schemasOfTables(foldersOf(options), manifest?.schemas), pseudonyms)
+})
+
+/** The same, to derive all rows again with what a job asks for in place of the customers. */
+export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOptions) {
+  const manifest = yield* fileStep(() => readManifest(layoutOf(options.root).manifest))
+  const schemas = yield* schemasOfTables(foldersOf(options), manifest?.schemas)
+  return yield* storeWith(options, schemas, yield* pseudonymsOf(schemas.families, options.pseudonyms))
+})
+
+/**
+ * The store of a job: with the schemas that its own folders have when it begins (`listed`), and those that
+ * the output folder has when it publishes. A job beside it may have kept new ones, which must not be lost or
+ * written over.
+ */
+export const openStoreOfJob = Effect.fnUntraced(function* (
+  options: PublisherOptions,
+  listed: Effect.Success<ReturnType<typeof listedSchemas>>,
+) {
+  const schemas = yield* schemasWithKept(listed, foldersOf(options).kept)
+  const layout = layoutOf(options.root)
+  const pseudonyms = yield* pseudonymsForJob(layout, schemas.families, options.pseudonyms)
+  const store = yield* storeWith(options, schemas, pseudonyms)
+  yield* keepKeyPlace(store)
+  return store
+})

@@ -1,0 +1,34 @@
+/** Pseudonyms through the program itself: a night with them, who is who, and their end. */
+import { existsSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, expect, it } from "vitest"
+import { Workplace } from "../../acceptance/Nightjar.ts"
+
+const place = new Workplace()
+afterAll(() => place.remove())
+const key = { PSEUDONYM_KEY: "0123456789abcdeffedcba9876543210".repeat(2) }
+
+const text = `name: small
+service: { sandbox: { seed: 7, speed: 2000 } }
+output: { share: group }
+engines: [{ reference: sandbox-bank:website, features: [customer_information_read] }]
+customers: [{ id: customer-001, parameters: { username: ok+queue-1+run-1, password: env:LOGIN_PASSWORD } }]
+`
+const names = "SELECT customer_id FROM customers"
+
+it("are published instead of the customers, and end when all tables are derived again without them", async () => {
+  const pseudonyms = "pseudonyms: { key: env:PSEUDONYM_KEY, columns: { customer_profiles: [name] } }\n"
+  const [job, masked] = [place.write("clear.yaml", text), place.write("masked.yaml", text + pseudonyms)]
+  const night = await place.start(["run", masked, "--no-progress"], key).ended
+  expect([night.code, night.stderr]).toEqual([0, ""])
+  const [row] = await place.rows(names)
+  const asked = await place.start(["pseudonyms", String(row?.["customer_id"]), "--json"], key).ended
+  expect(JSON.parse(asked.stdout)).toEqual([{ customer_id: "customer-001", pseudonym: row?.["customer_id"] }])
+  const runs = () => statSync(join(place.output, "runs")).mode & 0o777
+  expect([row?.["customer_id"], runs()]).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/), 0o700])
+  const removal = await place.nightjar("forget", "customer-001", "--yes", "--here-only")
+  expect([removal.code, removal.stderr]).toEqual([2, expect.stringContaining("env:PSEUDONYM_KEY")])
+  expect(await place.json("rebuild", "--job", job)).toMatchObject({ runs: 1, left_out: [], version: 3 })
+  expect(await place.rows(names)).toEqual([{ customer_id: "customer-001" }])
+  expect(existsSync(join(place.output, "pseudonyms.json"))).toBe(false)
+}, 60_000)

@@ -1,0 +1,304 @@
+/**
+ * A night with pseudonyms, of a service and a source that repeat the customer wherever they can: nobody who
+ * holds only the tables finds the customer in them, and rows that belonged together still do.
+ */
+import { hash } from "node:crypto"
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted, Stream } from "effect"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { identifier, literal } from "../../src/duckdb/SqlText.ts"
+import { nameDocuments } from "../../src/keeping/NamedDocuments.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { staleIn } from "../../src/publishing/AskFreshness.ts"
+import { publishedTables } from "../../src/publishing/DataDictionary.ts"
+import { revealer } from "../../src/publishing/Disguise.ts"
+import { forgetRows, countRowsOfCustomer } from "../../src/publishing/ForgetRows.ts"
+import { keyPlace } from "../../src/publishing/KeyPlaces.ts"
+import { layoutOf, nothingPublished, readManifest } from "../../src/publishing/Manifest.ts"
+import { openStore, openStoreAsked } from "../../src/publishing/OpenStore.ts"
+import { filesBelow } from "../../src/publishing/OutputFiles.ts"
+import { Publisher } from "../../src/publishing/Publisher.ts"
+import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
+import { readPseudonymKey } from "../../src/publishing/PseudonymKey.ts"
+import type { PseudonymsAsked } from "../../src/publishing/PseudonymsOfJob.ts"
+import { rebuild } from "../../src/publishing/Rebuild.ts"
+import { repair } from "../../src/publishing/Repair.ts"
+import { rollback } from "../../src/publishing/Rollback.ts"
+import { verify } from "../../src/publishing/Verify.ts"
+import { anId } from "../harness/Id.ts"
+import {
+  append,
+  begin,
+  engine,
+  folder,
+  foundation,
+  layers,
+  profileOf,
+  publish,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  stateOf,
+  succeed,
+} from "./night.ts"
+
+const keyOf = (name: string) => {
+  const key = readPseudonymKey(Redacted.make(hash("sha256", name, "hex")))
+  assert.isDefined(key)
+  return key
+}
+const asked: PseudonymsAsked = {
+  key: keyOf("of the night"),
+  reference: { _tag: "Env", name: "KEY" },
+  columns: { customer_profiles: ["name", "alias"], emails: ["email"] },
+}
+const within = (root: string, pseudonyms: PseudonymsAsked | undefined = asked) =>
+  PublisherDuckDb.layer({ ...publisherOptions(root), ...(pseudonyms && { pseudonyms }) }).pipe(
+    Layer.provideMerge(foundation(root)),
+  )
+const opened = (root: string) => openStore(publisherOptions(root), asked.key)
+const manifestIn = (root: string) => readManifest(layoutOf(root).manifest) ?? nothingPublished
+
+const run = "nightly.2026-11-20"
+const [ana, bea] = ["customer-0001", "customer-0002"] as const
+/** Values of the chosen columns, and the ids: nothing of them may be in the tables. */
+const secrets = [ana, bea, "Anastasia", "Beatrice", "example.test"]
+
+const repeating = (id: string, customer: string, name: string) => ({
+  ...stateOf(id, customer),
+  status_message: `${customer} waited`,
+  locking_hash: hash("sha256", customer, "hex"),
+  app_id: `app of ${customer}`,
+  // As a service may spell it: the row is the customer's all the same.
+  customer_id: `${customer}/spelled otherwise`,
+  features: [{ code: "customer_information_read", status_reason: "FEATURE_COMPLETED", status_message: name }],
+  messages: [{ date: "2026-11-20T01:00:01Z", type: "info", id: "m-1", loc: [customer], message: name }],
+  parameters_errors: [{ loc: [customer], msg: name, type: "format", ctx: { who: customer } }],
+  products_count: { "customer_information:user_profile@customer_information": 1, [`odd ${customer}`]: 0 },
+  unknown: { deep: [customer, name] },
+})
+
+const recordsOf = (customer: string, name: string) => {
+  const profile = { ...profileOf(name), alias: name, unknown: name, emails: [`${name}@example.test`, 7] }
+  const misfit = { ...profileOf(name), name: { first: name }, unknown: customer }
+  const { fetch_date: _, ...rejected } = profileOf(name)
+  const loose = { product: "accounts", sub_family: "bank:account", holder: name, of: customer }
+  const named = { ...loose, attachment_id: "doc-1", title: `Deed of ${name}` }
+  return { ...resultsOf(profile, misfit, rejected, named, name), hint: customer }
+}
+
+const night = Effect.fnUntraced(function* (run_id: string, suffix = "") {
+  yield* append([begin(run_id, run_id.slice("nightly.".length))])
+  for (const [customer, name] of [
+    [ana, "Anastasia"],
+    [bea, "Beatrice"],
+  ] as const) {
+    const id = `${customer.at(-1)}${suffix}`
+    const landing = yield* Landing
+    const landed = yield* landing.landAttachment(Stream.make(new TextEncoder().encode(name)))
+    yield* succeed(run_id, id, customer, recordsOf(customer, name), repeating(id, customer, name))
+    const read = { session_id: anId(`s-${id}`), attachment_id: "doc-1", status: "downloaded" as const }
+    const task_id = anId(`${run_id}/${customer}/${engine}`)
+    yield* append([{ _tag: "AttachmentRead", run_id: anId(run_id), task_id, ...read, ...landed }])
+  }
+  return yield* publish(run_id)
+})
+
+/** Every cell of every table as text, from the database and from each Parquet file. */
+const cellsIn = Effect.fnUntraced(function* (root: string) {
+  const store = yield* opened(root)
+  const duckdb = yield* DuckDb
+  const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+  const tables = publishedTables(store.families).map(({ name }) => identifier(name))
+  const views = (yield* connection.rows("SELECT view_name FROM duckdb_views() WHERE NOT internal")).map(
+    (row) => identifier(String(row["view_name"])),
+  )
+  const files = filesBelow(join(root, "tables")).filter((path) => path.endsWith(".parquet"))
+  const parquet = files.map((path) => `read_parquet(${literal(join(root, "tables", path))})`)
+  const texts: Array<string> = []
+  for (const source of [...tables, ...views, ...parquet])
+    for (const row of yield* connection.rows(`SELECT to_json(t)::VARCHAR AS row FROM ${source} AS t`))
+      texts.push(String(row["row"]))
+  return texts
+}, Effect.scoped)
+
+const nameIn = Effect.fnUntraced(function* (root: string, reveal: (customer_id: string) => string) {
+  const duckdb = yield* DuckDb
+  const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+  yield* nameDocuments(yield* opened(root), connection, reveal)
+}, Effect.scoped)
+
+/** A version that a gate held back when the tables still named the customers. */
+const leaveAside = (root: string): void => {
+  mkdirSync(join(root, "published/held"), { recursive: true })
+  writeFileSync(join(root, "published/held/nightly.2026-11-19.duckdb"), secrets.join())
+}
+
+/** What of the customers is in the tables, by query and in the bytes of every file that analysts get. */
+const foundIn = Effect.fnUntraced(function* (root: string) {
+  const texts = yield* cellsIn(root)
+  assert.isAbove(texts.length, 100)
+  const paths = ["nightjar.duckdb", ...filesBelow(join(root, "tables")).map((path) => `tables/${path}`)]
+  const kept = filesBelow(join(root, "published")).map((path) => `published/${path}`)
+  const bytes = [...paths, ...kept].map((path) => readFileSync(join(root, path), "latin1"))
+  return secrets.filter((secret) => [...texts, ...bytes].some((text) => text.includes(secret)))
+})
+
+describe("tables with pseudonyms", () => {
+  it.live("hold no customer's id and no value of a chosen column, whatever service and source repeat", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        leaveAside(root)
+        const { rows } = yield* night(run)
+        assert.strictEqual(rows["rejected_records"], 4)
+        yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run)))
+        assert.deepStrictEqual(yield* foundIn(root), [])
+        const ids = [ana, bea].map((id) => asked.key.pseudonymOf("customer_id", id)).toSorted()
+        assert.deepStrictEqual(
+          yield* rowsOf(root, "SELECT customer_id FROM customers ORDER BY ALL"),
+          ids.map((customer_id) => ({ customer_id })),
+        )
+        // Rows of one record, task and session still join, and equal values of two columns have one pseudonym.
+        assert.deepStrictEqual(
+          yield* rowsOf(
+            root,
+            `SELECT count(*)::INTEGER AS n, bool_and(p.name = p.alias) AS same,
+              bool_and(len(e.email) = 32) AS short, bool_and(d.title IS NULL) AS untitled
+            FROM customer_profiles_latest AS p JOIN emails AS e USING (run_id, task_id, session_id, record_id)
+              JOIN tasks AS t ON t.task_id = p.task_id AND t.customer_id = p.customer_id
+              JOIN documents AS d ON d.task_id = p.task_id WHERE p.name IS NOT NULL AND e.email IS NOT NULL`,
+          ),
+          [{ n: 2, same: true, short: true, untitled: true }],
+        )
+        assert.deepStrictEqual(
+          yield* rowsOf(
+            root,
+            `SELECT DISTINCT task_id = run_id || '/' || customer_id || '/' || engine_reference AS whole FROM tasks`,
+          ),
+          [{ whole: true }],
+        )
+        const store = yield* opened(root)
+        assert.deepStrictEqual(yield* verify(store), [])
+        const reveal = yield* revealer(store)
+        assert.deepStrictEqual(ids.map(reveal).toSorted(), [ana, bea])
+        yield* nameIn(root, reveal)
+        // What is told of the tables stays with the operator, and names the customer.
+        copyFileSync(join(root, "nightjar.duckdb"), layoutOf(root).build)
+        const asOf = { job: "nightly", run_date: "2026-12-20" }
+        const { failed } = yield* staleIn(store, asOf, { errorDays: 2 }, reveal)
+        assert.deepStrictEqual(
+          failed?.examples.toSorted(),
+          [ana, bea].map((customer) => `${customer} ${engine} customer_information_read`),
+        )
+        const folders = filesBelow(join(root, "documents")).map((path) => path.split("/", 1)[0])
+        assert.deepStrictEqual(folders, [".nightjar-documents", ana, bea])
+        assert.deepStrictEqual(yield* Effect.flatMap(Ledger, ({ customers }) => customers), [
+          anId(ana),
+          anId(bea),
+        ])
+        assert.deepStrictEqual(yield* keyPlace(layoutOf(root).pseudonyms, asked.key.check), asked.reference)
+      }).pipe(Effect.provide(within(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("are derived again as they were, and a customer's rows are found in them and removed", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* night(run)
+        yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run)))
+        const store = yield* opened(root)
+        assert.deepStrictEqual((yield* rebuild(store, "0.1.0", true)).changes, [])
+        const forgotten = {
+          customer_id: anId(ana),
+          tasks: new Set([`${run}/${ana}/${engine}`]),
+          executions: new Set<string>(),
+        }
+        assert.isAbove(yield* countRowsOfCustomer(store, forgotten), 10)
+        // Also where the ledger no longer knows the tasks.
+        assert.isAbove(yield* countRowsOfCustomer(store, { ...forgotten, tasks: new Set() }), 10)
+        // Neither without the key nor with another one.
+        const keyless = yield* Effect.flip(
+          countRowsOfCustomer(yield* openStore(publisherOptions(root)), forgotten),
+        )
+        assert.match(keyless.message, /their key is not known here/)
+        const other = yield* Effect.flip(openStore(publisherOptions(root), keyOf("another")))
+        assert.match(other.message, /the pseudonyms of another key/)
+        yield* forgetRows(store, "0.1.0", forgotten)
+        assert.strictEqual(yield* countRowsOfCustomer(store, forgotten), 0)
+        assert.deepStrictEqual(
+          yield* rowsOf(
+            root,
+            "SELECT customer_id FROM tasks WHERE task_id IN (SELECT task_id FROM executions)",
+          ),
+          [{ customer_id: asked.key.pseudonymOf("customer_id", bea) }],
+        )
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM executions"), [
+          { n: 1 },
+        ])
+        // A lost manifest is read off the files, with what they say of their pseudonyms.
+        const before = manifestIn(root).pseudonyms
+        const { files } = store
+        files.remove(layoutOf(root).manifest)
+        yield* repair(yield* opened(root), "0.1.0")
+        assert.deepStrictEqual(manifestIn(root).pseudonyms, before)
+        assert.isDefined(before)
+      }).pipe(Effect.provide(within(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("come into force for all rows at once, and nothing of the rows before is left beside them", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const second = "nightly.2026-11-21"
+      yield* Effect.gen(function* () {
+        yield* night(run)
+        yield* night(second, "b")
+      }).pipe(Effect.provide(layers(root)))
+      // The job is refused before it starts anything.
+      const refused = yield* Effect.flip(Effect.scoped(Layer.build(within(root))))
+      assert.deepStrictEqual(
+        [refused._tag, refused.message],
+        ["PseudonymsRefused", "the published tables name the customers, and the job asks for pseudonyms"],
+      )
+      yield* Effect.gen(function* () {
+        const store = yield* openStoreAsked({ ...publisherOptions(root), pseudonyms: asked })
+        // The landed bodies of one run are gone: nothing is published, unless its rows are given up.
+        yield* append([{ _tag: "LandingPruned", run_id: anId(second), bytes: 0 }])
+        const held = yield* rebuild(store, "0.1.0", true)
+        assert.deepStrictEqual(
+          [held.version, held.left_out.map(({ run_id }) => run_id), manifestIn(root).pseudonyms],
+          [undefined, [second], undefined],
+        )
+        leaveAside(root)
+        const { version, runs, left_out } = yield* rebuild(store, "0.1.0", true, true)
+        assert.deepStrictEqual([version, runs, left_out.length], [3, 1, 1])
+        assert.deepStrictEqual(yield* foundIn(root), [])
+        assert.deepStrictEqual(yield* verify(yield* opened(root)), [])
+        assert.strictEqual((yield* rollback(yield* opened(root)))._tag, "NoEarlierVersion")
+      }).pipe(Effect.provide(foundation(root)))
+      for (const [other, why] of [
+        [undefined, "the published tables have pseudonyms, and the job asks for none"],
+        [{ ...asked, key: keyOf("another") }, "the published tables have the pseudonyms of another key"],
+        [
+          { ...asked, columns: {} },
+          "the published tables have pseudonyms in other columns than the job asks for",
+        ],
+        [
+          { ...asked, columns: { customer_profiles: ["birth_date"] } },
+          "customer_profiles.birth_date cannot have pseudonyms: " +
+            "it is DATE, and a pseudonym is text: only VARCHAR and VARCHAR[] can be",
+        ],
+      ] as const) {
+        const job = PublisherDuckDb.layer({ ...publisherOptions(root), ...(other && { pseudonyms: other }) })
+        const refusal = yield* Effect.flip(Effect.scoped(Layer.build(Layer.provide(job, foundation(root)))))
+        assert.strictEqual(refusal.message, why)
+      }
+      assert.isTrue(existsSync(layoutOf(root).pseudonyms))
+    }).pipe(Effect.scoped),
+  )
+})
