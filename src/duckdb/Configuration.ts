@@ -23,6 +23,8 @@ export const closedConfiguration = (limits: DuckDbLimits): Record<string, string
   custom_extension_repository: "/nonexistent",
   // Freed memory goes back to the system at once; otherwise the allocator keeps up to twice the memory limit.
   allocator_bulk_deallocation_flush_threshold: "1MB",
+  // A Parquet file is read once or twice: what a cache of them would keep is memory that others need.
+  enable_external_file_cache: "false",
   ...(limits.memoryLimit === undefined ? {} : { memory_limit: limits.memoryLimit }),
   ...(limits.temporaryFolder === undefined ? {} : { temp_directory: limits.temporaryFolder }),
   ...(limits.externalAccess === false ? { enable_external_access: "false" } : {}),
