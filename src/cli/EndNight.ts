@@ -2,14 +2,14 @@
  * What follows a night, whether `run` or `accept` ended it: its summary is written, then come the report,
  * names for new documents and what `retain` says. Nothing but the summary can fail.
  */
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import type { Job } from "../jobs/Job.ts"
 import type { NightResult } from "../night/Nightly.ts"
 import { summarise } from "../report/Summary.ts"
 import { namedOutput } from "./CommonFlags.ts"
 import { nameDocumentsAfterNight } from "./NameDocuments.ts"
 import { warn } from "./Output.ts"
-import { pruneAfterNight } from "./PruneJobs.ts"
+import { applyRetain } from "./PruneJobs.ts"
 import { writeRunFile } from "./RunFolder.ts"
 import { reportAfterRun } from "./RunReport.ts"
 import { Wiring } from "./Wiring.ts"
@@ -32,8 +32,8 @@ export const reportNight = Effect.fnUntraced(function* (job: Job, output: string
 export const tidyAfterNight = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
   const wiring = yield* Wiring
   if (!result.nothingToDo) yield* nameDocumentsAfterNight(output, job)
-  yield* pruneAfterNight(output, job).pipe(
-    Effect.provide(wiring.ledger(output, "read-write")),
+  yield* applyRetain(output, job).pipe(
+    Effect.provide(Layer.merge(wiring.ledger(output, "read-write"), wiring.database)),
     Effect.catchTag("LedgerFailed", ({ message }) => warn("prune-failed", { why: message })),
   )
 })

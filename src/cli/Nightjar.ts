@@ -8,6 +8,7 @@ import { acquaint } from "./commands/Acquaint.ts"
 import { backup } from "./commands/Backup.ts"
 import { EnvFileFlag, NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
 import { documents } from "./commands/Documents.ts"
+import { compact } from "./commands/Compact.ts"
 import { credentials } from "./commands/Credentials.ts"
 import { demo } from "./commands/Demo.ts"
 import { doctor } from "./commands/Doctor.ts"
@@ -71,6 +72,7 @@ export const nightjar = Command.make("nightjar").pipe(
     rollback,
     backup,
     prune,
+    compact,
     forget,
     credentials,
     tokens,

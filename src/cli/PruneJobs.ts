@@ -9,6 +9,7 @@ import type { Job } from "../jobs/Job.ts"
 import { compressAfter } from "../jobs/Retain.ts"
 import type { PruneOptions, PruneResult, PruneRules } from "../keeping/Prune.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import { compactAfterNight } from "./CompactTables.ts"
 import { openedStore } from "./LookAtFolder.ts"
 import { note, warn } from "./Output.ts"
 import { keepUnpruned } from "./PruneLock.ts"
@@ -51,7 +52,12 @@ const isDue = Effect.fnUntraced(function* ({ job, ...ages }: PruneRules) {
 })
 
 /** Never fails. */
-export const pruneAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
+export const applyRetain = Effect.fnUntraced(function* (output: string, job: Job) {
+  yield* pruneAfterNight(output, job)
+  yield* compactAfterNight(output, job)
+})
+
+const pruneAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
   if (!(yield* Effect.orElseSucceed(isDue(rulesOf(job)), () => true))) return
   yield* pruneJobs(output, [job], { isDry: false, runsMax: runsAtNightMax }).pipe(
     Effect.matchEffect({

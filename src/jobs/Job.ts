@@ -208,6 +208,8 @@ export interface Job {
     readonly logs?: Duration.Duration
     /** Landed bodies of a run that ended so long ago are compressed. */
     readonly compress?: Duration.Duration
+    /** Parquet files of a month that ended so long ago become one per table. */
+    readonly compact?: Duration.Duration
     /** Earlier versions of the tables. */
     readonly snapshots?: number
   }

@@ -1,7 +1,7 @@
 /**
- * How long the files of a job's runs are kept (`retain` in a job file), and when landed bodies are
- * compressed. What is not named is kept; nothing that is still needed is ever removed, however old it is
- * (`keeping/Prune.ts`).
+ * How long the files of a job's runs are kept (`retain` in a job file), when landed bodies are compressed,
+ * and when many small Parquet files become few. What is not named is kept; nothing that is still needed is
+ * ever removed, however old it is (`keeping/Prune.ts`).
  */
 import { Duration, Schema } from "effect"
 import { count, optional, optionalDuration } from "./ShapeKeys.ts"
@@ -21,6 +21,10 @@ export const Retain = Schema.Struct({
     age,
     "Landed bodies are compressed once their run ended so long ago.",
     compressDefault,
+  ),
+  compact: optionalDuration(
+    age,
+    "The Parquet files of a month become one per table once the month ended so long ago; else never.",
   ),
   snapshots: optional(count(1, 1_000), "Earlier versions of the tables, for `nightjar rollback`.", 3),
 })

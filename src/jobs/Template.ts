@@ -54,6 +54,7 @@ output: { share: none, documents: by_hash }
 exit_on: any                            # any | new: new ends with 0 if all trouble was there the night before
 # retain: { landing: 90 days, attachments: 400 days, logs: 30 days }   # default: kept, and 3 snapshots
 #   compress: 7 days                    # landed bodies, once their run ended so long ago
+#   compact: 35 days                    # one Parquet file a month, once the month ended so long ago
 
 engines:
   - reference: es-tax-agency:website

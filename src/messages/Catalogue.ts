@@ -5,6 +5,7 @@
  */
 import { commandMessages } from "./CommandMessages.ts"
 import { findingMessages } from "./FindingMessages.ts"
+import { compactMessages } from "./CompactMessages.ts"
 import { documentMessages } from "./DocumentMessages.ts"
 import { forgetMessages } from "./ForgetMessages.ts"
 import { hookMessages } from "./HookMessages.ts"
@@ -20,6 +21,7 @@ export const catalogue = {
   ...hookMessages,
   ...jobMessages,
   ...nightMessages,
+  ...compactMessages,
   ...documentMessages,
   ...forgetMessages,
   ...pseudonymMessages,

@@ -56,15 +56,20 @@ export const isOutOfMemory = ({ message }: PublishFailed): boolean => message.in
 const versionMacro = (version: number) =>
   `CREATE OR REPLACE MACRO published_version() AS ${Math.trunc(version)}`
 
-/** A source of rows with exactly the columns of a table, and how many values do not fit a changed type. */
+/**
+ * A source of rows with exactly the columns of a table, and how many values do not fit a changed type. A file
+ * may hold rows of further runs: those of `only` these are taken, if they are given.
+ */
 const rowsFrom = Effect.fnUntraced(function* (
   connection: Connection,
   spec: TableSpec,
   paths: ReadonlyArray<string>,
+  only?: ReadonlyArray<string>,
 ) {
   const list = paths.map(literal).join(", ")
-  const source = `read_parquet([${list}], union_by_name = true, hive_partitioning = false)`
-  const columns = castColumns(spec, yield* connection.columnTypes(`SELECT * FROM ${source}`))
+  const files = `read_parquet([${list}], union_by_name = true, hive_partitioning = false)`
+  const columns = castColumns(spec, yield* connection.columnTypes(`SELECT * FROM ${files}`))
+  const source = `${files}${ofRuns(only)}`
   const select = columns.map(({ name, value }) => `${value} AS ${identifier(name)}`)
   const unsure = columns.filter(({ mayMisfit }) => mayMisfit)
   const counts = unsure.map(
@@ -82,6 +87,9 @@ const rowsFrom = Effect.fnUntraced(function* (
     unfit: unfit.filter(({ count }) => count > 0),
   }
 })
+
+const ofRuns = (only: ReadonlyArray<string> | undefined): string =>
+  only === undefined ? "" : ` WHERE run_id IN (${only.map(literal).join(", ")})`
 
 /** Rows of each table by run must be equal in the manifest and in the database. */
 const checkCounts = Effect.fnUntraced(function* (
@@ -105,13 +113,12 @@ export const countDifferences = Effect.fnUntraced(function* (
   { manifest, families }: Pick<BuildOptions, "manifest" | "families">,
   only?: ReadonlyArray<string>,
 ) {
-  const among = only === undefined ? "" : `WHERE run_id IN (${only.map(literal).join(", ")})`
   const compared = Object.entries(manifest.runs).filter(([run_id]) => only?.includes(run_id) ?? true)
   const names = publishedTables(families).map(({ name }) => name)
   const counts = names.map(
     (name) =>
       `SELECT ${literal(name)} AS name, run_id, count(*)::INTEGER AS rows
-        FROM ${identifier(name)} ${among} GROUP BY run_id`,
+        FROM ${identifier(name)}${ofRuns(only)} GROUP BY run_id`,
   )
   const rows = yield* connection.rows(counts.join(" UNION ALL "))
   const byTable = Map.groupBy(rows, (row) => String(row["name"]))
@@ -226,15 +233,14 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
     const { root, standsAt, families } = options
     const amended = Object.entries(options.manifest.runs).filter(([run_id]) => runs.includes(run_id))
     const manifest = { ...options.manifest, runs: Object.fromEntries(amended) }
-    const those = runs.map(literal).join(", ")
     const unfit: Array<MisfitCount> = []
     yield* connection.run("BEGIN")
     if (options.removesModels) yield* removeModels(connection, families)
     for (const spec of tables) {
-      yield* connection.run(`DELETE FROM ${identifier(spec.name)} WHERE run_id IN (${those})`)
+      yield* connection.run(`DELETE FROM ${identifier(spec.name)}${ofRuns(runs)}`)
       for (const files of filesAlike(manifest, families, spec.name)) {
         const paths = files.map((file) => join(root, standsAt(file)))
-        const rows = yield* rowsFrom(connection, spec, paths)
+        const rows = yield* rowsFrom(connection, spec, paths, runs)
         unfit.push(...rows.unfit)
         yield* connection.run(`INSERT INTO ${identifier(spec.name)} ${rows.sql}`)
       }

@@ -33,13 +33,18 @@ const columnsIn = Effect.fnUntraced(function* (connection: Connection, source: s
   return new Set((yield* connection.columnTypes(`SELECT * FROM ${source}`)).map(({ name }) => name))
 })
 
-const sourceOf = (root: string, { files, standsAt }: Side): string =>
+const sourceOf = (root: string, { files, standsAt }: Side, run_id: string): string =>
   `read_parquet([${files.map((file) => literal(join(root, standsAt(file)))).join(", ")}],
-    union_by_name = true, hive_partitioning = false)`
+    union_by_name = true, hive_partitioning = false) WHERE run_id = ${literal(run_id)}`
 
 /** The tables of one run that differ, in the order of the data dictionary. */
 export const compareRows = Effect.fn("Publishing.compareRows")(
-  function* (root: string, families: ReadonlyArray<RecordFamily>, before: Side, after: Side) {
+  function* (
+    root: string,
+    families: ReadonlyArray<RecordFamily>,
+    run_id: string,
+    { before, after }: { readonly before: Side; readonly after: Side },
+  ) {
     const duckdb = yield* DuckDb
     const connection = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
     // Tables of families that have no schema now come last.
@@ -56,7 +61,7 @@ export const compareRows = Effect.fn("Publishing.compareRows")(
       const differ =
         rows.before === 0 || rows.after === 0
           ? { added: rows.after, gone: rows.before }
-          : yield* differences(connection, sourceOf(root, old), sourceOf(root, now))
+          : yield* differences(connection, sourceOf(root, old, run_id), sourceOf(root, now, run_id))
       if (differ.added + differ.gone > 0) changes.push({ table, ...rows, ...differ })
     }
     return changes as ReadonlyArray<RowChange>

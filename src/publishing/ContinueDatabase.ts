@@ -11,6 +11,7 @@ import { addUpMisfits } from "../records/Misfits.ts"
 import { amendDatabase } from "./BuildDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { madeBy } from "./EmptyDatabase.ts"
+import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import { fileStep, fingerprintInTurns } from "./OutputFiles.ts"
@@ -70,11 +71,13 @@ export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
 const changedRuns = (current: Manifest, next: Manifest): ReadonlyArray<string> | undefined =>
   Object.keys(current.runs).some((run_id) => next.runs[run_id] === undefined)
     ? undefined
-    : Object.keys(next.runs).filter((run_id) => next.runs[run_id] !== current.runs[run_id])
+    : Object.entries(next.runs)
+        .filter(([run_id, { version }]) => version !== current.runs[run_id]?.version)
+        .map(([run_id]) => run_id)
 
 /** A file that is missing or of another size has to be reported, and its rows left out. */
-const isThere = ({ layout }: Store, { path, bytes }: ManifestFile): boolean =>
-  statSync(join(layout.root, path), { throwIfNoEntry: false })?.size === bytes
+const isThere = (root: string, path: string, { bytes }: ManifestFile): boolean =>
+  statSync(join(root, path), { throwIfNoEntry: false })?.size === bytes
 
 const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
   store: Store,
@@ -89,13 +92,12 @@ const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
   // How many of the values that do not fit are of which run is not known.
   if (changed === undefined || (known.length > 0 && changed.some((id) => current.runs[id] !== undefined)))
     return undefined
-  const earlier = Object.entries(next.runs).filter(([run_id]) => !changed.includes(run_id))
+  const standsAt = ({ path }: ManifestFile) => (fresh.has(path) ? temporary(path) : path)
   const isComplete = yield* fileStep(() =>
-    earlier.every(([, run]) => run.files.every((file) => isThere(store, file))),
+    filesOf(next).every((file) => isThere(layout.root, standsAt(file), file)),
   )
   if (!isComplete || !(yield* isUnchanged(store, current))) return undefined
   yield* fileStep(() => files.copy(layout.database, layout.build))
-  const standsAt = ({ path }: ManifestFile) => (fresh.has(path) ? temporary(path) : path)
   const { build: path, root } = layout
   const options = { path, root, manifest: next, families, standsAt, removesModels: true }
   const unfit = yield* amendDatabase(options, changed, publishedTables(families))

@@ -17,18 +17,26 @@ export const filesAlike = (
   families: ReadonlyArray<RecordFamily>,
   table: string,
 ): ReadonlyArray<ReadonlyArray<ManifestFile>> => {
-  const family = families.find((one) => [one, ...one.children].some((each) => each.table === table))
-  const groups = new Map<number | undefined, Array<ManifestFile>>()
-  for (const { schemas, files } of Object.values(runs)) {
-    const own = files.filter((file) => file.table === table)
-    const version = schemas?.[family?.table ?? ""]
-    if (own.length > 0) {
-      const group = groups.get(version) ?? []
-      group.push(...own)
-      groups.set(version, group)
-    }
+  const groups = new Map<number | undefined, Map<string, ManifestFile>>()
+  for (const run of Object.values(runs)) {
+    const own = run.files.filter((file) => file.table === table)
+    if (own.length === 0) continue
+    const version = schemaVersionOf(run, families, table)
+    const group = groups.get(version) ?? new Map<string, ManifestFile>()
+    for (const file of own) group.set(file.path, file)
+    groups.set(version, group)
   }
-  return [...groups.values()]
+  return [...groups.values()].map((group) => [...group.values()])
+}
+
+/** The version of the schema that a run's rows of a table were derived with; undefined if it has none. */
+export const schemaVersionOf = (
+  { schemas }: Manifest["runs"][string],
+  families: ReadonlyArray<RecordFamily>,
+  table: string,
+): number | undefined => {
+  const family = families.find((one) => [one, ...one.children].some((each) => each.table === table))
+  return schemas?.[family?.table ?? ""]
 }
 
 export interface FileColumn {
@@ -60,7 +68,7 @@ export const misfitOf = (spec: TableSpec, file: ReadonlyArray<FileColumn>): stri
 }
 
 /** Files of an older version lack the run's date; their path has it, in every version. */
-const dateInPath = "CAST(regexp_extract(filename, '.*/run_date=([0-9-]+)/', 1) AS DATE)"
+export const dateInPath = "TRY_CAST(regexp_extract(filename, '.*/run_date=([0-9-]+)/', 1) AS DATE)"
 
 /** A cast that rounds would change a value without a word: what does not come back the same does not fit. */
 const changed = (column: string, from: string, to: string): string => {

@@ -2,21 +2,19 @@
  * Removes a customer's rows from the tables: from the current version and every kept one. Files with such
  * rows are written again without them, under new names, and stand first where kept versions have their files;
  * then each kept version names the new ones; then the current version is replaced by one that names them
- * too, which deletes the old files. Each version is whole at any moment, and a repeated call finishes what
- * is left. What it replaces is not kept, nor is a version that a gate holds back: it is derived again.
+ * too, which deletes the old files. A run that shared a file gets its own again. Each version is whole at
+ * any moment, and a repeated call finishes what is left. What a gate holds back is derived again.
  */
 import { readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
 import { RunId } from "../contract/Ids.ts"
-import { DuckDb } from "../duckdb/DuckDb.ts"
 import type { Connection } from "../duckdb/DuckDb.ts"
 import { literal } from "../duckdb/SqlText.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { Forgotten } from "../ledger/WithoutCustomer.ts"
 import { parquetBytes } from "../records/Parquet.ts"
-import { memoryLimits } from "./BuildDatabase.ts"
 import { commit, discarding, recover } from "./Commit.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { forgottenInTables } from "./Disguise.ts"
@@ -24,6 +22,7 @@ import { removeAllAside } from "./HeldRuns.ts"
 import { keptVersions, newestDerived, placeIn, replaceKept, sweepKept } from "./KeptVersions.ts"
 import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { monthOf, monthPath } from "./MonthFiles.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { databaseFailed, ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { checkAgreement } from "./PseudonymsOfJob.ts"
@@ -31,24 +30,14 @@ import { aboutCustomer, rowsOfCustomer, sourceOf } from "./RowsOfCustomer.ts"
 import { ledgerRows } from "./RunRows.ts"
 import { RunTables } from "./RunTables.ts"
 import { fileMetadata } from "./StageRun.ts"
+import { inMemory, writeShared } from "./SharedFile.ts"
+import { groupsOf, Replaced, withReplaced } from "./ReplacedRows.ts"
+import type { Group } from "./ReplacedRows.ts"
 import { buildStanding, gapsIn } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
+import { partsOf } from "./TakeOut.ts"
 import { runsTable } from "./SystemTables.ts"
-
-/** By path of a file: what takes its place; undefined if no row is left in it. */
-type Replaced = ReadonlyMap<string, ManifestFile | undefined>
-
-const inMemory = <A, E, R>(work: (connection: Connection) => Effect.Effect<A, E, R>) =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      const duckdb = yield* DuckDb
-      const memoryLimit = memoryLimits[1]
-      return yield* work(
-        yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1, memoryLimit }),
-      )
-    }),
-  )
 
 /** Rows of the current tables that are about the customer. */
 export const countRowsOfCustomer = Effect.fn("Publishing.countRowsOfCustomer")(
@@ -56,9 +45,10 @@ export const countRowsOfCustomer = Effect.fn("Publishing.countRowsOfCustomer")(
     const manifest = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
     const files = filesOf(newestDerived(store, manifest))
     const sought = yield* forgottenInTables(store, forgotten)
-    const found = yield* inMemory((connection) => rowsOfCustomer(store, connection, files, sought))
-    return [...found.values()].reduce((sum, rows) => sum + rows, 0)
+    const found = yield* rowsOfCustomer(store, yield* inMemory, files, sought)
+    return [...found.values()].flatMap((byRun) => [...byRun.values()]).reduce((sum, rows) => sum + rows, 0)
   },
+  Effect.scoped,
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
 )
 
@@ -84,7 +74,8 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (
   const kept = yield* fileStep(() => keptVersions(store))
   const version = current.version + 1
   const sought = yield* forgottenInTables(store, forgotten)
-  const { replaced, isCurrent } = yield* writeAgain(store, toolVersion, sought, { current, kept, version })
+  const replaced = yield* writeAgain(store, toolVersion, sought, { current, kept, version })
+  const isCurrent = replaced.hasAnyOf(current)
   for (const manifest of kept) yield* replaceKept(store, withReplaced(manifest, replaced))
   if (isCurrent) {
     const next: Manifest = { ...withReplaced(current, replaced), version, amends: true }
@@ -110,28 +101,12 @@ interface Versions {
   readonly version: number
 }
 
-interface Group {
-  readonly run_id: string
-  readonly run_date: string
-  readonly files: ReadonlyArray<ManifestFile>
-}
-
-/** The files of one table of one run in one version; versions that share them share the group. */
-const groupsOf = (manifests: ReadonlyArray<Manifest>): ReadonlyArray<Group> => {
-  const groups = new Map<string, Group>()
-  for (const { runs } of manifests)
-    for (const [run_id, { run_date, files }] of Object.entries(runs))
-      for (const [, ofTable] of Map.groupBy(files, ({ table }) => table))
-        groups.set(ofTable.map(({ path }) => path).join(), { run_id, run_date, files: ofTable })
-  return [...groups.values()]
-}
-
 const writeAgain = Effect.fnUntraced(
   function* (store: Store, toolVersion: string, forgotten: Forgotten, versions: Versions) {
     const { current, kept, version } = versions
     const manifests = [current, ...kept]
     const files = [...new Map(manifests.flatMap(filesOf).map((file) => [file.path, file])).values()]
-    const replaced = new Map<string, ManifestFile | undefined>()
+    const replaced = new Replaced()
     const taken = new Set(files.map(({ path }) => path))
     const groups = groupsOf(manifests)
     const ownRuns = new Set(
@@ -139,34 +114,69 @@ const writeAgain = Effect.fnUntraced(
         .filter(({ table }) => table === runsTable.name)
         .map(({ path }) => path),
     )
-    yield* inMemory((connection) =>
-      Effect.gen(function* () {
-        const theirs = yield* rowsOfCustomer(store, connection, files, forgotten)
-        const isTheirs = ({ files: own }: Group) => own.some(({ path }) => theirs.has(path))
-        const runs = new Set(groups.filter(isTheirs).map(({ run_id }) => run_id))
-        for (const group of groups) {
-          const isRun = group.files.some(({ path }) => ownRuns.has(path)) && runs.has(group.run_id)
-          if (!isRun && !isTheirs(group)) continue
-          for (const file of group.files) {
-            const rows = file.rows - (theirs.get(file.path) ?? 0)
-            if (rows === 0) {
-              replaced.set(file.path, undefined)
-              continue
-            }
-            const path = freePath(group, file.table, version, taken)
-            const to = { run_id: RunId.make(group.run_id), version, path, rows }
-            if (isRun) yield* writeRun(store, to, toolVersion)
-            else yield* writeFile(store, connection, file, to, { toolVersion, forgotten })
-            replaced.set(file.path, yield* entryOf(store, file.table, to))
-          }
+    const connection = yield* inMemory
+    const theirs = yield* rowsOfCustomer(store, connection, files, forgotten)
+    const isTheirs = ({ run_id, files: own }: Group) =>
+      own.some(({ path }) => theirs.get(path)?.has(run_id) === true)
+    const runs = new Set(groups.filter(isTheirs).map(({ run_id }) => run_id))
+    for (const group of groups) {
+      const isRun = group.files.some(({ path }) => ownRuns.has(path)) && runs.has(group.run_id)
+      if (!isRun && !isTheirs(group)) continue
+      for (const file of group.files) {
+        const rows = file.rows - (theirs.get(file.path)?.get(group.run_id) ?? 0)
+        if (rows === 0) {
+          replaced.set(group.run_id, file.path, undefined)
+          continue
         }
-      }),
-    )
-    const isCurrent = filesOf(current).some(({ path }) => replaced.has(path))
-    return { replaced: replaced as Replaced, isCurrent }
+        const path = freePath(group, file.table, version, taken)
+        const to = { run_id: RunId.make(group.run_id), version, path, rows }
+        if (isRun) yield* writeRun(store, to, toolVersion)
+        else yield* writeFile(store, connection, file, to, { toolVersion, forgotten })
+        replaced.set(group.run_id, file.path, yield* entryOf(store, file.table, to))
+      }
+    }
+    yield* writeOthersAgain(store, connection, manifests, replaced, { version, taken })
+    return replaced
   },
+  Effect.scoped,
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
 )
+
+/** What other runs have in a file of which a run's rows were written again. */
+const writeOthersAgain = Effect.fnUntraced(function* (
+  store: Store,
+  connection: Connection,
+  manifests: ReadonlyArray<Manifest>,
+  replaced: Replaced,
+  { version, taken }: { readonly version: number; readonly taken: Set<string> },
+) {
+  const done = new Set<string>()
+  for (const manifest of manifests)
+    for (const file of filesOf(manifest)) {
+      if (file.file_rows === undefined || done.has(file.path)) continue
+      done.add(file.path)
+      const all = partsOf(manifest, file.path)
+      const parts = all.filter(({ run_id }) => !replaced.has(run_id, file))
+      if (parts.length === all.length || parts[0] === undefined) continue
+      const { table } = file
+      const month = monthOf(parts[0].run_date)
+      const path = monthPath({ table, month }, version, taken)
+      const place = placed(store, { path })
+      const building = { path, version, place: temporary(place) }
+      yield* fileStep(() => makeFolders(store, place))
+      const written = yield* writeShared(
+        store,
+        connection,
+        { table, month, parts, sources: [file] },
+        building,
+      )
+      yield* fileStep(() => {
+        store.files.rename(temporary(place), place)
+        store.files.syncFolder(dirname(place))
+      })
+      for (const [run_id, entry] of written) replaced.set(run_id, file.path, entry)
+    }
+})
 
 /** All files of a table of a run have one version's number: a lost manifest can be read off them. */
 const freePath = (
@@ -214,8 +224,9 @@ const writeFile = Effect.fnUntraced(function* (
   const condition = aboutCustomer(new Set(columns.map(({ name }) => name)), forgotten) ?? "false"
   const metadata = fileMetadata(store, { ...to, toolVersion })
   const pairs = Object.entries(metadata).map(([name, value]) => `${name}: ${literal(value)}`)
+  const others = `WHERE run_id = ${literal(to.run_id)} AND NOT ${condition}`
   const written = yield* connection.run(
-    `COPY (SELECT * FROM ${source} WHERE NOT ${condition}) TO ${literal(temporary(place))}
+    `COPY (SELECT * FROM ${source} ${others}) TO ${literal(temporary(place))}
       (FORMAT parquet, COMPRESSION zstd, KV_METADATA {${pairs.join(", ")}})`,
   )
   if (written !== to.rows)
@@ -253,19 +264,3 @@ const entryOf = (store: Store, table: string, to: Target) =>
     const bytes = readFileSync(placed(store, to))
     return { table, path: to.path, rows: to.rows, bytes: bytes.length, sha256: sha256Hex(bytes) }
   })
-
-const withReplaced = (manifest: Manifest, replaced: Replaced): Manifest => ({
-  ...manifest,
-  runs: Object.fromEntries(
-    Object.entries(manifest.runs).map(([run_id, run]) => [
-      run_id,
-      {
-        ...run,
-        files: run.files.flatMap((file) => {
-          const instead = replaced.has(file.path) ? replaced.get(file.path) : file
-          return instead === undefined ? [] : [instead]
-        }),
-      },
-    ]),
-  ),
-})

@@ -13,7 +13,13 @@ const ManifestFile = Schema.Struct({
   table: Schema.String,
   /** Relative to the output folder. */
   path: Schema.String,
+  /** Those of the run. */
   rows: Schema.Int,
+  /**
+   * Rows of the whole file, if it was made of those of several runs: of all runs that name it, and of no
+   * other. Size and hash are those of the file in any case.
+   */
+  file_rows: Schema.optionalKey(Schema.Int),
   bytes: Schema.Int,
   sha256: Schema.String,
 })
@@ -39,7 +45,7 @@ export const Manifest = Schema.Struct({
   schemas: SchemaVersions,
   /**
    * True when the version takes the place of the one before, which is not kept: it only adds the outcome of
-   * deletions, or a customer was removed from it.
+   * deletions, or a customer was removed from it, or its rows are in other files.
    */
   amends: Schema.Boolean,
   /** It was published while a run went on: it is not kept once another version takes its place. */
@@ -60,6 +66,7 @@ export const Manifest = Schema.Struct({
     Schema.String,
     Schema.Struct({
       run_date: Schema.String,
+      /** The version in which its rows were last derived, whatever became of the files since. */
       version: Schema.Int,
       /** The run was not over: only those of its tasks are here that were. */
       interim: Schema.optionalKey(Schema.Literal(true)),
@@ -90,8 +97,13 @@ export const readManifest = (path: string): Manifest | undefined => {
 
 export const manifestText = (manifest: Manifest): string => `${JSON.stringify(manifest, null, 1)}\n`
 
-export const filesOf = (manifest: Manifest): ReadonlyArray<ManifestFile> =>
-  Object.values(manifest.runs).flatMap(({ files }) => files)
+/** Each file once, with all of its rows. */
+export const filesOf = (manifest: Manifest): ReadonlyArray<ManifestFile> => {
+  const byPath = new Map<string, ManifestFile>()
+  for (const { files } of Object.values(manifest.runs))
+    for (const file of files) byPath.set(file.path, { ...file, rows: file.file_rows ?? file.rows })
+  return [...byPath.values()]
+}
 
 /** Where everything published is. */
 export const layoutOf = (root: string) => ({

@@ -16,7 +16,7 @@ import { buildNext, withDatabase } from "./ContinueDatabase.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
 import { keptVersions } from "./KeptVersions.ts"
 import { readManifest, withPolicy } from "./Manifest.ts"
-import type { Layout, Manifest } from "./Manifest.ts"
+import type { Layout } from "./Manifest.ts"
 import { keepModels } from "./Models.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { checkAgreement } from "./PseudonymsOfJob.ts"
@@ -24,6 +24,7 @@ import type { Interim } from "./Publisher.ts"
 import { stageRun } from "./StageRun.ts"
 import { buildStanding } from "./Standing.ts"
 import type { Store } from "./Store.ts"
+import { takeOut } from "./TakeOut.ts"
 
 /** What the job asks of a version, and adds to it. */
 interface Asked {
@@ -54,8 +55,12 @@ export const publishInterim = Effect.fn("Publisher.publishInterim")(function* (
     yield* keepModels(store, state.started.job, models)
     const runs = { ...current.runs, [run_id]: { ...entry, schemas, interim: true as const } }
     const policy = withPolicy(store.pseudonyms?.policy)
-    const next: Manifest = { version, amends: false, interim: true, schemas, ...policy, runs }
-    const built = yield* buildNext(store, current, next, new Set(entry.files.map(({ path }) => path)))
+    const { next, fresh } = yield* takeOut(
+      store,
+      { version, amends: false, interim: true, schemas, ...policy, runs },
+      new Set(entry.files.map(({ path }) => path)),
+    )
+    const built = yield* buildNext(store, current, next, fresh)
     const failed = yield* failedGates(store, state, gates && gatesOfPart(gates))
     return { state, failed, next: yield* withDatabase(store, next, built) }
   })
@@ -112,8 +117,11 @@ export const withdrawInterim = Effect.fn("Publishing.withdrawInterim")(function*
   // A run that the service kept from beginning was published before, with no tasks.
   const before = yield* fileStep(() => keptVersions(store).at(-1)?.runs[run_id])
   const runs = before === undefined || before.interim === true ? others : { ...others, [run_id]: before }
-  const next: Manifest = { ...current, version: current.version + 1, amends: false, runs }
-  const built = yield* discarding(store, current)(buildStanding(store, next, new Set()))
-  yield* commit(store, yield* withDatabase(store, next, built))
+  const staging = Effect.gen(function* () {
+    const version = current.version + 1
+    const { next, fresh } = yield* takeOut(store, { ...current, version, amends: false, runs }, new Set())
+    return yield* withDatabase(store, next, yield* buildStanding(store, next, fresh))
+  })
+  yield* commit(store, yield* discarding(store, current)(staging))
   return true
 })

@@ -41,6 +41,7 @@ import type { Published } from "./Publisher.ts"
 import { loadPicture } from "./RunPicture.ts"
 import { fileSink, stageHeld, stageRun } from "./StageRun.ts"
 import { runsWithout } from "./Standing.ts"
+import { takeOut } from "./TakeOut.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { outcomeTables } from "./SystemTables.ts"
@@ -80,6 +81,21 @@ const staleOf = Effect.fnUntraced(function* (store: Store, run: RunState, limits
   return limits === undefined ? nothing : yield* staleIn(store, run.started, limits, yield* revealer(store))
 })
 
+/** The next version with these runs as they were just derived, and its files with temporary names. */
+const withRuns = (
+  store: Store,
+  { version, schemas, runs }: Pick<Manifest, "version" | "runs"> & Required<Pick<Manifest, "schemas">>,
+  staged: ReadonlyArray<
+    Pick<Effect.Success<ReturnType<typeof stageRun>>, "entry"> & { readonly run_id: RunId }
+  >,
+) => {
+  const newest = staged.map(({ run_id, entry }) => [run_id, { ...entry, schemas }] as const)
+  const policy = withPolicy(store.pseudonyms?.policy)
+  const all = { ...runs, ...Object.fromEntries(newest) }
+  const fresh = new Set(staged.flatMap(({ entry }) => entry.files.map(({ path }) => path)))
+  return takeOut(store, { version, amends: false, schemas, ...policy, runs: all }, fresh)
+}
+
 /** Without `gating`, no gate is asked, and runs that are held back stay so. */
 const publishGated = Effect.fn("Publisher.publish")(function* (
   store: Store,
@@ -98,17 +114,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     const also = yield* stageHeld(store, toolVersion, held, version)
     if (gating !== undefined) yield* keepModels(store, own.state.started.job, gating.models ?? [])
     const staged = [...also, own]
-    const next: Manifest = {
-      version,
-      amends: false,
-      schemas,
-      ...withPolicy(store.pseudonyms?.policy),
-      runs: {
-        ...runs,
-        ...Object.fromEntries(staged.map(({ run_id: id, entry }) => [id, { ...entry, schemas }])),
-      },
-    }
-    const fresh = new Set(staged.flatMap(({ entry }) => entry.files.map(({ path }) => path)))
+    const { next, fresh } = yield* withRuns(store, { version, schemas, runs }, staged)
     const built = yield* buildNext(store, current, next, fresh)
     const failed = yield* failedGates(store, own.state, gating?.gates)
     if (failed.length > 0) {
@@ -183,18 +189,21 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
       findings: memory.run_id === run_id ? memory.findings : new Map(),
     })
     const files = [...known.files.filter(({ table }) => !replaced.has(table)), ...written]
-    const next: Manifest = {
-      version,
-      amends: true,
-      ...(current.schemas === undefined ? {} : { schemas: current.schemas }),
-      ...withPolicy(current.pseudonyms),
-      runs: { ...current.runs, [run_id]: { ...known, version, files } },
-    }
+    const { next, fresh } = yield* takeOut(
+      store,
+      {
+        version,
+        amends: true,
+        ...(current.schemas === undefined ? {} : { schemas: current.schemas }),
+        ...withPolicy(current.pseudonyms),
+        runs: { ...current.runs, [run_id]: { ...known, version, files } },
+      },
+      new Set(written.map(({ path }) => path)),
+    )
     // A file that is not what was built is continued once more only; the next version is built anew.
     const isKnown = yield* isUnchanged(store, current)
     yield* fileStep(() => store.files.copy(store.layout.database, store.layout.build))
     const { families, layout } = store
-    const fresh = new Set(written.map(({ path }) => path))
     const place = ({ path }: ManifestFile) => (fresh.has(path) ? temporary(path) : path)
     const { build: path, root } = layout
     const build = { path, root, manifest: next, families, standsAt: place, removesModels: false }

@@ -25,6 +25,7 @@ import { buildStanding, gapsIn } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { isSamePolicy } from "./Treatments.ts"
+import { takeOut } from "./TakeOut.ts"
 
 export interface Rebuilt {
   /** The version with the tables; undefined if nothing was published. */
@@ -75,8 +76,9 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
     const changes = yield* changesOf(store, current, staged)
     const isReady = publishes && staged.fresh.size > 0 && (leavesOut || staged.left_out.length === 0)
     if (!isReady) return { ...staged, isReady, changes, models: [] }
-    const built = yield* buildStanding(store, staged.next, staged.fresh)
-    const next = yield* withDatabase(store, staged.next, built)
+    const settled = yield* takeOut(store, staged.next, staged.fresh)
+    const built = yield* buildStanding(store, settled.next, settled.fresh)
+    const next = yield* withDatabase(store, settled.next, built)
     return { ...staged, isReady, next, changes, models: built.models }
   })
   const {
@@ -173,12 +175,10 @@ const changesOf = Effect.fnUntraced(function* (store: Store, current: Manifest, 
   for (const [run_id, { files, version, left_out }] of Object.entries(next.runs)) {
     if (version !== next.version || left_out === true) continue
     const before = (base.runs[run_id]?.files ?? []).filter(({ path }) => !gaps.has(path))
-    const differ = yield* compareRows(
-      store.layout.root,
-      store.families,
-      { files: before, standsAt },
-      { files, standsAt: ({ path }) => (fresh.has(path) ? temporary(path) : path) },
-    )
+    const differ = yield* compareRows(store.layout.root, store.families, run_id, {
+      before: { files: before, standsAt },
+      after: { files, standsAt: ({ path }) => (fresh.has(path) ? temporary(path) : path) },
+    })
     changes.push(...differ.map((change) => ({ run_id, ...change })))
   }
   return changes

@@ -1,7 +1,8 @@
 /**
  * Repairs a published folder as far as possible: finishes what was cut off, rebuilds a lost manifest from
- * the files, derives a run again from its landed bodies if its files are missing or changed, rebuilds the
- * database from the files. What only a backup can restore is named. Makes no call to the service.
+ * the files, derives a run again from its landed bodies if its files are missing or changed, or takes its
+ * rows from the database if those are gone by age, rebuilds the database from the files. What only a backup
+ * can restore is named. Makes no call to the service.
  */
 import { existsSync } from "node:fs"
 import { Effect } from "effect"
@@ -12,12 +13,13 @@ import { bringDeltaLogs } from "./DeltaLogs.ts"
 import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
-import { readManifest } from "./Manifest.ts"
+import { filesOf, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { withdrawInterim } from "./PublishInterim.ts"
 import { ledgerFailed } from "./Publisher.ts"
 import { publishRun } from "./PublisherDuckDb.ts"
+import { restoreRows } from "./RestoreRows.ts"
 import { gapsIn } from "./Standing.ts"
 import type { Store } from "./Store.ts"
 import { databaseProblems } from "./Verify.ts"
@@ -47,6 +49,8 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
     yield* withdrawInterim(store, run_id)
     done.push(`${run_id}: taken out of the tables, since files of it were gone: \`nightjar run\` resumes it`)
   }
+  for (const run_id of yield* restoredRuns(store))
+    done.push(`${run_id}: its files were written again from nightjar.duckdb: its bodies are gone by age`)
   const standing = yield* fileStep(() => readManifest(layout.manifest))
   const newest = standing && newestDerived(store, standing)
   for (const { run_id, isHeld } of yield* runsToDerive(store, newest)) {
@@ -87,10 +91,29 @@ const brokenInterims = Effect.fnUntraced(function* (store: Store) {
   )
 })
 
+/** Paths of a version's files that are missing or damaged; a file is read once for all its runs. */
+const brokenIn = (store: Store, manifest: Manifest) =>
+  fileStep(() => new Set(gapsIn(store, filesOf(manifest), true, placeIn(store)).map(({ path }) => path)))
+
+/** Before anything is derived: a version built without lost files has a database without their rows. */
+const restoredRuns = Effect.fnUntraced(function* (store: Store) {
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
+  if (manifest === undefined || manifest.returned !== undefined) return []
+  const ledger = yield* Ledger
+  const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
+  if (pruned.size === 0) return []
+  const broken = yield* brokenIn(store, manifest)
+  const lost = Object.entries(manifest.runs).flatMap(([run_id, { files }]) =>
+    pruned.has(RunId.make(run_id)) && files.some(({ path }) => broken.has(path)) ? [RunId.make(run_id)] : [],
+  )
+  return yield* restoreRows(store, manifest, lost, broken)
+})
+
 /** Runs that were published and are incomplete in the tables, or derived with schemas that have changed. */
 const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manifest | undefined) {
   const ledger = yield* Ledger
   const runs = yield* Effect.mapError(ledger.runs, ledgerFailed)
+  const broken = manifest === undefined ? new Set<string>() : yield* brokenIn(store, manifest)
   const due: Array<{ readonly run_id: RunId; readonly isHeld: boolean }> = []
   for (const { fact } of runs) {
     const state = yield* Effect.mapError(ledger.state(fact.run_id), ledgerFailed)
@@ -99,7 +122,7 @@ const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manife
     const isWhole =
       known !== undefined &&
       !isOfOtherSchemas(known, manifest?.schemas) &&
-      (yield* fileStep(() => gapsIn(store, known.files, true, placeIn(store)))).length === 0
+      !known.files.some(({ path }) => broken.has(path))
     if (!isWhole) due.push({ run_id: fact.run_id, isHeld: state.held !== undefined })
   }
   return due
@@ -110,13 +133,7 @@ const buildAgain = Effect.fnUntraced(function* (store: Store) {
   const { layout } = store
   const manifest = yield* fileStep(() => readManifest(layout.manifest))
   if (manifest === undefined) return false
-  const gaps = yield* fileStep(() =>
-    gapsIn(
-      store,
-      Object.values(manifest.runs).flatMap((run) => run.files),
-      false,
-    ),
-  )
+  const gaps = yield* fileStep(() => gapsIn(store, filesOf(manifest), false))
   const found = yield* Effect.result(databaseProblems(store, manifest, new Map()))
   const problems = found._tag === "Success" ? found.success : []
   const isBroken = found._tag === "Failure" || problems.some(({ where }) => where === "nightjar.duckdb")

@@ -31,14 +31,14 @@ export const aboutCustomer = (
   return parts.length === 0 ? undefined : `coalesce(${parts.join(" OR ")}, false)`
 }
 
-/** By path: how many rows of the file are about the customer; files without one are left out. */
+/** By path and run: how many rows of the file are about the customer; files without one are left out. */
 export const rowsOfCustomer = Effect.fnUntraced(function* (
   store: Store,
   connection: Connection,
   files: ReadonlyArray<ManifestFile>,
   forgotten: Forgotten,
 ) {
-  const found = new Map<string, number>()
+  const found = new Map<string, Map<string, number>>()
   const standsAt = placeIn(store)
   for (const [, ofTable] of Map.groupBy(files, ({ table }) => table)) {
     const places = new Map(
@@ -50,10 +50,13 @@ export const rowsOfCustomer = Effect.fnUntraced(function* (
     const condition = aboutCustomer(new Set(columns.map(({ name }) => name)), forgotten)
     if (condition === undefined) continue
     const rows = yield* connection.rows(
-      `SELECT place, count(*)::INTEGER AS n FROM ${sourceOf(paths, ", filename = 'place'")}
-        WHERE ${condition} GROUP BY place`,
+      `SELECT place, run_id, count(*)::INTEGER AS n FROM ${sourceOf(paths, ", filename = 'place'")}
+        WHERE ${condition} GROUP BY place, run_id`,
     )
-    for (const { place, n } of rows) found.set(places.get(String(place)) ?? "", Number(n))
+    for (const { place, run_id, n } of rows) {
+      const path = places.get(String(place)) ?? ""
+      found.set(path, (found.get(path) ?? new Map<string, number>()).set(String(run_id), Number(n)))
+    }
   }
-  return found as ReadonlyMap<string, number>
+  return found as ReadonlyMap<string, ReadonlyMap<string, number>>
 })

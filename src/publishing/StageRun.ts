@@ -35,9 +35,12 @@ const checkNames = (run_id: RunId, run_date: string) =>
 /** What every Parquet file says of itself, so that a lost manifest can be read off the files. */
 export const fileMetadata = (
   { pseudonyms }: Pick<Store, "pseudonyms">,
-  of: { readonly run_id: string; readonly version: number; readonly toolVersion: string },
+  of: ({ readonly run_id: string } | { readonly month: string }) & {
+    readonly version: number
+    readonly toolVersion: string
+  },
 ): Readonly<Record<string, string>> => ({
-  run_id: of.run_id,
+  ...("run_id" in of ? { run_id: of.run_id } : { month: of.month }),
   version: String(of.version),
   tool: of.toolVersion,
   ...(pseudonyms === undefined ? {} : { [policyInFile]: JSON.stringify(pseudonyms.policy) }),

@@ -9,6 +9,7 @@ import { Effect, Schema } from "effect"
 import { sha256Hex } from "../foundation/Sha256.ts"
 import { RunId } from "../contract/Ids.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
+import { literal } from "../duckdb/SqlText.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { buildDatabase, isOutOfMemory, memoryLimits } from "./BuildDatabase.ts"
 import type { MemoryLimit } from "./BuildDatabase.ts"
@@ -17,6 +18,7 @@ import { placeIn } from "./KeptVersions.ts"
 import { filesOf, withPolicy } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
+import { monthPathOf } from "./MonthFiles.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { ledgerFailed } from "./Publisher.ts"
 import { temporary } from "./Store.ts"
@@ -79,17 +81,35 @@ interface Placed {
   readonly policy: PseudonymPolicy | undefined
 }
 
+interface Place {
+  readonly table: string
+  readonly version: number
+  /** Undefined of a file that several runs share: its rows say whose they are. */
+  readonly own?: { readonly run_id: string; readonly run_date: string }
+}
+
+const placeOf = (path: string): Place | undefined => {
+  const [, table = "", run_date = "", run_id = "", version = "0"] = placePattern.exec(path) ?? []
+  return run_id === "" ? monthPathOf(path) : { table, version: Number(version), own: { run_id, run_date } }
+}
+
 /** A manifest of the existing Parquet files, if the one that listed them is lost. */
 export const readOffFiles = Effect.fnUntraced(function* ({ layout }: Store) {
   const placed: Array<Placed> = []
   for (const path of filesBelow(layout.tables).map((name) => `tables/${name}`)) {
-    const [, table = "", run_date = "", run_id = "", version = "0"] = placePattern.exec(path) ?? []
-    const found = run_id === "" ? undefined : yield* readOffFile(join(layout.root, path))
-    if (found === undefined) continue
-    const { rows, policy } = found
+    const place = placeOf(path)
+    const found = place && (yield* readOffFile(join(layout.root, path), place))
+    if (place === undefined || found === undefined) continue
+    const { table, version } = place
+    const { runs, policy } = found
     const bytes = yield* fileStep(() => readFileSync(join(layout.root, path)))
-    const file = { table, path, rows, bytes: bytes.length, sha256: sha256Hex(bytes) }
-    placed.push({ run_id: RunId.make(run_id), run_date, version: Number(version), file, policy })
+    const all = runs.reduce((sum, { rows }) => sum + rows, 0)
+    const file = { table, path, bytes: bytes.length, sha256: sha256Hex(bytes) }
+    for (const { run_id, run_date, rows } of runs) {
+      const common = place.own === undefined ? { file_rows: all } : {}
+      const named = { ...file, rows, ...common }
+      placed.push({ run_id: RunId.make(run_id), run_date, version, file: named, policy })
+    }
   }
   const newest = placed.toSorted((a, b) => a.version - b.version).at(-1)
   // Rows that name the customers never stand beside others: `repair` derives what is left out so.
@@ -113,20 +133,31 @@ const newestOf = (own: ReadonlyArray<Placed>): Manifest["runs"][string] => {
 
 const decodePolicy = Schema.decodeUnknownSync(Schema.fromJsonString(PseudonymPolicy))
 
-/** Its rows, and what they have in place of the customers; undefined if the file cannot be read. */
+/** Its rows by run, and what they have in place of the customers; undefined if the file cannot be read. */
 const readOffFile = Effect.fnUntraced(
-  function* (path: string) {
+  function* (path: string, { own }: Place) {
     const duckdb = yield* DuckDb
     const connection = yield* duckdb.open({ path: ":memory:", access: "read-write" })
-    const [row] = yield* connection.rows(
-      `SELECT (SELECT count(*)::INTEGER FROM read_parquet($1, hive_partitioning = false)) AS n,
-        (SELECT decode(value) FROM parquet_kv_metadata($1) WHERE decode(key) = $2) AS policy`,
+    const [what, end] =
+      own === undefined
+        ? ["run_id, any_value(run_date)::VARCHAR AS run_date", "GROUP BY run_id ORDER BY run_id"]
+        : [`${literal(own.run_id)} AS run_id, ${literal(own.run_date)} AS run_date`, ""]
+    const rows = yield* connection.rows(
+      `SELECT ${what}, count(*)::INTEGER AS n FROM read_parquet(?, hive_partitioning = false) ${end}`,
+      [path],
+    )
+    const [said] = yield* connection.rows(
+      "SELECT decode(value) AS policy FROM parquet_kv_metadata($1) WHERE decode(key) = $2",
       [path, policyInFile],
     )
-    const policy = row?.["policy"]
+    const policy = said?.["policy"]
     return {
-      rows: Number(row?.["n"]),
       policy: typeof policy === "string" ? decodePolicy(policy) : undefined,
+      runs: rows.map(({ run_id, run_date, n }) => ({
+        run_id: String(run_id),
+        run_date: String(run_date),
+        rows: Number(n),
+      })),
     }
   },
   Effect.scoped,

@@ -7,6 +7,7 @@ import { parseArgs } from "node:util"
 import { figureLine, isBroken } from "./Figure.ts"
 import type { Benchmark } from "./Figure.ts"
 import { client } from "./client.ts"
+import { compaction } from "./compaction.ts"
 import { data } from "./data.ts"
 import { history } from "./history.ts"
 import { landing } from "./landing.ts"
@@ -22,6 +23,7 @@ const benchmarks: ReadonlyArray<Benchmark> = [
   records,
   data,
   history,
+  compaction,
   night,
   telemetry,
 ]

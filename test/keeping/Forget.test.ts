@@ -30,6 +30,7 @@ import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/night/PublishRun.ts"
+import { compact } from "../../src/publishing/Compact.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
@@ -447,6 +448,34 @@ describe("forget", () => {
         Effect.flatMap(Ledger, (ledger) => ledger.problems),
       )
       assert.include(yield* problems, "facts were replaced, and the receipt that says why is missing")
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("leaves the others their rows in files that several nights share", () =>
+    Effect.gen(function* () {
+      const root = yield* aCopy
+      const before = yield* inFolder(root, othersIn(root))
+      const choice = { overBy: Date.parse("2026-12-01"), isDry: false, monthsMax: 1 }
+      const together = Effect.flatMap(storeOf(root), (store) => compact(store, choice))
+      assert.isAbove((yield* inFolder(root, together)).tables.length, 10)
+      assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
+      // Another customer of one night alone, then one of both.
+      yield* inFolder(root, forgetIn(root, "c-2"))
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), [
+        "Anastasia",
+        "Anastasia",
+        "Bea",
+        "Bea",
+        "Bert",
+      ])
+      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+      yield* inFolder(root, forgetIn(root))
+      assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Bea", "Bert"])
+      const back = yield* inFolder(root, Effect.flatMap(storeOf(root), rollback))
+      assert.strictEqual(back._tag, "RolledBack")
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
     }).pipe(Effect.scoped),
   )
 

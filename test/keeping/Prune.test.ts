@@ -127,7 +127,12 @@ describe("prune", () => {
         const reason = `its landed bodies were pruned on ${today}`
         const { runs, kept: keeps } = yield* rebuild(yield* storeOf(root), "0.1.0", true)
         assert.deepStrictEqual([runs, keeps], [0, [{ run_id: anId(run_id), reason, pruned: true }]])
+        // The database has the rows of a lost file, until it is lost too.
         rmSync(join(root, "tables/customer_profiles"), { recursive: true })
+        assert.deepStrictEqual((yield* repair(yield* storeOf(root), "0.1.0")).left, [])
+        assert.deepStrictEqual(yield* problemsIn(root), [])
+        rmSync(join(root, "tables/customer_profiles"), { recursive: true })
+        rmSync(join(root, "nightjar.duckdb"))
         assert.deepStrictEqual((yield* repair(yield* storeOf(root), "0.1.0")).left, [
           `${run_id}: its tables cannot be derived again: ${reason}`,
         ])

@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest"
 import { afterwards, catalogue, entryLines, happened, isMessageId } from "../../src/messages/Catalogue.ts"
 import { messageOf, told, toldWhole } from "../../src/messages/Catalogue.ts"
 import { commandMessages } from "../../src/messages/CommandMessages.ts"
+import { compactMessages } from "../../src/messages/CompactMessages.ts"
 import { documentMessages } from "../../src/messages/DocumentMessages.ts"
 import { findingMessages } from "../../src/messages/FindingMessages.ts"
 import { forgetMessages } from "../../src/messages/ForgetMessages.ts"
@@ -55,6 +56,7 @@ describe("the catalogue", () => {
   it("contains every id once", () => {
     const all = [
       commandMessages,
+      compactMessages,
       documentMessages,
       forgetMessages,
       pseudonymMessages,

@@ -16,8 +16,9 @@ const side = Effect.fnUntraced(function* (name: string, tables: Readonly<Record<
   const { run } = yield* open({ path: ":memory:", access: "read-write" })
   const files = yield* Effect.forEach(Object.entries(tables), ([table, rows]) => {
     const path = `${name}-${table}.parquet`
-    const copied = run(`COPY (${rows}) TO '${join(root, path)}' (FORMAT parquet)`)
-    return Effect.map(copied, (count) => ({ table, path, rows: count, bytes: 1, sha256: "" }))
+    const ofRun = `SELECT 'r' AS run_id, * FROM (${rows}) UNION ALL SELECT 'other', * FROM (${rows})`
+    const copied = run(`COPY (${ofRun}) TO '${join(root, path)}' (FORMAT parquet)`)
+    return Effect.map(copied, (count) => ({ table, path, rows: count / 2, bytes: 1, sha256: "" }))
   })
   return { files, standsAt: ({ path }: { readonly path: string }) => path }
 }, Effect.scoped)
@@ -38,7 +39,7 @@ describe("the tables of a run", () => {
         tasks: "SELECT 1 AS attempts, NULL::VARCHAR AS reason",
         runs: "SELECT 'same' AS job",
       })
-      assert.deepStrictEqual(yield* compareRows(root, families, before, after), [
+      assert.deepStrictEqual(yield* compareRows(root, families, "r", { before, after }), [
         { table: "emails", before: 2, after: 2, added: 1, gone: 1 },
         { table: "phones", before: 2, after: 1, added: 0, gone: 1 },
         { table: "unheard", before: 1, after: 0, added: 0, gone: 1 },

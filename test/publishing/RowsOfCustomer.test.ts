@@ -59,14 +59,19 @@ describe("a row is a customer's", () => {
           const file = { table, path, rows: 1, bytes: 1, sha256: "" }
           return rows === undefined
             ? Effect.succeed(file)
-            : Effect.as(connection.run(`COPY (${rows}) TO '${join(root, path)}' (FORMAT parquet)`), file)
+            : Effect.as(
+                connection.run(
+                  `COPY (SELECT 'r' AS run_id, * FROM (${rows})) TO '${join(root, path)}' (FORMAT parquet)`,
+                ),
+                file,
+              )
         },
       )
       const found = yield* rowsOfCustomer(yield* storeOf(root), connection, files, theirs)
-      assert.deepStrictEqual([...found].toSorted(), [
-        ["older-3.parquet", 1],
-        ["tasks-0.parquet", 2],
-        ["tasks-1.parquet", 1],
+      assert.deepStrictEqual([...found].map(([path, byRun]) => [path, ...byRun].flat()).toSorted(), [
+        ["older-3.parquet", "r", 1],
+        ["tasks-0.parquet", "r", 2],
+        ["tasks-1.parquet", "r", 1],
       ])
     }).pipe(Effect.scoped, Effect.provide(foundation(root))),
   )

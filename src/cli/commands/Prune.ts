@@ -2,14 +2,16 @@
  * `nightjar prune [JOB…]`: removes what is older than `retain` of the jobs allows. Makes no call to the
  * service.
  */
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { Argument, Command } from "effect/cli"
 import { bytesText } from "../../foundation/BytesText.ts"
 import { counted } from "../../foundation/Counted.ts"
 import type { Job } from "../../jobs/Job.ts"
 import type { PruneFailed, PruneResult } from "../../keeping/Prune.ts"
+import type { Compacted } from "../../publishing/Compact.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
+import { compactedText, compactJob } from "../CompactTables.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger, requireLedger, withLedger } from "../LedgerOf.ts"
@@ -28,8 +30,16 @@ const knownPaths = Effect.gen(function* () {
 const prunes = Effect.fnUntraced(function* (output: string, jobs: ReadonlyArray<Job>, isDry: boolean) {
   const wiring = yield* Wiring
   yield* holdOutput(output, [shareOf(output)])
-  return yield* pruneJobs(output, jobs, { isDry, runsMax: Number.POSITIVE_INFINITY }).pipe(
-    Effect.provide(wiring.ledger(output, "read-write")),
+  return yield* Effect.gen(function* () {
+    const pruned = yield* pruneJobs(output, jobs, { isDry, runsMax: Number.POSITIVE_INFINITY })
+    const compacted: Array<Compacted> = []
+    for (const job of jobs) {
+      const done = yield* compactJob(output, job, { isDry, monthsMax: Number.POSITIVE_INFINITY })
+      if (done !== undefined) compacted.push(done)
+    }
+    return { ...pruned, compacted }
+  }).pipe(
+    Effect.provide(Layer.merge(wiring.ledger(output, "read-write"), wiring.database)),
     Effect.catchTag("PruneFailed", ({ message }: PruneFailed) => refuse("prune-stopped", { why: message })),
   )
 }, Effect.scoped)
@@ -37,12 +47,17 @@ const prunes = Effect.fnUntraced(function* (output: string, jobs: ReadonlyArray<
 const sumOf = (compressed: PruneResult["compressed"], size: "before" | "after"): string =>
   bytesText(compressed.reduce((sum, one) => sum + one[size], 0))
 
-const tell = Effect.fnUntraced(function* (result: PruneResult, isDry: boolean) {
-  const { removed, kept, compressed } = result
+const tell = Effect.fnUntraced(function* (result: Effect.Success<ReturnType<typeof prunes>>, isDry: boolean) {
+  const { removed, kept, compressed, compacted } = result
   const { out } = yield* Output
   if (compressed.length > 0) {
     const [before, after] = [sumOf(compressed, "before"), sumOf(compressed, "after")]
     yield* say(`Compressed the landed bodies of ${counted(compressed.length, "run")}: ${before} to ${after}.`)
+  }
+  for (const done of compacted) {
+    if (done.tables.length > 0) yield* say(compactedText(done))
+    for (const { table: name, month, reason } of done.left)
+      yield* say(`${name} of ${month} keeps its files: ${reason}`)
   }
   if (removed.length === 0) yield* say("Nothing is older than `retain` allows, or it is still needed.")
   else {
@@ -80,7 +95,8 @@ export const prune = Command.make(
       "not published and intact, keeps its files. Each run of a job does the same at\n" +
       "its end; `snapshots` is applied by each publication. A run without landed bodies\n" +
       "keeps its tables, but they can no longer be derived again. Landed bodies that\n" +
-      "stay are compressed a week after their run ended, or as `retain` says.",
+      "stay are compressed a week after their run ended, or as `retain` says; with\n" +
+      "`retain.compact`, Parquet files of months that are over are put together.",
   ),
   Command.withShortDescription("Removes what is older than `retain` in the job allows"),
   Command.withExamples([
