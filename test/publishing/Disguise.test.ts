@@ -3,7 +3,7 @@
  * holds only the tables finds the customer in them, and rows that belonged together still do.
  */
 import { hash } from "node:crypto"
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Stream } from "effect"
@@ -13,6 +13,7 @@ import { nameDocuments } from "../../src/keeping/NamedDocuments.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { staleIn } from "../../src/publishing/AskFreshness.ts"
+import { compact } from "../../src/publishing/Compact.ts"
 import { publishedTables } from "../../src/publishing/DataDictionary.ts"
 import { revealer } from "../../src/publishing/Disguise.ts"
 import { forgetRows, countRowsOfCustomer } from "../../src/publishing/ForgetRows.ts"
@@ -249,6 +250,35 @@ describe("tables with pseudonyms", () => {
         assert.isDefined(before)
       }).pipe(Effect.provide(within(root)))
     }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "are in the file of a month too, which says so if the manifest is lost, and a customer leaves it",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          yield* night("nightly.2025-10-30", "a")
+          yield* night("nightly.2025-10-31", "b")
+          const choice = { overBy: Date.parse("2025-12-01"), isDry: false, monthsMax: 1 }
+          const { left, tables } = yield* compact(yield* opened(root), choice)
+          assert.deepStrictEqual([left, tables.length > 10], [[], true])
+          assert.deepStrictEqual(yield* foundIn(root), [])
+          rmSync(layoutOf(root).manifest)
+          yield* repair(yield* opened(root), "0.1.0")
+          assert.strictEqual(manifestIn(root).pseudonyms?.check, asked.key.check)
+          assert.deepStrictEqual([yield* verify(yield* opened(root)), yield* foundIn(root)], [[], []])
+          const nothing = new Set<string>()
+          const forgotten = { customer_id: anId(ana), tasks: nothing, executions: nothing }
+          const count = yield* countRowsOfCustomer(yield* opened(root), forgotten)
+          assert.isAbove(count, 20)
+          yield* forgetRows(yield* opened(root), "0.1.0", forgotten)
+          assert.strictEqual(yield* countRowsOfCustomer(yield* opened(root), forgotten), 0)
+          assert.deepStrictEqual(yield* rowsOf(root, "SELECT DISTINCT customer_id FROM customer_profiles"), [
+            { customer_id: asked.key.pseudonymOf("customer_id", bea) },
+          ])
+        }).pipe(Effect.provide(within(root)))
+      }).pipe(Effect.scoped),
   )
 
   it.live("come into force for all rows at once, and nothing of the rows before is left beside them", () =>
