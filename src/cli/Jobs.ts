@@ -110,7 +110,7 @@ const eachOnce = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   for (const path of paths) {
     const first = files.get(fileOf(path))
     if (first === undefined) files.set(fileOf(path), path)
-    else yield* warn("job-given-twice", { path, first })
+    else yield* warn("job-given-twice", { first })
   }
   return [...files.values()]
 })

@@ -6,7 +6,7 @@ import { stopped, warning } from "./Message.ts"
 
 export const jobMessages = {
   "job-given-twice": warning(
-    "{path} is the same file as {first}",
+    "the job file {first} is given more than once",
     "Name each job file once.",
     "It is used once.",
   ),

@@ -50,7 +50,7 @@ describe("two jobs that share nothing", () => {
     await killedAfter(/executing.*\n[^]*executing/, "run", ...jobs)
     const { status, stdout, stderr } = nightjar("run", "--json", ...jobs, "./a.yaml")
     expect(stderr.split("\n").slice(0, 2)).toEqual([
-      "warning: ./a.yaml is the same file as a.yaml [job-given-twice]",
+      "warning: the job file a.yaml is given more than once [job-given-twice]",
       "Side by side: a, b.",
     ])
     expect({ status, told: JSON.parse(stdout) as unknown }).toMatchObject({
