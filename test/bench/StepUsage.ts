@@ -28,6 +28,9 @@ const readNumber = (path: string, pattern: RegExp): number => {
 
 const writtenBytes = (): number => readNumber("/proc/self/io", /^write_bytes: (\d+)$/m)
 
+/** Of this process, since it began or since the peak is counted anew. */
+export const peakMb = (): number => readNumber("/proc/self/status", /VmHWM:\s*(\d+)/) / 1_024
+
 /** From here on the peak is counted anew, where the machine can do that. */
 const resetPeak = (): void => {
   try {
@@ -70,6 +73,5 @@ export const measureSteps = Effect.fnUntraced(function* <A, E, R>(effect: Effect
   })
   resetPeak()
   const result = yield* Effect.withTracer(Effect.withSpan(effect, "all"), tracer)
-  const peakMb = readNumber("/proc/self/status", /VmHWM:\s*(\d+)/) / 1_024
-  return { result, peakMb, steps }
+  return { result, peakMb: peakMb(), steps }
 })

@@ -2,7 +2,7 @@
  * One contestant of `npm run bench -- data` in a process of its own, so that its peak memory is its own: prints what it
  * took as a line of JSON. `prepare` writes what the others read.
  */
-import { createReadStream, createWriteStream, mkdirSync, readFileSync } from "node:fs"
+import { createReadStream, createWriteStream, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { finished } from "node:stream/promises"
 import { createInterface } from "node:readline"
@@ -12,7 +12,7 @@ import { Effect, Schema } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { append, begin, layers, publish, stateOf, succeed } from "../publishing/night.ts"
 import { profile, resultsBody, rowsOfProfiles } from "./ProfileBodies.ts"
-import { measureSteps } from "./StepUsage.ts"
+import { measureSteps, peakMb } from "./StepUsage.ts"
 
 const [name = "", folder = "", count = "0"] = process.argv.slice(2)
 const profiles = Number(count)
@@ -221,9 +221,6 @@ const script = async (): Promise<Took> => {
   instance.closeSync()
   return { parquet: undefined, database, rows: await countRows(join(folder, "script.duckdb")) }
 }
-
-const peakMb = (): number =>
-  Number(/VmHWM:\s*(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? Number.NaN) / 1_024
 
 const contestants: Readonly<Record<string, () => Promise<Took>>> = { ours, limit, script }
 
