@@ -8,6 +8,8 @@ import type { Scope } from "effect"
 import type { HttpClient } from "effect/http"
 import type { Service } from "../client/Service.ts"
 import type { ServicePause } from "../client/ServicePaced.ts"
+import { embeddedKey } from "../jobs/EmbeddedService.ts"
+import type { Embedded } from "../jobs/EmbeddedService.ts"
 import type { ServiceTarget } from "../jobs/Job.ts"
 import type { Secrets } from "../jobs/Secrets.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
@@ -35,7 +37,6 @@ export const inCommon = <A, E, R>(layer: Layer.Layer<A, E, R>) =>
     (ref) => Layer.effectContext(RcRef.get(ref)),
   )
 
-export type Embedded = Extract<ServiceTarget, { _tag: "Embedded" }>
 type EmbeddedUnwired = JournalFailed | FaultsInvalid | ReadingInvalid | LedgerFailed
 
 /** What runs that go on beside each other must not have twice. */
@@ -140,10 +141,6 @@ export const alone = (journal: string | undefined, hooksUrl?: string): Common =>
 })
 
 const pause = lazily(async () => (await import("../client/ServicePaced.ts")).ServicePause.layer())
-
-/** Embedded services that are alike are one. */
-export const embeddedKey = ({ seed, speed, faults, reading }: Embedded): string =>
-  JSON.stringify([seed, speed, faults, reading])
 
 /** What the runs of these jobs have in common until the scope ends. */
 export const beside = Effect.fnUntraced(function* (

@@ -6,6 +6,7 @@
 import { Clock, Deferred, Duration, Effect, Option, Semaphore } from "effect"
 import type { Job } from "../jobs/Job.ts"
 import { inOrder } from "../jobs/JobOrder.ts"
+import { runsBesideMax } from "../ledger/RunId.ts"
 import { touchesOf } from "../night/JobTouches.ts"
 import { deadlineOf } from "../planning/NightOf.ts"
 import { takeTurns } from "../planning/SideBySide.ts"
@@ -14,15 +15,12 @@ import { SharedSlots } from "../scheduling/SharedSlots.ts"
 import { counted } from "../foundation/Counted.ts"
 import { note } from "./Output.ts"
 
-/** Runs that go on beside each other: each has a thread for forms, and a part of the memory. */
-export const besideMax = 8
-
-const both = (wait: Wait): string => {
+const reasonText = (wait: Wait): string => {
   switch (wait.why) {
     case "after":
       return "as `after` asks"
     case "time":
-      return "an embedded service keeps a time of its own"
+      return "they do not run on the same clock"
     case "customer": {
       const { customer_id, engine_reference } = wait.example
       const others = wait.shared > 1 ? ` and ${wait.shared - 1} more` : ""
@@ -41,7 +39,7 @@ export const turnLines = (turns: ReadonlyArray<Turn>): ReadonlyArray<string> => 
   return [
     ...(first.length > 1 ? [`Side by side: ${first.join(", ")}.`] : []),
     ...turns.flatMap(({ job, waits }) => {
-      const whom = waits.map((wait) => `${wait.job} (${both(wait)})`)
+      const whom = waits.map((wait) => `${wait.job} (${reasonText(wait)})`)
       return whom.length === 0 ? [] : [`${job} starts after ${whom.join(", ")}.`]
     }),
   ]
@@ -75,7 +73,7 @@ export const inTurns = Effect.fnUntraced(function* <A, E, R>(
   work: (job: Job, place: Place) => Effect.Effect<A, E, R>,
 ) {
   const over = new Map(jobs.map(({ name }) => [name, Deferred.makeUnsafe<void>()]))
-  const places = Semaphore.makeUnsafe(besideMax)
+  const places = Semaphore.makeUnsafe(runsBesideMax)
   const slots = new Map<string, SharedSlots>()
   const slotsOf = (job: Job) => {
     const known = slots.get(serviceName(job)) ?? new SharedSlots()

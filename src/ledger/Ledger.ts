@@ -22,6 +22,7 @@ import { accessLedger, isDamage, makeTables } from "./LedgerTables.ts"
 import type { CachedForm } from "./LedgerForms.ts"
 import type { NewFact, StoredFact, TaskOfRun } from "./LedgerTables.ts"
 import type { Pruned } from "./PruneFacts.ts"
+import { runsBesideMax } from "./RunId.ts"
 import type { RunState } from "./RunState.ts"
 
 /** The ledger could not be read or written; nothing may be started or deleted without it. */
@@ -174,9 +175,6 @@ type AttemptOf = Pick<ExecutionClaim, "task_id" | "attempt">
 const isSameAttempt = (one: AttemptOf, other: AttemptOf): boolean =>
   one.task_id === other.task_id && one.attempt === other.attempt
 
-/** As many runs may go on beside each other. */
-const runsCarried = 8
-
 const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Service"] => {
   const tables = accessLedger(database)
   const read = readerOf(database)
@@ -202,7 +200,7 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
         const state = foldRun(read(tables.ofRun(run_id, before?.newest ?? 0)), before)
         carried.delete(run_id)
         for (const [other, { ended }] of carried)
-          if (ended !== undefined || carried.size >= runsCarried) carried.delete(other)
+          if (ended !== undefined || carried.size >= runsBesideMax) carried.delete(other)
         if (state !== undefined) carried.set(run_id, state)
         return state
       }),

@@ -5,3 +5,6 @@
 const pattern = /^[a-z0-9][a-z0-9.-]{0,199}$/
 
 export const isRunId = (run_id: string): boolean => pattern.test(run_id) && !run_id.includes("..")
+
+/** So many runs go on beside each other at most: each has a thread for forms, and a part of the memory. */
+export const runsBesideMax = 8

@@ -8,6 +8,7 @@ import { Effect, Redacted, Result } from "effect"
 import { accessKey, accessOf } from "../contract/Ids.ts"
 import type { Access } from "../contract/Ids.ts"
 import { resumeAttempt } from "../execution/Attempt.ts"
+import { embeddedKey } from "../jobs/EmbeddedService.ts"
 import type { Assignment, Job, ParameterSource } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { TaskState } from "../ledger/RunState.ts"
@@ -73,10 +74,7 @@ const leftOpen = Effect.fnUntraced(function* (job: Job) {
 })
 
 /** On which clock the runs of a job live. */
-const timeOf = ({ service }: Job): string =>
-  service._tag === "Remote"
-    ? "machine"
-    : JSON.stringify([service.seed, service.speed, service.faults, service.reading])
+const timeOf = ({ service }: Job): string => (service._tag === "Remote" ? "machine" : embeddedKey(service))
 
 export const touchesOf = Effect.fn("JobTouches.of")(function* (job: Job) {
   const key = yield* (yield* Ledger).fingerprintKey

@@ -29,7 +29,7 @@ import { checkAgreement } from "./PseudonymsOfJob.ts"
 import { aboutCustomer, rowsOfCustomer, sourceOf } from "./RowsOfCustomer.ts"
 import { ledgerRows } from "./RunRows.ts"
 import { RunTables } from "./RunTables.ts"
-import { fileMetadata } from "./StageRun.ts"
+import { fileMetadata, parquetOptions } from "./StageRun.ts"
 import { inMemory, writeShared } from "./SharedFile.ts"
 import { groupsOf, Replaced, withReplaced } from "./ReplacedRows.ts"
 import type { Group } from "./ReplacedRows.ts"
@@ -222,12 +222,10 @@ const writeFile = Effect.fnUntraced(function* (
   const source = sourceOf([join(store.layout.root, placeIn(store)(file))])
   const columns = yield* connection.columnTypes(`SELECT * FROM ${source}`)
   const condition = aboutCustomer(new Set(columns.map(({ name }) => name)), forgotten) ?? "false"
-  const metadata = fileMetadata(store, { ...to, toolVersion })
-  const pairs = Object.entries(metadata).map(([name, value]) => `${name}: ${literal(value)}`)
+  const options = parquetOptions(store, { ...to, toolVersion })
   const others = `WHERE run_id = ${literal(to.run_id)} AND NOT ${condition}`
   const written = yield* connection.run(
-    `COPY (SELECT * FROM ${source} ${others}) TO ${literal(temporary(place))}
-      (FORMAT parquet, COMPRESSION zstd, KV_METADATA {${pairs.join(", ")}})`,
+    `COPY (SELECT * FROM ${source} ${others}) TO ${literal(temporary(place))} ${options}`,
   )
   if (written !== to.rows)
     return yield* new PublishFailed({

@@ -18,7 +18,7 @@ import { isOfOtherSchemas } from "./KeepSchemas.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
-import { fileMetadata } from "./StageRun.ts"
+import { parquetOptions } from "./StageRun.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { takeOut } from "./TakeOut.ts"
@@ -52,13 +52,10 @@ const writeRows = Effect.fnUntraced(function* (
     store.files.makeFolder(dirname(dirname(place)), store.modes.folder)
     store.files.makeFolder(dirname(place), store.modes.folder)
   })
-  const { toolVersion } = store
-  const metadata = fileMetadata(store, { run_id, version, toolVersion })
-  const pairs = Object.entries(metadata).map(([name, value]) => `${name}: ${literal(value)}`)
+  const options = parquetOptions(store, { run_id, version, toolVersion: store.toolVersion })
   const written = yield* connection.run(
     `COPY (SELECT ${select.join(", ")} FROM ${identifier(table)} WHERE run_id = ${literal(run_id)}
-      ORDER BY rowid) TO ${literal(place)}
-      (FORMAT parquet, COMPRESSION zstd, KV_METADATA {${pairs.join(", ")}})`,
+      ORDER BY rowid) TO ${literal(place)} ${options}`,
   )
   if (written !== rows)
     return yield* new PublishFailed({ message: `${path}: the database has ${written} rows, not ${rows}` })

@@ -16,7 +16,7 @@ import type { MonthFile } from "./MonthFiles.ts"
 import { fileStep, fingerprintInTurns } from "./OutputFiles.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
 import { sourceOf } from "./RowsOfCustomer.ts"
-import { fileMetadata } from "./StageRun.ts"
+import { parquetOptions } from "./StageRun.ts"
 import type { Store } from "./Store.ts"
 
 /** A database for reading and writing files, until the scope ends. */
@@ -101,12 +101,8 @@ export const writeShared = Effect.fn("Publishing.writeShared")(
       files.makeFolder(dirname(place), modes.folder)
     })
     const source = yield* rowsOf(store, connection, file)
-    const metadata = fileMetadata(store, { month: file.month, version, toolVersion })
-    const pairs = Object.entries(metadata).map(([name, value]) => `${name}: ${literal(value)}`)
-    yield* connection.run(
-      `COPY (${source.sql}${source.order}) TO ${literal(place)}
-        (FORMAT parquet, COMPRESSION zstd, KV_METADATA {${pairs.join(", ")}})`,
-    )
+    const options = parquetOptions(store, { month: file.month, version, toolVersion })
+    yield* connection.run(`COPY (${source.sql}${source.order}) TO ${literal(place)} ${options}`)
     yield* Effect.mapError(files.settle(place, modes.file), ({ message }) => new PublishFailed({ message }))
     yield* checkRows(connection, source, place, path, file)
     const fingerprint = yield* fingerprintInTurns(place)

@@ -4,6 +4,7 @@
  */
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
+import { literal } from "../duckdb/SqlText.ts"
 import { collectGarbage } from "../foundation/CollectGarbage.ts"
 import { sha256Hex } from "../foundation/Sha256.ts"
 import type { RunId } from "../contract/Ids.ts"
@@ -45,6 +46,12 @@ export const fileMetadata = (
   tool: of.toolVersion,
   ...(pseudonyms === undefined ? {} : { [policyInFile]: JSON.stringify(pseudonyms.policy) }),
 })
+
+/** The options of COPY with which DuckDB writes such a file. */
+export const parquetOptions = (...of: Parameters<typeof fileMetadata>): string => {
+  const pairs = Object.entries(fileMetadata(...of)).map(([name, value]) => `${name}: ${literal(value)}`)
+  return `(FORMAT parquet, COMPRESSION zstd, KV_METADATA {${pairs.join(", ")}})`
+}
 
 /** Writes full builders as Parquet files under temporary names, and remembers them for the manifest. */
 export const fileSink = (store: Store, picture: RunPicture, version: number, toolVersion: string) => {
