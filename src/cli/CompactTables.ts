@@ -1,6 +1,7 @@
 /**
- * One Parquet file a month of one a night: for `compact`, for `prune`, and at the end of each night of a job
- * whose `retain` asks for it. At night it waits for nobody, and a failure costs a warning.
+ * Combines the nightly Parquet files of each table by month: for `compact`, for `prune`, and at the end of
+ * each night of a job whose `retain` asks for it. At night it waits for nobody, and a failure costs a
+ * warning.
  */
 import { Clock, Duration, Effect } from "effect"
 import { bytesText } from "../foundation/BytesText.ts"
@@ -41,23 +42,22 @@ export const compactedText = (done: Compacted): string => {
   const after = done.tables.flatMap((one) => one.after ?? [])
   const told = (sizes: typeof before) => {
     const bytes = sum(sizes.map((one) => one.bytes))
-    return `${counted(sum(sizes.map(({ files }) => files)), "file")}, ${bytesText(bytes)}`
+    return `${counted(sum(sizes.map(({ files }) => files)), "file")} (${bytesText(bytes)})`
   }
   return after.length === 0
-    ? `Of ${months(done)}, ${told(before)}, would become ${counted(before.length, "file")}.`
-    : `Compacted ${months(done)}: ${told(before)}, to ${told(after)}.`
+    ? `${months(done)}: ${told(before)} would become ${counted(before.length, "file")}.`
+    : `Compacted ${months(done)}: from ${told(before)} to ${told(after)}.`
 }
 
 /** Never fails. */
 export const compactAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
   yield* compactJob(output, job, { isDry: false, monthsMax: monthsAtNightMax }).pipe(
     Effect.matchEffect({
-      onSuccess: (done) =>
-        done === undefined || done.tables.length + done.left.length === 0
-          ? Effect.void
-          : done.left[0] === undefined
-            ? note(compactedText(done))
-            : warn("compact-failed", { why: done.left[0].reason }),
+      onSuccess: (done) => {
+        const [left] = done?.left ?? []
+        if (left !== undefined) return warn("compact-failed", { why: left.reason })
+        return done === undefined || done.tables.length === 0 ? Effect.void : note(compactedText(done))
+      },
       onFailure: ({ message }) => warn("compact-failed", { why: message }),
     }),
   )

@@ -258,11 +258,14 @@ describe("the command `compact`, and a night with `retain: { compact: … }`", (
           [0, "No month that ended so long ago has several files of a table.\n"],
         )
         const dry = yield* nightjar("compact", "--dry-run")
-        const would = new RegExp(`^Of 2025-10, ${size * 2} files, .*, would become ${size} files.\n$`)
+        const would = new RegExp(`^2025-10: ${size * 2} files \\(.*\\) would become ${size} files.\n$`)
         assert.match(dry.stdout, would)
         const run = yield* nightjar("run", "job.yaml")
         assert.strictEqual(run.code, 0)
-        assert.match(run.stderr, new RegExp(`Compacted 2025-10: ${size * 2} files, .*, to ${size} files, `))
+        assert.match(
+          run.stderr,
+          new RegExp(`Compacted 2025-10: from ${size * 2} files \\(.*\\) to ${size} files \\(`),
+        )
         const again = yield* nightjar("compact", "--json")
         assert.deepStrictEqual(JSON.parse(again.stdout), { tables: [], left: [], isRolledBack: false })
         assert.strictEqual((yield* nightjar("verify")).stdout, "Files, ledger and tables agree.\n")

@@ -1,5 +1,5 @@
 /**
- * `nightjar compact`: makes one Parquet file of each table a month of one a night, for months that are over.
+ * `nightjar compact`: combines the nightly Parquet files of each table by month, once the month is over.
  * The rows stay as they are, and it makes no call to the service.
  */
 import { Clock, Duration, Effect, Option } from "effect"
@@ -56,7 +56,7 @@ export const compact = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Makes one Parquet file a month of one a night\n\n" +
+    "Combines the nightly Parquet files of each table into one per month\n\n" +
       "All files of a table with runs of one calendar month become one, in the folder\n" +
       "`run_date=<first day>=<last day>`. Rows and columns stay as they are, in the\n" +
       "database too, and each run's rows are compared before its old files go. A Hive\n" +
@@ -64,7 +64,7 @@ export const compact = Command.make(
       "without `hive_partitioning = true`, and `run_date` comes from the rows. With\n" +
       "`retain: { compact: 35 days }` in a job, its nights do it at their end.",
   ),
-  Command.withShortDescription("Makes one Parquet file a month of one a night"),
+  Command.withShortDescription("Combines nightly Parquet files into one per month"),
   Command.withExamples([
     { command: "nightjar compact --dry-run", description: "How many files would become how many" },
   ]),
