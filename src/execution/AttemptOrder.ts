@@ -9,14 +9,16 @@ import type { Access, ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { Body } from "../client/Service.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { BodyMeta } from "../landing/Landing.ts"
+import type { LoginKeys } from "../secrets/Fingerprint.ts"
 import type { AnswerRefused } from "../ledger/Fact.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
 import type { AttemptKeys } from "../ledger/FactKeys.ts"
 
 /** What an attempt needs to know. */
-export interface AttemptOrder extends AttemptKeys, Access {
+export interface AttemptOrder extends AttemptKeys, Access, LoginKeys {
   readonly external_execution_id: string
-  readonly fingerprint: string | undefined
+  /** The source rejected the logins to the account that were tried last. */
+  readonly isDoubted: boolean
   /** The stored token that logs in; absent if parameters do. */
   readonly token_id?: string
   /** Answers that this task could not use before. */

@@ -10,11 +10,13 @@ import { append, Ledger } from "../ledger/Ledger.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
 import type { Limits } from "../scheduling/SharedSlots.ts"
+import { loginKeysOf } from "../secrets/Fingerprint.ts"
 import { endingOf, serviceUntil } from "./Ending.ts"
 import { candidateOf, cutOff, occupied, openBook, settle, settleWaiting, unstarted } from "./Night.ts"
 import type { Book, Failure, Night, NightTask } from "./Night.ts"
 import { takePicture } from "./NightPicture.ts"
 import { tell } from "./Progress.ts"
+import { RejectedLogins } from "./RejectedLogins.ts"
 import { SlotsBeside } from "./SlotsBeside.ts"
 import { endLongPause, steer, Steering } from "./Steering.ts"
 import { noting, noTroubles } from "./Troubles.ts"
@@ -55,7 +57,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     books: new Map(),
     outages: new Map(),
     heads: { trial: "untried" },
-    rejected: new Map([...rejections].map(([fingerprint, { fact }]) => [fingerprint, fact.reason])),
+    rejected: new RejectedLogins(rejections),
     poke,
     fork: (task) => Effect.asVoid(FiberSet.run(fibers, task)),
     active: 0,
@@ -184,7 +186,7 @@ const enlistAll = Effect.fnUntraced(function* (night: Night, works: ReadonlyArra
 const noteLeft = (unread: Book, state: TaskState | undefined): void => {
   const last = state?.attempts.at(-1)
   if (last === undefined) return void (unread.stage = "waiting")
-  unread.fingerprint = last.fingerprint
+  unread.keys = loginKeysOf(last)
   if (last.closed === undefined) return
   unread.stage = "closed"
   if (last.deletion === undefined) unread.closed = last.closed.fact
@@ -210,7 +212,7 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book, resumption
       return yield* settle(night, work.task_id, own("NOT_OURS"))
     case "Unusable":
       book.stage = "sent"
-      book.fingerprint = resumption.attempt.fingerprint
+      book.keys = loginKeysOf(resumption.attempt)
       night.schedule.occupy(candidateOf(book))
       return yield* occupied(night, guarded(night, book, unusableStart), cutOff(night, book))
     case "Refused":
@@ -225,7 +227,7 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book, resumption
     case "Follow": {
       const { attempt, execution_id } = resumption
       book.attempt = attempt.attempt
-      book.fingerprint = attempt.fingerprint
+      book.keys = loginKeysOf(attempt)
       book.token_id = attempt.token_id
       night.schedule.occupy(candidateOf(book))
       const { session_id, accepted_at, abort } = attempt
@@ -234,7 +236,7 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book, resumption
     }
     case "Finish":
       book.attempt = resumption.attempt.attempt
-      book.fingerprint = resumption.attempt.fingerprint
+      book.keys = loginKeysOf(resumption.attempt)
       book.token_id = resumption.attempt.token_id
       return yield* occupied(
         night,

@@ -49,8 +49,8 @@ export const finish = Effect.fnUntraced(function* (
   const end = endOfAttempt(closed, abort)
   const { reason } = end.verdict
   yield* tell({ _tag: "Closed", task_id, status_reason: reason })
-  if (end.rejection !== undefined && book.fingerprint !== undefined)
-    night.rejected.set(book.fingerprint, end.rejection)
+  if (end.rejection !== undefined) night.rejected.reject(book.keys, end.rejection)
+  else if (closed.authentication_status === "AUTH_OK") night.rejected.accept(book.keys)
   yield* release(night, task_id)
   yield* settleTokens(night, book, closed)
   const reading = yield* readClosed(night, book, closed, false)

@@ -27,7 +27,7 @@ import { exchangeTicket, hasTicket } from "../tokens/ExchangeTicket.ts"
 import { asksTooMuch, awaitTurn, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
 import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import type { Heads, Turns } from "./LookTurns.ts"
-import { rejection } from "./Rejection.ts"
+import { judgedLogin } from "./Rejection.ts"
 
 export type FollowResult =
   | {
@@ -267,7 +267,7 @@ const closeAttempt = Effect.fnUntraced(function* (
     ...(products_count?._tag === "Counted" ? { products_count: products_count.counts } : {}),
     ...(landed === undefined ? {} : { landed }),
   }
-  yield* append(closed, ...rejection(order, closed))
+  yield* append(closed, ...judgedLogin(order, closed))
   watch.closed = closed
 })
 

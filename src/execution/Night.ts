@@ -16,11 +16,14 @@ import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { RunSteered } from "../ledger/LiveFacts.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { Candidate, Schedule } from "../scheduling/Schedule.ts"
+import { loginKeysOf } from "../secrets/Fingerprint.ts"
+import type { LoginKeys } from "../secrets/Fingerprint.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import type { Ending } from "./Ending.ts"
 import { externalExecutionId } from "./ExternalId.ts"
 import type { Heads } from "./LookTurns.ts"
 import { tell } from "./Progress.ts"
+import type { RejectedLogins } from "./RejectedLogins.ts"
 import type { Mode } from "./TaskResumption.ts"
 import type { Troubles } from "./Troubles.ts"
 import type { Rules, TaskWork } from "./Work.ts"
@@ -36,7 +39,8 @@ export interface Book {
   attemptsMade: number
   deferredSince: number | undefined
   deferrals: number
-  fingerprint: string | undefined
+  /** The login that is sent, or will be. */
+  keys: LoginKeys
   /** The stored token that logs in; undefined if parameters do. */
   token_id: string | undefined
   /** What the task is settled with if nothing more can be done for it. */
@@ -62,7 +66,7 @@ export const openBook = (work: TaskWork): Book => ({
   attemptsMade: 0,
   deferredSince: undefined,
   deferrals: 0,
-  fingerprint: work.fingerprint,
+  keys: loginKeysOf(work),
   token_id: undefined,
   lastVerdict: undefined,
   stage: "waiting",
@@ -100,8 +104,7 @@ export interface Night {
   readonly key: Uint8Array
   readonly schedule: Schedule
   readonly books: Map<string, Book>
-  /** Fingerprints that the source refused, with the reason; kept in step with the ledger. */
-  readonly rejected: Map<string, string>
+  readonly rejected: RejectedLogins
   /** Engines that currently refuse starts. */
   readonly outages: Map<string, Outage>
   readonly heads: Heads
@@ -197,7 +200,7 @@ export const release = (night: Night, task_id: TaskId) =>
 export const candidateOf = (book: Book): Candidate => ({
   task_id: book.work.task_id,
   ...accessOf(book.work),
-  fingerprint: book.fingerprint,
+  fingerprint: book.keys.fingerprint,
 })
 
 export const settle = (night: Night, task_id: TaskId, verdict: Verdict) =>
@@ -267,7 +270,8 @@ export const orderOf = (night: Night, book: Book): AttemptOrder => ({
   ...accessOf(book.work),
   attempt: book.attempt,
   external_execution_id: externalExecutionId(night.key, book.work.task_id, book.attempt),
-  fingerprint: book.fingerprint,
+  ...book.keys,
+  isDoubted: night.rejected.isDoubted(book.keys),
   ...(book.token_id === undefined ? {} : { token_id: book.token_id }),
   refused: night.run.tasks.get(book.work.task_id)?.refused ?? [],
   login: book.login,

@@ -43,17 +43,17 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
   }
   if (prepared._tag === "Unavailable")
     return yield* defer(night, book, "engine_unavailable", prepared.retry_after)
-  book.fingerprint = prepared.fingerprint
+  book.keys = prepared.keys
   const { withParameters } = prepared
   const instead = book.byParameters ? withParameters : undefined
   book.token_id = instead === undefined ? prepared.token?.token_id : undefined
-  if (prepared.fingerprint !== candidate.fingerprint) {
+  if (book.keys.fingerprint !== candidate.fingerprint) {
     // Only now is it known which login this is: it queues again, so that the same login never runs twice at
     // once.
     yield* release(night, candidate.task_id)
     return night.schedule.add(candidateOf(book))
   }
-  const refused = book.fingerprint === undefined ? undefined : night.rejected.get(book.fingerprint)
+  const refused = night.rejected.reasonAgainst(book.keys)
   if (refused !== undefined) {
     yield* settle(night, work.task_id, verdictOfRejected(refused))
     return yield* release(night, candidate.task_id)

@@ -13,6 +13,7 @@ import { attemptKeys } from "../ledger/FactKeys.ts"
 import type { Failure, Night, Book } from "./Night.ts"
 import { noteEnd, release } from "./Night.ts"
 import { append } from "../ledger/Ledger.ts"
+import { loginKeysOf } from "../secrets/Fingerprint.ts"
 import { tell } from "./Progress.ts"
 import { AnswerUnusable, defectOf, defectText, unusableText } from "./Quarantine.ts"
 import type { Reading } from "./Verdict.ts"
@@ -106,13 +107,21 @@ const loginText = "; its login may have been refused: `nightjar credentials rele
 
 /** A login whose outcome could not be read may have been refused: it waits until a person has checked. */
 const unknownLogin = (night: Night, book: Book): ReadonlyArray<Fact> => {
-  const { fingerprint, stage, login, work } = book
+  const { keys, stage, login, work } = book
   const isUnknown = (stage === "sent" || stage === "open") && login.status !== "AUTH_OK"
-  if (!isUnknown || fingerprint === undefined || night.rejected.has(fingerprint)) return []
+  const { fingerprint } = keys
+  if (!isUnknown || fingerprint === undefined || night.rejected.reasonAgainst(keys) !== undefined) return []
   const reason: Reason = "ANSWER_UNUSABLE"
-  night.rejected.set(fingerprint, reason)
+  night.rejected.reject(keys, reason)
   // Nothing that the task itself needed may be needed here.
   const { customer_id, engine_reference, task_id } = work
-  const of = { run_id: night.run_id, task_id, fingerprint, customer_id, engine_reference }
+  const of = {
+    run_id: night.run_id,
+    task_id,
+    ...loginKeysOf(keys),
+    fingerprint,
+    customer_id,
+    engine_reference,
+  }
   return [{ _tag: "CredentialRejected", ...of, reason }]
 }

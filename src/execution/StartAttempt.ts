@@ -56,6 +56,7 @@ const sendOnce = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCa
   const { external_execution_id } = order
   const login = {
     ...(order.fingerprint === undefined ? {} : { fingerprint: order.fingerprint }),
+    ...(order.account === undefined ? {} : { account: order.account }),
     ...(order.token_id === undefined ? {} : { token_id: order.token_id }),
   }
   const ledger = yield* Ledger

@@ -8,6 +8,7 @@ import type { StartCall } from "../client/Service.ts"
 import type { Verdict } from "../ends/Ends.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
+import type { LoginKeys } from "../secrets/Fingerprint.ts"
 import type { Limits } from "../scheduling/SharedSlots.ts"
 
 /** Everything that a start sends, except its external id. */
@@ -23,7 +24,7 @@ export type Prepared =
   | {
       readonly _tag: "Ready"
       readonly call: CallParts
-      readonly fingerprint: string | undefined
+      readonly keys: LoginKeys
       /** The stored token that logs in; absent if parameters do. */
       readonly token?: TokenRef
       /** The same start with the parameters that the token was made with, if the job has them. */
@@ -35,9 +36,8 @@ export type Prepared =
   | { readonly _tag: "Unavailable"; readonly retry_after?: Duration.Duration }
 
 /** One task of the run. Without `prepare` it is only collected, because its job no longer names it. */
-export interface TaskWork extends Access {
+export interface TaskWork extends Access, LoginKeys {
   readonly task_id: TaskId
-  readonly fingerprint: string | undefined
   readonly prepare: Effect.Effect<Prepared, LedgerFailed> | undefined
   /** How long it takes, as far as is known. */
   readonly expected?: Duration.Duration

@@ -4,14 +4,15 @@
  */
 import type { Fact, StartIntended } from "./Fact.ts"
 import type { AttemptState } from "./RunState.ts"
+import { loginKeysOf } from "../secrets/Fingerprint.ts"
 
 export const emptyAttempt = (
-  { attempt, external_execution_id, fingerprint, token_id }: typeof StartIntended.Type,
+  { attempt, external_execution_id, fingerprint, account, token_id }: typeof StartIntended.Type,
   at: number,
 ): AttemptState => ({
   attempt,
   external_execution_id,
-  fingerprint,
+  ...loginKeysOf({ fingerprint, account }),
   ...(token_id === undefined ? {} : { token_id }),
   intended_at: at,
   probed: false,
@@ -35,10 +36,11 @@ export const emptyAttempt = (
  */
 export const startAgain = (
   attempt: AttemptState,
-  { fingerprint, token_id, probe }: typeof StartIntended.Type,
+  { fingerprint, account, token_id, probe }: typeof StartIntended.Type,
 ): AttemptState => {
-  const { token_id: _, ...rest } = attempt
-  const login = token_id === undefined ? { fingerprint } : { fingerprint, token_id }
+  const { token_id: _, account: __, ...rest } = attempt
+  const keys = loginKeysOf({ fingerprint, account })
+  const login = token_id === undefined ? keys : { ...keys, token_id }
   return { ...rest, answer: undefined, ...login, probed: attempt.probed || probe }
 }
 

@@ -19,6 +19,7 @@ export const keptFields: ReadonlySet<string> = new Set([
   "session_id",
   "attachment_id",
   "fingerprint",
+  "account",
   "token_id",
   "name",
   // text of this program, or names from the job

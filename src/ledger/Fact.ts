@@ -64,6 +64,8 @@ export const StartIntended = Schema.TaggedStruct("StartIntended", {
   ...attempt,
   external_execution_id: Schema.String,
   fingerprint: Schema.optionalKey(Schema.String),
+  /** Keyed hash of the account that the login opens, if the form says what identifies it. */
+  account: Schema.optionalKey(Schema.String),
   /** The stored token that logs in instead of parameters. */
   token_id: Schema.optionalKey(Schema.String),
   /** True for the single probe after a lost answer. */
@@ -213,11 +215,14 @@ export const CredentialRejected = Schema.TaggedStruct("CredentialRejected", {
   /** Task and customer are absent once the customer was removed (`nightjar forget`). */
   task_id: Schema.optionalKey(TaskId),
   fingerprint: Schema.String,
+  account: Schema.optionalKey(Schema.String),
   customer_id: Schema.optionalKey(CustomerId),
   engine_reference: EngineReference,
   reason: Schema.String,
 })
 export const CredentialReleased = Schema.TaggedStruct("CredentialReleased", { fingerprint: Schema.String })
+/** The source accepted a login to an account of which it had rejected others. */
+export const LoginAccepted = Schema.TaggedStruct("LoginAccepted", { ...task, account: Schema.String })
 export const DeleteIntended = Schema.TaggedStruct("DeleteIntended", {
   ...task,
   execution_id: ExecutionId,
@@ -254,6 +259,7 @@ export const Fact = Schema.Union([
   TaskSettled,
   CredentialRejected,
   CredentialReleased,
+  LoginAccepted,
   ...tokenFacts,
   InterimPublished,
   InterimRefused,

@@ -1,8 +1,8 @@
 /**
- * What is known across all runs, folded from the few facts that are read for it: the headers of the runs,
- * the logins that are rejected, what was removed by age. Pure.
+ * What is known across all runs, folded from the few facts that are read for it: the headers of the runs and
+ * what was removed by age. Pure.
  */
-import type { CredentialRejected, Fact, Recorded } from "./Fact.ts"
+import type { Fact, Recorded } from "./Fact.ts"
 import { endedBy } from "./FoldRun.ts"
 import type { Pruned } from "./PruneFacts.ts"
 import type { RunStarted } from "./RunFacts.ts"
@@ -34,15 +34,6 @@ export const foldHeaders = (rows: ReadonlyArray<Recorded>): ReadonlyArray<RunHea
     }
   }
   return [...headers.values()]
-}
-
-export const foldRejections = (rows: ReadonlyArray<Recorded>) => {
-  const open = new Map<string, RecordedAs<typeof CredentialRejected.Type>>()
-  for (const row of rows) {
-    if (row.fact._tag === "CredentialRejected") open.set(row.fact.fingerprint, { ...row, fact: row.fact })
-    else if (row.fact._tag === "CredentialReleased") open.delete(row.fact.fingerprint)
-  }
-  return open
 }
 
 export const foldPruned = (rows: ReadonlyArray<Recorded>): Pruned => {

@@ -10,9 +10,11 @@ import type { CustomerId, EngineReference, ExecutionId, RunId, TaskId } from "..
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { cleanFact } from "./CleanFact.ts"
 import { Fact } from "./Fact.ts"
-import type { CredentialRejected, Recorded } from "./Fact.ts"
-import { foldHeaders, foldPruned, foldRejections } from "./FoldLedger.ts"
-import type { RecordedAs, RunHeader } from "./FoldLedger.ts"
+import type { Recorded } from "./Fact.ts"
+import { foldHeaders, foldPruned } from "./FoldLedger.ts"
+import type { RunHeader } from "./FoldLedger.ts"
+import { foldRejections } from "./Rejections.ts"
+import type { Rejections } from "./Rejections.ts"
 import { foldRun } from "./FoldRun.ts"
 import { withoutCustomer } from "./WithoutCustomer.ts"
 import type { Forgotten } from "./WithoutCustomer.ts"
@@ -72,10 +74,7 @@ export class Ledger extends Context.Service<
     /** The beginning and the end of every run, oldest first. */
     readonly runs: Effect.Effect<ReadonlyArray<RunHeader>, LedgerFailed>
     /** Rejected credentials that have not been released since, by fingerprint. */
-    readonly rejections: Effect.Effect<
-      ReadonlyMap<string, RecordedAs<typeof CredentialRejected.Type>>,
-      LedgerFailed
-    >
+    readonly rejections: Effect.Effect<Rejections, LedgerFailed>
     readonly cachedForm: (
       engine_reference: EngineReference,
     ) => Effect.Effect<CachedForm | undefined, LedgerFailed>

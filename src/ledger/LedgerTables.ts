@@ -30,6 +30,8 @@ export const isDamage = (cause: unknown): cause is Error =>
 const indexed =
   "tag IN ('RunStarted', 'RunResumed', 'RunEnded', 'OutcomePublished', " +
   "'CredentialRejected', 'CredentialReleased')"
+/** Accounts whose rejections no longer count. */
+const accepted = "tag = 'LoginAccepted'"
 const pruned = "tag IN ('LandingPruned', 'AttachmentsPruned')"
 /** Which runs have downloaded a document. */
 const downloaded = "tag = 'AttachmentRead'"
@@ -54,6 +56,7 @@ const tables = `
   ) STRICT;
   CREATE INDEX IF NOT EXISTS facts_by_run ON facts (run_id, seq);
   CREATE INDEX IF NOT EXISTS facts_by_tag ON facts (tag, seq) WHERE ${indexed};
+  CREATE INDEX IF NOT EXISTS facts_of_acceptance ON facts (seq) WHERE ${accepted};
   CREATE INDEX IF NOT EXISTS facts_of_pruning ON facts (seq) WHERE ${pruned};
   CREATE INDEX IF NOT EXISTS facts_by_document ON facts (${documentOf}) WHERE ${downloaded};
   CREATE INDEX IF NOT EXISTS facts_by_execution ON facts (${executionIdOf}) WHERE ${started};
@@ -137,6 +140,7 @@ export const accessLedger = (database: DatabaseSync) => {
     select(`${indexed} AND tag IN (${tags.map((tag) => `'${tag}'`).join(", ")})`)
   const headers = ofTags("RunStarted", "RunResumed", "RunEnded", "OutcomePublished")
   const rejections = ofTags("CredentialRejected", "CredentialReleased")
+  const acceptances = select(accepted)
   const ofPruning = select(pruned)
   const aboutCustomer = select(
     `task_id IN (SELECT value FROM json_each(?1)) OR tag = 'RunPublished'
@@ -160,7 +164,8 @@ export const accessLedger = (database: DatabaseSync) => {
     ofRun: (run_id: RunId, after: number) => checked(ofRun.all(run_id, after)),
     ofNoRun: () => checked(ofNoRun.all()),
     headers: () => checked(headers.all()),
-    rejections: () => checked(rejections.all()),
+    rejections: () =>
+      checked([...rejections.all(), ...acceptances.all()]).toSorted((one, other) => one.seq - other.seq),
     pruned: () => checked(ofPruning.all()),
     /** The runs that have downloaded the document with this hash. */
     runsWithDocument: (sha256: string) => ofDocument.all(sha256).map((row) => String(row["run_id"])),

@@ -33,6 +33,7 @@ export interface AttemptState {
   readonly external_execution_id: string
   /** The login that was sent, as the breaker identifies it. */
   readonly fingerprint: string | undefined
+  readonly account?: string
   /** The stored token that logged in; absent if parameters did. */
   readonly token_id?: string
   readonly intended_at: number

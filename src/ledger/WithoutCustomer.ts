@@ -19,14 +19,22 @@ const isAbout = (fact: Fact, { customer_id, tasks }: Forgotten): boolean =>
   ("task_id" in fact && fact.task_id !== undefined && tasks.has(fact.task_id)) ||
   ("customer_id" in fact && fact.customer_id === customer_id)
 
-/** A rejection of which only the login's keyed fingerprint is left. */
+/** A rejection of which only the keyed hashes of the login and of its account are left. */
 const anonymous = ({
   _tag,
   run_id,
   fingerprint,
+  account,
   engine_reference,
   reason,
-}: typeof CredentialRejected.Type): Fact => ({ _tag, run_id, fingerprint, engine_reference, reason })
+}: typeof CredentialRejected.Type): Fact => ({
+  _tag,
+  run_id,
+  fingerprint,
+  ...(account === undefined ? {} : { account }),
+  engine_reference,
+  reason,
+})
 
 /** The message of another customer's task may name this one. */
 const unnamed = (fact: Fact, { customer_id }: Forgotten): Fact => {

@@ -5,7 +5,7 @@
  * engine.
  */
 import { Effect, Redacted, Result } from "effect"
-import { accessKey, accessOf } from "../contract/Ids.ts"
+import { accessKey, accessOf, providerOf } from "../contract/Ids.ts"
 import type { Access } from "../contract/Ids.ts"
 import { resumeAttempt } from "../execution/Attempt.ts"
 import { embeddedKey } from "../jobs/EmbeddedService.ts"
@@ -46,7 +46,7 @@ const loginOf = (
     const answer = source._tag === "Literal" ? Result.succeed(source.value) : resolved(source.reference)
     if (answer === undefined || Result.isFailure(answer)) continue
     const value = written(Redacted.value<unknown>(answer.success))
-    values[name] = fingerprintLogin(key, engine_reference, { [name]: value })
+    values[name] = fingerprintLogin(key, providerOf(engine_reference), { [name]: value })
   }
   return { engine_reference, values, isWhole: Object.keys(values).length === sources.length }
 }

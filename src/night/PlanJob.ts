@@ -29,6 +29,7 @@ import { holdLogins, holdPasswords } from "../planning/HeldLogins.ts"
 import { assignmentsBehind, checkedLogins, holdsSecret } from "../planning/HooksData.ts"
 import { planTasks } from "../planning/Plan.ts"
 import type { Plan } from "../planning/Plan.ts"
+import { loginKeysOf } from "../secrets/Fingerprint.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { narrowed } from "./AskAgain.ts"
 import type { Asked } from "./AskAgain.ts"
@@ -190,7 +191,7 @@ export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunSt
     }
     const prepare = prepareTask(planned, task, forms, store)
     const times = timesOf(planned.learnt, engine_reference, { job: planned.job, windowMs })
-    works.push({ ...subject, ...times, fingerprint: task.fingerprint, prepare })
+    works.push({ ...subject, ...times, ...loginKeysOf(task), prepare })
   }
   return works
 })
@@ -261,7 +262,7 @@ const readyCall = Effect.fnUntraced(function* ({ job, partly }: JobPlan, task: T
   const behind = parametersBehind(task)
   return {
     _tag: "Ready",
-    fingerprint: task.fingerprint,
+    keys: loginKeysOf(task),
     ...tokenOf(task),
     call,
     ...(behind === undefined ? {} : { withParameters: { ...call, login: behind } }),

@@ -5,18 +5,18 @@
  */
 import type { Duration } from "effect"
 import { Redacted } from "effect"
-import { TaskId } from "../contract/Ids.ts"
+import { providerOf, TaskId } from "../contract/Ids.ts"
 import type { Access, EngineReference, RunId } from "../contract/Ids.ts"
 import { beforeStart, verdictOfRejected } from "../ends/Ends.ts"
 import type { Reason, Verdict } from "../ends/Ends.ts"
 import type { Assignment, JobFeature } from "../jobs/Job.ts"
-import type { CredentialRejected } from "../ledger/Fact.ts"
-import type { RecordedAs } from "../ledger/FoldLedger.ts"
+import { rejectedInARow, rejectedInARowMax } from "../ledger/Rejections.ts"
+import type { Rejection, Rejections } from "../ledger/Rejections.ts"
 import { thenUnder } from "../ledger/OtherCustomer.ts"
 import { cautionsOf } from "./Cautions.ts"
 import type { EngineFinding, Fit, KnownEngine, SeenEngine } from "../forms/EngineForms.ts"
 import { checkAllSettings } from "../forms/FeatureSettings.ts"
-import { fingerprintLogin } from "../secrets/Fingerprint.ts"
+import { fingerprintAccount, fingerprintLogin } from "../secrets/Fingerprint.ts"
 import type { ResolvedLogin } from "./Logins.ts"
 import { cutSaid } from "../forms/Parameters.ts"
 import type { Findings, Issue } from "../forms/Parameters.ts"
@@ -36,6 +36,8 @@ export interface Task extends Access {
     readonly hooks_extra_data: Readonly<Record<string, string>>
   }
   readonly fingerprint: string
+  /** The account that the login opens; absent if the form does not say what identifies it. */
+  readonly account?: string
   /** False while no form has been seen: `refitTask` before the start. */
   readonly fitted: boolean
   readonly availability: "ready" | "unavailable"
@@ -45,7 +47,7 @@ export interface Task extends Access {
 }
 
 /** A task before its engine was seen; every task begins as one. */
-export type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "fitted" | "availability">
+export type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "account" | "fitted" | "availability">
 
 /** An end before any start. */
 export interface TaskVerdict extends Access, Verdict {
@@ -59,8 +61,6 @@ export type Decision = { readonly warnings: ReadonlyArray<string> } & (
   | { readonly _tag: "Task"; readonly task: Task }
   | { readonly _tag: "Settled"; readonly verdict: TaskVerdict }
 )
-
-export type Rejections = ReadonlyMap<string, RecordedAs<typeof CredentialRejected.Type>>
 
 /** What every decision of a run shares. */
 export interface Grounds {
@@ -122,12 +122,16 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
     return settle(subject, beforeStart("BAD_CONFIGURATIONS"), tellAll(settings.errors), warnings)
   }
   const { login, fingerprint, found } = fitLogin(task, fit?.login, grounds)
+  const account = accountOf(task, login, engine, grounds.key)
   const known = { ...subject, fingerprint }
   warnings.push(...found.warnings.map(tell))
   if (found.errors.length > 0)
     return settle(known, beforeStart("INCORRECT_PARAMETERS_FORMAT"), tellAll(found.errors), warnings)
   const rejected = grounds.rejections.get(fingerprint)
   if (rejected !== undefined) return settleRejected(known, rejected, warnings)
+  const inARow = account === undefined ? [] : rejectedInARow(grounds.rejections, account)
+  const newest = inARow.length < rejectedInARowMax ? undefined : inARow.at(-1)
+  if (newest !== undefined) return settleDoubted(known, newest, warnings)
   const asked = login._tag === "Token" ? Tokens.narrowFeatures(features, login.token) : undefined
   if (asked !== undefined) {
     warnings.push(...asked.outside.map(tellOutside))
@@ -148,6 +152,7 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
       lacking,
       start: { ...task.start, login },
       fingerprint,
+      ...(account === undefined ? {} : { account }),
       fitted: engine !== undefined,
       availability: finding._tag === "Known" && finding.available ? "ready" : "unavailable",
     },
@@ -191,6 +196,19 @@ const fitLogin = (task: UnfittedTask, fitted: Fit["login"], grounds: Grounds) =>
   return { login: ofToken, fingerprint, found: nothingFound }
 }
 
+/** The account that the parameters of a login open, as far as the form says what identifies it. */
+const accountOf = (
+  { customer_id, engine_reference }: UnfittedTask,
+  { parameters }: TaskLogin,
+  engine: SeenEngine | undefined,
+  key: Uint8Array,
+): string | undefined => {
+  const locking = engine?.details.parameters["x-meta"]?.locking_fields
+  if (locking === undefined || parameters === undefined) return undefined
+  const of = { customer_id, provider: providerOf(engine_reference) }
+  return fingerprintAccount(key, of, locking, Redacted.value(parameters))
+}
+
 const tellOutside = (code: string): string =>
   `${code} is outside the token's features and is not asked for; a new token could include it`
 const noFeatureLeft =
@@ -232,13 +250,25 @@ const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | unde
 
 const settleRejected = (
   subject: Subject & { readonly fingerprint: string },
-  { at, fact }: RecordedAs<typeof CredentialRejected.Type>,
+  { at, fact }: Rejection,
   warnings: ReadonlyArray<string>,
 ): Decision => {
   const whose = fact.customer_id === subject.customer_id ? "" : thenUnder(fact.customer_id)
   const message =
     `the source rejected these credentials with ${fact.reason} at ${new Date(at).toISOString()}${whose}, ` +
     `so they are not sent again unchanged; \`nightjar credentials release ${subject.fingerprint}\` allows it`
+  return settle(subject, verdictOfRejected(fact.reason), message, warnings)
+}
+
+const settleDoubted = (
+  subject: Subject & { readonly fingerprint: string },
+  { at, fact }: Rejection,
+  warnings: ReadonlyArray<string>,
+): Decision => {
+  const message =
+    `the source rejected the last ${rejectedInARowMax} logins to this account, the last one with ` +
+    `${fact.reason} at ${new Date(at).toISOString()}; another rejection may lock it, so ` +
+    `this login is not sent until \`nightjar credentials release ${fact.fingerprint}\` allows it`
   return settle(subject, verdictOfRejected(fact.reason), message, warnings)
 }
 

@@ -3,11 +3,12 @@
  * exactly this, and `nightjar run` executes exactly this. Every assignment becomes one task or one verdict,
  * in the order of the assignments; tasks that must not be in flight together are listed.
  */
-import { TaskId } from "../contract/Ids.ts"
+import { providerOf, TaskId } from "../contract/Ids.ts"
 import type { CustomerId, EngineReference, RunId, SessionId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { planAssignment, seeEngine } from "./Assignment.ts"
-import type { Rejections, Task, TaskVerdict } from "./Assignment.ts"
+import type { Task, TaskVerdict } from "./Assignment.ts"
+import type { Rejections } from "../ledger/Rejections.ts"
 import type { EngineFinding, Fit } from "../forms/EngineForms.ts"
 import { expectedDuration } from "./Expectations.ts"
 import type { Expectations } from "./Expectations.ts"
@@ -34,7 +35,7 @@ export interface PlanWarning {
 
 /** Tasks that run one after the other. */
 export interface Conflict {
-  readonly why: "same_customer_and_engine" | "same_credentials"
+  readonly why: "same_customer_and_engine" | "same_customer_and_source" | "same_credentials"
   readonly task_ids: ReadonlyArray<TaskId>
 }
 
@@ -141,29 +142,24 @@ const collectWarnings = () => {
   }
 }
 
+type ConflictingTask = Pick<Task, "task_id" | "customer_id" | "engine_reference" | "fingerprint">
+
 /** Over the tasks of one plan, or of several jobs' plans together. */
-export const findConflicts = (
-  tasks: Iterable<Pick<Task, "task_id" | "customer_id" | "engine_reference" | "fingerprint">>,
-): ReadonlyArray<Conflict> => {
-  const pairs = new Map<string, Array<TaskId>>()
-  const logins = new Map<string, Array<TaskId>>()
-  for (const { task_id, customer_id, engine_reference, fingerprint } of tasks) {
-    gather(pairs, JSON.stringify([customer_id, engine_reference]), task_id)
-    gather(logins, fingerprint, task_id)
-  }
-  const samePair = [...pairs.values()].filter(({ length }) => length > 1)
-  const told = new Set(samePair.map((task_ids) => task_ids.join("\n")))
-  const sameLogin = [...logins.values()].filter(
-    (task_ids) => task_ids.length > 1 && !told.has(task_ids.join("\n")),
-  )
-  return [
-    ...samePair.map((task_ids): Conflict => ({ why: "same_customer_and_engine", task_ids })),
-    ...sameLogin.map((task_ids): Conflict => ({ why: "same_credentials", task_ids })),
-  ]
+export const findConflicts = (tasks: Iterable<ConflictingTask>): ReadonlyArray<Conflict> => {
+  const all = [...tasks]
+  const alike = (keyOf: (task: ConflictingTask) => string) =>
+    [...Map.groupBy(all, keyOf).values()].filter(({ length }) => length > 1)
+  const sameCustomer = alike(({ customer_id, engine_reference }) =>
+    JSON.stringify([customer_id, providerOf(engine_reference)]),
+  ).map((own): Conflict => {
+    const isOneEngine = own.every(({ engine_reference }) => engine_reference === own[0]?.engine_reference)
+    return { why: isOneEngine ? "same_customer_and_engine" : "same_customer_and_source", ...idsOf(own) }
+  })
+  const told = new Set(sameCustomer.map(({ task_ids }) => task_ids.join("\n")))
+  const sameLogin = alike(({ fingerprint }) => fingerprint)
+    .map((own): Conflict => ({ why: "same_credentials", ...idsOf(own) }))
+    .filter(({ task_ids }) => !told.has(task_ids.join("\n")))
+  return [...sameCustomer, ...sameLogin]
 }
 
-const gather = (groups: Map<string, Array<TaskId>>, key: string, task_id: TaskId) => {
-  const group = groups.get(key)
-  if (group === undefined) groups.set(key, [task_id])
-  else group.push(task_id)
-}
+const idsOf = (tasks: ReadonlyArray<ConflictingTask>) => ({ task_ids: tasks.map(({ task_id }) => task_id) })

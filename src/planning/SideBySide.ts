@@ -1,10 +1,10 @@
 /**
  * Which of the jobs that are given together run side by side, and which wait for an earlier one: pure, and
- * decided before any of them starts. What two jobs share they do one after the other: a customer on an
- * engine, a login, a session. So no two runs that go on together can ever start the same customer on the
+ * decided before any of them starts. What two jobs share they do one after the other: a customer at a
+ * source, a login, a session. So no two runs that go on together can ever start the same customer on the
  * same engine (section 4.1), and a login that is rejected in one of them is not sent by another.
  */
-import { accessKey } from "../contract/Ids.ts"
+import { providerOf } from "../contract/Ids.ts"
 import type { Access } from "../contract/Ids.ts"
 
 /** What is known of a login before any form is seen: hashes of the values that are sent, by parameter. */
@@ -51,12 +51,13 @@ interface Shape {
 
 type Shapes = ReadonlyMap<string, ReadonlyMap<string, Shape>>
 
-/** By engine, then by their names. */
+/** By provider, then by their names. */
 const shapesOf = (logins: ReadonlyArray<TouchedLogin>): Shapes => {
   const engines = new Map<string, Map<string, Shape>>()
   for (const login of logins) {
-    const shapes = engines.get(login.engine_reference) ?? new Map<string, Shape>()
-    engines.set(login.engine_reference, shapes)
+    const provider = providerOf(login.engine_reference)
+    const shapes = engines.get(provider) ?? new Map<string, Shape>()
+    engines.set(provider, shapes)
     const names = Object.keys(login.values).toSorted()
     const key = JSON.stringify([login.isWhole, names])
     const shape = shapes.get(key) ?? { names, isWhole: login.isWhole, logins: [] }
@@ -87,9 +88,10 @@ const mayBeSame = (one: Shape, other: Shape): boolean => {
 
 /** An engine on which both may send the same login; undefined if there is none. */
 const sharedLogin = (one: Shapes, other: Shapes): string | undefined => {
-  for (const [engine, shapes] of one)
+  for (const [provider, shapes] of one)
     for (const mine of shapes.values())
-      for (const theirs of other.get(engine)?.values() ?? []) if (mayBeSame(mine, theirs)) return engine
+      for (const theirs of other.get(provider)?.values() ?? [])
+        if (mayBeSame(mine, theirs)) return theirs.logins[0]?.engine_reference
   return undefined
 }
 
@@ -100,9 +102,13 @@ interface Known {
   readonly shapes: Shapes
 }
 
+/** A customer at a source: whichever of its engines is used, only one job at a time logs in there. */
+const customerKey = ({ customer_id, engine_reference }: Access): string =>
+  JSON.stringify([customer_id, providerOf(engine_reference)])
+
 const knownOf = (touches: Touches): Known => ({
   touches,
-  accesses: new Map(touches.accesses.map((access) => [accessKey(access), access])),
+  accesses: new Map(touches.accesses.map((access) => [customerKey(access), access])),
   sessions: new Set(touches.sessions),
   shapes: shapesOf(touches.logins),
 })

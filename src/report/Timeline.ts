@@ -74,9 +74,9 @@ const sentence = (fact: Fact): string => {
       return `settled: ${outcome}, ${reason}, ${actionNeeded[who_acts]}${maybe(": %", message)}`
     }
     case "CredentialRejected":
-      return `login ${short(fact.fingerprint)} was rejected with ${fact.reason}; not sent again unchanged`
     case "CredentialReleased":
-      return `login ${short(fact.fingerprint)} was released`
+    case "LoginAccepted":
+      return login(fact)
     case "TokenStored":
       return `token ${fact.name} stored for ${fact.features.join(", ")}; expires on ${dayOf(fact.expires_at)}`
     case "TokenExpiring":
@@ -101,6 +101,19 @@ const sentence = (fact: Fact): string => {
     case "CustomerForgotten":
     case "ForgetFinished":
       return removal(fact)
+  }
+}
+
+const login = (
+  fact: Extract<Fact, { _tag: "CredentialRejected" | "CredentialReleased" | "LoginAccepted" }>,
+): string => {
+  switch (fact._tag) {
+    case "CredentialRejected":
+      return `login ${short(fact.fingerprint)} was rejected with ${fact.reason}; not sent again unchanged`
+    case "CredentialReleased":
+      return `login ${short(fact.fingerprint)} was released`
+    case "LoginAccepted":
+      return "the source accepted this login; earlier rejections no longer hold the account"
   }
 }
 

@@ -3,6 +3,7 @@
  * and turns between engines so that a slow one starves no other. It has no clock and no effects: the caller
  * passes the time. A blocked candidate is checked again only when what blocked it is gone.
  */
+import { providerOf } from "../contract/Ids.ts"
 import type { Access, EngineReference, TaskId } from "../contract/Ids.ts"
 import { DelayQueue } from "../foundation/DelayQueue.ts"
 import type { Limits, SlotShare } from "./SharedSlots.ts"
@@ -268,14 +269,17 @@ const shift = (line: Line): Candidate | undefined => {
   return next
 }
 
-/** Tasks that share one of these are never in flight together (section 4.1). */
+/**
+ * Tasks that share one of these are never in flight together (section 4.1). A customer is on one engine of a
+ * source at a time: where a session is open, a second login can be refused (DUPLICATED_SESSION).
+ */
 const conflictKeys = ({
   task_id,
   customer_id,
   engine_reference,
   fingerprint,
 }: Candidate): ReadonlyArray<string> => {
-  const keys = [`task ${task_id}`, `customer ${JSON.stringify([customer_id, engine_reference])}`]
+  const keys = [`task ${task_id}`, `customer ${JSON.stringify([customer_id, providerOf(engine_reference)])}`]
   return fingerprint === undefined ? keys : [...keys, `login ${fingerprint}`]
 }
 

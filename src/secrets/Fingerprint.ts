@@ -14,17 +14,54 @@ const keyOf = (bytes: Uint8Array): KeyObject => {
   return known
 }
 
-/**
- * HMAC-SHA256, hexadecimal. `parameters` are those sent: types matter, the order of keys does not.
- */
+/** HMAC-SHA256, hexadecimal. */
+const keyedHash = (key: Uint8Array, value: unknown): string =>
+  createHmac("sha256", keyOf(key)).update(canonicalJson(value)).digest("hex")
+
+/** `parameters` are those sent: types matter, the order of keys does not. */
 export const fingerprintLogin = (
   key: Uint8Array,
   engine_reference: string,
   parameters: Readonly<Record<string, unknown>>,
-): string =>
-  createHmac("sha256", keyOf(key))
-    .update(canonicalJson([engine_reference, parameters]))
-    .digest("hex")
+): string => keyedHash(key, [engine_reference, parameters])
+
+/** A login as the breaker knows it: all that is sent, and the account that it opens. */
+export interface LoginKeys {
+  readonly fingerprint: string | undefined
+  /** Absent if nothing says which parameters stay the same for a user. */
+  readonly account?: string | undefined
+}
+
+/** Only the keys of a login. */
+export const loginKeysOf = ({
+  fingerprint,
+  account,
+}: LoginKeys): LoginKeys & { readonly account?: string } => ({
+  fingerprint,
+  ...(account === undefined ? {} : { account }),
+})
+
+/**
+ * The account that a login opens: the customer's, at this provider, with these values of the parameters that
+ * never change for a user (2.3: `locking_fields`), however they are written. Undefined if none of them is
+ * sent.
+ */
+export const fingerprintAccount = (
+  key: Uint8Array,
+  { customer_id, provider }: { readonly customer_id: string; readonly provider: string },
+  locking: ReadonlyArray<string>,
+  parameters: Readonly<Record<string, unknown>>,
+): string | undefined => {
+  const values = new Set<string>()
+  for (const name of locking) {
+    const value = Object.hasOwn(parameters, name) ? parameters[name] : undefined
+    const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+    if (isPlain && value !== "") values.add(String(value).trim().toLowerCase())
+  }
+  return values.size === 0
+    ? undefined
+    : keyedHash(key, ["account", customer_id, provider, [...values].toSorted()])
+}
 
 /**
  * The JSON text of a value with the keys of every object in order; what JSON cannot express is left out,

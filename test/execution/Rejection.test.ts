@@ -2,7 +2,7 @@
 import { anId } from "../harness/Id.ts"
 import { Duration } from "effect"
 import { describe, expect, it } from "vitest"
-import { rejection } from "../../src/execution/Rejection.ts"
+import { judgedLogin } from "../../src/execution/Rejection.ts"
 
 const order = {
   run_id: anId("job.2026-11-21"),
@@ -12,6 +12,7 @@ const order = {
   attempt: 1,
   external_execution_id: "x-1",
   fingerprint: "f-1",
+  isDoubted: false,
   refused: [],
   login: { status: undefined },
   polling: { min: Duration.millis(1), max: Duration.millis(1) },
@@ -37,17 +38,17 @@ const opened = (reason: string) => [
 describe("the breaker", () => {
   it("opens for a refused login, with the refusal itself as its reason if the service names it", () => {
     expect([
-      rejection(order, closed("AUTH_ERROR", "BLOCKED_USER")),
-      rejection(order, closed("FAILED", "FAILED", "CHANGE_PASSWORD")),
-      rejection(order, closed("AUTH_ERROR", "BLOCKED_USER", "CHANGE_PASSWORD")),
+      judgedLogin(order, closed("AUTH_ERROR", "BLOCKED_USER")),
+      judgedLogin(order, closed("FAILED", "FAILED", "CHANGE_PASSWORD")),
+      judgedLogin(order, closed("AUTH_ERROR", "BLOCKED_USER", "CHANGE_PASSWORD")),
     ]).toEqual([opened("BLOCKED_USER"), opened("CHANGE_PASSWORD"), opened("CHANGE_PASSWORD")])
   })
 
   it("does not open for an unknown login, an accepted one, or one of an execution that is gone", () => {
     expect([
-      rejection({ ...order, fingerprint: undefined }, closed("AUTH_ERROR", "BLOCKED_USER")),
-      rejection(order, closed("COMPLETED", "COMPLETED", "AUTH_OK")),
-      rejection(order, closed("UNKNOWN", "EXECUTION_GONE")),
+      judgedLogin({ ...order, fingerprint: undefined }, closed("AUTH_ERROR", "BLOCKED_USER")),
+      judgedLogin(order, closed("COMPLETED", "COMPLETED", "AUTH_OK")),
+      judgedLogin(order, closed("UNKNOWN", "EXECUTION_GONE")),
     ]).toEqual([[], [], []])
   })
 })

@@ -54,6 +54,7 @@ export interface NightTask {
   readonly customer: string
   readonly engine?: string
   readonly fingerprint?: string
+  readonly account?: string
   readonly needs?: Duration.Duration
   readonly expected?: Duration.Duration
   /** How often the engine is away before it can be started; `silent` never says. */
@@ -62,9 +63,9 @@ export interface NightTask {
   readonly dropped?: true
 }
 
-export const ready = (fingerprint: string | undefined): Prepared => ({
+export const ready = (fingerprint: string | undefined, account?: string): Prepared => ({
   _tag: "Ready",
-  fingerprint,
+  keys: { fingerprint, ...(account === undefined ? {} : { account }) },
   call: {
     engine_reference: anId("bank"),
     customer_id: anId(""),
@@ -85,6 +86,7 @@ const workOf = ({
   customer,
   engine = "bank",
   fingerprint,
+  account,
   prepare,
   dropped,
   ...more
@@ -92,7 +94,7 @@ const workOf = ({
   let times = 0
   const prepared = Effect.suspend((): Effect.Effect<Prepared> => {
     times += 1
-    const answer = prepare?.(times) ?? ready(fingerprint)
+    const answer = prepare?.(times) ?? ready(fingerprint, account)
     if (answer._tag === "Silent") return Effect.never
     return Effect.succeed(
       answer._tag === "Ready"
@@ -105,6 +107,7 @@ const workOf = ({
     customer_id: anId(customer),
     engine_reference: anId(engine),
     fingerprint,
+    account,
     prepare: dropped === true ? undefined : prepared,
     ...more,
   }

@@ -54,6 +54,7 @@ describe("a fact", () => {
     const elsewhere = [...places].filter((path) => !path.startsWith(".sources"))
     const own = [...new Set(elsewhere.map((path) => path.split(".").at(-1) ?? ""))].toSorted()
     assert.deepStrictEqual(own, [
+      "account",
       "attachment_id",
       "customer_id",
       "engine_reference",

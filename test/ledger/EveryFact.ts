@@ -169,6 +169,15 @@ const ofTasks: ReadonlyArray<Fact> = [
     message: "a message",
   })),
   { _tag: "CredentialRejected", ...task, fingerprint: "f-1", ...access, reason: "BLOCKED_USER" },
+  {
+    _tag: "CredentialRejected",
+    ...task,
+    fingerprint: "f-1",
+    account: "a-1",
+    ...access,
+    reason: "BLOCKED_USER",
+  },
+  { _tag: "LoginAccepted", ...task, account: "a-1" },
   { _tag: "DeleteIntended", ...task, execution_id, landed_sha256: "ab" },
   ...(["deleted", "gone", "pending"] as const).map((outcome): Fact => ({
     _tag: "DeleteAnswered",

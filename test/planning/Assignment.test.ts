@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest"
 import { planAssignment, seeEngine } from "../../src/planning/Assignment.ts"
 import type { Grounds, TaskVerdict } from "../../src/planning/Assignment.ts"
 import type { EngineFinding } from "../../src/forms/EngineForms.ts"
-import { fingerprintLogin } from "../../src/secrets/Fingerprint.ts"
+import { fingerprintAccount, fingerprintLogin } from "../../src/secrets/Fingerprint.ts"
 import type { ResolvedLogin } from "../../src/planning/Logins.ts"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import { said } from "../ends/Said.ts"
@@ -169,6 +169,60 @@ const cases: ReadonlyArray<Case> = [
     },
   },
 ]
+
+describe("an account of which two logins in a row were rejected", () => {
+  const form = paramsForm(
+    { username: { type: "string" }, password: { type: "string" } },
+    { "x-meta": { locking_fields: ["username"] } },
+  )
+  const account = fingerprintAccount(key, { customer_id: "c-1", provider: "bank" }, ["username"], values)
+  const rejection = (of: string, at: number, engine: string) =>
+    [
+      of,
+      {
+        seq: at,
+        at: Date.UTC(2026, 10, at, 3),
+        fact: {
+          _tag: "CredentialRejected",
+          run_id: anId("r"),
+          fingerprint: of,
+          account: account ?? "",
+          engine_reference: anId(engine),
+          reason: "BLOCKED_USER",
+        },
+      },
+    ] as const
+  const rejections = new Map([rejection("f1", 18, "bank:website"), rejection("f2", 19, "bank:api")])
+
+  it("is sent none, not even a changed one, and the message names the login to release", () => {
+    const decision = planOn(assignment(), good, known({ parameters: form }), grounds({ rejections }))
+    expect(decision._tag === "Settled" ? decision.verdict : decision).toEqual({
+      task_id,
+      customer_id: "c-1",
+      engine_reference: "bank:website",
+      features: assignment().features,
+      fingerprint,
+      outcome: "failed",
+      reason: "BLOCKED_USER",
+      who_acts: "customer",
+      message:
+        "the source rejected the last 2 logins to this account, the last one with BLOCKED_USER at " +
+        "2026-11-19T03:00:00.000Z; another rejection may lock it, so this login is not sent until `nightjar credentials " +
+        "release f2` allows it",
+    })
+  })
+
+  it("is sent one if only one was rejected, and the task knows its account", () => {
+    const one = new Map([...rejections].slice(1))
+    const decision = planOn(assignment(), good, known({ parameters: form }), grounds({ rejections: one }))
+    expect(decision._tag === "Task" && decision.task.account).toBe(account)
+  })
+
+  it("is unknown, and never held, if the form does not say what identifies it", () => {
+    const decision = planOn(assignment(), good, known(), grounds({ rejections }))
+    expect(decision._tag === "Task" && Object.hasOwn(decision.task, "account")).toBe(false)
+  })
+})
 
 const cycle = { A: { $ref: "#/$defs/A" } }
 

@@ -326,4 +326,22 @@ describe("expected durations", () => {
     ]
     expect(nights.map(Duration.toMillis)).toEqual([40, 30, 10, 20, 0, 0])
   })
+
+  it("names tasks of one customer that reach the same source by different engines", () => {
+    const task = (customer: string, engine: string) => ({
+      task_id: anId(`${customer} ${engine}`),
+      customer_id: anId(customer),
+      engine_reference: anId(engine),
+      fingerprint: `${customer} ${engine}`,
+    })
+    const tasks = [
+      task("1", "bank:website"),
+      task("1", "tax:website"),
+      task("1", "bank:api"),
+      task("2", "bank:api"),
+    ]
+    expect(findConflicts(tasks)).toEqual([
+      { why: "same_customer_and_source", task_ids: ["1 bank:website", "1 bank:api"] },
+    ])
+  })
 })

@@ -45,6 +45,20 @@ describe("a job waits for an earlier one", () => {
     ])
   })
 
+  it("that logs the same customer in to the same source, or sends the same login there, by another engine", () => {
+    const [website, api] = [access("c-1", "bank:website"), access("c-1", "bank:api")]
+    const sent = (engine: string) => login(engine, { user: "u", password: "p" })
+    expect([
+      why({ accesses: [website] }, { accesses: [api] }),
+      why({ logins: [sent("bank:website")] }, { logins: [sent("bank:api")] }),
+      why({ accesses: [website] }, { accesses: [access("c-1", "tax:api")] }),
+    ]).toEqual([
+      [{ job: "a", why: "customer", shared: 1, example: api }],
+      [{ job: "a", why: "login", engine_reference: "bank:api" }],
+      [],
+    ])
+  })
+
   it("that may send the same login: also with a further parameter, or with one that nobody knows yet", () => {
     const whole = login("bank", { user: "u", password: "p" })
     const waits = (first: TouchedLogin, second: TouchedLogin) =>

@@ -4,7 +4,7 @@
 import { createHmac } from "node:crypto"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { canonicalJson, fingerprintLogin } from "../../src/secrets/Fingerprint.ts"
+import { canonicalJson, fingerprintAccount, fingerprintLogin } from "../../src/secrets/Fingerprint.ts"
 import { key } from "../planning/Samples.ts"
 
 const json = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 5 })
@@ -83,5 +83,42 @@ describe("fingerprint", () => {
         expect(JSON.parse(canonicalJson(value))).toEqual(JSON.parse(JSON.stringify(value)))
       }),
     )
+  })
+})
+
+describe("the account that a login opens", () => {
+  const of = { customer_id: "c-1", provider: "bank" }
+  const account = (
+    parameters: Readonly<Record<string, unknown>>,
+    locking: ReadonlyArray<string> = ["user"],
+    whose: Partial<typeof of> = {},
+  ) => fingerprintAccount(key, { ...of, ...whose }, locking, parameters)
+
+  it("is that of the values that never change for a user, however they are called and written", () => {
+    const one = account({ user: "12345678Z", password: "old" })
+    expect(one).toMatch(/^[0-9a-f]{64}$/)
+    expect([
+      account({ user: " 12345678z ", password: "new", alias: "today" }),
+      account({ nif: "12345678Z" }, ["nif"]),
+      account({ user: "12345678Z", nif: "12345678Z", branch: "" }, ["user", "nif", "branch", "code"]),
+    ]).toEqual([one, one, one])
+  })
+
+  it("is another one for another value, customer or source", () => {
+    const accounts = [
+      account({ user: "12345678Z" }),
+      account({ user: "12345678A" }),
+      account({ user: "12345678Z", branch: 7 }, ["user", "branch"]),
+      account({ user: "12345678Z" }, ["user"], { customer_id: "c-2" }),
+      account({ user: "12345678Z" }, ["user"], { provider: "tax" }),
+    ]
+    expect(new Set(accounts).size).toBe(accounts.length)
+  })
+
+  it("is unknown if the form names nothing that is sent", () => {
+    const none = [[], ["other"], ["constructor"], ["list"]].map((locking) =>
+      account({ user: "u", list: ["u"] }, locking),
+    )
+    expect(none).toEqual([undefined, undefined, undefined, undefined])
   })
 })

@@ -1,11 +1,13 @@
 /**
  * `nightjar credentials list|release`: logins that a source rejected. They are not sent again until they
- * change or somebody who knows better releases them.
+ * change or somebody who knows better releases them. An account of which two in a row were rejected is held:
+ * it gets no login at all.
  */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { counted } from "../../foundation/Counted.ts"
 import { table } from "../../report/TextTable.ts"
+import { rejectedInARow, rejectedInARowMax } from "../../ledger/Rejections.ts"
 import { jsonFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
@@ -13,12 +15,16 @@ import { Output, say, sayJson } from "../Output.ts"
 
 const rejected = Effect.gen(function* () {
   const ledger = yield* openedLedger
-  return [...(yield* ledger.rejections).values()].map(({ at, fact }) => ({
+  const rejections = yield* ledger.rejections
+  const isHeld = (account: string | undefined): boolean =>
+    account !== undefined && rejectedInARow(rejections, account).length >= rejectedInARowMax
+  return [...rejections.values()].map(({ at, fact }) => ({
     fingerprint: fact.fingerprint,
     customer_id: fact.customer_id,
     engine_reference: fact.engine_reference,
     reason: fact.reason,
     rejected_at: new Date(at).toISOString(),
+    account_held: isHeld(fact.account),
     task_id: fact.task_id,
   }))
 })
@@ -31,18 +37,24 @@ const list = Command.make(
     if (json) return yield* sayJson(rows)
     if (rows.length === 0) return yield* say("No credentials are rejected.")
     const { out } = yield* Output
-    const header = ["fingerprint", "customer", "engine", "reason", "rejected at"]
+    const header = ["fingerprint", "customer", "engine", "reason", "rejected at", "account"]
     const cells = rows.map((row) => [
       row.fingerprint.slice(0, fingerprintShown),
       row.customer_id ?? "(removed)",
       row.engine_reference,
       row.reason,
       row.rejected_at,
+      row.account_held ? "held" : "",
     ])
     yield* say(table(header, cells, { width: out.width }))
+    if (rows.some(({ account_held }) => account_held)) yield* say(heldText)
     yield* say("`nightjar credentials release FINGERPRINT` lets the next run send a login again.")
   }),
 ).pipe(Command.withDescription("Lists rejected credentials; they are not sent again unchanged"))
+
+const heldText =
+  `An account is held after ${rejectedInARowMax} rejected logins in a row: another one may lock it. ` +
+  "No login is sent to it, not even a changed one, until one of them is released."
 
 const fingerprintShown = 16
 const prefixMin = 6
