@@ -23,7 +23,7 @@ export type Reading =
   /** Read to the end, but not proved to be complete: it stays at the service. */
   | ({ readonly _tag: "Kept" } & Pick<typeof AttemptKept.Type, "reason" | "families" | "message">)
 
-/** The job wants no results, so nothing has to be here. */
+/** The job asks for no results, so nothing has to be stored here. */
 export const unwanted: Reading = { _tag: "Drained", basis: "unwanted", families: [] }
 
 /** How many families the message names. */

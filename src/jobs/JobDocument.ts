@@ -7,7 +7,7 @@ import { readYamlText } from "../foundation/YamlText.ts"
 import type { Replace, YamlDocument } from "../foundation/YamlText.ts"
 import type { Findings } from "./Problem.ts"
 
-/** Far more than any honest file has; a further one is reported as if the environment did not have it. */
+/** Far more than a real file has; any beyond that are reported as missing from the environment. */
 const variablesMax = 1_000
 
 const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g

@@ -22,7 +22,7 @@ interface Pace {
   readonly doneAt: number
 }
 
-/** When the next version may be begun at the earliest; milliseconds. */
+/** The earliest time at which the next version may begin, in milliseconds. */
 export const nextInterimAt = ({ every, begunAt, doneAt }: Pace): number =>
   Math.max(begunAt + Duration.toMillis(every), doneAt + restFactor * (doneAt - begunAt))
 

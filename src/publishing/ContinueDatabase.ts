@@ -1,7 +1,7 @@
 /**
  * The database of the next version as a copy of the published one with the rows of new runs, so that a night
- * costs what it holds and not what history holds. Only if the file is, to the byte, what the manifest says
- * was built of the same runs by this program: everything else is built anew from all Parquet files.
+ * costs what it holds and not what history holds. Only if the file is byte for byte the one in the manifest,
+ * built from the same runs by this version: otherwise it is rebuilt from all Parquet files.
  */
 import { existsSync, statSync } from "node:fs"
 import { join } from "node:path"

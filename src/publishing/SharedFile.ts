@@ -60,7 +60,7 @@ const digestOf = Effect.fnUntraced(function* (
 
 const refuse = (path: string, what: string) => new PublishFailed({ message: `${path}: ${what}` })
 
-/** Fails if the written file is not what it was to become; `place` is where it is. */
+/** Fails if the file that was written is not the expected one; `place` is where it is. */
 const checkRows = Effect.fnUntraced(function* (
   connection: Connection,
   { sql, columns }: Effect.Success<ReturnType<typeof rowsOf>>,

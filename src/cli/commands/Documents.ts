@@ -47,11 +47,12 @@ export const documents = Command.make(
   Command.withDescription(
     "Copies each downloaded document to documents/<customer>/, named for people\n\n" +
       "A name is the date of the first run that downloaded the document, the engine,\n" +
-      "the title, and digits of the content's SHA-256, which tell two documents with\n" +
-      "one title apart. A document that has its name keeps it; one that a customer got\n" +
-      "twice is there once. With `output: { documents: by_name }` in a job, each of its\n" +
-      "runs does this at its end. The copies go when `retain` or `forget` removes the\n" +
-      "documents; a backup does not have them, and this command makes them again.",
+      "the title, and digits of the content's SHA-256, which distinguish documents with\n" +
+      "the same title. A document keeps the name it was first given; one that a\n" +
+      "customer received twice is copied once. With `output: { documents: by_name }` in\n" +
+      "a job, each of its runs does this at its end. `retain` and `forget` remove the\n" +
+      "copies with their documents; a backup leaves them out, and this command makes\n" +
+      "them again.",
   ),
   Command.withShortDescription("Copies documents under names for people"),
   Command.withExamples([{ command: "nightjar documents", description: "New documents of all customers" }]),

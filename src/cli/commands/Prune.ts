@@ -91,9 +91,9 @@ export const prune = Command.make(
   Command.withDescription(
     "Removes what is older than `retain` in the job allows\n\n" +
       "Landed bodies, documents and logs of runs that ended long enough ago. A run\n" +
-      "that is unfinished, of which something is at the service, or whose tables are\n" +
-      "not published and intact, keeps its files. Each run of a job does the same at\n" +
-      "its end; `snapshots` is applied by each publication. A run without landed bodies\n" +
+      "that is unfinished, has executions left at the service, or whose tables are not\n" +
+      "published and intact keeps its files. Each run of a job does the same at its\n" +
+      "end; `snapshots` is applied by each publication. A run without landed bodies\n" +
       "keeps its tables, but they can no longer be derived again. Landed bodies that\n" +
       "stay are compressed a week after their run ended, or as `retain` says; with\n" +
       "`retain.compact`, Parquet files of months that are over are put together.",
