@@ -6,6 +6,8 @@
 import { providerOf } from "../contract/Ids.ts"
 import type { Access, EngineReference, TaskId } from "../contract/Ids.ts"
 import { DelayQueue } from "../foundation/DelayQueue.ts"
+import { hasNext, inLine, lengthOf, newLine, shift } from "../foundation/Line.ts"
+import type { Line } from "../foundation/Line.ts"
 import type { Limits, SlotShare } from "./SharedSlots.ts"
 
 /** A task that wants to start an execution. */
@@ -18,22 +20,13 @@ export interface Candidate extends Access {
 /** Why a candidate is not started yet: no free slot, its time, its engine, or what it conflicts with. */
 export type WaitsFor = "slot" | "time" | "engine" | "conflict"
 
-/** First in, first out, with a way back to the front; taking is constant in time. */
-interface Line {
-  /** Candidates that came back, the next one last. */
-  readonly front: Array<Candidate>
-  readonly rest: Array<Candidate>
-  /** Candidates in `rest` that are already gone. */
-  gone: number
-}
-
 export class Schedule {
   #limits: Limits
   /** Engines with candidates; the one that was served last comes last. */
-  readonly #ready = new Map<EngineReference, Line>()
+  readonly #ready = new Map<EngineReference, Line<Candidate>>()
   readonly #delayed = new DelayQueue<Candidate>()
-  /** Candidates that wait for a conflict key to be released, by that key. */
-  readonly #parked = new Map<string, Line>()
+  /** Candidates that wait for a conflict key to be released, by that key and by their engine. */
+  readonly #parked = new Map<string, Map<EngineReference, Line<Candidate>>>()
   readonly #inFlight = new Map<TaskId, Candidate>()
   readonly #taken = new Map<string, number>()
   readonly #engineCount = new Map<EngineReference, number>()
@@ -175,11 +168,13 @@ export class Schedule {
       for (let one = shift(line); one !== undefined; one = shift(line)) all.push(one)
       this.#ready.delete(engine)
     }
-    for (const [key, line] of this.#parked) {
-      const kept = newLine()
-      for (let one = shift(line); one !== undefined; one = shift(line))
-        (isMeant(one) ? all : kept.rest).push(one)
-      this.#parked.set(key, kept)
+    for (const [key, lines] of this.#parked) {
+      for (const [engine, line] of lines) {
+        if (engine_reference !== undefined && engine !== engine_reference) continue
+        for (let one = shift(line); one !== undefined; one = shift(line)) all.push(one)
+        lines.delete(engine)
+      }
+      if (lines.size === 0) this.#parked.delete(key)
       this.#unpark(key)
     }
     for (const one of this.#delayed.remove(isMeant)) all.push(one)
@@ -206,67 +201,54 @@ export class Schedule {
     }
     for (const [engine, line] of this.#ready)
       put(inLine(line), this.closedUntil(engine) > now ? "engine" : "slot")
-    for (const line of this.#parked.values()) put(inLine(line), "conflict")
+    for (const lines of this.#parked.values())
+      for (const line of lines.values()) put(inLine(line), "conflict")
     put(this.#delayed.values(), "time")
     return all
   }
 
-  #line(engine: EngineReference): Line {
+  #line(engine: EngineReference): Line<Candidate> {
     const known = this.#ready.get(engine)
     if (known !== undefined) return known
-    const line = newLine()
+    const line = newLine<Candidate>()
     this.#ready.set(engine, line)
     return line
   }
 
   /** The first candidate of a line that conflicts with nothing; those before it are parked. */
-  #next(line: Line): Candidate | undefined {
+  #next(line: Line<Candidate>): Candidate | undefined {
     for (let one = shift(line); one !== undefined; one = shift(line)) {
       const key = conflictKeys(one).find((wanted) => this.#taken.has(wanted))
       if (key === undefined) return one
-      const parked = this.#parked.get(key) ?? newLine()
-      parked.rest.push(one)
-      this.#parked.set(key, parked)
+      this.#park(key, one)
       // It was released alone when another key became free; that key now goes to the next one.
       for (const other of conflictKeys(one)) if (other !== key) this.#unpark(other)
     }
     return undefined
   }
 
-  /** Releases the first candidate that waits for a key, if the key is free: only one can start. */
+  #park(key: string, one: Candidate): void {
+    const lines = this.#parked.get(key) ?? new Map<EngineReference, Line<Candidate>>()
+    this.#parked.set(key, lines)
+    const line = lines.get(one.engine_reference) ?? newLine()
+    lines.set(one.engine_reference, line)
+    line.rest.push(one)
+  }
+
+  /**
+   * Releases the candidates that wait for a key, if the key is free: the first of each engine. Only one can
+   * start, but an engine that is closed or full must not keep another one's candidate waiting.
+   */
   #unpark(key: string): void {
-    const parked = this.#parked.get(key)
-    if (parked === undefined || this.#taken.has(key)) return
-    const first = shift(parked)
-    if (!hasNext(parked)) this.#parked.delete(key)
-    if (first !== undefined) this.#line(first.engine_reference).front.push(first)
+    const lines = this.#parked.get(key)
+    if (lines === undefined || this.#taken.has(key)) return
+    for (const [engine, line] of lines) {
+      const first = shift(line)
+      if (!hasNext(line)) lines.delete(engine)
+      if (first !== undefined) this.#line(engine).front.push(first)
+    }
+    if (lines.size === 0) this.#parked.delete(key)
   }
-}
-
-const newLine = (): Line => ({ front: [], rest: [], gone: 0 })
-
-/** Fewer than this are not worth moving the others. */
-const forgottenMin = 1_000
-
-const inLine = ({ front, rest, gone }: Line): ReadonlyArray<Candidate> => [...front, ...rest.slice(gone)]
-
-const lengthOf = ({ front, rest, gone }: Line): number => front.length + rest.length - gone
-
-const hasNext = (line: Line): boolean => line.front.length > 0 || line.gone < line.rest.length
-
-const shift = (line: Line): Candidate | undefined => {
-  const back = line.front.pop()
-  if (back !== undefined) return back
-  const next = line.rest[line.gone]
-  if (next === undefined) return undefined
-  line.gone += 1
-  // Removes entries that are gone once they are the greater part, so that a line never outgrows what waits
-  // in it.
-  if (line.gone * 2 > line.rest.length + forgottenMin) {
-    line.rest.splice(0, line.gone)
-    line.gone = 0
-  }
-  return next
 }
 
 /**

@@ -45,7 +45,7 @@ describe("an account", () => {
     "c-1 bank:mobile": blocked("BLOCKED_USER"),
   }
   it.effect(
-    "is sent no third login after two rejected ones, in this run or a later one, until a release",
+    "is sent no third login after two rejected ones, in this run or a later one, until a release [promise 4 accounts]",
     () =>
       Effect.gen(function* () {
         const place = makePlace()

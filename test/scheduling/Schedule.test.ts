@@ -30,15 +30,19 @@ const takeAll = (schedule: Schedule, now: number): ReadonlyArray<string> => {
 }
 
 const conflicting = (one: Candidate, other: Candidate): boolean =>
-  (one.customer_id === other.customer_id && one.engine_reference === other.engine_reference) ||
+  (one.customer_id === other.customer_id &&
+    one.engine_reference.slice(0, 2) === other.engine_reference.slice(0, 2)) ||
   (one.fingerprint !== undefined && one.fingerprint === other.fingerprint)
+
+/** Two engines of one source, and one of another. */
+const engines = ["e0:website", "e0:api", "e1:website"] as const
 
 /** A login belongs to its engine, as fingerprints do. */
 const candidatesArbitrary = fc
   .array(
     fc.record({
       customer: fc.integer({ min: 0, max: 4 }),
-      engine: fc.integer({ min: 0, max: 2 }),
+      engine: fc.constantFrom(...engines),
       login: fc.option(fc.integer({ min: 0, max: 2 }), { nil: undefined }),
       notBefore: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 300 })),
     }),
@@ -50,8 +54,8 @@ const candidatesArbitrary = fc
       candidate: candidate(
         `t${index}`,
         `c${customer}`,
-        `e${engine}`,
-        login === undefined ? undefined : `l${login}@e${engine}`,
+        engine,
+        login === undefined ? undefined : `l${login}@${engine}`,
       ),
     })),
   )
@@ -61,7 +65,7 @@ const limitsArbitrary = fc.record({
 })
 
 describe("Schedule", () => {
-  it("takes exactly what may start, whatever arrived and was released before, and forgets nothing [promise 3]", () => {
+  it("takes exactly what may start, whatever arrived and was released before, and forgets nothing [promise 3] [promise 3 sources]", () => {
     fc.assert(
       fc.property(
         candidatesArbitrary,
@@ -86,7 +90,7 @@ describe("Schedule", () => {
             expect([schedule.waiting, schedule.inFlight]).toEqual([waiting.size, flying.length])
             const choice = choices[turn % choices.length] ?? 0
             if (choice % 29 === 0) {
-              const engine = anId(`e${choice % 4}`)
+              const engine = anId([...engines, "e2"][choice % 4] ?? "")
               const until = Math.max(now + (choice % 50), closedUntil.get(engine) ?? 0)
               schedule.closeEngine(engine, now + (choice % 50))
               closedUntil.set(engine, until)
@@ -114,7 +118,7 @@ describe("Schedule", () => {
       fc.property(candidatesArbitrary, fc.integer({ min: 0, max: 300 }), (arrivals, closedUntil) => {
         const schedule = new Schedule({ max_in_flight: 1_000, per_engine: 1_000 })
         for (const one of arrivals) schedule.add(one.candidate, one.notBefore)
-        schedule.closeEngine(anId("e0"), closedUntil)
+        schedule.closeEngine(anId(engines[0]), closedUntil)
         takeAll(schedule, 0)
         const wake = schedule.nextWake(0)
         for (let now = 1; now < (wake ?? 400); now++) expect(schedule.take(now)).toBeUndefined()
@@ -135,6 +139,19 @@ describe("Schedule", () => {
     expect(takeAll(schedule, 0)).toEqual(["long3"])
     schedule.release(anId("short1"))
     expect(takeAll(schedule, 0)).toEqual([])
+  })
+
+  it("lets no closed engine hold back what waits for the same customer on another engine of its source", () => {
+    const schedule = new Schedule({ max_in_flight: 9, per_engine: 9 })
+    const on = (engine: string) => candidate(`c1@${engine}`, "c1", engine)
+    for (const engine of ["bank:website", "bank:mobile", "bank:api"]) schedule.add(on(engine))
+    expect(takeAll(schedule, 0)).toEqual(["c1@bank:website"])
+    schedule.closeEngine(anId("bank:mobile"), 100)
+    schedule.release(anId("c1@bank:website"))
+    expect(takeAll(schedule, 0)).toEqual(["c1@bank:api"])
+    expect(takeAll(schedule, 100)).toEqual([])
+    schedule.release(anId("c1@bank:api"))
+    expect([schedule.waiting, takeAll(schedule, 100)]).toEqual([1, ["c1@bank:mobile"]])
   })
 
   it("keeps an engine closed until the later of two times, and says when to come back", () => {
