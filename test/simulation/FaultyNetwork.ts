@@ -77,11 +77,11 @@ export interface Network {
 
 const absurdWaits = ["99999999", "-5", "soon", "1e9", "Thu, 01 Jan 2099 00:00:00 GMT", "7200"]
 
-/** What a wait is asked for: this call about this execution, session or login. */
+/** What a wait is asked for: this call about this execution, session, login or ticket. */
 const subjectOf = (request: HttpClientRequest.HttpClientRequest): string => {
   const text = request.body._tag === "Uint8Array" ? new TextDecoder().decode(request.body.body) : "{}"
-  const { customer_id, engine_reference } = JSON.parse(text) as Readonly<Record<string, unknown>>
-  return JSON.stringify([request.method, request.url, customer_id, engine_reference])
+  const { customer_id, engine_reference, ticket } = JSON.parse(text) as Readonly<Record<string, unknown>>
+  return JSON.stringify([request.method, request.url, customer_id, engine_reference, ticket])
 }
 
 /** Notes who comes before the end of a Retry-After in seconds: promise 10. */
