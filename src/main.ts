@@ -8,7 +8,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Logger } from "effect"
 import { Command } from "effect/cli"
 import { nightjar, NightjarFlags } from "./cli/Nightjar.ts"
-import { Output } from "./cli/Output.ts"
+import { note, Output } from "./cli/Output.ts"
 import { Presenter } from "./cli/Presenter.ts"
 import { runProcess } from "./cli/RunProcess.ts"
 import { toolVersion } from "./cli/Version.ts"
@@ -19,6 +19,7 @@ import type { Common } from "./cli/ServiceLayers.ts"
 import type { Job, ServiceTarget } from "./jobs/Job.ts"
 import type { Landing, LandingFailed } from "./landing/Landing.ts"
 import type { Ledger, LedgerFailed } from "./ledger/Ledger.ts"
+import type { LedgerCopy } from "./ledger/LedgerCopy.ts"
 import { EmbeddedClock } from "./cli/EmbeddedClocks.ts"
 import { processSecrets } from "./secrets/KnownSecrets.ts"
 import { Settings } from "./cli/Settings.ts"
@@ -41,15 +42,22 @@ const receivers = lazily(async () => (await import("./client/NodeClient.ts")).No
 const ledger = (output: string, access: "read-only" | "read-write") =>
   lazily(async () => {
     const { Ledger } = await import("./ledger/Ledger.ts")
-    return Ledger.layer({ path: ledgerPath(output), readOnly: access === "read-only" })
+    return Ledger.layer({ path: ledgerPath(output), readOnly: access === "read-only", tell: tellCopy })
   })
+
+/** Before the first run with a new version. */
+const tellCopy = ({ format, path }: LedgerCopy) =>
+  note(`The ledger had the older format ${format}; a copy of it as it was is in ${path}.`).pipe(
+    Effect.provide(NodeServices.layer),
+  )
 
 /** A plan needs no earlier run: without a ledger it starts from an empty one. */
 const ledgerOrEmpty = (output: string) =>
   lazily(async () => {
     const { existsSync } = await import("node:fs")
     const { Ledger } = await import("./ledger/Ledger.ts")
-    return Ledger.layer({ path: existsSync(ledgerPath(output)) ? ledgerPath(output) : ":memory:" })
+    const path = existsSync(ledgerPath(output)) ? ledgerPath(output) : ":memory:"
+    return Ledger.layer({ path, tell: tellCopy })
   })
 
 const database = lazily(async () => (await import("./duckdb/DuckDb.ts")).DuckDb.layer)

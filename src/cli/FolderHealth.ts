@@ -5,7 +5,9 @@
  */
 import { readdirSync, statfsSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { bytesText } from "../foundation/BytesText.ts"
 import { counted } from "../foundation/Counted.ts"
+import { archiveName } from "../ledger/ArchiveFiles.ts"
 import type { RunHeader } from "../ledger/FoldLedger.ts"
 import { failed, ok, warning } from "./Check.ts"
 import type { Check } from "./Check.ts"
@@ -18,16 +20,13 @@ const nightsMin = 14
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
-/** A run's folder holds files only, one level deep or two. */
+/** Of a folder that holds files only, one level deep or two; it may be missing. */
 const folderBytes = (folder: string): number =>
-  readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .map((name) => sizeOf(join(folder, name)))
-    .reduce((sum, size) => sum + size, 0)
-
-const landedBytes = (output: string, run_id: string): number => {
-  const folder = join(output, "landing", run_id)
-  return statSync(folder, { throwIfNoEntry: false }) === undefined ? 0 : folderBytes(folder)
-}
+  statSync(folder, { throwIfNoEntry: false }) === undefined
+    ? 0
+    : readdirSync(folder, { recursive: true, encoding: "utf8" })
+        .map((name) => sizeOf(join(folder, name)))
+        .reduce((sum, size) => sum + size, 0)
 
 const gibibytes = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`
 
@@ -55,7 +54,7 @@ export const spaceCheck = (output: string, runs: ReadonlyArray<RunHeader>): Chec
   const nights = nightsThatFit({
     freeBytes,
     databaseBytes: sizeOf(join(output, "nightjar.duckdb")),
-    landed: runs.slice(-nightsMeasured).map(({ fact }) => landedBytes(output, fact.run_id)),
+    landed: runs.slice(-nightsMeasured).map(({ fact }) => folderBytes(join(output, "landing", fact.run_id))),
   })
   if (nights === undefined) return ok(what, `${space} free`)
   return nights < nightsMin
@@ -63,7 +62,14 @@ export const spaceCheck = (output: string, runs: ReadonlyArray<RunHeader>): Chec
     : ok(what, `${space} free, enough for ${nights > 1_000 ? "more than 1000 nights" : `${nights} nights`}`)
 }
 
-const privateFiles = ["ledger.sqlite", "tokens.sqlite", "landing", "attachments", "documents"]
+const privateFiles = [
+  "ledger.sqlite",
+  "ledger-archive",
+  "tokens.sqlite",
+  "landing",
+  "attachments",
+  "documents",
+]
 
 /** Who may read what is never shared, whatever the job shares. */
 export const modesCheck = (output: string): Check => {
@@ -76,6 +82,14 @@ export const modesCheck = (output: string): Check => {
   return open.length === 0
     ? ok(what, "only their owner can read them")
     : failed(what, "files-open-to-others", { output, names: open.join(", ") })
+}
+
+/** How many runs the ledger knows, and what it takes of the disk. */
+export const ledgerCheck = (output: string, runs: number, archived: number): Check => {
+  const all = `${counted(runs, "run")}, ${bytesText(sizeOf(join(output, "ledger.sqlite")))}`
+  if (archived === 0) return ok("ledger", all)
+  const bytes = folderBytes(join(output, archiveName))
+  return ok("ledger", `${all}; ${archived} of them archived, ${bytesText(bytes)}`)
 }
 
 /** The newest runs only: what is older than a month is no longer read again. */

@@ -74,7 +74,7 @@ const holdsSomething = (folder: string): boolean => existsSync(folder) && readdi
 /** What a folder without its ledger contains; undefined if nothing is lost. */
 export const lostLedger = (output: string): string | undefined => {
   if (existsSync(join(output, "ledger.sqlite"))) return undefined
-  const beside = ["landing", "tables", "nightjar.duckdb"].filter((name) =>
+  const beside = ["landing", "tables", "ledger-archive", "nightjar.duckdb"].filter((name) =>
     name === "nightjar.duckdb" ? existsSync(join(output, name)) : holdsSomething(join(output, name)),
   )
   if (beside.length === 0) return undefined

@@ -18,18 +18,26 @@ import { keepUnpruned } from "./PruneLock.ts"
 const runsAtNightMax = 100
 
 export const rulesOf = (job: Job): PruneRules => {
-  const { landing, attachments, logs, compress = compressAfter } = job.retain ?? {}
+  const { landing, attachments, logs, ledger, compress = compressAfter } = job.retain ?? {}
   return {
     job: job.name,
     compress,
     ...(landing === undefined ? {} : { landing }),
     ...(attachments === undefined ? {} : { attachments }),
     ...(logs === undefined ? {} : { logs }),
+    ...(ledger === undefined ? {} : { ledger }),
   }
 }
 
 export const sizeOf = ({ removed }: PruneResult): string =>
   bytesText(removed.reduce((sum, { bytes }) => sum + bytes, 0))
+
+export const archivedText = ({ archived }: PruneResult): string => {
+  const [before, after] = (["before", "after"] as const).map((size) =>
+    bytesText(archived.reduce((sum, one) => sum + one[size], 0)),
+  )
+  return `Archived what the ledger knows of ${counted(archived.length, "run")}: ${before} to ${after}.`
+}
 
 /** The folder is already held. */
 export const pruneJobs = Effect.fnUntraced(function* (
@@ -61,10 +69,11 @@ const pruneAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
   if (!(yield* Effect.orElseSucceed(isDue(rulesOf(job)), () => true))) return
   yield* pruneJobs(output, [job], { isDry: false, runsMax: runsAtNightMax }).pipe(
     Effect.matchEffect({
-      onSuccess: (result) =>
-        result.removed.length === 0
-          ? Effect.void
-          : note(`Removed by age (\`retain\`): ${sizeOf(result)} of ${counted(runsIn(result), "run")}.`),
+      onSuccess: Effect.fnUntraced(function* (result) {
+        if (result.removed.length > 0)
+          yield* note(`Removed by age (\`retain\`): ${sizeOf(result)} of ${counted(runsIn(result), "run")}.`)
+        if (result.archived.length > 0) yield* note(archivedText(result))
+      }),
       onFailure: ({ message }) => warn("prune-failed", { why: message }),
     }),
   )

@@ -131,10 +131,16 @@ export interface Gates {
   readonly tests: ReadonlyArray<SqlFile>
 }
 
-/** How many days old the data of a customer, engine and feature may get; one limit at least. */
-export interface Freshness {
+/** How many days old data may get. */
+export interface FreshnessLimits {
   readonly warnDays?: number
   readonly errorDays?: number
+}
+
+/** How old the data of a customer, engine and feature may get; one limit at least. */
+export interface Freshness extends FreshnessLimits {
+  /** Engines with limits of their own, those of the job included where they have none. */
+  readonly engines?: Readonly<Record<string, FreshnessLimits>>
 }
 
 /** A job that this one follows if both are given together, and where that is written. */
@@ -206,6 +212,7 @@ export interface Job {
     readonly landing?: Duration.Duration
     readonly attachments?: Duration.Duration
     readonly logs?: Duration.Duration
+    readonly ledger?: Duration.Duration
     /** Landed bodies of a run that ended so long ago are compressed. */
     readonly compress?: Duration.Duration
     /** Parquet files of a month that ended so long ago become one per table. */

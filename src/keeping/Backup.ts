@@ -10,6 +10,7 @@ import { copyDatabase } from "../foundation/CopyDatabase.ts"
 import { durableFiles } from "../foundation/DurableFile.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
 import { codeOf, quietly } from "../foundation/FileCalls.ts"
+import { archiveName } from "../ledger/ArchiveFiles.ts"
 import { isOfLog } from "../publishing/DeltaLog.ts"
 import { replacedFiles } from "../publishing/KeptVersions.ts"
 import { filesOf, layoutOf, nothingPublished, readManifest } from "../publishing/Manifest.ts"
@@ -85,6 +86,7 @@ const settledCopy = Effect.fnUntraced(function* (place: Place) {
     const before = yield* step(() => versionStanding(place.from))
     yield* copyDatabases(place)
     yield* copyFiles(place, below(place.from, "landing"))
+    yield* copyFiles(place, below(place.from, archiveName))
     yield* copyFiles(place, below(place.from, "attachments").filter(isFinished))
     const after = before === undefined ? undefined : yield* copyTables(place, before)
     if (after !== undefined) return after
@@ -196,7 +198,7 @@ const copyIfThere = (files: DurableFiles, source: string, copy: string): void =>
   }
 }
 
-const copied = ["landing", "attachments", "tables", "published", "schemas", "runs", "acquaint"]
+const copied = [archiveName, "landing", "attachments", "tables", "published", "schemas", "runs", "acquaint"]
 
 /** The folder was empty before, so all of this is the copy's. */
 const removeCopy = ({ files, to }: Place): void => {
@@ -214,7 +216,7 @@ const holdsOf = (to: string, version: number): BackupHolds => {
   const tables = [...below(to, "tables"), ...published]
   return {
     version,
-    ledger: part(["ledger.sqlite"]),
+    ledger: part(["ledger.sqlite", ...below(to, archiveName)]),
     landing: part(below(to, "landing")),
     attachments: part(below(to, "attachments")),
     tables: part([...tables.filter((path) => path.endsWith(".parquet")), "nightjar.duckdb"]),

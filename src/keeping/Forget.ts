@@ -6,6 +6,7 @@
 import { join } from "node:path"
 import { Effect } from "effect"
 import { Ledger } from "../ledger/Ledger.ts"
+import { removeCopies } from "../ledger/LedgerCopy.ts"
 import { blankFrames } from "../landing/BlankFrames.ts"
 import { recover } from "../publishing/Commit.ts"
 import { forgetRows, unreadableFiles } from "../publishing/ForgetRows.ts"
@@ -50,6 +51,7 @@ export const forget = Effect.fn("Keeping.forget")(function* (
   const forgotten = forgottenOf(plan)
   yield* keepPlan(store, plan)
   yield* ledger.forget(forgotten, { receipt, ...counts })
+  yield* step(() => removeCopies(store.files, root))
   const landing = join(root, "landing")
   for (const run_id of runsIn(landing))
     yield* step(() => blankFrames(store.files, landing, run_id, isBodyOf(forgotten)))

@@ -10,7 +10,7 @@ import { CustomerId, ExecutionId, RunId, SessionId, TaskId } from "../contract/I
 import type { Fact } from "../ledger/Fact.ts"
 import { ForgetCounts } from "../ledger/ForgetFacts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { TaskOfRun } from "../ledger/LedgerTables.ts"
+import type { TaskOfRun } from "../ledger/LedgerIds.ts"
 import type { Forgotten } from "../ledger/WithoutCustomer.ts"
 import { countFrames } from "../landing/BlankFrames.ts"
 import type { BodyMeta } from "../landing/Landing.ts"

@@ -1,8 +1,9 @@
 /**
- * Removes what is older than a job's `retain` says: landed bodies, documents, logs, run by run. Each removal
- * is a fact before the first file goes, and is finished later if it was cut off. A run that is not over, or
- * of which anything is at the service or not intact in the tables, keeps its files whatever their age. Landed
- * bodies that stay are compressed after a while; commands read them as before.
+ * Removes what is older than a job's `retain` says: landed bodies, documents, logs, run by run. Each
+ * removal is a fact before the first file goes, and is finished later if it was cut off. A run that is not
+ * over, or of which anything is at the service or not intact in the tables, keeps its files whatever their
+ * age. Landed bodies that stay are compressed after a while, and facts of old runs are archived; commands
+ * read both as before.
  */
 import { existsSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -11,10 +12,13 @@ import type { RunId } from "../contract/Ids.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
 import { compressSegments } from "../landing/CompressLanding.ts"
 import type { Compressed } from "../landing/CompressLanding.ts"
+import type { ArchivedRun } from "../ledger/ArchiveRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldLedger.ts"
 import type { Pruned } from "../ledger/PruneFacts.ts"
+import { runsLearntFrom } from "../ledger/RunId.ts"
 import type { RunState } from "../ledger/RunState.ts"
+import { isToCollect } from "../planning/ChooseRun.ts"
 import { newestDerived, placeIn } from "../publishing/KeptVersions.ts"
 import { readManifest } from "../publishing/Manifest.ts"
 import type { Manifest } from "../publishing/Manifest.ts"
@@ -36,12 +40,14 @@ export interface PruneRules {
   readonly landing?: Duration.Duration
   readonly attachments?: Duration.Duration
   readonly logs?: Duration.Duration
+  /** The facts of a run that ended so long ago are moved to the archive. */
+  readonly ledger?: Duration.Duration
 }
 
 export interface PruneOptions {
   /** Milliseconds since the epoch. */
   readonly now: number
-  /** Only says what would be removed, and compresses nothing. */
+  /** Only says what would be removed; compresses and archives nothing. */
   readonly isDry: boolean
   /** The most runs of which something is removed or found not to be there, oldest first. */
   readonly runsMax: number
@@ -55,6 +61,8 @@ export interface PruneResult {
   readonly kept: ReadonlyArray<{ readonly run_id: RunId; readonly what: What; readonly reason: string }>
   /** Runs whose landed bodies take less room now. */
   readonly compressed: ReadonlyArray<Compressed & { readonly run_id: RunId }>
+  /** Runs of which the ledger's file says less now. */
+  readonly archived: ReadonlyArray<ArchivedRun & { readonly run_id: RunId }>
 }
 
 interface Work {
@@ -66,6 +74,9 @@ interface Work {
   readonly removed: Array<PruneResult["removed"][number]>
   readonly kept: Array<PruneResult["kept"][number]>
   readonly compressed: Array<PruneResult["compressed"][number]>
+  readonly archived: Array<PruneResult["archived"][number]>
+  /** Runs whose facts are archived already, or stay in the ledger's file. */
+  readonly notNow: ReadonlySet<string>
   readonly handled: Set<RunId>
 }
 
@@ -87,7 +98,8 @@ export const prune = Effect.fn("Keeping.prune")(function* (
   const ledger = yield* Ledger
   const [pruned, runs] = [yield* ledger.pruned, yield* ledger.runs]
   const tables = yield* step(() => tablesOf(store))
-  const work: Work = { store, tables, pruned, isDry, ...noResult(), handled: new Set() }
+  const notNow = new Set([...(yield* ledger.archived).keys(), ...newestRuns(runs)])
+  const work: Work = { store, tables, pruned, isDry, notNow, ...noResult(), handled: new Set() }
   if (!isDry) yield* finishInterrupted(store, pruned)
   const byJob = new Map(rules.map((rule) => [rule.job, rule]))
   for (const header of runs) {
@@ -96,14 +108,22 @@ export const prune = Effect.fn("Keeping.prune")(function* (
     if (rule !== undefined) yield* pruneRun(work, header, rule, now)
   }
   if (!isDry) yield* Effect.mapError(sweepDocuments(store), ({ message }) => new PruneFailed({ message }))
-  const { removed, kept, compressed } = work
-  return { removed, kept, compressed } satisfies PruneResult as PruneResult
+  if (!isDry && rules.some((rule) => rule.ledger !== undefined)) yield* ledger.giveBack
+  const { removed, kept, compressed, archived } = work
+  return { removed, kept, compressed, archived } satisfies PruneResult as PruneResult
 })
 
-const noResult = (): Pick<Work, "removed" | "kept" | "compressed"> => ({
+/** What the next night reads stays in the ledger's file, however old it is. */
+const newestRuns = (runs: ReadonlyArray<RunHeader>): ReadonlyArray<string> =>
+  [...Map.groupBy(runs, ({ fact }) => fact.job).values()].flatMap((ofJob) =>
+    ofJob.slice(-runsLearntFrom).map(({ fact }) => fact.run_id),
+  )
+
+const noResult = (): Pick<Work, "removed" | "kept" | "compressed" | "archived"> => ({
   removed: [],
   kept: [],
   compressed: [],
+  archived: [],
 })
 
 const tablesOf = (store: Store): Manifest | undefined => {
@@ -127,6 +147,7 @@ const pruneRun = Effect.fnUntraced(function* (work: Work, header: RunHeader, rul
   if (!isDry && isOld(rule.compress)) yield* step(() => compressRun(work, run_id))
   // Last: a log notes the facts about the others.
   if (isOld(rule.logs)) yield* pruneLog(work, run_id)
+  if (!isDry && isOld(rule.ledger)) yield* archiveFacts(work, header, now)
 })
 
 const pruneLanding = Effect.fnUntraced(function* (work: Work, state: RunState) {
@@ -154,6 +175,19 @@ const compressRun = (work: Work, run_id: RunId): void => {
   work.compressed.push({ run_id, ...compressed })
   work.handled.add(run_id)
 }
+
+/** A run that anything is still asked of keeps its facts where they are written. */
+const archiveFacts = Effect.fnUntraced(function* (work: Work, header: RunHeader, now: number) {
+  const { run_id } = header.fact
+  if (work.notNow.has(run_id) || isToCollect(header, now)) return
+  const ledger = yield* Ledger
+  const state = yield* ledger.state(run_id)
+  if (state === undefined || state.held !== undefined || state.accepted === true) return
+  const archived = yield* ledger.archive(header.fact)
+  if (archived === undefined) return
+  work.archived.push({ run_id, ...archived })
+  work.handled.add(run_id)
+})
 
 /** Nobody could derive tables again that are damaged before landing goes. */
 const gapOf = ({ store, tables }: Work, run_id: RunId): string | undefined => {

@@ -8,6 +8,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { sha256Hex } from "../foundation/Sha256.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
+import { pack } from "../foundation/Zstd.ts"
 import { TaskId } from "../contract/Ids.ts"
 import type { RunId } from "../contract/Ids.ts"
 import { isRunId } from "../ledger/RunId.ts"
@@ -17,7 +18,7 @@ import { LandingDamaged } from "./Landing.ts"
 import type { BodyMeta } from "./Landing.ts"
 import { scanSegment } from "./SegmentScan.ts"
 import type { ScannedFrame } from "./SegmentScan.ts"
-import { contentOf, pack, packedPathOf, segmentNames } from "./SegmentFile.ts"
+import { contentOf, packedPathOf, segmentNames } from "./SegmentFile.ts"
 
 /** The frames of a segment and its size; damage is an error, because it may hide a body. */
 const framesIn = (path: string): ReadonlyArray<ScannedFrame> => {

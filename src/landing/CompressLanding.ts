@@ -7,8 +7,9 @@ import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type { RunId } from "../contract/Ids.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
+import { contentBytesMax, pack, unpack } from "../foundation/Zstd.ts"
 import { isRunId } from "../ledger/RunId.ts"
-import { contentBytesMax, pack, packedPathOf, segmentNames, unpack } from "./SegmentFile.ts"
+import { packedPathOf, segmentNames } from "./SegmentFile.ts"
 
 export interface Compressed {
   /** Bytes of what was compressed now, before and after; both 0 if there was nothing. */

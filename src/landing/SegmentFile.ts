@@ -13,14 +13,11 @@ import {
   readSync,
   statSync,
 } from "node:fs"
-import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib"
 import { codeOf } from "../foundation/FileCalls.ts"
+import { unpack } from "../foundation/Zstd.ts"
 
 export const segmentPattern = /^segment-(\d{6,})\.njl$/
 const packedEnd = ".zst"
-
-/** Longer than any segment: one ends after 64 MiB and a batch. A damaged file asks for no more memory. */
-export const contentBytesMax = 2 ** 30
 
 export const packedPathOf = (path: string): string => `${path}${packedEnd}`
 
@@ -40,12 +37,6 @@ export const segmentNames = (folder: string): ReadonlyArray<string> => {
 }
 
 export const segmentNumber = (name: string): number => Number(segmentPattern.exec(name)?.[1] ?? 0)
-
-export const pack = (content: Uint8Array): Uint8Array =>
-  zstdCompressSync(content, { params: { [constants.ZSTD_c_checksumFlag]: true } })
-
-export const unpack = (packed: Uint8Array): Buffer =>
-  zstdDecompressSync(packed, { maxOutputLength: contentBytesMax })
 
 /** The bytes of a segment, compressed or not. */
 export const contentOf = (path: string): Buffer =>

@@ -9,6 +9,7 @@ import { ResultsSource } from "../contract/ResultsSource.ts"
 import { actors, outcomes } from "../ends/EndRow.ts"
 import { abortCauses, SettledReason } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
+import { FactsArchived } from "./ArchiveFact.ts"
 import { attempt, task } from "./FactKeys.ts"
 import {
   InterimPublished,
@@ -272,6 +273,7 @@ export const Fact = Schema.Union([
   OutcomePublished,
   LandingPruned,
   AttachmentsPruned,
+  FactsArchived,
   FactForgotten,
   CustomerForgotten,
   ForgetFinished,

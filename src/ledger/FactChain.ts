@@ -13,6 +13,9 @@ export interface ChainedRow {
   readonly body: string
 }
 
+/** A row whose place is not known yet. */
+export type NewFact = Omit<ChainedRow, "seq">
+
 /** The hash before the first fact. */
 export const beginning = ""
 

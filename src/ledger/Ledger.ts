@@ -3,38 +3,39 @@
  * has acknowledged survives a crash; facts are never changed. Besides the facts, it holds two small things
  * that outlast a run: cached engine forms and the key for the credential fingerprints.
  */
-import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
-import { chmodSync } from "node:fs"
-import { DatabaseSync } from "node:sqlite"
+import { Clock, Context, Effect, Layer } from "effect"
+import { dirname, join } from "node:path"
+import type { DatabaseSync } from "node:sqlite"
 import type { CustomerId, EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
+import { durableFiles } from "../foundation/DurableFile.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
-import { cleanFact } from "./CleanFact.ts"
-import { Fact } from "./Fact.ts"
-import type { Recorded } from "./Fact.ts"
+import { archiveName } from "./ArchiveFiles.ts"
+import { archiveRun } from "./ArchiveRun.ts"
+import type { ArchivedRun } from "./ArchiveRun.ts"
+import type { Fact, Recorded } from "./Fact.ts"
+import { groupCommit, readerOf } from "./FactRows.ts"
 import { foldHeaders, foldPruned } from "./FoldLedger.ts"
 import type { RunHeader } from "./FoldLedger.ts"
+import { foldRun } from "./FoldRun.ts"
+import { forgetCustomer } from "./ForgetCustomer.ts"
+import type { CustomerForgotten } from "./ForgetFacts.ts"
+import { copyIfOlder } from "./LedgerCopy.ts"
+import type { LedgerCopy } from "./LedgerCopy.ts"
+import { attempt } from "./LedgerFailed.ts"
+import type { LedgerFailed } from "./LedgerFailed.ts"
+import type { CachedForm } from "./LedgerForms.ts"
+import type { TaskOfRun } from "./LedgerIds.ts"
+import { accessLedger } from "./LedgerTables.ts"
+import { openLedger } from "./OpenLedger.ts"
+import type { Pruned } from "./PruneFacts.ts"
 import { foldRejections } from "./Rejections.ts"
 import type { Rejections } from "./Rejections.ts"
-import { foldRun } from "./FoldRun.ts"
-import { withoutCustomer } from "./WithoutCustomer.ts"
-import type { Forgotten } from "./WithoutCustomer.ts"
-import type { CustomerForgotten } from "./ForgetFacts.ts"
-import { markFormat, NewerLedger, refuseNewer, unknownFact } from "./LedgerVersion.ts"
-import { accessLedger, isDamage, makeTables } from "./LedgerTables.ts"
-import type { CachedForm } from "./LedgerForms.ts"
-import type { NewFact, StoredFact, TaskOfRun } from "./LedgerTables.ts"
-import type { Pruned } from "./PruneFacts.ts"
+import type { RunStarted } from "./RunFacts.ts"
 import { runsBesideMax } from "./RunId.ts"
 import type { RunState } from "./RunState.ts"
+import type { Forgotten } from "./WithoutCustomer.ts"
 
-/** The ledger could not be read or written; nothing may be started or deleted without it. */
-export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFailed", {
-  message: Schema.String,
-  /** The content of the file has changed since it was written: neither waiting nor free space helps. */
-  damaged: Schema.optionalKey(Schema.Boolean),
-  /** A newer version of the program wrote it: this one, or `unknown`. */
-  written_by: Schema.optionalKey(Schema.String),
-}) {}
+export { LedgerFailed } from "./LedgerFailed.ts"
 
 /** An attempt whose start was answered with an execution id. */
 export interface ExecutionClaim {
@@ -95,87 +96,66 @@ export class Ledger extends Context.Service<
     readonly receipts: Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /** The runs that have downloaded the document with this SHA-256. */
     readonly runsWithDocument: (sha256: string) => Effect.Effect<ReadonlyArray<string>, LedgerFailed>
+    /** When the facts of a run were moved to the archive; every read of the run finds them there. */
+    readonly archived: Effect.Effect<ReadonlyMap<string, number>, LedgerFailed>
+    /**
+     * Moves the facts of a run that is over to the archive; undefined if none are left to move. Nobody
+     * else may write to this ledger meanwhile.
+     */
+    readonly archive: (run: typeof RunStarted.Type) => Effect.Effect<ArchivedRun | undefined, LedgerFailed>
+    /** Gives the room of removed facts back to the disk, some megabytes at a time, if there is much of it. */
+    readonly giveBack: Effect.Effect<void, LedgerFailed>
     /** Checks the whole file: what in it has changed since it was written. Empty if nothing has. */
     readonly problems: Effect.Effect<ReadonlyArray<string>, LedgerFailed>
   }
 >()("nightjar/ledger/Ledger") {
-  /** Opens (and creates, unless `readOnly`) the ledger file; ":memory:" means what SQLite means by it. */
-  static readonly layer = (options: { readonly path: string; readonly readOnly?: boolean }) =>
+  /**
+   * Opens (and creates, unless `readOnly`) the ledger file; ":memory:" means what SQLite means by it. Of
+   * an older one, a copy is made before it is changed, and `tell` is told of it.
+   */
+  static readonly layer = (options: {
+    readonly path: string
+    readonly readOnly?: boolean
+    readonly tell?: (copy: LedgerCopy) => Effect.Effect<void>
+  }) =>
     Layer.effect(
       Ledger,
-      Effect.flatMap(
-        Effect.acquireRelease(
+      Effect.gen(function* () {
+        const copy = options.readOnly === true ? undefined : yield* copyIfOlder(options.path)
+        const database = yield* Effect.acquireRelease(
           attempt(() => openLedger(options)),
-          (database) => Effect.sync(() => database.close()),
-        ),
-        (database) => Effect.flatMap(KnownSecrets, (known) => attempt(() => makeLedger(database, known))),
-      ),
+          (opened) => Effect.sync(() => opened.close()),
+        )
+        if (copy !== undefined) yield* options.tell?.(copy) ?? Effect.void
+        const folder = archiveBeside(options.path)
+        return yield* makeLedger(database, folder, yield* attempt(() => accessLedger(database, folder)))
+      }),
     )
 
-  /** A ledger over a database that outlives the layer, for simulated crashes. */
-  static readonly layerOver = (database: DatabaseSync) =>
+  /**
+   * A ledger over a database that outlives the layer, for simulated crashes; without a folder, no archive.
+   */
+  static readonly layerOver = (database: DatabaseSync, archive = "") =>
     Layer.effect(
       Ledger,
-      Effect.map(KnownSecrets, (known) => makeLedger(database, known)),
+      Effect.suspend(() => makeLedger(database, archive, accessLedger(database, archive))),
     )
 }
 
-const attempt = <A>(read: () => A) =>
-  Effect.try({
-    try: read,
-    catch: (cause) => {
-      const message = cause instanceof Error ? cause.message : String(cause)
-      if (cause instanceof NewerLedger) return new LedgerFailed({ message, written_by: cause.written_by })
-      return new LedgerFailed(isDamage(cause) ? { message, damaged: true } : { message })
-    },
-  })
-
-/** `path` may be ":memory:"; a read-only ledger must already exist. */
-export const openLedger = (options: { readonly path: string; readonly readOnly?: boolean }): DatabaseSync => {
-  const database = new DatabaseSync(options.path, { readOnly: options.readOnly ?? false, timeout: 10_000 })
-  try {
-    refuseNewer(database)
-    if (options.readOnly === true) return database
-    if (options.path !== ":memory:") chmodSync(options.path, 0o600)
-    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
-    makeTables(database)
-    markFormat(database)
-    return database
-  } catch (cause) {
-    database.close()
-    throw cause
-  }
-}
-
-const decodeFact = Schema.decodeUnknownSync(Fact)
-const encodeFact = Schema.encodeSync(Fact)
-
-/** Every row is as it was written, so one that cannot be decoded was written by another version. */
-const readerOf =
-  (database: DatabaseSync) =>
-  (rows: ReadonlyArray<StoredFact>): ReadonlyArray<Recorded> =>
-    rows.map(({ seq, at, body }) => {
-      try {
-        return { seq, at, fact: decodeFact(JSON.parse(body)) }
-      } catch {
-        throw unknownFact(database, seq)
-      }
-    })
-
-const rowOf = (fact: Fact, at: number): NewFact => ({
-  at,
-  tag: fact._tag,
-  run_id: "run_id" in fact ? (fact.run_id ?? null) : null,
-  task_id: "task_id" in fact ? (fact.task_id ?? null) : null,
-  body: JSON.stringify(encodeFact(fact)),
-})
+/** A ledger in memory has none. */
+const archiveBeside = (path: string): string => (path === ":memory:" ? "" : join(dirname(path), archiveName))
 
 type AttemptOf = Pick<ExecutionClaim, "task_id" | "attempt">
 const isSameAttempt = (one: AttemptOf, other: AttemptOf): boolean =>
   one.task_id === other.task_id && one.attempt === other.attempt
 
-const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Service"] => {
-  const tables = accessLedger(database)
+const makeLedger = Effect.fnUntraced(function* (
+  database: DatabaseSync,
+  folder: string,
+  tables: ReturnType<typeof accessLedger>,
+) {
+  const known = yield* KnownSecrets
+  const files = yield* durableFiles
   const read = readerOf(database)
   // A claim becomes a fact a moment later; until then only this process can know about it.
   const claimed = new Map<string, ExecutionClaim>()
@@ -204,7 +184,7 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
         return state
       }),
     tasksNaming: (id) => attempt(() => tables.tasksNaming(id)),
-    factsOfTask: ({ run_id, task_id }) => attempt(() => read(tables.ofTask(run_id, task_id))),
+    factsOfTask: (task) => attempt(() => read(tables.ofTask(task))),
     customers: attempt(() => tables.customers()),
     byHand: attempt(() => read(tables.ofNoRun())),
     runs: attempt(() => foldHeaders(read(tables.headers()))),
@@ -217,69 +197,22 @@ const makeLedger = (database: DatabaseSync, known: KnownSecrets): Ledger["Servic
     receipts: attempt(() => read(tables.receipts())),
     forget: Effect.fnUntraced(function* (forgotten, receipt) {
       const at = Math.trunc(yield* Clock.currentTimeMillis)
-      return yield* attempt(() => {
-        carried.clear()
-        return forgetIn(tables, read, forgotten, { at, receipt })
-      })
+      carried.clear()
+      return yield* forgetCustomer({ tables, read, files, folder }, forgotten, { at, receipt })
+    }),
+    archived: attempt(
+      () => new Map<string, number>(tables.archives().map(({ at, fact }) => [fact.run_id, at])),
+    ),
+    archive: Effect.fnUntraced(function* (run) {
+      const at = Math.trunc(yield* Clock.currentTimeMillis)
+      return yield* archiveRun({ tables, files, folder }, run, at)
+    }),
+    giveBack: Effect.gen(function* () {
+      while (yield* attempt(() => tables.giveBack())) yield* Effect.yieldNow
     }),
     problems: attempt(() => tables.problems()),
   })
-}
-
-/**
- * A sync costs a hundred times as much as the rows, and blocks this process meanwhile. So the first append
- * lets every other fiber that is ready go first, and writes their facts with its own. It cannot be
- * interrupted: others wait for it.
- */
-const groupCommit = (
-  write: (rows: ReadonlyArray<NewFact>) => void,
-  known: KnownSecrets,
-): Ledger["Service"]["append"] => {
-  let open:
-    | { readonly rows: Array<NewFact>; readonly written: Deferred.Deferred<void, LedgerFailed> }
-    | undefined
-  const commit = Effect.fnUntraced(function* (group: NonNullable<typeof open>) {
-    yield* Effect.yieldNow
-    open = undefined
-    yield* Deferred.done(group.written, yield* Effect.exit(attempt(() => write(group.rows))))
-  })
-  return Effect.fnUntraced(function* (facts) {
-    if (facts.length === 0) return
-    const at = Math.trunc(yield* Clock.currentTimeMillis)
-    const rows = yield* attempt(() => facts.map((fact) => rowOf(cleanFact(fact, known), at)))
-    const joined = open
-    const group = joined ?? { rows: [], written: Deferred.makeUnsafe<void, LedgerFailed>() }
-    open = group
-    group.rows.push(...rows)
-    if (joined === undefined) yield* commit(group)
-    yield* Deferred.await(group.written)
-  }, Effect.uninterruptible)
-}
-
-const forgetIn = (
-  tables: ReturnType<typeof accessLedger>,
-  read: ReturnType<typeof readerOf>,
-  forgotten: Forgotten,
-  { at, receipt }: { readonly at: number; readonly receipt: Omit<CustomerForgotten, "_tag" | "sealed_from"> },
-): number => {
-  const rejected = new Set([...foldRejections(read(tables.rejections())).values()].map(({ seq }) => seq))
-  const replacements = read(tables.maybeAbout([...forgotten.tasks], forgotten.customer_id)).flatMap(
-    (recorded) => {
-      const how = { receipt: receipt.receipt, staysRejected: rejected.has(recorded.seq) }
-      const fact = withoutCustomer(recorded.fact, forgotten, how)
-      return fact === recorded.fact ? [] : [{ seq: recorded.seq, row: rowOf(fact, recorded.at) }]
-    },
-  )
-  const isKnown = read(tables.receipts()).some(
-    ({ fact }) => fact._tag === "CustomerForgotten" && fact.receipt === receipt.receipt,
-  )
-  if (replacements.length > 0 || !isKnown)
-    tables.replace(replacements, (sealed_from) =>
-      isKnown ? undefined : rowOf({ _tag: "CustomerForgotten", sealed_from, ...receipt }, at),
-    )
-  tables.scrub()
-  return replacements.length
-}
+})
 
 /** Writes facts to the current ledger. */
 export const append = (...facts: ReadonlyArray<Fact>) =>

@@ -10,6 +10,11 @@ import { within } from "./Transaction.ts"
 /** The content of the ledger has changed since it was written. */
 export class Damage extends Error {}
 
+/** SQLITE_CORRUPT and SQLITE_NOTADB: SQLite reports that the file is damaged. */
+const damagedCodes: ReadonlySet<unknown> = new Set([11, 26])
+export const isDamage = (cause: unknown): cause is Error =>
+  cause instanceof Damage || (cause instanceof Error && "errcode" in cause && damagedCodes.has(cause.errcode))
+
 export const keyIn = (database: DatabaseSync, name: string): Uint8Array | undefined => {
   const value = database.prepare("SELECT value FROM keys WHERE name = ?").get(name)?.["value"]
   return value instanceof Uint8Array ? value : undefined

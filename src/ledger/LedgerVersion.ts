@@ -5,8 +5,11 @@
  */
 import type { DatabaseSync } from "node:sqlite"
 
-/** Raised when an older program can no longer read what a newer one writes; 0 is a ledger from before. */
-const ledgerFormat = 1
+/**
+ * Raised when an older program can no longer read what a newer one writes; 0 is a ledger from before. 2:
+ * facts may be archived.
+ */
+const ledgerFormat = 2
 
 /** A newer version of the program wrote this ledger. */
 export class NewerLedger extends Error {
@@ -29,12 +32,23 @@ const newestWriter = (database: DatabaseSync): string => {
   return found?.[1] ?? "unknown"
 }
 
+const formatOf = (database: DatabaseSync): number =>
+  Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0)
+
+/** The format of a ledger that this version writes in another one; undefined if it has no facts either. */
+export const olderFormat = (database: DatabaseSync): number | undefined => {
+  const format = formatOf(database)
+  const hasSome = hasFacts(database) && database.prepare("SELECT 1 FROM facts LIMIT 1").get() !== undefined
+  return format < ledgerFormat && hasSome ? format : undefined
+}
+
 /** Before anything of the file is read or changed. */
 export const refuseNewer = (database: DatabaseSync): void => {
-  const format = Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0)
+  const format = formatOf(database)
   if (format > ledgerFormat) throw new NewerLedger(`the ledger has format ${format}`, newestWriter(database))
 }
 
+/** In the transaction that brings the tables there. */
 export const markFormat = (database: DatabaseSync): void =>
   database.exec(`PRAGMA user_version = ${ledgerFormat}`)
 

@@ -7,13 +7,13 @@ import { Effect } from "effect"
 import type { EngineReference, RunId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import { runsLearntFrom } from "../ledger/RunId.ts"
 import { statesOf } from "../ledger/WholeNight.ts"
 import { carriedOver } from "../planning/CarriedOver.ts"
 import { expectedDurations, neededBefore } from "../planning/Expectations.ts"
 import type { Expectations } from "../planning/Expectations.ts"
 
 const nightsMax = 3
-const runsMax = 10
 
 export interface Learnt {
   /** An engine that never ran gives no estimate, and may still be started. */
@@ -28,7 +28,7 @@ export const learn = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
     (run) => run.fact.job === job.name && run.fact.run_id !== run_id,
   )
   const dates = [...new Set(earlier.map(({ fact }) => fact.run_date))].slice(-nightsMax)
-  const newest = earlier.filter(({ fact }) => dates.includes(fact.run_date)).slice(-runsMax)
+  const newest = earlier.filter(({ fact }) => dates.includes(fact.run_date)).slice(-runsLearntFrom)
   const runs = yield* statesOf(ledger, newest)
   return {
     expectations: expectedDurations(runs, job.execution.max_wait),

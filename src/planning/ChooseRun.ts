@@ -91,7 +91,8 @@ export const chooseRun = (input: {
 const isOver = (job: JobTimes, run: RunHeader, now: number): boolean =>
   !isUnfinished(run) || isPastDeadline(job, run.at, now)
 
-const isToCollect = ({ at, ended }: RunHeader, now: number): boolean =>
+/** Whether later runs still ask for what a run left at the service. */
+export const isToCollect = ({ at, ended }: RunHeader, now: number): boolean =>
   ended === undefined || ended.leftovers || (ended.kept > 0 && now - at < keptReadMaxMs)
 
 /** `<job>.<date>`, then `.2`, `.3` … */

@@ -97,6 +97,7 @@ const sentence = (fact: Fact): string => {
       return `run ended with exit code ${fact.exit_code}${fact.leftovers ? leftBehind : ""}`
     case "LandingPruned":
     case "AttachmentsPruned":
+    case "FactsArchived":
     case "FactForgotten":
     case "CustomerForgotten":
     case "ForgetFinished":
@@ -139,7 +140,15 @@ const deletion = (fact: Extract<Fact, { _tag: "DeleteIntended" | "DeleteAnswered
 
 type Removal = Extract<
   Fact,
-  { _tag: "LandingPruned" | "AttachmentsPruned" | "FactForgotten" | "CustomerForgotten" | "ForgetFinished" }
+  {
+    _tag:
+      | "LandingPruned"
+      | "AttachmentsPruned"
+      | "FactsArchived"
+      | "FactForgotten"
+      | "CustomerForgotten"
+      | "ForgetFinished"
+  }
 >
 
 const removal = (fact: Removal): string => {
@@ -148,6 +157,8 @@ const removal = (fact: Removal): string => {
       return `the landed bodies of ${fact.run_id} were removed by age, ${fact.bytes} bytes`
     case "AttachmentsPruned":
       return `the documents of ${fact.run_id} were removed by age, ${fact.bytes} bytes`
+    case "FactsArchived":
+      return `the facts of ${fact.run_id} were moved to ledger-archive/${fact.file}`
     case "FactForgotten":
       return `a fact about a customer who was removed: receipt ${fact.receipt}`
     case "CustomerForgotten":

@@ -7,7 +7,8 @@ import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { NightLog } from "../../src/cli/NightLog.ts"
 import { FileCalls } from "../../src/foundation/FileCalls.ts"
-import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { openLedger } from "../../src/ledger/OpenLedger.ts"
 import { faultyCalls, refusal } from "../foundation/FaultyCalls.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-log-"))

@@ -11,7 +11,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Effect } from "effect"
 import { command as main } from "../acceptance/BuiltCommand.ts"
 import { lockFolder } from "../../src/foundation/FolderLock.ts"
-import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { openLedger } from "../../src/ledger/OpenLedger.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
 
 const root = mkdtempSync(join(tmpdir(), "cli-"))

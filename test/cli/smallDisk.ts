@@ -6,7 +6,8 @@ import { Console, Effect, Layer } from "effect"
 import { NightLog } from "../../src/cli/NightLog.ts"
 import { writeRunFile } from "../../src/cli/RunFolder.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { openLedger } from "../../src/ledger/OpenLedger.ts"
 
 const output = process.argv[2] ?? ""
 const run_id = anId("nightly.2026-11-21")

@@ -4,7 +4,8 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import { deleteExecutions, dueDeletions, pendingDeletions } from "../../src/execution/DeleteExecutions.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { openLedger } from "../../src/ledger/OpenLedger.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import {
   answered,

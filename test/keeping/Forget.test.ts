@@ -106,6 +106,7 @@ const rejected = (run: string, customer: string, fingerprint: string): Fact => (
 
 /** What other rooms leave beside ledger, landing and tables. */
 const writeOthers = (root: string): void => {
+  writeFileSync(join(root, "ledger.format-1.2026-11-20.sqlite"), `the ledger as it was, with ${gone}`)
   const logLine = (fields: object) => `${JSON.stringify({ at: "2026-11-20T02:00:00Z", ...fields })}\n`
   for (const run of [first, second]) {
     mkdirSync(join(root, "runs", run), { recursive: true })

@@ -5,9 +5,10 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Stream } from "effect"
+import { Duration, Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
+import { backup } from "../../src/keeping/Backup.ts"
 import { prune } from "../../src/keeping/Prune.ts"
 import type { PruneRules } from "../../src/keeping/Prune.ts"
 import { Landing } from "../../src/landing/Landing.ts"
@@ -91,7 +92,7 @@ const pruned = Effect.fnUntraced(function* (root: string, rules: Partial<PruneRu
   const store = yield* storeOf(root)
   return yield* prune(store, [{ job: "nightly", ...rules }], { now: soon(), isDry, runsMax: 100 })
 })
-const none = { removed: [], kept: [], compressed: [] }
+const none = { removed: [], kept: [], compressed: [], archived: [] }
 const bytesBelow = (folder: string) => filesBelow(folder).length
 
 describe("prune", () => {
@@ -107,6 +108,7 @@ describe("prune", () => {
           removed: [],
           kept: [],
           compressed: [],
+          archived: [],
         })
         const { removed, ...rest } = yield* pruned(root, { landing: days(90) })
         assert.deepStrictEqual({ removed, ...rest }, dry)
@@ -122,6 +124,7 @@ describe("prune", () => {
           removed: [],
           kept: [],
           compressed: [],
+          archived: [],
         })
         const today = new Date().toISOString().slice(0, 10)
         const reason = `its landed bodies were pruned on ${today}`
@@ -136,6 +139,90 @@ describe("prune", () => {
         assert.deepStrictEqual((yield* repair(yield* storeOf(root), "0.1.0")).left, [
           `${run_id}: its tables cannot be derived again: ${reason}`,
         ])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("archives what the ledger knows of old runs; tables are checked and derived as before", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* night(run_id, "1", "a document")
+        // What the next night reads stays: the newest runs of a job, whatever their age.
+        const newer = Array.from({ length: 10 }, (_, index) => `nightly.2026-12-${10 + index}`)
+        for (const run of newer) {
+          yield* append([begin(run, run.slice("nightly.".length))])
+          yield* ends(run)
+        }
+        const ledger = yield* Ledger
+        const facts = ledger.facts(anId(run_id))
+        const before = yield* facts
+        assert.deepStrictEqual((yield* pruned(root, { ledger: days(101) })).archived, [])
+        assert.deepStrictEqual((yield* pruned(root, { ledger: days(90) }, true)).archived, [])
+        const { archived, ...rest } = yield* pruned(root, { ledger: days(90) })
+        assert.deepStrictEqual(
+          [archived.map((one) => one.run_id), rest],
+          [[anId(run_id)], { removed: [], kept: [], compressed: [] }],
+        )
+        assert.deepStrictEqual((yield* pruned(root, { ledger: days(90) })).archived, [])
+        assert.deepStrictEqual((yield* facts).slice(0, -1), before)
+        assert.deepStrictEqual(yield* problemsIn(root), [])
+        const copy = join(root, "copy")
+        yield* backup(root, copy)
+        const copied = Effect.flatMap(Ledger, (theirs) =>
+          Effect.all([theirs.facts(anId(run_id)), problemsIn(copy)]),
+        )
+        const [inCopy, problems] = yield* Effect.provide(copied, Layer.fresh(layers(copy)))
+        assert.deepStrictEqual([inCopy.slice(0, -1), problems], [before, []])
+        rmSync(copy, { recursive: true })
+        rmSync(join(root, "tables/customer_profiles"), { recursive: true })
+        rmSync(join(root, "nightjar.duckdb"))
+        assert.deepStrictEqual((yield* repair(yield* storeOf(root), "0.1.0")).left, [])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT name FROM customer_profiles"), [
+          { name: "name-1" },
+        ])
+        assert.deepStrictEqual((yield* rebuild(yield* storeOf(root), "0.1.0", true)).changes, [])
+        // Its documents and landed bodies still leave by their own ages.
+        const removed = (yield* pruned(root, { landing: days(90), attachments: days(90) })).removed
+        assert.deepStrictEqual(
+          removed.map(({ what }) => what),
+          ["landing", "attachments"],
+        )
+        assert.deepStrictEqual([yield* problemsIn(root), readdirSync(join(root, "attachments"))], [[], []])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect.each([
+    ["has not ended", append([])],
+    ["left something at the service", ends(run_id, { leftovers: true })],
+    ["keeps an execution that is still read", ends(run_id, { kept: 1 })],
+    [
+      "waits for a gate",
+      Effect.andThen(
+        append([{ _tag: "RunHeld", run_id: anId(run_id), database: "held", gates: [] }]),
+        ends(run_id),
+      ),
+    ],
+  ] as const)("leaves the facts of a run in the ledger that %s", ([, work]) =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* append([begin(run_id, "2026-11-20")])
+        yield* first
+        yield* work
+        for (let later = 0; later < 10; later += 1) {
+          const run = `nightly.2026-12-${10 + later}`
+          yield* append([begin(run, run.slice("nightly.".length))])
+        }
+        const store = yield* storeOf(root)
+        const rules = [{ job: "nightly", ledger: days(1) }]
+        const { archived } = yield* prune(store, rules, {
+          now: Duration.toMillis(days(20)),
+          isDry: false,
+          runsMax: 9,
+        })
+        assert.deepStrictEqual(archived, [])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )
@@ -155,7 +242,7 @@ describe("prune", () => {
         const { compressed, ...rest } = yield* pruned(root, { compress: days(7), landing: days(101) })
         assert.deepStrictEqual(
           [rest, compressed.map(({ run_id: id, before, after }) => [id, after < before])],
-          [{ removed: [], kept: [] }, [[anId(run_id), true]]],
+          [{ removed: [], kept: [], archived: [] }, [[anId(run_id), true]]],
         )
         assert.deepStrictEqual(below(), ["segment-000001.njl.zst"])
         assert.deepStrictEqual(yield* pruned(root, { compress: days(7) }), none)
@@ -255,6 +342,7 @@ describe("prune", () => {
           removed: [],
           kept,
           compressed: [],
+          archived: [],
         })
         assert.isTrue(existsSync(join(root, "landing", run_id, "segment-000001.njl")))
       }).pipe(Effect.provide(layers(root)))
@@ -272,6 +360,7 @@ describe("prune", () => {
           removed: [],
           kept: [{ run_id: anId(run_id), what: "landing", reason: `${path} is damaged` }],
           compressed: [],
+          archived: [],
         })
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
@@ -294,7 +383,7 @@ describe("prune", () => {
             isDry: false,
             runsMax: 100,
           })
-        assert.deepStrictEqual(yield* after(99), { removed: [], kept: [], compressed: [] })
+        assert.deepStrictEqual(yield* after(99), { removed: [], kept: [], compressed: [], archived: [] })
         assert.lengthOf((yield* after(100)).removed, 1)
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),

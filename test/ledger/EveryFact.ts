@@ -81,6 +81,7 @@ const ofRuns: ReadonlyArray<Fact> = [
   { _tag: "OutcomePublished", run_id },
   { _tag: "LandingPruned", run_id, bytes: 5 },
   { _tag: "AttachmentsPruned", run_id, bytes: 6 },
+  { _tag: "FactsArchived", run_id, file: "2026-11.ndjson.zst", frames: [] },
 ]
 
 const ofTasks: ReadonlyArray<Fact> = [

@@ -8,7 +8,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Fact } from "../../src/ledger/Fact.ts"
 import { linkOf } from "../../src/ledger/FactChain.ts"
-import { Ledger, openLedger } from "../../src/ledger/Ledger.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { openLedger } from "../../src/ledger/OpenLedger.ts"
 import { everyFact, everyRun } from "./EveryFact.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -260,7 +261,7 @@ describe("the ledger", () => {
           yield* Effect.provide(ledger, Layer.fresh(Ledger.layer({ path })))
           const database = new DatabaseSync(path)
           const { user_version } = database.prepare("PRAGMA user_version").get() ?? {}
-          expect(user_version).toBe(1)
+          expect(user_version).toBe(2)
           database.exec(sql)
           database.close()
           const read = Effect.flatMap(Ledger, (open) => open.facts(run_id))
@@ -270,19 +271,19 @@ describe("the ledger", () => {
           return [refused.message, refused.written_by, refused.damaged]
         })
         const older = { ...started("nightly.2026-11-20"), tool_version: "0.0.9" } as Fact
-        const format = "PRAGMA user_version = 2"
+        const format = "PRAGMA user_version = 3"
         expect(yield* written("format", [older, started(run_id)], format)).toEqual([
-          "the ledger has format 2; the newest run in it was written by version 0.1.0",
+          "the ledger has format 3; the newest run in it was written by version 0.1.0",
           "0.1.0",
           undefined,
         ])
         expect(yield* written("empty", [], format)).toEqual([
-          "the ledger has format 2; the newest run in it was written by version unknown",
+          "the ledger has format 3; the newest run in it was written by version unknown",
           "unknown",
           undefined,
         ])
         expect(yield* written("no tables", [], `${format}; DROP TABLE facts`)).toEqual([
-          "the ledger has format 2; the newest run in it was written by version unknown",
+          "the ledger has format 3; the newest run in it was written by version unknown",
           "unknown",
           undefined,
         ])
@@ -335,7 +336,14 @@ describe("the ledger", () => {
           .map((row) => String(row["detail"])),
       )
     const indexes = plans.map((plan) => /USING INDEX (\w+)/.exec(plan.join("\n"))?.[1])
-    expect(indexes).toEqual(["facts_by_tag", "facts_by_tag", "facts_of_pruning", "facts_by_run"])
+    expect(indexes).toEqual([
+      "facts_by_tag",
+      "facts_by_tag",
+      "facts_of_pruning",
+      // Of one run, to be archived.
+      "facts_by_run",
+      "facts_by_run",
+    ])
   })
 })
 

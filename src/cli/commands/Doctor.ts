@@ -16,7 +16,7 @@ import { failed, ok, warning } from "../Check.ts"
 import type { Check } from "../Check.ts"
 import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
-import { leftoversCheck, modesCheck, spaceCheck } from "../FolderHealth.ts"
+import { ledgerCheck, leftoversCheck, modesCheck, spaceCheck } from "../FolderHealth.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger } from "../LedgerOf.ts"
 import { problemsOf } from "../LookAtFolder.ts"
@@ -65,12 +65,14 @@ const contentChecks = Effect.fnUntraced(function* (output: string) {
   if (lost !== undefined) return [...space, failed("ledger", "ledger-absent", { output, found: lost })]
   if (!existsSync(`${output}/ledger.sqlite`)) return [...space, ok("ledger", "none yet")]
   const wiring = yield* Wiring
-  const runs = yield* Effect.flatMap(openedLedger, (ledger) => ledger.runs).pipe(
+  const runs = yield* Effect.flatMap(openedLedger, (ledger) =>
+    Effect.all([ledger.runs, ledger.archived]),
+  ).pipe(
     Effect.provide(wiring.ledger(output, "read-only")),
     Effect.match({
-      onSuccess: (all) => [
+      onSuccess: ([all, archived]) => [
         spaceCheck(output, all),
-        ok("ledger", counted(all.length, "run")),
+        ledgerCheck(output, all.length, archived.size),
         leftoversCheck(all),
       ],
       onFailure: ({ message }) => [...space, failed("ledger", "ledger-unreadable", { detail: message })],

@@ -16,7 +16,7 @@ import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger, requireLedger, withLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
-import { pruneJobs, sizeOf } from "../PruneJobs.ts"
+import { archivedText, pruneJobs, sizeOf } from "../PruneJobs.ts"
 import { holdOutput } from "../RunFolder.ts"
 import { shareOf } from "../HeldStore.ts"
 import { Wiring } from "../Wiring.ts"
@@ -48,12 +48,13 @@ const sumOf = (compressed: PruneResult["compressed"], size: "before" | "after"):
   bytesText(compressed.reduce((sum, one) => sum + one[size], 0))
 
 const tell = Effect.fnUntraced(function* (result: Effect.Success<ReturnType<typeof prunes>>, isDry: boolean) {
-  const { removed, kept, compressed, compacted } = result
+  const { removed, kept, compressed, archived, compacted } = result
   const { out } = yield* Output
   if (compressed.length > 0) {
     const [before, after] = [sumOf(compressed, "before"), sumOf(compressed, "after")]
     yield* say(`Compressed the landed bodies of ${counted(compressed.length, "run")}: ${before} to ${after}.`)
   }
+  if (archived.length > 0) yield* say(archivedText(result))
   for (const done of compacted) {
     if (done.tables.length > 0) yield* say(compactedText(done))
     for (const { table: name, month, reason } of done.left)
@@ -96,7 +97,8 @@ export const prune = Command.make(
       "end; `snapshots` is applied by each publication. A run without landed bodies\n" +
       "keeps its tables, but they can no longer be derived again. Landed bodies that\n" +
       "stay are compressed a week after their run ended, or as `retain` says; with\n" +
-      "`retain.compact`, Parquet files of months that are over are put together.",
+      "`retain.compact`, Parquet files of months that are over are put together; with\n" +
+      "`retain.ledger`, what the ledger knows of old runs goes to `ledger-archive/`.",
   ),
   Command.withShortDescription("Removes what is older than `retain` in the job allows"),
   Command.withExamples([
