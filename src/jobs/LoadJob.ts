@@ -160,6 +160,13 @@ const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions
   })
 }
 
+/** Those that the job lists, and those that its customers name. */
+const enginesOf = ({ engines }: Parts, assignments: Job["assignments"]): ReadonlySet<string> =>
+  new Set([
+    ...engines.map(({ value }) => (Predicate.isString(value) ? value : value.reference)),
+    ...assignments.map(({ engine_reference }) => engine_reference),
+  ])
+
 /**
  * Compares the pairs with the values known here: values written in the job, and environment variables.
  * Files and commands are compared when a plan is made.
@@ -228,7 +235,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     document.place(["schemas"]),
   )
   const ownSql = yield* readOwnSql(context, folder, parts)
-  const freshness = readFreshness(context, parts.freshness)
+  const freshness = readFreshness(context, parts.freshness, enginesOf(parts, assignments))
   const { number: customersMin, of_last_night } = fewestCustomers(parts.min_customers)
   checkNumberOfCustomers(context, { assignments, sessions }, customersMin)
   const keys = readKeys(context, parts, folder, { assignments, sessions })

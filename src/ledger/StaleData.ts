@@ -4,8 +4,9 @@
  */
 import { Schema } from "effect"
 
-/** Customers, engines and features beyond one limit, in days. */
+/** Customers, engines and features beyond their limits. */
 const BeyondLimit = Schema.Struct({
+  /** The limit; the shortest of those that are exceeded, if engines have limits of their own. */
   days: Schema.Int,
   count: Schema.Int,
   /** The oldest first: `<customer_id> <engine_reference> <feature>`. */

@@ -1,12 +1,12 @@
 /**
  * Data of a finished version that is older than its job allows, by customer, engine and feature: those that
- * the newest whole run of the job asked for. Only the nights within the longest limit and a month before it
- * are read, however many there are: whoever succeeded in none of them counts from the first of them that
- * asked.
+ * the newest whole run of the job asked for, each by the limits of its engine. Only the nights within the
+ * longest limit and a month before it are read, however many there are: whoever succeeded in none of them
+ * counts from the first of them that asked.
  */
 import { Duration, Effect, Schema } from "effect"
 import { literal } from "../duckdb/SqlText.ts"
-import type { Freshness } from "../jobs/Job.ts"
+import type { Freshness, FreshnessLimits } from "../jobs/Job.ts"
 import type { RunStarted } from "../ledger/RunFacts.ts"
 import type { StaleData } from "../ledger/StaleData.ts"
 import { openClosedOff } from "./BuildDatabase.ts"
@@ -21,10 +21,20 @@ const askedWithin = Duration.minutes(10)
 type AskedRun = Pick<typeof RunStarted.Type, "job" | "run_date">
 
 const Ages = Schema.Array(
-  Schema.Struct({ customer_id: Schema.NullOr(Schema.String), what: Schema.String, age: Schema.Int }),
+  Schema.Struct({
+    customer_id: Schema.NullOr(Schema.String),
+    engine_reference: Schema.String,
+    feature: Schema.NullOr(Schema.String),
+    age: Schema.Int,
+  }),
 )
 
-const agesSql = ({ job, run_date }: AskedRun, days: number): string => {
+const daysIn = ({ warnDays, errorDays }: FreshnessLimits): ReadonlyArray<number> =>
+  [warnDays, errorDays].filter((days) => days !== undefined)
+
+/** What is older than the shortest of all limits; as far back as the longest of them asks for. */
+const agesSql = ({ job, run_date }: AskedRun, limits: ReadonlyArray<number>): string => {
+  const [shortest, longest] = [Math.min(...limits), Math.max(...limits)]
   const today = `DATE ${literal(run_date)}`
   return `
   WITH own AS (
@@ -39,7 +49,7 @@ const agesSql = ({ job, run_date }: AskedRun, days: number): string => {
   ), told AS (
     SELECT c.customer_id, c.engine_reference, c.feature, c.run_date, c.outcome
     FROM coverage AS c JOIN own USING (run_id)
-    WHERE c.run_date >= ${today} - ${days + daysBefore}
+    WHERE c.run_date >= ${today} - ${longest + daysBefore}
   ), ages AS (
     SELECT a.customer_id, a.engine_reference, a.feature, CAST(date_diff('day',
       coalesce(max(t.run_date) FILTER (t.outcome = 'succeeded'), min(t.run_date)),
@@ -47,34 +57,47 @@ const agesSql = ({ job, run_date }: AskedRun, days: number): string => {
     FROM asked AS a JOIN told AS t ON ${sameSql("a", "t", ["customer_id", "engine_reference", "feature"])}
     GROUP BY ALL
   )
-  SELECT customer_id, concat_ws(' ', engine_reference, feature) AS what, age
-  FROM ages WHERE age > ${days} ORDER BY age DESC, customer_id, what`
+  SELECT customer_id, engine_reference, feature, age
+  FROM ages WHERE age > ${shortest} ORDER BY age DESC, customer_id, engine_reference, feature`
 }
+
+/** One that is older than its limit. */
+interface Beyond {
+  readonly days: number
+  readonly text: string
+}
+
+const beyond = (all: ReadonlyArray<Beyond>) => ({
+  days: all.reduce((shortest, { days }) => Math.min(shortest, days), Number.POSITIVE_INFINITY),
+  count: all.length,
+  examples: all.slice(0, namedMax).map(({ text }) => text),
+})
 
 /** `reveal`: the customer whom the tables call so; what is told stays with the operator. */
 export const staleIn = Effect.fn("Publishing.askFreshness")(
   function* (
     store: Store,
     run: AskedRun,
-    { warnDays, errorDays }: Freshness,
+    { engines = {}, ...ofJob }: Freshness,
     reveal: (customer_id: string) => string = (customer_id) => customer_id,
   ) {
     const connection = yield* openClosedOff(store.layout.build, "read-only")
-    const limits = [warnDays, errorDays].filter((days) => days !== undefined)
-    const rows = yield* connection.rows(agesSql(run, Math.min(...limits)))
-    const all = yield* Schema.decodeUnknownEffect(Ages)(rows)
-    const failed = errorDays === undefined ? [] : all.filter(({ age }) => age > errorDays)
-    const warned = all.slice(failed.length)
-    const whose = ({ customer_id, what }: (typeof all)[number]) =>
-      customer_id === null ? what : `${reveal(customer_id)} ${what}`
-    const beyond = (days: number | undefined, found: typeof all) =>
-      days === undefined || found.length === 0
-        ? undefined
-        : { days, count: found.length, examples: found.slice(0, namedMax).map(whose) }
-    const told = { warned: beyond(warnDays, warned), failed: beyond(errorDays, failed) }
+    const all = [ofJob, ...Object.values(engines)]
+    const rows = yield* connection.rows(agesSql(run, all.flatMap(daysIn)))
+    const found = yield* Schema.decodeUnknownEffect(Ages)(rows)
+    const failed: Array<Beyond> = []
+    const warned: Array<Beyond> = []
+    for (const { customer_id, engine_reference, feature, age } of found) {
+      const { warnDays, errorDays } =
+        (Object.hasOwn(engines, engine_reference) ? engines[engine_reference] : undefined) ?? ofJob
+      const whose = [...(customer_id === null ? [] : [reveal(customer_id)]), engine_reference, feature ?? []]
+      const text = whose.flat().join(" ")
+      if (errorDays !== undefined && age > errorDays) failed.push({ days: errorDays, text })
+      else if (warnDays !== undefined && age > warnDays) warned.push({ days: warnDays, text })
+    }
     const stale: StaleData = {
-      ...(told.warned === undefined ? {} : { warned: told.warned }),
-      ...(told.failed === undefined ? {} : { failed: told.failed }),
+      ...(warned.length === 0 ? {} : { warned: beyond(warned) }),
+      ...(failed.length === 0 ? {} : { failed: beyond(failed) }),
     }
     return stale
   },

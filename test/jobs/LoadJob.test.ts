@@ -377,14 +377,29 @@ describe("limits of freshness", () => {
             "{ error_after: 2 days }",
             "{}",
             "{ warn_after: 3 days, error_after: 2 days }",
+            "{ warn_after: 3 days, engines: { bank:website: { error_after: 9 days } } }",
+            "{ engines: { bank:website: { warn_after: 1 day } } }",
+            "{ error_after: 2 days, engines: { bank:website: { warn_after: 3 days } } }",
+            "{ error_after: 2 days, engines: { bank:websit: { warn_after: 1 day }, bank:website: {} } }",
           ],
           limits,
         ),
       ).toEqual([
         [{ warnDays: 3, errorDays: 7 }],
         [{ errorDays: 2 }],
-        [undefined, "job.yaml:5:1: `freshness` needs `warn_after`, `error_after` or both"],
+        [
+          undefined,
+          "job.yaml:5:1: `freshness` needs `warn_after`, `error_after` or both, for the job or for an engine",
+        ],
         [undefined, "job.yaml:5:1: `warn_after` must not be longer than `error_after`"],
+        [{ warnDays: 3, engines: { "bank:website": { warnDays: 3, errorDays: 9 } } }],
+        [{ engines: { "bank:website": { warnDays: 1 } } }],
+        [undefined, "job.yaml:5:46: `warn_after` must not be longer than `error_after`"],
+        [
+          undefined,
+          "job.yaml:5:46: the job does not use the engine `bank:websit`; did you mean `bank:website`?",
+          "job.yaml:5:82: an engine needs `warn_after`, `error_after` or both here",
+        ],
       ])
     }),
   )

@@ -2,8 +2,8 @@
  * A version that does not pass the gates of its job: kept aside and readable, with what was current untouched and
  * without a receipt; contained in the next version that passes; let through by a person.
  */
-import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -100,6 +100,40 @@ describe("limits of freshness", () => {
       assert.deepStrictEqual(Object.keys(stale), ["unknown"])
       assert.match(stale.unknown ?? "", /database does not exist/)
     }).pipe(Effect.provide(Layer.merge(DuckDb.layer, NodeFileSystem.layer))),
+  )
+
+  it.live("of an engine win over those of the job, key by key, however far apart they are", () =>
+    Effect.gen(function* () {
+      const store = yield* storeOf(yield* folder)
+      const { build } = store.layout
+      mkdirSync(dirname(build), { recursive: true })
+      const ages: Readonly<Record<string, number>> = { bank: 5, tax: 5, slow: 5, old: 70 }
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const connection = yield* (yield* DuckDb).open({ path: build, access: "read-write" })
+          yield* connection.run(
+            `CREATE TABLE runs AS SELECT concat('r', d) AS run_id, DATE '2026-11-21' - d AS run_date, 'nightly' AS job,
+              NULL AS parent, 4 AS tasks, 100 - d AS sequence, NULL AS started_at FROM unnest([0, 5, 70]) AS days(d)`,
+          )
+          yield* connection.run(
+            `CREATE TABLE coverage AS SELECT run_id, run_date, 'c-1' AS customer_id, e.name AS engine_reference, 'f' AS feature,
+              CASE WHEN run_date = DATE '2026-11-21' - e.age THEN 'succeeded' ELSE 'failed' END AS outcome
+              FROM runs, (VALUES ${Object.entries(ages)
+                .map(([name, age]) => `('${name}', ${age})`)
+                .join(", ")}) AS e(name, age)`,
+          )
+        }),
+      )
+      const run = { job: "nightly", run_date: "2026-11-21" }
+      const engines = { tax: { warnDays: 2, errorDays: 4 }, slow: { warnDays: 30, errorDays: 60 } }
+      assert.deepStrictEqual(yield* staleIn(store, run, { warnDays: 2, errorDays: 60, engines }), {
+        warned: { days: 2, count: 1, examples: ["c-1 bank f"] },
+        failed: { days: 4, count: 2, examples: ["c-1 old f", "c-1 tax f"] },
+      })
+      assert.deepStrictEqual(yield* staleIn(store, run, { engines: { tax: { warnDays: 4 } } }), {
+        warned: { days: 4, count: 1, examples: ["c-1 tax f"] },
+      })
+    }).pipe(Effect.scoped, Effect.provide(Layer.merge(DuckDb.layer, NodeFileSystem.layer))),
   )
 
   it.live(
