@@ -377,7 +377,7 @@ describe("limits of freshness", () => {
             "{ error_after: 2 days }",
             "{}",
             "{ warn_after: 3 days, error_after: 2 days }",
-            "{ warn_after: 3 days, engines: { bank:website: { error_after: 9 days } } }",
+            "{ warn_after: 3 days, error_after: 5 days, engines: { bank:website: { error_after: 9 days } } }",
             "{ engines: { bank:website: { warn_after: 1 day } } }",
             "{ error_after: 2 days, engines: { bank:website: { warn_after: 3 days } } }",
             "{ error_after: 2 days, engines: { bank:websit: { warn_after: 1 day }, bank:website: {} } }",
@@ -392,7 +392,7 @@ describe("limits of freshness", () => {
           "job.yaml:5:1: `freshness` needs `warn_after`, `error_after` or both, for the job or for an engine",
         ],
         [undefined, "job.yaml:5:1: `warn_after` must not be longer than `error_after`"],
-        [{ warnDays: 3, engines: { "bank:website": { warnDays: 3, errorDays: 9 } } }],
+        [{ warnDays: 3, errorDays: 5, engines: { "bank:website": { warnDays: 3, errorDays: 9 } } }],
         [{ engines: { "bank:website": { warnDays: 1 } } }],
         [undefined, "job.yaml:5:46: `warn_after` must not be longer than `error_after`"],
         [

@@ -151,7 +151,8 @@ describe("prune", () => {
         // What the next night reads stays: the newest runs of a job, whatever their age.
         const newer = Array.from({ length: 10 }, (_, index) => `nightly.2026-12-${10 + index}`)
         for (const run of newer) {
-          yield* append([begin(run, run.slice("nightly.".length))])
+          const steered = { _tag: "RunSteered", run_id: anId(run), order: "pause" } as const
+          yield* append([begin(run, run.slice("nightly.".length)), steered])
           yield* ends(run)
         }
         const ledger = yield* Ledger

@@ -10,7 +10,7 @@ import { FileCalls } from "../../src/foundation/FileCalls.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import type { LedgerCopy } from "../../src/ledger/LedgerCopy.ts"
 import { openLedger } from "../../src/ledger/OpenLedger.ts"
-import { refusingFrom } from "../foundation/FaultyCalls.ts"
+import { faultyCalls, refusal, refusingFrom } from "../foundation/FaultyCalls.ts"
 import { anId } from "../harness/Id.ts"
 
 const run_id = anId("job.2026-11-21")
@@ -90,6 +90,20 @@ describe("a ledger of an older format", () => {
         expect(copiesIn(root)).toEqual(["ledger.format-1.1970-01-01.sqlite"])
         if (Exit.isSuccess(exit)) return expect(cut).toBeGreaterThan(4)
       }
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("leaves nothing of a copy for which there is no room", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const path = yield* older(root, 1)
+      const { calls } = faultyCalls({
+        refuse: (name) => (name === "syncData" ? refusal("ENOSPC", name) : undefined),
+      })
+      const opened = Effect.provide(about, at(path, []))
+      const failed = yield* Effect.flip(Effect.provideService(opened, FileCalls, calls))
+      expect(failed.message).toContain("no space left on device")
+      expect([copiesIn(root), formatOf(path)]).toEqual([[], 1])
     }).pipe(Effect.scoped),
   )
 
