@@ -75,8 +75,11 @@ const factsOf = (run: string): ReadonlyArray<Fact> => {
           ...task,
           ...access,
           fingerprint: `f-${run}-${customer.length}${customer === "c-1"}`,
+          account: `a-${run}`,
           reason: "BLOCKED_USER",
         },
+        // Whether a third login is sent to the account depends on it.
+        { _tag: "LoginAccepted", ...task, account: `a-${run}` },
         { _tag: "TaskSettled", ...task, outcome: "failed", reason: "FAILED", who_acts: "engineer" },
         { _tag: "DeleteAnswered", ...task, execution_id, http_status: 204, outcome: "deleted" },
       ]
@@ -179,6 +182,7 @@ describe("an archived run", () => {
         expect(tags.map(({ tag }) => tag)).toEqual([
           "CredentialRejected",
           "FactsArchived",
+          "LoginAccepted",
           "OutcomePublished",
           "RunEnded",
           "RunStarted",
@@ -309,7 +313,7 @@ describe("an archived run", () => {
       const cases: ReadonlyArray<readonly [string, string]> = [
         [
           "DELETE FROM facts WHERE seq = (SELECT seq FROM facts WHERE tag = 'FactsArchived' LIMIT 1)",
-          "fact 57",
+          "fact 63",
         ],
         ["DELETE FROM facts WHERE tag = 'FactsArchived'", "fact 2 is missing"],
         [`UPDATE archived_links SET chain = 'x' WHERE ${newestLink}`, "has changed since"],
@@ -359,7 +363,7 @@ describe("a customer who is removed", () => {
         })
       const before = yield* using(root, others)
       expect(traces(root)).toEqual(["ledger.sqlite", `ledger-archive/${january}`])
-      expect(yield* forget(root)).toBe(3 * 8)
+      expect(yield* forget(root)).toBe(3 * 9)
       expect(traces(root)).toEqual([])
       expect(yield* using(root, others)).toEqual(before)
       const left = yield* using(root, (ledger) =>
