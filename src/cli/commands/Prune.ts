@@ -60,8 +60,9 @@ const tell = Effect.fnUntraced(function* (result: Effect.Success<ReturnType<type
     for (const { table: name, month, reason } of done.left)
       yield* say(`${name} of ${month} keeps its files: ${reason}`)
   }
-  if (removed.length === 0) yield* say("Nothing is older than `retain` allows, or it is still needed.")
-  else {
+  if (removed.length === 0 && archived.length === 0)
+    yield* say("Nothing is older than `retain` allows, or it is still needed.")
+  if (removed.length > 0) {
     yield* say(isDry ? `This would be removed, ${sizeOf(result)}:` : `Removed, ${sizeOf(result)}:`)
     const rows = removed.map(({ run_id, what, bytes }) => [run_id, what, bytesText(bytes)])
     yield* say(table(["run", "what", "size"], rows, { width: out.width }))
