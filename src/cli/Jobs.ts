@@ -8,6 +8,7 @@ import { Effect, Option } from "effect"
 import { counted } from "../foundation/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
 import { orderProblems } from "../jobs/JobOrder.ts"
+import { readingTables } from "../jobs/RecordSchemas.ts"
 import { renderProblem } from "../foundation/FileProblem.ts"
 import type { Problem } from "../foundation/FileProblem.ts"
 import { EnvFileFlag } from "./CommonFlags.ts"
@@ -63,21 +64,27 @@ const problemsOfSchemas = Effect.fnUntraced(function* ({ schemas }: Job) {
 })
 
 /** Columns that the job chose for pseudonyms and that cannot have them, each by name. */
-const problemsOfPseudonyms = Effect.fnUntraced(function* ({ pseudonyms, schemas }: Job) {
+const problemsOfPseudonyms = Effect.fnUntraced(function* (job: Job) {
+  const { pseudonyms, schemas } = job
   if (pseudonyms === undefined) return []
   const wiring = Option.getOrUndefined(yield* Effect.serviceOption(Wiring))
   if (wiring === undefined) return []
   const { listedSchemas } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
+  const { readingsOf } = yield* Effect.promise(() => import("../records/ReadingsOfJob.ts"))
   const { columnTroubles } = yield* Effect.promise(() => import("../publishing/Treatments.ts"))
   const own = schemas === undefined ? undefined : join(schemas, "records")
   // What is wrong with a schema is told as such.
-  const listed = yield* Effect.orElseSucceed(listedSchemas({ package: wiring.recordSchemas, own }), () => [])
-  const families = listed.map(({ family }) => family)
-  if (families.length === 0) return []
-  return columnTroubles(pseudonyms.columns, families).map(({ table, column, why }): Problem => ({
-    ...pseudonyms.place,
-    message: `\`pseudonyms.columns\`: ${column === undefined ? table : `${table}.${column}`}: ${why}`,
-  }))
+  const folders = { package: wiring.recordSchemas, own }
+  const listed = yield* Effect.option(listedSchemas(folders, readingsOf(job)))
+  if (Option.isNone(listed)) return []
+  const families = [...listed.value.schemas, ...listed.value.readings].map(({ family }) => family)
+  const readings: ReadonlyArray<string> = readingTables
+  return columnTroubles(pseudonyms.columns, families).map(({ table, column, why }): Problem => {
+    const name = column === undefined ? table : `${table}.${column}`
+    const advice =
+      column === undefined && readings.includes(table) ? "; `record_schemas` has to name ours" : ""
+    return { ...pseudonyms.place, message: `\`pseudonyms.columns\`: ${name}: ${why}${advice}` }
+  })
 })
 
 const problemsOfFiles = Effect.fnUntraced(function* (job: Job) {

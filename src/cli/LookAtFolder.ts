@@ -35,10 +35,10 @@ export const openedStoreWithKey = Effect.fnUntraced(function* (output: string, s
 /** To derive all rows again with what this job asks for in place of the customers. */
 export const openedStoreAsked = (job: Job) =>
   Effect.fnUntraced(function* (output: string, share: Job["share"]) {
-    const { openStoreAsked } = yield* Effect.promise(() => import("../publishing/OpenStore.ts"))
+    const { openStoreAsked, schemasOfJob } = yield* Effect.promise(() => import("../publishing/OpenStore.ts"))
     const pseudonyms = yield* askedWith(job)
     const options = yield* storeOptions(output, share)
-    return yield* openStoreAsked({ ...options, ...(pseudonyms && { pseudonyms }) })
+    return yield* openStoreAsked({ ...options, ...schemasOfJob(job), ...(pseudonyms && { pseudonyms }) })
   })
 
 /** What the published tables have in place of the customers; undefined if they name them. */

@@ -194,6 +194,8 @@ export interface Job {
   readonly delta?: boolean
   /** The folder with the job's own record schemas, in `records/`, and results sources. */
   readonly schemas?: string
+  /** Tables that our own readings fill, or all that its features feed; absent: as `readingsOf` says. */
+  readonly record_schemas?: "all" | ReadonlyArray<string>
   /** What a new version of the tables must pass; nothing is asked without it. */
   readonly gates?: Gates
   /** Without it, no data is too old. */

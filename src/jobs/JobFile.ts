@@ -10,6 +10,7 @@ import { GatesShape } from "./Gates.ts"
 import { MinCustomers, Night, OnDeadline, onDeadlineMeans, Publish } from "./NightShape.ts"
 import { NotifyEntry } from "./Notify.ts"
 import { PseudonymsShape } from "./PseudonymsShape.ts"
+import { schemaKeys } from "./RecordSchemas.ts"
 import { Retain } from "./Retain.ts"
 import { looksLikeReference } from "./Reference.ts"
 import { TelemetryShape } from "./Telemetry.ts"
@@ -274,10 +275,7 @@ export const JobFile = Schema.Struct({
   retain: optional(Retain, "How long files are kept; what is not named here is kept."),
   engines: optional(Schema.Array(JobEngine), "The engines of the job."),
   customers: optional(Schema.Array(Customer), "The customers, inline or from files."),
-  schemas: optional(
-    text,
-    "A folder beside the job file: records/*.yaml are record schemas, results/*.yaml results sources.",
-  ),
+  ...schemaKeys,
   gates: optional(GatesShape, "What a new version of the tables must pass to become current."),
   freshness: optional(FreshnessShape, "How old the data of a customer, engine and feature may get."),
   models: optional(

@@ -13,6 +13,7 @@ import * as Shape from "./JobFile.ts"
 import { MinCustomers, Night, OnDeadline, Publish } from "./NightShape.ts"
 import { NotifyEntry } from "./Notify.ts"
 import { PseudonymsShape } from "./PseudonymsShape.ts"
+import { RecordSchemasShape } from "./RecordSchemas.ts"
 import { Retain } from "./Retain.ts"
 import { deadline, jobName, text, timezone } from "./Scalars.ts"
 import { TelemetryShape } from "./Telemetry.ts"
@@ -63,6 +64,7 @@ export const decodeParts = (context: Context, root: Readonly<Record<string, unkn
     engines: list("engines", Shape.JobEngine),
     customers: list("customers", Shape.Customer),
     schemas: part("schemas", text),
+    record_schemas: part("record_schemas", RecordSchemasShape),
     gates: part("gates", GatesShape),
     freshness: part("freshness", FreshnessShape),
     models: part("models", text),

@@ -220,7 +220,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     return yield* invalid()
   }
   const parts = decodeParts(context, root)
-  const { schemas, telemetry } = parts
+  const { schemas, record_schemas, telemetry } = parts
   const service =
     parts.service === undefined && parts.has("service")
       ? undefined
@@ -250,6 +250,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     ...settings,
     ...(of_last_night === undefined ? {} : { customersShareMin: Number.parseInt(of_last_night, 10) / 100 }),
     ...(schemas === undefined ? {} : { schemas: isAbsolute(schemas) ? schemas : join(folder, schemas) }),
+    ...(record_schemas === undefined ? {} : { record_schemas }),
     ...ownSql,
     ...freshness,
     notify,

@@ -2,11 +2,13 @@
  * The store of an output folder, with the record schemas and the pseudonyms that are in force for whoever
  * opens it: a job that is about to run, or a command that works on what is published.
  */
+import { join } from "node:path"
 import { Effect } from "effect"
 import { durableFiles } from "../foundation/DurableFile.ts"
-import type { Freshness, Gates, SqlFile } from "../jobs/Job.ts"
-import { schemasOfTables, schemasWithKept } from "../records/SchemasInForce.ts"
-import type { listedSchemas, SchemaFolders, SchemasInForce } from "../records/SchemasInForce.ts"
+import type { Freshness, Gates, Job, SqlFile } from "../jobs/Job.ts"
+import { readingsOf } from "../records/ReadingsOfJob.ts"
+import { listedSchemas, schemasOfTables, schemasWithKept } from "../records/SchemasInForce.ts"
+import type { ListedSchemas, Readings, SchemaFolders, SchemasInForce } from "../records/SchemasInForce.ts"
 import { keepKeyPlace } from "./KeyPlaces.ts"
 import { layoutOf, modesOf, readManifest } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
@@ -23,6 +25,8 @@ export interface PublisherOptions {
   readonly schemasFolder: string
   /** Where the job's are, if it has any. */
   readonly ownSchemas?: string
+  /** Which of the program's readings the job has; none if it is not given. */
+  readonly readings?: Readings
   /** What a version must pass to become current. */
   readonly gates?: Gates
   /** How old its data may get. */
@@ -41,6 +45,12 @@ export interface PublisherOptions {
 
 /** A version costs the Parquet files that were replaced since: nothing, unless a run is published again. */
 const versionsKeptDefault = 3
+
+/** What a job says of the record schemas. */
+export const schemasOfJob = (job: Job): Pick<PublisherOptions, "ownSchemas" | "readings"> => ({
+  ...(job.schemas && { ownSchemas: join(job.schemas, "records") }),
+  readings: readingsOf(job),
+})
 
 export const foldersOf = ({ root, schemasFolder, ownSchemas }: PublisherOptions): SchemaFolders => ({
   package: schemasFolder,
@@ -83,10 +93,13 @@ export const openStore = Effect.fnUntraced(function* (
   return yield* storeWith(options, yield* schemasOfTables(foldersOf(options), manifest?.schemas), pseudonyms)
 })
 
-/** The same, to derive all rows again with what a job asks for in place of the customers. */
+/**
+ * To derive all rows again with what a job asks for in place of the customers, and with its record schemas:
+ * it may choose columns of a table that is not there yet.
+ */
 export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOptions) {
-  const manifest = yield* fileStep(() => readManifest(layoutOf(options.root).manifest))
-  const schemas = yield* schemasOfTables(foldersOf(options), manifest?.schemas)
+  const listed = yield* listedSchemas(foldersOf(options), options.readings)
+  const schemas = yield* schemasWithKept(listed, foldersOf(options).kept)
   return yield* storeWith(options, schemas, yield* pseudonymsOf(schemas.families, options.pseudonyms))
 })
 
@@ -95,10 +108,7 @@ export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOpt
  * the output folder has when it publishes. A job beside it may have kept new ones, which must not be lost or
  * written over.
  */
-export const openStoreOfJob = Effect.fnUntraced(function* (
-  options: PublisherOptions,
-  listed: Effect.Success<ReturnType<typeof listedSchemas>>,
-) {
+export const openStoreOfJob = Effect.fnUntraced(function* (options: PublisherOptions, listed: ListedSchemas) {
   const schemas = yield* schemasWithKept(listed, foldersOf(options).kept)
   const layout = layoutOf(options.root)
   const pseudonyms = yield* pseudonymsForJob(layout, schemas.families, options.pseudonyms)

@@ -3,7 +3,6 @@
  * the counts of what was found, put into place as a whole (`Commit.ts`). The publisher holds the output
  * folder's lock; readers need none.
  */
-import { join } from "node:path"
 import { Context, Effect, Layer, Semaphore } from "effect"
 import type { FileSystem } from "effect"
 import type { RunId } from "../contract/Ids.ts"
@@ -31,7 +30,7 @@ import { withPolicy } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { keepModels, makeModels } from "./Models.ts"
-import { foldersOf, openStoreOfJob } from "./OpenStore.ts"
+import { foldersOf, openStoreOfJob, schemasOfJob } from "./OpenStore.ts"
 import type { PublisherOptions } from "./OpenStore.ts"
 import { publishInterim, withdrawInterim } from "./PublishInterim.ts"
 import { askedBy, checkAgreement } from "./PseudonymsOfJob.ts"
@@ -235,7 +234,7 @@ export const PublisherDuckDb = {
     Layer.effect(
       Publisher,
       Effect.gen(function* () {
-        const opened = openStoreOfJob(options, yield* listedSchemas(foldersOf(options)))
+        const opened = openStoreOfJob(options, yield* listedSchemas(foldersOf(options), options.readings))
         // What is wrong with a schema or with pseudonyms is found before anything starts.
         yield* opened
         const context = yield* Effect.context<Ledger | Landing | DuckDb | FileSystem.FileSystem>()
@@ -257,16 +256,16 @@ export const PublisherDuckDb = {
 
 /** As a job asks; its key is looked up before anything is started. */
 export const publisherOfJob = (
-  { share, delta, schemas, retain, pseudonyms: chosen, ...job }: Job,
+  job: Job,
   folders: Pick<PublisherOptions, "root" | "schemasFolder" | "toolVersion">,
 ) => {
-  const { gates, freshness, models } = job
+  const { share, delta, retain, gates, freshness, models, pseudonyms: chosen } = job
   const options: PublisherOptions = {
     ...folders,
     share,
     delta,
     versionsKept: retain?.snapshots,
-    ...(schemas && { ownSchemas: join(schemas, "records") }),
+    ...schemasOfJob(job),
     ...(gates && { gates }),
     ...(freshness && { freshness }),
     ...(models && { models }),

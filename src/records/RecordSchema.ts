@@ -1,6 +1,7 @@
 /**
- * What a record family looks like: one YAML file in `schemas/records` per family, so that a new family needs
- * a file and no code. A file with any error is refused with file, line and column before a run begins.
+ * What a record family looks like: one YAML file in `schemas/records` per family, or in `schemas/readings` if
+ * the reference does not show it, so that a new family needs a file and no code. A file with any error is
+ * refused with file, line and column before a run begins.
  */
 import { Effect, Result, Schema } from "effect"
 import type { Finding } from "../foundation/SchemaFindings.ts"
@@ -103,6 +104,10 @@ export const RecordSchemaFile = Schema.Struct({
     "Columns that are times of fetching; they do not count for content_id. Default: fetch_date.",
   ),
   mode: optional(Mode, "What happens to a record that does not fit. Default: evolve."),
+  assumed: optional(
+    Schema.Boolean,
+    "Nobody has promised that the records look like this: any other schema of them comes before it.",
+  ),
   columns: required(Columns, "The record's own fields, each with a column of its name."),
   children: optional(
     Schema.Record(Schema.String, Child),
@@ -133,6 +138,8 @@ export interface RecordChild {
   readonly required: boolean
   readonly items: "objects" | "values"
   readonly columns: ReadonlyArray<RecordColumn>
+  /** As its family. */
+  readonly assumed?: true
 }
 
 export interface RecordFamily {
@@ -147,6 +154,8 @@ export interface RecordFamily {
   readonly mode: Mode
   readonly columns: ReadonlyArray<RecordColumn>
   readonly children: ReadonlyArray<RecordChild>
+  /** A reading of records that the reference does not show: it gives way to any other schema. */
+  readonly assumed?: true
 }
 
 /** Each line of the message is `file:line:column: what is wrong`. */
@@ -229,11 +238,13 @@ const familyOf = ({
   key = [],
   fetched = defaultFetched,
   mode = "evolve",
+  assumed,
   ...file
 }: RecordSchemaFile): RecordFamily => ({
   key,
   fetched,
   mode,
+  ...(assumed === true ? { assumed } : {}),
   table: file.table,
   comment: file.comment,
   product: file.product,
@@ -245,6 +256,7 @@ const familyOf = ({
     table: child.table ?? field,
     comment: child.comment,
     required: child.required === true,
+    ...(assumed === true ? { assumed } : {}),
     items: child.item === undefined ? "objects" : "values",
     columns:
       child.item === undefined

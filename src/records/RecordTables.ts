@@ -40,9 +40,13 @@ const specOf = ({ name, type, comment, required: isRequired, identifies }: Recor
   nullable: !(isRequired && identifies),
 })
 
+/** Whoever reads a table is told if nobody has promised that records look like that. */
+const commentOf = ({ comment, assumed }: Pick<RecordFamily, "comment" | "assumed">): string =>
+  assumed === true ? `${comment} Our own reading: the reference does not show this shape.` : comment
+
 export const familyTable = (family: RecordFamily): TableSpec => ({
   name: family.table,
-  comment: family.comment,
+  comment: commentOf(family),
   columns: [
     ...lineage,
     { ...product, repeats: true },
@@ -55,7 +59,7 @@ export const familyTable = (family: RecordFamily): TableSpec => ({
 
 export const childTable = (child: RecordChild): TableSpec => ({
   name: child.table,
-  comment: child.comment,
+  comment: commentOf(child),
   columns: [
     ...lineage,
     required("position", "INTEGER", "Position in the record's list, from 0."),

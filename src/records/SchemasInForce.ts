@@ -1,8 +1,10 @@
 /**
  * Which record schemas are in force: those of the package, replaced or completed by the job's own, and those
- * that the output folder keeps of families whose file is gone, so that no family loses its table. Tables
- * that are already published are read with the schemas they were published with.
+ * that the output folder keeps of families whose file is gone, so that no family loses its table. Our own
+ * readings of what the reference does not show come last. Tables that are already published are read with the
+ * schemas they were published with.
  */
+import { dirname, join } from "node:path"
 import { Effect, FileSystem } from "effect"
 import { decimalShape } from "./ColumnData.ts"
 import type { ColumnType } from "./ColumnData.ts"
@@ -111,20 +113,27 @@ const newestOf = (kept: ReadonlyArray<Kept>): ReadonlyArray<Kept> => {
   return [...newest.values()]
 }
 
+/** A family's claim to its table; those before it have claimed what they have. */
+const isFree = ({ family }: ReadSchema, before: ReadonlyArray<RecordFamily>): boolean =>
+  !before.flatMap(tablesOf).includes(family.table)
+
+/** `ordered`: each has what those before it leave; of two for one table, the first. */
 const inForce = (
-  listed: ReadonlyArray<ReadSchema>,
+  ordered: ReadonlyArray<ReadSchema>,
   kept: ReadonlyArray<Kept>,
-  fallback: ReadonlyArray<ReadSchema>,
+  isGone: (schema: ReadSchema) => boolean,
 ): SchemasInForce => {
-  const claimed = new Set(listed.flatMap(({ family }) => tablesOf(family)))
-  const gone = fallback.filter(({ family }) => !claimed.has(family.table))
-  const families = listed.map(({ family }) => family)
-  for (const { family } of gone) families.push(besides(family, families))
-  return {
-    families: families.map((family) => withHistory(family, kept)),
-    texts: new Map([...listed, ...gone].map(({ family, text }) => [family.table, text])),
-    gone: gone.map(({ family }) => family.table),
+  const families: Array<RecordFamily> = []
+  const texts = new Map<string, string>()
+  const gone: Array<string> = []
+  for (const schema of ordered) {
+    if (!isFree(schema, families)) continue
+    const { family, text } = schema
+    families.push(besides(family, families))
+    texts.set(family.table, text)
+    if (isGone(schema)) gone.push(family.table)
   }
+  return { families: families.map((family) => withHistory(family, kept)), texts, gone }
 }
 
 /** A job's own schemas; its folder need not have any. */
@@ -138,9 +147,52 @@ export const readOwnSchemas = Effect.fn("Records.readOwnSchemas")(function* (fol
   return own
 })
 
-/** The schemas that the program and the job have; a file for the same table replaces the program's. */
+/**
+ * Which of our own readings a job has: the tables that it names, or those that one of its features feeds;
+ * `features` is undefined if any may be retrieved.
+ */
+export type Readings =
+  | { readonly _tag: "Named"; readonly tables: ReadonlyArray<string> }
+  | { readonly _tag: "Fed"; readonly features: ReadonlySet<string> | undefined }
+
+export const noReadings: Readings = { _tag: "Named", tables: [] }
+
+export interface ListedSchemas {
+  readonly schemas: ReadonlyArray<ReadSchema>
+  /** Nobody has named these: what the output folder has of anybody else comes before them. */
+  readonly readings: ReadonlyArray<ReadSchema>
+  /** Tables that the program has a reading for, whichever of them a job has. */
+  readonly readable: ReadonlySet<string>
+}
+
+/** They are in `readings`, beside the program's record schemas; a test's program need not have any. */
+const readReadings = Effect.fnUntraced(function* (ofPackage: string) {
+  const files = yield* FileSystem.FileSystem
+  const folder = join(dirname(ofPackage), "readings")
+  return (yield* Effect.orElseSucceed(files.exists(folder), () => false))
+    ? yield* readRecordSchemas(folder)
+    : []
+})
+
+/** What others leave of each; one of which nothing is left is not used. */
+const leftOf = (
+  readings: ReadonlyArray<ReadSchema>,
+  others: ReadonlyArray<ReadSchema>,
+): ReadonlyArray<ReadSchema> => {
+  const before = others.map(({ family }) => family)
+  return readings
+    .filter((reading) => isFree(reading, before))
+    .map((reading) => ({ ...reading, family: besides(reading.family, before) }))
+    .filter(({ family }) => family.subFamilies.length > 0)
+}
+
+/**
+ * The schemas that the program and the job have; a file for the same table replaces the program's, and a
+ * reading has the records that no other schema claims.
+ */
 export const listedSchemas = Effect.fn("Records.listedSchemas")(function* (
   folders: Pick<SchemaFolders, "package" | "own">,
+  readings: Readings = noReadings,
 ) {
   const ofPackage = yield* readRecordSchemas(folders.package)
   const own = folders.own === undefined ? [] : yield* readOwnSchemas(folders.own)
@@ -149,36 +201,63 @@ export const listedSchemas = Effect.fn("Records.listedSchemas")(function* (
     a.name < b.name ? -1 : 1,
   )
   yield* refuseClashes(listed)
-  return listed
+  const all = yield* readReadings(folders.package)
+  const isAsked = ({ family: { table, features } }: ReadSchema): boolean =>
+    readings._tag === "Named"
+      ? readings.tables.includes(table)
+      : readings.features === undefined || features.some((code) => readings.features?.has(code))
+  const asked = leftOf(all.filter(isAsked), listed)
+  const isNamed = readings._tag === "Named"
+  return {
+    schemas: isNamed ? [...listed, ...asked] : listed,
+    readings: isNamed ? [] : asked,
+    readable: new Set(all.map(({ family }) => family.table)),
+  } satisfies ListedSchemas as ListedSchemas
 })
 
 /**
- * Those of a job, with what the output folder has by now: another job may have kept more of them meanwhile.
+ * Those of a job, with what the output folder has by now: another job may have kept more of them meanwhile. A
+ * reading that this job does not ask for is not gone.
  */
 export const schemasWithKept = Effect.fn("Records.schemasWithKept")(function* (
-  listed: ReadonlyArray<ReadSchema>,
+  { schemas, readings, readable }: ListedSchemas,
   keptFolder: string,
 ) {
   const kept = yield* readKept(keptFolder)
-  return inForce(listed, kept, newestOf(kept))
+  const newest = newestOf(kept)
+  const isReading = ({ family }: ReadSchema): boolean => family.assumed === true
+  const claimed = schemas.map(({ family }) => family)
+  const others = newest.filter((one) => !isReading(one) && isFree(one, claimed))
+  const rest = leftOf(readings, [...schemas, ...others])
+  const isGone = (one: ReadSchema): boolean =>
+    newest.includes(one as Kept) && !(isReading(one) && readable.has(one.family.table))
+  return inForce([...schemas, ...others, ...rest, ...newest.filter(isReading)], kept, isGone)
 })
 
 /**
  * Those of the tables that are published: `versions` names each table's, or nothing if they were published
- * before schemas were kept.
+ * before schemas were kept. They claim records in the order in which they did then.
  */
 export const schemasOfTables = Effect.fn("Records.schemasOfTables")(function* (
   folders: SchemaFolders,
   versions: Readonly<Record<string, number>> | undefined,
 ) {
   const kept = yield* readKept(folders.kept)
-  const listed = kept.filter(({ family, version }) => versions?.[family.table] === version)
-  if (versions !== undefined && listed.length === Object.keys(versions).length)
-    return inForce(listed, kept, [])
-  const ofPackage = yield* readRecordSchemas(folders.package)
-  if (versions === undefined) return inForce(ofPackage, kept, newestOf(kept))
+  if (versions === undefined) {
+    const ofPackage = yield* readRecordSchemas(folders.package)
+    const isKept = (one: ReadSchema): boolean => kept.includes(one as Kept)
+    return inForce([...ofPackage, ...newestOf(kept)], kept, isKept)
+  }
+  const tables = Object.keys(versions)
+  const published = kept.filter(({ family, version }) => versions[family.table] === version)
+  const listed = published.toSorted((a, b) => tables.indexOf(a.family.table) - tables.indexOf(b.family.table))
+  if (listed.length === tables.length) return inForce(listed, kept, () => false)
   // A kept file is lost: another text of the same table is better than none.
-  const rest = ofPackage.filter(({ family }) => kept.every((each) => each.family.table !== family.table))
-  const named = [...newestOf(kept), ...rest].filter(({ family }) => Object.hasOwn(versions, family.table))
-  return inForce(listed, kept, named)
+  const shipped = [...(yield* readRecordSchemas(folders.package)), ...(yield* readReadings(folders.package))]
+  const rest = shipped.filter(({ family }) => kept.every((each) => each.family.table !== family.table))
+  const placed = new Set(listed.map(({ family }) => family.table))
+  const named = [...newestOf(kept), ...rest].filter(
+    ({ family: { table } }) => Object.hasOwn(versions, table) && !placed.has(table),
+  )
+  return inForce([...listed, ...named], kept, (one) => named.includes(one))
 })

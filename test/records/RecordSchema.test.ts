@@ -8,8 +8,10 @@ import { Ajv2020 } from "ajv/dist/2020.js"
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
 import { checkJobs } from "../../src/cli/Jobs.ts"
+import type { Job } from "../../src/jobs/Job.ts"
 import { renderProblem } from "../../src/foundation/FileProblem.ts"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
+import { readingsOf } from "../../src/records/ReadingsOfJob.ts"
 import { recordJsonSchema } from "../../src/records/RecordJsonSchema.ts"
 import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
 import { recordTables } from "../../src/records/RecordTables.ts"
@@ -20,9 +22,9 @@ import {
   schemasOfTables,
   schemasWithKept,
 } from "../../src/records/SchemasInForce.ts"
-import type { SchemaFolders, SchemasInForce } from "../../src/records/SchemasInForce.ts"
+import type { Readings, SchemaFolders, SchemasInForce } from "../../src/records/SchemasInForce.ts"
 import type { RecordSchemaInvalid } from "../../src/records/RecordSchema.ts"
-import { families, schemasFolder } from "./families.ts"
+import { families, readingsFolder, schemasFolder } from "./families.ts"
 
 const wrong = (text: string) =>
   Effect.runSync(
@@ -167,8 +169,10 @@ describe("record schemas", () => {
     look(recordJsonSchema())
     expect(undescribed).toEqual([])
     const accepts = new Ajv2020().compile(recordJsonSchema())
-    const files = readdirSync(schemasFolder).map((name) => readFileSync(join(schemasFolder, name), "utf8"))
-    expect([...files, good].map((text) => accepts(parse(text)))).toEqual([true, true, true, true])
+    const files = [schemasFolder, readingsFolder].flatMap((folder) =>
+      readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8")),
+    )
+    expect([...files, good].filter((text) => !accepts(parse(text)))).toEqual([])
     expect(accepts(parse(good.replace("columns:", "mode: freeze\ncolumns:")))).toBe(true)
     expect(accepts(parse(good.replace("columns:", "mode: strict\ncolumns:")))).toBe(false)
     expect(accepts(parse(good.replace("comment: Plate.", "commment: Plate.")))).toBe(false)
@@ -270,8 +274,8 @@ children:
 type Files = Readonly<Record<string, string>>
 
 /** As a job has them that publishes at once. */
-const schemasForJob = (folders: SchemaFolders) =>
-  Effect.flatMap(listedSchemas(folders), (listed) => schemasWithKept(listed, folders.kept))
+const schemasForJob = (folders: SchemaFolders, readings?: Readings) =>
+  Effect.flatMap(listedSchemas(folders, readings), (listed) => schemasWithKept(listed, folders.kept))
 
 /** What is in force with these files in the folders `package`, `own` and `kept`. */
 const inForceWith = async (
@@ -463,5 +467,124 @@ describe("in force are", () => {
     expect(["cars.v12.yaml", "cars.v0.yaml", "Cars.v1.yaml", "cars.v1.yml", "cars.yaml"].map(keptOf)).toEqual(
       [{ table: "cars", version: 12 }, undefined, undefined, undefined, undefined],
     )
+  })
+})
+
+describe("our own readings", () => {
+  const reading = (...of: Parameters<typeof schemaOf>) => `${schemaOf(...of)}assumed: true\n`
+  const both = reading("vans", { kinds: ["vans", "trucks"] })
+  const shipped = {
+    "package/cars.yaml": schemaOf("cars"),
+    "readings/vans.yaml": both,
+    "readings/boats.yaml": reading("boats"),
+  }
+  const fed = (...codes: ReadonlyArray<string>): Readings => ({ _tag: "Fed", features: new Set(codes) })
+  const any: Readings = { _tag: "Fed", features: undefined }
+  const named = (...tables: ReadonlyArray<string>): Readings => ({ _tag: "Named", tables })
+  const found = async (readings: Readings | undefined, files: Files = {}) => {
+    const all = await inForceWith({ ...shipped, ...files }, (folders) => schemasForJob(folders, readings))
+    if (typeof all === "string") return all
+    const tables = all.families.map((text) => text.replace(/:.*/s, "").replace(/^(\w+) of \1$/, "$1"))
+    return { tables, gone: all.gone }
+  }
+  const vans = "vans of vans and trucks"
+
+  it("are those that a job's features feed, or that it names; none without a word", async () => {
+    expect(await found(undefined)).toEqual({ tables: ["cars"], gone: [] })
+    expect(await found(any)).toEqual({ tables: ["cars", "boats", vans], gone: [] })
+    expect(await found(fed("vans_read", "other"))).toEqual({ tables: ["cars", vans], gone: [] })
+    expect(await found(named("boats"))).toEqual({ tables: ["cars", "boats"], gone: [] })
+  })
+
+  it("leave to a job's own schemas the table, the list and the kinds of records that these claim", async () => {
+    const trucks = { "own/trucks.yaml": schemaOf("trucks", { product: "vans", kinds: ["trucks"] }) }
+    for (const readings of [any, named("vans", "boats")]) {
+      expect(await found(readings, trucks)).toEqual({ tables: ["cars", "trucks", "boats", "vans"], gone: [] })
+      const ours = { "own/vans.yaml": schemaOf("vans", { kinds: ["vans"] }) }
+      expect(await found(readings, ours)).toEqual({ tables: ["cars", "vans", "boats"], gone: [] })
+      const all = { "own/fleet.yaml": schemaOf("fleet", { product: "vans", kinds: ["vans", "trucks"] }) }
+      expect(await found(readings, all)).toEqual({
+        tables: ["cars", "fleet of vans and trucks", "boats"],
+        gone: [],
+      })
+    }
+    const parts = { "own/vans_parts.yaml": schemaOf("vans_parts") }
+    expect(await inForceWith({ ...shipped, ...parts }, (all) => schemasForJob(all, any))).toMatchObject({
+      families: expect.arrayContaining(["vans of vans and trucks: VARCHAR"]) as unknown,
+    })
+  })
+
+  it("leave to a schema that only the output folder has what it has, unless the job names them", async () => {
+    const fleet = { "kept/fleet.v1.yaml": schemaOf("fleet", { product: "vans", kinds: ["trucks"] }) }
+    expect(await found(any, fleet)).toEqual({
+      tables: ["cars", "fleet of trucks", "boats", "vans"],
+      gone: ["fleet"],
+    })
+    expect(await found(named("vans"), fleet)).toEqual({
+      tables: ["cars", vans, "fleet of "],
+      gone: ["fleet"],
+    })
+    const another = { "kept/vans.v1.yaml": schemaOf("vans", { kinds: ["trucks"] }) }
+    expect(await found(any, another)).toEqual({ tables: ["cars", "vans of trucks", "boats"], gone: ["vans"] })
+    expect(await found(named("vans"), another)).toEqual({ tables: ["cars", vans], gone: [] })
+  })
+
+  it("stay in force once they were, and are not gone while the program has them", async () => {
+    const kept = { "kept/vans.v1.yaml": reading("vans", { kinds: ["trucks"] }) }
+    expect(await found(undefined, kept)).toEqual({ tables: ["cars", "vans of trucks"], gone: [] })
+    // The program's has changed since.
+    expect(await found(any, kept)).toEqual({ tables: ["cars", "boats", vans], gone: [] })
+    const old = { "kept/rafts.v1.yaml": reading("rafts") }
+    expect(await found(undefined, old)).toEqual({ tables: ["cars", "rafts"], gone: ["rafts"] })
+  })
+
+  it("of published tables have what they had then: the order of the versions is that of the claims", async () => {
+    const kept = {
+      "kept/vans.v1.yaml": both,
+      "kept/fleet.v1.yaml": schemaOf("fleet", { product: "vans", kinds: ["trucks"] }),
+    }
+    const first = async (versions: Readonly<Record<string, number>>) => {
+      const all = await ofTables({ ...shipped, ...kept }, versions)
+      return typeof all === "string" ? all : all.families.map((text) => text.replace(/:.*/s, ""))
+    }
+    expect(await first({ fleet: 1, vans: 1 })).toEqual(["fleet of trucks", "vans of vans"])
+    expect(await first({ vans: 1, fleet: 1 })).toEqual(["vans of vans and trucks", "fleet of "])
+    // A kept file is lost: the program still has one.
+    expect(await first({ boats: 1, fleet: 1 })).toEqual(["fleet of trucks", "boats of boats"])
+  })
+
+  it("are a job's by its service, its features and its pseudonyms", () => {
+    const embedded = { _tag: "Embedded", seed: 7, speed: 1, faults: undefined } as const
+    const asking = (...codes: ReadonlyArray<string>) => {
+      const features = codes.map((code) => ({ code }))
+      return { engine_reference: "cloud-hosting:api", features } as unknown as Job["assignments"][number]
+    }
+    const job = { service: embedded, assignments: [asking("a", "b"), asking("b", "c")], sessions: [] }
+    const { pseudonyms } = { pseudonyms: {} } as { readonly pseudonyms: NonNullable<Job["pseudonyms"]> }
+    const remote = { ...job, service: { _tag: "Remote" } as Job["service"] }
+    const none = named()
+    expect(readingsOf(job)).toEqual(fed("a", "b", "c"))
+    expect([readingsOf(remote), readingsOf({ ...job, pseudonyms })]).toEqual([none, none])
+    // What the engine reads by itself.
+    const usual = { assignments: [asking("a"), asking()] }
+    expect(readingsOf({ ...job, ...usual })).toEqual(
+      fed("a", "cloud_resource_read", "supplier_invoices_read"),
+    )
+    expect(readingsOf({ ...remote, ...usual, record_schemas: "all" })).toEqual(any)
+    const sessions = [{}] as unknown as Job["sessions"]
+    expect(readingsOf({ ...job, assignments: [], sessions })).toEqual(any)
+    for (const one of [job, remote, { ...job, pseudonyms }]) {
+      expect(readingsOf({ ...one, record_schemas: ["cards"] })).toEqual(named("cards"))
+      expect(readingsOf({ ...one, record_schemas: [] })).toEqual(none)
+      expect(readingsOf({ ...one, record_schemas: "all" })).toEqual(fed("a", "b", "c"))
+    }
+  })
+
+  it("say in the comments of their tables that they are assumed", () => {
+    const parsed = Effect.runSync(parseRecordSchema("f.yaml", both))
+    const comments = recordTables([parsed]).map(({ spec }) => spec.comment)
+    const told = "Our own reading: the reference does not show this shape."
+    expect(comments.slice(0, 2)).toEqual([`They. ${told}`, `Parts. ${told}`])
+    expect(comments.slice(2).join()).not.toContain(told)
   })
 })

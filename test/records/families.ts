@@ -15,6 +15,9 @@ import { anId } from "../harness/Id.ts"
 
 export const schemasFolder = new URL("../../schemas/records", import.meta.url).pathname
 
+/** Our own readings of what the reference does not show. */
+export const readingsFolder = new URL("../../schemas/readings", import.meta.url).pathname
+
 export const families = await Effect.runPromise(
   loadRecordSchemas(schemasFolder).pipe(Effect.provide(NodeFileSystem.layer)),
 )

@@ -1,6 +1,7 @@
 /**
  * Records of public administrations, suppliers and cloud providers. Their shapes are this service's own
- * (the reference does not show them) and marked as such in every record.
+ * (the reference does not show them) and marked as such in every record. `schemas/readings` has a
+ * record schema for each of them.
  */
 import { cifOf, dateOf, personOf } from "./Person.ts"
 import { amountOf } from "./RecordFamily.ts"

@@ -1,6 +1,6 @@
 /**
  * Records of banks and brokers. The reference does not show their shapes: these are this service's own,
- * marked as such in every record, plausible enough to exercise code that reads families without a schema.
+ * marked as such in every record. `schemas/readings` has a record schema for each of them.
  */
 import { cifOf, dateOf, personOf } from "./Person.ts"
 import { amountOf } from "./RecordFamily.ts"
@@ -31,7 +31,6 @@ const movements = ({ seed, customer_id, engine_reference, kind, nth, settings, t
   return Array.from({ length: countOccurrences(recurrence, from_date, until) }, (_, position) => {
     const draw = seeded("movement", ...of, newest - position)
     return {
-      position,
       value_date: occurrenceDay(recurrence, newest - position),
       amount: `${draw.chance(0.7) ? "-" : ""}${amountOf(draw, 1, 900)}`,
       concept: draw.pick(["Recibo luz", "Nómina", "Supermercado", "Transferencia", "Bizum, «gracias»"]),
