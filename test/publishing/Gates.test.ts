@@ -217,6 +217,53 @@ describe("a gate", () => {
     }),
   )
 
+  it.live(
+    "counts the records of a family wherever they stand, so a schema more is neither loss nor gain",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const gates: Gates = { ...nothing, rows: { min: 0.9, nights: 7 } }
+        const night = Effect.fnUntraced(function* (day: number, accounts: number) {
+          const records = Array.from({ length: accounts }, (_, index) => [
+            { product: "accounts", sub_family: "account:checking", iban: `ES${index}` },
+            { product: "cards", sub_family: "of their own", number: `${index}` },
+          ])
+          yield* append([begin(runOf(day), date(day))])
+          yield* succeed(runOf(day), `${day}`, "c-1", resultsOf(...records.flat()))
+          yield* publishStage(runOf(day))
+          return yield* gatesOf(day)
+        })
+        yield* Effect.provide(night(20, 12), asking(root, gates))
+        const readings = { _tag: "Fed", features: new Set(["accounts_read"]) } as const
+        const later = { ...publisherOptions(root), gates, readings }
+        const found = Effect.gen(function* () {
+          assert.deepStrictEqual(yield* night(21, 12), [])
+          assert.deepStrictEqual(yield* night(22, 5), [
+            "rows: accounts has 5 of 12, other_records has 5 of 12",
+          ])
+          const rows = yield* rowsOf(
+            root,
+            "SELECT run_date::VARCHAR AS d, 'accounts' AS t, count(*)::INT AS n FROM accounts GROUP BY ALL " +
+              "UNION ALL SELECT run_date::VARCHAR, product, count(*) FROM other_records GROUP BY ALL ORDER BY ALL",
+          )
+          assert.deepStrictEqual(
+            rows.map(({ d, t, n }) => [d, t, n]),
+            [
+              ["2026-11-20", "accounts", 12],
+              ["2026-11-20", "cards", 12],
+              ["2026-11-21", "accounts", 12],
+              ["2026-11-21", "cards", 12],
+            ],
+          )
+          assert.deepStrictEqual(
+            yield* rowsOf(root, "SELECT 1 FROM accounts WHERE run_date = '2026-11-20'"),
+            [],
+          )
+        })
+        yield* Effect.provide(found, PublisherDuckDb.layer(later).pipe(Layer.provideMerge(foundation(root))))
+      }),
+  )
+
   it.live("counts who succeeded, how fresh the data is, and what was rejected", () =>
     Effect.gen(function* () {
       const root = yield* folder
