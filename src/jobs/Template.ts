@@ -86,6 +86,10 @@ customers:
 # records/NAME.yaml is a record schema: it replaces the program's for the same table, or adds one.
 # schemas: ./schemas
 
+# Tables for records that the reference does not show, as the embedded service gives them: by name, or \`all\`
+# that the features feed. On another service they fit only if its records happen to look the same.
+# record_schemas: [accounts, cards]
+
 tokens: { key: env:NIGHTJAR_TOKEN_KEY } # opens the encrypted token store
 
 # Flow sessions that customers ran themselves: they are only read.

@@ -15,9 +15,13 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 const place = new Workplace()
 afterAll(() => place.remove())
 
-/** Whom each customer's login makes of it: all records, a refusal, one feature too few, documents. */
+/**
+ * Whom each customer's login makes of it: all records, a refusal, one feature too few, documents. Accounts have no
+ * table, so that there is something to draft.
+ */
 const job = `name: small
 service: { sandbox: { seed: 3, speed: 2000 } }
+record_schemas: []
 polling: { min: 1 second, max: 20 seconds }
 retry: { max_attempts: 1 }
 engines:

@@ -238,7 +238,7 @@ export class BadNight {
   /** How many records of each customer the tables of the published version hold. */
   async records(): Promise<Readonly<Record<string, number>>> {
     if (!existsSync(join(this.place.output, "nightjar.duckdb"))) return {}
-    const tables = ["customer_profiles", "other_records", "rejected_records"]
+    const tables = ["customer_profiles", "accounts", "cards", "other_records", "rejected_records"]
     const all = tables.map((table) => `SELECT customer_id FROM ${table}`).join(" UNION ALL ")
     const rows = await this.place.rows(
       `SELECT customer_id, count(*)::INT AS n FROM (${all}) GROUP BY 1 ORDER BY 1`,
