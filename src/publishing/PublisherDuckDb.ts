@@ -168,8 +168,10 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   run_id: RunId,
 ) {
   const current = yield* recoverFor(store)
-  // The database has the tables of an earlier version.
-  if (current.returned !== undefined) {
+  // The database has the tables of an earlier version, or lacks one that is in force by now.
+  const { schemas } = current
+  const lacks = (table: string) => schemas !== undefined && !Object.hasOwn(schemas, table)
+  if (current.returned !== undefined || [...store.schemas.texts.keys()].some(lacks)) {
     yield* publishRun(store, toolVersion, memory, run_id)
     return
   }

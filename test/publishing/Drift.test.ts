@@ -145,6 +145,8 @@ const place = Effect.map(folder, (base) => {
     write: (type: string) => writeFileSync(file, accountsSchema(type)),
     night: (date: string, ...balances: ReadonlyArray<unknown>) =>
       inPlace(night(date, ...balances.map(accountOf))),
+    end: (date: string) =>
+      inPlace(Effect.flatMap(Publisher, ({ publishOutcome }) => publishOutcome(anId(`nightly.${date}`)))),
     accounts: inPlace(
       rowsOf(root, "SELECT run_date::VARCHAR AS d, balance, extra FROM accounts ORDER BY run_date, balance"),
     ),
@@ -183,6 +185,17 @@ describe("a record schema", () => {
           )
         }).pipe(Effect.provide(foundation(root)))
       }),
+  )
+
+  it.live("that is there only when the end of a run is published has its table in that version", () =>
+    Effect.gen(function* () {
+      const { root, night: nightOf, end, write: writeSchema } = yield* place
+      yield* nightOf("2026-11-20", "1.10")
+      writeSchema("VARCHAR")
+      yield* end("2026-11-20")
+      const balances = Effect.provide(rowsOf(root, "SELECT balance FROM accounts"), DuckDb.layer)
+      assert.deepStrictEqual(yield* balances, [{ balance: "1.10" }])
+    }),
   )
 
   it.live(
