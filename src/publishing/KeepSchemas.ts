@@ -44,3 +44,8 @@ export const isOfOtherSchemas = (run: { readonly schemas?: Versions }, inForce: 
   const tables = new Set([...Object.keys(schemas), ...Object.keys(inForce)])
   return [...tables].some((table) => schemas[table] !== inForce[table])
 }
+
+/** Whether each table that a run could have rows in has the schema that it had then; others came since. */
+export const keepsItsSchemas = (run: { readonly schemas?: Versions }, inForce: Versions | undefined) =>
+  inForce === undefined ||
+  Object.entries(run.schemas ?? {}).every(([table, version]) => inForce[table] === version)

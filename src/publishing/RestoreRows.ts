@@ -14,7 +14,7 @@ import { openDatabase } from "./BuildDatabase.ts"
 import { commit, discarding } from "./Commit.ts"
 import { withSameDatabase } from "./Compact.ts"
 import { isUnchanged } from "./ContinueDatabase.ts"
-import { isOfOtherSchemas } from "./KeepSchemas.ts"
+import { keepsItsSchemas } from "./KeepSchemas.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
@@ -27,7 +27,7 @@ import { takeOut } from "./TakeOut.ts"
 const restorable = (manifest: Manifest, runs: ReadonlyArray<RunId>): ReadonlyArray<RunId> =>
   runs.filter((run_id) => {
     const run = manifest.runs[run_id]
-    return run !== undefined && run.interim !== true && !isOfOtherSchemas(run, manifest.schemas)
+    return run !== undefined && run.interim !== true && keepsItsSchemas(run, manifest.schemas)
   })
 
 /** All rows of a run in a table, in a file of its own. */

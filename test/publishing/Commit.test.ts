@@ -10,7 +10,7 @@ import { machineCalls } from "../../src/foundation/FileCalls.ts"
 import type { FileCalls } from "../../src/foundation/FileCalls.ts"
 import { databaseVersion } from "../../src/publishing/BuildDatabase.ts"
 import { clearStrays, commit, recover, strayFiles } from "../../src/publishing/Commit.ts"
-import { isOfOtherSchemas, keepSchemas } from "../../src/publishing/KeepSchemas.ts"
+import { isOfOtherSchemas, keepsItsSchemas, keepSchemas } from "../../src/publishing/KeepSchemas.ts"
 import { withDatabase } from "../../src/publishing/ContinueDatabase.ts"
 import { filesAlike } from "../../src/publishing/FileColumns.ts"
 import { placeIn } from "../../src/publishing/KeptVersions.ts"
@@ -486,8 +486,13 @@ describe("what is kept beside the tables", () => {
         isOfOtherSchemas({ schemas }, { ...schemas, bikes: 1 }),
         isOfOtherSchemas({}, schemas),
         isOfOtherSchemas({ schemas }, undefined),
+        // Rows of a run are as they were while no table of its own has another schema.
+        !keepsItsSchemas({ schemas }, { ...schemas, vans: 3 }),
+        !keepsItsSchemas({ schemas }, { ...schemas, bikes: 1 }),
+        !keepsItsSchemas({}, schemas),
+        !keepsItsSchemas({ schemas }, undefined),
       ],
-      [false, true, true, true, false, false],
+      [false, true, true, true, false, false, true, false, false, false],
     )
   })
 

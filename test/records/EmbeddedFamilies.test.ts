@@ -132,4 +132,29 @@ describe("our own readings", () => {
     )
     expect(empty).toEqual([])
   })
+
+  it("lose nothing of a stranger's record that has their names and another shape", () => {
+    const normaliser = makeNormaliser(all)
+    const stranger = {
+      product: "accounts",
+      sub_family: "account:checking",
+      fetch_date: "2026-11-21T03:00:00Z",
+      number: 7,
+      balance: { amount: 3 },
+      opened_on: 2001,
+      holders: ["Ana"],
+    }
+    const counts = normaliser.add(lineage, [stranger])
+    const misfits = counts.misfits.map(({ table, column }) => `${table}.${column}`)
+    expect([counts.inTables, misfits]).toEqual([
+      1,
+      ["accounts.balance", "accounts.opened_on", "account_holders.item"],
+    ])
+    const tables = new Map(normaliser.flush().map(({ spec, table }) => [spec.name, table]))
+    const extraOf = (table: string): unknown => tables.get(table)?.getChild("extra")?.get(0)
+    expect(["accounts", "account_holders"].map(extraOf)).toEqual([
+      '{"number":7,"balance":{"amount":3},"opened_on":2001}',
+      '{"item":"Ana"}',
+    ])
+  })
 })
