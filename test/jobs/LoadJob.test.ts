@@ -405,6 +405,30 @@ describe("limits of freshness", () => {
   )
 })
 
+describe("tables for records that the reference does not show", () => {
+  it.effect("are all, or those that the job names; a wrong name is reported with those that there are", () =>
+    Effect.gen(function* () {
+      const chosen = (written: string) =>
+        Effect.map(
+          load(
+            `${smallJob}customers: [{ id: c-1, parameters: { username: u } }]\nrecord_schemas: ${written}\n`,
+          ),
+          ({ job: loaded, errors }) =>
+            (loaded as { readonly record_schemas?: unknown } | undefined)?.record_schemas ??
+            errors.map((text) => text.replace(/ or `accounts_cert.*/, "")),
+        )
+      const written = ["all", "[]", "[accounts, cards]", "[accounts, card]", "nothing"]
+      expect(yield* Effect.forEach(written, chosen)).toEqual([
+        "all",
+        [],
+        ["accounts", "cards"],
+        ["job.yaml:5:28: expected `accounts`"],
+        ["job.yaml:5:17: expected `all` or a list"],
+      ])
+    }),
+  )
+})
+
 describe("the SQL that a job brings", () => {
   const job = `${smallJob}customers: [{ id: c-1, parameters: { username: u } }]\n`
 
