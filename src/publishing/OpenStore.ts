@@ -95,7 +95,7 @@ export const openStore = Effect.fnUntraced(function* (
 
 /**
  * To derive all rows again with what a job asks for in place of the customers, and with its record schemas:
- * it may choose columns of a table that is not there yet.
+ * it may choose columns of a table that does not exist yet.
  */
 export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOptions) {
   const listed = yield* listedSchemas(foldersOf(options), options.readings)

@@ -21,7 +21,6 @@ afterAll(() => place.remove())
  */
 const job = `name: small
 service: { sandbox: { seed: 3, speed: 2000 } }
-record_schemas: []
 polling: { min: 1 second, max: 20 seconds }
 retry: { max_attempts: 1 }
 engines:
@@ -32,6 +31,7 @@ customers:
   - { id: ben, parameters: { username: end-BLOCKED_USER+queue-5+run-30, password: "env:LOGIN_PASSWORD" } }
   - { id: cleo, parameters: { username: ok+queue-5+run-30+records-4+partial, password: "env:LOGIN_PASSWORD" } }
   - { id: dora, parameters: { username: ok+queue-5+run-30+records-2+attach-1, password: "env:LOGIN_PASSWORD" } }
+record_schemas: []
 `
 
 const wrongJob = `name: wrong
