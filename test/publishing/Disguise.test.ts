@@ -5,6 +5,7 @@
 import { hash } from "node:crypto"
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Stream } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
@@ -279,6 +280,20 @@ describe("tables with pseudonyms", () => {
           ])
         }).pipe(Effect.provide(within(root)))
       }).pipe(Effect.scoped),
+  )
+
+  it.live("may be of columns of a table that does not exist yet, if the job has its schema", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const pseudonyms = { ...asked, columns: { accounts: ["iban"] } }
+      const options = { ...publisherOptions(root), pseudonyms }
+      const refused = yield* Effect.flip(openStoreAsked(options))
+      assert.match(refused.message, /^accounts cannot have pseudonyms: no record schema has a table/)
+      const readings = { _tag: "Named", tables: ["accounts"] } as const
+      const store = yield* openStoreAsked({ ...options, readings })
+      assert.deepStrictEqual(store.pseudonyms?.policy.columns, pseudonyms.columns)
+      assert.isTrue(store.families.some(({ table }) => table === "accounts"))
+    }).pipe(Effect.provide(NodeFileSystem.layer), Effect.scoped),
   )
 
   it.live("come into force for all rows at once, and nothing of the rows before is left beside them", () =>

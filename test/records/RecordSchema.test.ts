@@ -524,6 +524,12 @@ describe("our own readings", () => {
       tables: ["cars", vans, "fleet of "],
       gone: ["fleet"],
     })
+    // One of which nothing is left has no table.
+    const whole = { "kept/fleet.v1.yaml": schemaOf("fleet", { product: "vans", kinds: ["vans", "trucks"] }) }
+    expect(await found(any, whole)).toEqual({
+      tables: ["cars", "fleet of vans and trucks", "boats"],
+      gone: ["fleet"],
+    })
     const another = { "kept/vans.v1.yaml": schemaOf("vans", { kinds: ["trucks"] }) }
     expect(await found(any, another)).toEqual({ tables: ["cars", "vans of trucks", "boats"], gone: ["vans"] })
     expect(await found(named("vans"), another)).toEqual({ tables: ["cars", vans], gone: [] })
