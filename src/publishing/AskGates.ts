@@ -49,20 +49,20 @@ const recordTablesOf = ({ families }: AskedVersion): ReadonlyArray<string> => [
 
 /**
  * SQL: the run of each record of a family, wherever it stands. Those of nights before it had a schema are in
- * `other_records` until they are derived again, so a schema more is no loss there, and no gain of its own.
+ * `other_records` until they are derived again, so a schema more is no loss there, and no gain of its own. A
+ * family whose records another one has by now gets no more of them.
  */
 const recordsOf = ({ families }: AskedVersion) => {
   const other = identifier(otherRecordsTable.name)
   const rowsIn = (table: string, where: string) => `SELECT run_id FROM ${table} WHERE ${where}`
   const isOf = ({ product, subFamilies }: RecordFamily): string =>
-    subFamilies.length === 0
-      ? "false"
-      : `(product = ${literal(product)} AND sub_family IN (${subFamilies.map(literal).join(", ")}))`
-  const own = families.map((family) => ({
+    `(product = ${literal(product)} AND sub_family IN (${subFamilies.map(literal).join(", ")}))`
+  const fed = families.filter(({ subFamilies }) => subFamilies.length > 0)
+  const own = fed.map((family) => ({
     name: family.table,
     rows: `${rowsIn(identifier(family.table), "true")} UNION ALL ${rowsIn(other, isOf(family))}`,
   }))
-  const rest = ["false", ...families.map(isOf)].join(" OR ")
+  const rest = ["false", ...fed.map(isOf)].join(" OR ")
   return [...own, { name: otherRecordsTable.name, rows: rowsIn(other, `NOT (${rest})`) }]
 }
 

@@ -24,7 +24,8 @@ interface RecordSource {
 const familySource = (family: RecordFamily): RecordSource => ({
   spec: familyTable(family),
   kinds: valuesSql(
-    family.subFamilies.flatMap((sub_family) =>
+    // A newer run that answers what was the family's shows that its earlier rows are not current any more.
+    [...family.subFamilies, ...(family.former ?? [])].flatMap((sub_family) =>
       family.features.map((feature) => [family.product, sub_family, feature]),
     ),
   ),

@@ -147,6 +147,8 @@ export interface RecordFamily {
   readonly comment: string
   readonly product: string
   readonly subFamilies: ReadonlyArray<string>
+  /** What another family has by now: rows of earlier runs may still be of it. */
+  readonly former?: ReadonlyArray<string>
   readonly features: ReadonlyArray<string>
   /** Columns; see `RecordSchemaFile`. */
   readonly key: ReadonlyArray<string>

@@ -92,9 +92,12 @@ const besides = (family: RecordFamily, others: ReadonlyArray<RecordFamily>): Rec
   const claimed = new Set(
     others.flatMap((other) => other.subFamilies.map((name) => `${other.product}/${name}`)),
   )
+  const isTaken = (name: string): boolean => claimed.has(`${family.product}/${name}`)
+  const former = [...(family.former ?? []), ...family.subFamilies.filter(isTaken)]
   return {
     ...family,
-    subFamilies: family.subFamilies.filter((name) => !claimed.has(`${family.product}/${name}`)),
+    subFamilies: family.subFamilies.filter((name) => !isTaken(name)),
+    ...(former.length === 0 ? {} : { former }),
     children: family.children.filter(({ table }) => !tables.has(table)),
   }
 }

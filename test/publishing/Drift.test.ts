@@ -24,6 +24,7 @@ import {
   resultsOf,
   rowsOf,
   schemasFolder,
+  stateOf,
   succeed,
 } from "./night.ts"
 
@@ -33,7 +34,8 @@ const publish = (run: string) => Effect.flatMap(Publisher, (publisher) => publis
 const night = Effect.fnUntraced(function* (date: string, ...data: ReadonlyArray<unknown>) {
   const run_id = `nightly.${date}`
   yield* append([begin(run_id, date)])
-  yield* succeed(run_id, date, "c-1", resultsOf(...data))
+  const features = [{ code: "accounts_read", status_reason: "FEATURE_COMPLETED" }]
+  yield* succeed(run_id, date, "c-1", resultsOf(...data), stateOf(date, "c-1", { features }))
   const published = yield* publish(run_id)
   const { version, receipts } = published
   yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts }])
@@ -195,6 +197,27 @@ describe("a record schema", () => {
       yield* end("2026-11-20")
       const balances = Effect.provide(rowsOf(root, "SELECT balance FROM accounts"), DuckDb.layer)
       assert.deepStrictEqual(yield* balances, [{ balance: "1.10" }])
+    }),
+  )
+
+  it.live("whose records another one claims by now keeps its earlier rows, and none of them is current", () =>
+    Effect.gen(function* () {
+      const { root, own, file, night: nightOf, write: writeSchema, problems } = yield* place
+      writeSchema("VARCHAR")
+      yield* nightOf("2026-11-20", "1.10")
+      rmSync(file)
+      writeFileSync(
+        join(own, "bank.yaml"),
+        accountsSchema("VARCHAR").replace("table: accounts", "table: bank"),
+      )
+      yield* nightOf("2026-11-21", "2.20")
+      const rows = Effect.forEach(["accounts", "accounts_latest", "bank", "bank_latest"], (table) =>
+        Effect.map(rowsOf(root, `SELECT balance FROM ${table}`), (found) =>
+          found.map(({ balance }) => balance),
+        ),
+      ).pipe(Effect.provide(DuckDb.layer))
+      assert.deepStrictEqual(yield* rows, [["1.10"], [], ["2.20"], ["2.20"]])
+      assert.deepStrictEqual(yield* problems, [])
     }),
   )
 
