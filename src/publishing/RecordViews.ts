@@ -24,7 +24,7 @@ interface RecordSource {
 const familySource = (family: RecordFamily): RecordSource => ({
   spec: familyTable(family),
   kinds: valuesSql(
-    // A newer run that answers what was the family's shows that its earlier rows are not current any more.
+    // A newer run that answers what was the family's shows that its earlier rows are no longer current.
     [...family.subFamilies, ...(family.former ?? [])].flatMap((sub_family) =>
       family.features.map((feature) => [family.product, sub_family, feature]),
     ),
