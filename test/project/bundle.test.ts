@@ -131,15 +131,15 @@ describe("the licences beside the command", () => {
   it("are those of every bundled or loaded package, and of no other", async () => {
     install("@some/inside", { LICENSE: "Copyright Inside\n", "NOTICE.txt": "Notice Inside" })
     install("unused", { LICENSE: "Copyright Unused" })
-    install("undici", {})
-    main('import { inside } from "@some/inside"\nimport { undici } from "undici"\ninside(undici)\n')
+    install("parquet-wasm", {})
+    main('import { inside } from "@some/inside"\nimport { wasm } from "parquet-wasm"\ninside(wasm)\n')
     await bundle(checkout)
     const rule = "=".repeat(80)
     expect(readFileSync(join(checkout, "dist/THIRD-PARTY-LICENSES.txt"), "utf8")).toBe(
       [
         "Nightjar contains or loads these packages. Each is its authors' work under its own licence.\n",
         `${rule}\n@some/inside@1.2.3: MIT\n${rule}\n\nCopyright Inside\n\nNotice Inside\n`,
-        `${rule}\nundici@1.2.3: MIT\n${rule}\n\n(It is installed beside this program, and its package brings no text.)\n`,
+        `${rule}\nparquet-wasm@1.2.3: MIT\n${rule}\n\n(It is installed beside this program, and its package brings no text.)\n`,
       ].join("\n"),
     )
   })

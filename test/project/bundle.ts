@@ -9,14 +9,24 @@ import { chmodSync, copyFileSync, existsSync, globSync, rmSync, writeFileSync } 
 import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { rolldown } from "rolldown"
+import type { Plugin } from "rolldown"
 import { helpPages } from "./helpPages.ts"
 import { licencesText, packageFolderOf } from "./licences.ts"
 
 /**
- * Native or WebAssembly packages find their binaries beside themselves: they stay in node_modules. So does undici, whose
- * CommonJS exports reach nobody through `export *` once they are bundled.
+ * Native or WebAssembly packages find their binaries beside themselves: they stay in node_modules. What is JavaScript is
+ * bundled: DuckDB's comes in 180 files and undici's in 90, which cost 80 and 30 ms of processor time to load.
  */
-const external = [/^node:/, /^@duckdb\//, /^parquet-wasm/, /^undici$/]
+const external = [/^node:/, /^@duckdb\/node-bindings/, /^parquet-wasm/]
+
+/** Effect hands undici on by `export *`, which finds no names in a bundled CommonJS module: here is the one it takes. */
+const undiciByName: Plugin = {
+  name: "undici-by-name",
+  load: (id) =>
+    id.endsWith("/@effect/platform-node/dist/Undici.js")
+      ? 'import undici from "undici"\nexport const { Agent } = undici\n'
+      : null,
+}
 
 const licencesName = "THIRD-PARTY-LICENSES.txt"
 /** Read by the launcher. */
@@ -44,6 +54,7 @@ export const bundle = async (root: string): Promise<ReadonlyArray<string> | unde
     input: { program: main, ...Object.fromEntries(workers) },
     platform: "node",
     external,
+    plugins: [undiciByName],
     tsconfig: false,
   })
   const { output } = await build.write({
