@@ -8,6 +8,7 @@
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 import { BaseSequencer } from "vitest/node"
 import type { TestSpecification } from "vitest/node"
@@ -36,6 +37,10 @@ const memory = "/dev/shm"
 /** A list of the tests loads every file and ends none: what their loading makes must not stay in memory. */
 const isList = process.argv.includes("list")
 const mayMove = !isList && process.env["TMPDIR"] === undefined && holdsTests(memory)
+
+/** Tests start the same programs hundreds of times: Node compiles each of their modules once a run, and keeps none for ever. */
+const compiled = fileURLToPath(new URL("node_modules/.cache/nightjar-compiled", import.meta.url))
+rmSync(compiled, { recursive: true, force: true })
 
 /** In seconds, roughly: a clean clone knows no durations, and the size of a file says little about them. */
 const longest = [
@@ -82,6 +87,6 @@ export default defineConfig({
     teardownTimeout: 5_000,
     restoreMocks: true,
     sequence: { hooks: "list", sequencer: LongestFirst },
-    env: { TZ: timezone, ...(mayMove ? { TMPDIR: memory } : {}) },
+    env: { TZ: timezone, NODE_COMPILE_CACHE: compiled, ...(mayMove ? { TMPDIR: memory } : {}) },
   },
 })

@@ -12,6 +12,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
 } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -41,7 +42,11 @@ const removeStale = (): void => {
 const build = async (): Promise<string> => {
   const home = join(cache, sourceHash())
   const command = join(home, "dist/nightjar.js")
-  if (existsSync(command)) return command
+  if (existsSync(command)) {
+    // In use again, so not stale: another checkout that shares this cache must not remove it under a long run.
+    utimesSync(home, new Date(), new Date())
+    return command
+  }
   const draft = `${home}.${process.pid}-${Math.round(performance.now() * 1_000)}`
   mkdirSync(draft, { recursive: true })
   for (const name of ["package.json", "schemas", "jobs", "src"])
