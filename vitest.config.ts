@@ -38,9 +38,10 @@ const memory = "/dev/shm"
 const isList = process.argv.includes("list")
 const mayMove = !isList && process.env["TMPDIR"] === undefined && holdsTests(memory)
 
-/** Tests start the same programs hundreds of times: Node compiles each of their modules once a run, and keeps none for ever. */
+/** Tests start the same programs hundreds of times: Node compiles each of their modules once a run. */
 const compiled = fileURLToPath(new URL("node_modules/.cache/nightjar-compiled", import.meta.url))
-rmSync(compiled, { recursive: true, force: true })
+// What earlier runs left; not by the runs that tests start themselves.
+if (process.env["NODE_COMPILE_CACHE"] === undefined) rmSync(compiled, { recursive: true, force: true })
 
 /** In seconds, roughly: a clean clone knows no durations, and the size of a file says little about them. */
 const longest = [
