@@ -6,15 +6,15 @@
 import { Cause, Clock, Effect, Layer } from "effect"
 import type { ListenAt } from "../client/HookReceiver.ts"
 import { Hints } from "../client/Hints.ts"
-import { besideOthers } from "../execution/SlotsBeside.ts"
 import type { Job } from "../jobs/Job.ts"
 import { toldWhole } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
+import { inTurns, turnsOf } from "../night/JobTurns.ts"
+import type { Place } from "../night/JobTurns.ts"
 import type { NightOptions, NightResult } from "../night/Nightly.ts"
 import type { Turn } from "../planning/SideBySide.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import type { Summary } from "../report/Summary.ts"
-import type { SharedSlots } from "../scheduling/SharedSlots.ts"
 import { announced, watchedForLate } from "./Notices.ts"
 import type { Ending } from "./Notices.ts"
 import { NoProgressFlag } from "./CommonFlags.ts"
@@ -27,7 +27,7 @@ import type { Display } from "./ProgressDisplay.ts"
 import { holdOutput } from "./RunFolder.ts"
 import { toolVersion } from "./Version.ts"
 import { openWebhooks } from "./Webhooks.ts"
-import { inTurns, tellTurns, turnsOf } from "./Turns.ts"
+import { tellTurns } from "./Turns.ts"
 import { Wiring } from "./Wiring.ts"
 import type { NightsBeside } from "./Wiring.ts"
 
@@ -58,9 +58,9 @@ export const runNights = Effect.fn("Nights.run")(function* (
     const silent = yield* NoProgressFlag
     const display = yield* ProgressDisplay.open(!silent)
     const desk = yield* openDesk(output)
-    const told = yield* inTurns(jobs, turns, (job, { isInTime, slots }) => {
+    const told = yield* inTurns(jobs, turns, (job, { isInTime, beside }) => {
       const name = jobs.length > 1 ? job.name : undefined
-      const run = isInTime ? oneNight(job, options, night(job), slots) : tooLate(job, turns)
+      const run = isInTime ? oneNight(job, options, night(job), beside) : tooLate(job, turns)
       return desk(display.join(name)).pipe(
         Effect.flatMap((watched) => Effect.provide(run, watched)),
         Effect.scoped,
@@ -128,11 +128,11 @@ const oneNight = Effect.fnUntraced(function* (
   job: Job,
   options: NightsOptions,
   services: ReturnType<NightsBeside["night"]>,
-  slots: SharedSlots | undefined,
+  beside: Place["beside"],
 ) {
   const { further, parent, only, output } = options
   const run = summarisedNight(job, output, { further, parent, only, toolVersion })
-  const { result, summary } = yield* (slots === undefined ? run : besideOthers(slots, job)(run)).pipe(
+  const { result, summary } = yield* beside(run).pipe(
     watchedForLate(job, yield* Clock.Clock),
     Effect.provide(services),
   )

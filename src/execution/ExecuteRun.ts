@@ -9,6 +9,7 @@ import { own } from "../ends/Ends.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
+import type { Candidate } from "../scheduling/Schedule.ts"
 import type { Limits } from "../scheduling/SharedSlots.ts"
 import { loginKeysOf } from "../secrets/Fingerprint.ts"
 import { endingOf, serviceUntil } from "./Ending.ts"
@@ -38,6 +39,8 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   readonly sessions: ReadonlyArray<SessionWork>
   readonly rules: Rules
   readonly mode: Mode
+  /** What runs of other jobs may still have open: nothing that conflicts with it is started. */
+  readonly elsewhere: ReadonlyArray<Candidate>
 }) {
   const ledger = yield* Ledger
   const service = yield* Service
@@ -81,6 +84,10 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
       return steered
     },
   })
+  for (const open of input.elsewhere) {
+    night.schedule.occupy(open)
+    night.schedule.abandon(open.task_id)
+  }
   const work = Effect.gen(function* () {
     yield* enlistAll(night, input.works)
     for (const session of input.sessions) yield* enlistSession(night, session)
@@ -146,7 +153,7 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     const { state, pausedUntil } = night.controls
     if (night.active === 0 && state === "running") {
       if (schedule.waiting === 0) return
-      // Only an execution that could not be stopped is in the way: it will not move in this run.
+      // Only what could not be stopped, or is another job's, is in the way: it will not move in this run.
       if (schedule.nextWake(now) === undefined && !schedule.isHeldUp(now))
         yield* settleWaiting(night, schedule.drain(), "ALREADY_EXECUTING")
       if (schedule.waiting === 0) return

@@ -6,16 +6,14 @@
  */
 import { Effect, Redacted, Result } from "effect"
 import { accessKey, accessOf, providerOf } from "../contract/Ids.ts"
-import type { Access } from "../contract/Ids.ts"
-import { resumeAttempt } from "../execution/Attempt.ts"
 import { embeddedKey } from "../jobs/EmbeddedService.ts"
 import type { Assignment, Job, ParameterSource } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { TaskState } from "../ledger/RunState.ts"
 import { resolveReferences } from "../planning/Logins.ts"
 import type { ResolvedReferences } from "../planning/Logins.ts"
 import type { TouchedLogin, Touches } from "../planning/SideBySide.ts"
 import { fingerprintLogin } from "../secrets/Fingerprint.ts"
+import { leftOpenBy } from "./LeftOpen.ts"
 
 const isCommand = (source: ParameterSource): boolean =>
   source._tag === "Reference" && source.reference._tag === "Exec"
@@ -51,28 +49,6 @@ const loginOf = (
   return { engine_reference, values, isWhole: Object.keys(values).length === sources.length }
 }
 
-/** An execution of this task runs, or may run. */
-const isOpen = ({ attempts }: TaskState): boolean =>
-  attempts.some((attempt) => {
-    const { _tag } = resumeAttempt(attempt)
-    return _tag !== "Closed" && _tag !== "NeverStarted" && _tag !== "Start"
-  })
-
-/** What earlier runs of the job may still have open at the service. */
-const leftOpen = Effect.fnUntraced(function* (job: Job) {
-  const ledger = yield* Ledger
-  const open: Array<Access> = []
-  for (const { fact, ended } of yield* ledger.runs) {
-    if (fact.job !== job.name || ended?.leftovers === false) continue
-    for (const task of (yield* ledger.state(fact.run_id))?.tasks.values() ?? []) {
-      const { customer_id, engine_reference } = task.planned
-      if (customer_id === undefined || engine_reference === undefined || !isOpen(task)) continue
-      open.push({ customer_id, engine_reference })
-    }
-  }
-  return open
-})
-
 /** On which clock the runs of a job live. */
 const timeOf = ({ service }: Job): string => (service._tag === "Remote" ? "machine" : embeddedKey(service))
 
@@ -81,16 +57,18 @@ export const touchesOf = Effect.fn("JobTouches.of")(function* (job: Job) {
   const resolved = yield* resolveReferences(job.assignments.map(withoutCommands))
   const named = new Set(job.assignments.map(accessKey))
   // Who is no longer in the job is still logged in; nobody knows any more with what.
-  const left = (yield* leftOpen(job)).filter((access) => !named.has(accessKey(access)))
+  const open = yield* leftOpenBy(job)
+  const left = open.filter((access) => !named.has(accessKey(access)))
   return {
     job: job.name,
     after: (job.after ?? []).map((one) => one.job),
     time: timeOf(job),
-    accesses: [...job.assignments.map(accessOf), ...left],
+    accesses: [...job.assignments, ...left].map(accessOf),
     sessions: job.sessions.map(({ session_id }) => session_id),
     logins: [
       ...job.assignments.map((assignment) => loginOf(assignment, resolved, key)),
       ...left.map(({ engine_reference }) => ({ engine_reference, values: {}, isWhole: false })),
     ],
+    isUnderWay: open.length > 0,
   } satisfies Touches as Touches
 })

@@ -25,6 +25,8 @@ export interface Touches {
   readonly accesses: ReadonlyArray<Access>
   readonly sessions: ReadonlyArray<string>
   readonly logins: ReadonlyArray<TouchedLogin>
+  /** An earlier run left something that may still run at the service. */
+  readonly isUnderWay: boolean
 }
 
 export type WaitReason =

@@ -236,6 +236,7 @@ const runProcess = (given: Night, place: Place) => {
       yield* ledger.append([...begin(tasks, sessions), ...(given.facts ?? [])])
     const { state } = yield* loadRun(place)
     const run = executeRun({
+      elsewhere: [],
       run: given.misread?.(state) ?? state,
       works: tasks.map(workOf),
       sessions: sessions.map((session_id) => ({

@@ -21,6 +21,7 @@ const job = (name: string, touches: Partial<Touches> = {}): Touches => ({
   accesses: [],
   sessions: [],
   logins: [],
+  isUnderWay: false,
   ...touches,
 })
 /** What keeps the second of two jobs waiting. */

@@ -16,6 +16,7 @@ import { openedLedger, refuseLostLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { renderPreview, tokenName } from "../PlanText.ts"
 import type { Preview } from "../PlanText.ts"
+import { turnLines } from "../Turns.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { Wiring } from "../Wiring.ts"
 
@@ -84,7 +85,7 @@ export const plan = Command.make(
         Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
       ),
     )
-    const { turnLines, turnsOf } = yield* Effect.promise(() => import("../Turns.ts"))
+    const { turnsOf } = yield* Effect.promise(() => import("../../night/JobTurns.ts"))
     const [first] = loaded
     const turns =
       first === undefined ? [] : yield* Effect.provide(turnsOf(loaded), wiring.plan(first.service, output))
