@@ -73,13 +73,17 @@ export class Schedule {
     return all
   }
 
-  /** Candidates are ready, and only runs beside this one are in the way: they wake it. */
+  /**
+   * Asked when nothing of this run moves: candidates are ready, and only runs beside this one are in the way,
+   * of which one may still move: it will wake this one.
+   */
   isHeldUp(now: number): boolean {
     const share = this.#share
-    if (share === undefined || this.wanted(now) === 0) return false
-    if (!share.hasRoom(now)) return true
-    const wanted = [...this.#ready.keys()].filter((engine) => this.wantedOn(engine, now) > 0)
-    return wanted.some((engine) => !share.mayOpen(engine, now))
+    const isFull = this.#inFlight.size >= this.#limits.max_in_flight
+    if (share === undefined || isFull || this.wanted(now) === 0) return false
+    const engines = [...this.#ready.keys()].filter((engine) => this.wantedOn(engine, now) > 0)
+    const isHeld = !share.hasRoom(now) || engines.some((engine) => !share.mayOpen(engine, now))
+    return isHeld && share.standStill(now)
   }
 
   /** What is already in flight above a lower limit stays; nothing is taken until there is room again. */
@@ -150,6 +154,7 @@ export class Schedule {
       if (candidate === undefined) continue
       this.#waiting -= 1
       this.occupy(candidate)
+      this.#share?.move()
       return candidate
     }
     return undefined
@@ -179,7 +184,8 @@ export class Schedule {
     }
     for (const one of this.#delayed.remove(isMeant)) all.push(one)
     this.#waiting -= all.length
-    this.#share?.stir()
+    // Past its deadline, a run drains at every step: two of them would wake each other without end.
+    if (all.length > 0) this.#share?.stir()
     return all
   }
 

@@ -54,6 +54,13 @@ export interface SlotShare {
   readonly hasRoom: (now: number) => boolean
   /** Slots became free, or are not wanted any more: the others look again. */
   readonly stir: () => void
+  /**
+   * Nothing of this run moves until slots become free (milliseconds). Returns whether another run may still
+   * make room for it.
+   */
+  readonly standStill: (now: number) => boolean
+  /** It has started something. */
+  readonly move: () => void
   /** From now on it wants what this schedule has ready, and is woken when slots may be free. */
   readonly attach: (schedule: Schedule, wake: () => void) => void
   /** It opens nothing more, until it is attached again. */
@@ -66,7 +73,13 @@ interface Member {
   expected: ReadonlyMap<string, number>
   schedule: Schedule | undefined
   wake: (() => void) | undefined
+  /** Nothing of it moves until slots become free. */
+  isStill: boolean
 }
+
+/** Slots that it has, or that are kept for it, may become free without anybody else. */
+const mayMakeRoom = ({ schedule, expected, isStill }: Member, now: number): boolean =>
+  schedule === undefined ? expected.size > 0 : !isStill && schedule.inFlight + schedule.wanted(now) > 0
 
 const claimOf = ({ limits, schedule, expected }: Member, now: number): Claim => {
   if (schedule !== undefined)
@@ -90,14 +103,14 @@ export class SharedSlots {
 
   /** A run that will soon start tasks; `expected` counts them by engine. */
   join(limits: Limits, expected: ReadonlyMap<string, number>) {
-    const member: Member = { limits, expected, schedule: undefined, wake: undefined }
+    const member: Member = { limits, expected, schedule: undefined, wake: undefined, isStill: false }
     this.#members.add(member)
     const others = () => [...this.#members].filter((one) => one !== member)
     const stir = () => {
       for (const { wake } of others()) wake?.()
     }
     const setSchedule = (schedule: Schedule | undefined, wake: (() => void) | undefined) => {
-      Object.assign(member, { schedule, wake, expected: new Map() })
+      Object.assign(member, { schedule, wake, expected: new Map(), isStill: false })
       stir()
     }
     const share: SlotShare = {
@@ -112,6 +125,16 @@ export class SharedSlots {
           others().map((one) => claimOn(one, engine, now)),
         ),
       stir,
+      standStill: (now) => {
+        const wasStill = member.isStill
+        member.isStill = true
+        // Those who stand still already must learn that nobody is left to wait for.
+        if (!wasStill) stir()
+        return others().some((one) => mayMakeRoom(one, now))
+      },
+      move: () => {
+        member.isStill = false
+      },
       attach: setSchedule,
       detach: () => setSchedule(undefined, undefined),
     }

@@ -32,6 +32,8 @@ const joined = (slots: SharedSlots, run: number, limits: Limits, tasks: Readonly
   return { ...seat, schedule, begin, takeAll, woken: () => woken }
 }
 
+type Joined = ReturnType<typeof joined>
+
 describe("runs that share slots", () => {
   it("have as many together as one of them may have alone, each its equal part if it wants that", () => {
     const slots = new SharedSlots()
@@ -72,6 +74,51 @@ describe("runs that share slots", () => {
     // The next slot that is free is the late one's: the other has its part.
     busy.schedule.release(candidate(2, 0, "bank").task_id)
     expect([busy.takeAll().length, late.takeAll().length]).toEqual([0, 1])
+  })
+
+  it("do not wait for others where only their own executions, which do not move any more, have the slots", () => {
+    const slots = new SharedSlots()
+    const limits = { max_in_flight: 2, per_engine: 2 }
+    const stuck = joined(slots, 1, limits, { bank: 2, tax: 1 })
+    stuck.begin()
+    const beside = joined(slots, 2, limits, {})
+    beside.begin()
+    expect([stuck.takeAll().length, stuck.schedule.isHeldUp(0)]).toEqual([2, false])
+  })
+
+  it("do not wait for each other if none of them can move any more [run side by side ends]", () => {
+    const slots = new SharedSlots()
+    const limits = { max_in_flight: 3, per_engine: 3 }
+    const one = joined(slots, 1, limits, { bank: 3 })
+    const other = joined(slots, 2, limits, { bank: 4 })
+    const third = joined(slots, 3, limits, {})
+    const all = [one, other, third]
+    all.forEach((run) => run.begin())
+    // Whatever comes first, somebody has no slot that he wants.
+    expect([one.takeAll().length, other.takeAll().length, other.takeAll().length]).toEqual([2, 1, 0])
+    // One stands still; the other may still release what it has.
+    expect(one.schedule.isHeldUp(0)).toBe(true)
+    const before = one.woken()
+    expect(other.schedule.isHeldUp(0)).toBe(false)
+    // It gives up what waits, and is over: the slots are for whoever is left.
+    other.schedule.drain()
+    other.share.detach()
+    expect([one.woken() > before, one.takeAll().length]).toEqual([true, 1])
+    // Who has started something moves again.
+    const late = joined(slots, 4, limits, { bank: 1 })
+    late.begin()
+    expect([late.takeAll().length, late.schedule.isHeldUp(0)]).toEqual([0, true])
+  })
+
+  it("do not wake each other for nothing: at a deadline, each drains again and again", () => {
+    const slots = new SharedSlots()
+    const limits = { max_in_flight: 3, per_engine: 3 }
+    const [one, other] = [1, 2].map((run) => joined(slots, run, limits, { bank: 1 })) as [Joined, Joined]
+    one.begin()
+    other.begin()
+    const before = other.woken()
+    expect([one.schedule.drain().length, one.schedule.drain().length]).toEqual([1, 0])
+    expect(other.woken() - before).toBe(1)
   })
 
   it("never exceed a limit, and never all wait for each other", () => {
