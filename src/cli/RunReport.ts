@@ -68,21 +68,31 @@ export const writeReport = Effect.fn("RunReport.write")(function* (target: Repor
 /** A run of 10,000 executions takes a second or two. */
 const writtenWithin = Duration.minutes(1)
 
-/** After everything that a run is for: whatever goes wrong here costs a warning. */
+/** Whatever goes wrong costs a warning; returns whether it was written. */
+const orWarn =
+  ({ output, run_id }: ReportTarget) =>
+  <E, R>(writing: Effect.Effect<WrittenReport, E, R>) => {
+    const path = `${runFolder(output, run_id)}/report.html`
+    const unwritten = (why: string) => Effect.as(warn("report-unwritten", { path, why }), false)
+    return Effect.as(writing, true).pipe(
+      Effect.timeoutOrElse({
+        duration: writtenWithin,
+        orElse: () => unwritten(`it was not ready within ${Duration.format(writtenWithin)}`),
+      }),
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause)
+          ? Effect.interrupt
+          : Effect.tap(unwritten(reasonOfCause(cause)), Effect.logDebug(cause)),
+      ),
+    )
+  }
+
+/** In the middle of something that must end without it too; needs a ledger. */
+export const rewriteReport = (target: ReportTarget) => orWarn(target)(writeReport(target))
+
+/** After everything that a run is for. */
 export const reportAfterRun = Effect.fnUntraced(function* (target: ReportTarget) {
   const wiring = yield* Wiring
-  const path = `${runFolder(target.output, target.run_id)}/report.html`
-  const unwritten = (why: string) => warn("report-unwritten", { path, why })
-  yield* writeReport(target).pipe(
-    Effect.provide(wiring.ledger(target.output, "read-only")),
-    Effect.timeoutOrElse({
-      duration: writtenWithin,
-      orElse: () => unwritten(`it was not ready within ${Duration.format(writtenWithin)}`),
-    }),
-    Effect.catchCause((cause) =>
-      Cause.hasInterruptsOnly(cause)
-        ? Effect.interrupt
-        : Effect.andThen(unwritten(reasonOfCause(cause)), Effect.logDebug(cause)),
-    ),
-  )
+  const ledger = wiring.ledger(target.output, "read-only")
+  yield* orWarn(target)(Effect.provide(writeReport(target), ledger))
 })

@@ -5,6 +5,7 @@
  */
 import { join } from "node:path"
 import { Effect } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { removeCopies } from "../ledger/LedgerCopy.ts"
 import { blankFrames } from "../landing/BlankFrames.ts"
@@ -13,7 +14,14 @@ import { forgetRows, unreadableFiles } from "../publishing/ForgetRows.ts"
 import type { Store } from "../publishing/Store.ts"
 import { forgetTokensOf } from "../tokens/ForgetTokens.ts"
 import { ForgetFailed, step } from "./ForgetFailed.ts"
-import { forgetDocuments, forgetInJournal, forgetInRuns, forgetRecordings, runsIn } from "./ForgetFiles.ts"
+import {
+  forgetDocuments,
+  forgetInJournal,
+  forgetInRuns,
+  forgetRecordings,
+  removeAll,
+  runsIn,
+} from "./ForgetFiles.ts"
 import { forgottenOf, isBodyOf, keepPlan } from "./ForgetPlan.ts"
 import type { ForgetPlan } from "./ForgetPlan.ts"
 import type { Named } from "./Mentions.ts"
@@ -37,13 +45,14 @@ const namedIn = ({ customer_id, tasks, executions, sessions }: ForgetPlan): Name
 })
 
 /**
- * The caller holds the folder, and nothing copies it. Returns the runs whose report has to be written again,
- * and the version of the tables.
+ * The caller holds the folder, and nothing copies it. `writeReport` writes the report of a run again, and
+ * returns whether it did. Returns the version of the tables.
  */
-export const forget = Effect.fn("Keeping.forget")(function* (
+export const forget = Effect.fn("Keeping.forget")(function* <E, R>(
   store: Store,
   plan: ForgetPlan,
   toolVersion: string,
+  writeReport: (run_id: RunId) => Effect.Effect<boolean, E, R>,
 ) {
   const ledger = yield* Ledger
   const { root } = store.layout
@@ -59,7 +68,8 @@ export const forget = Effect.fn("Keeping.forget")(function* (
   yield* step(() => forgetNamed(store, customer_id))
   const version = yield* forgetRows(store, toolVersion, forgotten)
   yield* forgetTokensOf(join(root, "tokens.sqlite"), customer_id)
-  const reports = yield* forgetInRuns(store, namedIn(plan))
+  for (const { run_id, paths } of yield* forgetInRuns(store, namedIn(plan)))
+    if (!(yield* writeReport(run_id))) yield* step(() => removeAll(store.files, paths))
   yield* forgetRecordings(store, customer_id)
   yield* forgetInJournal(store, namedIn(plan))
   const isFinished = (yield* ledger.receipts).some(
@@ -70,5 +80,5 @@ export const forget = Effect.fn("Keeping.forget")(function* (
     store.files.remove(store.layout.forgetting)
     store.files.syncFolder(root)
   })
-  return { version, reports }
+  return { version }
 })

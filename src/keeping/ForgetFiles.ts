@@ -25,7 +25,7 @@ export const runsIn = (folder: string): ReadonlyArray<RunId> =>
         .map((name) => RunId.make(name))
     : []
 
-const removeAll = (files: DurableFiles, paths: ReadonlyArray<string>): void => {
+export const removeAll = (files: DurableFiles, paths: ReadonlyArray<string>): void => {
   for (const path of paths) files.remove(path)
   for (const folder of new Set(paths.map((path) => dirname(path)))) files.syncFolder(folder)
 }
@@ -46,13 +46,21 @@ export const forgetDocuments = Effect.fnUntraced(function* (
 
 const logName = "log.ndjson"
 const summaryName = "summary.json"
+const reportNames: ReadonlyArray<string> = ["report.html", "worklist.csv"]
+
+/** The files of a run's report that name the customer, until it is written again. */
+interface OldReport {
+  readonly run_id: RunId
+  readonly paths: ReadonlyArray<string>
+}
 
 /**
- * Cleans `runs/`; returns the runs whose report has to be written again. Logs lose the lines about the
- * customer; summaries are made again from the ledger; whatever else names the customer is removed.
+ * Cleans `runs/` but for the reports that it returns: a removal that is cut off finds them again. Logs lose
+ * the lines about the customer; summaries are made again from the ledger; whatever else names the customer is
+ * removed.
  */
 export const forgetInRuns = Effect.fnUntraced(function* ({ layout, files }: Store, named: Named) {
-  const rewrite: Array<RunId> = []
+  const reports: Array<OldReport> = []
   for (const run_id of runsIn(join(layout.root, "runs"))) {
     const folder = join(layout.root, "runs", run_id)
     const found = yield* step(() =>
@@ -61,16 +69,13 @@ export const forgetInRuns = Effect.fnUntraced(function* ({ layout, files }: Stor
     if (found.length === 0) continue
     if (found.includes(logName)) yield* step(() => cleanLog(files, join(folder, logName), named))
     if (found.includes(summaryName)) yield* summariseAgain(files, folder, run_id)
-    const others = found.filter((name) => name !== logName && name !== summaryName)
-    yield* step(() =>
-      removeAll(
-        files,
-        others.map((name) => join(folder, name)),
-      ),
-    )
-    if (others.includes("report.html") || others.includes("worklist.csv")) rewrite.push(run_id)
+    const pathsOf = (names: ReadonlyArray<string>) => names.map((name) => join(folder, name))
+    const ofReport = found.filter((name) => reportNames.includes(name))
+    const known = new Set([logName, summaryName, ...ofReport])
+    yield* step(() => removeAll(files, pathsOf(found.filter((name) => !known.has(name)))))
+    if (ofReport.length > 0) reports.push({ run_id, paths: pathsOf(ofReport) })
   }
-  return rewrite as ReadonlyArray<RunId>
+  return reports as ReadonlyArray<OldReport>
 })
 
 const modeOf = (path: string): number => statSync(path).mode & 0o777

@@ -9,15 +9,14 @@ import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import type { Json } from "../../src/duckdb/JsonValue.ts"
 import { identifier, literal } from "../../src/duckdb/SqlText.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
-import { seeded } from "../../src/sandbox/state/Seeded.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
-import { callsIn, judgeFolder, nightjar, runNight, setStage, tellEnd, tracing } from "./Campaign.ts"
+import { judgeFolder, nightjar, runNight, setStage, tellEnd } from "./Campaign.ts"
 import type { Campaign } from "./Campaign.ts"
 import { nightText } from "./FaultJobs.ts"
-import { awaitMoment, countFacts, deadlyPrefix, describe, hasStrace } from "./KillMoments.ts"
-import type { Moment } from "./KillMoments.ts"
+import { copyOf, countCalls, killCommand, linesOf, otherTables } from "./KilledCommand.ts"
+import type { KilledCommand, Lines, Place } from "./KilledCommand.ts"
 import type { ProcessEnd } from "./NightjarCommand.ts"
-import { brokenDatabase, readTables } from "./PublishedTables.ts"
+import { readTables } from "./PublishedTables.ts"
 import type { Tables } from "./PublishedTables.ts"
 import type { Verdict } from "./Verdict.ts"
 
@@ -39,23 +38,14 @@ const watchedFiles = [
   "tokens.sqlite",
 ] as const
 
-const redrawsMax = 5
-
-/** Everything that a removal is judged by. */
+/** What a removal is judged by. */
 interface Removal {
   readonly customer: string
-  readonly tables: ReadonlyMap<string, ReadonlyArray<string>>
-  readonly elapsedMs: number
-  readonly calls: ReadonlyMap<string, number>
+  readonly tables: Lines
+  /** Of all runs: logs, summaries, reports. */
+  readonly files: ReadonlyArray<string>
   /** Ids and values that only this customer has. */
   readonly theirs: ReadonlyArray<string>
-}
-
-interface Place {
-  readonly campaign: Campaign
-  /** An output folder with two nights, a version that is held back, and tokens. */
-  readonly template: string
-  readonly folder: string
 }
 
 /** Returns what tries one removal, by its seed. */
@@ -66,12 +56,12 @@ export const openRemovals = async (campaign: Campaign): Promise<(seed: number) =
   if (end.code !== 3) throw new Error(`the night before the removals failed: ${tellEnd(end)}`)
   furnish(stage.output)
   const place: Place = { campaign, template: stage.output, folder: stage.folder }
-  const undisturbed = new Map<string, Promise<Removal>>()
+  const undisturbed = new Map<string, Promise<KilledCommand>>()
   return (seed) => {
     const customer = customers[seed % customers.length] ?? customers[0]
     const known = undisturbed.get(customer) ?? liveRemoval(place, customer)
     undisturbed.set(customer, known)
-    return known.then((removal) => killRemoval(place, removal, seed))
+    return known.then((removal) => killCommand(removal, seed))
   }
 }
 
@@ -89,96 +79,43 @@ const furnish = (output: string): void => {
   tokens.close()
 }
 
-const forget = ({ campaign }: Place, output: string, customer: string, prefix: ReadonlyArray<string> = []) =>
-  nightjar(campaign, ["forget", customer, "--yes", "--output", output], {}, prefix)
-
-const copyOf = ({ template, folder }: Place, name: string): string => {
-  const output = join(folder, name)
-  rmSync(output, { recursive: true, force: true })
-  cpSync(template, output, { recursive: true })
-  return output
-}
-
-const liveRemoval = async (place: Place, customer: string): Promise<Removal> => {
+const liveRemoval = async (place: Place, customer: string): Promise<KilledCommand> => {
+  const start: KilledCommand["start"] = (of, prefix = []) =>
+    nightjar(place.campaign, ["forget", customer, "--yes", "--output", of], {}, prefix)
   const output = copyOf(place, `undisturbed-${customer}`)
   const before = await readTables(output)
   const theirs = valuesOf(before, customer)
   const found = await tracesIn(output, customer, theirs)
   if (found.length < 10) throw new Error(`${customer} is in ${found.length} files only`)
-  const end = await forget(place, output, customer).ended
+  const end = await start(output).ended
   if (end.code !== 0) throw new Error(`the undisturbed removal failed: ${tellEnd(end)}`)
-  const removal = {
+  const removal: Removal = {
     customer,
     theirs,
     tables: linesOf(await readTables(output)),
-    elapsedMs: end.elapsedMs,
-    calls: await countCalls(place, customer),
+    files: filesIn(output),
   }
-  const complaints = await judgeEnd(place, output, removal)
-  const lost = lostRows(before, removal)
-  if (complaints.length + lost.length > 0)
-    throw new Error(`the undisturbed removal of ${customer} is wrong: ${[...complaints, ...lost].join("\n")}`)
+  const judge: KilledCommand["judge"] = (of) => judgeEnd(place, of, removal)
+  const complaints = [...(await judge(output)), ...lostRows(before, removal)]
+  if (complaints.length > 0)
+    throw new Error(`the undisturbed removal of ${customer} is wrong: ${complaints.join("\n")}`)
   rmSync(output, { recursive: true, force: true })
-  return removal
-}
-
-const countCalls = async (place: Place, customer: string): Promise<Removal["calls"]> => {
-  if (!hasStrace || !place.campaign.aimAtCalls) return new Map()
-  const output = copyOf(place, `calls-${customer}`)
-  const log = `${output}.log`
-  await forget(place, output, customer, tracing(log)).ended
-  rmSync(output, { recursive: true, force: true })
-  return callsIn(log)
-}
-
-const drawMoments = (seed: number, redrawn: number, { elapsedMs, calls }: Removal): ReadonlyArray<Moment> => {
-  const draw = seeded("removals", seed, redrawn)
-  return Array.from({ length: draw.int(1, 2) }, (): Moment => {
-    const kind = draw.unit() * (calls.size === 0 ? 0.5 : 1)
-    if (kind < 0.2) return { _tag: "Elapsed", ms: draw.int(0, Math.round(elapsedMs)) }
-    if (kind < 0.5)
-      return { _tag: "File", path: draw.pick(watchedFiles), laterMs: draw.chance(0.3) ? 0 : draw.int(1, 60) }
-    const [name, count] = [...calls][draw.int(0, calls.size - 1)] ?? ["fsync", 1]
-    return { _tag: "SystemCall", name, nth: draw.int(1, count) }
-  })
-}
-
-/** Moments that all came too late are drawn again. */
-const killRemoval = async (place: Place, removal: Removal, seed: number): Promise<Verdict> => {
-  for (let redrawn = 0; ; redrawn += 1) {
-    const { kills, ...verdict } = await tryRemoval(
-      place,
-      removal,
-      `removal ${seed}`,
-      drawMoments(seed, redrawn, removal),
-    )
-    if (kills > 0 || redrawn === redrawsMax || verdict.complaints.length > 0) return verdict
+  const { elapsedMs } = end
+  const calls = await countCalls(place, customer, start)
+  return {
+    place,
+    kind: "removal",
+    about: customer,
+    start,
+    watchedFiles,
+    elapsedMs,
+    calls,
+    isFinished,
+    judge,
   }
 }
 
-const tryRemoval = async (place: Place, removal: Removal, name: string, moments: ReadonlyArray<Moment>) => {
-  const output = copyOf(place, name.replace(" ", "-"))
-  const story: Array<string> = []
-  const complaints: Array<string> = []
-  let end: ProcessEnd | undefined
-  for (const moment of moments) {
-    const running = forget(place, output, removal.customer, deadlyPrefix(moment))
-    await awaitMoment(moment, running, output, countFacts(output))
-    running.kill()
-    end = await running.ended
-    // strace ends as the process that it watched did, or with the shell's number for it.
-    if (end.code !== null && end.code !== 137) break
-    story.push(describe(moment))
-    complaints.push(...(await brokenDatabase(output)).map((what) => `killed ${describe(moment)}: ${what}`))
-    end = undefined
-  }
-  end ??= await forget(place, output, removal.customer).ended
-  if (!isFinished(end, output)) complaints.push(`it ended with ${tellEnd(end)}`)
-  complaints.push(...(await judgeEnd(place, output, removal)))
-  if (complaints.length === 0) rmSync(output, { recursive: true, force: true })
-  const told = `${removal.customer}, killed ${story.join(", ") || "never"}`
-  return { name, story: told, complaints, kills: story.length }
-}
+const filesIn = (output: string) => filesBelow(join(output, "runs"))
 
 /** Killed after its last step, it has nothing left to find. */
 const isFinished = ({ code, stderr }: ProcessEnd, output: string): boolean =>
@@ -188,21 +125,16 @@ const isFinished = ({ code, stderr }: ProcessEnd, output: string): boolean =>
 const judgeEnd = async (
   { campaign }: Place,
   output: string,
-  { customer, theirs, tables }: Pick<Removal, "customer" | "theirs" | "tables">,
+  { customer, theirs, tables, files }: Removal,
 ): Promise<ReadonlyArray<string>> => {
-  const found = linesOf(await readTables(output))
-  const differing = [...new Set([...tables.keys(), ...found.keys()])].filter(
-    (name) => JSON.stringify(tables.get(name)) !== JSON.stringify(found.get(name)),
-  )
+  const differing = otherTables(tables, linesOf(await readTables(output)))
   return [
     ...(await judgeFolder({ campaign, output })),
     ...(await tracesIn(output, customer, theirs)).map((path) => `${path} still names ${customer}`),
+    ...files.filter((path) => !existsSync(join(output, "runs", path))).map((path) => `runs/${path} is gone`),
     ...differing.map((name) => `${name} has other rows than after an undisturbed removal`),
   ]
 }
-
-const linesOf = (tables: Tables): Removal["tables"] =>
-  new Map([...tables].map(([name, { rows }]) => [name, rows.map((row) => JSON.stringify(row)).toSorted()]))
 
 type Row = Readonly<Record<string, Json>>
 const isOf = (row: Row, customer: string, executions: ReadonlySet<Json>): boolean =>

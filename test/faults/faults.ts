@@ -1,5 +1,5 @@
 /**
- * `npm run faults -- [--nights N [--in-a-row K]] [--each CALL] [--enospc] [--eio] [--overlap] [--removals N] [--from K]`: real processes under kill
+ * `npm run faults -- [--nights N [--in-a-row K]] [--each CALL] [--enospc] [--eio] [--overlap] [--removals N] [--compactions N] [--from K]`: real processes under kill
  * -9, full and breaking disks, and each other; what they leave is compared with an undisturbed night. `--sample` is a little of
  * everything. Tells what is wrong with each failing case and what repeats it, and exits 1 if there is one.
  */
@@ -20,6 +20,7 @@ import {
   sampleRoom,
 } from "./DiskFaults.ts"
 import { eachCall, killNight } from "./KilledNight.ts"
+import { openCompactions } from "./KilledCompact.ts"
 import { openRemovals } from "./KilledForget.ts"
 import { overlapRuns } from "./OverlappingRuns.ts"
 import type { Verdict } from "./Verdict.ts"
@@ -42,6 +43,8 @@ const { values } = parseArgs({
     runs: { type: "string", default: "50" },
     /** Removals of a customer under kill -9. */
     removals: { type: "string" },
+    /** Compactions of the tables under kill -9. */
+    compactions: { type: "string" },
     sample: { type: "boolean", default: false },
     parallel: { type: "string", default: "4" },
     verbose: { type: "boolean", default: false },
@@ -52,17 +55,18 @@ const { values } = parseArgs({
 
 const { sample } = values
 const amounts = sample
-  ? { nights: 2, sizes: 1, points: 1, runs: 4, removals: 2 }
+  ? { nights: 2, sizes: 1, points: 1, runs: 4, removals: 2, compactions: 1 }
   : {
       nights: Number(values.nights ?? 0),
       sizes: values.enospc ? Number(values.sizes) : 0,
       points: values.eio ? Number(values.points) : 0,
       runs: values.overlap ? Number(values.runs) : 0,
       removals: Number(values.removals ?? 0),
+      compactions: Number(values.compactions ?? 0),
     }
 if (Object.values(amounts).every((amount) => amount === 0) && values.each === undefined) {
   console.error(
-    "nothing to do: --nights N, --each CALL, --enospc, --eio, --overlap, --removals N or --sample",
+    "nothing to do: --nights N, --each CALL, --enospc, --eio, --overlap, --removals N, --compactions N or --sample",
   )
   process.exit(2)
 }
@@ -83,11 +87,15 @@ const inARow = values["in-a-row"] === undefined ? undefined : Number(values["in-
 const rooms = sizes === 0 ? [] : sample ? [sampleRoom] : await roomsFor(campaign, sizes)
 const calls = points === 0 ? [] : sample ? [sampleCall] : await brokenCalls(campaign, points)
 type Case = () => Promise<Verdict>
-const removalCases = async (): Promise<ReadonlyArray<Case>> => {
-  if (amounts.removals === 0) return []
-  const kill = await openRemovals(campaign)
+/** Cases of which each is tried by its seed, after what they have in common was made. */
+const bySeed = async (
+  amount: number,
+  open: (of: typeof campaign) => Promise<(seed: number) => Promise<Verdict>>,
+): Promise<ReadonlyArray<Case>> => {
+  if (amount === 0) return []
+  const kill = await open(campaign)
   return Array.from(
-    { length: amounts.removals },
+    { length: amount },
     (_, index): Case =>
       () =>
         kill(from + index),
@@ -126,7 +134,10 @@ const kinds = {
     cases: amounts.runs === 0 ? [] : [(): Promise<Verdict> => overlapRuns(campaign, amounts.runs)],
   },
   "removals under kill -9": {
-    cases: await removalCases(),
+    cases: await bySeed(amounts.removals, openRemovals),
+  },
+  "compactions under kill -9": {
+    cases: await bySeed(amounts.compactions, openCompactions),
   },
 } as const
 

@@ -197,12 +197,16 @@ type Services = Layer.Success<ReturnType<typeof foundation>>
 const inFolder = <A, E>(root: string, work: Effect.Effect<A, E, Services>, calls: FileCalls = machineCalls) =>
   Effect.scoped(Effect.provideService(Effect.provide(work, foundation(root)), FileCalls, calls))
 
-const forgetIn = Effect.fnUntraced(function* (root: string, customer = gone) {
+const forgetIn = Effect.fnUntraced(function* (
+  root: string,
+  customer = gone,
+  writeReport: (run_id: RunId) => Effect.Effect<boolean> = () => Effect.succeed(false),
+) {
   const store = yield* storeOf(root)
   yield* checkWhole(store)
   const plan = yield* planForget(store, anId(customer))
   if (plan === undefined) return undefined
-  return { plan, ...(yield* forget(store, plan, "0.1.0")) }
+  return { plan, ...(yield* forget(store, plan, "0.1.0", writeReport)) }
 })
 
 /** Holds a version back as soon as it has somebody called Eve. */
@@ -330,7 +334,9 @@ describe("forget", () => {
       const before = yield* inFolder(root, othersIn(root))
       const rows = yield* inFolder(root, countRows(root))
       assert.isAbove((yield* inFolder(root, findTraces(root))).length, 30)
-      const done = yield* inFolder(root, forgetIn(root))
+      const reports: Array<RunId> = []
+      const notWritten = (run_id: RunId) => Effect.sync(() => reports.push(run_id) < 0)
+      const done = yield* inFolder(root, forgetIn(root, gone, notWritten))
       assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
       assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
       assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
@@ -348,7 +354,7 @@ describe("forget", () => {
         left_at_service: 0,
         logins_kept: 1,
       })
-      assert.deepStrictEqual(done?.reports, [anId(first), anId(second)])
+      assert.deepStrictEqual(reports, [anId(first), anId(second)])
       const runs = yield* inFolder(root, rowsOf(root, "SELECT run_id, tasks FROM runs ORDER BY run_id"))
       assert.deepStrictEqual(runs, [
         { run_id: first, tasks: 2 },
@@ -601,6 +607,28 @@ describe("forget", () => {
       )
       assert.deepStrictEqual(yield* inFolder(root, remote), { due: due.slice(1), deleted: 1, given_up: 1 })
     }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "that is cut off before the reports are written again finds them once more [promise 15 reports]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* aCopy
+        const path = (run: string) => join(root, "runs", run, "report.html")
+        const killed = forgetIn(root, gone, () => Effect.die("killed"))
+        yield* Effect.exit(inFolder(root, killed))
+        yield* inFolder(
+          root,
+          forgetIn(root, gone, (run_id) =>
+            Effect.as(
+              Effect.sync(() => writeFileSync(path(run_id), "new")),
+              true,
+            ),
+          ),
+        )
+        const texts = [first, second].map((run) => readFileSync(path(run), "utf8"))
+        assert.deepStrictEqual([texts, yield* inFolder(root, findTraces(root))], [["new", "new"], []])
+      }).pipe(Effect.scoped),
   )
 
   it.live("finds nothing of a customer who is unknown, and nothing a second time", () =>

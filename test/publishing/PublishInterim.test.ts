@@ -404,7 +404,7 @@ describe("people who look after the folder while a run is not over", () => {
         yield* checkWhole(store)
         const plan = yield* planForget(store, anId("c-1"))
         if (plan === undefined) return assert.fail("nothing is known of the customer")
-        yield* forget(store, plan, "0.1.0")
+        yield* forget(store, plan, "0.1.0", () => Effect.succeed(false))
         assert.deepStrictEqual([yield* latest(root), yield* problemsIn(root)], [["c-2 21", "c-3 20"], []])
         assert.deepStrictEqual(yield* interim(21, ...over), {
           _tag: "Interim",

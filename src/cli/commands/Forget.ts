@@ -6,6 +6,7 @@ import { Effect, Layer } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { resolve } from "node:path"
 import { CustomerId } from "../../contract/Ids.ts"
+import type { RunId } from "../../contract/Ids.ts"
 import { counted } from "../../foundation/Counted.ts"
 import type { ForgetFailed } from "../../keeping/ForgetFailed.ts"
 import type { ForgetPlan } from "../../keeping/ForgetPlan.ts"
@@ -94,15 +95,10 @@ const forgets = Effect.fnUntraced(function* (
   const counts: ForgetCounts = { ...found.plan.counts, deleted, given_up, left_at_service: leftOf(remote) }
   const plan: ForgetPlan = { ...found.plan, counts }
   const { forget: forgetIn } = yield* keeping
-  const { writeReport } = yield* Effect.promise(() => import("../RunReport.ts"))
-  const result = yield* inFolder(
-    output,
-    Effect.gen(function* () {
-      const { version, reports } = yield* forgetIn(store, plan, toolVersion)
-      for (const run_id of reports) yield* writeReport({ output, run_id, share: shareOf(output) })
-      return { version }
-    }),
-  )
+  const { rewriteReport } = yield* Effect.promise(() => import("../RunReport.ts"))
+  const share = shareOf(output)
+  const rewrite = (run_id: RunId) => rewriteReport({ output, run_id, share })
+  const result = yield* inFolder(output, forgetIn(store, plan, toolVersion, rewrite))
   return { receipt: plan.receipt, ...counts, ...result }
 })
 
