@@ -2,18 +2,13 @@
  * What must hold after every simulated night (promises 1 to 5, 10, 12 and 14), judged by an observer who knows what the
  * service really did, what the ledger says and what was published when. Pure: a night in, its violations out.
  */
-import { foldRun } from "../../src/ledger/FoldRun.ts"
-import type { RunState } from "../../src/ledger/RunState.ts"
 import type { PublishedBody } from "../../src/publishing/PublisherMemory.ts"
 import type { ExecutionSeen } from "../../src/sandbox/admin/Truth.ts"
+import { runsOf, violationsBeside } from "./InvariantsBeside.ts"
+import type { Violation } from "./InvariantsBeside.ts"
 import { neighbourApplication } from "./Neighbour.ts"
 import type { NightOutcome } from "./SimulatedNight.ts"
 import { anId } from "../harness/Id.ts"
-
-export interface Violation {
-  readonly promise: number
-  readonly what: string
-}
 
 const ours = (night: NightOutcome): ReadonlyArray<ExecutionSeen> =>
   night.truth.executions.filter(
@@ -31,11 +26,6 @@ const groupBy = <T>(values: Iterable<T>, keyOf: (value: T) => string | undefined
   }
   return groups
 }
-
-const runsOf = (night: NightOutcome): ReadonlyArray<RunState> =>
-  [...groupBy(night.facts, ({ fact }) => ("run_id" in fact ? fact.run_id : undefined)).values()].flatMap(
-    (facts) => foldRun(facts) ?? [],
-  )
 
 /** Intervals in which executions were open at the service, that share a key and overlap. */
 const overlaps = (executions: Iterable<ExecutionSeen>): boolean => {
@@ -307,4 +297,5 @@ export const violationsOf = (night: NightOutcome): ReadonlyArray<Violation> => [
   ...recordsPlaced(night),
   ...mannersKept(night),
   ...nightEnds(night),
+  ...violationsBeside(night),
 ]

@@ -5,6 +5,7 @@
 import type { Job } from "../../src/jobs/Job.ts"
 import type { FaultRates } from "./FaultyNetwork.ts"
 import type { Reading } from "../../src/sandbox/state/Reading.ts"
+import { requestsAtOnceMax } from "../../src/client/ServicePaced.ts"
 import { mixReadings } from "./ReadingMix.ts"
 import { makeJob } from "./SimulatedJob.ts"
 
@@ -26,7 +27,14 @@ export const seeded = (seed: number): (() => number) => {
 
 export interface NightPlan {
   readonly seed: number
-  readonly job: Job
+  /** In the order in which they are given; most nights have one. */
+  readonly jobs: ReadonlyArray<Job>
+  /** Several jobs, each in a command of its own, and not side by side. */
+  readonly isInARow: boolean
+  /** Nothing happens to it that would not happen to its jobs one after the other: their tables are compared. */
+  readonly isEven: boolean
+  /** How many requests may be under way at once. */
+  readonly requestsAtOnce: number
   readonly rates: FaultRates
   /** How many events the pipeline lives before each crash. */
   readonly crashes: ReadonlyArray<number>
@@ -64,7 +72,8 @@ const tokenNights = (later: number): Nights => [
   ...(later < 0.15 ? [{ atMs: 91 * dayMs, further: false }] : []),
 ]
 
-export const planNight = (seed: number): NightPlan => {
+/** A night of one job. */
+export const planOneJob = (seed: number): NightPlan => {
   const random = seeded(seed)
   const storm = random()
   const rate = (most: number) => (storm < 0.25 ? 0 : random() ** 2 * most * (storm < 0.9 ? 1 : 4))
@@ -97,7 +106,10 @@ export const planNight = (seed: number): NightPlan => {
       : undefined
   return {
     seed,
-    job,
+    jobs: [job],
+    isInARow: false,
+    isEven: false,
+    requestsAtOnce: requestsAtOnceMax,
     rates,
     crashes,
     nights,

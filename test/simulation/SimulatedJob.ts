@@ -21,7 +21,7 @@ const final = [
   "FAILED",
 ]
 
-const pick = <T>(random: () => number, values: ReadonlyArray<T>): T => {
+export const pick = <T>(random: () => number, values: ReadonlyArray<T>): T => {
   const value = values[Math.floor(random() * values.length)]
   if (value === undefined) throw new Error("nothing to pick from")
   return value
@@ -78,16 +78,19 @@ const engines = [
 const assignment = (
   random: () => number,
   index: number,
-  logins: Array<string>,
-  tokens: boolean,
+  {
+    number,
+    logins,
+    tokens,
+  }: { readonly number: number; readonly logins: Array<string>; readonly tokens: boolean },
 ): Assignment => {
   const known = logins.length > 0 && random() < 0.08
-  const username = known ? pick(random, logins) : `${behaviour(random)}+customer-${index}`
+  const username = known ? pick(random, logins) : `${behaviour(random)}+customer-${number}`
   if (!known) logins.push(username)
   const password = random() < 0.02 ? "abc" : "a-secret-password"
   const literal = (value: unknown) => ({ _tag: "Literal", value: Redacted.make(value) }) as const
   return {
-    customer_id: anId(`c-${String(index).padStart(4, "0")}`),
+    customer_id: anId(`c-${String(number).padStart(4, "0")}`),
     engine_reference: anId(index < 3 ? pick(random, engines.slice(5)) : pick(random, engines.slice(0, 5))),
     features: [],
     configurations: {},
@@ -97,7 +100,7 @@ const assignment = (
       parameters: { username: literal(username), password: literal(password) },
       tokenized_access: tokens && random() < 0.6,
     },
-    source: `simulation:${index}`,
+    source: `simulation:${number}`,
   }
 }
 
@@ -110,7 +113,8 @@ const standingSessions = (random: () => number): Job["sessions"] =>
         customer_id: random() < 0.5 ? undefined : anId(`c-9${index}`),
       }))
 
-export const makeJob = (random: () => number, customers: number, tokens: boolean): Job => {
+/** `numbersFrom`: the number of its first customer, by which those of several jobs differ. */
+export const makeJob = (random: () => number, customers: number, tokens: boolean, numbersFrom = 0): Job => {
   const logins: Array<string> = []
   return {
     name: "simulated",
@@ -143,7 +147,9 @@ export const makeJob = (random: () => number, customers: number, tokens: boolean
     share: "none",
     exit_on: "any",
     notify: [],
-    assignments: Array.from({ length: customers }, (_, index) => assignment(random, index, logins, tokens)),
+    assignments: Array.from({ length: customers }, (_, index) =>
+      assignment(random, index, { number: numbersFrom + index, logins, tokens }),
+    ),
     sources: builtInSources,
     hooks: [],
     tokens_key: tokens ? { _tag: "Env", name: "NIGHTJAR_TOKEN_KEY" } : undefined,

@@ -2,29 +2,21 @@
  * One simulated night: pipeline and service in one process in virtual time, a faulty network between them, the
  * pipeline killed and started again at moments of the seed's choice, and an observer that knows the service's truth.
  */
-import { Context, Effect, Exit, Layer, Redacted } from "effect"
-import { HttpClient } from "effect/http"
+import { Effect, Exit } from "effect"
 import type { HintSource } from "../../src/client/Hints.ts"
 import { Hints, makeHintBoard } from "../../src/client/Hints.ts"
 import { runNight } from "../../src/night/Nightly.ts"
-import { SteadyClock } from "../../src/foundation/SteadyClock.ts"
-import { Service } from "../../src/client/Service.ts"
-import { ServiceCatalogue } from "../../src/forms/ServiceCatalogue.ts"
-import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
-import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
-import { Secrets } from "../../src/jobs/Secrets.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import type { LandingStore } from "../../src/landing/LandingMemory.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
-import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/OpenLedger.ts"
 import type { Recorded } from "../../src/ledger/Fact.ts"
-import { FormCache } from "../../src/forms/EngineForms.ts"
-import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { SandboxClient } from "../../src/sandbox/server/SandboxClient.ts"
 import type { Truth } from "../../src/sandbox/admin/Truth.ts"
 import { calm, faultyClient } from "./FaultyNetwork.ts"
+import { commonOf, layersOf } from "./NightLayers.ts"
+import type { Common, PlantedServices } from "./NightLayers.ts"
 import { processesMax, seeded } from "./NightPlan.ts"
 import type { NightPlan } from "./NightPlan.ts"
 import { makeNeighbour } from "./Neighbour.ts"
@@ -33,26 +25,17 @@ import type { Listening } from "./SimulatedHooks.ts"
 import { SimulatedPublisher } from "./SimulatedPublisher.ts"
 import type { PublishedHistory } from "./SimulatedPublisher.ts"
 import { startService } from "./SimulatedService.ts"
-import {
-  heardService,
-  nothingHeard,
-  openTokens,
-  ourSecret,
-  revokeOne,
-  tokenStore,
-} from "./SimulatedTokens.ts"
+import { counted, runTogether } from "./SimulatedTurns.ts"
+import type { PlantTogether } from "./SimulatedTurns.ts"
+import { heardService, nothingHeard, openTokens, revokeOne } from "./SimulatedTokens.ts"
 import type { Heard } from "./SimulatedTokens.ts"
 import { World } from "./World.ts"
 
 const hour = 3_600_000
 
 /** A defect put in on purpose, to show that the observer sees it. */
-export interface Plant {
-  readonly client?: (client: HttpClient.HttpClient) => HttpClient.HttpClient
-  readonly service?: (service: Service["Service"]) => Service["Service"]
-  readonly ledger?: (ledger: Ledger["Service"]) => Ledger["Service"]
-  /** How many rows become of a body's records. */
-  readonly place?: (rows: number) => number
+export interface Plant extends PlantedServices {
+  readonly together?: PlantTogether
 }
 
 export interface NightOutcome {
@@ -67,6 +50,14 @@ export interface NightOutcome {
   readonly tooSoon: ReadonlyArray<string>
   readonly heard: Heard
   readonly exitCodes: ReadonlyArray<number>
+  /** For each process, the newest fact of those before it. */
+  readonly bornAt: ReadonlyArray<number>
+  /** Jobs whose turn came too late, in whichever process. */
+  readonly late: ReadonlySet<string>
+  /** The most requests that were under way at the same time; only known of several jobs. */
+  readonly requestsAtOnce: number
+  /** The same jobs one after the other, if their tables are to be the same. */
+  readonly inARow: NightOutcome | undefined
   readonly processes: number
   readonly requests: number
   readonly virtualHours: number
@@ -94,6 +85,8 @@ export const runSimulatedNight = (
   let requests = 0
   let processes = 0
   const tooSoon: Array<string> = []
+  const busy = { now: 0, most: 0 }
+  const late = new Set<string>()
   const http = faultyClient({
     world,
     process: () => processes,
@@ -110,13 +103,20 @@ export const runSimulatedNight = (
   const landing = LandingMemory.makeStore()
   const published = SimulatedPublisher.makeHistory()
   const stores = { database, tokens, landing, published }
-  const layers = layersOf(http, stores, families, () => world.now(), plant)
+  const [job] = plan.jobs
+  const isAlone = plan.jobs.length === 1 && job !== undefined
+  const client = isAlone ? http : counted(http, busy)
+  const common = commonOf(stores, plan, plant)
+  const layers = (of: Common) => layersOf(client, of, stores, families, () => world.now(), plant)
   const options = { parent: undefined, only: undefined, toolVersion: "simulated" }
   const run = (further: boolean) => {
+    const given = { ...options, further }
     // A process that was killed knows nothing any more.
-    const night = Effect.provide(runNight(plan.job, { ...options, further }), layers).pipe(
-      Effect.provideService(KnownSecrets, makeKnownSecrets()),
-    )
+    const night = (
+      isAlone
+        ? Effect.provide(runNight(job, given), layers(common))
+        : runTogether(plan, given, { common, layers, late }, plant.together)
+    ).pipe(Effect.provideService(KnownSecrets, makeKnownSecrets()))
     return plan.webhooks === undefined ? night : listeningTo(listening, night)
   }
   const neighbour = makeNeighbour({
@@ -126,13 +126,14 @@ export const runSimulatedNight = (
     flows_url: SandboxClient.flows_url,
     truth: server.truth,
     random: seeded(plan.seed ^ 0x2c1b3c6d),
-    subjects: plan.job.assignments,
+    subjects: plan.jobs.flatMap(({ assignments }) => assignments),
     deeds: plan.neighbourDeeds,
   })
   world.spawn("neighbour", neighbour.live)
   const forgeries = plan.webhooks?.forgeries ?? 0
   world.spawn("forger", forger(world, listening, server.truth, seeded(plan.seed ^ 0x1b873593), forgeries))
   const exitCodes: Array<number> = []
+  const bornAt: Array<number> = []
   for (const { atMs, further } of plan.nights) {
     if (day + atMs > world.now()) wait(world, day + atMs - world.now())
     if (plan.tokens && random() < 0.5) world.run(revokeOne(server, random))
@@ -140,6 +141,8 @@ export const runSimulatedNight = (
     // Only the first process of `--new` is asked for a further run; the ones after a crash resume it.
     let command = run(further)
     for (let exits = 0; exits < plan.exitsMax && processes < processesMax;) {
+      bornAt.push(newestFact(database))
+      busy.now = 0
       const exit = livePipeline(world, plan, processes, command)
       processes += 1
       command = run(false)
@@ -169,6 +172,11 @@ export const runSimulatedNight = (
     tooSoon,
     heard,
     exitCodes,
+    bornAt,
+    late,
+    requestsAtOnce: busy.most,
+    inARow:
+      plan.isEven && !plan.isInARow ? runSimulatedNight({ ...plan, isInARow: true }, families) : undefined,
     processes,
     requests,
     virtualHours: (world.now() - day) / hour,
@@ -226,57 +234,8 @@ const wait = (world: World, ms: number) => {
   world.runUntil(() => due)
 }
 
-interface Stores {
-  readonly database: ReturnType<typeof openLedger>
-  readonly tokens: ReturnType<typeof openTokens> | undefined
-  readonly landing: LandingStore
-  readonly published: PublishedHistory
-}
-
-const layersOf = (
-  http: HttpClient.HttpClient,
-  { database, tokens, landing: store, published }: Stores,
-  families: ReadonlyArray<RecordFamily>,
-  now: () => number,
-  plant: Plant,
-) => {
-  const addresses = {
-    base_url: SandboxClient.base_url,
-    flows_url: SandboxClient.flows_url,
-    attachments_url: SandboxClient.flows_url,
-  }
-  const same = <S>(unchanged: S): S => unchanged
-  const service = ServicePaced.layer(addresses).pipe(
-    Layer.provide(ServiceHttp.layer({ ...addresses, app_secret: Redacted.make(ourSecret) })),
-    Layer.provide(ServicePause.layer()),
-    Layer.provide(Layer.succeed(HttpClient.HttpClient, (plant.client ?? same)(http))),
-    Layer.flatMap((context) =>
-      Layer.succeed(Service, (plant.service ?? same)(Context.get(context, Service))),
-    ),
-  )
-  const ledger = Ledger.layerOver(database).pipe(
-    Layer.flatMap((context) => Layer.succeed(Ledger, (plant.ledger ?? same)(Context.get(context, Ledger)))),
-  )
-  const landing = LandingMemory.layer(store)
-  const forms = FormCache.layer.pipe(
-    Layer.provide(Layer.merge(ServiceCatalogue.layer, FormCheckerInProcess.layer)),
-    Layer.provide(service),
-    Layer.provide(ledger),
-  )
-  const publisher = SimulatedPublisher.layer(published, families, now, plant.place).pipe(
-    Layer.provide(ledger),
-    Layer.provide(landing),
-  )
-  return Layer.mergeAll(
-    service,
-    ledger,
-    landing,
-    forms,
-    publisher,
-    Secrets.layerMemory(new Map()),
-    tokenStore(tokens),
-  ).pipe(Layer.provideMerge(SteadyClock.layer))
-}
+const newestFact = (database: ReturnType<typeof openLedger>): number =>
+  Number(database.prepare("SELECT coalesce(max(seq), 0) AS newest FROM facts").get()?.["newest"])
 
 const readFacts = (database: ReturnType<typeof openLedger>): ReadonlyArray<Recorded> =>
   database

@@ -1,5 +1,5 @@
 /**
- * `npm run simulate -- --seeds N [--from K] [--json]`: whole nights in virtual time under faults, on all cores. Prints
+ * `npm run simulate -- --seeds N [--from K] [--step S] [--json]`: whole nights in virtual time under faults, on all cores. Prints
  * what is wrong with each failing seed and the command that replays it alone, and exits 1 if there is one.
  */
 import { availableParallelism } from "node:os"
@@ -13,7 +13,7 @@ import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { figuresLine } from "../promises/Figure.ts"
 import { promisesObserved, violationsOf } from "./Invariants.ts"
 import { neighbourApplication } from "./Neighbour.ts"
-import { planNight } from "./NightPlan.ts"
+import { planNight } from "./SeveralJobs.ts"
 import type { NightOutcome } from "./SimulatedNight.ts"
 import { runSimulatedNight } from "./SimulatedNight.ts"
 
@@ -29,6 +29,9 @@ const nothing = {
   tokenRuns: 0,
   deliveries: 0,
   neighbourRuns: 0,
+  /** Nights of several jobs, and those whose tables were compared with theirs one after the other. */
+  several: 0,
+  compared: 0,
 }
 type Counts = typeof nothing
 
@@ -54,6 +57,8 @@ const countsOf = (night: NightOutcome): Counts => {
     tokenRuns: tokens.reduce((sum, { runs }) => sum + runs.length, 0),
     deliveries: deliveries.length,
     neighbourRuns: executions.filter(({ application }) => application === neighbourApplication).length,
+    several: night.plan.jobs.length > 1 ? 1 : 0,
+    compared: night.inARow === undefined ? 0 : 1,
   }
 }
 
@@ -61,6 +66,8 @@ const countsOf = (night: NightOutcome): Counts => {
 interface Share {
   readonly from: number
   readonly seeds: number
+  /** From one seed to the next. */
+  readonly step: number
   readonly taken: Int32Array
 }
 
@@ -103,7 +110,7 @@ const loadFamilies = () =>
 const runAll = async (
   from: number,
   seeds: number,
-  { verbose, json }: { verbose: boolean; json: boolean },
+  { verbose, json, step }: { verbose: boolean; json: boolean; step: number },
 ) => {
   const startedAt = performance.now()
   let failed = 0
@@ -124,7 +131,7 @@ const runAll = async (
   await Promise.all(
     Array.from({ length: workers }, () => {
       const worker = new Worker(fileURLToPath(import.meta.url), {
-        workerData: { from, seeds, taken } satisfies Share,
+        workerData: { from, seeds, step, taken } satisfies Share,
       })
       worker.on("message", hear)
       return new Promise<void>((resolve, reject) => worker.on("exit", () => resolve()).on("error", reject))
@@ -137,7 +144,8 @@ const runAll = async (
   )
   console.log(
     `${totals.tokens} tokens, ${totals.tokenRuns} runs with them; ${totals.deliveries} webhook deliveries; ` +
-      `${totals.neighbourRuns} runs of another application, ${totals.challenges} challenges with somebody to answer`,
+      `${totals.neighbourRuns} runs of another application, ${totals.challenges} challenges with somebody to answer; ` +
+      `${totals.several} nights of several jobs, ${totals.compared} compared with the same jobs in a row`,
   )
   console.log(`${seeds - failed} passed, ${failed} failed`)
   const byPromise = Object.fromEntries(
@@ -152,15 +160,17 @@ if (isMainThread) {
     options: {
       seeds: { type: "string", default: "100" },
       from: { type: "string", default: "1" },
+      /** Every so manieth seed: from 3 in steps of 5, all nights have several jobs. */
+      step: { type: "string", default: "1" },
       verbose: { type: "boolean", default: false },
       /** The last line is the figures, for `npm run promises`. */
       json: { type: "boolean", default: false },
     },
   })
-  await runAll(Number(values.from), Number(values.seeds), values)
+  await runAll(Number(values.from), Number(values.seeds), { ...values, step: Number(values.step) })
 } else {
-  const { from, seeds, taken } = workerData as Share
+  const { from, seeds, step, taken } = workerData as Share
   const families = await loadFamilies()
   for (let next = Atomics.add(taken, 0, 1); next < seeds; next = Atomics.add(taken, 0, 1))
-    parentPort?.postMessage(simulate(from + next, families))
+    parentPort?.postMessage(simulate(from + next * step, families))
 }

@@ -11,9 +11,10 @@ import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
+import type { Turn } from "../../src/planning/SideBySide.ts"
 import { violationsOf } from "./Invariants.ts"
 import type { NightOutcome, Plant } from "./SimulatedNight.ts"
-import { planNight } from "./NightPlan.ts"
+import { planNight } from "./SeveralJobs.ts"
 import { runSimulatedNight } from "./SimulatedNight.ts"
 
 let families: ReadonlyArray<RecordFamily> = []
@@ -24,13 +25,13 @@ beforeAll(async () => {
 
 const night = (seed: number, plant?: Plant): NightOutcome => {
   const plan = planNight(seed)
-  const job = { ...plan.job, assignments: plan.job.assignments.slice(0, 8) }
-  return runSimulatedNight({ ...plan, job }, families, plant)
+  const jobs = plan.jobs.map((job) => ({ ...job, assignments: job.assignments.slice(0, 8) }))
+  return runSimulatedNight({ ...plan, jobs }, families, plant)
 }
 
 /** The promises broken in the first of a few nights that breaks one; in night `from` it shows today. */
-const promisesBroken = (from: number, plant: Plant): ReadonlyArray<number> => {
-  for (let seed = from; seed < from + 24; seed++) {
+const promisesBroken = (from: number, plant: Plant, step = 1): ReadonlyArray<number> => {
+  for (let seed = from; seed < from + 24 * step; seed += step) {
     const broken = violationsOf(night(seed, plant)).map(({ promise }) => promise)
     if (broken.length > 0) return [...new Set(broken)]
   }
@@ -255,5 +256,22 @@ describe("the observer detects a planted defect:", () => {
       }),
     })
     expect(broken).toContain(12)
+  })
+
+  // Every fifth night has several jobs.
+  it("two jobs side by side that share a customer (promise 3)", () => {
+    const turns = (all: ReadonlyArray<Turn>) =>
+      all.map(({ job, waits }) => ({ job, waits: waits.filter(({ why }) => why !== "customer") }))
+    expect(promisesBroken(138, { together: { turns } }, 5)).toContain(3)
+  })
+
+  it("jobs that have all slots for themselves (promise 3)", () => {
+    expect(promisesBroken(13, { together: { hasOwnSlots: true } }, 5)).toContain(3)
+  })
+
+  it("a job that does not wait for the one that it follows (promise 4)", () => {
+    const turns = (all: ReadonlyArray<Turn>) =>
+      all.map(({ job, waits }) => ({ job, waits: waits.filter(({ why }) => why !== "after") }))
+    expect(promisesBroken(8, { together: { turns } }, 5)).toContain(4)
   })
 })

@@ -1,0 +1,99 @@
+/**
+ * The services of a simulated night: the product's own, over stores that outlive its processes. What all jobs of a
+ * process have in common is apart, so that it can be made once for several of them.
+ */
+import { Context, Layer, Redacted } from "effect"
+import { HttpClient } from "effect/http"
+import { Service } from "../../src/client/Service.ts"
+import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
+import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
+import { FormCache } from "../../src/forms/EngineForms.ts"
+import { ServiceCatalogue } from "../../src/forms/ServiceCatalogue.ts"
+import { SteadyClock } from "../../src/foundation/SteadyClock.ts"
+import { Secrets } from "../../src/jobs/Secrets.ts"
+import { LandingMemory } from "../../src/landing/LandingMemory.ts"
+import type { LandingStore } from "../../src/landing/LandingMemory.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import type { openLedger } from "../../src/ledger/Ledger.ts"
+import type { RecordFamily } from "../../src/records/RecordSchema.ts"
+import { SandboxClient } from "../../src/sandbox/server/SandboxClient.ts"
+import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
+import type { NightPlan } from "./NightPlan.ts"
+import { SimulatedPublisher } from "./SimulatedPublisher.ts"
+import type { PublishedHistory } from "./SimulatedPublisher.ts"
+import { ourSecret, tokenStore } from "./SimulatedTokens.ts"
+import type { openTokens } from "./SimulatedTokens.ts"
+
+/** Defects put in on purpose, service by service. */
+export interface PlantedServices {
+  readonly client?: (client: HttpClient.HttpClient) => HttpClient.HttpClient
+  readonly service?: (service: Service["Service"]) => Service["Service"]
+  readonly ledger?: (ledger: Ledger["Service"]) => Ledger["Service"]
+  /** How many rows become of a body's records. */
+  readonly place?: (rows: number) => number
+}
+
+export interface Stores {
+  readonly database: ReturnType<typeof openLedger>
+  readonly tokens: ReturnType<typeof openTokens> | undefined
+  readonly landing: LandingStore
+  readonly published: PublishedHistory
+}
+
+/** What all jobs of a process have in common. */
+export const commonOf = (
+  { database, landing: store }: Stores,
+  { requestsAtOnce }: NightPlan,
+  plant: PlantedServices,
+) => ({
+  pause: ServicePause.layer({ requestsAtOnce }),
+  ledger: Ledger.layerOver(database).pipe(
+    Layer.flatMap((context) => Layer.succeed(Ledger, (plant.ledger ?? same)(Context.get(context, Ledger)))),
+  ),
+  landing: LandingMemory.layer(store),
+})
+export type Common = ReturnType<typeof commonOf>
+
+const same = <S>(unchanged: S): S => unchanged
+
+export const layersOf = (
+  http: HttpClient.HttpClient,
+  { pause, ledger, landing }: Common,
+  { tokens, published }: Stores,
+  families: ReadonlyArray<RecordFamily>,
+  now: () => number,
+  plant: PlantedServices,
+) => {
+  const addresses = {
+    base_url: SandboxClient.base_url,
+    flows_url: SandboxClient.flows_url,
+    attachments_url: SandboxClient.flows_url,
+  }
+  const service = ServicePaced.layer(addresses).pipe(
+    Layer.provide(ServiceHttp.layer({ ...addresses, app_secret: Redacted.make(ourSecret) })),
+    Layer.provide(pause),
+    Layer.provide(Layer.succeed(HttpClient.HttpClient, (plant.client ?? same)(http))),
+    Layer.flatMap((context) =>
+      Layer.succeed(Service, (plant.service ?? same)(Context.get(context, Service))),
+    ),
+  )
+  const forms = FormCache.layer.pipe(
+    Layer.provide(Layer.merge(ServiceCatalogue.layer, FormCheckerInProcess.layer)),
+    Layer.provide(service),
+    Layer.provide(ledger),
+  )
+  const publisher = SimulatedPublisher.layer(published, families, now, plant.place).pipe(
+    Layer.provide(ledger),
+    Layer.provide(landing),
+  )
+  return Layer.mergeAll(
+    service,
+    ledger,
+    landing,
+    forms,
+    publisher,
+    Secrets.layerMemory(new Map()),
+    tokenStore(tokens),
+  ).pipe(Layer.provideMerge(SteadyClock.layer))
+}
+export type NightLayers = ReturnType<typeof layersOf>
