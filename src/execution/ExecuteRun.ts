@@ -39,7 +39,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   readonly sessions: ReadonlyArray<SessionWork>
   readonly rules: Rules
   readonly mode: Mode
-  /** What runs of other jobs may still have open: nothing that conflicts with it is started. */
+  /** What other runs may still have open: nothing that conflicts with it is started. */
   readonly elsewhere: ReadonlyArray<Candidate>
 }) {
   const ledger = yield* Ledger
@@ -153,7 +153,7 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     const { state, pausedUntil } = night.controls
     if (night.active === 0 && state === "running") {
       if (schedule.waiting === 0) return
-      // Only what could not be stopped, or is another job's, is in the way: it will not move in this run.
+      // Only what could not be stopped, or is another run's, is in the way: it will not move in this run.
       if (schedule.nextWake(now) === undefined && !schedule.isHeldUp(now))
         yield* settleWaiting(night, schedule.drain(), "ALREADY_EXECUTING")
       if (schedule.waiting === 0) return

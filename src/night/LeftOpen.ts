@@ -1,24 +1,21 @@
 /**
- * Executions that earlier runs left at the service and that may still be open: the ledger knows of no end. A
- * job waits for those of another, and starts none of the same customers and logins.
+ * Executions that runs left at the service and that may still be open: the ledger knows of no end. No other
+ * run starts the same customers and logins meanwhile.
  */
 import { Clock, Duration, Effect } from "effect"
+import type { RunId } from "../contract/Ids.ts"
 import { resumeAttempt } from "../execution/Attempt.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldLedger.ts"
-import type { AttemptState } from "../ledger/RunState.ts"
 import type { Candidate } from "../scheduling/Schedule.ts"
 
-/** It runs, or may run. */
-const isOpen = (attempt: AttemptState): boolean => {
-  const { _tag } = resumeAttempt(attempt)
-  return _tag !== "Closed" && _tag !== "NeverStarted" && _tag !== "Start"
-}
-
 interface LeftOpen extends Candidate {
+  readonly job: string
   /** When its start was sent, in milliseconds since the epoch. */
   readonly since: number
+  /** The service said that it runs; of the others nobody knows. */
+  readonly isKnown: boolean
 }
 
 const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean) {
@@ -26,12 +23,16 @@ const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean
   const open: Array<LeftOpen> = []
   for (const run of yield* ledger.runs) {
     if (run.ended?.leftovers === false || !isMeant(run)) continue
-    for (const { planned, attempts } of (yield* ledger.state(run.fact.run_id))?.tasks.values() ?? []) {
+    const { job, run_id } = run.fact
+    for (const { planned, attempts } of (yield* ledger.state(run_id))?.tasks.values() ?? []) {
       const { task_id, customer_id, engine_reference } = planned
       if (customer_id === undefined || engine_reference === undefined) continue
-      for (const attempt of attempts.filter(isOpen)) {
+      for (const attempt of attempts) {
+        const { _tag } = resumeAttempt(attempt)
+        if (_tag === "Closed" || _tag === "NeverStarted" || _tag === "Start") continue
         const { fingerprint, intended_at: since } = attempt
-        open.push({ task_id, customer_id, engine_reference, fingerprint, since })
+        const isKnown = _tag === "Follow"
+        open.push({ job, task_id, customer_id, engine_reference, fingerprint, since, isKnown })
       }
     }
   }
@@ -42,14 +43,14 @@ const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean
 export const leftOpenBy = (job: Job) => openIn(({ fact }) => fact.job === job.name)
 
 /**
- * What runs of other jobs may still have open, as long as an execution of this job would be waited for: until
- * then, nobody else logs in there.
+ * What other runs have open, as long as an execution of this job would be waited for: until then, nobody else
+ * logs in there. Of other jobs also what may be open; for an unknown start of this job there is `rerun`.
  */
-export const leftOpenByOthers = Effect.fn("LeftOpen.byOthers")(function* ({ name, execution }: Job) {
+export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (run_id: RunId, job: Job) {
   const now = yield* Clock.currentTimeMillis
-  const newest = now - Duration.toMillis(execution.max_wait)
+  const newest = now - Duration.toMillis(job.execution.max_wait)
   const open = yield* openIn(
-    ({ fact, ended, newest_at }) => fact.job !== name && (ended === undefined || newest_at > newest),
+    ({ fact, ended, newest_at }) => fact.run_id !== run_id && (ended === undefined || newest_at > newest),
   )
-  return open.filter(({ since }) => since > newest)
+  return open.filter(({ since, isKnown, job: of }) => since > newest && (isKnown || of !== job.name))
 })

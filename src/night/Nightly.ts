@@ -32,7 +32,7 @@ import {
 import type { JobPlan } from "./PlanJob.ts"
 import { earlierRuns } from "./EarlierRuns.ts"
 import { mayHaveInterims, publishMeanwhile } from "./PublishMeanwhile.ts"
-import { leftOpenByOthers } from "./LeftOpen.ts"
+import { leftOpenBeside } from "./LeftOpen.ts"
 import { publishStage, runIn } from "./PublishRun.ts"
 import { reachService } from "./ReachService.ts"
 import { endTokens } from "../tokens/PlanTokens.ts"
@@ -215,7 +215,7 @@ const executeStage = Effect.fnUntraced(function* (
     sessions: sessionsToPull(run),
     rules: rulesOf(job, run.started_at, begunAt),
     mode,
-    elsewhere: mode === "night" ? yield* leftOpenByOthers(job) : [],
+    elsewhere: mode === "night" ? yield* leftOpenBeside(run_id, job) : [],
   })
   const every = mode === "night" && mayHaveInterims(run) ? job.publishEvery : undefined
   if (every === undefined) return yield* executing

@@ -22,10 +22,10 @@ const named = (name: string, assignments: ReadonlyArray<Assignment>, more: Parti
 })
 
 /** What a job came to, when it began and ended, and what of it is in the tables. */
-const nightOf = (job: Job) =>
+const nightOf = (job: Job, further = false) =>
   Effect.gen(function* () {
     const from = yield* Clock.currentTimeMillis
-    const { exit_code, state } = yield* runNight(job, options)
+    const { exit_code, state } = yield* runNight(job, { ...options, further })
     const verdicts = [...state.tasks.values()]
       .map(({ planned, settled }) => `${planned.customer_id} ${settled?.fact.reason}`)
       .toSorted()
@@ -67,7 +67,10 @@ describe("jobs given together", () => {
     const beside = makeNights()
     const { told, spans } = live(beside, together(jobs))
     const row = makeNights()
-    const alone = live(row, Effect.forEach(jobs, nightOf))
+    const alone = live(
+      row,
+      Effect.forEach(jobs, (job) => nightOf(job)),
+    )
     const kept = ({ exit_code, verdicts }: (typeof told)[number]) => ({ exit_code, verdicts })
     expect(told.map(kept)).toEqual(alone.map(kept))
     const bodies = ({ history }: typeof row) =>
@@ -164,7 +167,7 @@ describe("jobs given together", () => {
     expect(told[1]!.from).toBeGreaterThanOrEqual(told[2]!.to)
   })
 
-  it("start nobody whom another job may still have open, and finish first what was begun [promise 3 other jobs]", () => {
+  it("start nobody whom another run still has open, and finish first what was begun [promise 3 other runs]", () => {
     const shared = customer("c-1", "ok+unstoppable-30000+queue-7200+run-600+records-2")
     const first = named("a", [shared], { deadline: "22:30" })
     const second = named("b", [shared, ...some("b", 1, short)])
@@ -173,13 +176,18 @@ describe("jobs given together", () => {
       Effect.gen(function* () {
         const stuck = yield* nightOf(first)
         const meanwhile = yield* nightOf(second)
+        const further = yield* nightOf(first, true)
         return {
-          alone: [stuck.verdicts, meanwhile.verdicts],
+          alone: [stuck.verdicts, meanwhile.verdicts, further.verdicts],
           ...(yield* together([second, { ...first, deadline: undefined }])),
         }
       }),
     )
-    expect(alone).toEqual([["c-1 NOT_STOPPABLE"], ["b-0 COMPLETED", "c-1 ALREADY_EXECUTING"]])
+    expect(alone).toEqual([
+      ["c-1 NOT_STOPPABLE"],
+      ["b-0 COMPLETED", "c-1 ALREADY_EXECUTING"],
+      ["c-1 ALREADY_EXECUTING"],
+    ])
     expect(turns.map(({ job, waits }) => [job, ...waits.map((wait) => wait.job)])).toEqual([
       ["a"],
       ["b", "a"],
