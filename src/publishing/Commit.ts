@@ -12,7 +12,7 @@ import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { isOfLog } from "./DeltaLog.ts"
 import { bringDeltaLogs } from "./DeltaLogs.ts"
-import { keepVersion, keptVersions, restorableFiles, sweepKept, trimVersions } from "./KeptVersions.ts"
+import { filesNeededBy, keepVersion, keptVersions, sweepKept, trimVersions } from "./KeptVersions.ts"
 import { filesOf, manifestText, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
@@ -40,9 +40,9 @@ const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
   const current = yield* fileStep(() => readManifest(layout.manifest) ?? nothingPublished)
   if (current.version !== next.version) {
     if (!next.amends) yield* keepVersion(store, current)
-    yield* trimVersions(store, next)
-    yield* moveFiles(store, current, next)
-    yield* sweepKept(store)
+    const restorable = filesNeededBy(yield* trimVersions(store, next))
+    yield* moveFiles(store, current, next, restorable)
+    yield* sweepKept(store, restorable)
     if (yield* fileStep(() => existsSync(layout.build))) yield* swapDatabase(store)
     yield* replace(store, layout.manifest, manifestText(next))
   }
@@ -54,11 +54,14 @@ const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
   return notes
 })
 
-const moveFiles = (store: Store, current: Manifest, next: Manifest) =>
+const moveFiles = (
+  { layout, files, modes }: Store,
+  current: Manifest,
+  next: Manifest,
+  restorable: ReadonlySet<string>,
+) =>
   fileStep(() => {
-    const { layout, files, modes } = store
     const staying = new Set(filesOf(next).map(({ path }) => path))
-    const restorable = restorableFiles(store)
     const folders = new Set<string>([layout.tables])
     for (const { path } of filesOf(current)) {
       const stands = join(layout.root, path)

@@ -19,7 +19,14 @@ import { commit, discarding, recover } from "./Commit.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { forgottenInTables } from "./Disguise.ts"
 import { removeAllAside } from "./HeldRuns.ts"
-import { keptVersions, newestDerived, placeIn, replaceKept, sweepKept } from "./KeptVersions.ts"
+import {
+  filesNeededBy,
+  keptVersions,
+  newestDerived,
+  placeIn,
+  replaceKept,
+  sweepKept,
+} from "./KeptVersions.ts"
 import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { monthOf, monthPath } from "./MonthFiles.ts"
@@ -82,7 +89,7 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (
     const built = yield* discarding(store, current)(buildStanding(store, next, new Set()))
     yield* commit(store, yield* withDatabase(store, next, built))
   }
-  yield* sweepKept(store)
+  yield* sweepKept(store, filesNeededBy(yield* fileStep(() => keptVersions(store))))
   return isCurrent ? version : current.version
 })
 

@@ -70,12 +70,12 @@ export const keepVersion = (store: Store, current: Manifest) =>
   fileStep(() => {
     const { layout, files, modes } = store
     if (current.version === 0 || current.returned !== undefined || current.interim === true) return
-    if (keptVersions(store).some(({ version }) => version === current.version)) return
+    const path = join(layout.previous, `${current.version}.json`)
+    if (readManifest(path) !== undefined) return
     files.makeFolder(dirname(layout.previous), modes.folder)
     files.makeFolder(layout.previous, modes.folder)
     files.remove(layout.previousDatabase)
     if (existsSync(layout.database)) files.link(layout.database, layout.previousDatabase)
-    const path = join(layout.previous, `${current.version}.json`)
     files.replace(path, manifestText(current), modes.file, temporary(path))
   })
 
@@ -86,30 +86,29 @@ export const replaceKept = ({ layout, files, modes }: Store, manifest: Manifest)
     files.replace(path, manifestText(manifest), modes.file, temporary(path))
   })
 
+/** Paths of all files that these versions need. */
+export const filesNeededBy = (kept: ReadonlyArray<Manifest>): ReadonlySet<string> =>
+  new Set(kept.flatMap((manifest) => filesOf(manifest).map(({ path }) => path)))
+
 /**
  * Forgets the oldest versions; the one that a rollback replaced is needed by the next publication. Those with
  * other pseudonyms than the next go too: none can be put back beside it, and its rows may name the customers.
+ * Returns those that stay: each names the files of every night, so they are read once.
  */
 export const trimVersions = ({ layout, files, versionsKept }: Store, next: Manifest) =>
   fileStep(() => {
     const kept = keptIn(layout)
-    const others = kept.filter(({ manifest }) => !isSamePolicy(manifest.pseudonyms, next.pseudonyms))
-    if (others.length > 0) files.remove(layout.previousDatabase)
-    for (const { path } of others) files.remove(path)
-    const own = kept.filter((one) => !others.includes(one))
+    const own = kept.filter(({ manifest }) => isSamePolicy(manifest.pseudonyms, next.pseudonyms))
+    if (own.length < kept.length) files.remove(layout.previousDatabase)
     const excess = own.slice(0, Math.max(0, own.length - versionsKept))
-    for (const { path, manifest } of excess) if (manifest.version !== next.returned?.from) files.remove(path)
+    const staying = own.filter((one) => !excess.includes(one) || one.manifest.version === next.returned?.from)
+    for (const one of kept) if (!staying.includes(one)) files.remove(one.path)
+    return staying.map(({ manifest }) => manifest)
   })
 
-/** Paths of all files that a kept version needs. */
-export const restorableFiles = (store: Pick<Store, "layout">): ReadonlySet<string> =>
-  new Set(keptVersions(store).flatMap((manifest) => filesOf(manifest).map(({ path }) => path)))
-
-/** Removes files that no kept version needs. */
-export const sweepKept = (store: Store) =>
+/** Removes the files of earlier versions, but for these. */
+export const sweepKept = ({ layout, files }: Store, restorable: ReadonlySet<string>) =>
   fileStep(() => {
-    const { layout, files } = store
-    const restorable = restorableFiles(store)
     for (const path of filesBelow(join(layout.previous, "tables")).map((name) => `tables/${name}`))
       if (!restorable.has(path)) files.remove(join(layout.previous, path))
   })
