@@ -53,6 +53,12 @@ export const openClosedOff = Effect.fnUntraced(function* (path: string, access: 
 
 export const isOutOfMemory = ({ message }: PublishFailed): boolean => message.includes("Out of Memory Error")
 
+/**
+ * From here on a commit writes its rows into the file, and not into the log first: nobody opens a database
+ * that is being made, and a crash removes it.
+ */
+export const withoutLog = "SET checkpoint_threshold = '0B'"
+
 const versionMacro = (version: number) =>
   `CREATE OR REPLACE MACRO published_version() AS ${Math.trunc(version)}`
 
@@ -196,8 +202,9 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
       const rows = parts.map(({ sql }) => sql).join(" UNION ALL ")
       yield* connection.run(`INSERT INTO ${identifier(spec.name)} ${rows}`)
     }
-    yield* connection.run(`${versionMacro(options.manifest.version)}; COMMIT`)
+    yield* connection.run(versionMacro(options.manifest.version))
     yield* numberRuns(connection, options.sequences)
+    yield* connection.run(`${withoutLog}; COMMIT`)
     yield* checkCounts(connection, options)
     return addUpMisfits(unfit)
   },
@@ -246,7 +253,7 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
       }
     }
     yield* connection.run(versionMacro(options.manifest.version))
-    yield* connection.run("COMMIT")
+    yield* connection.run(`${withoutLog}; COMMIT`)
     yield* checkCounts(connection, options, runs)
     return addUpMisfits(unfit)
   },

@@ -10,6 +10,7 @@ import { sha256Hex } from "../foundation/Sha256.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import { identifier, literal } from "../duckdb/SqlText.ts"
 import type { TableSpec } from "../records/Columns.ts"
+import { withoutLog } from "./BuildDatabase.ts"
 import { changesMacro } from "./ChangesMacro.ts"
 import { dataDictionary, publishedTables, publishedViews } from "./DataDictionary.ts"
 import type { DictionaryTable } from "./DataDictionary.ts"
@@ -34,7 +35,7 @@ const commentsOf = ({ kind, name, comment, columns }: DictionaryTable): Readonly
 const macroSql = ({ name, sql }: View): string =>
   `CREATE MACRO ${identifier(name)}(earlier, later) AS TABLE ${sql}`
 
-/** In one transaction: otherwise each statement is synced. */
+/** In one transaction: otherwise each statement is a version of the file. */
 const statementsOf = ({ families, pseudonyms }: Pick<Store, "families" | "pseudonyms">): string =>
   [
     "BEGIN",
@@ -73,7 +74,7 @@ export const placeEmptyDatabase = Effect.fn("Publishing.placeEmptyDatabase")(
     const duckdb = yield* DuckDb
     yield* Effect.scoped(
       Effect.flatMap(duckdb.open({ path: layout.build, access: "read-write", threads: 1 }), (connection) =>
-        connection.run(statements),
+        connection.run(`${withoutLog}; ${statements}`),
       ),
     )
     yield* fileStep(() => {
