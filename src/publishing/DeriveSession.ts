@@ -180,6 +180,8 @@ const addUp = (maps: Iterable<Iterable<readonly [string, number]>>): Map<string,
   return totals
 }
 
+const noProducts: ReadonlyMap<string, number> = new Map()
+
 export const findingsOf = (added: ReadonlyArray<AddedBody>): SessionFindings => {
   const other = sum(added, (counts) => counts.other)
   return {
@@ -193,8 +195,8 @@ export const findingsOf = (added: ReadonlyArray<AddedBody>): SessionFindings => 
       refusedFor: addUpRejected(added.flatMap(({ counts }) => counts.refusedFor)),
       byTable: Object.fromEntries(addUp(added.map(({ counts }) => Object.entries(counts.byTable)))),
     },
-    // Needed only if some records have no table of their own.
-    byProduct: other === 0 ? new Map() : addUp(added.map(({ counts }) => counts.byProduct)),
+    // Needed only if some records have no table of their own: a night keeps this of each session.
+    byProduct: other === 0 ? noProducts : addUp(added.map(({ counts }) => counts.byProduct)),
     retrieved: added.flatMap(({ value }) => retrievedFeatures(value) ?? []),
     sources: added.map(({ finding }) => finding),
   }
