@@ -21,13 +21,20 @@ const encodeFact = Schema.encodeSync(Fact)
 export const readerOf =
   (database: DatabaseSync) =>
   (rows: ReadonlyArray<StoredFact>): ReadonlyArray<Recorded> =>
-    rows.map(({ seq, at, body }) => {
-      try {
-        return { seq, at, fact: decodeFact(JSON.parse(body)) }
-      } catch {
-        throw unknownFact(database, seq)
-      }
-    })
+    rows.map((row) => recorded(database, row))
+
+/** One by one, as they are taken: a large run need not be in memory at once. */
+export const eachOf = function* (database: DatabaseSync, rows: Iterable<StoredFact>): Iterable<Recorded> {
+  for (const row of rows) yield recorded(database, row)
+}
+
+const recorded = (database: DatabaseSync, { seq, at, body }: StoredFact): Recorded => {
+  try {
+    return { seq, at, fact: decodeFact(JSON.parse(body)) }
+  } catch {
+    throw unknownFact(database, seq)
+  }
+}
 
 export const rowOf = (fact: Fact, at: number): NewFact => ({
   at,

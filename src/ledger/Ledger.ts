@@ -13,7 +13,7 @@ import { archiveName } from "./ArchiveFiles.ts"
 import { archiveRun } from "./ArchiveRun.ts"
 import type { ArchivedRun } from "./ArchiveRun.ts"
 import type { Fact, Recorded } from "./Fact.ts"
-import { groupCommit, readerOf } from "./FactRows.ts"
+import { eachOf, groupCommit, readerOf } from "./FactRows.ts"
 import { foldHeaders, foldPruned } from "./FoldLedger.ts"
 import type { RunHeader } from "./FoldLedger.ts"
 import { foldRun } from "./FoldRun.ts"
@@ -176,7 +176,9 @@ const makeLedger = Effect.fnUntraced(function* (
     state: (run_id) =>
       attempt(() => {
         const before = carried.get(run_id)
-        const state = foldRun(read(tables.ofRun(run_id, before?.newest ?? 0)), before)
+        const state = tables.foldOfRun(run_id, before?.newest ?? 0, (facts) =>
+          foldRun(eachOf(database, facts), before),
+        )
         carried.delete(run_id)
         for (const [other, { ended }] of carried)
           if (ended !== undefined || carried.size >= runsBesideMax) carried.delete(other)

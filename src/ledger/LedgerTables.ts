@@ -60,10 +60,15 @@ const readersIn = (database: DatabaseSync, folder: string) => {
   const select = (condition: string, limit = "") => {
     const sql = `SELECT ${columns}, ${links} FROM facts WHERE ${condition} ORDER BY seq ${limit}`
     const statement = database.prepare(sql)
-    return (...given: ReadonlyArray<string | number>): ReadonlyArray<ChainedRow> =>
+    const all = (...given: ReadonlyArray<string | number>): ReadonlyArray<ChainedRow> =>
       statement.all(...given).map(checked)
+    const each = function* (...given: ReadonlyArray<string | number>): Iterable<ChainedRow> {
+      for (const row of statement.iterate(...given)) yield checked(row)
+    }
+    return Object.assign(all, { each })
   }
   const ofRun = select("run_id = ? AND seq > ?")
+  const placeOf = select(`run_id = ? AND ${archivings}`)
   const ofTask = select(`run_id = ? AND (task_id = ? OR ${archivings})`)
   /** With the run's archived facts, if it has some: one of its rows says where they are. */
   const whole = (rows: ReadonlyArray<ChainedRow>, after: number): ReadonlyArray<StoredFact> => {
@@ -78,6 +83,13 @@ const readersIn = (database: DatabaseSync, folder: string) => {
       select(`${indexed} AND tag IN (${tags.map((tag) => `'${tag}'`).join(", ")})`),
     /** The facts of a run that come after the one with this `seq`. */
     ofRun: (run_id: RunId, after: number) => again(() => whole(ofRun(run_id, after), after)),
+    /** What `fold` makes of them; they are not in memory at once, unless they are archived. */
+    foldOfRun: <A>(run_id: RunId, after: number, fold: (facts: Iterable<StoredFact>) => A): A =>
+      again(() =>
+        fold(
+          placeOf(run_id).length > 0 ? whole(ofRun(run_id, after), after) : live(ofRun.each(run_id, after)),
+        ),
+      ),
     ofTask: ({ run_id, task_id }: TaskOfRun): ReadonlyArray<StoredFact> => {
       const name = JSON.stringify(task_id)
       const isOfTask = ({ body }: StoredFact) => body.includes(name) && JSON.parse(body).task_id === task_id
@@ -86,9 +98,17 @@ const readersIn = (database: DatabaseSync, folder: string) => {
   }
 }
 
+/** Another process may archive a run after it was asked where its facts are. */
+const live = function* (rows: Iterable<ChainedRow>): Iterable<StoredFact> {
+  for (const row of rows) {
+    if (row.tag === "FactsArchived") throw new Damage("the run was archived while it was read")
+    yield row
+  }
+}
+
 /** `folder` is that of the archive. */
 export const accessLedger = (database: DatabaseSync, folder: string) => {
-  const { select, ofTags, ofRun, ofTask } = readersIn(database, folder)
+  const { select, ofTags, ofRun, foldOfRun, ofTask } = readersIn(database, folder)
   const ofArchives = select(archivings)
   const archives = (): ReadonlyArray<Archive> =>
     ofArchives().map(({ seq, at, body }) => ({ seq, at, fact: decodeArchived(body) }))
@@ -103,6 +123,7 @@ export const accessLedger = (database: DatabaseSync, folder: string) => {
     ...accessForms(database),
     append: appending(database),
     ofRun,
+    foldOfRun,
     ofTask,
     ofNoRun: select("run_id IS NULL"),
     headers: ofTags("RunStarted", "RunResumed", "RunEnded", "OutcomePublished"),

@@ -106,6 +106,23 @@ const written = (root: string) =>
     }),
   )
 
+/** A database that knows of no archive when it is asked for the first time. */
+const late = (database: DatabaseSync, asked: Array<string>): DatabaseSync =>
+  new Proxy(database, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name, target)
+      if (name !== "prepare") return typeof value === "function" ? value.bind(target) : value
+      return (sql: string) => {
+        const statement = target.prepare(sql)
+        if (!/WHERE run_id = \? AND tag = 'FactsArchived' ORDER/.test(sql)) return statement
+        return {
+          all: (...given: Parameters<typeof statement.all>) =>
+            asked.push(sql) === 1 ? [] : statement.all(...given),
+        }
+      }
+    },
+  })
+
 const archive = (root: string, ...which: ReadonlyArray<string>) =>
   using(root, (ledger) =>
     Effect.gen(function* () {
@@ -194,6 +211,24 @@ describe("an archived run", () => {
           "2026-02.ndjson.zst",
         ])
       }).pipe(Effect.scoped),
+  )
+
+  it.effect("is read again if it was archived after the reader had asked where its facts are", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* written(root)
+      const before = yield* using(root, (ledger) => ledger.state(anId(runs[0])), true)
+      yield* archive(root, runs[0])
+      const asked: Array<string> = []
+      const database = late(openLedger({ path: join(root, "ledger.sqlite") }), asked)
+      const layer = Ledger.layerOver(database, join(root, "ledger-archive"))
+      const state = yield* Effect.provide(
+        Effect.flatMap(Ledger, (ledger) => ledger.state(anId(runs[0]))),
+        layer,
+      )
+      database.close()
+      expect([state?.tasks, state?.ended, asked.length]).toEqual([before?.tasks, before?.ended, 2])
+    }).pipe(Effect.scoped),
   )
 
   it.effect("goes on in a process that knew the half of it when another one archived it", () =>

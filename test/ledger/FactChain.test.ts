@@ -89,6 +89,8 @@ describe("a changed ledger", () => {
         expect([change, found]).toEqual([change, "fact 5 has changed since it was written"])
         const refused = yield* Effect.flip(Effect.provide(read, at(copy)))
         expect([refused.message, refused.damaged]).toEqual(["fact 5 has changed since it was written", true])
+        const state = Effect.flatMap(Ledger, (ledger) => ledger.state(run_id))
+        expect(yield* Effect.flip(Effect.provide(state, at(copy)))).toEqual(refused)
       }
     }).pipe(Effect.scoped),
   )

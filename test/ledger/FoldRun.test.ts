@@ -99,12 +99,12 @@ const counting = (database: DatabaseSync, read: Array<number>): DatabaseSync =>
       if (name !== "prepare") return typeof value === "function" ? value.bind(target) : value
       return (sql: string) => {
         const statement = target.prepare(sql)
-        if (!sql.includes("WHERE run_id = ?")) return statement
+        if (!sql.includes("WHERE run_id = ? AND seq > ?")) return statement
         return {
-          all: (...given: Parameters<typeof statement.all>) => {
-            const rows = statement.all(...given)
+          iterate: function* (...given: Parameters<typeof statement.iterate>) {
+            const rows = [...statement.iterate(...given)]
             read.push(rows.length)
-            return rows
+            yield* rows
           },
         }
       }
