@@ -63,7 +63,7 @@ const recordsOf = ({ families }: AskedVersion) => {
     rows: `${rowsIn(identifier(family.table), "true")} UNION ALL ${rowsIn(other, isOf(family))}`,
   }))
   const rest = ["false", ...fed.map(isOf)].join(" OR ")
-  return [...own, { name: otherRecordsTable.name, rows: rowsIn(other, `NOT (${rest})`) }]
+  return [...own, { name: otherRecordsTable.name, rows: rowsIn(other, `(${rest}) IS NOT TRUE`) }]
 }
 
 const askKeys = Effect.fnUntraced(function* ({ connection, families, runs }: Asking) {
