@@ -3,6 +3,7 @@
  * on request and at the end of each run. At that end nothing depends on it any more: if it cannot be written,
  * a warning is all that follows.
  */
+import { existsSync } from "node:fs"
 import { Cause, Duration, Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
@@ -18,6 +19,9 @@ import { warn } from "./Output.ts"
 import { publishedFacts } from "./PublishedFacts.ts"
 import { runFolder, writeRunFile } from "./RunFolder.ts"
 import { Wiring } from "./Wiring.ts"
+
+const worklistName = "worklist.csv"
+const reportName = "report.html"
 
 export interface ReportTarget {
   readonly output: string
@@ -53,13 +57,13 @@ export const writeReport = Effect.fn("RunReport.write")(function* (target: Repor
     output: namedOutput(output),
   })
   if (report === undefined) return yield* refuse("run-incomplete", { run_id })
-  yield* writeRunFile(target, "worklist.csv", worklistCsv(report.worklist))
-  yield* writeRunFile(target, "report.html", renderReport(report))
+  yield* writeRunFile(target, worklistName, worklistCsv(report.worklist))
+  yield* writeRunFile(target, reportName, renderReport(report))
   const folder = runFolder(output, run_id)
   const written: WrittenReport = {
     run_id,
-    report: `${folder}/report.html`,
-    worklist: `${folder}/worklist.csv`,
+    report: `${folder}/${reportName}`,
+    worklist: `${folder}/${worklistName}`,
     worklist_rows: report.worklist.length,
   }
   return written
@@ -72,7 +76,7 @@ const writtenWithin = Duration.minutes(1)
 const orWarn =
   ({ output, run_id }: ReportTarget) =>
   <E, R>(writing: Effect.Effect<WrittenReport, E, R>) => {
-    const path = `${runFolder(output, run_id)}/report.html`
+    const path = `${runFolder(output, run_id)}/${reportName}`
     const unwritten = (why: string) => Effect.as(warn("report-unwritten", { path, why }), false)
     return Effect.as(writing, true).pipe(
       Effect.timeoutOrElse({
@@ -89,6 +93,13 @@ const orWarn =
 
 /** In the middle of something that must end without it too; needs a ledger. */
 export const rewriteReport = (target: ReportTarget) => orWarn(target)(writeReport(target))
+
+/** The process ended while it wrote these files: one is not there, or not under its name yet. */
+export const wasCutOff = ({ output, run_id }: ReportTarget): boolean =>
+  [worklistName, reportName].some((name) => {
+    const path = `${runFolder(output, run_id)}/${name}`
+    return !existsSync(path) || existsSync(`${path}.tmp`)
+  })
 
 /** After everything that a run is for. */
 export const reportAfterRun = Effect.fnUntraced(function* (target: ReportTarget) {

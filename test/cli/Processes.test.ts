@@ -4,7 +4,16 @@
  */
 import { anId } from "../harness/Id.ts"
 import { spawn, spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -56,6 +65,10 @@ describe("a run", () => {
   beforeAll(() => {
     const path = job("small", ["ok+queue-5+run-9+records-4", "end-BLOCKED_USER+queue-5+run-9"])
     first = nightjar("run", path)
+    // As if the process had been killed while it wrote the report.
+    const [run = ""] = readdirSync(join(output, "runs"))
+    rmSync(join(output, "runs", run, "report.html"))
+    renameSync(join(output, "runs", run, "worklist.csv"), join(output, "runs", run, "worklist.csv.tmp"))
     again = nightjar("run", path, "--json")
   })
   const run_id = () => (JSON.parse(again.stdout) as ReadonlyArray<{ run_id: string }>)[0]?.run_id ?? ""
@@ -71,7 +84,7 @@ describe("a run", () => {
     expect(JSON.parse(again.stdout)).toMatchObject([{ nothing_to_do: true, executions: 2, exit_code: 3 }])
   })
 
-  it("leaves a private folder with log and summary, and no secret anywhere in them", () => {
+  it("leaves a private folder with log, summary and report, also one that was cut off, and no secret in them", () => {
     const folder = `runs/${run_id()}`
     expect(["", "runs", folder].map(mode)).toEqual([0o700, 0o700, 0o700])
     const files = [
@@ -84,6 +97,7 @@ describe("a run", () => {
       `${folder}/worklist.csv`,
     ]
     expect(files.map(mode)).toEqual(files.map(() => 0o600))
+    expect(readdirSync(join(output, folder)).filter((name) => name.endsWith(".tmp"))).toEqual([])
     const log = readFileSync(join(output, folder, "log.ndjson"), "utf8")
       .trim()
       .split("\n")
