@@ -62,9 +62,12 @@ export const liveNight = Effect.fnUntraced(function* (night: number, customers: 
   )
 })
 
-/** The end of a night that left nothing at the service. */
+/** The end of a night that left nothing at the service, with its outcome published, as every night ends. */
 export const endNight = (night: number) =>
-  append([{ _tag: "RunEnded", run_id: anId(runOf(night)), exit_code: 0, leftovers: false }])
+  append([
+    { _tag: "RunEnded", run_id: anId(runOf(night)), exit_code: 0, leftovers: false },
+    { _tag: "OutcomePublished", run_id: anId(runOf(night)) },
+  ])
 
 const ids = ["task_id", "execution_id", "session_id", "external_execution_id"]
 
