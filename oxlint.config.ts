@@ -68,9 +68,14 @@ const tableRooms: ReadonlyArray<Room> = ["duckdb", "jobs", "records", "publishin
 /** The rooms with a file of SQLite: facts, tokens, and the lock of a folder. */
 const sqliteRooms: ReadonlyArray<Room> = ["ledger", "tokens", "foundation"]
 
-/** The embedded service is a stranger to the pipeline: it shares the contract and what knows nothing of either. */
+/**
+ * The embedded service is a stranger to the pipeline: they share the contract and what knows nothing of either, and
+ * only the commands know both.
+ */
 const visibleFrom = (room: Room): ReadonlyArray<Room> =>
-  room === "sandbox" ? ["foundation", "contract"] : rooms.slice(0, rooms.indexOf(room))
+  room === "sandbox"
+    ? ["foundation", "contract"]
+    : rooms.slice(0, rooms.indexOf(room)).filter((other) => other !== "sandbox" || room === "cli")
 
 const forbid = (regex: string, message: string) => ({ regex, message })
 

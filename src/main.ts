@@ -68,7 +68,9 @@ const landing = (output: string, access: "read-only" | "read-write") =>
 const publisher = (output: string, job: Job) =>
   lazily(async () => {
     const { publisherOfJob } = await import("./publishing/PublisherDuckDb.ts")
-    return publisherOfJob(job, { root: output, schemasFolder: recordSchemas, toolVersion })
+    const { readingsOf } = await import("./cli/ReadingsOfJob.ts")
+    const readings = readingsOf(job)
+    return publisherOfJob(job, { root: output, schemasFolder: recordSchemas, readings, toolVersion })
   }).pipe(Layer.provide(Layer.merge(database, NodeServices.layer)))
 
 /** The name under which the tokens of a service are kept: each service has its own. */

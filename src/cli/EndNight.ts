@@ -11,7 +11,7 @@ import { nameDocumentsAfterNight } from "./NameDocuments.ts"
 import { warn } from "./Output.ts"
 import { applyRetain } from "./PruneJobs.ts"
 import { writeRunFile } from "./RunFolder.ts"
-import { reportAfterRun, wasCutOff } from "./RunReport.ts"
+import { isReportDue, reportAfterRun } from "./RunReport.ts"
 import { Wiring } from "./Wiring.ts"
 
 const folderOf = ({ share }: Job, output: string, { run_id }: NightResult) => ({ output, run_id, share })
@@ -23,10 +23,10 @@ export const writeSummary = Effect.fnUntraced(function* (job: Job, output: strin
   return summary
 })
 
-/** The report, unless there was nothing to do and it is there; never fails. */
+/** The report, unless there was nothing to do and it says all of the run; never fails. */
 export const reportNight = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
   const target = folderOf(job, output, result)
-  if (!result.nothingToDo || wasCutOff(target)) yield* reportAfterRun(target)
+  if (!result.nothingToDo || (yield* isReportDue(target, result.state.newest))) yield* reportAfterRun(target)
 })
 
 /** Names for documents, and what `retain` says: once no other run writes here. Never fails. */

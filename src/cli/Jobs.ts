@@ -70,7 +70,7 @@ const problemsOfPseudonyms = Effect.fnUntraced(function* (job: Job) {
   const wiring = Option.getOrUndefined(yield* Effect.serviceOption(Wiring))
   if (wiring === undefined) return []
   const { listedSchemas } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
-  const { readingsOf } = yield* Effect.promise(() => import("../records/ReadingsOfJob.ts"))
+  const { readingsOf } = yield* Effect.promise(() => import("./ReadingsOfJob.ts"))
   const { columnTroubles } = yield* Effect.promise(() => import("../publishing/Treatments.ts"))
   const own = schemas === undefined ? undefined : join(schemas, "records")
   // What is wrong with a schema is told as such.

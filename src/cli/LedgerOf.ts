@@ -52,6 +52,12 @@ export const withLedger = Effect.fnUntraced(function* <A, E, R>(
   return yield* look.pipe(Effect.provide(wiring.ledger(output, access)))
 })
 
+/** Where each job of the output folder was last started from. */
+export const knownJobPaths = Effect.gen(function* () {
+  const runs = yield* withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
+  return [...new Map(runs.map(({ fact }) => [fact.job, fact.job_path])).values()]
+})
+
 /** The state of the named run, or else of the newest one. */
 export const findRun = Effect.fnUntraced(function* (named: Option.Option<string>) {
   const ledger = yield* openedLedger

@@ -35,10 +35,12 @@ export const openedStoreWithKey = Effect.fnUntraced(function* (output: string, s
 /** To derive all rows again with what this job asks for in place of the customers. */
 export const openedStoreAsked = (job: Job) =>
   Effect.fnUntraced(function* (output: string, share: Job["share"]) {
-    const { openStoreAsked, schemasOfJob } = yield* Effect.promise(() => import("../publishing/OpenStore.ts"))
+    const { openStoreAsked, ownSchemasOf } = yield* Effect.promise(() => import("../publishing/OpenStore.ts"))
+    const { readingsOf } = yield* Effect.promise(() => import("./ReadingsOfJob.ts"))
     const pseudonyms = yield* askedWith(job)
     const options = yield* storeOptions(output, share)
-    return yield* openStoreAsked({ ...options, ...schemasOfJob(job), ...(pseudonyms && { pseudonyms }) })
+    const schemas = { ...ownSchemasOf(job), readings: readingsOf(job) }
+    return yield* openStoreAsked({ ...options, ...schemas, ...(pseudonyms && { pseudonyms }) })
   })
 
 /** What the published tables have in place of the customers; undefined if they name them. */
@@ -55,7 +57,7 @@ export const familiesOf = Effect.fnUntraced(function* (output: string) {
   const layout = layoutOf(output)
   const folders = { package: wiring.recordSchemas, own: undefined, kept: layout.schemas }
   const manifest = yield* Effect.sync(() => readManifest(layout.manifest))
-  return (yield* schemasOfTables(folders, manifest?.schemas)).families
+  return (yield* schemasOfTables(folders, manifest ?? {})).families
 })
 
 /** All problems of a folder that has a ledger. */

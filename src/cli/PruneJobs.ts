@@ -39,6 +39,10 @@ export const archivedText = ({ archived }: PruneResult): string => {
   return `Archived what the ledger knows of ${counted(archived.length, "run")}: ${before} to ${after}.`
 }
 
+/** What was archived takes its place on the disk twice until the ledger's file is smaller. */
+export const warnOfSize = ({ still_large }: PruneResult) =>
+  still_large === undefined ? Effect.void : warn("ledger-still-large", { why: still_large })
+
 /** The folder is already held. */
 export const pruneJobs = Effect.fnUntraced(function* (
   output: string,
@@ -73,6 +77,7 @@ const pruneAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
         if (result.removed.length > 0)
           yield* note(`Removed by age (\`retain\`): ${sizeOf(result)} of ${counted(runsIn(result), "run")}.`)
         if (result.archived.length > 0) yield* note(archivedText(result))
+        yield* warnOfSize(result)
       }),
       onFailure: ({ message }) => warn("prune-failed", { why: message }),
     }),

@@ -3,12 +3,12 @@
  * on request and at the end of each run. At that end nothing depends on it any more: if it cannot be written,
  * a warning is all that follows.
  */
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { Cause, Duration, Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { nightAround } from "../ledger/WholeNight.ts"
-import { renderReport } from "../report/RenderReport.ts"
+import { newestFactIn, renderReport } from "../report/RenderReport.ts"
 import { reportOf } from "../report/Report.ts"
 import { machineZone } from "../report/ReportText.ts"
 import { worklistCsv } from "../report/Worklist.ts"
@@ -94,12 +94,18 @@ const orWarn =
 /** In the middle of something that must end without it too; needs a ledger. */
 export const rewriteReport = (target: ReportTarget) => orWarn(target)(writeReport(target))
 
-/** The process ended while it wrote these files: one is not there, or not under its name yet. */
-export const wasCutOff = ({ output, run_id }: ReportTarget): boolean =>
-  [worklistName, reportName].some((name) => {
-    const path = `${runFolder(output, run_id)}/${name}`
-    return !existsSync(path) || existsSync(`${path}.tmp`)
-  })
+/**
+ * A process ended before it had written these files: one is not there, not under its name yet, or older than
+ * the `newest` fact of the run. The page is written last, and says which fact that was. One that cannot be
+ * read is due.
+ */
+export const isReportDue = ({ output, run_id }: ReportTarget, newest: number) =>
+  Effect.try(() => {
+    const pathOf = (name: string): string => `${runFolder(output, run_id)}/${name}`
+    const isWritten = (path: string): boolean => existsSync(path) && !existsSync(`${path}.tmp`)
+    if (!isWritten(pathOf(worklistName)) || !isWritten(pathOf(reportName))) return true
+    return newestFactIn(readFileSync(pathOf(reportName), "utf8")) < newest
+  }).pipe(Effect.orElseSucceed(() => true))
 
 /** After everything that a run is for. */
 export const reportAfterRun = Effect.fnUntraced(function* (target: ReportTarget) {

@@ -63,6 +63,8 @@ export interface PruneResult {
   readonly compressed: ReadonlyArray<Compressed & { readonly run_id: RunId }>
   /** Runs of which the ledger's file says less now. */
   readonly archived: ReadonlyArray<ArchivedRun & { readonly run_id: RunId }>
+  /** Why the ledger's file is as large as before, although less is in it. */
+  readonly still_large?: string
 }
 
 interface Work {
@@ -108,9 +110,18 @@ export const prune = Effect.fn("Keeping.prune")(function* (
     if (rule !== undefined) yield* pruneRun(work, header, rule, now)
   }
   if (!isDry) yield* Effect.mapError(sweepDocuments(store), ({ message }) => new PruneFailed({ message }))
-  if (!isDry && rules.some((rule) => rule.ledger !== undefined)) yield* ledger.giveBack
+  const still_large = isDry || rules.every((rule) => rule.ledger === undefined) ? undefined : yield* giveBack
   const { removed, kept, compressed, archived } = work
-  return { removed, kept, compressed, archived } satisfies PruneResult as PruneResult
+  const result: PruneResult = { removed, kept, compressed, archived }
+  return still_large === undefined ? result : { ...result, still_large }
+})
+
+/** What was archived stays so if the disk has no room for making the file smaller. */
+const giveBack = Effect.gen(function* () {
+  const ledger = yield* Ledger
+  const given = yield* Effect.result(ledger.giveBack)
+  if (given._tag === "Success") return undefined
+  return given.failure.damaged === true ? yield* given.failure : given.failure.message
 })
 
 /** What the next night reads stays in the ledger's file, however old it is. */

@@ -130,7 +130,8 @@ export const commandMessages = {
   ),
   "ledger-damaged": refusal(
     "the ledger is damaged: {detail}",
-    "Restore a copy of ledger.sqlite. `nightjar verify` lists everything that is damaged.",
+    "Restore a copy of ledger.sqlite, with `ledger-archive/` if there is one. `nightjar verify` lists " +
+      "everything that is damaged.",
     "Nothing more was started, and everything landed is kept.",
   ),
   "ledger-newer": refusal(

@@ -7,6 +7,9 @@ import { finding } from "./Message.ts"
 const repair = "Run `nightjar repair`: it derives the tables from landing again."
 const restore = "Restore a copy of it: it exists nowhere else."
 const nextRun = "The next publication corrects it, and so does `nightjar repair`."
+const sameText =
+  "`nightjar repair` writes it again if the program or a job that ran here has the same text. Otherwise " +
+  "restore a copy, or `nightjar rebuild --job FILE` derives all tables with the schemas of today."
 const report = "Keep the folder as it is and compare it with the service: this should never happen."
 
 export const findingMessages = {
@@ -14,7 +17,10 @@ export const findingMessages = {
     "the marker file was changed",
     "The next run writes it again, and so does `nightjar repair`.",
   ),
-  "facts-damaged": finding("the ledger is damaged: {detail}", restore),
+  "facts-damaged": finding(
+    "the ledger is damaged: {detail}",
+    "Restore a copy of it, with `ledger-archive/` if there is one: it exists nowhere else.",
+  ),
   "landing-unreadable": finding("landed data cannot be read: {detail}", restore),
   "document-missing": finding("the document is missing", restore),
   "document-changed": finding("the document has changed since it was downloaded", restore),
@@ -25,12 +31,11 @@ export const findingMessages = {
   ),
   "table-without-schema": finding(
     "published, but its record schema is gone: its rows are not in the database",
-    "Put the file of the schema back, in the program's folder or the job's, then run `nightjar repair`.",
+    "Put its file back into the job's folder and run `nightjar rebuild --job FILE`, unless `nightjar " +
+      "repair` finds it.",
   ),
-  "schema-missing": finding(
-    "the kept record schema is missing",
-    "The next publication keeps it again, unless its file is gone from its folder as well: restore a copy.",
-  ),
+  "schema-missing": finding("the kept record schema is missing", sameText),
+  "schema-changed": finding("the kept record schema has changed since it was written", sameText),
   "manifest-lost": finding("the manifest is missing or cannot be read", repair),
   "newest-version-lost": finding("version {version}, which a rollback replaced, is missing", repair),
   "receipt-missing": finding("deleted without a receipt", report),

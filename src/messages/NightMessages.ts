@@ -88,6 +88,11 @@ export const nightMessages = {
     "what is older than `retain` allows was not removed: {why}",
     "The next run tries again, and so does `nightjar prune`.",
   ),
+  "ledger-still-large": warning(
+    "the ledger's file could not be made smaller after facts of old runs were archived: {why}",
+    "Make room on the disk. The next run tries again, and so does `nightjar prune`.",
+    "No fact is lost: each is in the ledger or in `ledger-archive/`, and all commands read both.",
+  ),
   "demo-unexpected": warning(
     "the demo run did not end as expected",
     "Report it with the summary above.",

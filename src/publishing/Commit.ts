@@ -12,6 +12,7 @@ import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { isOfLog } from "./DeltaLog.ts"
 import { bringDeltaLogs } from "./DeltaLogs.ts"
+import { namingSchemaFiles } from "./KeepSchemas.ts"
 import { filesNeededBy, keepVersion, keptVersions, sweepKept, trimVersions } from "./KeptVersions.ts"
 import { filesOf, manifestText, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
@@ -31,8 +32,9 @@ const replace = ({ files, modes }: Store, path: string, text: string) =>
  * Delta logs were not brought up to date.
  */
 export const commit = Effect.fn("Publishing.commit")(function* (store: Store, next: Manifest) {
-  yield* replace(store, store.layout.next, manifestText(next))
-  return yield* rollForward(store, next)
+  const named = yield* namingSchemaFiles(store, next)
+  yield* replace(store, store.layout.next, manifestText(named))
+  return yield* rollForward(store, named)
 }, Effect.uninterruptible)
 
 const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {

@@ -44,6 +44,11 @@ export const Manifest = Schema.Struct({
   /** Version of each record table's schema below `schemas/`; absent in manifests of older versions. */
   schemas: SchemaVersions,
   /**
+   * SHA-256 of each file below `schemas/` that any version has named, by its name; absent in manifests of
+   * older versions.
+   */
+  schema_files: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+  /**
    * True when the version takes the place of the one before, which is not kept: it only adds the outcome of
    * deletions, or a customer was removed from it, or its rows are in other files.
    */

@@ -6,11 +6,18 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { durableFiles } from "../foundation/DurableFile.ts"
 import type { Freshness, Gates, Job, SqlFile } from "../jobs/Job.ts"
-import { readingsOf } from "../records/ReadingsOfJob.ts"
 import { listedSchemas, schemasOfTables, schemasWithKept } from "../records/SchemasInForce.ts"
-import type { ListedSchemas, Readings, SchemaFolders, SchemasInForce } from "../records/SchemasInForce.ts"
+import type {
+  ListedSchemas,
+  NamedSchemas,
+  Readings,
+  SchemaFolders,
+  SchemasInForce,
+} from "../records/SchemasInForce.ts"
+import { newestDerived } from "./KeptVersions.ts"
 import { keepKeyPlace } from "./KeyPlaces.ts"
 import { layoutOf, modesOf, readManifest } from "./Manifest.ts"
+import type { Manifest } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { PublishFailed } from "./Publisher.ts"
 import type { PseudonymKey } from "./PseudonymKey.ts"
@@ -46,11 +53,9 @@ export interface PublisherOptions {
 /** A version costs the Parquet files that were replaced since: nothing, unless a run is published again. */
 const versionsKeptDefault = 3
 
-/** What a job says of the record schemas. */
-export const schemasOfJob = (job: Job): Pick<PublisherOptions, "ownSchemas" | "readings"> => ({
-  ...(job.schemas && { ownSchemas: join(job.schemas, "records") }),
-  readings: readingsOf(job),
-})
+/** Where a job's own record schemas are, if it has any. */
+export const ownSchemasOf = ({ schemas }: Job): Pick<PublisherOptions, "ownSchemas"> =>
+  schemas === undefined ? {} : { ownSchemas: join(schemas, "records") }
 
 export const foldersOf = ({ root, schemasFolder, ownSchemas }: PublisherOptions): SchemaFolders => ({
   package: schemasFolder,
@@ -90,8 +95,17 @@ export const openStore = Effect.fnUntraced(function* (
   if (policy !== undefined && key !== undefined && key.check !== policy.check)
     return yield* new PublishFailed({ message: "the published tables have the pseudonyms of another key" })
   const pseudonyms = policy === undefined ? undefined : { policy, ...(key === undefined ? {} : { key }) }
-  return yield* storeWith(options, yield* schemasOfTables(foldersOf(options), manifest?.schemas), pseudonyms)
+  return yield* storeWith(options, yield* schemasOfTables(foldersOf(options), manifest ?? {}), pseudonyms)
 })
+
+/** What the version that the next one continues from says of the kept schemas. */
+const schemasNamed = (standing: Manifest | undefined, { root }: Pick<PublisherOptions, "root">) =>
+  fileStep((): NamedSchemas => {
+    if (standing === undefined) return {}
+    const { schemas } = newestDerived({ layout: layoutOf(root) }, standing)
+    const { schema_files } = standing
+    return { ...(schemas && { schemas }), ...(schema_files && { schema_files }) }
+  })
 
 /**
  * To derive all rows again with what a job asks for in place of the customers, and with its record schemas:
@@ -99,7 +113,8 @@ export const openStore = Effect.fnUntraced(function* (
  */
 export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOptions) {
   const listed = yield* listedSchemas(foldersOf(options), options.readings)
-  const schemas = yield* schemasWithKept(listed, foldersOf(options).kept)
+  const named = yield* schemasNamed(yield* standingIn(layoutOf(options.root)), options)
+  const schemas = yield* schemasWithKept(listed, foldersOf(options).kept, named)
   return yield* storeWith(options, schemas, yield* pseudonymsOf(schemas.families, options.pseudonyms))
 })
 
@@ -109,9 +124,10 @@ export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOpt
  * written over.
  */
 export const openStoreOfJob = Effect.fnUntraced(function* (options: PublisherOptions, listed: ListedSchemas) {
-  const schemas = yield* schemasWithKept(listed, foldersOf(options).kept)
-  const layout = layoutOf(options.root)
-  const pseudonyms = yield* pseudonymsForJob(layout, schemas.families, options.pseudonyms)
+  const standing = yield* standingIn(layoutOf(options.root))
+  const named = yield* schemasNamed(standing, options)
+  const schemas = yield* schemasWithKept(listed, foldersOf(options).kept, named)
+  const pseudonyms = yield* pseudonymsForJob(standing, schemas.families, options.pseudonyms)
   const store = yield* storeWith(options, schemas, pseudonyms)
   yield* keepKeyPlace(store)
   return store

@@ -87,12 +87,11 @@ export const pseudonymsOf = Effect.fnUntraced(function* (
 
 /** The same for a job that is about to run: it must agree with what is published. */
 export const pseudonymsForJob = Effect.fnUntraced(function* (
-  layout: Layout,
+  standing: Manifest | undefined,
   families: ReadonlyArray<RecordFamily>,
   asked: PseudonymsAsked | undefined,
 ) {
   const pseudonyms = yield* pseudonymsOf(families, asked)
-  const standing = yield* standingIn(layout)
   if (standing === undefined) return pseudonyms
   const why = disagreement(standing.pseudonyms, pseudonyms?.policy)
   return why === undefined ? pseudonyms : yield* new PseudonymsRefused({ message: why })

@@ -50,7 +50,7 @@ export const publishInterim = Effect.fn("Publisher.publishInterim")(function* (
     return refused("the disk has too little room for a version beside the run")
   const version = current.version + 1
   const staging = Effect.gen(function* () {
-    const schemas = yield* keepSchemas(store)
+    const schemas = yield* keepSchemas(store, current)
     const { state, entry } = yield* stageRun(store, store.toolVersion, run_id, version, over)
     yield* keepModels(store, state.started.job, models)
     const runs = { ...current.runs, [run_id]: { ...entry, schemas, interim: true as const } }

@@ -30,7 +30,7 @@ import { withPolicy } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { keepModels, makeModels } from "./Models.ts"
-import { foldersOf, openStoreOfJob, schemasOfJob } from "./OpenStore.ts"
+import { foldersOf, openStoreOfJob, ownSchemasOf } from "./OpenStore.ts"
 import type { PublisherOptions } from "./OpenStore.ts"
 import { publishInterim, withdrawInterim } from "./PublishInterim.ts"
 import { askedBy, checkAgreement } from "./PseudonymsOfJob.ts"
@@ -107,7 +107,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
   const { runs } = newestDerived(store, current)
   const version = current.version + 1
   const staging = Effect.gen(function* () {
-    const schemas = yield* keepSchemas(store)
+    const schemas = yield* keepSchemas(store, current)
     const own = yield* stageRun(store, toolVersion, run_id, version)
     const held = gating === undefined ? [] : yield* heldBefore(own.state)
     const also = yield* stageHeld(store, toolVersion, held, version)
@@ -259,7 +259,7 @@ export const PublisherDuckDb = {
 /** As a job asks; its key is looked up before anything is started. */
 export const publisherOfJob = (
   job: Job,
-  folders: Pick<PublisherOptions, "root" | "schemasFolder" | "toolVersion">,
+  folders: Pick<PublisherOptions, "root" | "schemasFolder" | "readings" | "toolVersion">,
 ) => {
   const { share, delta, retain, gates, freshness, models, pseudonyms: chosen } = job
   const options: PublisherOptions = {
@@ -267,7 +267,7 @@ export const publisherOfJob = (
     share,
     delta,
     versionsKept: retain?.snapshots,
-    ...schemasOfJob(job),
+    ...ownSchemasOf(job),
     ...(gates && { gates }),
     ...(freshness && { freshness }),
     ...(models && { models }),

@@ -71,7 +71,7 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
   const current = yield* recover(store)
   const staging = Effect.gen(function* () {
     // A comparison leaves no trace, not even of schemas.
-    const schemas = publishes ? yield* keepSchemas(store) : {}
+    const schemas = publishes ? yield* keepSchemas(store, current) : {}
     const staged = yield* stageAll(store, { toolVersion, schemas }, current)
     const changes = yield* changesOf(store, current, staged)
     const isReady = publishes && staged.fresh.size > 0 && (leavesOut || staged.left_out.length === 0)

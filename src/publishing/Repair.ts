@@ -7,8 +7,10 @@
 import { existsSync } from "node:fs"
 import { Effect } from "effect"
 import { RunId } from "../contract/Ids.ts"
+import { counted, listed } from "../foundation/Counted.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import { buildInPlace, recover } from "./Commit.ts"
+import { databaseVersion } from "./BuildDatabase.ts"
+import { buildInPlace, recover, strayFiles } from "./Commit.ts"
 import { bringDeltaLogs } from "./DeltaLogs.ts"
 import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
@@ -38,13 +40,8 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   const damage = yield* ledger.problems
   // Nothing is derived from facts that were changed.
   if (damage.length > 0) return yield* new LedgerFailed({ message: damage.join("; "), damaged: true })
-  const wasCut = yield* fileStep(() => existsSync(layout.next))
-  const hadManifest = yield* fileStep(() => readManifest(layout.manifest) !== undefined)
-  yield* recover(store)
-  if (wasCut) done.push("tables: the interrupted publication was finished")
+  done.push(...(yield* recovered(store)))
   const stands = yield* fileStep(() => readManifest(layout.manifest))
-  if (!hadManifest && stands !== undefined)
-    done.push("tables/manifest.json: restored from the files of the tables")
   for (const run_id of yield* brokenInterims(store)) {
     yield* withdrawInterim(store, run_id)
     done.push(`${run_id}: taken out of the tables, since files of it were gone: \`nightjar run\` resumes it`)
@@ -68,7 +65,7 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   const isForward = (yield* fileStep(() => readManifest(layout.manifest)))?.returned === undefined
   if (stands?.returned !== undefined && isForward)
     done.push("tables: the newest version is published again, which ends the rollback")
-  if (yield* buildAgain(store)) done.push("nightjar.duckdb: rebuilt from the files of the tables")
+  if (yield* buildAgain(store)) done.push(builtAgain)
   const published = yield* fileStep(() => readManifest(layout.manifest))
   if (published !== undefined) {
     const { written, removed, notes } = yield* bringDeltaLogs(store, published)
@@ -78,6 +75,29 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
     left.push(...failed.map(({ table, why }) => `tables/${table}/_delta_log: ${why}`))
   }
   return { done, left } satisfies Repaired as Repaired
+})
+
+const builtAgain = "nightjar.duckdb: rebuilt from the files of the tables"
+const strangersNamed = 3
+
+/** What every publication does first, and what that changed. */
+const recovered = Effect.fnUntraced(function* (store: Store) {
+  const { layout } = store
+  const wasCut = yield* fileStep(() => existsSync(layout.next))
+  const before = yield* fileStep(() => readManifest(layout.manifest))
+  const strangers = before === undefined ? [] : yield* fileStep(() => strayFiles(store, before))
+  const version = yield* databaseVersion(layout.database)
+  yield* recover(store)
+  if (wasCut) return ["tables: the interrupted publication was finished"]
+  if (before === undefined) {
+    const isRestored = yield* fileStep(() => existsSync(layout.manifest))
+    return isRestored ? ["tables/manifest.json: restored from the files of the tables"] : []
+  }
+  const removed = `${counted(strangers.length, "file")} that no manifest lists removed`
+  return [
+    ...(strangers.length === 0 ? [] : [`tables: ${removed}: ${listed(strangers, strangersNamed)}`]),
+    ...(before.version === 0 || version === before.version ? [] : [builtAgain]),
+  ]
 })
 
 /** Runs that were published while they went on, and lack a file since: only their end derives them again. */

@@ -24,7 +24,7 @@ import { differingDeltaLogs } from "./DeltaLogs.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { proveAgain } from "./ProveAgain.ts"
 import { publishedTables } from "./DataDictionary.ts"
-import { keptName } from "../records/SchemasInForce.ts"
+import { lostSchemas } from "./KeepSchemas.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
@@ -199,18 +199,20 @@ const isLess = (now: ReadonlyArray<ProofLine>, then: ReadonlyArray<ProofLine>): 
   return then.some((line) => (landed.get(line.family) ?? 0) < line.landed)
 }
 
-/** Every published table has a schema, and the ones that the manifest names are kept. */
-const schemaProblems = ({ layout, families }: Store, manifest: Manifest): ReadonlyArray<Problem> => {
+/** Every published table has a schema, and those that the manifest names are kept as they were written. */
+const schemaProblems = (
+  { layout, families }: Store,
+  versions: { readonly current: Manifest; readonly newest: Manifest },
+): ReadonlyArray<Problem> => {
   const known = new Set(publishedTables(families).map(({ name }) => name))
-  const tables = new Set(filesOf(manifest).map(({ table }) => table))
-  const kept = Object.entries(manifest.schemas ?? {}).map(([table, version]) => keptName(table, version))
+  const tables = new Set(filesOf(versions.current).map(({ table }) => table))
   return [
     ...[...tables]
       .filter((table) => !known.has(table))
       .map((table) => problemOf(`tables/${table}`, "table-without-schema")),
-    ...kept
-      .filter((name) => !existsSync(join(layout.schemas, name)))
-      .map((name) => problemOf(`schemas/${name}`, "schema-missing")),
+    ...lostSchemas(layout, versions).map(({ name, state }) =>
+      problemOf(`schemas/${name}`, state === "missing" ? "schema-missing" : "schema-changed"),
+    ),
   ]
 }
 
@@ -226,7 +228,7 @@ const fileProblems = (store: Store, manifest: Manifest) =>
     const further = filesOf(newest).filter(({ path }) => !listed.has(path))
     return [
       ...cut,
-      ...schemaProblems(store, manifest),
+      ...schemaProblems(store, { current: manifest, newest }),
       ...(returned !== undefined && newest === manifest
         ? [problemOf("published/previous", "newest-version-lost", { version: returned.from })]
         : []),
@@ -241,6 +243,13 @@ const fileProblems = (store: Store, manifest: Manifest) =>
 const isOtherFile = ({ layout }: Store, { database }: Manifest): boolean =>
   database !== undefined && !isThatFile(layout.database, database)
 
+/** The database is the published one, but a schema that it was made with is lost: its tables may differ. */
+const hasOtherTables = ({ layout }: Store, current: Manifest, isOther: boolean) =>
+  fileStep(() => {
+    const isPublished = current.database !== undefined && !isOther
+    return isPublished && lostSchemas(layout, { current, newest: current }).length > 0
+  })
+
 export const databaseProblems = Effect.fnUntraced(
   function* (store: Store, manifest: Manifest, accepted: ReadonlyMap<string, string>) {
     const version = yield* databaseVersion(store.layout.database)
@@ -252,12 +261,11 @@ export const databaseProblems = Effect.fnUntraced(
     const isOther = yield* fileStep(() => isOtherFile(store, manifest))
     const problems: Array<Problem> = isOther ? [problemOf(where, "database-changed")] : []
     const connection = yield* openDatabase(store.layout.database, "read-only")
-    for (const { table, run_id, expected, found } of yield* countDifferences(connection, {
-      manifest,
-      families: store.families,
-    })) {
+    const { families } = store
+    for (const { table, run_id, expected, found } of (yield* hasOtherTables(store, manifest, isOther))
+      ? []
+      : yield* countDifferences(connection, { manifest, families }))
       problems.push(problemOf(table, "rows-differ", { rows: counted(found, "row"), run_id, expected }))
-    }
     const rows = yield* connection.rows(
       `SELECT run_id, execution_id FROM ${identifier(executionsTable.name)} WHERE execution_id IS NOT NULL`,
     )

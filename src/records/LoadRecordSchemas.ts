@@ -6,6 +6,7 @@ import { Effect, FileSystem } from "effect"
 import { RecordSchemaInvalid, parseRecordSchema } from "./RecordSchema.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
+import { sha256Hex } from "../foundation/Sha256.ts"
 
 /** Far larger than any schema of records. */
 const bytesMax = 1_000_000
@@ -40,10 +41,14 @@ export interface ReadSchema {
   readonly family: RecordFamily
 }
 
-/** All schemas of a folder, in the order of their files' names. */
+/**
+ * All schemas of a folder, in the order of their files' names. A file that is not what `hashes` says of its
+ * name is damaged, and left out.
+ */
 export const readRecordSchemas = Effect.fn("Records.readSchemas")(function* (
   folder: string,
   isSchema: (name: string) => boolean = (name) => name.endsWith(".yaml"),
+  hashes: Readonly<Record<string, string>> = {},
 ) {
   const files = yield* FileSystem.FileSystem
   const unreadable = (path: string) => (cause: { readonly message: string }) =>
@@ -51,16 +56,17 @@ export const readRecordSchemas = Effect.fn("Records.readSchemas")(function* (
   const names = (yield* files.readDirectory(folder).pipe(Effect.mapError(unreadable(folder))))
     .filter(isSchema)
     .sort()
-  return yield* Effect.forEach(names, (name) =>
-    Effect.gen(function* () {
-      const path = `${folder}/${name}`
-      const text = yield* readTextFile(path, bytesMax).pipe(
-        Effect.mapError((message) => unreadable(path)({ message })),
-      )
-      const read: ReadSchema = { path, name, text, family: yield* parseRecordSchema(path, text) }
-      return read
-    }),
-  )
+  const read: Array<ReadSchema> = []
+  for (const name of names) {
+    const path = `${folder}/${name}`
+    const found = yield* Effect.result(readTextFile(path, bytesMax))
+    const hash = hashes[name]
+    if (hash !== undefined && (found._tag === "Failure" || sha256Hex(found.success) !== hash)) continue
+    if (found._tag === "Failure") return yield* unreadable(path)({ message: found.failure })
+    const text = found.success
+    read.push({ path, name, text, family: yield* parseRecordSchema(path, text) })
+  }
+  return read as ReadonlyArray<ReadSchema>
 })
 
 /** Fails with every clash between schemas that are to be in force together. */

@@ -43,11 +43,19 @@ interface Kept extends ReadSchema {
   readonly version: number
 }
 
-const readKept = Effect.fnUntraced(function* (folder: string) {
+/** What a manifest says of the kept texts. */
+export interface NamedSchemas {
+  /** The version in force, by table; absent if it was published before schemas were kept. */
+  readonly schemas?: Readonly<Record<string, number>>
+  /** The hash of each kept file. */
+  readonly schema_files?: Readonly<Record<string, string>>
+}
+
+const readKept = Effect.fnUntraced(function* (folder: string, { schema_files }: NamedSchemas) {
   const files = yield* FileSystem.FileSystem
   const isThere = yield* Effect.orElseSucceed(files.exists(folder), () => false)
   if (!isThere) return []
-  const read = yield* readRecordSchemas(folder, (name) => keptOf(name) !== undefined)
+  const read = yield* readRecordSchemas(folder, (name) => keptOf(name) !== undefined, schema_files)
   return read.map((each): Kept => ({ ...each, version: keptOf(each.name)?.version ?? 0 }))
 })
 
@@ -107,11 +115,14 @@ const tablesOf = (family: RecordFamily): ReadonlyArray<string> => [
   ...family.children.map(({ table }) => table),
 ]
 
-const newestOf = (kept: ReadonlyArray<Kept>): ReadonlyArray<Kept> => {
+/** Of each table the text in force; of one that has none by now, the one with the highest number. */
+const newestOf = (kept: ReadonlyArray<Kept>, { schemas = {} }: NamedSchemas): ReadonlyArray<Kept> => {
   const newest = new Map<string, Kept>()
+  const rank = ({ family: { table }, version }: Kept): number =>
+    version === schemas[table] ? Number.POSITIVE_INFINITY : version
   for (const each of kept) {
-    const { table } = each.family
-    if ((newest.get(table)?.version ?? 0) < each.version) newest.set(table, each)
+    const known = newest.get(each.family.table)
+    if (known === undefined || rank(known) < rank(each)) newest.set(each.family.table, each)
   }
   return [...newest.values()]
 }
@@ -220,14 +231,15 @@ export const listedSchemas = Effect.fn("Records.listedSchemas")(function* (
 
 /**
  * Those of a job, with what the output folder has by now: another job may have kept more of them meanwhile. A
- * reading that this job does not ask for is not gone.
+ * reading that this job does not ask for is not gone. `named`: by the newest version of the tables.
  */
 export const schemasWithKept = Effect.fn("Records.schemasWithKept")(function* (
   { schemas, readings, readable }: ListedSchemas,
   keptFolder: string,
+  named: NamedSchemas,
 ) {
-  const kept = yield* readKept(keptFolder)
-  const newest = newestOf(kept)
+  const kept = yield* readKept(keptFolder, named)
+  const newest = newestOf(kept, named)
   const isReading = ({ family }: ReadSchema): boolean => family.assumed === true
   const claimed = schemas.map(({ family }) => family)
   const others = newest.filter((one) => !isReading(one) && isFree(one, claimed))
@@ -237,30 +249,36 @@ export const schemasWithKept = Effect.fn("Records.schemasWithKept")(function* (
   return inForce([...schemas, ...others, ...rest, ...newest.filter(isReading)], kept, isGone)
 })
 
+/** Those that come with the program, whichever of them a job has. */
+export const readShipped = Effect.fn("Records.readShipped")(function* (ofPackage: string) {
+  return [...(yield* readRecordSchemas(ofPackage)), ...(yield* readReadings(ofPackage))]
+})
+
 /**
- * Those of the tables that are published: `versions` names each table's, or nothing if they were published
- * before schemas were kept. They claim records in the order in which they did then.
+ * Those of the tables that are published, as their manifest names them. They claim records in the order in
+ * which they did then.
  */
 export const schemasOfTables = Effect.fn("Records.schemasOfTables")(function* (
   folders: SchemaFolders,
-  versions: Readonly<Record<string, number>> | undefined,
+  named: NamedSchemas,
 ) {
-  const kept = yield* readKept(folders.kept)
+  const { schemas: versions } = named
+  const kept = yield* readKept(folders.kept, named)
   if (versions === undefined) {
     const ofPackage = yield* readRecordSchemas(folders.package)
     const isKept = (one: ReadSchema): boolean => kept.includes(one as Kept)
-    return inForce([...ofPackage, ...newestOf(kept)], kept, isKept)
+    return inForce([...ofPackage, ...newestOf(kept, named)], kept, isKept)
   }
   const tables = Object.keys(versions)
   const published = kept.filter(({ family, version }) => versions[family.table] === version)
   const listed = published.toSorted((a, b) => tables.indexOf(a.family.table) - tables.indexOf(b.family.table))
   if (listed.length === tables.length) return inForce(listed, kept, () => false)
   // A kept file is lost: another text of the same table is better than none.
-  const shipped = [...(yield* readRecordSchemas(folders.package)), ...(yield* readReadings(folders.package))]
+  const shipped = yield* readShipped(folders.package)
   const rest = shipped.filter(({ family }) => kept.every((each) => each.family.table !== family.table))
   const placed = new Set(listed.map(({ family }) => family.table))
-  const named = [...newestOf(kept), ...rest].filter(
+  const others = [...newestOf(kept, named), ...rest].filter(
     ({ family: { table } }) => Object.hasOwn(versions, table) && !placed.has(table),
   )
-  return inForce([...listed, ...named], kept, (one) => named.includes(one))
+  return inForce([...listed, ...others], kept, (one) => others.includes(one))
 })

@@ -24,6 +24,10 @@ const links = [
   ["deletions", "Deletions"],
 ] as const
 
+/** The place of the newest fact that a page was made of; 0 if it does not say so. */
+export const newestFactIn = (page: string): number =>
+  Number(/<body data-newest-fact="(\d+)">/.exec(page)?.[1] ?? 0)
+
 export const renderReport = (report: Report): string => {
   const clock = clockIn(report.timezone)
   const hasWork = report.worklist.length > 0
@@ -33,7 +37,7 @@ export const renderReport = (report: Report): string => {
   const page = html`<!doctype html>
     <html lang="en">
       ${pageHead({ ...head, title: report.summary.run_id })}
-      <body>
+      <body data-newest-fact="${report.newest}">
         <a class="skip" href="#changes">Skip to what to do</a> ${headSection(report, clock)}
         <nav aria-label="Sections">${nav}</nav>
         <main>

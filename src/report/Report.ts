@@ -80,6 +80,8 @@ export interface Report {
   readonly finish: Finish
   /** The zone that times are shown in. */
   readonly timezone: string
+  /** The place of the newest fact that it was made of. */
+  readonly newest: number
 }
 
 /** Undefined if the facts contain no beginning of a run. */
@@ -111,6 +113,7 @@ export const reportOf = (input: {
     published,
     finish: summary.finish,
     timezone,
+    newest: run.newest,
   }
 }
 

@@ -79,7 +79,7 @@ describe("a ledger that is", () => {
           {
             where: "ledger.sqlite",
             id: "facts-damaged",
-            next: "Restore a copy of it: it exists nowhere else.",
+            next: "Restore a copy of it, with `ledger-archive/` if there is one: it exists nowhere else.",
           },
         ],
       ])
@@ -109,7 +109,7 @@ describe("a ledger that is", () => {
     expect(nightjar(folder, "doctor").stdout).toMatch(
       /failed +files and tables +\.nightjar: the marker file was changed \[folder-disagrees\]/,
     )
-    expect(nightjar(folder, "repair")).toMatchObject({ status: 0, stdout: "There is nothing to repair.\n" })
+    expect(nightjar(folder, "repair")).toMatchObject({ status: 0, stdout: ".nightjar: written again\n" })
     expect(readFileSync(join(folder, ".nightjar"), "utf8")).toContain("nightjar output folder")
   }, 120_000)
 })

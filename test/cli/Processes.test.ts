@@ -113,6 +113,21 @@ describe("a run", () => {
     ]
     expect(all.filter((text) => text.includes(canary))).toEqual([])
   })
+
+  it("writes its report again if that is older than the run, and only then", () => {
+    const page = join(output, "runs", run_id(), "report.html")
+    const whole = readFileSync(page, "utf8")
+    const written = () => [readFileSync(page, "utf8") === whole, statSync(page).ino]
+    const before = written()
+    nightjar("run", "small.yaml")
+    expect(written()).toEqual(before)
+    // As if the run had gone on since, and the process had been killed before it wrote the page again.
+    const older = (_: string, newest: string) => `data-newest-fact="${Number(newest) - 1}"`
+    writeFileSync(page, whole.replace(/data-newest-fact="(\d+)"/, older))
+    expect(written()[0]).toBe(false)
+    nightjar("run", "small.yaml")
+    expect(written()[0]).toBe(true)
+  })
 })
 
 describe("the report of a run", () => {

@@ -8,16 +8,19 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
+import { applyRetain } from "../../src/cli/PruneJobs.ts"
+import type { Job } from "../../src/jobs/Job.ts"
 import { backup } from "../../src/keeping/Backup.ts"
 import { prune } from "../../src/keeping/Prune.ts"
 import type { PruneRules } from "../../src/keeping/Prune.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { Ledger } from "../../src/ledger/Ledger.ts"
+import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
 import { repair } from "../../src/publishing/Repair.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
+import { worksHere } from "../harness/CommandsHere.ts"
 import { anId } from "../harness/Id.ts"
 import {
   append,
@@ -190,6 +193,46 @@ describe("prune", () => {
           ["landing", "attachments"],
         )
         assert.deepStrictEqual([yield* problemsIn(root), readdirSync(join(root, "attachments"))], [[], []])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("warns if the disk has no room to make the ledger's file smaller: what is archived stays so", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const runs = Array.from({ length: 12 }, (_, index) => `nightly.2026-12-${10 + index}`)
+        for (const run of runs) {
+          const steered = { _tag: "RunSteered", run_id: anId(run), order: "pause" } as const
+          yield* append([begin(run, run.slice("nightly.".length)), steered])
+          yield* ends(run)
+        }
+        const ledger = yield* Ledger
+        const failing = (failure: LedgerFailed) =>
+          Effect.provideService(Ledger, Ledger.of({ ...ledger, giveBack: Effect.fail(failure) }))
+        const full = failing(new LedgerFailed({ message: "database or disk is full" }))
+        const rules = { ledger: days(90) }
+        const { archived, still_large } = yield* full(pruned(root, rules))
+        assert.deepStrictEqual(
+          [archived.map((one) => one.run_id), still_large],
+          [[anId(runs[0]!), anId(runs[1]!)], "database or disk is full"],
+        )
+        const damaged = new LedgerFailed({ message: "malformed", damaged: true })
+        assert.strictEqual(yield* Effect.flip(failing(damaged)(pruned(root, rules))), damaged)
+        assert.deepStrictEqual(yield* pruned(root, rules), none)
+        const retain = { ledger: Duration.zero, compress: days(90) }
+        const { stdout, stderr } = yield* worksHere(
+          full(applyRetain(root, { name: "nightly", retain } as Job)),
+        )
+        assert.deepStrictEqual(
+          [stdout, stderr],
+          [
+            "",
+            "warning: the ledger's file could not be made smaller after facts of old runs were archived: " +
+              "database or disk is full [ledger-still-large]\n",
+          ],
+        )
+        assert.deepStrictEqual(yield* problemsIn(root), [])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )

@@ -10,7 +10,6 @@ import { machineCalls } from "../../src/foundation/FileCalls.ts"
 import type { FileCalls } from "../../src/foundation/FileCalls.ts"
 import { databaseVersion } from "../../src/publishing/BuildDatabase.ts"
 import { clearStrays, commit, recover, strayFiles } from "../../src/publishing/Commit.ts"
-import { isOfOtherSchemas, keepsItsSchemas, keepSchemas } from "../../src/publishing/KeepSchemas.ts"
 import { withDatabase } from "../../src/publishing/ContinueDatabase.ts"
 import { filesAlike } from "../../src/publishing/FileColumns.ts"
 import { placeIn } from "../../src/publishing/KeptVersions.ts"
@@ -427,9 +426,6 @@ describe("what a crash left", () => {
 })
 
 describe("what is kept beside the tables", () => {
-  const filesIn = (folder: string) =>
-    Object.fromEntries(filesBelow(folder).map((path) => [path, readFileSync(join(folder, path), "utf8")]))
-
   it.live("is private, whatever the folders were before", () =>
     Effect.gen(function* () {
       const root = yield* folder
@@ -442,59 +438,6 @@ describe("what is kept beside the tables", () => {
       assert.deepStrictEqual(modes, [0o700, 0o700, 0o600])
     }).pipe(Effect.scoped),
   )
-
-  it.live("is each text of a record schema once, under numbers that only grow", () =>
-    Effect.gen(function* () {
-      const store = storeIn(yield* folder, new DurableFiles(machineCalls))
-      const keep = (texts: Readonly<Record<string, string>>) =>
-        keepSchemas({ ...store, schemas: { texts: new Map(Object.entries(texts)), gone: [] } })
-      const versions = [
-        yield* keep({ cars: "a", vans: "x" }),
-        yield* keep({ cars: "a", vans: "y" }),
-        yield* keep({ cars: "b" }),
-        // As it was before: another text than the newest is a new one.
-        yield* keep({ cars: "a", vans: "y" }),
-      ]
-      assert.deepStrictEqual(versions, [
-        { cars: 1, vans: 1 },
-        { cars: 1, vans: 2 },
-        { cars: 2 },
-        { cars: 3, vans: 2 },
-      ])
-      writeFileSync(join(store.layout.schemas, "cars.v11.yaml"), "old")
-      machineCalls.remove(join(store.layout.schemas, "vans.v2.yaml"))
-      assert.deepStrictEqual(yield* keep({ cars: "a", vans: "y" }), { cars: 12, vans: 2 })
-      assert.deepStrictEqual(filesIn(store.layout.schemas), {
-        "cars.v1.yaml": "a",
-        "cars.v2.yaml": "b",
-        "cars.v3.yaml": "a",
-        "cars.v11.yaml": "old",
-        "cars.v12.yaml": "a",
-        "vans.v1.yaml": "x",
-        "vans.v2.yaml": "y",
-      })
-    }).pipe(Effect.scoped),
-  )
-
-  it("tells a run that was derived with other schemas; of older versions nobody knows", () => {
-    const schemas = { cars: 1, vans: 2 }
-    assert.deepStrictEqual(
-      [
-        isOfOtherSchemas({ schemas }, schemas),
-        isOfOtherSchemas({ schemas }, { ...schemas, vans: 3 }),
-        isOfOtherSchemas({ schemas }, { cars: 1 }),
-        isOfOtherSchemas({ schemas }, { ...schemas, bikes: 1 }),
-        isOfOtherSchemas({}, schemas),
-        isOfOtherSchemas({ schemas }, undefined),
-        // Rows of a run are as they were while no table of its own has another schema.
-        !keepsItsSchemas({ schemas }, { ...schemas, vans: 3 }),
-        !keepsItsSchemas({ schemas }, { ...schemas, bikes: 1 }),
-        !keepsItsSchemas({}, schemas),
-        !keepsItsSchemas({ schemas }, undefined),
-      ],
-      [false, true, true, true, false, false, true, false, false, false],
-    )
-  })
 
   it.live("is found where it stands, and its gaps are named: missing, and damaged if it is read", () =>
     Effect.gen(function* () {

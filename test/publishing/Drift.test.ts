@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { readManifest } from "../../src/publishing/Manifest.ts"
 import { openStore } from "../../src/publishing/OpenStore.ts"
 import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
@@ -25,6 +26,7 @@ import {
   rowsOf,
   schemasFolder,
   stateOf,
+  storeOf,
   succeed,
 } from "./night.ts"
 
@@ -187,6 +189,54 @@ describe("a record schema", () => {
           )
         }).pipe(Effect.provide(foundation(root)))
       }),
+  )
+
+  it.live("that two jobs write differently is kept once for each, however often they take turns", () =>
+    Effect.gen(function* () {
+      const { root, own } = yield* place
+      const job = (name: string, type: string) => {
+        const ownSchemas = join(own, name)
+        mkdirSync(ownSchemas)
+        writeFileSync(join(ownSchemas, "accounts.yaml"), accountsSchema(type))
+        return Effect.provide(PublisherDuckDb.layer({ ...publisherOptions(root), ownSchemas }))
+      }
+      const [texts, numbers] = [job("texts", "VARCHAR"), job("numbers", "DOUBLE")]
+      yield* Effect.gen(function* () {
+        yield* texts(night("2026-11-20", accountOf("none")))
+        yield* numbers(night("2026-11-21", accountOf(2.5)))
+        yield* texts(night("2026-11-22", accountOf("nothing")))
+        const kept = readdirSync(join(root, "schemas")).filter((name) => name.startsWith("accounts"))
+        assert.deepStrictEqual(kept.toSorted(), ["accounts.v1.yaml", "accounts.v2.yaml"])
+        const { runs = {} } = readManifest(join(root, "tables/manifest.json")) ?? {}
+        const versions = Object.values(runs).map(({ schemas }) => schemas?.["accounts"])
+        assert.deepStrictEqual(versions, [1, 2, 1])
+        const balances = yield* rowsOf(root, "SELECT balance FROM accounts ORDER BY run_date")
+        assert.deepStrictEqual(
+          balances.map(({ balance }) => balance),
+          ["none", "2.5", "nothing"],
+        )
+        assert.deepStrictEqual(yield* Effect.flatMap(storeOf(root), verify), [])
+      }).pipe(Effect.provide(foundation(root)))
+    }),
+  )
+
+  it.live("that was changed back is in force as it was, also once it is gone from its folder", () =>
+    Effect.gen(function* () {
+      const { file, night: nightOf, accounts, problems, write: writeSchema } = yield* place
+      for (const [date, type] of [
+        ["2026-11-20", "VARCHAR"],
+        ["2026-11-21", "DOUBLE"],
+        ["2026-11-22", "VARCHAR"],
+      ] as const) {
+        writeSchema(type)
+        yield* nightOf(date, "none")
+      }
+      rmSync(file)
+      assert.deepStrictEqual((yield* nightOf("2026-11-23", "none")).gone, ["accounts"])
+      const balances = (yield* accounts).map(({ balance }) => balance)
+      assert.deepStrictEqual(balances, ["none", null, "none", "none"])
+      assert.deepStrictEqual(yield* problems, [])
+    }),
   )
 
   it.live("that is there only when the end of a run is published has its table in that version", () =>

@@ -14,18 +14,12 @@ import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { compactedText, compactJob } from "../CompactTables.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import { openedLedger, requireLedger, withLedger } from "../LedgerOf.ts"
+import { knownJobPaths, requireLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
-import { archivedText, pruneJobs, sizeOf } from "../PruneJobs.ts"
+import { archivedText, pruneJobs, sizeOf, warnOfSize } from "../PruneJobs.ts"
 import { holdOutput } from "../RunFolder.ts"
 import { shareOf } from "../HeldStore.ts"
 import { Wiring } from "../Wiring.ts"
-
-/** Where each job of the output folder was last started from. */
-const knownPaths = Effect.gen(function* () {
-  const runs = yield* withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
-  return [...new Map(runs.map(({ fact }) => [fact.job, fact.job_path])).values()]
-})
 
 const prunes = Effect.fnUntraced(function* (output: string, jobs: ReadonlyArray<Job>, isDry: boolean) {
   const wiring = yield* Wiring
@@ -83,9 +77,10 @@ export const prune = Command.make(
   Effect.fn("Prune.handle")(function* ({ jobs: paths, dryRun, json }) {
     const output = yield* outputFolder
     yield* requireLedger(output)
-    const jobs = yield* loadJobs(paths.length === 0 ? yield* knownPaths : paths)
+    const jobs = yield* loadJobs(paths.length === 0 ? yield* knownJobPaths : paths)
     if (jobs.every(({ retain }) => retain === undefined)) return yield* refuse("retain-unset")
     const result = yield* prunes(output, jobs, dryRun)
+    yield* warnOfSize(result)
     if (json) yield* sayJson(result)
     else yield* tell(result, dryRun)
   }),

@@ -2,21 +2,48 @@
  * `nightjar repair`: repairs the output folder as far as possible from what is landed and published, and
  * names what only a backup can restore. It makes no call to the service and deletes nothing there.
  */
+import { join } from "node:path"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { withId } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
+import type { Job } from "../../jobs/Job.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
-import { requireLedger } from "../LedgerOf.ts"
+import { checkJobs } from "../Jobs.ts"
+import { knownJobPaths, requireLedger } from "../LedgerOf.ts"
 import { inHeldStore } from "../HeldStore.ts"
 import { openedStoreWithKey, problemsOf } from "../LookAtFolder.ts"
+import { markerName, markerState } from "../OutputGuard.ts"
 import { say, sayJson } from "../Output.ts"
 import { toolVersion } from "../Version.ts"
+import { Wiring } from "../Wiring.ts"
+
+/** The record schemas of the jobs that ran here, as far as their files can still be read. */
+const schemasOfJobs = Effect.gen(function* () {
+  const { readOwnSchemas } = yield* Effect.promise(() => import("../../records/SchemasInForce.ts"))
+  const checked = yield* checkJobs(yield* knownJobPaths)
+  const folders = checked.flatMap(({ job }) => (job?.schemas === undefined ? [] : [job.schemas]))
+  return (yield* Effect.forEach(folders, (folder) => readOwnSchemas(join(folder, "records")))).flat()
+})
+
+const repairsSchemas = Effect.fnUntraced(function* (root: string, share: Job["share"]) {
+  const { recordSchemas } = yield* Wiring
+  const { repairSchemas } = yield* Effect.promise(() => import("../../publishing/RepairSchemas.ts"))
+  const { readShipped } = yield* Effect.promise(() => import("../../records/SchemasInForce.ts"))
+  return yield* repairSchemas({ root, share }, [readShipped(recordSchemas), schemasOfJobs])
+})
 
 const repairs = Effect.fnUntraced(function* (output: string) {
   const { repair: repairStore } = yield* Effect.promise(() => import("../../publishing/Repair.ts"))
-  return yield* inHeldStore(output, (store) => repairStore(store, toolVersion), openedStoreWithKey)
+  const written: Array<string> = []
+  const opens = Effect.fnUntraced(function* (root: string, share: Job["share"]) {
+    written.push(...(yield* repairsSchemas(root, share)))
+    return yield* openedStoreWithKey(root, share)
+  })
+  const { done, left } = yield* inHeldStore(output, (store) => repairStore(store, toolVersion), opens)
+  const schemas = written.map((name) => `schemas/${name}: written again with the same text`)
+  return { done: [...schemas, ...done], left }
 })
 
 export const repair = Command.make(
@@ -25,7 +52,11 @@ export const repair = Command.make(
   Effect.fn("Repair.handle")(function* ({ json }) {
     const output = yield* outputFolder
     yield* requireLedger(output)
-    const { done, left } = yield* repairs(output)
+    const wasChanged = markerState(output) === "damaged"
+    const repaired = yield* repairs(output)
+    // Whoever holds the folder to write in it marks it.
+    const done = [...(wasChanged ? [`${markerName}: written again`] : []), ...repaired.done]
+    const { left } = repaired
     const problems = yield* problemsOf(output)
     if (json) yield* sayJson({ done, left, problems })
     else {

@@ -1,11 +1,12 @@
 /**
  * Which of our own readings a job has. Each table makes every publication dearer, so without names a job has
- * only those that its features feed. Pure.
+ * only those that its features feed. Pure; here because only this room knows what the engines of the embedded
+ * service read by default.
  */
 import type { Job } from "../jobs/Job.ts"
 import { findEngine } from "../sandbox/engines/EngineCatalogue.ts"
-import { noReadings } from "./SchemasInForce.ts"
-import type { Readings } from "./SchemasInForce.ts"
+import { noReadings } from "../records/SchemasInForce.ts"
+import type { Readings } from "../records/SchemasInForce.ts"
 
 /** What a stranger's engine reads by itself, or a customer in a session of their own, is not known before. */
 const any: Readings = { _tag: "Fed", features: undefined }

@@ -1,0 +1,413 @@
+/**
+ * Kinds of damage to an output folder of two small nights: `verify` names each one, and `repair` mends it or says what
+ * to do. Whatever it mends, all tables have the rows that they had; what it cannot mend costs nothing besides. What a
+ * later night makes of damage is in `test/publishing/Repair.test.ts`, more of the ledger in `DamagedLedger.test.ts`.
+ */
+import { spawnSync } from "node:child_process"
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs"
+import { DatabaseSync } from "node:sqlite"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { command as main } from "../acceptance/BuiltCommand.ts"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { readTables } from "../faults/PublishedTables.ts"
+import { commandHere } from "../harness/CommandsHere.ts"
+import { plainEnvironment } from "../harness/Environment.ts"
+import { anId } from "../harness/Id.ts"
+
+const base = mkdtempSync(join(tmpdir(), "nightjar-damage-"))
+const template = join(base, "template")
+const root = join(base, "output")
+afterAll(() => rmSync(base, { recursive: true, force: true }))
+
+const job = `name: small
+service: { sandbox: { seed: 3, speed: 2000 } }
+engines: [sandbox-bank:website]
+schemas: ./schemas
+record_schemas: []
+customers:
+  - { id: ana, parameters: { username: ok+queue-1+run-1+records-4+attach-1, password: a-password } }
+  - { id: ben, parameters: { username: ok+queue-1+run-1+records-2, password: a-password } }
+`
+const ownSchema = join(base, "schemas/records/accounts.yaml")
+const ownText = `table: accounts
+comment: Accounts at a bank.
+product: accounts
+sub_families: ["account:checking", "account:savings"]
+features: [accounts_read]
+columns:
+  fetch_date: { type: TIMESTAMPTZ, comment: When the source was read. }
+`
+
+/** All rows of all tables, in an order of their own; without when the catalogue was last read before they were written. */
+const rowsIn = async (output: string) =>
+  [...(await readTables(output))].map(([name, { columns, rows }]) => ({
+    name,
+    columns,
+    rows: rows.map(({ read_at: _, ...row }) => JSON.stringify(row)).toSorted(),
+  }))
+
+const isUntouched = () =>
+  readFileSync(at("nightjar.duckdb")).equals(readFileSync(join(template, "nightjar.duckdb")))
+
+/** The runs of the two nights, what the first one's are called, and all rows of both. */
+const known = { first: "", second: "", execution: "", rows: [] as Awaited<ReturnType<typeof rowsIn>> }
+
+beforeAll(async () => {
+  mkdirSync(join(base, "schemas/records"), { recursive: true })
+  writeFileSync(ownSchema, ownText)
+  writeFileSync(join(base, "small.yaml"), job)
+  for (const more of [[], ["--new"]]) {
+    const argv = [main, "run", "small.yaml", "--no-progress", "--output", template, ...more]
+    expect(spawnSync(process.execPath, argv, { cwd: base, env: plainEnvironment }).status).toBe(0)
+  }
+  const [first = "", second = ""] = readdirSync(join(template, "landing")).toSorted()
+  const rows = await rowsIn(template)
+  const deletions = rows.find(({ name }) => name === "deletions")?.rows ?? []
+  const ofAna = deletions.map((row) => JSON.parse(row)).find((row) => row.task_id === `${first}/ana/${bank}`)
+  Object.assign(known, { first, second, rows, execution: ofAna.execution_id })
+  expect(await commandHere("verify", "--output", template)).toEqual({
+    code: 0,
+    stdout: "Files, ledger and tables agree.\n",
+    stderr: "",
+  })
+}, 120_000)
+
+const bank = "sandbox-bank:website"
+const at = (path: string) => join(root, path)
+const remove = (...paths: ReadonlyArray<string>) => {
+  for (const path of paths) rmSync(at(path), { recursive: true })
+}
+const flip = (path: string, place: (size: number) => number = (size) => size >> 1) => {
+  const bytes = readFileSync(at(path))
+  bytes[place(bytes.length)]! ^= 1
+  writeFileSync(at(path), bytes)
+}
+/** The path of the first in a folder; those of the template are below every damaged copy. */
+const firstIn = (folder: string, of = template) => `${folder}/${readdirSync(join(of, folder)).toSorted()[0]}`
+const segment = () => `landing/${known.first}/segment-000001.njl`
+/** Of the first run. */
+const accounts = () => firstIn(firstIn("tables/accounts"))
+const strayFile = () => accounts().replace("-v1", "-v0")
+const document = () => firstIn("attachments")
+
+const inDatabase = (sql: string) =>
+  Effect.gen(function* () {
+    const duckdb = yield* DuckDb
+    const connection = yield* duckdb.open({ path: at("nightjar.duckdb"), access: "read-write" })
+    expect(yield* connection.run(sql)).toBeGreaterThan(0)
+  }).pipe(Effect.scoped, Effect.provide(DuckDb.layer), Effect.runPromise)
+
+const inLedger = <A, E>(work: (ledger: Ledger["Service"]) => Effect.Effect<A, E>) =>
+  Effect.flatMap(Ledger, work).pipe(
+    Effect.provide(Ledger.layer({ path: at("ledger.sqlite") })),
+    Effect.runPromise,
+  )
+const withoutFacts = (condition: string) => {
+  const database = new DatabaseSync(at("ledger.sqlite"))
+  expect(database.prepare(`DELETE FROM facts WHERE ${condition}`).run().changes).toBeGreaterThan(0)
+  database.close()
+}
+
+/** Moves what the ledger knows of the first run out of its file, and returns where it is. */
+const archived = async () => {
+  await inLedger((ledger) =>
+    Effect.flatMap(ledger.runs, (runs) =>
+      Effect.forEach(runs.slice(0, 1), ({ fact }) => ledger.archive(fact)),
+    ),
+  )
+  return firstIn("ledger-archive", root)
+}
+
+const again = "Run `nightjar repair`: it derives the tables from landing again."
+const restore = "Restore a copy of it: it exists nowhere else."
+const sameText = "`nightjar repair` writes it again if the program or a job that ran here has the same text."
+
+interface Damage {
+  readonly what: string
+  readonly damage: () => unknown
+  /** Each line that `verify` says, by its beginning. */
+  readonly told: () => ReadonlyArray<string>
+}
+
+const derived = () => [`${known.first}: its tables were derived again from landing/${known.first}`]
+const restored = () => ["tables/manifest.json: restored from the files of the tables"]
+const rebuilt = () => ["nightjar.duckdb: rebuilt from the files of the tables"]
+const lostManifest = () => [
+  `tables/manifest.json: the manifest is missing or cannot be read [manifest-lost]; ${again}`,
+]
+const lostDatabase = () => [
+  `nightjar.duckdb: the database cannot be read, the manifest is version 4 [database-version]; ${again}`,
+]
+const otherDatabase = `nightjar.duckdb: the database is not the file that was published [database-changed]; ${again}`
+
+/** What `repair` mends, and what it says of it. */
+const mended: ReadonlyArray<Damage & { readonly done: () => ReadonlyArray<string> }> = [
+  {
+    what: "a bit of a Parquet file is flipped",
+    damage: () => flip(accounts()),
+    told: () => [`${accounts()}: a published file is damaged [file-differs]; ${again}`],
+    done: derived,
+  },
+  {
+    what: "a Parquet file is missing",
+    damage: () => remove(accounts()),
+    told: () => [`${accounts()}: a published file is missing [file-differs]; ${again}`],
+    done: derived,
+  },
+  {
+    what: "all Parquet files are missing, the manifest and the database",
+    damage: () => remove("tables", "nightjar.duckdb"),
+    told: () =>
+      [known.first, known.second].map(
+        (run) => `${run}: published, but not in the manifest [run-not-in-manifest]; ${again}`,
+      ),
+    done: () => [...derived(), `${known.second}: its tables were derived again from landing/${known.second}`],
+  },
+  {
+    what: "a Parquet file is there that no manifest lists",
+    damage: () => cpSync(at(accounts()), at(strayFile())),
+    told: () => [
+      `${strayFile()}: no manifest lists this file [file-unlisted]; The next publication corrects it`,
+    ],
+    done: () => [`tables: 1 file that no manifest lists removed: ${strayFile()}`],
+  },
+  {
+    what: "a bit of the database is flipped",
+    damage: () => flip("nightjar.duckdb", (size) => size - 100),
+    told: () => ["nightjar.duckdb: the database"],
+    done: rebuilt,
+  },
+  {
+    what: "the database is missing",
+    damage: () => remove("nightjar.duckdb"),
+    told: lostDatabase,
+    done: rebuilt,
+  },
+  {
+    what: "a row of the database is missing",
+    damage: () => inDatabase(`DELETE FROM accounts WHERE run_id = '${known.first}' AND customer_id = 'ben'`),
+    told: () => [otherDatabase, `accounts: `],
+    done: rebuilt,
+  },
+  {
+    what: "a value of the database is changed [verify database]",
+    damage: () => inDatabase("UPDATE accounts SET fetch_date = '2020-01-01' WHERE customer_id = 'ben'"),
+    told: () => [otherDatabase],
+    done: rebuilt,
+  },
+  {
+    what: "the manifest, which says what is current, is missing",
+    damage: () => remove("tables/manifest.json"),
+    told: lostManifest,
+    done: restored,
+  },
+  {
+    what: "the manifest cannot be read",
+    damage: () => appendFileSync(at("tables/manifest.json"), "}"),
+    told: lostManifest,
+    done: restored,
+  },
+  {
+    what: "a kept record schema of the program is missing",
+    damage: () => remove("schemas/customer_profiles.v1.yaml"),
+    told: () => [
+      `schemas/customer_profiles.v1.yaml: the kept record schema is missing [schema-missing]; ${sameText}`,
+    ],
+    done: () => ["schemas/customer_profiles.v1.yaml: written again with the same text"],
+  },
+  {
+    what: "a kept record schema of the job is changed, so that it cannot be read",
+    damage: () => flip("schemas/accounts.v1.yaml", () => 5),
+    told: () => [
+      "schemas/accounts.v1.yaml: the kept record schema has changed since it was written [schema-changed]; ",
+    ],
+    done: () => ["schemas/accounts.v1.yaml: written again with the same text"],
+  },
+  {
+    what: "the marker is changed",
+    damage: () => flip(".nightjar"),
+    told: () => [".nightjar: the marker file was changed [marker-damaged]; "],
+    done: () => [".nightjar: written again"],
+  },
+]
+
+const landingLost = () =>
+  `landing/${known.first}: landed data cannot be read: ${segment()}: no body at offset`
+
+/** What only a copy mends: `repair` changes nothing, and `verify` says the same afterwards. */
+const kept: ReadonlyArray<Damage & { readonly left?: () => ReadonlyArray<string> }> = [
+  {
+    what: "a bit of a landed body is flipped, and the tables still contain its rows",
+    damage: () => flip(segment(), () => readFileSync(at(segment())).indexOf('"products_count"')),
+    told: () => [`${segment()}:`],
+  },
+  {
+    what: "a landing segment is cut",
+    damage: () => truncateSync(at(segment()), 2_000),
+    told: () => [landingLost()],
+  },
+  {
+    what: "a landing segment is missing",
+    damage: () => remove(segment()),
+    told: () => [landingLost()],
+  },
+  {
+    what: "a landing segment is missing, and a Parquet file of its run: the database still has the rows",
+    damage: () => remove(accounts(), segment()),
+    told: () => [landingLost(), `${accounts()}: a published file is missing [file-differs]; ${again}`],
+    left: () => [`${known.first}: its tables cannot be derived again: ${segment()}: no body at offset`],
+  },
+  {
+    what: "a kept record schema is missing, and nobody has the same text any more",
+    damage: () => {
+      remove("schemas/accounts.v1.yaml")
+      writeFileSync(ownSchema, ownText.replace("at a bank", "at banks"))
+    },
+    told: () => [`schemas/accounts.v1.yaml: the kept record schema is missing [schema-missing]; ${sameText}`],
+  },
+  {
+    what: "a document is missing",
+    damage: () => remove(document()),
+    told: () => [`${document()}: the document is missing [document-missing]; ${restore}`],
+  },
+  {
+    what: "a document is changed",
+    damage: () => flip(document()),
+    told: () => [
+      `${document()}: the document has changed since it was downloaded [document-changed]; ${restore}`,
+    ],
+  },
+  {
+    what: "a receipt disagrees with what is landed",
+    damage: () =>
+      inLedger((ledger) =>
+        ledger.append([
+          {
+            _tag: "DeleteIntended",
+            run_id: anId(known.first),
+            task_id: anId(`${known.first}/ana/${bank}`),
+            execution_id: anId(known.execution),
+            landed_sha256: "00".repeat(32),
+          },
+        ]),
+      ),
+    told: () => [
+      `${known.execution}: the receipt of its deletion does not match the landed bodies [receipt-mismatch]; Keep the folder`,
+    ],
+  },
+  {
+    what: "the ledger has lost all facts of the newest run",
+    damage: () => withoutFacts(`run_id = '${known.second}'`),
+    told: () => [`${known.second}: published, but not in the ledger [run-not-in-ledger]; Restore the copy`],
+  },
+]
+
+const damagedLedger = "ledger.sqlite: the ledger is damaged: "
+/** Where `repair` does not even begin: nothing is derived from facts that are not what they were. */
+const refused: ReadonlyArray<Damage & { readonly says: string; readonly code?: number }> = [
+  {
+    what: "the ledger is missing",
+    damage: () => remove("ledger.sqlite"),
+    code: 2,
+    told: () => [],
+    says: "[ledger-missing]\nNothing was started: only the ledger knows which logins were rejected",
+  },
+  {
+    what: "the ledger is cut",
+    damage: () => truncateSync(at("ledger.sqlite"), 30_000),
+    told: () => [`${damagedLedger}database disk image is malformed [facts-damaged]; Restore a copy of it`],
+    says: "[ledger-damaged]\nNothing more was started, and everything landed is kept. Restore a copy",
+  },
+  {
+    what: "a fact of the ledger is missing",
+    damage: () => withoutFacts("seq = 10"),
+    told: () => [`${damagedLedger}fact 10 is missing [facts-damaged]; Restore a copy of it`],
+    says: "fact 10 is missing [ledger-damaged]\n",
+  },
+  {
+    what: "the archive of the ledger is changed",
+    damage: async () => flip(await archived()),
+    told: () => [
+      `${damagedLedger}${known.first}: ${firstIn("ledger-archive", root)} has changed since it was written`,
+    ],
+    says: "has changed since it was written [ledger-damaged]\n",
+  },
+  {
+    what: "the archive of the ledger is missing",
+    damage: async () => remove(await archived()),
+    told: () => [`${damagedLedger}${known.first}: ledger-archive/`],
+    says: "is missing [ledger-damaged]\n",
+  },
+]
+
+/** The template once more, damaged; `told` is asked when it is, and before it is repaired. */
+const damaged = async ({ damage, told }: Damage) => {
+  rmSync(root, { recursive: true, force: true })
+  cpSync(template, root, { recursive: true })
+  writeFileSync(ownSchema, ownText)
+  await damage()
+  const expected = told()
+  const { code, stdout, stderr } = await commandHere("verify", "--json", "--output", root)
+  const found = stdout === "" ? [] : linesOf(JSON.parse(stdout))
+  return { code, stderr, found: begins(found, expected), expected }
+}
+
+type Problems = ReadonlyArray<Readonly<Record<"id" | "where" | "problem" | "next", string>>>
+const linesOf = (problems: Problems) =>
+  problems.map(({ id, where, problem, next }) => `${where}: ${problem} [${id}]; ${next}`)
+
+/** Each line that begins as expected is what was expected. */
+const begins = (lines: ReadonlyArray<string>, expected: ReadonlyArray<string>) =>
+  lines.map((line, index) => (line.startsWith(expected[index] ?? line) ? (expected[index] ?? line) : line))
+
+const repaired = async () => {
+  const { code, stdout, stderr } = await commandHere("repair", "--json", "--output", root)
+  if (stdout === "") return { code, stderr, done: [], left: [], problems: [] }
+  const { done, left, problems } = JSON.parse(stdout)
+  return { code, stderr, done, left, problems: linesOf(problems) }
+}
+
+describe("damage that `verify` finds and `repair` mends:", () => {
+  it.for(mended.map((kind) => [kind.what, kind] as const))("%s", async ([, kind]) => {
+    const { found, expected, ...verified } = await damaged(kind)
+    expect([verified, found]).toEqual([{ code: 3, stderr: "" }, expected])
+    const done = kind.done()
+    expect(await repaired()).toEqual({ code: 0, stderr: "", done, left: [], problems: [] })
+    expect(await rowsIn(root)).toEqual(known.rows)
+  })
+})
+
+describe("damage that `verify` finds and only a copy mends:", () => {
+  it.for(kept.map((kind) => [kind.what, kind] as const))("%s", async ([, { left = () => [], ...kind }]) => {
+    const { found, expected, ...verified } = await damaged(kind)
+    expect([verified, found]).toEqual([{ code: 3, stderr: "" }, expected])
+    const after = await repaired()
+    expect([
+      { ...after, left: begins(after.left, left()), problems: begins(after.problems, expected) },
+    ]).toEqual([{ code: 3, stderr: "", done: [], left: left(), problems: expected }])
+    expect(isUntouched()).toBe(true)
+  })
+})
+
+describe("damage to the ledger that `verify` finds and that keeps `repair` from beginning:", () => {
+  it.for(refused.map((kind) => [kind.what, kind] as const))("%s", async ([, { says, code = 3, ...kind }]) => {
+    const { found, expected, ...verified } = await damaged(kind)
+    expect([verified.code, found]).toEqual([code, expected])
+    expect(await repaired()).toMatchObject({ code: 2, stderr: expect.stringContaining(says), done: [] })
+    expect(isUntouched()).toBe(true)
+  })
+})

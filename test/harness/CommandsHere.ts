@@ -1,0 +1,67 @@
+/**
+ * Commands that look at an output folder or mend it, in this process: the same command line and rooms as the program,
+ * without the start of a process for each call. Commands that need the service are not wired.
+ */
+import { fileURLToPath } from "node:url"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Effect, Exit, Layer, Sink, Stdio } from "effect"
+import { Command } from "effect/cli"
+import { endingOfCause } from "../../src/cli/Failures.ts"
+import { nightjar, NightjarFlags } from "../../src/cli/Nightjar.ts"
+import { Output } from "../../src/cli/Output.ts"
+import { Presenter } from "../../src/cli/Presenter.ts"
+import { Settings } from "../../src/cli/Settings.ts"
+import { Wiring } from "../../src/cli/Wiring.ts"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { LandingFiles } from "../../src/landing/LandingFiles.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+
+const recordSchemas = fileURLToPath(new URL("../../schemas/records", import.meta.url))
+
+const wired = {
+  ledger: (output: string, access: "read-only" | "read-write") =>
+    Ledger.layer({ path: `${output}/ledger.sqlite`, readOnly: access === "read-only" }),
+  landing: (root: string, access: "read-only" | "read-write") => LandingFiles.layer({ root, access }),
+  database: DuckDb.layer,
+  recordSchemas,
+}
+
+const run = Command.runWith(nightjar, { version: "0.0.0" })
+
+export interface Ended {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** What work of the command line prints, and the exit code that it ends with. */
+export const worksHere = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const said = { stdout: "", stderr: "" }
+    const into = (stream: keyof typeof said) => () =>
+      Sink.forEach((chunk: string | Uint8Array) =>
+        Effect.sync(() => {
+          said[stream] += typeof chunk === "string" ? chunk : Buffer.from(chunk).toString()
+        }),
+      )
+    const services = Layer.mergeAll(
+      Layer.succeed(Wiring, wired as unknown as Wiring["Service"]),
+      Presenter.layer,
+      NightjarFlags.layer,
+      Output.layer(true).pipe(Layer.provideMerge(Settings.layer)),
+    ).pipe(
+      Layer.provideMerge(Stdio.layerTest({ stdout: into("stdout"), stderr: into("stderr") })),
+      Layer.provideMerge(NodeServices.layer),
+    )
+    const exit = yield* Effect.exit(Effect.provide(work, services))
+    const ending = Exit.isSuccess(exit) ? { exit_code: 0, lines: [] } : endingOfCause(exit.cause)
+    return {
+      code: ending.exit_code,
+      stdout: said.stdout,
+      stderr: [said.stderr, ...ending.lines].filter((line) => line !== "").join("\n"),
+    }
+  })
+
+/** A command with these arguments. */
+export const commandHere = (...args: ReadonlyArray<string>): Promise<Ended> =>
+  Effect.runPromise(worksHere(run(args)))
