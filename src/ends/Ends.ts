@@ -112,12 +112,14 @@ export interface AttemptEnd {
  */
 export const endOfAttempt = (closed: Closed, abort: (typeof abortCauses)[number] | undefined): AttemptEnd => {
   const { status_code, status_reason, authentication_status } = closed
-  if (status_reason === "EXECUTION_GONE" && closed.landed === undefined)
-    return { verdict: own("EXECUTION_GONE"), retry: false, rejection: undefined }
+  const refusal = refusalOf(authentication_status)
+  if (status_reason === "EXECUTION_GONE" && closed.landed === undefined) {
+    const verdict = refusal === undefined ? own("EXECUTION_GONE") : verdictOfRejected(refusal)
+    return { verdict, retry: false, rejection: refusal }
+  }
   const isChallenged = abort === "challenge" && status_reason === "CLIENT_CANCELLED"
   const reason = isChallenged ? "CUSTOMER_INTERVENTION_REQUIRED" : SaidReason.make(status_reason)
   const listed = isListed(status_code, status_reason) ? ends[reason as ServiceReason] : unlisted
-  const refusal = refusalOf(authentication_status)
   if (refusal === undefined) {
     const rejection = listed.opensBreaker ? status_reason : undefined
     return { verdict: verdict(listed, reason), retry: listed.retry, rejection }
@@ -140,6 +142,13 @@ export const refusalOf = (authentication_status: string | undefined): string | u
   authentication_status === "not-performed" || authentication_status === "AUTH_OK"
     ? undefined
     : authentication_status
+
+/**
+ * What the states of an execution say about its login so far: a refusal stays one until a state says that the
+ * login was accepted, or names another refusal.
+ */
+export const toldOfLogin = (before: string | undefined, now: string | undefined): string | undefined =>
+  now === undefined || now === "not-performed" ? (refusalOf(before) ?? now) : now
 
 const openCodes: ReadonlySet<string> = new Set(["ONGOING", "ACTION_REQUIRED"])
 

@@ -23,7 +23,7 @@ export interface AttemptOrder extends AttemptKeys, Access, LoginKeys {
   readonly token_id?: string
   /** Answers that this task could not use before. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
-  /** What the newest state said about the login. */
+  /** What the states so far say about the login, also those that an earlier process read. */
   readonly login: { status: string | undefined }
   readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
   readonly max_wait: Duration.Duration

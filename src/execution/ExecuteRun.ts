@@ -236,6 +236,7 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book, resumption
       book.attempt = attempt.attempt
       book.keys = loginKeysOf(attempt)
       book.token_id = attempt.token_id
+      book.login.status = attempt.authentication_status
       night.schedule.occupy(candidateOf(book))
       const { session_id, accepted_at, abort } = attempt
       const open = { execution_id, session_id, accepted_at: accepted_at ?? attempt.intended_at, abort }

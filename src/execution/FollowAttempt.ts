@@ -9,6 +9,7 @@ import { Hints } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, StateAnswer, StateView } from "../client/Service.ts"
 import { idCharactersMax } from "../contract/TextBounds.ts"
+import { toldOfLogin } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AbortIntended, AttemptClosed } from "../ledger/Fact.ts"
@@ -220,7 +221,8 @@ const observe = Effect.fnUntraced(function* (
   if (view.session_id !== undefined) watch.turns.hints.learn(view.session_id)
   const kick = view.next_kick_date === undefined ? Number.NaN : Date.parse(view.next_kick_date)
   watch.turns.kickAt = Number.isNaN(kick) ? undefined : kick
-  const { status_code = "UNKNOWN", status_reason = "UNKNOWN", authentication_status } = view
+  const { status_code = "UNKNOWN", status_reason = "UNKNOWN" } = view
+  const authentication_status = toldOfLogin(order.login.status, view.authentication_status)
   order.login.status = authentication_status
   const seen = JSON.stringify([status_code, status_reason, authentication_status, watch.session_id])
   if (seen === watch.seen) return
@@ -236,14 +238,12 @@ const observe = Effect.fnUntraced(function* (
   })
 })
 
-/**
- * The last state is landed first; then its closing and, in the same transaction, a rejected login are facts.
- */
+/** Lands the last state; then its closing and, in the same transaction, a refused login are facts. */
 const closeAttempt = Effect.fnUntraced(function* (
   order: AttemptOrder,
   open: OpenExecution,
   watch: Watch,
-  state: Pick<StateView, "authentication_status" | "products_count"> & {
+  state: Pick<StateView, "products_count"> & {
     readonly status_code: string
     readonly status_reason: string
   },
@@ -255,7 +255,8 @@ const closeAttempt = Effect.fnUntraced(function* (
     answer === undefined
       ? undefined
       : yield* landBody(order, answer.body, { ...answer, kind: "state", execution_id, session_id })
-  const { status_code, status_reason, authentication_status, products_count } = state
+  const { status_code, status_reason, products_count } = state
+  const authentication_status = order.login.status
   const closed: typeof AttemptClosed.Type = {
     _tag: "AttemptClosed",
     ...attemptKeys(order),

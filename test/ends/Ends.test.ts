@@ -242,6 +242,15 @@ describe("the end of an attempt", () => {
       rejection: undefined,
     })
   })
+
+  it("is the end of a login that was seen refused before the service forgot the execution", () => {
+    const gone = { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" }
+    expect(endOfAttempt({ ...gone, authentication_status: "BLOCKED_USER" }, undefined)).toEqual({
+      verdict: { outcome: "failed", reason: "BLOCKED_USER", who_acts: "customer" },
+      retry: false,
+      rejection: "BLOCKED_USER",
+    })
+  })
 })
 
 describe("a refused start", () => {

@@ -96,3 +96,49 @@ describe("credentials that changed while an execution was in flight", () => {
     }),
   )
 })
+
+describe("a refusal that a state showed while its execution went on", () => {
+  const gone = { _tag: "NotFound" } as const
+  const refusing = state("ONGOING", "RUNNING", { authentication_status: "INCORRECT_CREDENTIALS" })
+  const isRefused = (end: NightEnd) => {
+    expect(rejections(end)).toEqual([["old", "INCORRECT_CREDENTIALS"]])
+    expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([1, 0])
+    expect(["c-1", "c-2"].map((customer) => end.verdict(customer))).toEqual([
+      "failed INCORRECT_CREDENTIALS customer",
+      "failed INCORRECT_CREDENTIALS customer",
+    ])
+  }
+  const twice: ReadonlyArray<NightTask> = [sent, { customer: "c-2", fingerprint: "old" }]
+
+  it.effect.each([
+    ["the service then forgets it", gone],
+    ["its last state says nothing of the login", state("TEMPORARY_ERROR", "NETWORK_ERROR")],
+    [
+      "its last state says that no login was tried",
+      state("TEMPORARY_ERROR", "NETWORK_ERROR", { authentication_status: "not-performed" }),
+    ],
+  ] as const)("counts although %s", ([, last]) =>
+    Effect.gen(function* () {
+      const state_ = (_: string, times: number) => (times === 1 ? refusing : last)
+      isRefused(yield* night({ tasks: twice, script: { state: state_ } }))
+    }),
+  )
+
+  it.effect("counts although only an earlier process read it", () =>
+    Effect.gen(function* () {
+      const cut = yield* night({ tasks: [sent], cutAfter: "1 minute", script: { state: () => refusing } })
+      const end = yield* night({ tasks: twice, facts: cut.facts.slice(2), script: { state: () => gone } })
+      expect(rejections(end)).toEqual([["old", "INCORRECT_CREDENTIALS"]])
+      expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([0, 0])
+    }),
+  )
+
+  it.effect("does not count once a state says that the login was accepted", () =>
+    Effect.gen(function* () {
+      const accepted = state("COMPLETED", "COMPLETED", { authentication_status: "AUTH_OK" })
+      const state_ = (_: string, times: number) => (times === 1 ? refusing : accepted)
+      const end = yield* night({ tasks: [sent], script: { state: state_ } })
+      expect([rejections(end), end.verdict("c-1")]).toEqual([[], succeeded])
+    }),
+  )
+})
