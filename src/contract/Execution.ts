@@ -107,6 +107,10 @@ export const actionRequiredFields = {
   payload_errors: Schema.optionalKey(Schema.Array(ValidationItem)),
 }
 
+/** 4.1: a value that only the service can read. Encrypting the same value again gives another text. */
+export const isEncrypted = (value: unknown): boolean =>
+  typeof value === "string" && /^(?:rsa|hybrid)::/.test(value)
+
 /** 4.1: a map of form fields, or the whole object as one encrypted string. */
 export const LoginParameters = Schema.Union([Schema.Record(Schema.String, Schema.Unknown), Schema.String])
 

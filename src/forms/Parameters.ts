@@ -4,6 +4,7 @@
  */
 import type { ErrorObject } from "ajv"
 import { suggestion } from "../foundation/Nearest.ts"
+import { isEncrypted } from "../contract/Execution.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import type { CompiledForm } from "./CompiledForm.ts"
 import { comparedMax } from "./FormBounds.ts"
@@ -27,9 +28,6 @@ export interface FittedParameters extends Findings {
 }
 
 type Values = Readonly<Record<string, unknown>>
-
-/** 4.1: a value that only the service can read. */
-const isEncrypted = (value: unknown): boolean => typeof value === "string" && /^(?:rsa|hybrid)::/.test(value)
 
 export const fitParameters = (form: CompiledForm, values: Values): FittedParameters => {
   const found = checkValues(form, values)

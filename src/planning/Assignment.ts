@@ -203,8 +203,8 @@ const accountOf = (
   engine: SeenEngine | undefined,
   key: Uint8Array,
 ): string | undefined => {
-  const locking = engine?.details.parameters["x-meta"]?.locking_fields
-  if (locking === undefined || parameters === undefined) return undefined
+  if (engine === undefined || parameters === undefined) return undefined
+  const locking = engine.details.parameters["x-meta"]?.locking_fields ?? []
   const of = { customer_id, provider: providerOf(engine_reference) }
   return fingerprintAccount(key, of, locking, Redacted.value(parameters))
 }

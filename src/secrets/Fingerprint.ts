@@ -5,6 +5,7 @@
  */
 import { createHmac, createSecretKey } from "node:crypto"
 import type { KeyObject } from "node:crypto"
+import { isEncrypted } from "../contract/Execution.ts"
 
 /** Making a key costs six times as much as the hash, and a run has one key. */
 const keys = new WeakMap<Uint8Array, KeyObject>()
@@ -41,10 +42,14 @@ export const loginKeysOf = ({
   ...(account === undefined ? {} : { account }),
 })
 
+/** What is hashed for every encrypted value; no value that is written out becomes it. */
+const unreadable = "ENCRYPTED"
+
 /**
  * The account that a login opens: the customer's, at this provider, with these values of the parameters that
- * never change for a user (2.3: `locking_fields`), however they are written. Undefined if none of them is
- * sent.
+ * never change for a user (2.3: `locking_fields`), however they are written. Encrypted values cannot be
+ * compared: they count as the same, and a login with any counts as one to the same account even if none of
+ * those parameters is sent. Otherwise it is undefined then.
  */
 export const fingerprintAccount = (
   key: Uint8Array,
@@ -56,8 +61,10 @@ export const fingerprintAccount = (
   for (const name of locking) {
     const value = Object.hasOwn(parameters, name) ? parameters[name] : undefined
     const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean"
-    if (isPlain && value !== "") values.add(String(value).trim().toLowerCase())
+    if (isPlain && value !== "")
+      values.add(isEncrypted(value) ? unreadable : String(value).trim().toLowerCase())
   }
+  if (values.size === 0 && Object.values(parameters).some(isEncrypted)) values.add(unreadable)
   return values.size === 0
     ? undefined
     : keyedHash(key, ["account", customer_id, provider, [...values].toSorted()])

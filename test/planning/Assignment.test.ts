@@ -218,6 +218,24 @@ describe("an account of which two logins in a row were rejected", () => {
     expect(decision._tag === "Task" && decision.task.account).toBe(account)
   })
 
+  it("is sent no login that was encrypted anew, which would look like a changed one every night", () => {
+    const sent = login({ username: "rsa::third", password: "rsa::third" })
+    const encrypted = fingerprintAccount(key, { customer_id: "c-1", provider: "bank" }, ["username"], {
+      username: "rsa::first",
+    })
+    const held = new Map(
+      [...rejections].map(([of, one]) => [of, { ...one, fact: { ...one.fact, account: encrypted ?? "" } }]),
+    )
+    for (const parameters of [
+      form,
+      paramsForm({ username: { type: "string" }, password: { type: "string" } }),
+    ])
+      expect(planOn(assignment(), sent, known({ parameters }), grounds({ rejections: held }))).toMatchObject({
+        _tag: "Settled",
+        verdict: { outcome: "failed", reason: "BLOCKED_USER", who_acts: "customer" },
+      })
+  })
+
   it("is unknown, and never held, if the form does not say what identifies it", () => {
     const decision = planOn(assignment(), good, known(), grounds({ rejections }))
     expect(decision._tag === "Task" && Object.hasOwn(decision.task, "account")).toBe(false)

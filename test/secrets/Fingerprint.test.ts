@@ -121,4 +121,20 @@ describe("the account that a login opens", () => {
     )
     expect(none).toEqual([undefined, undefined, undefined, undefined])
   })
+
+  it("is the same for all encrypted values of a customer: each text of one is new, whatever it holds", () => {
+    const one = account({ user: "rsa::q1w2", password: "rsa::old" })
+    expect(one).toMatch(/^[0-9a-f]{64}$/)
+    expect([
+      account({ user: "hybrid::e3r4", password: "rsa::new" }),
+      // A form that names no such field: the logins cannot be told apart either.
+      account({ user: "u", password: "rsa::new" }, []),
+    ]).toEqual([one, one])
+    expect([
+      account({ user: "rsa::q1w2" }, ["user"], { customer_id: "c-2" }),
+      account({ user: "encrypted" }),
+      account({ user: "u", password: "rsa::new" }),
+    ]).not.toContain(one)
+    expect(account({ user: "u", password: "rsa::new" })).toBe(account({ user: "u", password: "p" }))
+  })
 })
