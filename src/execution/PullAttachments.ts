@@ -16,6 +16,8 @@ import { append } from "../ledger/Ledger.ts"
 import { answeredBy } from "./Ending.ts"
 
 const attachmentTriesMax = 6
+/** A document that the results name and the service does not find is asked for this often. */
+const absentReadsMin = 3
 /** All documents of one session; those not downloaded by then are requested again by the next run. */
 const attachmentsWithin = Duration.hours(1)
 
@@ -23,6 +25,7 @@ export interface AttachmentsOrder extends TaskKeys {
   readonly session_id: SessionId
   /** Documents that need no further request. */
   readonly attachmentsKnown: ReadonlySet<string>
+  readonly min_interval: Duration.Duration
   /** Clock time after which this run reads nothing more. */
   readonly lastAnswerAt: number
 }
@@ -41,11 +44,19 @@ export const pullAttachments = Effect.fnUntraced(function* (
     (yield* Clock.currentTimeMillis) + Duration.toMillis(attachmentsWithin),
   )
   let all = true
-  for (const attachment_id of requestable) {
-    if (order.attachmentsKnown.has(attachment_id)) continue
-    const fact = yield* downloadAttachment(order, attachment_id, untilAt)
-    yield* append({ _tag: "AttachmentRead", ...about, attachment_id, ...fact })
-    if (fact.status === "failed") all = false
+  let left = requestable.filter((attachment_id) => !order.attachmentsKnown.has(attachment_id))
+  for (let reads = 1; left.length > 0; reads++) {
+    const nextAt = (yield* Clock.currentTimeMillis) + Duration.toMillis(order.min_interval)
+    const absent: Array<string> = []
+    for (const attachment_id of left) {
+      const fact = yield* downloadAttachment(order, attachment_id, untilAt)
+      // It may take a moment to make: what is believed to be missing is deleted with its execution.
+      if (fact.status === "missing" && reads < absentReadsMin && nextAt < untilAt) absent.push(attachment_id)
+      else yield* append({ _tag: "AttachmentRead", ...about, attachment_id, ...fact })
+      if (fact.status === "failed") all = false
+    }
+    left = absent
+    if (left.length > 0) yield* Effect.sleep(Math.max(0, nextAt - (yield* Clock.currentTimeMillis)))
   }
   return all
 })

@@ -10,7 +10,7 @@ import { isWanted } from "./DrainProof.ts"
 import { readSource } from "./ReadSource.ts"
 import type { ReadOrder, SourceReading } from "./ReadSource.ts"
 
-export interface PullOrder extends Omit<ReadOrder, "mayHold"> {
+export interface PullOrder extends ReadOrder {
   /** What the last state counted; for a session that its customer ran alone, there is no count. */
   readonly count: ProductsCount
   /** The rows of the endpoints, in the order in which they are read. */
@@ -20,9 +20,6 @@ export interface PullOrder extends Omit<ReadOrder, "mayHold"> {
 /** The result of each endpoint that was read, in that order. */
 export type Pulled = ReadonlyArray<{ readonly source: ResultsSource; readonly reading: SourceReading }>
 
-const mayHold = (count: ProductsCount): boolean =>
-  count._tag === "Unknown" || Object.values(count.counts).some((counted) => counted > 0)
-
 /** Always reads the first endpoint, and every other one while something is missing that it may return. */
 export const pullResults = Effect.fn("PullResults.pull")(function* (order: PullOrder) {
   const { count } = order
@@ -31,7 +28,7 @@ export const pullResults = Effect.fn("PullResults.pull")(function* (order: PullO
   for (const source of sources) {
     const findings = pulled.flatMap(({ reading }) => (reading._tag === "Final" ? [reading.finding] : []))
     if (pulled.length > 0 && !isWanted(source, count, findings)) continue
-    const reading = yield* readSource({ ...order, mayHold: mayHold(count) }, source)
+    const reading = yield* readSource(order, source)
     pulled.push({ source, reading })
     // Results that are not final yet may still become complete: no other endpoint is read before that.
     if (reading._tag === "Unfinished") break

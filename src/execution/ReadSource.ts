@@ -32,8 +32,6 @@ export interface ReadOrder extends TaskKeys {
   readonly execution_id: ExecutionId | undefined
   readonly customer_id: CustomerId | undefined
   readonly engine_reference: EngineReference | undefined
-  /** False if the service counted nothing: then a 404 is believed at once. */
-  readonly mayHold: boolean
   /** An earlier process may have read this session a moment ago, on whatever clock. */
   readonly mayHaveBeenRead: boolean
   /** The newest answer of each source for this session in the ledger, by the source's name. */
@@ -62,7 +60,7 @@ export type SourceReading =
 
 /** Intervals between reads of a partial session grow to this. */
 const intervalMax = Duration.minutes(1)
-/** A 404 for something that was counted, and a refusal that may pass, get this many reads. */
+/** A 404 and a refusal that may pass get this many reads, also if nothing was counted: counts can be late. */
 const absentReadsMin = 3
 
 /** Lands a body, unless an earlier process landed the same one last. */
@@ -221,7 +219,7 @@ const takeAnswer = Effect.fnUntraced(function* (
     reads.empty = empty === undefined ? 0 : reads.empty + 1
     // What was there a moment ago may come back: until the time is up, its absence proves nothing.
     if (empty === undefined || reads.sha256 !== undefined) return undefined
-    return isBelieved(order, empty, reads.empty) ? yield* told(order, source, empty) : undefined
+    return isBelieved(empty, reads.empty) ? yield* told(order, source, empty) : undefined
   }
   const final = isFinal(source, answer.body.json)
   if (isNew) reads.landed = yield* landBody(order, source, answer.body)
@@ -242,11 +240,8 @@ const emptyOf = (answer: Exclude<Answered, { _tag: "Results" }>): Empty | undefi
 }
 
 /** A service may need a moment to know a session or a secret; a 412 or a 422 will not change. */
-const isBelieved = (order: ReadOrder, { _tag, http_status }: Empty, times: number): boolean =>
-  http_status === 412 ||
-  http_status === 422 ||
-  times >= absentReadsMin ||
-  (_tag === "Nothing" && !order.mayHold)
+const isBelieved = ({ http_status }: Empty, times: number): boolean =>
+  http_status === 412 || http_status === 422 || times >= absentReadsMin
 
 const told = (order: ReadOrder, source: ResultsSource, reading: Empty) =>
   Effect.as(

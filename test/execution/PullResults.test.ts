@@ -232,8 +232,23 @@ describe("missing results", () => {
       expect([end.verdict("c-1"), isDrained(end), end.countOf("results"), reads(end.facts)]).toEqual([
         succeeded,
         true,
-        1,
+        3,
         [["results", 404, true, false]],
+      ])
+    }),
+  )
+
+  it.effect("that come a moment later are read, although nothing was counted until then", () =>
+    Effect.gen(function* () {
+      const late: Script = {
+        ...counting({}),
+        results: (_, times) => (times < 3 ? absent : results(true, [accountRecord])),
+      }
+      const end = yield* night({ script: late })
+      expect([end.verdict("c-1"), isDrained(end), reads(end.facts)]).toEqual([
+        succeeded,
+        true,
+        [["results", 200, true, true]],
       ])
     }),
   )
@@ -428,6 +443,25 @@ describe("documents", () => {
         ])
         expect([end.countOf("attachment", "../etc"), end.countOf("attachment", "doc-1")]).toEqual([0, 1])
       }),
+  )
+
+  it.effect("that the service finds only at the third request are downloaded", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        script: {
+          ...over,
+          results: () => results(true, named),
+          attachment: (_, times) => (times < 3 ? "missing" : "document"),
+        },
+      })
+      expect([statuses(end), isDrained(end), end.countOf("attachment", "doc-2")]).toEqual([
+        { "../etc": "refused", "doc-1": "downloaded", "doc-2": "downloaded", "doc-3": "downloaded" },
+        true,
+        3,
+      ])
+      const asked = end.calls.flatMap(([at, verb]) => (verb === "attachment" ? [at] : []))
+      expect(Math.max(...asked) - Math.min(...asked)).toBeGreaterThanOrEqual(10_000)
+    }),
   )
 
   it.effect(
