@@ -219,3 +219,9 @@ export const resumeAttempt = (attempt: AttemptState): Resumption => {
       return attempt.probed ? { _tag: "GiveUpStart" } : { _tag: "Probe" }
   }
 }
+
+/** Whether an execution of this attempt may be open although nobody knows its id. */
+export const mayRunUnseen = (attempt: AttemptState): boolean => {
+  const { _tag } = resumeAttempt(attempt)
+  return _tag === "GiveUpStart" || _tag === "NotOurs"
+}

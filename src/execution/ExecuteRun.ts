@@ -3,7 +3,7 @@
  * every decision by the pure modules of this room. A failure to write the ledger or landing stops the whole
  * run; nothing that the service does ever stops it.
  */
-import { Clock, Effect, FiberSet, Queue } from "effect"
+import { Clock, Duration, Effect, FiberSet, Queue } from "effect"
 import { Service } from "../client/Service.ts"
 import { own } from "../ends/Ends.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
@@ -12,6 +12,7 @@ import { Schedule } from "../scheduling/Schedule.ts"
 import type { Candidate } from "../scheduling/Schedule.ts"
 import type { Limits } from "../scheduling/SharedSlots.ts"
 import { loginKeysOf } from "../secrets/Fingerprint.ts"
+import { mayRunUnseen } from "./Attempt.ts"
 import { endingOf, serviceUntil } from "./Ending.ts"
 import { candidateOf, cutOff, occupied, openBook, settle, settleWaiting, unstarted } from "./Night.ts"
 import type { Book, Failure, Night, NightTask } from "./Night.ts"
@@ -208,6 +209,7 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book, resumption
     // What is not read again now stays at the service as it is.
     yield* occupied(night, again, Effect.void)
   }
+  yield* holdUnseen(night, book, state)
   switch (resumption._tag) {
     case "Nothing":
       return
@@ -252,6 +254,18 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book, resumption
         cutOff(night, book),
       )
   }
+})
+
+/**
+ * What an earlier process started without knowing the execution may still run, as long as one is waited for:
+ * until then its customer and its login are not used for anybody, as in the process that sent it.
+ */
+const holdUnseen = Effect.fnUntraced(function* (night: Night, book: Book, state: TaskState | undefined) {
+  const last = state?.attempts.at(-1)
+  if (last === undefined || !mayRunUnseen(last)) return
+  if (last.intended_at + Duration.toMillis(night.rules.max_wait) <= (yield* Clock.currentTimeMillis)) return
+  night.schedule.occupy({ ...candidateOf(book), fingerprint: last.fingerprint })
+  night.schedule.abandon(book.work.task_id)
 })
 
 /** An earlier process read the answer to the start, and died before it could settle the task. */

@@ -16,6 +16,7 @@ import {
   throttled,
   working,
 } from "./ScriptedService.ts"
+import type { NightEnd } from "./ScriptedNight.ts"
 import { anId } from "../harness/Id.ts"
 
 /** The answers to a customer's starts one after another; the last one goes on. */
@@ -104,6 +105,28 @@ describe("a lost start", () => {
       expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
       const again = yield* night({ script, facts: end.facts.slice(2) })
       expect([again.countOf("start"), again.verdict("c-1")]).toEqual([0, "unfinished START_UNKNOWN engineer"])
+    }),
+  )
+
+  it.effect("that stays unknown keeps its login from others when the run is resumed, while it may run", () =>
+    Effect.gen(function* () {
+      const place = makePlace()
+      const tasks = ["c-1", "c-2"].map((customer) => ({ customer, fingerprint: "one" }))
+      // Each request needs a fifth of a second: killed in the middle of it, the start and then its probe.
+      yield* night({ place, tasks, killAfter: 100 })
+      yield* night({ place, tasks, killAfter: 100 })
+      const verdicts = (end: NightEnd) => [end.countOf("start"), end.verdict("c-1"), end.verdict("c-2")]
+      const unknown = [2, "unfinished START_UNKNOWN engineer", "unfinished ALREADY_EXECUTING service"]
+      expect(verdicts(yield* night({ place, tasks }))).toEqual(unknown)
+      expect(verdicts(yield* night({ place, tasks }))).toEqual(unknown)
+      let isLater = false
+      place.world.at(place.world.now() + 4 * hour, () => (isLater = true))
+      place.world.runUntil(() => isLater)
+      expect(verdicts(yield* night({ place, tasks }))).toEqual([
+        3,
+        "unfinished START_UNKNOWN engineer",
+        "succeeded COMPLETED nobody",
+      ])
     }),
   )
 
