@@ -154,7 +154,7 @@ export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrd
       ),
     )
     readAt = look.readAt
-    if (look.documents !== undefined && !(yield* pullAttachments(order, look.documents))) return unfinished
+    if (look.documents !== undefined && !(yield* pullAttachments(order, look.documents))) return undelivered
     if (look.reading !== undefined) return look.reading
     const later = yield* Clock.currentTimeMillis
     const wait = Math.max(look.askedMs, nextLookInMs(pace, later - startedAt))
@@ -205,6 +205,10 @@ const saidOf = (answer: Answered): Said => ({
 
 const refusedUnasked: SourceReading = { _tag: "Refused", http_status: undefined }
 const unfinished: SourceReading = { _tag: "Unfinished" }
+const undelivered: SourceReading = {
+  _tag: "Unfinished",
+  message: "the results are final, but a document that they name could not be downloaded",
+}
 
 /** The result that an answer makes certain; undefined while another read may show more. */
 const takeAnswer = Effect.fnUntraced(function* (

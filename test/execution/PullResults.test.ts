@@ -479,6 +479,9 @@ describe("documents", () => {
           partial,
           false,
         ])
+        expect(first.state.tasks.get(idOf("c-1"))?.settled?.fact.message).toBe(
+          "the results are final, but a document that they name could not be downloaded",
+        )
         const next = yield* night({ facts: first.facts.slice(2), script: script(() => "document") })
         expect([next.verdict("c-1"), isDrained(next), next.countOf("attachment")]).toEqual([
           succeeded,
