@@ -28,52 +28,70 @@ const ticketMin = 8
 /** An answer issues one or two; the spellings of many would fill memory and take minutes. */
 const issuedMax = 16
 
+/** What some servers begin a text with, though JSON has no such mark. */
+const byteOrderMark = Buffer.from("\ufeff")
+const beginsWithMark = (bytes: Uint8Array): boolean => byteOrderMark.every((byte, at) => bytes[at] === byte)
+
 export const cleanBody = (bytes: Uint8Array, known: KnownSecrets, cleaning: Cleaning = {}): Uint8Array => {
-  const text = parsedText(bytes, cleaning.text) ?? jsonText(bytes)
-  if (text === undefined) return cleanText(bytes, known)
-  return cleaning.records === "body" ? bytes : cleanJson(bytes, text, known, cleaning)
+  const mark = beginsWithMark(bytes) ? byteOrderMark.length : 0
+  const json = readJson(bytes.subarray(mark), cleaning.text)
+  if (json === undefined) return cleanText(bytes, known)
+  if (cleaning.records === "body") return bytes
+  const kept = cleanJson(json, known, cleaning)
+  if (kept === json.text) return bytes
+  const rest = Buffer.from(kept, json.encoding)
+  return mark === 0 ? rest : Buffer.concat([bytes.subarray(0, mark), rest])
 }
 
-/** Valid JSON that represents its bytes one to one: nothing was replaced or left out by a decoder. */
-const parsedText = (bytes: Uint8Array, text: string | undefined): string | undefined =>
-  text !== undefined && isUtf8(bytes) && bytes[0] !== byteOrderMark ? text : undefined
-const byteOrderMark = 0xef
+/** Valid JSON whose text represents its bytes one to one. */
+interface JsonBody {
+  readonly text: string
+  /** Bytes that are not UTF-8 are read one by one: what makes JSON of them is ASCII. */
+  readonly encoding: "utf8" | "latin1"
+}
 
-const jsonText = (bytes: Uint8Array): string | undefined => {
+const readJson = (bytes: Uint8Array, parsed: string | undefined): JsonBody | undefined => {
+  const encoding = isUtf8(bytes) ? "utf8" : "latin1"
+  if (parsed !== undefined && encoding === "utf8") return { text: parsed, encoding }
   // What must not be parsed is searched as text.
   if (measureLargeBody(bytes).broken !== undefined) return undefined
   try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(encoding)
     JSON.parse(text)
-    return text
+    return { text, encoding }
   } catch {
     return undefined
   }
 }
 
+/** The text itself if there is no secret in it. */
 const cleanJson = (
-  bytes: Uint8Array,
-  text: string,
+  { text, encoding }: JsonBody,
   known: KnownSecrets,
   { records, place }: Cleaning,
-): Uint8Array => {
+): string => {
   const cleaners = [...issuedIn(text, records), known]
   const pieces: Array<string> = []
   let copied = 0
   let keys = 0
   for (const token of jsonTokens(text, spots, records)) {
     const source = text.slice(token.from, token.to)
-    const kept = token.around.isSecret
+    const cleaned = token.around.isSecret
       ? JSON.stringify(blanked)
       : cleanToken(token, source, cleaners, place ?? placeOf(token))
-    if (kept === source) continue
+    if (cleaned === source) continue
+    const kept = encoding === "latin1" ? inOneByteEach(cleaned) : cleaned
     // Two blanked keys of one map must not become equal: the second would hide the first one's count.
     if (token.isKey) keys += 1
     pieces.push(text.slice(copied, token.from), token.isKey && keys > 1 ? numbered(kept, keys) : kept)
     copied = token.to
   }
-  return copied === 0 ? bytes : Buffer.from(pieces.join("") + text.slice(copied))
+  return copied === 0 ? text : pieces.join("") + text.slice(copied)
 }
+
+/** A JSON string whose escapes stood for characters of more than a byte keeps them as escapes. */
+const inOneByteEach = (source: string): string =>
+  source.replaceAll(/[^\0-\u00ff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
 const numbered = (key: string, count: number): string => `${key.slice(0, -1)} ${count}"`
 
