@@ -20,6 +20,8 @@ export type Started =
       readonly http_status: 202 | 409
       readonly execution_id: ExecutionId
       readonly session_id: SessionId | undefined
+      /** The state that showed that an adopted execution is ours. */
+      readonly seen?: StateView
     }
   | { readonly answer: "refused"; readonly http_status: number; readonly status_reason: string }
   | {

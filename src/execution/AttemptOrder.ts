@@ -6,11 +6,12 @@ import type { Duration } from "effect"
 import { Clock, Effect } from "effect"
 import { accessOf } from "../contract/Ids.ts"
 import type { Access, ExecutionId, SessionId } from "../contract/Ids.ts"
-import type { Body } from "../client/Service.ts"
+import type { Body, StateView } from "../client/Service.ts"
+import { toldOfLogin } from "../ends/Ends.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { BodyMeta } from "../landing/Landing.ts"
 import type { LoginKeys } from "../secrets/Fingerprint.ts"
-import type { AnswerRefused } from "../ledger/Fact.ts"
+import type { AnswerRefused, AttemptObserved } from "../ledger/Fact.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
 import type { AttemptKeys } from "../ledger/FactKeys.ts"
 
@@ -54,3 +55,23 @@ export const landBody = Effect.fnUntraced(function* (
     body.bytes,
   )
 })
+
+/** The fact of a state that was read while the execution went on; what it says of the login is remembered. */
+export const observed = (
+  order: AttemptOrder,
+  of: { readonly execution_id: ExecutionId; readonly session_id: SessionId | undefined },
+  view: StateView,
+): typeof AttemptObserved.Type => {
+  const { status_code = "UNKNOWN", status_reason = "UNKNOWN" } = view
+  const authentication_status = toldOfLogin(order.login.status, view.authentication_status)
+  order.login.status = authentication_status
+  return {
+    _tag: "AttemptObserved",
+    ...attemptKeys(order),
+    execution_id: of.execution_id,
+    status_code,
+    status_reason,
+    ...(authentication_status === undefined ? {} : { authentication_status }),
+    ...(of.session_id === undefined ? {} : { session_id: of.session_id }),
+  }
+}

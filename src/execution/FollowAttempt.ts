@@ -9,7 +9,6 @@ import { Hints } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, StateAnswer, StateView } from "../client/Service.ts"
 import { idCharactersMax } from "../contract/TextBounds.ts"
-import { toldOfLogin } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AbortIntended, AttemptClosed } from "../ledger/Fact.ts"
@@ -21,7 +20,7 @@ import { isStranger, readAbort, readState } from "./Attempt.ts"
 import type { Looked } from "./Attempt.ts"
 import { append } from "../ledger/Ledger.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
-import { landBody } from "./AttemptOrder.ts"
+import { landBody, observed } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { answeredBy, lastAnswerWithin, lastCallWithin } from "./Ending.ts"
 import { exchangeTicket, hasTicket } from "../tokens/ExchangeTicket.ts"
@@ -221,21 +220,12 @@ const observe = Effect.fnUntraced(function* (
   if (view.session_id !== undefined) watch.turns.hints.learn(view.session_id)
   const kick = view.next_kick_date === undefined ? Number.NaN : Date.parse(view.next_kick_date)
   watch.turns.kickAt = Number.isNaN(kick) ? undefined : kick
-  const { status_code = "UNKNOWN", status_reason = "UNKNOWN" } = view
-  const authentication_status = toldOfLogin(order.login.status, view.authentication_status)
-  order.login.status = authentication_status
-  const seen = JSON.stringify([status_code, status_reason, authentication_status, watch.session_id])
+  const fact = observed(order, { ...open, session_id: watch.session_id }, view)
+  const { status_code, status_reason, authentication_status, session_id } = fact
+  const seen = JSON.stringify([status_code, status_reason, authentication_status, session_id])
   if (seen === watch.seen) return
   watch.seen = seen
-  yield* append({
-    _tag: "AttemptObserved",
-    ...attemptKeys(order),
-    execution_id: open.execution_id,
-    status_code,
-    status_reason,
-    ...(authentication_status === undefined ? {} : { authentication_status }),
-    ...(watch.session_id === undefined ? {} : { session_id: watch.session_id }),
-  })
+  yield* append(fact)
 })
 
 /** Lands the last state; then its closing and, in the same transaction, a refused login are facts. */

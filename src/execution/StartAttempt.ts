@@ -12,7 +12,7 @@ import { Ledger, LedgerFailed, append } from "../ledger/Ledger.ts"
 import { foreign, isOurs, readStart } from "./Attempt.ts"
 import type { Conflict, Started } from "./Attempt.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
-import { landBody } from "./AttemptOrder.ts"
+import { landBody, observed } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { keepTicket } from "../tokens/ExchangeTicket.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
@@ -98,9 +98,10 @@ const identify = Effect.fnUntraced(function* (
   const { execution_id } = found
   const retries = retrySchedule(lookWaits(order.polling), { triesMax: () => identifyTriesMax })
   const answer = yield* Effect.option(Effect.retry(service.readExecution(execution_id), retries))
-  if (answer._tag === "None" || !isOurs(answer.value, order)) return foreign
-  const told = "view" in answer.value ? answer.value.view.session_id : undefined
-  return { answer: "adopted", http_status: 409, execution_id, session_id: told ?? found.session_id }
+  if (answer._tag === "None" || !isOurs(answer.value, order) || !("view" in answer.value)) return foreign
+  const { view: seen } = answer.value
+  const session_id = seen.session_id ?? found.session_id
+  return { answer: "adopted", http_status: 409, execution_id, session_id, seen }
 })
 
 /** An execution belongs to one attempt: an attempt that is answered with another attempt's id has none. */
@@ -128,6 +129,9 @@ const startFacts = (order: AttemptOrder, started: Started, probe: boolean): Read
       ? { session_id: started.session_id }
       : {}),
   }
+  // A refusal that it showed counts, whatever becomes of the execution and of this process.
+  if ("seen" in started && started.seen !== undefined)
+    return [answered, observed(order, started, started.seen)]
   if (answer !== "accepted" || !probe) return [answered]
   // The first request may have run without our knowledge.
   const { external_execution_id } = order

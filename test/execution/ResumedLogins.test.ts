@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, night, run_id } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
-import { state, working } from "./ScriptedService.ts"
+import { conflict, lost, state, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
 const blocked = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
@@ -130,6 +130,36 @@ describe("a refusal that a state showed while its execution went on", () => {
       const end = yield* night({ tasks: twice, facts: cut.facts.slice(2), script: { state: () => gone } })
       expect(rejections(end)).toEqual([["old", "INCORRECT_CREDENTIALS"]])
       expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([0, 0])
+    }),
+  )
+
+  it.effect("counts although only the read that found a lost start again showed it", () =>
+    Effect.gen(function* () {
+      let ours = ""
+      const script: Night["script"] = {
+        start: (call, times) => {
+          ours = call.external_execution_id
+          return times === 1 ? lost : conflict("c-1-1", ours)
+        },
+        state: (_, times) =>
+          times === 1
+            ? state("ONGOING", "RUNNING", {
+                authentication_status: "INCORRECT_CREDENTIALS",
+                external_execution_id: ours,
+              })
+            : gone,
+      }
+      const done = yield* night({ tasks: [sent], script })
+      expect([rejections(done), done.verdict("c-1")]).toEqual([
+        [["old", "INCORRECT_CREDENTIALS"]],
+        "failed INCORRECT_CREDENTIALS customer",
+      ])
+      // The same for a process that died right after it.
+      const adopted = done.facts.findIndex((fact) => fact._tag === "AttemptObserved")
+      const past = done.facts.slice(2, adopted + 1)
+      const end = yield* night({ tasks: twice, facts: past, script: { state: () => gone } })
+      expect(past.map(({ _tag }) => _tag)).toContain("StartAnswered")
+      expect([rejections(end), end.countOf("start")]).toEqual([[["old", "INCORRECT_CREDENTIALS"]], 0])
     }),
   )
 
