@@ -171,7 +171,10 @@ export const isStranger = (answer: StateAnswer, ours: RunIdentity): boolean => {
  * Whether a state is that of our own run: it names our external id, and nothing in it is somebody else's. A
  * state without an external id, or a challenge without its state, proves nothing.
  */
-export const isOurs = (answer: StateAnswer, ours: RunIdentity): boolean =>
+export const isOurs = (
+  answer: StateAnswer,
+  ours: RunIdentity,
+): answer is StateAnswer & { readonly view: StateView } =>
   "view" in answer &&
   answer.view.external_execution_id === ours.external_execution_id &&
   !isStranger(answer, ours)

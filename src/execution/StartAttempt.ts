@@ -98,7 +98,7 @@ const identify = Effect.fnUntraced(function* (
   const { execution_id } = found
   const retries = retrySchedule(lookWaits(order.polling), { triesMax: () => identifyTriesMax })
   const answer = yield* Effect.option(Effect.retry(service.readExecution(execution_id), retries))
-  if (answer._tag === "None" || !isOurs(answer.value, order) || !("view" in answer.value)) return foreign
+  if (answer._tag === "None" || !isOurs(answer.value, order)) return foreign
   const { view: seen } = answer.value
   const session_id = seen.session_id ?? found.session_id
   return { answer: "adopted", http_status: 409, execution_id, session_id, seen }
