@@ -177,7 +177,7 @@ const enlistAll = Effect.fnUntraced(function* (night: Night, works: ReadonlyArra
     const read = Effect.sync(() => {
       const state = night.run.tasks.get(work.task_id)
       noteLeft(unread, state)
-      found.push([openBook(work), resumeTask(state, night.mode)])
+      found.push([openBook(work), resumptionOf(work, state, night.mode)])
     })
     yield* guarded(night, unread, read)
   }
@@ -189,6 +189,15 @@ const enlistAll = Effect.fnUntraced(function* (night: Night, works: ReadonlyArra
     yield* guarded(night, book, resume(night, book, resumption))
   }
 })
+
+/** What the plan settled, such as a task whose secret is missing, keeps its reason: nothing can start it. */
+const resumptionOf = (work: TaskWork, state: TaskState | undefined, mode: Mode): TaskResumption => {
+  const resumption = resumeTask(state, mode)
+  const isPlannedStart = resumption._tag === "Start" && !resumption.probe
+  return isPlannedStart && work.prepare === undefined && state?.settled !== undefined
+    ? { _tag: "Nothing" }
+    : resumption
+}
 
 /** Until it is known where a task continues, what is left of its newest attempt stays as it is. */
 const noteLeft = (unread: Book, state: TaskState | undefined): void => {

@@ -618,11 +618,13 @@ describe("a night and its reruns", () => {
         if (login._tag !== "Parameters") return []
         const parameters = { ...login.parameters, password: missing }
         const without = yield* night(named({ ...rest, login: { ...login, parameters } }))
+        const state = yield* (yield* Ledger).state(anId("job.2026-11-21"))
+        const ends = [...(state?.tasks.values() ?? [])].map(({ settled }) => settled?.fact.reason)
         const sent = yield* starts
-        return [without, sent, yield* night(named(ok("c-1"))), yield* starts]
+        return [without, ends, sent, yield* night(named(ok("c-1"))), yield* starts]
       }),
     )
-    expect(told).toEqual(["job.2026-11-21 4", 0, "job.2026-11-21 0", 1])
+    expect(told).toEqual(["job.2026-11-21 4", ["SECRET_UNAVAILABLE"], 0, "job.2026-11-21 0", 1])
   })
 
   it("does not begin with far fewer customers than the night before [run share of customers]", () => {
