@@ -6,7 +6,8 @@
  * the run's clock goes.
  */
 import { Worker } from "node:worker_threads"
-import { Clock, Duration, Effect, Exit, Layer, Semaphore } from "effect"
+import { Duration, Effect, Exit, Layer, Semaphore } from "effect"
+import { inMachineTime } from "../foundation/MachineTime.ts"
 import type { FormAnswer, FormRequest, Unusable } from "./FitForms.ts"
 import { FormChecker, FormsUncheckable } from "./FormChecker.ts"
 
@@ -145,8 +146,7 @@ const make = Effect.fnUntraced(function* (within: Bounds) {
   })
 
   return FormChecker.of({
-    check: (request) =>
-      turn.withPermits(1)(ask(request)).pipe(Effect.provideService(Clock.Clock, Clock.Clock.defaultValue())),
+    check: (request) => inMachineTime(turn.withPermits(1)(ask(request))),
   })
 })
 

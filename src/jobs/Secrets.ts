@@ -4,6 +4,7 @@
  */
 import { ConfigProvider, Context, Duration, Effect, Layer, Redacted, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { inMachineTime } from "../foundation/MachineTime.ts"
 import { withoutEnd } from "../contract/TextEnds.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
 import { openToOthers, readEnvFile } from "./EnvFile.ts"
@@ -103,6 +104,7 @@ const makeResolve = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]
             orElse: () =>
               Effect.fail(`the command did not end within ${Duration.toSeconds(commandTime)} seconds`),
           }),
+          inMachineTime,
         )
     }
   }

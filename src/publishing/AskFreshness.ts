@@ -5,6 +5,7 @@
  * counts from the first of them that asked.
  */
 import { Duration, Effect, Schema } from "effect"
+import { withinMachineTime } from "../foundation/MachineTime.ts"
 import { literal } from "../duckdb/SqlText.ts"
 import type { Freshness, FreshnessLimits } from "../jobs/Job.ts"
 import type { RunStarted } from "../ledger/RunFacts.ts"
@@ -102,7 +103,7 @@ export const staleIn = Effect.fn("Publishing.askFreshness")(
     return stale
   },
   Effect.scoped,
-  Effect.timeout(askedWithin),
+  withinMachineTime(askedWithin),
   // Tables that cannot be asked are no reason to lose their version.
   Effect.catch(({ message }) => Effect.succeed<StaleData>({ unknown: message.split("\n", 1)[0] ?? "" })),
 )

@@ -4,6 +4,7 @@
  * that cannot be asked has not passed. What was found is told in numbers, never with values of records.
  */
 import { Duration, Effect } from "effect"
+import { withinMachineTime } from "../foundation/MachineTime.ts"
 import type { Connection } from "../duckdb/DuckDb.ts"
 import { identifier, literal } from "../duckdb/SqlText.ts"
 import { counted, listed } from "../foundation/Counted.ts"
@@ -204,7 +205,7 @@ const askGates = Effect.fn("Publishing.askGates")(
     const failed: Array<FailedGate> = []
     for (const { gate, expected, ask } of gatesOf({ ...version, connection, runs }, gates)) {
       const found = yield* ask.pipe(
-        Effect.timeout(askedWithin),
+        withinMachineTime(askedWithin),
         Effect.catch(({ message }) => Effect.succeed(`it could not be asked: ${message.split("\n", 1)[0]}`)),
       )
       if (found !== undefined) failed.push({ gate, expected, found })

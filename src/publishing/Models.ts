@@ -5,7 +5,8 @@
  */
 import { existsSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Effect, Schema } from "effect"
+import { Duration, Effect, Schema } from "effect"
+import { withinMachineTime } from "../foundation/MachineTime.ts"
 import { DuckDb } from "../duckdb/DuckDb.ts"
 import type { Connection } from "../duckdb/DuckDb.ts"
 import { identifier, literal } from "../duckdb/SqlText.ts"
@@ -21,7 +22,7 @@ const Kept = Schema.fromJsonString(Schema.Array(Schema.Struct({ name: Schema.Str
 const decodeKept = Schema.decodeUnknownOption(Kept)
 
 /** A model that takes longer than this is not made. */
-const madeWithin = "10 minutes"
+const madeWithin = Duration.minutes(10)
 
 const folderOf = ({ layout }: Pick<Store, "layout">) => join(layout.root, "published/models")
 
@@ -73,7 +74,7 @@ const makeModel = (connection: Connection, { name, sql }: SqlFile) => {
       `CREATE OR REPLACE ${kind} ${identifier(name)} AS SELECT * FROM (\n${query}\n) AS m`,
     )
     if (comment !== "") yield* connection.run(`COMMENT ON ${kind} ${identifier(name)} IS ${literal(comment)}`)
-  }).pipe(Effect.timeout(madeWithin))
+  }).pipe(withinMachineTime(madeWithin))
 }
 
 /**

@@ -1,6 +1,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, expect, it } from "@effect/vitest"
 import {
+  Clock,
   ConfigProvider,
   Effect,
   Fiber,
@@ -14,6 +15,8 @@ import {
 import { ChildProcessSpawner } from "effect/process"
 import { TestClock } from "effect/testing"
 import { vi } from "vitest"
+import { MachineClock } from "../../src/foundation/MachineTime.ts"
+import { ScaledClock } from "../../src/foundation/ScaledClock.ts"
 import type { SecretReference } from "../../src/jobs/Job.ts"
 import { describeReference, parseReference } from "../../src/jobs/Reference.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
@@ -158,7 +161,17 @@ describe("secrets", () => {
       yield* TestClock.adjust("30 seconds")
       const error = yield* Fiber.join(fiber)
       assert.strictEqual(error.message, "exec:…: the command did not end within 30 seconds")
-    }).pipe(Effect.provide(live)),
+    }).pipe(Effect.provideServiceEffect(MachineClock, Clock.Clock), Effect.provide(live)),
+  )
+
+  it.live("give it as long on a clock that is a thousand times as fast", () =>
+    Effect.gen(function* () {
+      const { resolve } = yield* Secrets
+      const known = yield* resolve(exec("sleep 0.5; echo done")).pipe(
+        Effect.provideService(KnownSecrets, makeKnownSecrets()),
+      )
+      assert.strictEqual(Redacted.value(known), "done")
+    }).pipe(Effect.provide(Layer.merge(live, ScaledClock.layer({ speed: 1_000, originMs: 0 })))),
   )
 
   it.effect("of a simulated run come from a map", () =>

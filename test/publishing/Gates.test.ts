@@ -11,6 +11,7 @@ import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { dueDeletions, pendingDeletions } from "../../src/execution/DeleteExecutions.ts"
 import type { Gates } from "../../src/jobs/Job.ts"
 import { Landing } from "../../src/landing/Landing.ts"
+import { ScaledClock } from "../../src/foundation/ScaledClock.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/night/PublishRun.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
@@ -297,6 +298,15 @@ describe("a gate", () => {
     }),
   )
 
+  it.live("has ten minutes of this machine, however fast the run's clock goes", () =>
+    Effect.gen(function* () {
+      const fast = ScaledClock.layer({ speed: 10_000_000, originMs: Date.parse("2026-11-21T00:00:00Z") })
+      // Takes some tenths of a second.
+      const slow = "SELECT sum(a.range) AS s FROM range(20000) AS a, range(4000) AS b HAVING s < 0"
+      assert.deepStrictEqual(yield* Effect.provide(secondNight(test(slow), "c-10"), fast), [])
+    }),
+  )
+
   it.live("that cannot be asked has not passed, and SQL of a test reads no file and changes nothing", () =>
     Effect.gen(function* () {
       const found = yield* secondNight(test("SELECT * FROM read_csv('/etc/hosts')"), "c-10")
@@ -366,7 +376,7 @@ describe("a version that a gate holds back", () => {
           })
           assert.deepStrictEqual(summarise(held).warnings.slice(0, 2), [
             "the gate tests/told.sql did not pass: 1 row; expected: no rows [gate-failed]",
-            `the new tables are not current: they are kept in ${database} of the output folder [version-held]`,
+            `the new tables were not made current: they are in ${database} in the output folder [version-held]`,
           ])
           assert.deepStrictEqual(
             [dueDeletions(held), pendingDeletions(held), exitCodeOf(held, "delete")],
