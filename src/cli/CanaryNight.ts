@@ -163,7 +163,7 @@ const judge = (
   const bytes = written.all.reduce((sum, { text }) => sum + text.length, 0)
   return ok(
     what,
-    `${counted(secrets.length, "secret")} planted in a small night whose service repeated them in ` +
+    `${counted(secrets.length, "secret")} planted in a test night whose service repeated them in ` +
       `${counted(service.echoes(), "answer")}; none was found in ${counted(written.files, "file")}, ` +
       `${counted(written.tables, "table")}, the output and what was sent (${bytesText(bytes)} searched)`,
   )

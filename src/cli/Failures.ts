@@ -101,6 +101,13 @@ export const problemsEnding = (
   return { ...ending, lines: [...lines, ...ending.lines] }
 }
 
+/** DuckDB's first line, and the one that names what there is instead of a name that it does not know. */
+const withCandidates = (text: string): string => {
+  const [first = "", ...others] = text.split("\n")
+  const candidates = others.find((line) => /^(?:Candidate|Did you mean)/.test(line))
+  return candidates === undefined ? first : `${first} ${candidates}`
+}
+
 const unavailable = (error: { readonly message: string }) => endingFor("service-unavailable", detailOf(error))
 
 /** By `_tag`, so that no command loads rooms whose errors it never meets. */
@@ -149,7 +156,7 @@ const endings: {
   LandingDamaged: (error) => endingFor("landing-damaged", { ...detailOf(error), path: error.path }),
   PublishFailed: (error) =>
     endingFor(error.damaged === true ? "publishing-damaged" : "publishing-failed", detailOf(error)),
-  DuckDbFailed: (error) => endingFor("query-failed", detailOf(error)),
+  DuckDbFailed: ({ message }) => endingFor("query-failed", { detail: withCandidates(message) }),
 }
 
 const isFailure = (error: object): error is Failure =>

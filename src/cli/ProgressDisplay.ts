@@ -63,7 +63,11 @@ const noteFact = (view: NightView, fact: RunNews): void => {
     view.held = fact.order === "pause" ? "paused" : fact.order === "drain" ? "draining" : undefined
     return
   }
-  const what = { silent: "no usable answer", throttled: "throttled", engine: `${fact.engine_reference} away` }
+  const what = {
+    silent: "no usable answer",
+    throttled: "throttled",
+    engine: `${fact.engine_reference} unavailable`,
+  }
   const key = `${fact.trouble} ${fact.engine_reference ?? ""}`
   if (fact._tag === "TroubleEnded") view.troubles.delete(key)
   else view.troubles.set(key, `${what[fact.trouble]} since ${fact.since.slice(11, 19)}`)

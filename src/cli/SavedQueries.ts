@@ -37,6 +37,6 @@ export const sqlOf = Effect.fnUntraced(function* (text: string) {
   const saved = yield* savedQueries
   const found = saved.find(({ name }) => `@${name}` === text)
   if (found !== undefined) return found.sql
-  const names = saved.map(({ name }) => name)
-  return yield* refuse("saved-query-unknown", { suggestion: suggestion(text.slice(1), names) })
+  const names = saved.map(({ name }) => `@${name}`)
+  return yield* refuse("saved-query-unknown", { suggestion: suggestion(text, names) })
 })

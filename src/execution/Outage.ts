@@ -14,7 +14,7 @@ import { tell } from "./Progress.ts"
 import { began, ended } from "./Troubles.ts"
 
 const awayText = (asked: Duration.Duration): string =>
-  `it takes no start${Duration.isZero(asked) ? "" : `, and asks to wait ${Duration.format(asked)}`}`
+  `no execution can be started${Duration.isZero(asked) ? "" : `; it asks to wait ${Duration.format(asked)}`}`
 
 /** The engine takes starts again. */
 export const noteAvailable = (night: Night, engine_reference: EngineReference): void => {

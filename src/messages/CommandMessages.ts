@@ -15,11 +15,11 @@ export const commandMessages = {
   "usage-wrong": refusal("{mistake}", "`nightjar COMMAND --help` lists the arguments and flags."),
   "job-invalid": refusal(
     "{problems} in the job files",
-    "Correct them. `nightjar validate` checks job files offline, `nightjar plan` checks their secrets too.",
+    "Correct the job files. `nightjar validate` checks them offline, `nightjar plan` with their secrets.",
   ),
   "customers-missing": refusal(
-    "the job names {customers}, and {run_id} had {before}: `min_customers` asks for {share} of them",
-    "Check the customers of the job. If it is right, lower `of_last_night` for one run.",
+    "the job names {customers}; `min_customers` requires {share} of the {before} in {run_id}",
+    "Check the customers of the job. If they are right, lower `of_last_night` for one run.",
   ),
   "job-name-taken": refusal(
     "{path} and {other} both define the job `{name}`",
@@ -119,7 +119,7 @@ export const commandMessages = {
     "The tables were not changed.",
   ),
   "retain-unset": refusal(
-    "no job says with `retain` how long files are kept",
+    "no job has `retain`, which says how long files are kept",
     "Add it to the job, such as `retain: { landing: 90 days }`.",
     "Nothing was removed.",
   ),
@@ -150,7 +150,7 @@ export const commandMessages = {
     nothingChanged,
   ),
   "night-not-executing": refusal(
-    "the run in {output} is not executing tasks: it waits for the service, plans, publishes or deletes",
+    "the run in {output} is not executing tasks: it is waiting, planning, publishing or deleting",
     "`nightjar status --watch` shows its tasks once they are executed.",
     nothingChanged,
   ),
@@ -170,7 +170,7 @@ export const commandMessages = {
     nothingChanged,
   ),
   "night-other-version": refusal(
-    "the run in {output} is of another version of nightjar and does not understand this command",
+    "the run in {output} was started by another version of nightjar, which does not understand this command",
     "Use the version that started the run; ctrl-C ends the run, and `nightjar run JOB` resumes it.",
     nothingChanged,
   ),
@@ -181,11 +181,11 @@ export const commandMessages = {
   ),
   "id-unknown": refusal(
     "no task, customer, execution, session, reason or message has this id",
-    "`nightjar status` lists tasks, schemas/ends.md reasons, schemas/messages.md messages.",
+    "`nightjar status` lists tasks; schemas/ends.md lists reasons, and schemas/messages.md messages.",
   ),
   "name-unknown": refusal("there is no such name: {detail}", "Correct the name."),
   "names-missing": refusal("{where} has no {what}", "Add one to the job, or name another job."),
-  "names-ambiguous": refusal("{where} has {count} {what}s ({names})", "Choose one with --{what}."),
+  "names-ambiguous": refusal("{where} has {count} {what}s ({names})", "Give --customer or --engine."),
   "table-unknown": refusal("there is no such table{suggestion}", "`nightjar tables` lists all tables."),
   "page-of-all-tables": refusal(
     "--html writes a page of all tables",
@@ -203,7 +203,7 @@ export const commandMessages = {
     "Nothing was changed.",
   ),
   "records-have-schema": warning(
-    "{records} in `other_records`, though their family has a schema by now",
+    "{records} in `other_records`, although their family has a schema now",
     "`nightjar repair` derives earlier runs again, with the schemas of the newest publication.",
     "The records are in `other_records`, whole.",
   ),
@@ -243,17 +243,17 @@ export const commandMessages = {
     "Nothing was written.",
   ),
   "cells-cut": warning(
-    "{cells} with more than 32,767 characters, the most that Excel takes: cut, and ending with …",
+    "{cells} cut to 32,767 characters, the most that Excel takes; the cut is marked with …",
     "Use --format csv or parquet for the whole texts.",
     "The published tables hold the whole texts.",
   ),
   "terminal-refused": refusal(
     "--format {format} writes binary data, which a terminal cannot show",
-    "Write it to a file: add `> result.{format}`.",
+    "Write it to a file: add `> FILE` to the command.",
     "Nothing was written.",
   ),
   "credentials-unknown": refusal(
-    "argument {position} matches no rejected credentials, or more than one",
+    "argument {position} matches none of the rejected credentials, or several of them",
     "`nightjar credentials list` shows them; give at least 6 characters of a fingerprint.",
     noneReleased,
   ),

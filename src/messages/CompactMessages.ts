@@ -11,8 +11,8 @@ export const compactMessages = {
     "The tables were not changed.",
   ),
   "compact-failed": warning(
-    "the Parquet files of a month that is over were not all put together: {why}",
+    "not all Parquet files of past months were combined: {why}",
     "The next run tries again, and so does `nightjar compact`; `nightjar verify` names damaged files.",
-    "All rows are where they were.",
+    "No row was changed.",
   ),
 } as const

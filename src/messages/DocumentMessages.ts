@@ -6,18 +6,18 @@ import { refusal, stopped, warning } from "./Message.ts"
 
 export const documentMessages = {
   "documents-not-ours": refusal(
-    "{path} was not made by nightjar: it holds {entries}",
+    "{path} was not made by nightjar: it contains {entries}",
     "Move what is in it elsewhere, so that the folder is empty or gone; then run the command again.",
     "Nothing was changed.",
   ),
   "documents-stopped": stopped(
-    "documents could not be copied to their names: {why}",
+    "documents could not be copied to `documents/`: {why}",
     "Check the permissions and the free space of the output folder; then run the command again.",
     "Every document is in `attachments/`, and the copies that were made stay.",
   ),
   "documents-unnamed": warning(
-    "new documents did not all get a name in `documents/`: {why}",
+    "not all new documents were copied to `documents/`: {why}",
     "The next run tries again, and so does `nightjar documents`.",
-    "Every document is in `attachments/`; the run and its exit code are as they are.",
+    "Every document is in `attachments/`; the run and its exit code are not affected.",
   ),
 } as const

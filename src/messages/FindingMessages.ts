@@ -44,7 +44,7 @@ export const findingMessages = {
   "proof-mismatch": finding("landing contains fewer records than the proof of its deletion", report),
   "publication-interrupted": finding("a publication was interrupted", nextRun),
   "file-differs": finding("a published file is {state}", repair),
-  "delta-log-differs": finding("the Delta log does not say what the manifest says", nextRun),
+  "delta-log-differs": finding("the Delta log does not match the manifest", nextRun),
   "file-unlisted": finding("no manifest lists this file", nextRun),
   "database-version": finding("the database {state}, the manifest is version {version}", repair),
   "database-changed": finding("the database is not the file that was published", repair),
@@ -56,6 +56,10 @@ export const findingMessages = {
     "Run the same `nightjar forget` again: it finishes it.",
   ),
   "node-too-old": finding("{version}; version 22.19 or newer is needed", "Install a newer Node.js."),
+  "zone-unknown": finding(
+    "the variable TZ names no known time zone, so times are in UTC",
+    "Correct TZ, such as TZ=Europe/Madrid, or set `timezone` in each job.",
+  ),
   "output-closed": finding(
     "this user cannot write to {output}",
     "Correct its permissions, or give --output another folder.",
@@ -81,7 +85,7 @@ export const findingMessages = {
     "Close them: `chmod -R go= FILE` for each of them.",
   ),
   "runs-left-open": finding(
-    "{runs} left something at the service, {oldest} before all others",
+    "{runs} left something at the service; the oldest is {oldest}",
     "Run the job again with `nightjar run JOB`: it collects and deletes what older runs left.",
   ),
   "clock-differs": finding(
@@ -100,7 +104,7 @@ export const findingMessages = {
   "folder-disagrees": finding("{where}: {problem}{more}", "`nightjar verify` lists all of them."),
   "folder-unchecked": finding(
     "{output} cannot be checked: {why}",
-    "Correct what the other lines name, then run `nightjar doctor` again.",
+    "Correct what the other lines report, then run `nightjar doctor` again.",
   ),
   "secrets-unavailable": finding(
     "secrets are not available: {detail}",
@@ -108,20 +112,20 @@ export const findingMessages = {
   ),
   "store-closed": finding("the token store cannot be opened: {detail}", "Check `tokens.key` of the job."),
   "tokens-ending": finding(
-    "{tokens} of this service, {ending} within 14 days of expiry",
+    "{tokens} of this service, {ending} expiring within 14 days",
     "Ask the customers to sign in again, then run `nightjar tokens exchange`.",
   ),
   "canary-found": finding(
-    "secrets got out in a small night that was made for this: {findings}{more}",
-    "Run no night with this installation. Install it again or take another version, and report this finding.",
+    "secrets leaked in a test night: {findings}{more}",
+    "Do not run a night with this installation. Install it again or use another version, and report this.",
   ),
   "canary-blind": finding(
-    "the search did not find what it must: whether secrets get out is not known",
+    "the search missed a text that it has to find, so it is not known whether secrets leak",
     "Report this finding: the check itself does not work with this version.",
   ),
   "canary-unfinished": finding(
-    "the small night did not come to its end: {detail}",
-    "Correct what the other lines name, make room in the folder for temporary files, then try again.",
+    "the test night did not finish: {detail}",
+    "Correct what the other lines report, free space in the folder for temporary files, then try again.",
   ),
   "service-unusable": finding(
     "the service cannot be used: {detail}",

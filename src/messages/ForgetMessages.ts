@@ -8,12 +8,12 @@ const nothingRenamed = "Nothing was renamed."
 
 export const forgetMessages = {
   "customer-unknown": refusal(
-    "nothing of this customer is in {output}",
+    "there is nothing about this customer in {output}",
     "Check the id: it is compared whole, as the job writes it. --output names another folder.",
     "Nothing was removed.",
   ),
   "forget-unconfirmed": refusal(
-    "nothing was confirmed, and what `forget` removes cannot be restored",
+    "the removal was not confirmed, and it cannot be undone",
     "Add --yes, or --dry-run to see what would be removed.",
     "Nothing was removed.",
   ),
@@ -23,14 +23,14 @@ export const forgetMessages = {
     "Nothing was removed.",
   ),
   "forget-job-needed": refusal(
-    "{left} of this customer at the service, and the file of {jobs} is not known here",
+    "this customer has {left} at the service, and the job file of {jobs} was not found",
     "Give --job FILE, so that they are deleted there first, or --here-only to leave them at the service.",
     "Nothing was removed.",
   ),
   "forget-pending": stopped(
-    "{left} of this customer still at the service: running, or the service did not answer",
+    "this customer still has {left} at the service: still running, or the service did not answer",
     "Run the command again later, or with --here-only to leave them at the service.",
-    "Here nothing was removed yet; what the service deleted is recorded.",
+    "Nothing was removed here yet; what the service deleted is recorded.",
   ),
   "forget-stopped": stopped(
     "the removal stopped: {why}",

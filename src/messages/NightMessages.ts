@@ -57,12 +57,12 @@ export const nightMessages = {
     "Nothing in the output folder was changed, and the unfinished copy was removed.",
   ),
   "backup-unsettled": stopped(
-    "a version of the tables was being published during the whole copy",
-    "Run the command again; if no run is in progress, run `nightjar repair` before.",
+    "tables were being published throughout the copy",
+    "Run the command again; if no run is in progress, run `nightjar repair` first.",
     "Nothing in the output folder was changed, and the unfinished copy was removed.",
   ),
   "prune-stopped": stopped(
-    "what is older than `retain` allows could not be removed: {why}",
+    "data older than `retain` allows could not be removed: {why}",
     "Check the permissions of the output folder; then run the command again.",
     "What was removed is recorded in the ledger.",
   ),
@@ -85,7 +85,7 @@ export const nightMessages = {
     "Give --port another number; 0 takes any free port.",
   ),
   "prune-failed": warning(
-    "what is older than `retain` allows was not removed: {why}",
+    "data older than `retain` allows was not removed: {why}",
     "The next run tries again, and so does `nightjar prune`.",
   ),
   "ledger-still-large": warning(
@@ -99,7 +99,7 @@ export const nightMessages = {
     "All tables and landed bodies of the run are kept.",
   ),
   "night-unwatched": warning(
-    "the run cannot be watched or steered: {detail}",
+    "the run cannot be followed or controlled: {detail}",
     "No action needed. `nightjar status` shows what is recorded; ctrl-C ends the run, and `run` resumes it.",
   ),
   "webhooks-exposed": warning(
@@ -115,19 +115,19 @@ export const nightMessages = {
     "No action needed if the job has parameters: they were sent instead. Otherwise, exchange a new ticket.",
   ),
   "notice-undelivered": warning(
-    "{receiver} of the job could not be told: {why}",
+    "{receiver} of the job was not notified: {why}",
     "Check the address or the command, and its receiver. `nightjar status` shows how the run ended.",
-    "The run and its exit code are as they are.",
+    "The run and its exit code are not affected.",
   ),
   "telemetry-incomplete": warning(
     "the telemetry of the run is incomplete: {why}",
     "Check `telemetry` in the job, and the collector. `log.ndjson` of the run has every fact.",
-    "The run and its exit code are as they are.",
+    "The run and its exit code are not affected.",
   ),
   "report-unwritten": warning(
     "{path} could not be written: {why}",
     "`nightjar report` writes it again.",
-    "The run and its exit code are as they are; everything else of it is written.",
+    "The run and its exit code are not affected; its other files are written.",
   ),
   "executions-in-flight": warning(
     "{executions} still in flight at the service",
@@ -142,7 +142,7 @@ export const nightMessages = {
     explained,
   ),
   "executions-kept": warning(
-    "{executions} kept at the service: it is not known that all records are here{missing}",
+    "{executions} kept at the service: not all records are known to be here{missing}",
     readAgain,
   ),
   "records-surplus": warning(
@@ -157,15 +157,15 @@ export const nightMessages = {
   "attachments-failed": warning("{attachments} could not be downloaded", readAgain),
   "gate-failed": warning(
     "the gate {gate} did not pass: {found}; expected: {expected}",
-    "Look at the version that is kept aside. If it is right, `nightjar accept` lets it through; " +
+    "Look at the version that was set aside. If it is right, `nightjar accept` publishes it; " +
       "if the bound is wrong, change `gates` in the job.",
-    "The version before is still current; the exit code is 3.",
+    "The previous version is still current; the exit code is 3.",
   ),
   "version-held": warning(
-    "the new tables are not current: they are kept in {database} of the output folder",
+    "the new tables were not made current: they are in {database} in the output folder",
     "Open the file with any DuckDB client, then run `nightjar accept`, or let the next night decide: its " +
       "version contains this run too.",
-    "The version before is still current, and nothing of this run is deleted at the service.",
+    "The previous version is still current, and nothing of this run is deleted at the service.",
   ),
   "data-old": warning(
     "{features} without new data for more than {age}: {examples}",
@@ -178,7 +178,7 @@ export const nightMessages = {
   ),
   "freshness-unknown": warning(
     "the age of the data could not be compared with `freshness` of the job: {why}",
-    "`nightjar query @missing` shows the age; report the error if the next night has it too.",
+    "`nightjar query @missing` shows the age; report the error if it happens again.",
   ),
   "tables-incomplete": warning(
     "files of {runs} were missing or changed and are not in the tables",
@@ -218,7 +218,7 @@ export const nightMessages = {
   ),
   "delta-left-out": warning(
     "{table} has no Delta log, because its files differ: {why}",
-    "Run `nightjar rebuild`: it derives all files again, with the columns of today.",
+    "Run `nightjar rebuild`: it derives all files again, with today's columns.",
     "The tables themselves are published: the database and the Parquet files are complete.",
   ),
   "schemas-gone": warning(

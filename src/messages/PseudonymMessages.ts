@@ -8,9 +8,9 @@ const nothingDone = "Nothing was started, and the tables are as they were."
 
 export const pseudonymMessages = {
   "pseudonyms-refused": refusal(
-    "the pseudonyms of the job cannot be made in this output folder: {detail}",
+    "the pseudonyms of the job do not fit this output folder: {detail}",
     "Make `pseudonyms` the same in all jobs of this output folder, with the key that the tables have. " +
-      "Or derive all tables again as a job asks: `nightjar rebuild --job FILE`.",
+      "Or derive all tables again with those of one job: `nightjar rebuild --job FILE`.",
     nothingDone,
   ),
   "pseudonyms-key-unknown": refusal(
@@ -24,7 +24,7 @@ export const pseudonymMessages = {
     "Nothing was changed.",
   ),
   "pseudonym-unknown": refusal(
-    "the ledger knows no customer of this id or pseudonym",
+    "the ledger knows no customer with this id or pseudonym",
     "Without an argument the command lists all customers.",
     "Nothing was changed.",
   ),
@@ -34,7 +34,7 @@ export const pseudonymMessages = {
     "Nothing was changed.",
   ),
   "runs-not-derivable": refusal(
-    "{runs} cannot be derived again, and no row of before may stay beside other pseudonyms",
+    "{runs} cannot be derived again, and their rows must not stay beside rows with other pseudonyms",
     "Restore their landed bodies, or give up their rows: --leave-out, after `nightjar backup DIR`.",
     "Nothing was published, and the tables are as they were.",
   ),

@@ -8,7 +8,7 @@ const nothingWritten = "Nothing was written."
 
 export const timerMessages = {
   "timer-kind-missing": refusal(
-    "which kind of timer is meant is not clear",
+    "no kind of timer was given, or more than one",
     "Give one of --systemd, --cron and --kubernetes.",
     nothingWritten,
   ),
@@ -23,12 +23,12 @@ export const timerMessages = {
     nothingWritten,
   ),
   "timer-variables-missing": refusal(
-    "{file} does not have these variables of the job: {names}",
-    "Add a line NAME=value for each of them: a timer has none of the variables of a shell.",
+    "{file} lacks variables that the job needs: {names}",
+    "Add a line NAME=value for each of them: a timer does not have the variables of your shell.",
     nothingWritten,
   ),
   "timer-file-outside": refusal(
-    "{path} is not inside the job's folder, and a CronJob mounts only what is",
+    "{path} is outside the job's folder, and a CronJob mounts only that folder",
     "Move it into the folder, and name it in the job relative to the job file.",
     nothingWritten,
   ),
@@ -43,7 +43,7 @@ export const timerMessages = {
     nothingWritten,
   ),
   "timer-lines-damaged": refusal(
-    "the lines of the job `{name}` in the crontab have no end",
+    "the lines of the job `{name}` in the crontab have no end mark",
     "Correct them with `crontab -e`: delete them, or restore the line that ends with `: end`.",
     "The crontab was not changed.",
   ),

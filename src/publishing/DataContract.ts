@@ -111,7 +111,7 @@ export const dataContract = (objects: ReadonlyArray<ContractObject>, toolVersion
   status: "active",
   description: {
     purpose: "What the extraction service returned for each customer, night after night.",
-    usage: "<table>_latest has what is current, <table>_history since when; a table itself has every run.",
+    usage: "A table has the rows of every run, <table>_latest the current ones, <table>_history since when.",
     limitations:
       "Paths are relative to the output folder. A value that does not fit its column is in `extra`.",
   },

@@ -32,7 +32,7 @@ export const finishOf = (run: RunState, night: ReadonlyArray<RunState>, output?:
   if (own === undefined)
     return {
       command: again,
-      why: "The run has not ended. Unless it is still working, this command resumes it:",
+      why: "The run has not ended. If no process is working on it, this command resumes it:",
     }
   if (own === exitCodes.refused && night.at(-1)?.started.run_id === run.started.run_id)
     return { command: again, why: "The service could not be used. This command begins the run again:" }
@@ -71,8 +71,8 @@ const byHand = (night: ReadonlyArray<RunState>, code: number, there: string): st
   const held = night.findLast((run) => run.held !== undefined)
   if (held !== undefined)
     return (
-      "A gate holds the tables back. If the version that is kept aside is right, " +
-      `\`nightjar accept ${held.started.run_id}${there}\` lets it through.`
+      "A gate holds the tables back. If the version that was set aside is right, " +
+      `\`nightjar accept ${held.started.run_id}${there}\` publishes it.`
     )
   const left = [...newestTasks(night).values()]
     .map(verdictOfTask)
@@ -80,13 +80,13 @@ const byHand = (night: ReadonlyArray<RunState>, code: number, there: string): st
   if (left.length === 0)
     return code === exitCodes.ok
       ? nothingLeft
-      : "No command finishes the rest by itself: the warnings say what has to be done."
+      : "No command can finish the rest: the warnings say what has to be done."
   return (
-    "No command finishes the rest by itself: people have to act first. Then " +
+    "No command can finish the rest until people have acted. After that, " +
     `\`nightjar rerun ${night[0]?.started.run_id ?? ""}${there}\` runs again what did not succeed.` +
     (left.some(({ reason }) => rowOf(reason).opensBreaker)
-      ? " A rejected login that is right after all has to be released first: " +
-        "`nightjar credentials list` names it."
+      ? " If a rejected login is correct after all, release it first: " +
+        "`nightjar credentials list` shows it."
       : "")
   )
 }

@@ -4,6 +4,7 @@
  */
 import { actionNeeded, actors, outcomes } from "../ends/EndRow.ts"
 import { changeKinds } from "./Changes.ts"
+import { changeTitles } from "./ReportText.ts"
 import { nothingLeft } from "./Finish.ts"
 import type { Finish } from "./Finish.ts"
 import type { NightSummary, Summary, Trouble } from "./Summary.ts"
@@ -32,7 +33,7 @@ export const exitMeaning: Readonly<Record<number, string>> = {
 export const meaningOfExit = ({ exit_code, troubles, changes, held, stale }: Summary): string | undefined => {
   if (exit_code === undefined) return undefined
   if (exit_code === 3 && held !== undefined)
-    return "the run is over; a gate holds its tables back, and `nightjar accept` lets them through"
+    return "the run is over; a gate holds its tables back, and `nightjar accept` publishes them"
   if (exit_code === 3 && troubles.length === 0 && stale?.failed !== undefined)
     return "the run is over; some data is older than `freshness` of the job allows"
   // Only `exit_on: new` ends with 0 in spite of trouble.
@@ -43,11 +44,13 @@ export const meaningOfExit = ({ exit_code, troubles, changes, held, stale }: Sum
   return exitMeaning[exit_code]
 }
 
-/** `2 new, 3 still, 1 mended since nightly-spain.2026-11-21`; undefined if there is nothing to say. */
+/** `Problems compared with demo.2026-11-21: 2 new, 1 resolved`; undefined if there is nothing to say. */
 export const tellChanges = (changes: Summary["changes"]): string | undefined => {
   if (changes === null) return undefined
-  const told = changeKinds.flatMap((kind) => (changes[kind] > 0 ? [`${changes[kind]} ${kind}`] : []))
-  return told.length === 0 ? undefined : `${told.join(", ")} since ${changes.since}`
+  const told = changeKinds.flatMap((kind) =>
+    changes[kind] > 0 ? [`${changes[kind]} ${changeTitles[kind].toLowerCase()}`] : [],
+  )
+  return told.length === 0 ? undefined : `Problems compared with ${changes.since}: ${told.join(", ")}`
 }
 
 export const renderSummary = (summary: Summary, style: Style): string => {

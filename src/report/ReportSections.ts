@@ -150,7 +150,7 @@ export const worklistSection = ({ worklist }: Report): Html => {
     <h2>Worklist</h2>
     <p>
       ${counted(worklist.length, "row")}, also as <a href="worklist.csv" download>worklist.csv</a>.
-      ${rest > 0 ? `The last ${counted(rest, "row")} stand only there.` : ""}
+      ${rest > 0 ? `The last ${counted(rest, "row")} are only there.` : ""}
     </p>
     <div class="tools" hidden>
       <label>Filter <input id="filter" type="search" /></label>

@@ -36,9 +36,6 @@ export const clockIn = (timeZone: string): Clock => {
   }
 }
 
-/** The zone of this machine, or of TZ: each page says which one it shows. */
-export const machineZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone
-
 export const duration = (ms: number | undefined): string => (ms === undefined ? "–" : span(ms))
 
 /** `0 %`, `<1 %`, `12 %`. */
@@ -50,6 +47,6 @@ export const share = (part: number, whole: number): string => {
 
 export const changeTitles: Readonly<Record<ChangeKind, string>> = {
   new: "New",
-  still: "Still",
-  mended: "Mended",
+  still: "Unchanged",
+  mended: "Resolved",
 }

@@ -222,10 +222,10 @@ export const renderTablesPage = ({
           </p>
           <p>
             ${counted(tables.length, "table")} in <code>nightjar.duckdb</code> and, as Parquet, in
-            <code>tables/</code>. <code>TABLE_latest</code> has what is current,
-            <code>TABLE_history</code> since when; a table itself has the rows of every run. Figures of
-            columns are of the newest night that has rows; <em>different</em> is an estimate. This page holds
-            no value of any record.
+            <code>tables/</code>. A table has the rows of every run, <code>TABLE_latest</code> only the
+            current ones, and <code>TABLE_history</code> says since when each is valid. The figures of a
+            column are those of the newest night with rows; <em>different</em> is an estimate. No value of a
+            record is on this page.
           </p>
         </header>
         <nav aria-label="Sections">

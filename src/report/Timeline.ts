@@ -21,7 +21,7 @@ const startAnswers = {
   accepted: "the service accepted the start",
   adopted: "our own execution was found at the service and taken over",
   refused: "the service refused the start",
-  not_created: "the start was turned away; nothing was created",
+  not_created: "the start was refused; nothing was created",
   foreign: "somebody else's run is still open",
   taken: "the start was answered with the id of another task's execution",
   unusable: "the start was answered, and the answer cannot be used",
@@ -127,7 +127,7 @@ const publication = (
     case "RunHeld":
       return `held back: ${fact.gates.map(({ gate, found }) => `${gate}: ${found}`).join("; ")}`
     case "RunAccepted":
-      return "a person let the held version through"
+      return "a person accepted the version that was held back"
     case "OutcomePublished":
       return "the outcome is published"
   }
@@ -187,10 +187,10 @@ const trouble = (fact: Trouble): string => {
   const who = fact.trouble === "engine" ? `engine ${fact.engine_reference}` : "the service"
   const since = `since ${fact.since.slice(11, 19)}`
   if (fact._tag === "TroubleBegan") {
-    const what = { silent: "given no usable answer", throttled: "asked for fewer calls", engine: "been away" }
+    const what = { silent: "given no usable answer", throttled: "asked for fewer calls", engine: "been down" }
     return `${who} has ${what[fact.trouble]} ${since}: ${fact.message}`
   }
-  const what = { silent: "answers again", throttled: "takes all calls again", engine: "takes starts again" }
+  const what = { silent: "answers again", throttled: "accepts all calls again", engine: "is available again" }
   return `${who} ${what[fact.trouble]} (trouble ${since}, ${times(fact.failures, "failed call")})`
 }
 

@@ -68,7 +68,7 @@ export const metricTable = {
   "nightjar.troubles": {
     kind: "counter",
     unit: "{trouble}",
-    about: "How often the service was silent or asked for fewer calls, or an engine took no start.",
+    about: "How often the service was silent or asked for fewer calls, or an engine was unavailable.",
     attributes: ["nightjar.trouble"],
   },
   "nightjar.landed.size": {

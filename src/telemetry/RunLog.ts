@@ -24,7 +24,7 @@ const record = (
 const troubles = {
   silent: "the service gives no usable answer",
   throttled: "the service asks for fewer calls",
-  engine: "an engine takes no start",
+  engine: "an engine is unavailable",
 } as const
 
 type FactOf<Tag extends Fact["_tag"]> = Extract<Fact, { readonly _tag: Tag }>

@@ -103,6 +103,19 @@ describe("`doctor`", () => {
     expect(Math.abs(Number(/\d+/.exec(others[0]?.says ?? "")?.[0]) - 90)).toBeLessThanOrEqual(10)
   })
 
+  it("warns of a TZ that is no time zone", async () => {
+    const { ended } = place.start(["doctor", "--json"], { TZ: "Mars/Olympus" })
+    const lines = JSON.parse((await ended).stdout) as ReadonlyArray<Line>
+    expect(lines.filter(({ what }) => what === "time zone")).toEqual([
+      {
+        what: "time zone",
+        verdict: "warning",
+        says: "the variable TZ names no known time zone, so times are in UTC",
+        id: "zone-unknown",
+      },
+    ])
+  })
+
   it("names subscriptions that are switched off, and needs no service that lists them", async () => {
     subscriptions = [
       { event: "es-public-administration:ended", base_url: "https://x.example/", enabled: false },
@@ -171,7 +184,7 @@ describe("`doctor --canary`", () => {
           what: "canary",
           verdict: "ok",
           says:
-            "N secrets planted in a small night whose service repeated them in N answers; none was found in " +
+            "N secrets planted in a test night whose service repeated them in N answers; none was found in " +
             "N files, N tables, the output and what was sent (N MB searched)",
         },
       ],
@@ -203,7 +216,7 @@ describe("`doctor --canary`", () => {
         {
           what: "canary",
           verdict: "failed",
-          says: `secrets got out in a small night that was made for this: ${places.join("; ")} (and N more)`,
+          says: `secrets leaked in a test night: ${places.join("; ")} (and N more)`,
           id: "canary-found",
         },
       ],

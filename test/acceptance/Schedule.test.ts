@@ -92,7 +92,7 @@ describe("a timer that is printed", () => {
   it("is for one kind of timer, for a time that the job or --at gives", async () => {
     const nothing = "Nothing was written."
     const one = `${nothing} Give one of --systemd, --cron and --kubernetes.`
-    const kind = refused("timer-kind-missing", "which kind of timer is meant is not clear", one)
+    const kind = refused("timer-kind-missing", "no kind of timer was given, or more than one", one)
     expect([await schedule(), await schedule("--cron", "--systemd")]).toEqual([kind, kind])
     expect(await schedule("--cron", "--at", "23:00")).toEqual(
       refused(
@@ -124,8 +124,8 @@ describe("a timer that is printed", () => {
     expect(await schedule("--systemd")).toEqual(
       refused(
         "timer-variables-missing",
-        "DIR/.env does not have these variables of the job: P",
-        "Nothing was written. Add a line NAME=value for each of them: a timer has none of the variables of a shell.",
+        "DIR/.env lacks variables that the job needs: P",
+        "Nothing was written. Add a line NAME=value for each of them: a timer does not have the variables of your shell.",
       ),
     )
     place.write("job.yaml", job("notify: [{ url: env:ALERT, on: [failed] }]"))
@@ -166,7 +166,7 @@ describe("a timer that is printed", () => {
     expect(await schedule("--kubernetes")).toEqual(
       refused(
         "timer-file-outside",
-        "/etc/one.pin is not inside the job's folder, and a CronJob mounts only what is",
+        "/etc/one.pin is outside the job's folder, and a CronJob mounts only that folder",
         "Nothing was written. Move it into the folder, and name it in the job relative to the job file.",
       ),
     )
@@ -178,7 +178,7 @@ describe("a timer that is printed", () => {
     place.write("job.yaml", job(`night: { starts: "22:30", until: "07:00" }\n${receivers}`))
     expect(await schedule("--cron")).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("DIR/.env does not have these variables of the job: ALERT ["),
+      stderr: expect.stringContaining("DIR/.env lacks variables that the job needs: ALERT ["),
     })
     place.write(".env", "APP=a\nP=p\nHOST=service.example\nALERT=https://alert.example/x\n")
     expect((await schedule("--cron")).stdout).toContain("{ PATH=DIR/bin:/usr/bin:/bin ")
@@ -320,7 +320,7 @@ esac`,
     const damaged = await schedule("--cron", "--install")
     expect([damaged.code, damaged.stderr]).toEqual([
       2,
-      "nightjar: the lines of the job `nightly` in the crontab have no end [timer-lines-damaged]\nThe crontab was " +
+      "nightjar: the lines of the job `nightly` in the crontab have no end mark [timer-lines-damaged]\nThe crontab was " +
         "not changed. Correct them with `crontab -e`: delete them, or restore the line that ends with `: end`.\n",
     ])
     standIn("crontab", "echo 'you may not' >&2; exit 1")

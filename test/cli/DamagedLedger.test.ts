@@ -191,7 +191,7 @@ describe("`doctor` over a folder that works", () => {
     })
     expect(lineOf(folder, "left at the service")).toMatchObject({
       verdict: "warning",
-      says: expect.stringMatching(/^1 run left something at the service, small\.\S+ before all others$/),
+      says: expect.stringMatching(/^1 run left something at the service; the oldest is small\.\S+$/),
       id: "runs-left-open",
     })
   })

@@ -294,14 +294,14 @@ describe("progress", () => {
       ),
       shown(
         { _tag: "RunSteered", run_id, order: "resume" },
-        { _tag: "TroubleBegan", ...engine, message: "it takes no start" },
+        { _tag: "TroubleBegan", ...engine, message: "no execution can be started" },
       ),
       shown({ _tag: "TroubleEnded", ...away, failures: 4 }, { _tag: "RunSteered", run_id, order: "drain" }),
       shown({ _tag: "TroubleEnded", ...engine, failures: 1 }),
     ]).toEqual([
       "paused, executing 0/5, no usable answer since 23:10:05, 1 s  demo.1",
-      "executing 0/5, no usable answer since 23:10:05, bank away since 23:10:05, 1 s  demo.1",
-      "draining, executing 0/5, bank away since 23:10:05, 1 s  demo.1",
+      "executing 0/5, no usable answer since 23:10:05, bank unavailable since 23:10:05, 1 s  demo.1",
+      "draining, executing 0/5, bank unavailable since 23:10:05, 1 s  demo.1",
       "draining, executing 0/5, 1 s  demo.1",
     ])
   })

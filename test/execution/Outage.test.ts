@@ -102,8 +102,8 @@ describe("an engine that refuses starts", () => {
           night({ script: { start: (_, times) => (times > 1 ? accepted("1") : answer) } }),
           ({ facts }) => facts.flatMap((fact) => (fact._tag === "TroubleBegan" ? [fact.message] : [])),
         )
-      expect(yield* messageOf(asked)).toEqual(["it takes no start, and asks to wait 10m"])
-      expect(yield* messageOf({ _tag: "EngineUnavailable" })).toEqual(["it takes no start"])
+      expect(yield* messageOf(asked)).toEqual(["no execution can be started; it asks to wait 10m"])
+      expect(yield* messageOf({ _tag: "EngineUnavailable" })).toEqual(["no execution can be started"])
     }),
   )
 

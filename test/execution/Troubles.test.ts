@@ -97,7 +97,12 @@ describe("the log of a night", () => {
         },
       })
       expect(troublesIn(end.facts)).toMatchObject([
-        { _tag: "TroubleBegan", trouble: "engine", engine_reference: "bank", message: "it takes no start" },
+        {
+          _tag: "TroubleBegan",
+          trouble: "engine",
+          engine_reference: "bank",
+          message: "no execution can be started",
+        },
         { _tag: "TroubleEnded", trouble: "engine", engine_reference: "bank" },
       ])
     }),

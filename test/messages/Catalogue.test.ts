@@ -34,17 +34,19 @@ const flaws = ([id, { happened: what, kept, next, kind, exit_code }]: readonly [
   ...[kept, next].flatMap((text) =>
     /^[A-Z`-].*\.$/.test(text) ? [] : [`${id}: not a whole sentence: ${text}`],
   ),
+  ...(/\{\w+\}/.test(`${kept} ${next}`) ? [`${id}: only what happened is given values`] : []),
   ...((kind === "error") === (exit_code !== undefined) ? [] : [`${id}: only errors have an exit code`]),
 ]
 
 describe("the catalogue", () => {
   it("rejects an entry that is not written like the others", () => {
-    const wrong = { kind: "warning", exit_code: 2, happened: "It broke.", kept: "", next: "do it" } as const
+    const wrong = { kind: "warning", exit_code: 2, happened: "It broke.", kept: "", next: "do {it}" } as const
     expect(flaws(["Not_Words", wrong])).toEqual([
       "Not_Words: the id is not a few words",
       "Not_Words: what happened is no clause",
       "Not_Words: not a whole sentence: ",
-      "Not_Words: not a whole sentence: do it",
+      "Not_Words: not a whole sentence: do {it}",
+      "Not_Words: only what happened is given values",
       "Not_Words: only errors have an exit code",
     ])
   })

@@ -74,7 +74,7 @@ describe("counted records that do not come", () => {
         starts: 1,
         broken: [],
         warnings: [
-          "1 execution kept at the service: it is not known that all records are here; " +
+          "1 execution kept at the service: not all records are known to be here; " +
             `${counted - 1} counted records not returned [executions-kept]`,
         ],
       })

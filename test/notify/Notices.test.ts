@@ -164,12 +164,12 @@ describe("receivers", () => {
     const { status, stdout, stderr } = await nightjar("run", path, "--output", "many")
     expect([status, stdout.includes("2 tasks: 1 succeeded, 1 failed")]).toEqual([3, true])
     const warning = (index: number, why: string) =>
-      `warning: notify[${index}] of the job could not be told: ${why} [notice-undelivered]`
+      `warning: notify[${index}] of the job was not notified: ${why} [notice-undelivered]`
     expect(
       stderr
         .trim()
         .split("\n")
-        .filter((line) => line.includes("could not be told"))
+        .filter((line) => line.includes("was not notified"))
         .toSorted(),
     ).toEqual([
       warning(4, "it answered 500"),
@@ -195,7 +195,7 @@ describe("receivers", () => {
     const meaning =
       "the run is over; some tasks need the customer or an engineer and would fail again as they are"
     const what_to_do =
-      "No command finishes the rest by itself: people have to act first. Then " +
+      "No command can finish the rest until people have acted. After that, " +
       `\`nightjar rerun ${run_id} --output ${join(root, "many")}\` runs again what did not succeed. ` +
       "`nightjar status` and the run's report.html tell the rest."
     const text = (events: string) => `${run_id} (${events}): exit code 3, ${meaning}.
@@ -274,9 +274,9 @@ ${what_to_do}`
     const { status, stdout, stderr } = await nightjar("run", path, "--output", "mailed")
     post.close()
     expect(status).toBe(3)
-    const lines = stderr.split("\n").filter((line) => line.includes("could not be told"))
+    const lines = stderr.split("\n").filter((line) => line.includes("was not notified"))
     expect(lines).toEqual([
-      "warning: notify[1] of the job could not be told: the mail server refuses the login [notice-undelivered]",
+      "warning: notify[1] of the job was not notified: the mail server refuses the login [notice-undelivered]",
     ])
     expect(letters.length).toBe(1)
     expect(letters[0]).toMatch(

@@ -255,7 +255,7 @@ describe("the command `compact`, and a night with `retain: { compact: … }`", (
         const young = yield* nightjar("compact", "--older-than", "36000 days")
         assert.deepStrictEqual(
           [young.code, young.stdout],
-          [0, "No month that ended so long ago has several files of a table.\n"],
+          [0, "No table has more than one file for a month that ended long enough ago.\n"],
         )
         const dry = yield* nightjar("compact", "--dry-run")
         const would = new RegExp(`^2025-10: ${size * 2} files \\(.*\\) would become ${size} files.\n$`)

@@ -24,9 +24,9 @@ const rerunOf = (id: string, output = "") => ({
 const peopleFirst = {
   command: undefined,
   why:
-    `No command finishes the rest by itself: people have to act first. Then \`nightjar rerun ${run_id}\` ` +
-    "runs again what did not succeed. A rejected login that is right after all has to be released first: " +
-    "`nightjar credentials list` names it.",
+    `No command can finish the rest until people have acted. After that, \`nightjar rerun ${run_id}\` ` +
+    "runs again what did not succeed. If a rejected login is correct after all, release it first: " +
+    "`nightjar credentials list` shows it.",
 }
 
 describe("what finishes a night of two runs", () => {
@@ -61,8 +61,8 @@ describe("what finishes a night of two runs", () => {
     expect(finishOf(runOf(held, ended(3)), [runOf(held, ended(3))])).toEqual({
       command: undefined,
       why:
-        "A gate holds the tables back. If the version that is kept aside is right, " +
-        `\`nightjar accept ${run_id}\` lets it through.`,
+        "A gate holds the tables back. If the version that was set aside is right, " +
+        `\`nightjar accept ${run_id}\` publishes it.`,
     })
   })
 })

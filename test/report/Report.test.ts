@@ -131,7 +131,7 @@ describe("the value of a report", () => {
     ])
     expect(report.finish).toEqual({
       command: undefined,
-      why: "No command finishes the rest by itself: the warnings say what has to be done.",
+      why: "No command can finish the rest: the warnings say what has to be done.",
     })
     const page = renderReport(report)
     expect([page.includes("Nobody has to do anything"), page.includes("1 answer not in the tables")]).toEqual(

@@ -21,9 +21,9 @@ const unknown = {
 }
 
 const peopleFirst =
-  `No command finishes the rest by itself: people have to act first. Then \`nightjar rerun ${run_id}\` ` +
-  "runs again what did not succeed. A rejected login that is right after all has to be released first: " +
-  "`nightjar credentials list` names it."
+  `No command can finish the rest until people have acted. After that, \`nightjar rerun ${run_id}\` ` +
+  "runs again what did not succeed. If a rejected login is correct after all, release it first: " +
+  "`nightjar credentials list` shows it."
 
 const night = () =>
   runOf(
@@ -234,7 +234,7 @@ ${peopleFirst}`,
     })
     const lines = renderSummary(summarise(run), { width: Infinity, colour: false }).split("\n")
     expect([lines[2], lines.at(-3)]).toEqual([
-      "2 still, 1 mended since demo.2026-11-20",
+      "Problems compared with demo.2026-11-20: 2 unchanged, 1 resolved",
       "Exit code 0: nothing is new: all trouble was there after demo.2026-11-20 (`exit_on: new`).",
     ])
     expect(summarise(run).changes).toEqual(changes)

@@ -28,7 +28,7 @@ export const compact = Command.make(
   {
     olderThan: Flag.String("older-than").pipe(
       Flag.withMetavar("AGE"),
-      Flag.withDescription(`Months that ended so long ago (default: ${ageDefault})`),
+      Flag.withDescription(`Only months that ended this long ago (default: ${ageDefault})`),
       Flag.filter(
         isDurationWithin({ minimum: 0, maximum: "36500 days" }),
         () => "a number and a unit, such as 35 days",
@@ -47,7 +47,7 @@ export const compact = Command.make(
     if (json) yield* sayJson(done)
     else {
       const isNothing = done.tables.length + done.left.length === 0
-      if (isNothing) yield* say("No month that ended so long ago has several files of a table.")
+      if (isNothing) yield* say("No table has more than one file for a month that ended long enough ago.")
       if (done.tables.length > 0) yield* say(compactedText(done))
       for (const { table, month, reason } of done.left)
         yield* say(`${table} of ${month} keeps its files: ${reason}`)

@@ -7,10 +7,11 @@ import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { Command } from "effect/cli"
 import { outcomes } from "../../ends/EndRow.ts"
+import { shellWord } from "../../foundation/ShellWord.ts"
 import { exitMeaning } from "../../report/RenderSummary.ts"
 import { summarise } from "../../report/Summary.ts"
 import { wrap } from "../../report/TextTable.ts"
-import { outputFolder } from "../CommonFlags.ts"
+import { namedOutput, outputFolder } from "../CommonFlags.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import { endWith } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
@@ -45,7 +46,8 @@ export const demo = Command.make(
       return yield* endWith(exit_code === exitCodes.ok ? exitCodes.defect : exit_code)
     const summary = summarise(yield* withLedger(findRun(Option.none())))
     const { out } = yield* Output
-    const folder = output === "output" ? "" : ` --output ${output}`
+    const named = namedOutput(output)
+    const folder = named === undefined ? "" : ` --output ${shellWord(named)}`
     const lines = [
       `A cron job would have ended with exit code ${exit_code}: ${exitMeaning[exit_code]}. ` +
         "Here, that is the task on the engine in maintenance; the others need a customer or an engineer.",

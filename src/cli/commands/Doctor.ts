@@ -8,6 +8,7 @@ import { Argument, Command } from "effect/cli"
 import type { Job } from "../../jobs/Job.ts"
 import { endsSoon } from "../../tokens/TokenLogin.ts"
 import { counted } from "../../foundation/Counted.ts"
+import { knownZone } from "../../foundation/MachineZone.ts"
 import { table } from "../../report/TextTable.ts"
 import { withId } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
@@ -29,11 +30,13 @@ import { Wiring } from "../Wiring.ts"
 const machineChecks = (): ReadonlyArray<Check> => {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
   const recent = major > 22 || (major === 22 && minor >= 19)
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+  const zone = knownZone()
   return [
     ok("nightjar", toolVersion),
     recent ? ok("node", process.version) : failed("node", "node-too-old", { version: process.version }),
-    ok("time zone", `${zone}; a job's \`timezone\` overrides it`),
+    zone === undefined
+      ? warning("time zone", "zone-unknown")
+      : ok("time zone", `${zone}; a job's \`timezone\` overrides it`),
   ]
 }
 
@@ -156,7 +159,7 @@ export const doctor = Command.make(
       Argument.withDescription("Job files whose secrets and services to check"),
       Argument.variadic(),
     ),
-    canary: switchFlag("canary", "Also prove that no secret gets out"),
+    canary: switchFlag("canary", "Also prove that no secret leaks"),
     json: jsonFlag,
   },
   Effect.fn("Doctor.handle")(function* ({ jobs, canary, json }) {
@@ -194,7 +197,7 @@ export const doctor = Command.make(
   Command.withShortDescription("Checks machine, output folder, ledger, secrets and services"),
   Command.withDescription(
     "Checks machine, output folder, ledger, secrets and services\n\n" +
-      "--canary also runs a small night in a temporary folder, against a service that\n" +
+      "--canary also runs a test night in a temporary folder, against a service that\n" +
       "repeats every secret, and searches all that it wrote, showed and sent for them.",
   ),
 )

@@ -46,8 +46,7 @@ export const infer = Command.make(
     if (found === undefined) return yield* refuse("nothing-published", { output })
     const { drafts, waiting } = found
     if (waiting > 0) yield* warn("records-have-schema", { records: counted(waiting, "record") })
-    if (drafts.length === 0)
-      yield* note("There is nothing to draft: every other record has a table of its own.")
+    if (drafts.length === 0) yield* note("There is nothing to draft: every record has a table of its own.")
     if (json) return yield* sayJson(drafts)
     for (const [index, { yaml }] of drafts.entries())
       yield* say(`${index === 0 ? "" : "---\n"}${yaml.trimEnd()}`)

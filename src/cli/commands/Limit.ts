@@ -37,10 +37,10 @@ export const limit = Command.make(
     yield* steerNight({ _tag: "Limit", ...read }, json)
   }),
 ).pipe(
-  Command.withShortDescription("Changes how much of the running night runs at once"),
+  Command.withShortDescription("Changes how many executions the running night has at once"),
   Command.withDescription(
-    "Changes how much of the running night runs at once, until it ends; the job's\n  " +
-      "own limits are the highest.",
+    "Changes how many executions the running night has at once, until it ends;\n  " +
+      "never more than the job allows.",
   ),
   Command.withExamples([
     { command: "nightjar limit max_in_flight=50 per_engine=5", description: "Both limits" },

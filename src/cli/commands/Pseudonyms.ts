@@ -53,11 +53,11 @@ export const pseudonyms = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Says which pseudonym is which customer's\n\n" +
+    "Shows which customer each pseudonym stands for\n\n" +
       "For tables of a job with `pseudonyms`. The customers are those of the ledger,\n" +
       "and the key is where the job says: whoever holds only the tables has neither.",
   ),
-  Command.withShortDescription("Says which pseudonym is which customer's"),
+  Command.withShortDescription("Shows which customer each pseudonym stands for"),
   Command.withExamples([
     { command: "nightjar pseudonyms c-0001", description: "What the tables call a customer" },
     { command: "nightjar pseudonyms --value ES9121000418450200051332", description: "A value of a column" },

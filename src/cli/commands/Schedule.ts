@@ -8,6 +8,7 @@ import { basename, dirname, isAbsolute, relative, resolve } from "node:path"
 import { Clock, ConfigProvider, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { listed } from "../../foundation/Counted.ts"
+import { machineZone } from "../../foundation/MachineZone.ts"
 import type { Job } from "../../jobs/Job.ts"
 import type { Timer } from "../../timers/Timer.ts"
 import type { TimerFile } from "../../timers/Systemd.ts"
@@ -97,7 +98,7 @@ const timerOf = Effect.fnUntraced(function* (job: Job, times: ReadonlyArray<stri
     credentials: [...new Set(credentials)],
     times,
     timezone: job.timezone,
-    machine_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    machine_zone: machineZone(),
   } satisfies Timer as Timer
 })
 
@@ -199,8 +200,8 @@ export const schedule = Command.make(
 ).pipe(
   Command.withShortDescription("Prints or installs the timer of a job"),
   Command.withDescription(
-    "Prints what starts a job every night, for systemd, cron or Kubernetes: at the\n  " +
-      "start of its `night`, and every two hours of it to finish what was cut off.",
+    "Prints a timer for systemd, cron or Kubernetes. It starts the job when its\n  " +
+      "`night` starts, and every two hours of it to finish what was interrupted.",
   ),
   Command.withExamples([
     { command: "nightjar schedule jobs/nightly.yaml --systemd", description: "Units for systemd" },

@@ -42,7 +42,7 @@ export const status = Command.make(
   {
     run: runArgument,
     whole: switchFlag("night", "All tasks of the run's night, each as its newest run left it"),
-    watch: switchFlag("watch", "Follow the run while it executes; then the same"),
+    watch: switchFlag("watch", "Follow the run while it executes, then show the same"),
     json: jsonFlag,
   },
   Effect.fn("Status.handle")(function* ({ run, whole, watch, json }) {

@@ -8,7 +8,7 @@ import { steerNight } from "../SteerNight.ts"
 
 export const pause = Command.make("pause", { json: jsonFlag }, ({ json }) =>
   steerNight({ _tag: "Pause" }, json),
-).pipe(Command.withDescription("Lets the running night start nothing until `resume`"))
+).pipe(Command.withDescription("Pauses the running night: it starts nothing until `resume`"))
 
 export const resume = Command.make("resume", { json: jsonFlag }, ({ json }) =>
   steerNight({ _tag: "Resume" }, json),
@@ -17,9 +17,9 @@ export const resume = Command.make("resume", { json: jsonFlag }, ({ json }) =>
 export const drain = Command.make("drain", { json: jsonFlag }, ({ json }) =>
   steerNight({ _tag: "Drain" }, json),
 ).pipe(
-  Command.withShortDescription("Lets the running night finish what runs, then end"),
+  Command.withShortDescription("Ends the running night once what is running has finished"),
   Command.withDescription(
-    "Lets the running night finish what runs, then end: it is published, and what\n  " +
-      "was not started is left for `nightjar run JOB`.",
+    "Ends the running night once what is running has finished: it is published, and\n  " +
+      "what was not started is left for `nightjar run JOB`.",
   ),
 )
