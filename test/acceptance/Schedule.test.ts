@@ -130,7 +130,9 @@ describe("a timer that is printed", () => {
     )
     place.write("job.yaml", job("notify: [{ url: env:ALERT, on: [failed] }]"))
     place.write(".env", "APP=a\nP=p\nHOST=service.example\n")
-    expect((await schedule("--systemd", "--at", "22:30")).stderr).toContain("variables of the job: ALERT [")
+    expect((await schedule("--systemd", "--at", "22:30")).stderr).toContain(
+      "variables that the job needs: ALERT [",
+    )
     place.write("job.yaml", job())
     place.write(".env", "APP=a\nP=p\n")
     const { code, stderr } = await schedule("--systemd")

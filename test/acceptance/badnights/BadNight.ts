@@ -67,7 +67,7 @@ interface Status {
 
 /** What a person would copy from a summary: the command on its own line, or the one that is due once people acted. */
 export const suggested = (text: string): string | undefined =>
-  (/^ {2}(nightjar .+)$/m.exec(text) ?? /(?:Then|is right,) `(nightjar [^`]+)`/.exec(text))?.[1]
+  (/^ {2}(nightjar .+)$/m.exec(text) ?? /(?:After that,|is right,) `(nightjar [^`]+)`/.exec(text))?.[1]
 
 /** The words of a command as a shell reads them; single quotes are all that is used. */
 const wordsOf = (command: string): ReadonlyArray<string> =>
@@ -164,7 +164,7 @@ export class BadNight {
     for (let step = 0; step < stepsMax; step += 1) {
       const command = suggested(last.stdout)
       if (command === undefined) return last
-      if (last.stdout.includes("people have to act first")) {
+      if (last.stdout.includes("until people have acted")) {
         if (hasActed) return last
         await act?.()
         hasActed = true
