@@ -1,7 +1,7 @@
 /**
  * Derives all rows of one run from its picture: every landed body is read back from disk, which checks its
  * hash; states and the newest results become rows; what was read gives the receipts. Memory is bounded:
- * full builders are passed to the sink as they fill. Publisher and simulation share this, so a simulated
+ * each table is passed to the sink as it fills. Publisher and simulation share this, so a simulated
  * run derives what a real one does.
  */
 import { Cause, Effect } from "effect"
@@ -15,7 +15,7 @@ import { executionsOf } from "../ledger/RunState.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import type { Disguise, TableSpec } from "../records/Columns.ts"
 import { addUpMisfits, addUpRejected } from "../records/Misfits.ts"
-import type { Flushed } from "../records/Normalise.ts"
+import type { Flushed } from "../records/Flush.ts"
 import type { ParsedBody } from "../records/ParseBody.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import {
@@ -45,7 +45,7 @@ export interface DeriveOptions {
   readonly families: ReadonlyArray<RecordFamily>
   /** The system tables to derive; record tables are derived unless `findings` makes it unnecessary. */
   readonly tables: ReadonlyArray<TableSpec>
-  /** Receives the content of full builders, one table after another; also called at the end. */
+  /** Receives the rows of tables that are full, one table after another; at the end, all that are left. */
   readonly sink: (flushed: Flushed) => Effect.Effect<void, PublishFailed>
   /** By body hash and session: bodies found here are not read again. */
   readonly findings?: ReadonlyMap<string, SessionFindings>
@@ -97,7 +97,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
     })
     receipts.push(...found.receipts)
     if (found.features.length > 0) delivered.push({ task_id, features: found.features })
-    if (tables.isFull) for (const flushed of tables.flush()) yield* options.sink(flushed)
+    for (const flushed of tables.flushFull()) yield* options.sink(flushed)
   }
   for (const flushed of tables.flush()) yield* options.sink(flushed)
   const counts = [...tables.found.values()].map((found) => found.counts)

@@ -5,24 +5,24 @@
 import { dateCell } from "../records/Cells.ts"
 import { TableBuilder } from "../records/Columns.ts"
 import type { Cell, Disguise, TableSpec } from "../records/Columns.ts"
+import { flushAll, flushFull, markAll } from "../records/Flush.ts"
+import type { Flushed } from "../records/Flush.ts"
 import { makeNormaliser } from "../records/Normalise.ts"
-import type { Flushed, Normaliser } from "../records/Normalise.ts"
+import type { Normaliser } from "../records/Normalise.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import { LeftOut } from "./LeftOut.ts"
 
-const systemRowsMax = 122_880
-
 /** All tables of a run while they are filled. */
 export class RunTables {
   readonly normaliser: Normaliser
   readonly #builders: ReadonlyMap<string, TableBuilder>
+  /** Those of the records too. */
+  readonly #all: ReadonlyArray<TableBuilder>
   readonly rows: Record<string, number> = {}
   readonly found = new Map<string, SessionFindings>()
   readonly leftOut = new LeftOut()
-  #pending = 0
-
   /** `run_date` is in every row, whoever makes it. */
   readonly #run_date: Cell
 
@@ -35,6 +35,7 @@ export class RunTables {
     this.#run_date = dateCell(run_date) ?? null
     this.normaliser = makeNormaliser(families, disguise)
     this.#builders = new Map(specs.map((spec) => [spec.name, new TableBuilder(spec, disguise)]))
+    this.#all = [...this.#builders.values(), ...this.normaliser.tables().values()]
   }
 
   /** For rows that replace others: if these cannot be built either, there are none. */
@@ -49,14 +50,13 @@ export class RunTables {
 
   /** Returns what removes everything added from here on; valid until the next `flush`. */
   mark(): () => void {
-    const marks = [...this.#builders.values()].map((builder) => [builder, builder.rows] as const)
+    const takeBackRows = markAll(this.#builders.values())
     const takeBackRecords = this.normaliser.mark(undefined)
-    const [found, pending] = [this.found.size, this.#pending]
+    const found = this.found.size
     return () => {
-      for (const [builder, before] of marks) builder.cutTo(before)
+      takeBackRows()
       takeBackRecords()
       for (const key of [...this.found.keys()].slice(found)) this.found.delete(key)
-      this.#pending = pending
     }
   }
 
@@ -66,29 +66,24 @@ export class RunTables {
       const builder = this.#builders.get(table)
       if (builder === undefined) continue
       builder.appendRow({ run_date: this.#run_date, ...row })
-      this.#pending += 1
     }
   }
 
-  get isFull(): boolean {
-    return this.normaliser.isFull || this.#pending >= systemRowsMax
+  /** What has to leave memory now; consumed as it is read. */
+  flushFull(): Generator<Flushed, void> {
+    return this.#counted(flushFull(this.#all))
   }
 
-  /** Consumed as it is read; the rest stays. */
-  *flush(): Generator<Flushed, void> {
-    this.#pending = 0
-    for (const flushed of this.#flushAll()) {
+  /** Everything that is left; consumed as it is read. */
+  flush(): Generator<Flushed, void> {
+    return this.#counted(flushAll(this.#all))
+  }
+
+  *#counted(all: Generator<Flushed, void>): Generator<Flushed, void> {
+    for (const flushed of all) {
       const { spec, rows } = flushed
       this.rows[spec.name] = (this.rows[spec.name] ?? 0) + rows
       yield flushed
     }
-  }
-
-  *#flushAll(): Generator<Flushed, void> {
-    for (const builder of this.#builders.values()) {
-      const { rows, spec } = builder
-      if (rows > 0) yield { spec, rows, table: builder.finish() }
-    }
-    yield* this.normaliser.flush()
   }
 }

@@ -78,10 +78,7 @@ const textData = (column: Typed, cells: Cells, validity: Validity): Data<Utf8> =
   return makeData({ type: new Utf8(), length: cells.length, ...validity, valueOffsets: offsets, data: bytes })
 }
 
-// Each dictionary of an IPC stream needs its own id; ids only have to differ within one table.
-let dictionaries = 0
-
-const dictionaryData = (column: Typed, cells: Cells, validity: Validity): Data => {
+const dictionaryData = (column: Typed, cells: Cells, validity: Validity, id: number): Data => {
   const indexOf = new Map<Cell, number>()
   const indices = new Int32Array(cells.length)
   let last: Cell | undefined
@@ -98,8 +95,7 @@ const dictionaryData = (column: Typed, cells: Cells, validity: Validity): Data =
   }
   const words = [...indexOf.keys()]
   const dictionary = new Vector([textData(column, words, validityOf(words))])
-  dictionaries = (dictionaries + 1) % 0x7fff_ffff
-  const type = new Dictionary(new Utf8(), new Int32(), dictionaries)
+  const type = new Dictionary(new Utf8(), new Int32(), id)
   return makeData({ type, length: cells.length, ...validity, data: indices, dictionary })
 }
 
@@ -194,13 +190,14 @@ const decimalData = (column: Typed, cells: Cells, validity: Validity): Data => {
   return makeData({ type, length: cells.length, ...validity, data: new Uint32Array(words.buffer) })
 }
 
-export const columnData = (column: Typed, cells: Cells): Data => {
+/** `id` names its dictionary, if it has one: one for each column of a table, the same in all batches. */
+export const columnData = (column: Typed, cells: Cells, id: number): Data => {
   const validity = validityOf(cells)
   const { length } = cells
   switch (column.type) {
     case "VARCHAR":
       return column.repeats === true
-        ? dictionaryData(column, cells, validity)
+        ? dictionaryData(column, cells, validity, id)
         : textData(column, cells, validity)
     case "JSON":
       return textData(column, cells, validity)

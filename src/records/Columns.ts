@@ -55,23 +55,67 @@ export type Disguise = (spec: TableSpec) => {
   readonly mask: (columns: CellColumns) => CellColumns
 }
 
-/** Collects rows of one table. Memory grows with the rows until they are returned. */
+const referenceBytes = 8
+const unitBytes = 2
+
+const textUnitsOf = (cells: ReadonlyArray<Cell>): number => {
+  let units = 0
+  for (let i = 0; i < cells.length; i++) {
+    const cell = cells[i]!
+    if (typeof cell === "string") units += cell.length
+    else if (Array.isArray(cell)) for (const text of cell) units += text.length
+  }
+  return units
+}
+
+/**
+ * Collects rows of one table: first as cells, then, batch by batch, as the bytes of Arrow columns, which
+ * take less room. Memory grows with the rows until they are taken.
+ */
 export class TableBuilder {
   readonly spec: TableSpec
   readonly #mask: (columns: CellColumns) => CellColumns
-  #cells: Array<Array<Cell>>
-  #rows = 0
+  // Row by row: with a long list for each column, the garbage collector has to know each new text.
+  #shared: Array<ReadonlyArray<Cell>> = []
+  #own: Array<ReadonlyArray<Cell>> = []
+  /** UTF-16 units of text in the own cells of each row. */
+  #units: Array<number> = []
+  #openUnits = 0
+  #batches: Array<RecordBatch> = []
+  #encodedRows = 0
+  #encodedBytes = 0
 
   constructor(spec: TableSpec, disguise?: Disguise) {
     const shown = disguise?.(spec)
     this.spec = shown?.spec ?? spec
     this.#mask = shown?.mask ?? ((columns) => columns)
-    this.#cells = spec.columns.map(() => [])
   }
 
-  /** Rows appended since the last `finish`. */
+  /** All rows that are here. */
   get rows(): number {
-    return this.#rows
+    return this.#encodedRows + this.openRows
+  }
+
+  /** Rows that are cells still, and UTF-16 units of text in them, without what they share with other rows. */
+  get openRows(): number {
+    return this.#units.length
+  }
+  get openUnits(): number {
+    return this.#openUnits
+  }
+
+  /** Rows that are batches, and their bytes. */
+  get encodedRows(): number {
+    return this.#encodedRows
+  }
+  get encodedBytes(): number {
+    return this.#encodedBytes
+  }
+
+  /** About as many bytes as all rows take: of cells, a reference for each, and their text. */
+  get size(): number {
+    const cells = this.openRows * this.spec.columns.length
+    return this.#encodedBytes + cells * referenceBytes + this.#openUnits * unitBytes
   }
 
   /** One row: a cell per column, in the order of the specification. */
@@ -79,25 +123,31 @@ export class TableBuilder {
     this.appendAfter([], cells)
   }
 
-  /** One row whose first cells are shared with other rows, which saves a copy per row. */
-  appendAfter(shared: ReadonlyArray<Cell>, cells: ReadonlyArray<Cell>): void {
-    const columns = this.#cells
-    const first = shared.length
-    if (first + cells.length !== columns.length) {
-      const given = first + cells.length
-      throw new Error(
-        `${this.spec.name}: a row of ${counted(given, "cell")} for ${counted(columns.length, "column")}`,
-      )
+  /**
+   * One row whose first cells are those of other rows as well; both lists are the builder's from then on.
+   * Returns the UTF-16 units of text in its own cells.
+   */
+  appendAfter(shared: ReadonlyArray<Cell>, cells: ReadonlyArray<Cell>): number {
+    const given = shared.length + cells.length
+    const { columns, name } = this.spec
+    if (given !== columns.length) {
+      throw new Error(`${name}: a row of ${counted(given, "cell")} for ${counted(columns.length, "column")}`)
     }
-    for (let i = 0; i < first; i++) columns[i]!.push(shared[i]!)
-    for (let i = 0; i < cells.length; i++) columns[first + i]!.push(cells[i]!)
-    this.#rows++
+    const units = textUnitsOf(cells)
+    this.#shared.push(shared)
+    this.#own.push(cells)
+    this.#units.push(units)
+    this.#openUnits += units
+    return units
   }
 
-  /** Removes every row after the first `count`. */
-  cutTo(rows: number): void {
-    for (const cells of this.#cells) cells.length = Math.min(cells.length, rows)
-    this.#rows = Math.min(this.#rows, rows)
+  /** Returns what removes every row appended from here on; valid until rows are encoded. */
+  mark(): () => void {
+    const [rows, units] = [this.openRows, this.#openUnits]
+    return () => {
+      for (const list of [this.#shared, this.#own, this.#units]) list.length = rows
+      this.#openUnits = units
+    }
   }
 
   /** One row by column name; a missing column is NULL. For tables with few rows. */
@@ -110,44 +160,65 @@ export class TableBuilder {
     this.append(this.spec.columns.map((each) => row[each.name] ?? null))
   }
 
-  /** How many of the first rows have at most this many UTF-16 units of text; at least one. */
+  /** How many of the first open rows have at most this many UTF-16 units of text; at least one. */
   rowsWithin(textUnitsMax: number): number {
+    if (this.#openUnits <= textUnitsMax) return this.openRows
     let units = 0
-    for (let row = 0; row < this.#rows; row++) {
-      for (const cells of this.#cells) {
-        const cell = cells[row]
-        if (typeof cell === "string") units += cell.length
-      }
-      if (units > textUnitsMax) return Math.max(1, row)
-    }
-    return this.#rows
+    return Math.max(
+      1,
+      this.#units.findIndex((each) => (units += each) > textUnitsMax),
+    )
   }
 
-  /** The rows so far as one Arrow table of one batch; the builder is empty afterwards. */
+  /** All rows as one Arrow table; the builder is empty afterwards. */
   finish(): Table {
-    return this.take(this.#rows)
+    if (this.openRows > 0 || this.#batches.length === 0) this.encode(this.openRows)
+    return this.takeEncoded()
   }
 
-  /** The first rows, as many as given, as one Arrow table of one batch; the builder keeps the others. */
-  take(rows: number): Table {
+  /** All batches as one Arrow table; the builder keeps the open rows. */
+  takeEncoded(): Table {
+    const batches = this.#batches
+    this.#batches = []
+    this.#encodedRows = 0
+    this.#encodedBytes = 0
+    return new Table(batches)
+  }
+
+  /** The first open rows, as many as given, become one batch. */
+  encode(rows: number): void {
     const { columns } = this.spec
     const data: Array<Data> = []
     const fields: Array<Field> = []
-    const taken = rows === this.#rows ? this.#cells : this.#cells.map((cells) => cells.slice(0, rows))
-    const shown = this.#mask(taken)
+    const shown = this.#mask(this.#remove(rows))
     for (let i = 0; i < columns.length; i++) {
       const spec = columns[i]!
-      const filled = columnData(spec, shown[i]!)
+      const filled = columnData(spec, shown[i]!, i)
       if (filled.nullCount > 0 && !spec.nullable) {
         throw new Error(`${this.spec.name}.${spec.name} is required and got a NULL`)
       }
       data.push(filled)
       fields.push(new Field(spec.name, filled.type, spec.nullable))
     }
-    const schema = new Schema(fields)
     const struct = makeData({ type: new Struct(fields), length: rows, nullCount: 0, children: data })
-    this.#cells = this.#cells.map((cells) => cells.slice(rows))
-    this.#rows -= rows
-    return new Table(schema, new RecordBatch(schema, struct))
+    this.#batches.push(new RecordBatch(new Schema(fields), struct))
+    this.#encodedRows += rows
+    this.#encodedBytes += struct.byteLength
+  }
+
+  /** Takes the first open rows out; returns their cells by column. */
+  #remove(rows: number): CellColumns {
+    const columns = this.spec.columns.map(() => new Array<Cell>(rows))
+    for (let row = 0; row < rows; row++) {
+      const [shared, own] = [this.#shared[row]!, this.#own[row]!]
+      const first = shared.length
+      for (let i = 0; i < first; i++) columns[i]![row] = shared[i]!
+      for (let i = 0; i < own.length; i++) columns[first + i]![row] = own[i]!
+      this.#openUnits -= this.#units[row]!
+    }
+    this.#shared = this.#shared.slice(rows)
+    this.#own = this.#own.slice(rows)
+    this.#units = this.#units.slice(rows)
+    return columns
   }
 }

@@ -77,30 +77,31 @@ interface Elsewhere {
 }
 
 interface Fields {
-  /** Appends a cell per column, `misfits` and `extra`; returns why the record is refused, if it is. */
+  /** Writes a cell per column, `misfits` and `extra`; returns why the record is refused, if it is. */
   (value: Json, cells: Array<Cell>, place: Place, misfits: Array<MisfitCount>): Misfit | undefined
 }
 
 const unknownField = "a field that the schema does not have"
 
-/** `table` is where they go. */
+/** `table` is where they go, after as many cells as `first`. */
 const compileFields = (
   family: RecordFamily,
-  table: string,
+  { table, first }: { readonly table: string; readonly first: number },
   columns: ReadonlyArray<RecordColumn>,
   elsewhere: ReadonlyArray<Elsewhere>,
 ): Fields => {
   const compiled = columns.map(compileColumn(family))
   const known = new Set([...columns, ...elsewhere].map(({ name }) => name))
   const mode = refuses[family.mode]
+  const last = first + columns.length + 1
   const restOf = (value: Json, unfit: ReadonlyMap<string, string>, cells: Array<Cell>): number => {
     // `fromEntries` defines fields, so a key named __proto__ is a key like any other.
     const rest = Object.keys(value).filter((key) => !known.has(key) || unfit.has(key))
     const unknown = rest.filter((key) => !known.has(key)).length
     const noted = mode.notesUnknown && unknown > 0 ? [`extra: ${counted(unknown, "unknown field")}`] : []
     const texts = [...unfit.values(), ...noted]
-    cells.push(texts.length === 0 ? null : texts)
-    cells.push(rest.length === 0 ? null : jsonText(Object.fromEntries(rest.map((key) => [key, value[key]]))))
+    cells[last - 1] = texts.length === 0 ? null : texts
+    if (rest.length > 0) cells[last] = jsonText(Object.fromEntries(rest.map((key) => [key, value[key]])))
     return unknown
   }
   return (value, cells, place, misfits) => {
@@ -113,14 +114,16 @@ const compileFields = (
       const cell = isMissing ? (required ? undefined : null) : convert(field)
       if (cell !== undefined) {
         if (field !== undefined) present++
-        cells.push(cell)
+        cells[first + i] = cell
         continue
       }
       if (isRefused) return misfit(type, field, { above: place, key: name })
       unfit ??= new Map()
       unfit.set(name, told(name, type, field))
-      cells.push(null)
+      cells[first + i] = null
     }
+    cells[last - 1] = null
+    cells[last] = null
     for (let i = 0; i < elsewhere.length; i++) {
       const { name, required } = elsewhere[i]!
       const field = value[name]
@@ -133,10 +136,7 @@ const compileFields = (
       unfit.set(name, told(name, "list", field))
     }
     const keys = Object.keys(value)
-    if (unfit === undefined && keys.length === present) {
-      cells.push(null, null)
-      return undefined
-    }
+    if (unfit === undefined && keys.length === present) return undefined
     unfit ??= new Map()
     const unknown = restOf(value, unfit, cells)
     if (unknown > 0 && mode.unknownFields)
@@ -160,9 +160,10 @@ interface Items {
 const wholeItem = "item"
 
 const compileObjects = (family: RecordFamily, child: RecordChild): Items => {
-  const fields = compileFields(family, child.table, child.columns, [])
+  const fields = compileFields(family, { table: child.table, first: 1 }, child.columns, [])
   const isRefused = refuses[family.mode].misfits
   const nulls = child.columns.map(() => null)
+  const width = child.columns.length + 3
   return (list, rows, place, misfits) => {
     for (let position = 0; position < list.length; position++) {
       const item = list[position]
@@ -174,7 +175,8 @@ const compileObjects = (family: RecordFamily, child: RecordChild): Items => {
         misfits.push({ table: child.table, column: wholeItem, count: 1 })
         continue
       }
-      const cells: Array<Cell> = [position]
+      const cells = new Array<Cell>(width)
+      cells[0] = position
       const trouble = fields(item as Json, cells, at, misfits)
       if (trouble !== undefined) return trouble
       rows.push(cells)
@@ -209,13 +211,18 @@ export const compileFamily = (
 ): ((record: Json, place: Place) => RecordCells | Misfit) => {
   const lists = family.children.map(({ field, required }) => ({ name: field, required }))
   const names = ["product", "sub_family"].map((name) => ({ name, required: false }))
-  const fields = compileFields(family, family.table, family.columns, [...names, ...lists])
+  const where = { table: family.table, first: names.length }
+  const fields = compileFields(family, where, family.columns, [...names, ...lists])
+  const width = names.length + family.columns.length + 2
   const children = family.children.map((child) => ({
     field: child.field,
     items: child.items === "objects" ? compileObjects(family, child) : compileValues(family, child),
   }))
   return (record, place) => {
-    const own: Array<Cell> = [record["product"] as string, record["sub_family"] as string]
+    // Of the right length from the start: a list that grows has room that stays empty, row after row.
+    const own = new Array<Cell>(width)
+    own[0] = record["product"] as string
+    own[1] = record["sub_family"] as string
     const misfits: Array<MisfitCount> = []
     const trouble = fields(record, own, place, misfits)
     if (trouble !== undefined) return trouble

@@ -12,9 +12,11 @@ const bucketUnits = 64 * 1024 * 1024
 export class LongTexts {
   #levels = new Map<string, number>()
 
-  /** Counts one row of a table and its longest text; throws if the text does not fit. */
+  /** Counts one row of a table and its text; throws if the text does not fit. */
   add(table: string, units: number): void {
-    const level = Math.max(0, (this.#levels.get(table) ?? 0) - shortUnits)
+    const before = this.#levels.get(table)
+    if (before === undefined && units <= shortUnits) return
+    const level = Math.max(0, (before ?? 0) - shortUnits)
     const filled = units > shortUnits ? level + units : level
     if (filled > bucketUnits) throw new BoundBroken(`${table} has no room left for its long texts`)
     this.#levels.set(table, filled)

@@ -4,11 +4,10 @@
  * it: the whole record, with the reason and the path, and without affecting its neighbours. Rows found =
  * rows written; nothing is dropped.
  */
-import type { Table } from "apache-arrow"
 import { timestampCell } from "./Cells.ts"
 import type { Cell } from "./ColumnData.ts"
 import { TableBuilder } from "./Columns.ts"
-import type { Disguise, TableSpec } from "./Columns.ts"
+import type { Disguise } from "./Columns.ts"
 import { isMisfit } from "./CompileFamily.ts"
 import { nothingCounted } from "./Counts.ts"
 import type { Counts } from "./Counts.ts"
@@ -31,22 +30,13 @@ import type { RecordIds } from "./RecordIdentity.ts"
 import { recordsIn } from "../contract/ResultsSource.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
+import { flushAll, markAll } from "./Flush.ts"
+import type { Flushed } from "./Flush.ts"
 import { addUpMisfits, addUpRejected } from "./Misfits.ts"
 import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 import { Routes } from "./Routes.ts"
 import { tallyOf } from "./Tally.ts"
 import { otherRecordsTable, recordTables, rejectedRecordsTable } from "./RecordTables.ts"
-
-export interface Flushed {
-  readonly spec: TableSpec
-  readonly rows: number
-  readonly table: Table
-}
-
-/** Enough for a full row group of Parquet, and small enough to be in memory together with the next one. */
-const fullRows = 122_880
-/** UTF-16 units of JSON text, which is what can make few rows large. */
-const fullTextUnits = 16 * 1024 * 1024
 
 /** What other bodies of the same session contained: it may be read from several endpoints. */
 export interface Beside {
@@ -71,8 +61,6 @@ export class Normaliser {
   readonly #routes: Routes
   readonly #other: TableBuilder
   readonly #rejected: TableBuilder
-  #rows = 0
-  #textUnits = 0
   readonly #longTexts = new LongTexts()
 
   constructor(families: ReadonlyArray<RecordFamily>, disguise?: Disguise) {
@@ -106,15 +94,12 @@ export class Normaliser {
    * until the next `flush`.
    */
   mark(beside: Beside | undefined): () => void {
-    const marks = [...this.#builders.values()].map((builder) => [builder, builder.rows] as const)
-    const [rows, textUnits] = [this.#rows, this.#textUnits]
+    const takeBackRows = markAll(this.#builders.values())
     const takeBackTexts = this.#longTexts.mark()
     const seen = beside?.seen ?? new Set()
     const seenBefore = seen.size
     return () => {
-      for (const [builder, before] of marks) builder.cutTo(before)
-      this.#rows = rows
-      this.#textUnits = textUnits
+      takeBackRows()
       takeBackTexts()
       for (const id of [...seen].slice(seenBefore)) seen.delete(id)
     }
@@ -239,36 +224,17 @@ export class Normaliser {
   }
 
   #append(builder: TableBuilder, lineage: ReadonlyArray<Cell>, cells: ReadonlyArray<Cell>): void {
-    builder.appendAfter(lineage, cells)
-    // `record` and `extra` come last, and are the only cells without a natural limit.
-    const last = cells[cells.length - 1]
-    const units = typeof last === "string" ? last.length : 0
-    this.#longTexts.add(builder.spec.name, units)
-    this.#textUnits += units
-    this.#rows++
+    this.#longTexts.add(builder.spec.name, builder.appendAfter(lineage, cells))
   }
 
-  /** The builders by table name. Code that takes their rows directly must not also use `flush`. */
+  /** The builders by table name. */
   tables(): ReadonlyMap<string, TableBuilder> {
     return this.#builders
   }
 
-  /** True when it is time to flush; checked after each body. */
-  get isFull(): boolean {
-    return this.#rows >= fullRows || this.#textUnits >= fullTextUnits
-  }
-
-  /** All rows so far, as Arrow tables of limited size: created one by one, so never all at once. */
-  *flush(): Generator<Flushed, void> {
-    for (const builder of this.#builders.values()) {
-      const { spec } = builder
-      while (builder.rows > 0) {
-        const rows = builder.rowsWithin(fullTextUnits)
-        yield { spec, rows, table: builder.take(rows) }
-      }
-    }
-    this.#rows = 0
-    this.#textUnits = 0
+  /** All rows so far; consumed as it is read. */
+  flush(): Generator<Flushed, void> {
+    return flushAll(this.#builders.values())
   }
 }
 

@@ -13,11 +13,11 @@ import {
   writeParquet,
 } from "parquet-wasm"
 import type { TableSpec } from "./Columns.ts"
+import { rowGroupRows } from "./Flush.ts"
 
 // Larger pages and batches than the defaults: a third of the time at the same size.
 const writeBatchRows = 65_536
 const pageBytes = 8 * 1024 * 1024
-const rowGroupRows = 122_880
 
 /** `metadata` becomes the file's key-value metadata: run and schema version. */
 export const parquetBytes = (

@@ -6,6 +6,8 @@ import { fileURLToPath } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect } from "effect"
 import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
+import { flushFull } from "../../src/records/Flush.ts"
+import type { Flushed } from "../../src/records/Flush.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"
 import { parquetBytes } from "../../src/records/Parquet.ts"
 import { parseBody } from "../../src/records/ParseBody.ts"
@@ -38,8 +40,8 @@ interface Round {
 const normaliseAll = (families: ReadonlyArray<RecordFamily>, bodies: ReadonlyArray<Uint8Array>): Round => {
   const normaliser = makeNormaliser(families)
   const rows: Record<string, number> = {}
-  const flush = (): void => {
-    for (const { spec, table, rows: count } of normaliser.flush()) {
+  const write = (flushed: Iterable<Flushed>): void => {
+    for (const { spec, table, rows: count } of flushed) {
       parquetBytes(spec, table, { run_id: anId("r") })
       rows[spec.name] = (rows[spec.name] ?? 0) + count
     }
@@ -48,9 +50,9 @@ const normaliseAll = (families: ReadonlyArray<RecordFamily>, bodies: ReadonlyArr
   bodies.forEach((body, n) => {
     const parsed = parseBody(body)
     if (parsed._tag === "ReadableBody") normaliser.add(lineage(n), Reflect.get(Object(parsed.value), "data"))
-    if (normaliser.isFull) flush()
+    write(flushFull(normaliser.tables().values()))
   })
-  flush()
+  write(normaliser.flush())
   return { perSecond: (bodies.length * 1_000) / (performance.now() - startedAt), rows }
 }
 

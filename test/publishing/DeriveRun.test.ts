@@ -532,6 +532,33 @@ describe("the rows of a run", () => {
     ),
   )
 
+  it.effect("are one part of a table with few of them, and whole row groups of one with many", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const parts: Record<string, Array<number>> = {}
+      const large = Effect.gen(function* () {
+        yield* append([begin(run_id, "2026-11-20")])
+        for (const id of ["1", "2", "3"]) {
+          const phones = Array.from({ length: 45_000 }, (_, n) => `${id}/${n}`)
+          yield* succeed(run_id, id, `c-${id}`, resultsOf({ ...profileOf("Ana"), phones }))
+        }
+        yield* deriveRun(yield* loadPicture(run_id), {
+          families,
+          tables: systemTables,
+          sink: ({ spec, rows, table }) =>
+            Effect.sync(() => {
+              assert.strictEqual(table.numRows, rows)
+              ;(parts[spec.name] ??= []).push(rows)
+            }),
+        })
+      })
+      yield* Effect.provide(large, foundation(root))
+      const { phones, ...others } = parts
+      assert.deepStrictEqual([phones, others["customer_profiles"]], [[122_880, 12_120], [3]])
+      assert.isTrue(Object.values(others).every((each) => each.length === 1))
+    }).pipe(Effect.scoped),
+  )
+
   it.effect("are the barest of a task that a defect of ours affects; all others are as they would be", () =>
     inFolder((picture) =>
       Effect.gen(function* () {

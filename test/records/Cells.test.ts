@@ -70,7 +70,7 @@ describe("cells", () => {
   it("keep every millisecond of every year, as in a date that means for ever", () => {
     const stored = (at: number) => {
       const cell = timestampCell(new Date(at).toISOString()) ?? null
-      return columnData({ name: "at", type: "TIMESTAMPTZ" }, [cell]).values[0] as bigint
+      return columnData({ name: "at", type: "TIMESTAMPTZ" }, [cell], 0).values[0] as bigint
     }
     const forEver = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
     const all = fc.integer({ min: Date.parse("0001-01-01T00:00:00Z"), max: forEver })

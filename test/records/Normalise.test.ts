@@ -55,6 +55,20 @@ describe("the normaliser", () => {
     expect([add(32, "short"), add(2), add(1)]).toEqual([32, 2, refused])
   })
 
+  it("counts the long texts of every column, and those of a table for itself", () => {
+    const normaliser = makeNormaliser(families)
+    const name = "x".repeat(1024 * 1024)
+    const add = (record: object, times: number) =>
+      normaliser.add(
+        lineage,
+        Array.from({ length: times }, () => record),
+      ).inTables
+    expect(add({ ...profile, name }, 60)).toBe(60)
+    expect(add({ ...degree, institution_name: name }, 60)).toBe(60)
+    const refused = "customer_profiles has no room left for its long texts"
+    expect(() => add({ ...profile, name }, 10)).toThrow(refused)
+  })
+
   it("forgets the ids of what is taken back, so that another body may bring the same record", () => {
     const normaliser = makeNormaliser(families)
     const record = (n: number) => ({ product: "p", sub_family: "p:s", n })
@@ -494,23 +508,5 @@ describe("the normaliser", () => {
     expect(flushedRows(normaliser)["rejected_records"]).toMatchObject([
       { reason: "the body is not JSON", record: null },
     ])
-  })
-
-  it("says when it is full, and is empty after a flush", () => {
-    const normaliser = makeNormaliser(families)
-    const text = "x".repeat(1_000_000)
-    for (let i = 0; i < 70; i++) normaliser.add(lineage, [{ product: "a", sub_family: "b", i, text }])
-    expect(normaliser.isFull).toBe(true)
-    // No table of more than 16 MB of text, and every row once and in order.
-    const flushed = [...normaliser.flush()]
-    expect(flushed.map(({ spec, rows }) => [spec.name, rows])).toEqual(
-      [16, 16, 16, 16, 6].map((rows) => ["other_records", rows]),
-    )
-    expect(flushed.map(({ table }) => table.numRows)).toEqual([16, 16, 16, 16, 6])
-    const ids = flushed.flatMap(({ table }) => [...table.getChild("record_id")!].map(String))
-    expect([ids.length, new Set(ids).size]).toEqual([70, 70])
-    expect([normaliser.isFull, [...normaliser.flush()]]).toEqual([false, []])
-    for (let i = 0; i < 70; i++) normaliser.add(lineage, [{ ...degree, text }])
-    expect(normaliser.isFull).toBe(true)
   })
 })

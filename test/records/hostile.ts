@@ -8,6 +8,7 @@ import * as fc from "fast-check"
 import { measureBody } from "../../src/contract/BodyBounds.ts"
 import { flowResultsSource } from "../../src/contract/ResultsSource.ts"
 import { findingOf } from "../../src/execution/DrainProof.ts"
+import { flushFull } from "../../src/records/Flush.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"
 import { cleanBody } from "../../src/secrets/CleanBody.ts"
 import { makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
@@ -26,7 +27,7 @@ const { values } = parseArgs({
 
 const known = makeKnownSecrets()
 known.hold("hunter2!", "password")
-let normaliser = makeNormaliser(families)
+const normaliser = makeNormaliser(families)
 let records = 0
 let bytes = 0
 const goesThrough = (text: string): boolean => {
@@ -37,10 +38,7 @@ const goesThrough = (text: string): boolean => {
   const parsed = parseBody(body)
   if (parsed._tag === "ReadableBody") findingOf(flowResultsSource, parsed.value)
   if (lossOf(normaliser, body) !== undefined) return false
-  if (normaliser.isFull) {
-    for (const { rows } of normaliser.flush()) records += rows
-    normaliser = makeNormaliser(families)
-  }
+  for (const { rows } of flushFull(normaliser.tables().values())) records += rows
   return true
 }
 

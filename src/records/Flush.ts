@@ -1,0 +1,70 @@
+/**
+ * When rows leave memory: those of a table once they fill a row group of Parquet or have too much text, and
+ * those of the largest tables while all together take too much room. So a table with few rows is one file,
+ * however many rows the others have. It follows from the rows alone, never from time: the same rows give the
+ * same files.
+ */
+import type { Table } from "apache-arrow"
+import type { TableBuilder, TableSpec } from "./Columns.ts"
+
+export interface Flushed {
+  readonly spec: TableSpec
+  readonly rows: number
+  readonly table: Table
+}
+
+/** What DuckDB reads and compresses at once. */
+export const rowGroupRows = 122_880
+/** Bytes of one table, which is in memory several times while it is written. */
+const tableBytesMax = 64 * 1024 * 1024
+/** Of all tables together, as `TableBuilder.size` counts: some five of usual records with a row group. */
+const sizeMax = 160 * 1024 * 1024
+/** Rows, and UTF-16 units of text, that become a batch: cells take more room than its bytes. */
+const batchRows = 8_192
+const batchUnits = 4 * 1024 * 1024
+
+type Builders = Iterable<TableBuilder>
+
+const take = (builder: TableBuilder): Flushed => {
+  const { spec, encodedRows } = builder
+  return { spec, rows: encodedRows, table: builder.takeEncoded() }
+}
+
+const isDue = ({ openRows, openUnits }: TableBuilder): boolean =>
+  openRows >= batchRows || openUnits >= batchUnits
+
+/** Encodes rows while there are enough of them, or all of them, and returns the tables that are full. */
+function* encode(builder: TableBuilder, isLast: boolean): Generator<Flushed, void> {
+  while (isDue(builder) || (isLast && builder.openRows > 0)) {
+    const left = rowGroupRows - builder.encodedRows
+    builder.encode(Math.min(batchRows, left, builder.rowsWithin(batchUnits)))
+    if (builder.encodedRows === rowGroupRows || builder.encodedBytes >= tableBytesMax) yield take(builder)
+  }
+}
+
+/** What has to leave memory now; tables that are not full keep their rows. Consumed as it is read. */
+export function* flushFull(builders: Builders): Generator<Flushed, void> {
+  const all = [...builders]
+  for (const builder of all) yield* encode(builder, false)
+  const sizeOf = () => all.reduce((sum, { size }) => sum + size, 0)
+  while (sizeOf() > sizeMax) {
+    const largest = all.reduce((one, other) => (other.size > one.size ? other : one))
+    yield* flushAll([largest])
+  }
+}
+
+/** All rows that are left. Consumed as it is read, so that they are never all in memory twice. */
+export function* flushAll(builders: Builders): Generator<Flushed, void> {
+  for (const builder of builders) {
+    yield* encode(builder, true)
+    if (builder.encodedRows > 0) yield take(builder)
+  }
+}
+
+/** Returns what removes every row added from here on; valid until rows are flushed. */
+export const markAll = (builders: Builders): (() => void) => {
+  const marks = Array.from(builders, (builder) => builder.mark())
+  return () => {
+    for (const takeBack of marks) takeBack()
+  }
+}
