@@ -9,7 +9,6 @@ const emptyFolder = "Give --output a folder that is empty or does not exist yet.
 const restoreLedger =
   "Restore a copy of ledger.sqlite. Without a copy, move the folder away and start with an empty one: " +
   "logins that a source rejected are then tried once more."
-const noneReleased = "Nothing was released."
 
 export const commandMessages = {
   "usage-wrong": refusal("{mistake}", "`nightjar COMMAND --help` lists the arguments and flags."),
@@ -93,7 +92,7 @@ export const commandMessages = {
     emptyFolder,
     "Nothing was changed.",
   ),
-  "output-not-a-folder": refusal("{output} is not a folder", emptyFolder, "Nothing was changed."),
+  "output-not-a-folder": refusal("{output} is not a folder", emptyFolder, nothingChanged),
   "output-refused": refusal(
     "the output folder {output} cannot be used ({why})",
     "Correct its permissions, or give --output another folder.",
@@ -255,7 +254,7 @@ export const commandMessages = {
   "credentials-unknown": refusal(
     "argument {position} matches none of the rejected credentials, or several of them",
     "`nightjar credentials list` shows them; give at least 6 characters of a fingerprint.",
-    noneReleased,
+    "Nothing was released.",
   ),
   "engine-unknown": refusal(
     "the service does not know this engine{suggestion}",

@@ -18,7 +18,7 @@ import {
 import { DatabaseSync } from "node:sqlite"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { command as main } from "../acceptance/BuiltCommand.ts"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
@@ -57,7 +57,7 @@ const rowsIn = async (output: string) =>
   [...(await readTables(output))].map(([name, { columns, rows }]) => ({
     name,
     columns,
-    rows: rows.map(({ read_at: _, ...row }) => JSON.stringify(row)).toSorted(),
+    rows: rows.map((row) => JSON.stringify(Struct.omit(row, ["read_at"]))).toSorted(),
   }))
 
 const isUntouched = () =>
