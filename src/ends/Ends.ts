@@ -139,9 +139,13 @@ const isListed = (status_code: string, status_reason: string): boolean =>
  * login was tried, `AUTH_OK` when it was accepted, otherwise the refusal.
  */
 export const refusalOf = (authentication_status: string | undefined): string | undefined =>
-  authentication_status === "not-performed" || authentication_status === "AUTH_OK"
+  authentication_status === "not-performed" || isAccepted({ authentication_status })
     ? undefined
     : authentication_status
+
+/** Whether the source took the login, as far as a state said so. */
+export const isAccepted = (said: { readonly authentication_status?: string | undefined }): boolean =>
+  said.authentication_status === "AUTH_OK"
 
 /**
  * What the states of an execution say about its login so far: a refusal stays one until a state says that the

@@ -52,7 +52,7 @@ export const ownEnds = {
   /** A read of the state answers 404. */
   EXECUTION_GONE: Row.serviceActs(
     "The service no longer knows the execution.",
-    "`nightjar run JOB` starts it again.",
+    "The next run starts it again; `nightjar rerun` starts it now.",
   ),
   RESULTS_PARTIAL: Row.serviceActs(
     "The results did not become final in time; they are published as they are.",

@@ -3,6 +3,7 @@
  * tasks new attempts, and never starts a task that was settled for good.
  */
 import type { ExecutionId } from "../contract/Ids.ts"
+import { isAccepted } from "../ends/Ends.ts"
 import type { AttemptClosed, AttemptKept } from "../ledger/Fact.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import { refusesTokenizedStart, resumeAttempt } from "./Attempt.ts"
@@ -152,5 +153,7 @@ const resumeClosed = (
   // Unsettled: the process died between the closing and the verdict. Partial results: they are read again.
   if (task.settled === undefined || task.settled.fact.reason === "RESULTS_PARTIAL")
     return { _tag: "Finish", attempt: last, closed, attemptsMade: Math.max(1, attemptsMade) }
-  return mode === "night" ? start(last.attempt + 1, false, 0) : { _tag: "Nothing" }
+  // The service forgot it, and may have had its login refused: only a person sends that twice in one run.
+  const isLoginUnknown = task.settled.fact.reason === "EXECUTION_GONE" && !isAccepted(closed)
+  return mode === "night" && !isLoginUnknown ? start(last.attempt + 1, false, 0) : { _tag: "Nothing" }
 }

@@ -197,6 +197,17 @@ describe("resuming", () => {
     expect(told([settled("unfinished", "START_UNKNOWN"), intended(1)])).toBe("probe 1")
   })
 
+  it("sends the login of a forgotten execution once more in a run only if it was accepted", () => {
+    const goneAs = (authentication_status: string | undefined) => [
+      intended(1),
+      answered(1, "accepted"),
+      { ...closed(1, "UNKNOWN", "EXECUTION_GONE"), authentication_status } as Fact,
+      settled("unfinished", "EXECUTION_GONE"),
+    ]
+    const tellings = [undefined, "not-performed", "AUTH_OK"].map((said) => told(goneAs(said)))
+    expect(tellings).toEqual(["Nothing", "Nothing", "start 2"])
+  })
+
   it("sends a probe that was never sent, and none after one that was", () => {
     const unknown = settled("unfinished", "START_UNKNOWN")
     const owed = [intended(1), answered(1, "lost"), unknown]
