@@ -15,12 +15,15 @@ export interface Flushed {
 
 /** What DuckDB reads and compresses at once. */
 export const rowGroupRows = 122_880
-/** Bytes of one table, which is in memory several times while it is written. */
-const tableBytesMax = 64 * 1024 * 1024
-/** Of all tables together, as `TableBuilder.size` counts: some five of usual records with a row group. */
-const sizeMax = 160 * 1024 * 1024
+/**
+ * Bytes of one table, which is in memory several times while it is written, in room that its writer keeps:
+ * with more of it, a million records took a tenth more memory. Wide tables get smaller row groups by it.
+ */
+const tableBytesMax = 12 * 1024 * 1024
+/** Of all tables together, as `TableBuilder.size` counts. */
+const sizeMax = 64 * 1024 * 1024
 /** Rows, and UTF-16 units of text, that become a batch: cells take more room than its bytes. */
-const batchRows = 8_192
+const batchRows = 16_384
 const batchUnits = 4 * 1024 * 1024
 
 type Builders = Iterable<TableBuilder>

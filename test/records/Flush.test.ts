@@ -53,32 +53,33 @@ describe("the rows of a table", () => {
         return rows
       })
     for (let n = 0; n < 70; n++) builder.append([String(n).padStart(4, "0") + text])
-    // 68 of them are the first that have 64 MiB.
-    expect(collect(flushFull([builder]))).toEqual([68])
-    expect(collect(flushAll([builder]))).toEqual([2])
+    // Four become a batch, and the fourth batch is the first beyond 12 MiB.
+    expect(collect(flushFull([builder]))).toEqual([16, 16, 16, 16])
+    expect(collect(flushAll([builder]))).toEqual([6])
     expect(ids.map(Number)).toEqual(Array.from({ length: 70 }, (_, n) => n))
   })
 
   it("leave it in whole row groups also after long ones", () => {
     const builder = texts("t")
-    for (let n = 0; n < 3; n++) builder.append(["x".repeat(4_200_000)])
-    for (let n = 0; n < 130_000; n++) builder.append(["x"])
+    for (let n = 0; n < 2; n++) builder.append(["x".repeat(4_200_000)])
+    for (let n = 0; n < 140_000; n++) builder.append(["x"])
     expect(told(flushFull([builder]))).toEqual([["t", 122_880]])
-    expect(told(flushAll([builder]))).toEqual([["t", 7_123]])
+    expect(told(flushAll([builder]))).toEqual([["t", 17_122]])
   })
 
   it("leave it for the largest table alone where all together have too much", () => {
     const text = "x".repeat(4_200_000)
-    const all = ["a", "b", "c", "d", "e"].map(texts)
-    const [a, b] = [all[0]!, all[1]!]
-    for (const builder of all.slice(0, 4)) for (let n = 0; n < 9; n++) builder.append([text])
-    all[4]!.append(["short"])
+    const all = ["a", "b", "c", "d", "e", "f", "g", "h", "i"].map(texts)
+    const [a, b, last] = [all[0]!, all[1]!, all[8]!]
+    b.append(["longer"])
+    for (const builder of all.slice(0, 8)) builder.append([text])
+    for (const builder of all.slice(0, 7)) builder.append([text])
     expect(told(flushFull(all))).toEqual([])
-    for (let n = 0; n < 4; n++) b.append([text])
-    // 40 texts are more than 160 MiB.
-    expect(told(flushFull(all))).toEqual([["b", 13]])
+    last.append([text])
+    // 16 texts are more than 64 MiB.
+    expect(told(flushFull(all))).toEqual([["b", 3]])
     expect(told(flushFull(all))).toEqual([])
-    expect([a.rows, b.rows, told(flushAll(all)).length]).toEqual([9, 0, 4])
+    expect([a.rows, b.rows, told(flushAll(all)).length]).toEqual([2, 0, 8])
   })
 
   it("come back from several batches with the words of each", async () => {
