@@ -83,7 +83,7 @@ export default defineConfig({
     pool: "threads",
     isolate: false,
     maxWorkers: 3,
-    testTimeout: 60_000,
+    testTimeout: 120_000,
     hookTimeout: 20_000,
     teardownTimeout: 5_000,
     restoreMocks: true,
