@@ -151,6 +151,8 @@ export const runSimulatedNight = (
         landing.crash()
         if (exit !== undefined) expectExpected(exit)
         wait(world, Math.floor(random() ** 3 * hour))
+        // Rates that together leave no call an answer: then no process could ever begin.
+        if (processes >= processesMax / 2) rates = calm
         continue
       }
       exits += 1
