@@ -22,7 +22,7 @@ import type { Grounds, Task, TaskVerdict } from "../planning/Assignment.ts"
 import { FormCache } from "../forms/EngineForms.ts"
 import { fitAssignments, fitTask } from "../planning/FitAssignments.ts"
 import { expectedDuration } from "../planning/Expectations.ts"
-import { inLine } from "../planning/CarriedOver.ts"
+import { inLine, namedInOrder } from "../planning/CarriedOver.ts"
 import { deadlineOf, windowOf } from "../planning/NightOf.ts"
 import { resolveReferences } from "../planning/Logins.ts"
 import { holdLogins, holdPasswords } from "../planning/HeldLogins.ts"
@@ -55,9 +55,11 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   const ledger = yield* Ledger
   const forms = yield* FormCache
   const learnt = yield* learn(job, run_id)
-  const { assignments: chosen, partly } = narrowed(job.assignments, asked)
+  const key = yield* ledger.fingerprintKey
+  const inOrder = namedInOrder(job, { key, run_id })
+  const { assignments: chosen, partly } = narrowed(inOrder.assignments, asked)
   const assignments = inLine(chosen, accessKey, learnt.carried)
-  const sessions = job.sessions.filter(
+  const sessions = inOrder.sessions.filter(
     ({ session_id }) => asked === undefined || asked.has(`session/${session_id}`),
   )
   const known = yield* KnownSecrets
@@ -67,7 +69,6 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   holdPasswords(known, assignments, found)
   const logins = yield* checkedLogins(job, assignments, found, resolved)
   const { engines, fits } = yield* fitAssignments(assignments, logins, found)
-  const key = yield* ledger.fingerprintKey
   const rejections = yield* ledger.rejections
   const tokens = yield* readShelf(yield* TokenStore)
   const plan = planTasks({

@@ -26,6 +26,10 @@ export const fingerprintLogin = (
   parameters: Readonly<Record<string, unknown>>,
 ): string => keyedHash(key, [engine_reference, parameters])
 
+/** Where a task comes in a run whose order says nothing; its text is compared. */
+export const keyedPlace = (key: Uint8Array, run_id: string, subject: string): string =>
+  keyedHash(key, ["place", run_id, subject])
+
 /** A login as the breaker knows it: all that is sent, and the account that it opens. */
 export interface LoginKeys {
   readonly fingerprint: string | undefined

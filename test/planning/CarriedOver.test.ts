@@ -4,8 +4,9 @@ import { own } from "../../src/ends/Ends.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
-import { carriedOver, inLine } from "../../src/planning/CarriedOver.ts"
+import { carriedOver, inLine, namedInOrder } from "../../src/planning/CarriedOver.ts"
 import { anId } from "../harness/Id.ts"
+import { assignment } from "./Samples.ts"
 
 type End = Parameters<typeof own>[0] | "succeeded" | "aborted" | "open"
 
@@ -80,5 +81,43 @@ describe("the line of the next night", () => {
   it("has those first, in their order, and the others as the job names them", () => {
     const line = (first: ReadonlyArray<string>) => inLine(["a", "b", "c", "d"], (one) => one, first).join(" ")
     expect([line([]), line(["c"]), line(["d", "gone", "b"])]).toEqual(["a b c d", "c a b d", "d b a c"])
+  })
+})
+
+describe("what a job names, where the tables have pseudonyms,", () => {
+  const customers = ["a", "b", "c", "d", "e", "f"]
+  const place = { file: "job.yaml", line: 1, column: 1 }
+  const pseudonyms = { key: { _tag: "Env", name: "KEY" }, columns: {}, place } as const
+  const codes = [
+    { code: "x", configurations: undefined },
+    { code: "b", configurations: undefined },
+  ]
+  const jobOf = (ids: ReadonlyArray<string>) => ({
+    assignments: ids.map((id) => assignment({ customer_id: anId(id), features: codes })),
+    sessions: ids.map((id) => ({ session_id: anId(`s-${id}`), customer_id: undefined })),
+  })
+  const by = { key: new Uint8Array(32).fill(1), run_id: anId("job.1") }
+  const orderOf = (ids: ReadonlyArray<string>, other: Partial<typeof by> = {}) => {
+    const { assignments, sessions } = namedInOrder({ ...jobOf(ids), pseudonyms }, { ...by, ...other })
+    const whole = [
+      ...assignments.map(({ customer_id }) => customer_id),
+      ...sessions.map((one) => one.session_id),
+    ]
+    return { assignments, text: whole.join(" "), all: whole.toSorted() }
+  }
+
+  it("comes in the order of the key and the run, with its features by name", () => {
+    const { text, all, assignments } = orderOf(customers)
+    expect(all).toEqual([...customers, ...customers.map((id) => `s-${id}`)].map((id) => anId(id)))
+    expect(orderOf(customers.toReversed()).text).toBe(text)
+    expect(assignments.map(({ features }) => features.map(({ code }) => code).join())).toEqual(
+      customers.map(() => "b,x"),
+    )
+    const others = [{ key: new Uint8Array(32).fill(2) }, { run_id: anId("job.2") }]
+    expect([all.join(" "), ...others.map((other) => orderOf(customers, other).text)]).not.toContain(text)
+  })
+
+  it("else comes as the job has it", () => {
+    expect(namedInOrder(jobOf(customers), by)).toEqual(jobOf(customers))
   })
 })
