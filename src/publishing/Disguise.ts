@@ -1,6 +1,7 @@
 /**
- * The rows of a run as they are published where tables have pseudonyms: applied to the cells of every table
- * as they are taken out of their builder, so that Parquet files, database and every later derivation agree.
+ * The rows of a run as they are published where tables have pseudonyms: in the order of these, and applied to
+ * the cells of every table as they are taken out of their builder, so that Parquet files, database and every
+ * later derivation agree.
  * Landing, ledger, log and report keep the customer's id: they are the operator's.
  */
 import { Effect } from "effect"
@@ -12,48 +13,56 @@ import { isInsideSize } from "../secrets/SecretValue.ts"
 import type { Forgotten } from "../ledger/WithoutCustomer.ts"
 import { ledgerFailed, PublishFailed } from "./Publisher.ts"
 import type { Kind, PseudonymKey } from "./PseudonymKey.ts"
+import type { RunPicture } from "./RunPicture.ts"
 import type { Store } from "./Store.ts"
 import { shownTable, treatmentOf } from "./Treatments.ts"
 import type { PseudonymPolicy, Treatment } from "./Treatments.ts"
 
 type Column = ReadonlyArray<Cell>
 
-/** What is known of the customer of a task: its id, and the spellings of it that are looked for in texts. */
+/** The ids by which a job names a task; a session that it names may be of no known customer. */
+interface Ids {
+  readonly customer_id?: string | undefined
+  readonly session_id?: string | undefined
+}
+
+/** What is published of a task's ids, and what becomes of the texts in which they are. */
 interface Subject {
   readonly task_id: string
-  readonly pseudonym: string
-  readonly spellings: ReadonlyArray<string>
+  /** Rows are published in the order of these texts. */
+  readonly place: string
+  readonly shown: (text: string) => string
 }
+
+/** Whose rows have no pseudonym come last: pseudonyms are hexadecimal. */
+const afterAll = "~"
 
 /** Too short an id may be part of any text; whatever may hold one by intent has a decision of its own. */
-const spellingsOf = (customer_id: string): ReadonlyArray<string> =>
-  isInsideSize(customer_id) ? [...new Set([customer_id, JSON.stringify(customer_id).slice(1, -1)])] : []
-
-const withoutId = (text: string, { spellings, pseudonym }: Omit<Subject, "task_id">): string =>
-  spellings.reduce((left, id) => (left.includes(id) ? left.replaceAll(id, pseudonym) : left), text)
-
-/** A task's id as it is published. A run's has no slash; after it comes the customer's, or `session`. */
-const taskShown = (task_id: string, customer_id: string, subject: Omit<Subject, "task_id">): string => {
-  const at = task_id.indexOf("/")
-  const middle = `/${customer_id}/`
-  return at !== -1 && task_id.startsWith(middle, at)
-    ? `${task_id.slice(0, at)}/${subject.pseudonym}/${task_id.slice(at + middle.length)}`
-    : withoutId(task_id, subject)
+const replacing = (id: string | undefined, pseudonym: string): ((text: string) => string) => {
+  if (id === undefined || !isInsideSize(id)) return (text) => text
+  const spellings = [...new Set([id, JSON.stringify(id).slice(1, -1)])]
+  return (text) =>
+    spellings.reduce((left, one) => (left.includes(one) ? left.replaceAll(one, pseudonym) : left), text)
 }
 
-const subjectOf = (key: PseudonymKey, customer_id: string): Omit<Subject, "task_id"> => ({
-  pseudonym: key.pseudonymOf("customer_id", customer_id),
-  spellings: spellingsOf(customer_id),
-})
+/** A run has no slash in its id; after it come customer and engine, or `session` and the id of a session. */
+const subjectOf = (key: PseudonymKey, task_id: string, { customer_id, session_id }: Ids): Subject => {
+  const customer = customer_id === undefined ? afterAll : key.pseudonymOf("customer_id", customer_id)
+  const session = key.pseudonymOf("session_id", session_id ?? "")
+  const [ofCustomer, ofSession] = [replacing(customer_id, customer), replacing(session_id, session)]
+  const shown = (text: string) => (text === session_id ? session : ofCustomer(ofSession(text)))
+  const run = task_id.slice(0, task_id.indexOf("/") + 1)
+  const own = `${run}${customer_id}/`
+  const taskShown = () => {
+    if (session_id !== undefined) return `${run}session/${session}`
+    return task_id.startsWith(own) ? `${run}${customer}/${task_id.slice(own.length)}` : shown(task_id)
+  }
+  const published = taskShown()
+  return { task_id: published, place: `${customer} ${published}`, shown }
+}
 
 const subjectsOf = (state: RunState, key: PseudonymKey): ReadonlyMap<string, Subject> =>
-  new Map(
-    [...state.tasks.values()].flatMap(({ planned: { task_id, customer_id } }) => {
-      if (customer_id === undefined) return []
-      const subject = subjectOf(key, customer_id)
-      return [[task_id, { ...subject, task_id: taskShown(task_id, customer_id, subject) }] as const]
-    }),
-  )
+  new Map([...state.tasks].map(([task_id, { planned }]) => [task_id, subjectOf(key, task_id, planned)]))
 
 /** A cell with each of its texts changed; undefined if it is no text. */
 const overTexts = (cell: Cell, change: (text: string) => string): Cell | undefined => {
@@ -87,7 +96,7 @@ const disguised = (
       return cells.map((cell, row) => {
         const subject = subjectAt(row)
         if (subject === undefined) return cell
-        return overTexts(cell, (text) => withoutId(text, subject)) ?? cell
+        return overTexts(cell, subject.shown) ?? cell
       })
     default: {
       const pseudonymOf = remembering(key, treatment)
@@ -98,9 +107,9 @@ const disguised = (
 }
 
 /** For the tables of one run. */
-export const disguiseOf = (policy: PseudonymPolicy, key: PseudonymKey, state: RunState): Disguise => {
-  const subjects = subjectsOf(state, key)
-  return (spec: TableSpec) => {
+export const disguiseOf =
+  (policy: PseudonymPolicy, key: PseudonymKey, subjects: ReadonlyMap<string, Subject>): Disguise =>
+  (spec: TableSpec) => {
     const treatments = spec.columns.map(({ name }) => treatmentOf(policy, spec.name, name))
     const tasks = treatments.indexOf("task")
     return {
@@ -111,13 +120,27 @@ export const disguiseOf = (policy: PseudonymPolicy, key: PseudonymKey, state: Ru
       },
     }
   }
+
+/** The tasks by what is published of them, and the engines by name: then no table is in the job's order. */
+const inOrder = (picture: RunPicture, subjects: ReadonlyMap<string, Subject>): RunPicture => {
+  const placeOf = (id: string) => subjects.get(id)?.place ?? afterAll
+  const tasks = [...picture.state.tasks].toSorted(([a], [b]) => (placeOf(a) < placeOf(b) ? -1 : 1))
+  return {
+    ...picture,
+    state: { ...picture.state, tasks: new Map(tasks) },
+    engines: picture.engines.toSorted((a, b) => (a.engine_reference < b.engine_reference ? -1 : 1)),
+  }
 }
 
-/** Undefined if the tables have no pseudonyms; fails if they have and the key is not known here. */
-export const disguiseIn = Effect.fnUntraced(function* ({ pseudonyms }: Store, state: RunState) {
-  if (pseudonyms === undefined) return undefined
-  const { policy, key } = pseudonyms
-  return disguiseOf(policy, key ?? (yield* keyMissing), state)
+/**
+ * A run as its rows are published, and what becomes of them; as it is if the tables have no pseudonyms. Fails
+ * if they have and the key is not known here.
+ */
+export const disguisePicture = Effect.fnUntraced(function* ({ pseudonyms }: Store, picture: RunPicture) {
+  if (pseudonyms === undefined) return { picture, disguise: undefined }
+  const { policy, key = yield* keyMissing } = pseudonyms
+  const subjects = subjectsOf(picture.state, key)
+  return { picture: inOrder(picture, subjects), disguise: disguiseOf(policy, key, subjects) }
 })
 
 const keyMissing = Effect.fail(
@@ -129,14 +152,16 @@ export const forgottenInTables = Effect.fnUntraced(function* ({ pseudonyms }: St
   if (pseudonyms === undefined) return forgotten
   const key = pseudonyms.key ?? (yield* keyMissing)
   const { customer_id } = forgotten
-  const subject = subjectOf(key, customer_id)
-  const tasks = new Set([...forgotten.tasks].map((task_id) => taskShown(task_id, customer_id, subject)))
+  const shown = (task_id: string) => subjectOf(key, task_id, { customer_id, session_id: sessionIn(task_id) })
   return {
     ...forgotten,
-    customer_id: CustomerId.make(subject.pseudonym),
-    tasks,
+    customer_id: CustomerId.make(key.pseudonymOf("customer_id", customer_id)),
+    tasks: new Set([...forgotten.tasks].map((task_id) => shown(task_id).task_id)),
   } satisfies Forgotten as Forgotten
 })
+
+/** The session that the job names, if the task is to read one. */
+const sessionIn = (task_id: string): string | undefined => /^[^/]*\/session\/(.*)$/s.exec(task_id)?.[1]
 
 /** From a pseudonym to the customer whom the ledger knows; whom it does not know keeps the pseudonym. */
 export const revealer = Effect.fnUntraced(function* ({ pseudonyms }: Pick<Store, "pseudonyms">) {

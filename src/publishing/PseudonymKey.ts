@@ -13,6 +13,7 @@ import { readKey } from "../tokens/TokenSealing.ts"
  */
 export type Kind =
   | "customer_id"
+  | "session_id"
   | "value"
   | "record_id"
   | "content_id"

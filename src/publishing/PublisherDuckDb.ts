@@ -22,7 +22,7 @@ import { buildNext, isUnchanged, withDatabase } from "./ContinueDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { deriveRun } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
-import { disguiseIn, revealer } from "./Disguise.ts"
+import { disguisePicture, revealer } from "./Disguise.ts"
 import { heldBefore, heldDatabase, keepAside, removeAllAside, removeAside } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
 import { newestDerived } from "./KeptVersions.ts"
@@ -177,7 +177,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   }
   const known = current.runs[run_id]
   if (known === undefined) return yield* new PublishFailed({ message: `run ${run_id} is not published yet` })
-  const picture = yield* loadPicture(run_id)
+  const { picture, disguise } = yield* disguisePicture(store, yield* loadPicture(run_id))
   const version = current.version + 1
   const { written, sink } = fileSink(store, picture, version, toolVersion)
   const replaced = new Set(outcomeTables.map(({ name }) => name))
@@ -185,7 +185,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     yield* deriveRun(picture, {
       families: store.families,
       tables: outcomeTables,
-      disguise: yield* disguiseIn(store, picture.state),
+      disguise,
       sink: (flushed) => (replaced.has(flushed.spec.name) ? sink(flushed) : Effect.void),
       findings: memory.run_id === run_id ? memory.findings : new Map(),
     })

@@ -11,7 +11,7 @@ import type { RunId } from "../contract/Ids.ts"
 import { isRunId } from "../ledger/RunId.ts"
 import type { Flushed } from "../records/Flush.ts"
 import { parquetBytes } from "../records/Parquet.ts"
-import { disguiseIn } from "./Disguise.ts"
+import { disguisePicture } from "./Disguise.ts"
 import { deriveRun } from "./DeriveRun.ts"
 import type { Derived } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
@@ -100,12 +100,12 @@ export const stageRun = Effect.fn("Publishing.stageRun")(function* (
   over?: ReadonlySet<string>,
 ) {
   const whole = yield* loadPicture(run_id)
-  const picture = over === undefined ? whole : onlyOver(whole, over)
+  const told = over === undefined ? whole : onlyOver(whole, over)
+  const { picture, disguise } = yield* disguisePicture(store, told)
   const { state } = picture
   const { run_date } = state.started
   yield* checkNames(run_id, run_date)
   const { written, sink } = fileSink(store, picture, version, toolVersion)
-  const disguise = yield* disguiseIn(store, state)
   const { families } = store
   const derived = yield* deriveRun(picture, { families, tables: systemTables, sink, disguise })
   yield* checkPlaces(store, derived)

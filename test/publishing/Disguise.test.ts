@@ -45,6 +45,7 @@ import {
   rowsOf,
   stateOf,
   succeed,
+  unsortedIn,
 } from "./night.ts"
 
 const keyOf = (name: string) => {
@@ -107,6 +108,35 @@ const night = Effect.fnUntraced(function* (run_id: string, suffix = "") {
     yield* append([{ _tag: "AttachmentRead", run_id: anId(run_id), task_id, ...read, ...landed }])
   }
   return yield* publish(run_id)
+})
+
+const session = "65f0c0ffee65f0c0ffee65f0"
+/** In the order of the job, which is not that of their pseudonyms. */
+const many = Array.from({ length: 9 }, (_, at) => `customer-0${at + 1}00`)
+
+/** A run of all of them, and of a session that the job names, which no customer of it ran. */
+const manyNight = Effect.fnUntraced(function* (run_id: string, suffix = "") {
+  yield* append([begin(run_id, run_id.slice("nightly.".length))])
+  for (const [at, customer] of many.entries()) {
+    const id = `${at}${suffix}`
+    const name = `Name of ${at}`
+    const state = { ...repeating(id, customer, name), customer_id: customer }
+    yield* succeed(run_id, id, customer, recordsOf(customer, name), state)
+  }
+  const named = {
+    run_id: anId(run_id),
+    task_id: anId(`${run_id}/session/${session}`),
+    session_id: anId(session),
+  }
+  const kind = "results" as const
+  const meta = { ...named, kind, http_status: 200, received_at: Date.parse("2025-10-31") }
+  const body = new TextEncoder().encode(JSON.stringify(recordsOf(session, "Somebody")))
+  const landed = yield* Effect.flatMap(Landing, (landing) => landing.land(meta, body))
+  yield* append([
+    { _tag: "TaskPlanned", ...named, features: [] },
+    { _tag: "ResultsRead", ...named, kind, http_status: 200, is_closed: true, landed },
+    { _tag: "TaskSettled", ...named, outcome: "succeeded", reason: "COMPLETED", who_acts: "nobody" },
+  ])
 })
 
 /** Every cell of every table as text, from the database and from each Parquet file. */
@@ -251,6 +281,77 @@ describe("tables with pseudonyms", () => {
         assert.isDefined(before)
       }).pipe(Effect.provide(within(root)))
     }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "are in their order, whatever was done to the folder, and name no session of the job [promise 19 order] [promise 19 sessions]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const shown = many.map((id) => asked.key.pseudonymOf("customer_id", id))
+        assert.notDeepEqual(shown, shown.toSorted())
+        const [first, second] = ["nightly.2025-10-30", "nightly.2025-10-31"] as const
+        const store = Effect.suspend(() => opened(root))
+        /** Whose rows are there, of how many runs; that all are in order, and as the ledger and the bodies have them. */
+        const look = Effect.fnUntraced(function* (customers: number, runs: number, version: string) {
+          assert.deepStrictEqual([version, yield* unsortedIn(root)], [version, []])
+          assert.deepStrictEqual([version, yield* verify(yield* store)], [version, []])
+          const [counts] = yield* rowsOf(
+            root,
+            `SELECT count(DISTINCT customer_id)::INTEGER AS customers, count(DISTINCT run_id)::INTEGER AS runs,
+            count(*)::INTEGER AS tasks FROM tasks`,
+          )
+          assert.deepStrictEqual(
+            [version, counts],
+            [version, { customers, runs, tasks: runs * (customers + 1) }],
+          )
+          assert.deepStrictEqual(
+            (yield* cellsIn(root)).filter((text) => text.includes(session)),
+            [],
+          )
+        })
+        yield* Effect.gen(function* () {
+          const publisher = yield* Publisher
+          yield* manyNight(first)
+          const over = many.slice(3).map((customer) => `${first}/${customer}/${engine}`)
+          yield* publisher.publishInterim(anId(first), new Set(over))
+          assert.deepStrictEqual(yield* unsortedIn(root), [])
+          yield* publish(first)
+          yield* look(9, 1, "published")
+          yield* publisher.publishOutcome(anId(first))
+          yield* manyNight(second, "b")
+          yield* publish(second)
+          yield* publisher.publishOutcome(anId(second))
+          yield* look(9, 2, "continued")
+          assert.deepStrictEqual(
+            (yield* cellsIn(root)).filter((text) => text.includes(session)),
+            [],
+          )
+          // Nights of equal data are equal tables.
+          const of = (run_id: string) =>
+            rowsOf(root, `SELECT customer_id, name FROM customer_profiles WHERE run_id = '${run_id}'`)
+          assert.deepStrictEqual(yield* of(first), yield* of(second))
+          yield* rollback(yield* store)
+          yield* look(9, 1, "rolled back")
+          assert.deepStrictEqual((yield* rebuild(yield* store, "0.1.0", true)).changes, [])
+          yield* look(9, 2, "rebuilt")
+          const task = (run_id: string, customer: string) => `${run_id}/${customer}/${engine}`
+          yield* forgetRows(yield* store, "0.1.0", {
+            customer_id: anId(many[4]!),
+            tasks: new Set([first, second].map((run_id) => task(run_id, many[4]!))),
+            executions: new Set<string>(),
+          })
+          assert.deepStrictEqual(yield* unsortedIn(root), [])
+          rmSync(join(root, "nightjar.duckdb"))
+          for (const path of filesBelow(join(root, "tables/coverage")))
+            rmSync(join(root, "tables/coverage", path))
+          yield* repair(yield* store, "0.1.0")
+          assert.deepStrictEqual(yield* unsortedIn(root), [])
+          const choice = { overBy: Date.parse("2025-12-01"), isDry: false, monthsMax: 1 }
+          assert.isAbove((yield* compact(yield* store, choice)).tables.length, 10)
+          assert.deepStrictEqual(yield* unsortedIn(root), [])
+        }).pipe(Effect.provide(within(root)))
+      }).pipe(Effect.scoped),
   )
 
   it.live(

@@ -5,6 +5,8 @@ import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import type { Connection } from "../../src/duckdb/DuckDb.ts"
+import { identifier, literal } from "../../src/duckdb/SqlText.ts"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { BodyMeta } from "../../src/landing/Landing.ts"
@@ -13,6 +15,7 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { openStore } from "../../src/publishing/OpenStore.ts"
+import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { verify } from "../../src/publishing/Verify.ts"
 import { anId } from "../harness/Id.ts"
@@ -215,11 +218,13 @@ export const drained = (run_name: string, id: string, customer_id: string) => {
 export const storeOf = (root: string) => openStore(publisherOptions(root))
 export const problemsIn = (root: string) => Effect.flatMap(storeOf(root), verify)
 
+/** The published database, until the scope ends. */
+export const opened = (root: string) =>
+  Effect.flatMap(DuckDb, ({ open }) => open({ path: join(root, "nightjar.duckdb"), access: "read-only" }))
+
 /** All rows of a published table. */
 export const rowsOf = Effect.fnUntraced(function* (root: string, sql: string) {
-  const duckdb = yield* DuckDb
-  const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
-  return yield* connection.rows(sql)
+  return yield* (yield* opened(root)).rows(sql)
 }, Effect.scoped)
 
 /** The names of all published profiles, in their order. */
@@ -227,3 +232,27 @@ export const namesIn = (root: string) =>
   Effect.map(rowsOf(root, "SELECT name FROM customer_profiles ORDER BY name"), (rows) =>
     rows.map(({ name }) => String(name)),
   )
+
+/** The name of every table, and the path of every Parquet file; and as SQL names them. */
+export const sourcesIn = Effect.fnUntraced(function* (root: string, connection: Connection) {
+  const tables = yield* connection.rows("SELECT table_name AS name FROM duckdb_tables()")
+  const files = filesBelow(join(root, "tables")).filter((path) => path.endsWith(".parquet"))
+  return [
+    ...tables.map(({ name }) => [String(name), identifier(String(name))] as const),
+    ...files.map((path) => [path, `read_parquet(${literal(join(root, "tables", path))})`] as const),
+  ]
+})
+
+/** Those in which a run's rows about tasks are not in the order of customer and task; who has none is last. */
+export const unsortedIn = Effect.fnUntraced(function* (root: string) {
+  const connection = yield* opened(root)
+  const unsorted: Array<string> = []
+  for (const [name, source] of yield* sourcesIn(root, connection)) {
+    const rows = (yield* connection.rows(`SELECT * FROM ${source}`)).filter((row) => "task_id" in row)
+    for (const [run_id, own] of Map.groupBy(rows, (row) => row["run_id"])) {
+      const keys = own.map(({ customer_id, task_id }) => `${customer_id ?? "~"} ${task_id}`)
+      if (keys.join("\n") !== keys.toSorted().join("\n")) unsorted.push(`${name}: ${run_id}`)
+    }
+  }
+  return unsorted
+}, Effect.scoped)
