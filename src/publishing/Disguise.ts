@@ -93,6 +93,7 @@ const disguised = (
     case "task":
       return cells.map((cell, row) => subjectAt(row)?.task_id ?? cell)
     case "clear":
+    case "session":
       return cells.map((cell, row) => {
         const subject = subjectAt(row)
         if (subject === undefined) return cell

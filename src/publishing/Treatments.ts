@@ -38,17 +38,18 @@ export const isSamePolicy = (one: PseudonymPolicy | undefined, other: PseudonymP
 
 /**
  * own: our words, and those of the catalogue. clear: words and ids of the service, in which a customer's id
- * is replaced wherever it is. task: the id of the task, which contains the customer's. withheld: NULL,
- * because a source or the service writes there what it likes. Any other is a pseudonym of this kind.
+ * is replaced wherever it is, and that of a session that the job names. session: the column for the latter.
+ * task: the id of the task, which contains the customer's. withheld: NULL, because a source or the service
+ * writes there what it likes. Any other is a pseudonym of this kind.
  */
-export type Treatment = "own" | "clear" | "task" | "withheld" | Kind
+export type Treatment = "own" | "clear" | "session" | "task" | "withheld" | Exclude<Kind, "session_id">
 
 type Decisions = Readonly<Record<string, Treatment>>
 
 const ofRun: Decisions = { run_id: "own", run_date: "own" }
 const ofTask: Decisions = { ...ofRun, task_id: "task", customer_id: "customer_id", engine_reference: "own" }
 const ofExecution: Decisions = { ...ofTask, execution_id: "clear" }
-const ofSession: Decisions = { ...ofExecution, session_id: "clear" }
+const ofSession: Decisions = { ...ofExecution, session_id: "session" }
 
 /** Columns with the same decision, named in one text. */
 const each = (treatment: Treatment, names: string): Decisions =>
@@ -143,7 +144,8 @@ const systemDecisions: Readonly<Record<string, Decisions>> = {
   },
   coverage: {
     ...ofTask,
-    ...each("clear", "session_id feature reason"),
+    session_id: "session",
+    ...each("clear", "feature reason"),
     ...each("own", "outcome who_acts records counted as_of"),
   },
   engine_descriptions: {
@@ -190,6 +192,8 @@ const shownColumn = (spec: ColumnSpec, treatment: Treatment): ColumnSpec => {
       comment: `${comment} Withheld: NULL, because it may name the customer.`,
     }
   if (treatment === "task") return { ...spec, comment: `${comment} With the customer's pseudonym.` }
+  if (treatment === "session")
+    return { ...spec, comment: `${comment} A pseudonym where the job names the session.` }
   return treatment === "own" || treatment === "clear" ? spec : { ...spec, comment: `${comment} A pseudonym.` }
 }
 

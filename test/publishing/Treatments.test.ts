@@ -33,10 +33,14 @@ const treated = (tables: ReadonlyArray<{ name: string; columns: ReadonlyArray<{ 
 describe("what becomes of a column", () => {
   it("is decided for each of the system's, and withheld for one that nobody has thought of", () => {
     const everyTask = ["task_id: task", "customer_id: customer_id"]
+    const withSession = systemTables.filter(({ columns }) =>
+      columns.some(({ name }) => name === "session_id"),
+    )
     const withTask = systemTables.filter(({ columns }) => columns.some(({ name }) => name === "task_id"))
     expect(treated(systemTables).toSorted()).toEqual(
       [
         ...withTask.flatMap(({ name }) => everyTask.map((each) => `${name}.${each}`)),
+        ...withSession.map(({ name }) => `${name}.session_id: session`),
         "executions.locking_hash: locking_hash",
         "executions.status_message: withheld",
         "executions.extra: withheld",
@@ -73,6 +77,7 @@ describe("what becomes of a column", () => {
       ].flatMap(([table, ...own]) =>
         [
           "task_id: task",
+          "session_id: session",
           "customer_id: customer_id",
           "record_id: record_id",
           "content_id: content_id",
