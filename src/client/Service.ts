@@ -72,13 +72,21 @@ export interface StateView {
   readonly authentication_status?: string
   readonly is_closed?: boolean
   readonly next_kick_date?: string
+  /** When the engine began; without it and without a `locking_hash`, no login was tried (2.4). */
+  readonly date_started?: string
+  readonly locking_hash?: string
   /** Absent only if no body was read; a count that is missing or malformed is `Unknown`. */
   readonly products_count?: ProductsCount
   readonly features?: ReadonlyArray<{ readonly code: string; readonly status_reason: string }>
 }
 
 export type StartAnswer =
-  | { readonly _tag: "Accepted"; readonly body: Body; readonly view: AcceptanceView }
+  | {
+      readonly _tag: "Accepted"
+      readonly http_status: number
+      readonly body: Body
+      readonly view: AcceptanceView
+    }
   | {
       readonly _tag: "Refused"
       readonly http_status: 400 | 422

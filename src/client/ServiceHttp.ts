@@ -41,18 +41,21 @@ const endpoints = {
   ...FlowApi.groups.flows.endpoints,
 }
 
-/** 202, 400, 409 and 422 of a start (4.1), 503 if nothing was created. */
+/** 202, 400, 409, 422 and 503 of a start (4.1); 200 and 201 with an acceptance body are one, too. */
 const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Return<StartAnswer, CallFailure> {
   switch (answer.http_status) {
+    case 200:
+    case 201:
     case 202: {
       const { body: read, unblanked } = yield* answer.issuing
       const body = withUsableIds(read)
       const ticket = viewTicket(unblanked)
       const view = viewAcceptance(body.json)
-      if (ticket === undefined) return { _tag: "Accepted", body, view }
+      const { http_status } = answer
+      if (ticket === undefined) return { _tag: "Accepted", http_status, body, view }
       // Later answers may repeat it, for as long as this process lives.
       ;(yield* KnownSecrets).hold(ticket, "process")
-      return { _tag: "Accepted", body, view: { ...view, ticket } }
+      return { _tag: "Accepted", http_status, body, view: { ...view, ticket } }
     }
     case 400:
     case 422: {

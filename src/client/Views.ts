@@ -155,6 +155,8 @@ export const viewState: (json: unknown) => StateView = viewOf({
   authentication_status: text(Schema.is(executionStateFields.authentication_status)),
   is_closed: exactly(Schema.is(executionStateFields.is_closed)),
   next_kick_date: text(Schema.is(executionStateFields.next_kick_date)),
+  date_started: text(Schema.is(executionStateFields.date_started)),
+  locking_hash: text(Schema.is(executionStateFields.locking_hash)),
   products_count: readProductsCount,
   features: eachItem(readFeature),
 })

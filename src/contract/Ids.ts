@@ -5,7 +5,6 @@
  * trusted inside.
  */
 import { Schema } from "effect"
-import { engineAlternatives } from "./Vocabulary.ts"
 
 /** One run of one job. */
 export const RunId = Schema.String.pipe(Schema.brand("RunId"))
@@ -39,15 +38,11 @@ export const accessOf = ({ customer_id, engine_reference }: Access): Access => (
   engine_reference,
 })
 
-const isAlternative = (text: string): boolean => engineAlternatives.some((one) => one === text)
-
 /**
- * What an engine logs in to: of `bank:website` and `bank:api` the same source, because a reference that ends
- * with an alternative (section 2.2) names one of several ways into it. Any other reference stands for itself.
+ * The source that an engine logs in to: the text before the last colon. What stands after it is one of several
+ * channels into the same source (section 2.2), whether it is listed or not.
  */
-export const providerOf = (engine_reference: string): string => {
+export const sourceOf = (engine_reference: string): string => {
   const end = engine_reference.lastIndexOf(":")
-  return end > 0 && isAlternative(engine_reference.slice(end + 1))
-    ? engine_reference.slice(0, end)
-    : engine_reference
+  return end > 0 ? engine_reference.slice(0, end) : engine_reference
 }

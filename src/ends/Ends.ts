@@ -79,6 +79,9 @@ export const verdictOfRefusal = (status_reason: string): Verdict => {
   return verdict(isOfService ? listed : requestAtFault, SaidReason.make(status_reason))
 }
 
+/** Whether this reason, at the end of an execution or in the answer to a start, says that the login was refused. */
+export const isRejecting = (reason: string): boolean => serviceEnd(reason)?.opensBreaker === true
+
 /** For a login that the source refused, in this run or an earlier one: it is not sent again. */
 export const verdictOfRejected = (reason: string): Verdict => {
   const listed = serviceEnd(reason)
@@ -121,7 +124,9 @@ export const endOfAttempt = (closed: Closed, abort: (typeof abortCauses)[number]
   const reason = isChallenged ? "CUSTOMER_INTERVENTION_REQUIRED" : SaidReason.make(status_reason)
   const listed = isListed(status_code, status_reason) ? ends[reason as ServiceReason] : unlisted
   if (refusal === undefined) {
-    const rejection = listed.opensBreaker ? status_reason : undefined
+    // A login that the source accepted was not refused, whatever the unlisted word for the end means.
+    const isOpen = isAccepted(closed) && (listed === unlisted || reason === "UNHANDLED_AUTH_ERROR")
+    const rejection = listed.opensBreaker && !isOpen ? status_reason : undefined
     return { verdict: verdict(listed, reason), retry: listed.retry, rejection }
   }
   const isTold = listed.outcome === "failed"

@@ -29,6 +29,12 @@ export const ownEnds = {
     "The answer to the start was lost twice, so it is not known whether it ran.",
     "The next run starts it again; `nightjar rerun` starts it now.",
   ),
+  /** Decision 3: sources lock an account after a few logins that fail. */
+  LOGIN_UNPROVEN: Row.engineerActs(
+    "Several logins to this account were sent and nobody knows how they ended, so no further one is sent.",
+    "`nightjar credentials list` names them; ask the service's support, then `nightjar credentials settle` " +
+      "or `release`. A corrected password is sent once.",
+  ),
   /** The start was refused in a way that the reference does not list. */
   UNEXPECTED_ANSWER: Row.engineerActs(
     "The service gave an answer that its reference does not list.",

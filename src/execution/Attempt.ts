@@ -3,46 +3,72 @@
  * what follows. Pure, and complete over the port's answers; `StartAttempt.ts` and `FollowAttempt.ts` carry
  * the decisions out.
  */
+import { Predicate } from "effect"
 import type { Duration } from "effect"
 import type { Access, ExecutionId, SessionId } from "../contract/Ids.ts"
-import type { AbortAnswer, CallFailure, StartAnswer, StateAnswer, StateView } from "../client/Service.ts"
+import type {
+  AbortAnswer,
+  AcceptanceView,
+  CallFailure,
+  StartAnswer,
+  StateAnswer,
+  StateView,
+} from "../client/Service.ts"
 import type { AttemptState } from "../ledger/RunState.ts"
-import { isOpenCode, isTerminal } from "../ends/Ends.ts"
+import { isOpenCode, isRejecting, isTerminal } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 
 /**
- * What a start answer means, in the words of its fact (`StartAnswered`). Only `lost` leaves open whether an
- * execution exists; `unusable` is an answer, so the start is never sent again.
+ * What a start answer means, in the words of its fact (`StartAnswered`). `lost` and `unusable` leave open
+ * whether an execution exists; after `unusable` the start is never sent again. `login` says whether a refused
+ * start has sent the login to the source.
  */
 export type Started =
   | {
       readonly answer: "accepted" | "adopted"
-      readonly http_status: 202 | 409
+      readonly http_status: number
       readonly execution_id: ExecutionId
       readonly session_id: SessionId | undefined
       /** The state that showed that an adopted execution is ours. */
       readonly seen?: StateView
     }
-  | { readonly answer: "refused"; readonly http_status: number; readonly status_reason: string }
+  | {
+      readonly answer: "refused"
+      readonly http_status: number
+      readonly status_reason: string
+      readonly login: "not_sent" | "unproven" | "rejected"
+    }
   | {
       readonly answer: "not_created"
       readonly http_status: number | undefined
       readonly retry_after: Duration.Duration | undefined
       readonly isEngineAway: boolean
+      /** The service refuses the application's secret, also for reads: no start is sent any more. */
+      readonly isSecretRefused?: true
     }
   | { readonly answer: "foreign"; readonly http_status: 409 }
-  | { readonly answer: "taken"; readonly http_status: 202 | 409 }
+  | { readonly answer: "taken"; readonly http_status: number }
   | { readonly answer: "unusable"; readonly http_status: number }
   | { readonly answer: "lost"; readonly http_status: number | undefined }
 
-/** A 409 that may be about our own run: only the state of that execution shows whose it is. */
+/** An answer with the id of an execution that may be ours: only the state of that execution shows whose it is. */
 export interface Conflict {
   readonly answer: "conflict"
   readonly execution_id: ExecutionId
   readonly session_id: SessionId | undefined
+  /** What the answer means if the execution is somebody else's. */
+  readonly otherwise: Started
 }
 
 export const foreign = { answer: "foreign", http_status: 409 } as const
+
+/** What was asked of the service after it had answered a start with 401, 403 or 503. */
+export interface Asked {
+  /** The engine's own page says that it is away, and the service itself answers. */
+  readonly isEngineAway: boolean
+  /** A read with the same secret is refused as well. */
+  readonly isSecretRefused: boolean
+}
 
 export const readStart = (
   sent: {
@@ -51,52 +77,86 @@ export const readStart = (
     readonly withToken?: boolean
   },
   answer: StartAnswer | CallFailure,
+  asked: Asked = { isEngineAway: false, isSecretRefused: false },
 ): Started | Conflict => {
   switch (answer._tag) {
     case "Accepted": {
+      const { http_status } = answer
       const { execution_id, session_id } = answer.view
-      if (answer.body.unusable !== undefined) return { answer: "unusable", http_status: 202 }
+      if (answer.body.unusable !== undefined) return { answer: "unusable", http_status }
       // An acceptance without an id cannot be followed; the 409 to the probe will name it.
       return execution_id === undefined
-        ? { answer: "lost", http_status: 202 }
-        : { answer: "accepted", http_status: 202, execution_id, session_id }
+        ? { answer: "lost", http_status }
+        : { answer: "accepted", http_status, execution_id, session_id }
     }
-    case "AlreadyExecuting": {
-      const { execution_id, session_id, external_execution_id } = answer.view
-      if (execution_id === undefined || answer.body.unusable !== undefined) return foreign
-      // Which external id a 409 carries is not shown: ours may be an echo of the request.
-      return external_execution_id === undefined || external_execution_id === sent.external_execution_id
-        ? { answer: "conflict", execution_id, session_id }
-        : foreign
-    }
-    case "Refused": {
-      const { http_status, view } = answer
-      if (answer.body.unusable !== undefined) return { answer: "unusable", http_status }
-      const otherwise: Reason = http_status === 422 ? "BAD_CONFIGURATIONS" : "UNEXPECTED_ANSWER"
-      return { answer: "refused", http_status, status_reason: view.status_reason ?? otherwise }
-    }
+    case "AlreadyExecuting":
+      return answer.body.unusable === undefined ? conflictOf(sent, answer.view, foreign) : foreign
+    case "Refused":
+      return readRefusal(sent, answer)
     case "EngineUnavailable":
-      return { ...notCreated(503, answer.retry_after), isEngineAway: true }
+      return asked.isEngineAway
+        ? { ...notCreated(503, answer.retry_after), isEngineAway: true }
+        : { answer: "lost", http_status: 503 }
     case "NotSent":
       return notCreated(undefined)
     case "Throttled":
       return notCreated(answer.http_status, answer.retry_after)
-    case "SecretRefused":
-      return notCreated(answer.http_status)
+    case "SecretRefused": {
+      const { http_status } = answer
+      return asked.isSecretRefused
+        ? { ...notCreated(http_status), isSecretRefused: true }
+        : { answer: "lost", http_status }
+    }
     case "AnswerLost":
       return { answer: "lost", http_status: answer.http_status }
     case "UnexpectedAnswer": {
       const { http_status } = answer
       if (http_status >= 500) return { answer: "lost", http_status }
       const unknown = sent.withToken === true ? "TOKEN_UNKNOWN" : "ENGINE_UNKNOWN"
+      const isOfToken = sent.withToken === true && (http_status === 404 || refusesTokenizedStart(http_status))
       return {
         answer: "refused",
         http_status,
         status_reason: (http_status === 404 ? unknown : "UNEXPECTED_ANSWER") satisfies Reason,
+        login: isOfToken ? "not_sent" : "unproven",
       }
     }
   }
 }
+
+const conflictOf = (
+  sent: { readonly external_execution_id: string },
+  { execution_id, session_id, external_execution_id }: AcceptanceView,
+  otherwise: Started,
+): Started | Conflict =>
+  // Which external id such an answer carries is not shown: ours may be an echo of the request.
+  execution_id === undefined ||
+  (external_execution_id !== undefined && external_execution_id !== sent.external_execution_id)
+    ? otherwise
+    : { answer: "conflict", execution_id, session_id, otherwise }
+
+const readRefusal = (
+  sent: { readonly external_execution_id: string; readonly withToken?: boolean },
+  { http_status, view, body }: Extract<StartAnswer, { readonly _tag: "Refused" }>,
+): Started | Conflict => {
+  if (body.unusable !== undefined) return { answer: "unusable", http_status }
+  const otherwise: Reason = http_status === 422 ? "BAD_CONFIGURATIONS" : "UNEXPECTED_ANSWER"
+  const status_reason = view.status_reason ?? otherwise
+  const isListed = http_status === 400 && nothingCreated.has(status_reason) && view.execution_id === undefined
+  const isForm = http_status === 422 && Predicate.isObject(body.json) && Array.isArray(body.json["detail"])
+  const isOfToken = sent.withToken === true && refusesTokenizedStart(http_status)
+  const login =
+    isListed || isForm || isOfToken ? "not_sent" : isRejecting(status_reason) ? "rejected" : "unproven"
+  return conflictOf(sent, view, { answer: "refused", http_status, status_reason, login })
+}
+
+/** 4.1, 400: nothing was created. A token that is broken logs nobody in either (3.1). */
+const nothingCreated: ReadonlySet<string> = new Set([
+  "CUSTOMER_INTERVENTION_REQUIRED",
+  "T10N_FORBIDDEN",
+  "T10N_REJECTED",
+  "T10N_EXCEPTION",
+])
 
 const notCreated = (http_status: number | undefined, retry_after?: Duration.Duration) =>
   ({ answer: "not_created", http_status, retry_after, isEngineAway: false }) as const

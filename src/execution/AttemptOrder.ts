@@ -18,8 +18,6 @@ import type { AttemptKeys } from "../ledger/FactKeys.ts"
 /** What an attempt needs to know. */
 export interface AttemptOrder extends AttemptKeys, Access, LoginKeys {
   readonly external_execution_id: string
-  /** The source rejected the logins to the account that were tried last. */
-  readonly isDoubted: boolean
   /** The stored token that logs in; absent if parameters do. */
   readonly token_id?: string
   /** Answers that this task could not use before. */

@@ -9,20 +9,21 @@ import { own } from "../ends/Ends.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { Schedule } from "../scheduling/Schedule.ts"
-import type { Candidate } from "../scheduling/Schedule.ts"
+import type { Candidate } from "../scheduling/Candidate.ts"
 import type { Limits } from "../scheduling/SharedSlots.ts"
 import { loginKeysOf } from "../secrets/Fingerprint.ts"
 import { mayRunUnseen } from "./Attempt.ts"
+import { EngineBreaker, standingsOf } from "./EngineBreaker.ts"
 import { endingOf, serviceUntil } from "./Ending.ts"
 import { candidateOf, cutOff, occupied, openBook, settle, settleWaiting, unstarted } from "./Night.ts"
 import type { Book, Failure, Night, NightTask } from "./Night.ts"
+import { noteAnswered } from "./Outage.ts"
 import { takePicture } from "./NightPicture.ts"
 import { tell } from "./Progress.ts"
-import { RejectedLogins } from "./RejectedLogins.ts"
 import { SlotsBeside } from "./SlotsBeside.ts"
 import { endLongPause, steer, Steering } from "./Steering.ts"
 import { noting, noTroubles } from "./Troubles.ts"
-import { finish, pullSession, readAgain } from "./FinishTask.ts"
+import { enlistSession, finish, readAgain } from "./FinishTask.ts"
 import { AnswerUnusable } from "./Quarantine.ts"
 import { guarded, guardedReading } from "./SettleUnusable.ts"
 import { follow, settleRefusal, startTask } from "./RunTask.ts"
@@ -47,9 +48,9 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   const service = yield* Service
   const begunAt = yield* Clock.currentTimeMillis
   const ending = endingOf(input.rules.deadlineAt, begunAt)
-  const rejections = yield* ledger.rejections
   const fibers = yield* FiberSet.make<void, Failure>()
   const poke = yield* Queue.sliding<void>(1)
+  const breaker = new EngineBreaker(standingsOf(input.works, yield* ledger.accounts))
   const night: Night = {
     run: input.run,
     run_id: input.run.started.run_id,
@@ -57,11 +58,10 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     ending,
     mode: input.mode,
     key: yield* ledger.fingerprintKey,
-    schedule: yield* openSchedule(input.rules.limits, poke),
+    schedule: yield* openSchedule(input.rules.limits, { poke, breaker }),
     books: new Map(),
-    outages: new Map(),
+    breaker,
     heads: { trial: "untried" },
-    rejected: new RejectedLogins(rejections),
     poke,
     fork: (task) => Effect.asVoid(FiberSet.run(fibers, task)),
     active: 0,
@@ -100,9 +100,12 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
 }, Effect.scoped)
 
 /** Beside other runs its slots are shared with theirs, until the run is over. */
-const openSchedule = Effect.fnUntraced(function* (limits: Limits, poke: Night["poke"]) {
+const openSchedule = Effect.fnUntraced(function* (
+  limits: Limits,
+  { poke, breaker }: Pick<Night, "poke" | "breaker">,
+) {
   const share = yield* SlotsBeside
-  const schedule = new Schedule(limits, share)
+  const schedule = new Schedule(limits, share, breaker)
   if (share !== undefined)
     yield* Effect.acquireRelease(
       Effect.sync(() => share.attach(schedule, () => Queue.offerUnsafe(poke, undefined))),
@@ -148,8 +151,11 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     for (let next = take(); next !== undefined; next = take()) {
       const candidate = next
       const book = night.books.get(candidate.task_id)
-      if (book !== undefined)
-        yield* occupied(night, guarded(night, book, startTask(night, book, candidate)), cutOff(night, book))
+      if (book === undefined) continue
+      night.breaker.began(candidate.engine_reference)
+      book.isAwaited = true
+      const starting = Effect.ensuring(startTask(night, book, candidate), noteAnswered(night, book))
+      yield* occupied(night, guarded(night, book, starting), cutOff(night, book))
     }
     const { state, pausedUntil } = night.controls
     if (night.active === 0 && state === "running") {
@@ -240,8 +246,12 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book, resumption
       book.attempt = resumption.attempt
       book.probe = resumption.probe
       book.byParameters = resumption.probe && state?.attempts.at(-1)?.token_id === undefined
-      if (work.prepare !== undefined) return night.schedule.add(candidateOf(book))
-      return yield* settle(night, work.task_id, unstarted(book) ?? own("NIGHT_OVER"))
+      if (work.prepare === undefined)
+        return yield* settle(night, work.task_id, unstarted(book) ?? own("NIGHT_OVER"))
+      if (!book.probe) return night.schedule.add(candidateOf(book))
+      book.stage = "sent"
+      night.schedule.occupy(candidateOf(book))
+      return night.schedule.owe(candidateOf(book), 0)
     case "Follow": {
       const { attempt, execution_id } = resumption
       book.attempt = attempt.attempt
@@ -273,7 +283,8 @@ const holdUnseen = Effect.fnUntraced(function* (night: Night, book: Book, state:
   const last = state?.attempts.at(-1)
   if (last === undefined || !mayRunUnseen(last)) return
   if (last.intended_at + Duration.toMillis(night.rules.max_wait) <= (yield* Clock.currentTimeMillis)) return
-  night.schedule.occupy({ ...candidateOf(book), fingerprint: last.fingerprint })
+  const { fingerprint, account } = last
+  night.schedule.occupy({ ...candidateOf(book), fingerprint, account: account?.account })
   night.schedule.abandon(book.work.task_id)
 })
 
@@ -281,16 +292,3 @@ const holdUnseen = Effect.fnUntraced(function* (night: Night, book: Book, state:
 const unusableStart = Effect.fail(
   new AnswerUnusable({ what: "start", why: "an earlier process could not use it" }),
 )
-
-const enlistSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
-  const state = night.run.tasks.get(session.task_id)
-  const settled = state?.settled?.fact
-  if (settled !== undefined && settled.outcome !== "unfinished") return
-  night.ends.delete(session.task_id)
-  const partial = Effect.suspend(() =>
-    night.settledHere.has(session.task_id)
-      ? Effect.void
-      : settle(night, session.task_id, own("RESULTS_PARTIAL")),
-  )
-  yield* occupied(night, guardedReading(night, session.task_id, pullSession(night, session)), partial)
-})

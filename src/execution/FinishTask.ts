@@ -14,10 +14,10 @@ import type { AttemptState } from "../ledger/RunState.ts"
 import { waitMs } from "../foundation/Waits.ts"
 import { attemptWaits } from "../scheduling/Polling.ts"
 import { append } from "../ledger/Ledger.ts"
-import { endOfAttempt } from "../ends/Ends.ts"
+import { endOfAttempt, own } from "../ends/Ends.ts"
 import { exchangeTicket, forgetTicket } from "../tokens/ExchangeTicket.ts"
-import { keptWhereUnusable } from "./SettleUnusable.ts"
-import { candidateOf, noteWait, orderOf, release, settle } from "./Night.ts"
+import { guardedReading, keptWhereUnusable } from "./SettleUnusable.ts"
+import { candidateOf, noteWait, occupied, orderOf, release, settle } from "./Night.ts"
 import type { Book, Night } from "./Night.ts"
 import { tell } from "./Progress.ts"
 import { pullResults } from "./PullResults.ts"
@@ -30,10 +30,24 @@ import type { SessionWork } from "./Work.ts"
 /** The records of a session that its customer ran are not counted by anybody. */
 const uncounted: ProductsCount = { _tag: "Unknown", why: "no execution counts it" }
 
-export const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
+const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
   const about = { ...session, engine_reference: undefined }
   const pulled = yield* pull(night, about, undefined, { count: uncounted, quick: false })
   yield* settle(night, session.task_id, verdictOfSession(pulled))
+})
+
+/** A session that is not settled yet is read again. */
+export const enlistSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
+  const state = night.run.tasks.get(session.task_id)
+  const settled = state?.settled?.fact
+  if (settled !== undefined && settled.outcome !== "unfinished") return
+  night.ends.delete(session.task_id)
+  const partial = Effect.suspend(() =>
+    night.settledHere.has(session.task_id)
+      ? Effect.void
+      : settle(night, session.task_id, own("RESULTS_PARTIAL")),
+  )
+  yield* occupied(night, guardedReading(night, session.task_id, pullSession(night, session)), partial)
 })
 
 /** The execution is over: its slot is free, its results are read, and the task is settled or tried again. */
@@ -49,8 +63,6 @@ export const finish = Effect.fnUntraced(function* (
   const end = endOfAttempt(closed, abort)
   const { reason } = end.verdict
   yield* tell({ _tag: "Closed", task_id, status_reason: reason })
-  if (end.rejection !== undefined) night.rejected.reject(book.keys, end.rejection)
-  else if (closed.authentication_status === "AUTH_OK") night.rejected.accept(book.keys)
   yield* release(night, task_id)
   yield* settleTokens(night, book, closed)
   const reading = yield* readClosed(night, book, closed, false)

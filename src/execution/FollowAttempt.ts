@@ -27,7 +27,7 @@ import { exchangeTicket, hasTicket } from "../tokens/ExchangeTicket.ts"
 import { asksTooMuch, awaitTurn, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
 import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import type { Heads, Turns } from "./LookTurns.ts"
-import { judgedLogin } from "./Rejection.ts"
+import { judgeEnd } from "./JudgeLogin.ts"
 
 export type FollowResult =
   | {
@@ -228,12 +228,12 @@ const observe = Effect.fnUntraced(function* (
   yield* append(fact)
 })
 
-/** Lands the last state; then its closing and, in the same transaction, a refused login are facts. */
+/** Lands the last state; then its closing and, in the same transaction, what it says of the login are facts. */
 const closeAttempt = Effect.fnUntraced(function* (
   order: AttemptOrder,
   open: OpenExecution,
   watch: Watch,
-  state: Pick<StateView, "products_count"> & {
+  state: Pick<StateView, "products_count" | "date_started" | "locking_hash"> & {
     readonly status_code: string
     readonly status_reason: string
   },
@@ -258,7 +258,7 @@ const closeAttempt = Effect.fnUntraced(function* (
     ...(products_count?._tag === "Counted" ? { products_count: products_count.counts } : {}),
     ...(landed === undefined ? {} : { landed }),
   }
-  yield* append(closed, ...judgedLogin(order, closed))
+  yield* append(closed, ...judgeEnd(order, closed, landed === undefined ? undefined : state))
   watch.closed = closed
 })
 

@@ -15,15 +15,16 @@ import { append, Ledger } from "../ledger/Ledger.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import type { RunSteered } from "../ledger/LiveFacts.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import type { Candidate, Schedule } from "../scheduling/Schedule.ts"
+import type { Candidate } from "../scheduling/Candidate.ts"
+import type { Schedule } from "../scheduling/Schedule.ts"
 import { loginKeysOf } from "../secrets/Fingerprint.ts"
 import type { LoginKeys } from "../secrets/Fingerprint.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import type { Ending } from "./Ending.ts"
+import type { EngineBreaker } from "./EngineBreaker.ts"
 import { externalExecutionId } from "./ExternalId.ts"
 import type { Heads } from "./LookTurns.ts"
 import { tell } from "./Progress.ts"
-import type { RejectedLogins } from "./RejectedLogins.ts"
 import type { Mode } from "./TaskResumption.ts"
 import type { Troubles } from "./Troubles.ts"
 import type { Rules, TaskWork } from "./Work.ts"
@@ -54,6 +55,8 @@ export interface Book {
   readonly login: { status: string | undefined }
   /** When the newest attempt was started (milliseconds); for those who look on. */
   startedAt: number | undefined
+  /** Its start counts as one that waits for an answer. */
+  isAwaited: boolean
   /** Sent with parameters although a token is stored: the attempt's probe must log in the same way. */
   byParameters: boolean
 }
@@ -75,18 +78,8 @@ export const openBook = (work: TaskWork): Book => ({
   login: { status: undefined },
   startedAt: undefined,
   byParameters: false,
+  isAwaited: false,
 })
-
-/**
- * Since when an engine has refused starts (milliseconds), and how often it was found so; starts that were
- * under way together count once.
- */
-export interface Outage {
-  readonly since: number
-  readonly findings: number
-  /** A task was asked to wait longer than we wait for the engine; a second such answer counts for all. */
-  readonly isPutOff: boolean
-}
 
 /** A task or a session of the run, with its engine. */
 export interface NightTask {
@@ -104,9 +97,7 @@ export interface Night {
   readonly key: Uint8Array
   readonly schedule: Schedule
   readonly books: Map<string, Book>
-  readonly rejected: RejectedLogins
-  /** Engines that currently refuse starts. */
-  readonly outages: Map<string, Outage>
+  readonly breaker: EngineBreaker
   readonly heads: Heads
   /** Wakes the loop; one poke is as good as many. */
   readonly poke: Queue.Queue<void>
@@ -201,6 +192,7 @@ export const candidateOf = (book: Book): Candidate => ({
   task_id: book.work.task_id,
   ...accessOf(book.work),
   fingerprint: book.keys.fingerprint,
+  account: book.keys.account?.account,
 })
 
 export const settle = (night: Night, task_id: TaskId, verdict: Verdict) =>
@@ -253,7 +245,12 @@ export const noteWait = Effect.fnUntraced(function* (
 export const settleWaiting = (
   night: Night,
   waiting: ReadonlyArray<Candidate>,
-  reason: "DEADLINE_REACHED" | "RUN_DRAINED" | "ALREADY_EXECUTING" | "ENGINE_UNAVAILABLE",
+  reason:
+    | "DEADLINE_REACHED"
+    | "RUN_DRAINED"
+    | "ALREADY_EXECUTING"
+    | "ENGINE_UNAVAILABLE"
+    | "SERVICE_UNREACHABLE",
 ) =>
   settleAll(
     night,
@@ -271,7 +268,6 @@ export const orderOf = (night: Night, book: Book): AttemptOrder => ({
   attempt: book.attempt,
   external_execution_id: externalExecutionId(night.key, book.work.task_id, book.attempt),
   ...book.keys,
-  isDoubted: night.rejected.isDoubted(book.keys),
   ...(book.token_id === undefined ? {} : { token_id: book.token_id }),
   refused: night.run.tasks.get(book.work.task_id)?.refused ?? [],
   login: book.login,

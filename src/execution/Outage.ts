@@ -1,10 +1,10 @@
 /**
- * An engine that refuses starts (503, or in maintenance) is one problem for all its tasks: it is closed for
- * all of them, checked again at growing intervals, and given up for all of them at once if it is away until
- * `max_wait` or the deadline. A single answer that asks for more time than there is gives up only its own
- * task.
+ * An engine that refuses starts (503, or in maintenance), or whose starts come to nothing, is one problem for
+ * all its tasks: it is closed for all of them, tried again at growing intervals by one account at a time, and
+ * given up for all of them at once if that goes on until `max_wait` or the deadline. A single answer that
+ * asks for more time than there is gives up only its own task.
  */
-import { Clock, Duration, Effect, Random } from "effect"
+import { Clock, Duration, Effect, Queue, Random } from "effect"
 import type { EngineReference } from "../contract/Ids.ts"
 import { waitMs } from "../foundation/Waits.ts"
 import { attemptWaits } from "../scheduling/Polling.ts"
@@ -16,16 +16,61 @@ import { began, ended } from "./Troubles.ts"
 const awayText = (asked: Duration.Duration): string =>
   `no execution can be started${Duration.isZero(asked) ? "" : `; it asks to wait ${Duration.format(asked)}`}`
 
-/** The engine takes starts again. */
-export const noteAvailable = (night: Night, engine_reference: EngineReference): void => {
-  const known = night.outages.get(engine_reference)
-  if (known === undefined) return
-  night.outages.delete(engine_reference)
-  const { since, findings } = known
+const accountOf = ({ keys }: Book): string | undefined => keys.account?.account
+
+/** The answer to its start is known, or nothing was sent: another one may be. */
+export const noteAnswered = (night: Night, book: Book) =>
+  Effect.suspend(() => {
+    if (!book.isAwaited) return Effect.void
+    book.isAwaited = false
+    night.breaker.answered(book.work.engine_reference)
+    return Effect.asVoid(Queue.offer(night.poke, undefined))
+  })
+
+/** The engine accepts starts. */
+export const noteAvailable = Effect.fnUntraced(function* (night: Night, book: Book) {
+  const { engine_reference } = book.work
+  const doubt = night.breaker.accepted(engine_reference, accountOf(book), yield* Clock.currentTimeMillis)
+  if (doubt === undefined) return
+  const { since, findings } = doubt
   night.troubles.news.push(
     ended(night.run_id, "engine", { since, failures: findings, engine: engine_reference }),
   )
-}
+})
+
+/** Until when the engine is closed now, and when it is given up for all its tasks (milliseconds). */
+const closeEngine = Effect.fnUntraced(function* (
+  night: Night,
+  engine: EngineReference,
+  asked: Duration.Duration,
+) {
+  const { schedule, rules, breaker } = night
+  const now = yield* Clock.currentTimeMillis
+  const closedUntil = schedule.closedUntil(engine)
+  const doubt = breaker.noteDoubt(engine, now)
+  const isNews = closedUntil <= now
+  if (doubt.findings === 0)
+    night.troubles.news.push(began(night.run_id, "engine", { since: now, message: awayText(asked), engine }))
+  if (isNews) doubt.findings += 1
+  const wait = waitMs(attemptWaits(rules.retry), doubt.findings, yield* Random.next)
+  const nextAt = isNews ? now + wait : closedUntil
+  const engineLastAt = Math.min(doubt.since + Duration.toMillis(rules.max_wait), rules.deadlineAt ?? Infinity)
+  return { doubt, nextAt, until: Math.max(nextAt, now + Duration.toMillis(asked)), engineLastAt }
+})
+
+/** A start came to nothing that is known: if the engine is in doubt now, it gets no other one for a while. */
+export const noteFailed = Effect.fnUntraced(function* (night: Night, book: Book) {
+  const { engine_reference } = book.work
+  const { breaker, schedule } = night
+  if (!breaker.failed(engine_reference, accountOf(book), yield* Clock.currentTimeMillis)) return
+  // Nobody else could try it instead: the sooner its probe, the sooner a short execution is found.
+  if (!book.probe && !schedule.isWantedOn(engine_reference)) return
+  for (const engine of new Set([engine_reference, ...breaker.inTrouble()])) {
+    const { until, engineLastAt } = yield* closeEngine(night, engine, Duration.zero)
+    if (until <= engineLastAt) schedule.closeEngine(engine, until)
+    else yield* settleWaiting(night, schedule.drain(engine), "ENGINE_UNAVAILABLE")
+  }
+})
 
 /** A task found its engine away: it releases its slot and waits with all other tasks of that engine. */
 export const noteUnavailable = Effect.fnUntraced(function* (
@@ -36,33 +81,22 @@ export const noteUnavailable = Effect.fnUntraced(function* (
 ) {
   const { task_id, engine_reference } = book.work
   const { schedule, rules } = night
-  const now = yield* Clock.currentTimeMillis
-  const closedUntil = schedule.closedUntil(engine_reference)
-  const known = night.outages.get(engine_reference) ?? { since: now, findings: 0, isPutOff: false }
-  const isNews = closedUntil <= now
-  const maxWaitMs = Duration.toMillis(rules.max_wait)
-  const askedUntil = now + Duration.toMillis(asked)
-  const engineLastAt = Math.min(known.since + maxWaitMs, rules.deadlineAt ?? Infinity)
-  const asksTooMuch = askedUntil > engineLastAt
-  const findings = isNews ? known.findings + 1 : known.findings
-  if (known.findings === 0)
-    night.troubles.news.push(
-      began(night.run_id, "engine", { since: now, message: awayText(asked), engine: engine_reference }),
-    )
-  night.outages.set(engine_reference, { ...known, findings, isPutOff: known.isPutOff || asksTooMuch })
-  const wait = waitMs(attemptWaits(rules.retry), findings, yield* Random.next)
-  const nextAt = isNews ? now + wait : closedUntil
-  const until = Math.max(nextAt, askedUntil)
-  const lastAt = Math.min(engineLastAt, since + maxWaitMs)
+  const { doubt, nextAt, until, engineLastAt } = yield* closeEngine(night, engine_reference, asked)
+  const { isPutOff } = doubt
+  const asksTooMuch = until > nextAt && until > engineLastAt
+  doubt.isPutOff = isPutOff || asksTooMuch
+  const lastAt = Math.min(engineLastAt, since + Duration.toMillis(rules.max_wait))
   if (until <= lastAt) {
     schedule.closeEngine(engine_reference, until)
-    schedule.add(candidateOf(book))
     yield* tell({ _tag: "Waiting", task_id, why: "ENGINE_UNAVAILABLE", until })
-  } else {
-    const isAlone = asksTooMuch && !known.isPutOff && nextAt <= engineLastAt
-    if (isAlone) schedule.closeEngine(engine_reference, nextAt)
-    const waiting = until > engineLastAt && !isAlone ? schedule.drain(engine_reference) : []
-    yield* settleWaiting(night, [candidateOf(book), ...waiting], "ENGINE_UNAVAILABLE")
+    if (book.probe) return schedule.owe(candidateOf(book), until)
+    schedule.add(candidateOf(book))
+    return yield* release(night, task_id)
   }
-  yield* release(night, task_id)
+  const isAlone = asksTooMuch && !isPutOff && nextAt <= engineLastAt
+  if (isAlone) schedule.closeEngine(engine_reference, nextAt)
+  const waiting = until > engineLastAt && !isAlone ? schedule.drain(engine_reference) : []
+  yield* settleWaiting(night, [candidateOf(book), ...waiting], "ENGINE_UNAVAILABLE")
+  if (book.probe) schedule.abandon(task_id)
+  else yield* release(night, task_id)
 })

@@ -2,22 +2,24 @@
  * One task from the slot it was given to the end of its execution: prepare, start, follow, or wait for a
  * further try. What follows an execution that is closed is in `FinishTask.ts`.
  */
-import { Clock, Duration, Effect, Random } from "effect"
+import { Clock, Duration, Effect, Queue, Random } from "effect"
 import { Hints, withHintPair } from "../client/Hints.ts"
 import { waitMs } from "../foundation/Waits.ts"
 import { attemptWaits } from "../scheduling/Polling.ts"
-import type { Candidate } from "../scheduling/Schedule.ts"
+import type { Candidate } from "../scheduling/Candidate.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
-import { own, verdictOfRefusal, verdictOfRejected } from "../ends/Ends.ts"
+import { own, verdictOfRefusal } from "../ends/Ends.ts"
 import { finish } from "./FinishTask.ts"
 import { followAttempt } from "./FollowAttempt.ts"
 import type { OpenExecution } from "./FollowAttempt.ts"
-import { candidateOf, noteWait, orderOf, release, settle, unstarted } from "./Night.ts"
+import { heldLogin } from "./HeldLogin.ts"
+import type { Held } from "./HeldLogin.ts"
+import { candidateOf, noteWait, orderOf, release, settle, settleWaiting, unstarted } from "./Night.ts"
 import type { Book, Failure, Needs, Night } from "./Night.ts"
-import { noteAvailable, noteUnavailable } from "./Outage.ts"
+import { noteAnswered, noteAvailable, noteFailed, noteUnavailable } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import type { AnswerUnusable } from "./Quarantine.ts"
-import { startAttempt } from "./StartAttempt.ts"
+import { askEngine, startAttempt } from "./StartAttempt.ts"
 import { dropToken, tokenEndOfRefusal } from "../tokens/TokenEnds.ts"
 import type { StartResult } from "./StartAttempt.ts"
 import type { CallParts } from "./Work.ts"
@@ -47,22 +49,24 @@ export const startTask = Effect.fnUntraced(function* (night: Night, book: Book, 
   const { withParameters } = prepared
   const instead = book.byParameters ? withParameters : undefined
   book.token_id = instead === undefined ? prepared.token?.token_id : undefined
-  if (book.keys.fingerprint !== candidate.fingerprint) {
-    // Only now is it known which login this is: it queues again, so that the same login never runs twice at
+  const { fingerprint, account } = candidateOf(book)
+  if (!book.probe && (fingerprint !== candidate.fingerprint || account !== candidate.account)) {
+    // Only now is it known which account this is: it queues again, so that two of its logins never run at
     // once.
     yield* release(night, candidate.task_id)
     return night.schedule.add(candidateOf(book))
   }
-  const refused = night.rejected.reasonAgainst(book.keys)
-  if (refused !== undefined) {
-    yield* settle(night, work.task_id, verdictOfRejected(refused))
-    return yield* release(night, candidate.task_id)
-  }
+  const held = yield* heldLogin(night, book)
+  if (held !== undefined) return yield* obeyHold(night, book, held)
   const overAt = (yield* Clock.currentTimeMillis) + Duration.toMillis(work.needs ?? Duration.zero)
   if (!book.probe && overAt > (night.rules.deadlineAt ?? Infinity)) {
     yield* settle(night, work.task_id, unstarted(book) ?? own("DEADLINE_REACHED"))
     return yield* release(night, candidate.task_id)
   }
+  // Harmless, and asked before each login that may come to nothing.
+  const isDoubtful = book.probe || night.breaker.isInDoubt(work.engine_reference)
+  if (isDoubtful && (yield* askEngine(work.engine_reference)) !== true)
+    return yield* defer(night, book, "engine_unavailable")
   yield* tell({ _tag: "Started", task_id: work.task_id })
   const first = yield* sendStart(night, book, instead ?? prepared.call)
   yield* afterStart(night, book, first, instead === undefined ? withParameters : undefined)
@@ -82,6 +86,20 @@ const callOf = (parts: CallParts, external_execution_id: string, isHinted: boole
   ...parts,
   external_execution_id,
   hooks_extra_data: isHinted ? withHintPair(parts.hooks_extra_data) : parts.hooks_extra_data,
+})
+
+/** The login may not be sent now: the task waits, or has its verdict. */
+const obeyHold = Effect.fnUntraced(function* (night: Night, book: Book, held: Held) {
+  const { task_id } = book.work
+  if (held._tag === "Ended") {
+    // A start that may be running unseen stays unknown, whatever is in the way of its probe.
+    yield* settle(night, task_id, unstarted(book) ?? held.verdict)
+    return yield* leaveSlot(night, book)
+  }
+  if (held.until === undefined) return yield* defer(night, book, "foreign")
+  if (book.probe) return night.schedule.owe(candidateOf(book), held.until)
+  night.schedule.add(candidateOf(book), held.until)
+  yield* release(night, task_id)
 })
 
 /**
@@ -112,7 +130,8 @@ const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, resul
       book.deferrals = 0
       book.probe = false
       book.attemptsMade += 1
-      noteAvailable(night, book.work.engine_reference)
+      yield* noteAvailable(night, book)
+      yield* noteAnswered(night, book)
       const accepted_at = yield* Clock.currentTimeMillis
       return yield* follow(night, book, { execution_id, session_id, accepted_at })
     }
@@ -121,22 +140,48 @@ const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, resul
       // Nothing of ours is in flight; the same attempt is started again later, as a probe if one is owed.
       if (!result.probe) setWaiting(book)
       book.probe = result.probe
+      if (result.answer === "not_created" && result.isSecretRefused === true)
+        return yield* stopStarts(night, book)
       if (result.answer === "foreign") return yield* defer(night, book, "foreign", undefined)
       const why = result.isEngineAway ? "engine_unavailable" : "not_created"
       return yield* defer(night, book, why, result.retry_after)
     }
     case "refused":
+      if (result.login === "unproven") yield* noteFailed(night, book)
       setWaiting(book)
       yield* settleRefusal(night, book, result.status_reason)
       return yield* release(night, book.work.task_id)
     case "taken":
+      yield* noteFailed(night, book)
       // The slot stays taken: an execution may be open at the service, under whatever name.
       return yield* settle(night, book.work.task_id, own("NOT_OURS"))
     case "lost":
+      yield* noteFailed(night, book)
       book.probe = true
+      if (!result.probe) return yield* oweProbe(night, book)
       yield* settle(night, book.work.task_id, own("START_UNKNOWN"))
       return yield* leaveSlot(night, book)
   }
+})
+
+/**
+ * How long a lost start gets to arrive before it is sent again with the same external id. While its run is
+ * open, the probe finds it whenever it arrives; a short run must not be over by then, or its login would
+ * run twice.
+ */
+const probeAfterMs = 1_000
+
+/** The lost start keeps its slot and its account: its probe goes out as soon as the engine is not in doubt. */
+const oweProbe = Effect.fnUntraced(function* (night: Night, book: Book) {
+  night.schedule.owe(candidateOf(book), (yield* Clock.currentTimeMillis) + probeAfterMs)
+  yield* Queue.offer(night.poke, undefined)
+})
+
+/** No start is sent any more in this run: every one of them would be refused. */
+const stopStarts = Effect.fnUntraced(function* (night: Night, book: Book) {
+  const waiting = night.schedule.drain()
+  yield* settleWaiting(night, [candidateOf(book), ...waiting], "SERVICE_UNREACHABLE")
+  yield* leaveSlot(night, book)
 })
 
 export const settleRefusal = Effect.fnUntraced(function* (night: Night, book: Book, status_reason: string) {
@@ -174,8 +219,7 @@ const defer = Effect.fnUntraced(function* (
   const { task_id } = book.work
   const now = yield* Clock.currentTimeMillis
   const since = (book.deferredSince ??= now)
-  if (why === "engine_unavailable" && !book.probe)
-    return yield* noteUnavailable(night, book, { since, asked })
+  if (why === "engine_unavailable") return yield* noteUnavailable(night, book, { since, asked })
   book.deferrals += 1
   const wait = waitMs(attemptWaits(night.rules.retry), book.deferrals, yield* Random.next, asked)
   const until = now + wait
@@ -186,11 +230,10 @@ const defer = Effect.fnUntraced(function* (
     yield* settle(night, task_id, wait === Duration.toMillis(asked) ? whenAsked : verdict)
     return yield* leaveSlot(night, book)
   }
-  if (!book.probe) night.schedule.add(candidateOf(book), until)
   yield* noteWait(night, task_id, deferredReasons[why], until)
-  if (!book.probe) return yield* release(night, task_id)
-  yield* Effect.sleep(wait)
-  yield* startTask(night, book, candidateOf(book))
+  if (book.probe) return night.schedule.owe(candidateOf(book), until)
+  night.schedule.add(candidateOf(book), until)
+  yield* release(night, task_id)
 })
 
 export const follow = Effect.fnUntraced(function* (night: Night, book: Book, open: OpenExecution) {

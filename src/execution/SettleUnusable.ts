@@ -1,19 +1,19 @@
 /**
  * The wall around each task of a run: an answer that it could not use, or a defect of ours, settles that
  * task with `ANSWER_UNUSABLE` and is reported; every other task continues. An execution that may still be
- * open blocks its customer and its login, and releases its slot.
+ * open blocks its customer and its account, and releases its slot; its login counts as one that may have
+ * failed, because nothing lowers what its intent raised.
  */
 import { Cause, Effect, Result } from "effect"
 import type { TaskId } from "../contract/Ids.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import { own } from "../ends/Ends.ts"
-import type { Reason } from "../ends/Ends.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
 import type { Failure, Night, Book } from "./Night.ts"
 import { noteEnd, release } from "./Night.ts"
 import { append } from "../ledger/Ledger.ts"
-import { loginKeysOf } from "../secrets/Fingerprint.ts"
+import { noteFailed } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import { AnswerUnusable, defectOf, defectText, unusableText } from "./Quarantine.ts"
 import type { Reading } from "./Verdict.ts"
@@ -73,10 +73,10 @@ export const keptWhereUnusable = <R>(
 /** A task that is cut off meanwhile has this verdict, and gets no other. */
 const settleUnusable = Effect.fnUntraced(function* (night: Night, book: Book, failure: AnswerUnusable) {
   const { task_id } = book.work
-  const login = unknownLogin(night, book)
-  const message = `${unusableText(failure, night.run_id)}${login.length === 0 ? "" : loginText}`
+  const message = unusableText(failure, night.run_id)
   book.isOver = true
-  yield* writeUnusable(night, task_id, message, [...keptFacts(book.closed, cutText(message)), ...login])
+  yield* writeUnusable(night, task_id, message, keptFacts(book.closed, cutText(message)))
+  if (book.stage === "sent") yield* noteFailed(night, book)
   if (book.stage === "sent" || book.stage === "open") night.schedule.abandon(task_id)
   else yield* release(night, task_id)
 }, Effect.uninterruptible)
@@ -101,27 +101,4 @@ const keptFacts = (closed: typeof AttemptClosed.Type | undefined, message: strin
   if (closed?.landed === undefined) return []
   const ids = { ...attemptKeys(closed), execution_id: closed.execution_id }
   return [{ _tag: "AttemptKept", ...ids, reason: "ANSWER_UNUSABLE", families: [], message }]
-}
-
-const loginText = "; its login may have been refused: `nightjar credentials release` allows it again"
-
-/** A login whose outcome could not be read may have been refused: it waits until a person has checked. */
-const unknownLogin = (night: Night, book: Book): ReadonlyArray<Fact> => {
-  const { keys, stage, login, work } = book
-  const isUnknown = (stage === "sent" || stage === "open") && login.status !== "AUTH_OK"
-  const { fingerprint } = keys
-  if (!isUnknown || fingerprint === undefined || night.rejected.reasonAgainst(keys) !== undefined) return []
-  const reason: Reason = "ANSWER_UNUSABLE"
-  night.rejected.reject(keys, reason)
-  // Nothing that the task itself needed may be needed here.
-  const { customer_id, engine_reference, task_id } = work
-  const of = {
-    run_id: night.run_id,
-    task_id,
-    ...loginKeysOf(keys),
-    fingerprint,
-    customer_id,
-    engine_reference,
-  }
-  return [{ _tag: "CredentialRejected", ...of, reason }]
 }

@@ -111,7 +111,8 @@ const resumeOpen = (
     case "Start":
       return mode === "night" ? start(last.attempt, false, before) : notStarted(task)
     case "Probe":
-      return start(last.attempt, true, before)
+      // A collected run only follows: another night's login may be sent to the account by now.
+      return mode === "night" ? start(last.attempt, true, before) : { _tag: "StartUnknown" }
     case "GiveUpStart":
       return { _tag: "StartUnknown" }
     case "NotOurs":

@@ -97,7 +97,8 @@ export interface Fit {
 }
 
 /** 2.2: an engine may return its details and still be out of use. */
-const isAvailable = ({ is_online, status }: EngineDetails): boolean => is_online && status !== "maintenance"
+export const isAvailable = ({ is_online, status }: EngineDetails): boolean =>
+  is_online && status !== "maintenance"
 
 export const secretFields = ({ properties }: EngineDetails["parameters"]): ReadonlySet<string> =>
   new Set(

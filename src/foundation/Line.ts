@@ -35,3 +35,12 @@ export const shift = <A>(line: Line<A>): A | undefined => {
   }
   return next
 }
+
+/** From now on in this order. */
+export const sortLine = <A>(line: Line<A>, order: (one: A, other: A) => number): void => {
+  const all = inLine(line).toSorted(order)
+  line.front.length = 0
+  line.rest.length = 0
+  for (const one of all) line.rest.push(one)
+  line.gone = 0
+}

@@ -77,9 +77,9 @@ export const planForget = Effect.fn("Keeping.planForget")(function* (store: Stor
   const byHand = (yield* ledger.byHand).filter(
     ({ fact }) => "customer_id" in fact && fact.customer_id === customer_id,
   )
-  const rejected = [...(yield* ledger.rejections).values()].filter(
-    ({ fact }) => fact.customer_id === customer_id,
-  )
+  const rejected = (yield* ledger.accounts)
+    .flatMap((account) => account.rejected)
+    .filter((login) => login.customer_id === customer_id)
   const counts: ForgetCounts = {
     ...(yield* countFiles(store, { customer_id, ...ids })),
     runs: new Set(ids.tasks.map(({ run_id }) => run_id)).size,

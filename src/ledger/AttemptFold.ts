@@ -5,15 +5,20 @@
 import type { Fact, StartIntended } from "./Fact.ts"
 import type { AttemptState } from "./RunState.ts"
 import { loginKeysOf } from "../secrets/Fingerprint.ts"
+import type { LoginKeys } from "../secrets/Fingerprint.ts"
 
-export const emptyAttempt = (
-  { attempt, external_execution_id, fingerprint, account, token_id }: typeof StartIntended.Type,
-  at: number,
-): AttemptState => ({
-  attempt,
-  external_execution_id,
-  ...loginKeysOf({ fingerprint, account }),
-  ...(token_id === undefined ? {} : { token_id }),
+/** The login as it was sent; that somebody wrote it out matters only before it is. */
+const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>
+  loginKeysOf({
+    fingerprint,
+    account: login && { ...login, former: login.former ?? [], isByHand: false },
+  })
+
+export const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptState => ({
+  attempt: intended.attempt,
+  external_execution_id: intended.external_execution_id,
+  ...keysOf(intended),
+  ...(intended.token_id === undefined ? {} : { token_id: intended.token_id }),
   intended_at: at,
   probed: false,
   answer: undefined,
@@ -34,12 +39,10 @@ export const emptyAttempt = (
  * The same attempt sent once more. Until its own answer is known, this request may have had an effect,
  * whatever the answer to an earlier one.
  */
-export const startAgain = (
-  attempt: AttemptState,
-  { fingerprint, account, token_id, probe }: typeof StartIntended.Type,
-): AttemptState => {
+export const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => {
+  const { token_id, probe } = intended
   const { token_id: _, account: __, ...rest } = attempt
-  const keys = loginKeysOf({ fingerprint, account })
+  const keys = keysOf(intended)
   const login = token_id === undefined ? keys : { ...keys, token_id }
   return { ...rest, answer: undefined, ...login, probed: attempt.probed || probe }
 }

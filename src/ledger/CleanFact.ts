@@ -20,6 +20,8 @@ export const keptFields: ReadonlySet<string> = new Set([
   "attachment_id",
   "fingerprint",
   "account",
+  "login",
+  "password",
   "token_id",
   "name",
   // text of this program, or names from the job

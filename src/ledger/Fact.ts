@@ -4,7 +4,7 @@
  * a secret.
  */
 import { Schema } from "effect"
-import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
+import { CustomerId, EngineReference, ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
 import { ResultsSource } from "../contract/ResultsSource.ts"
 import { actors, outcomes } from "../ends/EndRow.ts"
 import { abortCauses, SettledReason } from "../ends/Ends.ts"
@@ -30,6 +30,7 @@ import {
   RunResumed,
   RunStarted,
 } from "./RunFacts.ts"
+import { loginFacts, SentKeys } from "./LoginFacts.ts"
 import { tokenFacts } from "./TokenFacts.ts"
 
 /** Where a landed body is: enough to find it, and to prove that it is the same. */
@@ -64,9 +65,12 @@ export const TaskPlanned = Schema.TaggedStruct("TaskPlanned", {
 export const StartIntended = Schema.TaggedStruct("StartIntended", {
   ...attempt,
   external_execution_id: Schema.String,
+  /** Both absent in ledgers from before accounts were counted. */
+  customer_id: Schema.optionalKey(CustomerId),
+  engine_reference: Schema.optionalKey(EngineReference),
   fingerprint: Schema.optionalKey(Schema.String),
-  /** Keyed hash of the account that the login opens, if the form says what identifies it. */
-  account: Schema.optionalKey(Schema.String),
+  /** The account that it opens: from now on, this login counts as one that may have failed. */
+  login: Schema.optionalKey(SentKeys),
   /** The stored token that logs in instead of parameters. */
   token_id: Schema.optionalKey(Schema.String),
   /** True for the single probe after a lost answer. */
@@ -210,20 +214,6 @@ export const TaskSettled = Schema.TaggedStruct("TaskSettled", {
   /** For people, if the reason alone does not say enough; contains no value of a parameter. */
   message: Schema.optionalKey(Schema.String),
 })
-/** The breaker opened: these credentials are not sent again until released. */
-export const CredentialRejected = Schema.TaggedStruct("CredentialRejected", {
-  run_id: RunId,
-  /** Task and customer are absent once the customer was removed (`nightjar forget`). */
-  task_id: Schema.optionalKey(TaskId),
-  fingerprint: Schema.String,
-  account: Schema.optionalKey(Schema.String),
-  customer_id: Schema.optionalKey(CustomerId),
-  engine_reference: EngineReference,
-  reason: Schema.String,
-})
-export const CredentialReleased = Schema.TaggedStruct("CredentialReleased", { fingerprint: Schema.String })
-/** The source accepted a login to an account of which it had rejected others. */
-export const LoginAccepted = Schema.TaggedStruct("LoginAccepted", { ...task, account: Schema.String })
 export const DeleteIntended = Schema.TaggedStruct("DeleteIntended", {
   ...task,
   execution_id: ExecutionId,
@@ -258,9 +248,7 @@ export const Fact = Schema.Union([
   ResultsRead,
   AttachmentRead,
   TaskSettled,
-  CredentialRejected,
-  CredentialReleased,
-  LoginAccepted,
+  ...loginFacts,
   ...tokenFacts,
   InterimPublished,
   InterimRefused,

@@ -139,6 +139,8 @@ const foldTask = (
         deletion: foldDeletion(attempt.deletion, fact, place.at),
       }))
     }
+    case "LoginJudged":
+      return task
     default: {
       if (!("attempt" in fact)) return task
       const index = attempts.findIndex(({ attempt }) => attempt === fact.attempt)

@@ -12,7 +12,6 @@ import type { CustomerForgotten } from "./ForgetFacts.ts"
 import type { Replacement } from "./ForgetInLedger.ts"
 import { attempt } from "./LedgerFailed.ts"
 import type { accessLedger } from "./LedgerTables.ts"
-import { foldRejections } from "./Rejections.ts"
 import { withoutCustomer } from "./WithoutCustomer.ts"
 import type { Forgotten } from "./WithoutCustomer.ts"
 
@@ -33,11 +32,10 @@ export const forgetCustomer = Effect.fnUntraced(function* (
   { at, receipt }: { readonly at: number; readonly receipt: Receipt },
 ) {
   const { tables, read, files, folder } = place
-  const old = { receipt: receipt.receipt, staysRejected: false }
   const change = (stored: StoredFact): StoredFact => {
     const [recorded] = mayName(stored.body, forgotten) ? read([stored]) : []
     if (recorded === undefined) return stored
-    const fact = withoutCustomer(recorded.fact, forgotten, old)
+    const fact = withoutCustomer(recorded.fact, forgotten, receipt.receipt)
     return fact === recorded.fact ? stored : { ...stored, body: rowOf(fact, recorded.at).body }
   }
   const archives = yield* attempt(() => tables.archives())
@@ -63,11 +61,9 @@ const replaceIn = (
     moved,
   }: { readonly at: number; readonly receipt: Receipt; readonly moved: ReadonlyArray<Replacement> },
 ): number => {
-  const rejected = new Set([...foldRejections(read(tables.rejections())).values()].map(({ seq }) => seq))
   const replacements = read(tables.maybeAbout([...forgotten.tasks], forgotten.customer_id)).flatMap(
     (recorded) => {
-      const how = { receipt: receipt.receipt, staysRejected: rejected.has(recorded.seq) }
-      const fact = withoutCustomer(recorded.fact, forgotten, how)
+      const fact = withoutCustomer(recorded.fact, forgotten, receipt.receipt)
       return fact === recorded.fact ? [] : [{ seq: recorded.seq, row: rowOf(fact, recorded.at) }]
     },
   )

@@ -9,6 +9,8 @@ import type { DatabaseSync } from "node:sqlite"
 import type { CustomerId, EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { durableFiles } from "../foundation/DurableFile.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import type { AccountKeys } from "../secrets/Fingerprint.ts"
+import type { Account } from "./Accounts.ts"
 import { archiveName } from "./ArchiveFiles.ts"
 import { archiveRun } from "./ArchiveRun.ts"
 import type { ArchivedRun } from "./ArchiveRun.ts"
@@ -28,8 +30,6 @@ import type { TaskOfRun } from "./LedgerIds.ts"
 import { accessLedger } from "./LedgerTables.ts"
 import { openLedger } from "./OpenLedger.ts"
 import type { Pruned } from "./PruneFacts.ts"
-import { foldRejections } from "./Rejections.ts"
-import type { Rejections } from "./Rejections.ts"
 import type { RunStarted } from "./RunFacts.ts"
 import { runsBesideMax } from "./RunId.ts"
 import type { RunState } from "./RunState.ts"
@@ -74,8 +74,10 @@ export class Ledger extends Context.Service<
     readonly byHand: Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
     /** The beginning and the end of every run, oldest first. */
     readonly runs: Effect.Effect<ReadonlyArray<RunHeader>, LedgerFailed>
-    /** Rejected credentials that have not been released since, by fingerprint. */
-    readonly rejections: Effect.Effect<Rejections, LedgerFailed>
+    /** Every account that a login was sent to. */
+    readonly accounts: Effect.Effect<ReadonlyArray<Account>, LedgerFailed>
+    /** Those that a login opens, and those that may be the same user's (`AccountKeys.row`). */
+    readonly accountsOf: (login: AccountKeys) => Effect.Effect<ReadonlyArray<Account>, LedgerFailed>
     readonly cachedForm: (
       engine_reference: EngineReference,
     ) => Effect.Effect<CachedForm | undefined, LedgerFailed>
@@ -190,7 +192,8 @@ const makeLedger = Effect.fnUntraced(function* (
     customers: attempt(() => tables.customers()),
     byHand: attempt(() => read(tables.ofNoRun())),
     runs: attempt(() => foldHeaders(read(tables.headers()))),
-    rejections: attempt(() => foldRejections(read(tables.rejections()))),
+    accounts: attempt(() => tables.accounts()),
+    accountsOf: (login) => attempt(() => tables.accountsOf(login)),
     cachedForm: (engine_reference) => attempt(() => tables.cachedForm(engine_reference)),
     cacheForm: (form) => attempt(() => tables.cacheForm(form)),
     fingerprintKey: attempt(() => tables.fingerprintKey()),

@@ -4,6 +4,7 @@
  */
 import type { DatabaseSync } from "node:sqlite"
 import { sha256 } from "../foundation/Sha256.ts"
+import { makeAccounts } from "./AccountTables.ts"
 import { beginning, linkOf } from "./FactChain.ts"
 import type { ChainedRow } from "./FactChain.ts"
 import { keyIn, writeKey } from "./LedgerKeys.ts"
@@ -71,6 +72,7 @@ export const makeTables = (database: DatabaseSync): void =>
   within(database, () => {
     database.exec(tables)
     upgrade(database)
+    makeAccounts(database)
     markFormat(database)
   })
 

@@ -6,6 +6,7 @@
 import type { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
 import type { RunId } from "../contract/Ids.ts"
+import { accountsIn, hasAccounts, readAccounts } from "./AccountTables.ts"
 import { FactsArchived } from "./ArchiveFact.ts"
 import type { Archive } from "./ArchiveFact.ts"
 import { archivedFacts } from "./ArchiveFiles.ts"
@@ -22,7 +23,6 @@ import type { TaskOfRun } from "./LedgerIds.ts"
 import { Damage, fingerprintKeyIn } from "./LedgerKeys.ts"
 import { problemsIn } from "./LedgerProblems.ts"
 import {
-  accepted,
   archivings,
   columns,
   customerIdOf,
@@ -112,8 +112,7 @@ export const accessLedger = (database: DatabaseSync, folder: string) => {
   const ofArchives = select(archivings)
   const archives = (): ReadonlyArray<Archive> =>
     ofArchives().map(({ seq, at, body }) => ({ seq, at, fact: decodeArchived(body) }))
-  const rejections = ofTags("CredentialRejected", "CredentialReleased")
-  const acceptances = select(accepted)
+  const accounts = readAccounts(database)
   const aboutCustomer = select(
     `task_id IN (SELECT value FROM json_each(?1)) OR tag = 'RunPublished'
       OR (run_id IS NULL AND ${customerIdOf} = ?2)
@@ -127,7 +126,8 @@ export const accessLedger = (database: DatabaseSync, folder: string) => {
     ofTask,
     ofNoRun: select("run_id IS NULL"),
     headers: ofTags("RunStarted", "RunResumed", "RunEnded", "OutcomePublished"),
-    rejections: () => [...rejections(), ...acceptances()].toSorted((one, other) => one.seq - other.seq),
+    accounts: accounts.all,
+    accountsOf: accounts.ofLogin,
     pruned: select(pruned),
     archives,
     /** The next facts of a run, after this place, that may be archived. */
@@ -148,12 +148,13 @@ export const accessLedger = (database: DatabaseSync, folder: string) => {
     ) =>
       within(database, () => {
         replaceFacts(database, replacements, added)
+        accounts.withoutCustomer(customer_id)
         forgetArchivedIds(database, customer_id)
       }),
     scrub: () => scrub(database),
     receipts: select("run_id IS NULL AND tag IN ('CustomerForgotten', 'ForgetFinished')"),
     fingerprintKey: () => fingerprintKeyIn(database),
-    problems: () => problemsIn(database, folder, archives),
+    problems: () => [...problemsIn(database, folder, archives), ...accounts.problems()],
   }
 }
 
@@ -183,12 +184,17 @@ const archiving =
 /** The end of the chain is read in the transaction that extends it: another process may have added facts. */
 const appending = (database: DatabaseSync) => {
   // Only a ledger of an older version that was opened for reading.
-  if (!hasChain(database))
+  if (!hasChain(database) || !hasAccounts(database))
     return () => {
       throw new Error("it was opened read-only")
     }
   const write = appendRows(database)
-  return (rows: ReadonlyArray<NewFact>) => within(database, () => write(rows))
+  const { project } = accountsIn(database)
+  return (rows: ReadonlyArray<NewFact>) =>
+    within(database, () => {
+      write(rows)
+      project(rows)
+    })
 }
 
 const appendRows = (database: DatabaseSync) => {

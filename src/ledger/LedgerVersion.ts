@@ -7,9 +7,9 @@ import type { DatabaseSync } from "node:sqlite"
 
 /**
  * Raised when an older program can no longer read what a newer one writes; 0 is a ledger from before. 2:
- * facts may be archived.
+ * facts may be archived. 3: accounts are kept beside the facts.
  */
-const ledgerFormat = 2
+const ledgerFormat = 3
 
 /** A newer version of the program wrote this ledger. */
 export class NewerLedger extends Error {

@@ -6,6 +6,7 @@ import type { ExecutionId, SessionId } from "../contract/Ids.ts"
 import type { ResultsSource } from "../contract/ResultsSource.ts"
 import { own } from "../ends/Ends.ts"
 import type { Verdict } from "../ends/Ends.ts"
+import type { AccountKeys } from "../secrets/Fingerprint.ts"
 import type { ChangeCounts } from "./ChangeCounts.ts"
 import type { Deletion } from "./Deletion.ts"
 import type {
@@ -33,7 +34,7 @@ export interface AttemptState {
   readonly external_execution_id: string
   /** The login that was sent, as the breaker identifies it. */
   readonly fingerprint: string | undefined
-  readonly account?: string
+  readonly account?: AccountKeys | undefined
   /** The stored token that logged in; absent if parameters did. */
   readonly token_id?: string
   readonly intended_at: number

@@ -5,7 +5,8 @@
  */
 import { isDeepStrictEqual } from "node:util"
 import type { CustomerId } from "../contract/Ids.ts"
-import type { CredentialRejected, Fact } from "./Fact.ts"
+import type { Fact } from "./Fact.ts"
+import type { CredentialRejected } from "./LoginFacts.ts"
 import { withoutName } from "./OtherCustomer.ts"
 
 /** Whose facts are removed. A task id names its run, so it identifies the task in the whole ledger. */
@@ -19,22 +20,15 @@ const isAbout = (fact: Fact, { customer_id, tasks }: Forgotten): boolean =>
   ("task_id" in fact && fact.task_id !== undefined && tasks.has(fact.task_id)) ||
   ("customer_id" in fact && fact.customer_id === customer_id)
 
-/** A rejection of which only the keyed hashes of the login and of its account are left. */
-const anonymous = ({
-  _tag,
-  run_id,
-  fingerprint,
-  account,
-  engine_reference,
-  reason,
-}: typeof CredentialRejected.Type): Fact => ({
-  _tag,
-  run_id,
-  fingerprint,
-  ...(account === undefined ? {} : { account }),
-  engine_reference,
-  reason,
-})
+/** Only the keyed hashes of the login and of its account are left. */
+const anonymous = (rejected: typeof CredentialRejected.Type): Fact => {
+  const { _tag, run_id, fingerprint, login, account, engine_reference, reason } = rejected
+  const known = {
+    ...(login === undefined ? {} : { login }),
+    ...(account === undefined ? {} : { account }),
+  }
+  return { _tag, run_id, fingerprint, ...known, engine_reference, reason }
+}
 
 /** The message of another customer's task may name this one. */
 const unnamed = (fact: Fact, { customer_id }: Forgotten): Fact => {
@@ -79,14 +73,10 @@ const publishedWithout = (
 }
 
 /** What a fact becomes: pure. The same object if nothing in it is about the customer. */
-export const withoutCustomer = (
-  fact: Fact,
-  forgotten: Forgotten,
-  { receipt, staysRejected }: { readonly receipt: string; readonly staysRejected: boolean },
-): Fact => {
+export const withoutCustomer = (fact: Fact, forgotten: Forgotten, receipt: string): Fact => {
   if (fact._tag === "RunPublished") return publishedWithout(fact, forgotten)
   if (!isAbout(fact, forgotten)) return unnamed(fact, forgotten)
-  if (fact._tag === "CredentialRejected" && staysRejected) return anonymous(fact)
+  if (fact._tag === "CredentialRejected") return anonymous(fact)
   const run_id = "run_id" in fact ? fact.run_id : undefined
   return { _tag: "FactForgotten", receipt, ...(run_id === undefined ? {} : { run_id }) }
 }

@@ -5,7 +5,7 @@
  * engine.
  */
 import { Effect, Redacted, Result } from "effect"
-import { accessKey, accessOf, providerOf } from "../contract/Ids.ts"
+import { accessKey, accessOf, sourceOf } from "../contract/Ids.ts"
 import { embeddedKey } from "../jobs/EmbeddedService.ts"
 import type { Assignment, Job, ParameterSource } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -44,7 +44,7 @@ const loginOf = (
     const answer = source._tag === "Literal" ? Result.succeed(source.value) : resolved(source.reference)
     if (answer === undefined || Result.isFailure(answer)) continue
     const value = written(Redacted.value<unknown>(answer.success))
-    values[name] = fingerprintLogin(key, providerOf(engine_reference), { [name]: value })
+    values[name] = fingerprintLogin(key, sourceOf(engine_reference), { [name]: value })
   }
   return { engine_reference, values, isWhole: Object.keys(values).length === sources.length }
 }

@@ -8,14 +8,12 @@ import { resumeAttempt } from "../execution/Attempt.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldLedger.ts"
-import type { Candidate } from "../scheduling/Schedule.ts"
+import type { Candidate } from "../scheduling/Candidate.ts"
 
 interface LeftOpen extends Candidate {
   readonly job: string
   /** When its start was sent, in milliseconds since the epoch. */
   readonly since: number
-  /** The service said that it runs; of the others nobody knows. */
-  readonly isKnown: boolean
 }
 
 const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean) {
@@ -30,9 +28,9 @@ const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean
       for (const attempt of attempts) {
         const { _tag } = resumeAttempt(attempt)
         if (_tag === "Closed" || _tag === "NeverStarted" || _tag === "Start") continue
-        const { fingerprint, intended_at: since } = attempt
-        const isKnown = _tag === "Follow"
-        open.push({ job, task_id, customer_id, engine_reference, fingerprint, since, isKnown })
+        const { fingerprint, account, intended_at: since } = attempt
+        const login = { fingerprint, account: account?.account }
+        open.push({ job, task_id, customer_id, engine_reference, ...login, since })
       }
     }
   }
@@ -44,7 +42,7 @@ export const leftOpenBy = (job: Job) => openIn(({ fact }) => fact.job === job.na
 
 /**
  * What other runs have open, as long as an execution of this job would be waited for: until then, nobody else
- * logs in there. Of other jobs also what may be open; for an unknown start of this job there is `rerun`.
+ * logs in there: neither beside what is known to run, nor beside what may run unseen.
  */
 export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (run_id: RunId, job: Job) {
   const now = yield* Clock.currentTimeMillis
@@ -52,5 +50,5 @@ export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (run_id: Ru
   const open = yield* openIn(
     ({ fact, ended, newest_at }) => fact.run_id !== run_id && (ended === undefined || newest_at > newest),
   )
-  return open.filter(({ since, isKnown, job: of }) => since > newest && (isKnown || of !== job.name))
+  return open.filter(({ since }) => since > newest)
 })

@@ -2,7 +2,7 @@
  * From a job to the executor's input: secrets resolved, forms fetched, tasks decided by the planning room,
  * and the means to start each one when its turn comes.
  */
-import { Duration, Effect, Redacted } from "effect"
+import { Clock, Duration, Effect, Redacted } from "effect"
 import { accessKey, accessOf } from "../contract/Ids.ts"
 import type { RunId } from "../contract/Ids.ts"
 import { resumeAttempt } from "../execution/Attempt.ts"
@@ -11,6 +11,7 @@ import { builtInSources } from "../contract/ResultsSource.ts"
 import { beforeStart, own } from "../ends/Ends.ts"
 import type { Reason } from "../ends/Ends.ts"
 import type { Job } from "../jobs/Job.ts"
+import { AccountBook } from "../ledger/AccountBook.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { subjectOf } from "../ledger/RunState.ts"
@@ -69,7 +70,9 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   holdPasswords(known, assignments, found)
   const logins = yield* checkedLogins(job, assignments, found, resolved)
   const { engines, fits } = yield* fitAssignments(assignments, logins, found)
-  const rejections = yield* ledger.rejections
+  const accounts = new AccountBook(yield* ledger.accounts)
+  const now = yield* Clock.currentTimeMillis
+  const moment = { now, maxWaitMs: Duration.toMillis(job.execution.max_wait) }
   const tokens = yield* readShelf(yield* TokenStore)
   const plan = planTasks({
     job: { ...job, assignments, sessions },
@@ -78,14 +81,16 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
     fits,
     logins,
     key,
-    rejections,
+    accounts,
+    moment,
     expectations: learnt.expectations,
     tokens,
   })
   const grounds: Grounds = {
     run_id,
     key,
-    rejections,
+    accounts,
+    moment,
     expected: (engine) => expectedDuration(learnt.expectations, engine, job.execution.execution_timeout),
     tokens,
   }

@@ -5,18 +5,20 @@
  */
 import type { Duration } from "effect"
 import { Redacted } from "effect"
-import { providerOf, TaskId } from "../contract/Ids.ts"
+import { TaskId } from "../contract/Ids.ts"
 import type { Access, EngineReference, RunId } from "../contract/Ids.ts"
-import { beforeStart, verdictOfRejected } from "../ends/Ends.ts"
+import { beforeStart } from "../ends/Ends.ts"
 import type { Reason, Verdict } from "../ends/Ends.ts"
 import type { Assignment, JobFeature } from "../jobs/Job.ts"
-import { rejectedInARow, rejectedInARowMax } from "../ledger/Rejections.ts"
-import type { Rejection, Rejections } from "../ledger/Rejections.ts"
-import { thenUnder } from "../ledger/OtherCustomer.ts"
+import { holdOf } from "../ledger/Accounts.ts"
+import type { AccountBook } from "../ledger/AccountBook.ts"
+import type { Moment } from "../ledger/Accounts.ts"
 import { cautionsOf } from "./Cautions.ts"
 import type { EngineFinding, Fit, KnownEngine, SeenEngine } from "../forms/EngineForms.ts"
 import { checkAllSettings } from "../forms/FeatureSettings.ts"
-import { fingerprintAccount, fingerprintLogin } from "../secrets/Fingerprint.ts"
+import { fingerprintLogin } from "../secrets/Fingerprint.ts"
+import type { AccountKeys } from "../secrets/Fingerprint.ts"
+import { accountOf, holdText, isLasting, verdictOfHold } from "./LoginHold.ts"
 import type { ResolvedLogin } from "./Logins.ts"
 import { cutSaid } from "../forms/Parameters.ts"
 import type { Findings, Issue } from "../forms/Parameters.ts"
@@ -35,9 +37,11 @@ export interface Task extends Access {
     readonly configurations: Readonly<Record<string, unknown>>
     readonly hooks_extra_data: Readonly<Record<string, string>>
   }
+  /** No command gives a value of its login: it changes only if a person changes it. */
+  readonly isByHand: boolean
   readonly fingerprint: string
-  /** The account that the login opens; absent if the form does not say what identifies it. */
-  readonly account?: string
+  /** The account that the login opens. */
+  readonly account: AccountKeys
   /** False while no form has been seen: `refitTask` before the start. */
   readonly fitted: boolean
   readonly availability: "ready" | "unavailable"
@@ -66,7 +70,9 @@ export type Decision = { readonly warnings: ReadonlyArray<string> } & (
 export interface Grounds {
   readonly run_id: RunId
   readonly key: Uint8Array
-  readonly rejections: Rejections
+  readonly accounts: AccountBook
+  /** The time of the decision (milliseconds), and how long an execution may be open unseen. */
+  readonly moment: Moment
   readonly expected: (engine_reference: EngineReference) => Duration.Duration
   /** Absent if the job has no token store. */
   readonly tokens?: TokenShelf
@@ -100,6 +106,11 @@ export const planAssignment = (
   const task: UnfittedTask = {
     ...subject,
     start: { login: found, configurations, hooks_extra_data },
+    isByHand:
+      assignment.login._tag === "Parameters" &&
+      !Object.values(assignment.login.parameters).some(
+        (one) => one._tag === "Reference" && one.reference._tag === "Exec",
+      ),
     expected: grounds.expected(engine_reference),
     source,
   }
@@ -122,16 +133,14 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
     return settle(subject, beforeStart("BAD_CONFIGURATIONS"), tellAll(settings.errors), warnings)
   }
   const { login, fingerprint, found } = fitLogin(task, fit?.login, grounds)
-  const account = accountOf(task, login, engine, grounds.key)
+  const account = accountOf(task, login, { engine, fingerprint, ...grounds })
   const known = { ...subject, fingerprint }
   warnings.push(...found.warnings.map(tell))
   if (found.errors.length > 0)
     return settle(known, beforeStart("INCORRECT_PARAMETERS_FORMAT"), tellAll(found.errors), warnings)
-  const rejected = grounds.rejections.get(fingerprint)
-  if (rejected !== undefined) return settleRejected(known, rejected, warnings)
-  const inARow = account === undefined ? [] : rejectedInARow(grounds.rejections, account)
-  const newest = inARow.length < rejectedInARowMax ? undefined : inARow.at(-1)
-  if (newest !== undefined) return settleDoubted(known, newest, warnings)
+  const hold = holdOf(grounds.accounts.of(account), account, grounds.moment)
+  if (hold !== undefined && isLasting(hold))
+    return settle(known, verdictOfHold(hold), holdText(hold, customer_id), warnings)
   const asked = login._tag === "Token" ? Tokens.narrowFeatures(features, login.token) : undefined
   if (asked !== undefined) {
     warnings.push(...asked.outside.map(tellOutside))
@@ -152,7 +161,7 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
       lacking,
       start: { ...task.start, login },
       fingerprint,
-      ...(account === undefined ? {} : { account }),
+      account,
       fitted: engine !== undefined,
       availability: finding._tag === "Known" && finding.available ? "ready" : "unavailable",
     },
@@ -196,19 +205,6 @@ const fitLogin = (task: UnfittedTask, fitted: Fit["login"], grounds: Grounds) =>
   return { login: ofToken, fingerprint, found: nothingFound }
 }
 
-/** The account that the parameters of a login open, as far as the form says what identifies it. */
-const accountOf = (
-  { customer_id, engine_reference }: UnfittedTask,
-  { parameters }: TaskLogin,
-  engine: SeenEngine | undefined,
-  key: Uint8Array,
-): string | undefined => {
-  if (engine === undefined || parameters === undefined) return undefined
-  const locking = engine.details.parameters["x-meta"]?.locking_fields ?? []
-  const of = { customer_id, provider: providerOf(engine_reference) }
-  return fingerprintAccount(key, of, locking, Redacted.value(parameters))
-}
-
 const tellOutside = (code: string): string =>
   `${code} is outside the token's features and is not asked for; a new token could include it`
 const noFeatureLeft =
@@ -246,30 +242,6 @@ const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | unde
     return settle(subject, beforeStart("CUSTOMER_INTERVENTION_REQUIRED"), message)
   }
   return undefined
-}
-
-const settleRejected = (
-  subject: Subject & { readonly fingerprint: string },
-  { at, fact }: Rejection,
-  warnings: ReadonlyArray<string>,
-): Decision => {
-  const whose = fact.customer_id === subject.customer_id ? "" : thenUnder(fact.customer_id)
-  const message =
-    `the source rejected these credentials with ${fact.reason} at ${new Date(at).toISOString()}${whose}, ` +
-    `so they are not sent again unchanged; \`nightjar credentials release ${subject.fingerprint}\` allows it`
-  return settle(subject, verdictOfRejected(fact.reason), message, warnings)
-}
-
-const settleDoubted = (
-  subject: Subject & { readonly fingerprint: string },
-  { at, fact }: Rejection,
-  warnings: ReadonlyArray<string>,
-): Decision => {
-  const message =
-    `the source rejected the last ${rejectedInARowMax} logins to this account, the last one with ` +
-    `${fact.reason} at ${new Date(at).toISOString()}; another rejection may lock it, so ` +
-    `this login is not sent until \`nightjar credentials release ${fact.fingerprint}\` allows it`
-  return settle(subject, verdictOfRejected(fact.reason), message, warnings)
 }
 
 const tell = ({ loc, message }: Issue): string =>

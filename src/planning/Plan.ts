@@ -3,12 +3,13 @@
  * exactly this, and `nightjar run` executes exactly this. Every assignment becomes one task or one verdict,
  * in the order of the assignments; tasks that must not be in flight together are listed.
  */
-import { providerOf, TaskId } from "../contract/Ids.ts"
+import { sourceOf, TaskId } from "../contract/Ids.ts"
 import type { CustomerId, EngineReference, RunId, SessionId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { planAssignment, seeEngine } from "./Assignment.ts"
 import type { Task, TaskVerdict } from "./Assignment.ts"
-import type { Rejections } from "../ledger/Rejections.ts"
+import type { AccountBook } from "../ledger/AccountBook.ts"
+import type { Moment } from "../ledger/Accounts.ts"
 import type { EngineFinding, Fit } from "../forms/EngineForms.ts"
 import { expectedDuration } from "./Expectations.ts"
 import type { Expectations } from "./Expectations.ts"
@@ -63,7 +64,8 @@ export interface PlanInput {
   /** One per assignment of the job, in the same order. */
   readonly logins: ReadonlyArray<ResolvedLogin>
   readonly key: Uint8Array
-  readonly rejections: Rejections
+  readonly accounts: AccountBook
+  readonly moment: Moment
   readonly expectations: Expectations
   /** Absent if the job has no token store. */
   readonly tokens?: TokenShelf
@@ -73,11 +75,12 @@ const unseen: EngineFinding = { _tag: "Unavailable" }
 const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["no parameter was resolved"] }
 
 export const planTasks = (input: PlanInput): Plan => {
-  const { job, run_id, key, rejections, engines, expectations } = input
+  const { job, run_id, key, accounts, moment, engines, expectations } = input
   const grounds = {
     run_id,
     key,
-    rejections,
+    accounts,
+    moment,
     // Without any experience: the longest that an execution may work.
     expected: (engine: EngineReference) =>
       expectedDuration(expectations, engine, job.execution.execution_timeout),
@@ -142,7 +145,7 @@ const collectWarnings = () => {
   }
 }
 
-type ConflictingTask = Pick<Task, "task_id" | "customer_id" | "engine_reference" | "fingerprint">
+type ConflictingTask = Pick<Task, "task_id" | "customer_id" | "engine_reference" | "account">
 
 /** Over the tasks of one plan, or of several jobs' plans together. */
 export const findConflicts = (tasks: Iterable<ConflictingTask>): ReadonlyArray<Conflict> => {
@@ -150,13 +153,13 @@ export const findConflicts = (tasks: Iterable<ConflictingTask>): ReadonlyArray<C
   const alike = (keyOf: (task: ConflictingTask) => string) =>
     [...Map.groupBy(all, keyOf).values()].filter(({ length }) => length > 1)
   const sameCustomer = alike(({ customer_id, engine_reference }) =>
-    JSON.stringify([customer_id, providerOf(engine_reference)]),
+    JSON.stringify([customer_id, sourceOf(engine_reference)]),
   ).map((own): Conflict => {
     const isOneEngine = own.every(({ engine_reference }) => engine_reference === own[0]?.engine_reference)
     return { why: isOneEngine ? "same_customer_and_engine" : "same_customer_and_source", ...idsOf(own) }
   })
   const told = new Set(sameCustomer.map(({ task_ids }) => task_ids.join("\n")))
-  const sameLogin = alike(({ fingerprint }) => fingerprint)
+  const sameLogin = alike(({ account }) => account.account)
     .map((own): Conflict => ({ why: "same_credentials", ...idsOf(own) }))
     .filter(({ task_ids }) => !told.has(task_ids.join("\n")))
   return [...sameCustomer, ...sameLogin]

@@ -4,7 +4,7 @@
  * source, a login, a session. So no two runs that go on together can ever start the same customer on the
  * same engine (section 4.1), and a login that is rejected in one of them is not sent by another.
  */
-import { providerOf } from "../contract/Ids.ts"
+import { sourceOf } from "../contract/Ids.ts"
 import type { Access } from "../contract/Ids.ts"
 
 /** What is known of a login before any form is seen: hashes of the values that are sent, by parameter. */
@@ -57,7 +57,7 @@ type Shapes = ReadonlyMap<string, ReadonlyMap<string, Shape>>
 const shapesOf = (logins: ReadonlyArray<TouchedLogin>): Shapes => {
   const engines = new Map<string, Map<string, Shape>>()
   for (const login of logins) {
-    const provider = providerOf(login.engine_reference)
+    const provider = sourceOf(login.engine_reference)
     const shapes = engines.get(provider) ?? new Map<string, Shape>()
     engines.set(provider, shapes)
     const names = Object.keys(login.values).toSorted()
@@ -106,7 +106,7 @@ interface Known {
 
 /** A customer at a source: whichever of its engines is used, only one job at a time logs in there. */
 const customerKey = ({ customer_id, engine_reference }: Access): string =>
-  JSON.stringify([customer_id, providerOf(engine_reference)])
+  JSON.stringify([customer_id, sourceOf(engine_reference)])
 
 const knownOf = (touches: Touches): Known => ({
   touches,

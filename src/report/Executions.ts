@@ -43,7 +43,7 @@ export const executionSpans = (
   const attempts = new Map<string, Open>()
   const overAt = new Map<string, number>()
   for (const { at, fact } of facts) {
-    if (!("attempt" in fact)) continue
+    if (!("attempt" in fact) || fact._tag === "LoginJudged") continue
     const key = `${fact.task_id}#${fact.attempt}`
     const open = attempts.get(key)
     if (fact._tag === "StartIntended") {

@@ -7,6 +7,7 @@ import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
 import type { RunNews, RunSteered, Trouble } from "../ledger/LiveFacts.ts"
 import { actionNeeded } from "../ends/EndRow.ts"
 import { counted as times } from "../foundation/Counted.ts"
+import { loginText } from "./LoginText.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 
 export const renderRecorded = ({ at, fact }: Recorded): string =>
@@ -76,7 +77,7 @@ const sentence = (fact: Fact): string => {
     case "CredentialRejected":
     case "CredentialReleased":
     case "LoginAccepted":
-      return login(fact)
+      return loginText(fact)
     case "TokenStored":
       return `token ${fact.name} stored for ${fact.features.join(", ")}; expires on ${dayOf(fact.expires_at)}`
     case "TokenExpiring":
@@ -102,19 +103,6 @@ const sentence = (fact: Fact): string => {
     case "CustomerForgotten":
     case "ForgetFinished":
       return removal(fact)
-  }
-}
-
-const login = (
-  fact: Extract<Fact, { _tag: "CredentialRejected" | "CredentialReleased" | "LoginAccepted" }>,
-): string => {
-  switch (fact._tag) {
-    case "CredentialRejected":
-      return `login ${short(fact.fingerprint)} was rejected with ${fact.reason}; not sent again unchanged`
-    case "CredentialReleased":
-      return `login ${short(fact.fingerprint)} was released`
-    case "LoginAccepted":
-      return "the source accepted this login; earlier rejections no longer hold the account"
   }
 }
 
@@ -226,6 +214,8 @@ const proven = (proof: (typeof AttemptDrained.Type)["proof"]): string => {
 
 const ofAttempt = (fact: Extract<Fact, { readonly attempt: number }>): string => {
   switch (fact._tag) {
+    case "LoginJudged":
+      return loginText(fact)
     case "StartIntended": {
       const what = fact.probe ? "sends a start again whose answer was lost" : "start"
       const how = maybe(", with token %", fact.token_id)

@@ -3,25 +3,23 @@
  * and turns between engines so that a slow one starves no other. It has no clock and no effects: the caller
  * passes the time. A blocked candidate is checked again only when what blocked it is gone.
  */
-import { providerOf } from "../contract/Ids.ts"
-import type { Access, EngineReference, TaskId } from "../contract/Ids.ts"
+import type { EngineReference, TaskId } from "../contract/Ids.ts"
 import { DelayQueue } from "../foundation/DelayQueue.ts"
-import { hasNext, inLine, lengthOf, newLine, shift } from "../foundation/Line.ts"
+import { hasNext, inLine, lengthOf, newLine, shift, sortLine } from "../foundation/Line.ts"
 import type { Line } from "../foundation/Line.ts"
+import { conflictKeys } from "./Candidate.ts"
+import type { Candidate } from "./Candidate.ts"
+import { openGate, OwedProbes } from "./OwedProbes.ts"
+import type { StartGate } from "./OwedProbes.ts"
 import type { Limits, SlotShare } from "./SharedSlots.ts"
-
-/** A task that wants to start an execution. */
-export interface Candidate extends Access {
-  readonly task_id: TaskId
-  /** One login is never in flight twice, whichever customers use it. */
-  readonly fingerprint: string | undefined
-}
 
 /** Why a candidate is not started yet: no free slot, its time, its engine, or what it conflicts with. */
 export type WaitsFor = "slot" | "time" | "engine" | "conflict"
 
 export class Schedule {
   #limits: Limits
+  readonly #gate: StartGate
+  readonly #owed = new OwedProbes()
   /** Engines with candidates; the one that was served last comes last. */
   readonly #ready = new Map<EngineReference, Line<Candidate>>()
   readonly #delayed = new DelayQueue<Candidate>()
@@ -35,8 +33,9 @@ export class Schedule {
   #waiting = 0
 
   /** `share`: this run's part in the slots of its service, if other runs go on beside it. */
-  constructor(limits: Limits, share?: SlotShare) {
+  constructor(limits: Limits, share?: SlotShare, gate: StartGate = openGate) {
     this.#limits = limits
+    this.#gate = gate
     this.#share = share
   }
 
@@ -139,8 +138,34 @@ export class Schedule {
     return this.#engineClosedUntil.get(engine_reference) ?? 0
   }
 
-  /** Takes the next candidate that may start now and counts it as in flight; undefined if there is none. */
+  /** Queues the probe of a candidate that is in flight; it is not offered before `notBefore`. */
+  owe(candidate: Candidate, notBefore: number): void {
+    this.#waiting += 1
+    this.#owed.add(candidate, notBefore)
+  }
+
+  /** Whether anything still waits for this engine. */
+  isWantedOn(engine: EngineReference): boolean {
+    const isParked = [...this.#parked.values()].some((lines) => lines.has(engine))
+    return this.#owed.has(engine) || isParked || this.#ready.has(engine)
+  }
+
+  /**
+   * Takes the next candidate that may start now and counts it as in flight; undefined if there is none. Owed
+   * probes go first; while an engine is in doubt they go last, so that it is tried by another account.
+   */
   take(now: number): Candidate | undefined {
+    const mayStart = (isInDoubt: boolean) => (engine: EngineReference) =>
+      this.#gate.isInDoubt(engine) === isInDoubt &&
+      this.closedUntil(engine) <= now &&
+      this.#gate.room(engine) > 0
+    const first = this.#owed.take(now, mayStart(false))
+    const found = first ?? this.#takeReady(now) ?? this.#owed.take(now, mayStart(true))
+    this.#waiting -= found === undefined ? 0 : 1
+    return found
+  }
+
+  #takeReady(now: number): Candidate | undefined {
     for (let due = this.#delayed.takeDue(now); due !== undefined; due = this.#delayed.takeDue(now))
       this.#line(due.engine_reference).rest.push(due)
     if (this.#inFlight.size >= this.#limits.max_in_flight) return undefined
@@ -148,11 +173,12 @@ export class Schedule {
     for (const [engine, line] of this.#ready) {
       if (this.inFlightOn(engine) >= this.#limits.per_engine) continue
       if (this.closedUntil(engine) > now || this.#share?.mayOpen(engine, now) === false) continue
+      if (this.#gate.room(engine) <= 0) continue
+      if (this.#gate.isInDoubt(engine)) sortLine(line, this.#gate.trialOrder(engine))
       const candidate = this.#next(line)
       this.#ready.delete(engine)
       if (hasNext(line)) this.#ready.set(engine, line)
       if (candidate === undefined) continue
-      this.#waiting -= 1
       this.occupy(candidate)
       this.#share?.move()
       return candidate
@@ -183,6 +209,9 @@ export class Schedule {
       this.#unpark(key)
     }
     for (const one of this.#delayed.remove(isMeant)) all.push(one)
+    const owed = this.#owed.remove(isMeant)
+    for (const one of owed) this.abandon(one.task_id)
+    all.push(...owed)
     this.#waiting -= all.length
     // Past its deadline, a run drains at every step: two of them would wake each other without end.
     if (all.length > 0) this.#share?.stir()
@@ -195,6 +224,11 @@ export class Schedule {
     for (const engine of this.#ready.keys()) {
       const until = this.closedUntil(engine)
       if (until > now && (wake === undefined || until < wake)) wake = until
+    }
+    for (const [engine, at] of this.#owed.firsts()) {
+      // Without room, an answer wakes.
+      const until = Math.max(at, this.closedUntil(engine))
+      if (this.#gate.room(engine) > 0 && (wake === undefined || until < wake)) wake = until
     }
     return wake
   }
@@ -210,6 +244,8 @@ export class Schedule {
     for (const lines of this.#parked.values())
       for (const line of lines.values()) put(inLine(line), "conflict")
     put(this.#delayed.values(), "time")
+    for (const one of this.#owed.values())
+      put([one], this.closedUntil(one.engine_reference) > now ? "engine" : "time")
     return all
   }
 
@@ -255,20 +291,6 @@ export class Schedule {
     }
     if (lines.size === 0) this.#parked.delete(key)
   }
-}
-
-/**
- * Tasks that share one of these are never in flight together (section 4.1). A customer is on one engine of a
- * source at a time: where a session is open, a second login can be refused (DUPLICATED_SESSION).
- */
-const conflictKeys = ({
-  task_id,
-  customer_id,
-  engine_reference,
-  fingerprint,
-}: Candidate): ReadonlyArray<string> => {
-  const keys = [`task ${task_id}`, `customer ${JSON.stringify([customer_id, providerOf(engine_reference)])}`]
-  return fingerprint === undefined ? keys : [...keys, `login ${fingerprint}`]
 }
 
 const count = (counts: Map<string, number>, key: string, change: number): void => {

@@ -6,6 +6,7 @@
 import { createHmac, createSecretKey } from "node:crypto"
 import type { KeyObject } from "node:crypto"
 import { isEncrypted } from "../contract/Execution.ts"
+import { sourceOf } from "../contract/Ids.ts"
 
 /** Making a key costs six times as much as the hash, and a run has one key. */
 const keys = new WeakMap<Uint8Array, KeyObject>()
@@ -30,18 +31,37 @@ export const fingerprintLogin = (
 export const keyedPlace = (key: Uint8Array, run_id: string, subject: string): string =>
   keyedHash(key, ["place", run_id, subject])
 
-/** A login as the breaker knows it: all that is sent, and the account that it opens. */
+/** A login, by what is sent and by the account that it opens; nothing in it says whose it is. */
 export interface LoginKeys {
+  /** Of the engine and everything that is sent. */
   readonly fingerprint: string | undefined
-  /** Absent if nothing says which parameters stay the same for a user. */
-  readonly account?: string | undefined
+  /** Absent for a login of an earlier version, and for a task that is only collected. */
+  readonly account?: AccountKeys | undefined
+}
+
+/** The account that a login opens at its source, and what is sent to open it. Keyed hashes. */
+export interface AccountKeys {
+  /** Of the source and the values of `identity`. */
+  readonly account: string
+  /**
+   * The values that say whose login it is, sorted. Two logins of a source open one account if the list of one
+   * contains that of the other: its channels may ask for different fields.
+   */
+  readonly identity: ReadonlyArray<string>
+  /** Of the source and everything that is sent, whatever the channel. */
+  readonly password: string
+  /** Of what is sent besides secrets, if the form does not say what identifies a user. */
+  readonly row?: string
+  /** What earlier versions called this login and its account. */
+  readonly former: ReadonlyArray<string>
+  /** Those of them under which something is known; set once that was looked up. */
+  readonly absorbs?: ReadonlyArray<string>
+  /** Its values are written out and stand still: if they change, a person has changed them. */
+  readonly isByHand: boolean
 }
 
 /** Only the keys of a login. */
-export const loginKeysOf = ({
-  fingerprint,
-  account,
-}: LoginKeys): LoginKeys & { readonly account?: string } => ({
+export const loginKeysOf = ({ fingerprint, account }: LoginKeys): LoginKeys => ({
   fingerprint,
   ...(account === undefined ? {} : { account }),
 })
@@ -49,29 +69,133 @@ export const loginKeysOf = ({
 /** What is hashed for every encrypted value; no value that is written out becomes it. */
 const unreadable = "ENCRYPTED"
 
-/**
- * The account that a login opens: the customer's, at this provider, with these values of the parameters that
- * never change for a user (2.3: `locking_fields`), however they are written. Encrypted values cannot be
- * compared: they count as the same, and a login with any counts as one to the same account even if none of
- * those parameters is sent. Otherwise it is undefined then.
- */
-export const fingerprintAccount = (
+/** Whose login it is, and where. */
+export interface LoginPlace {
+  readonly customer_id: string
+  readonly engine_reference: string
+}
+
+/** What an engine's form says about its fields (2.3); undefined while no form has been seen. */
+export interface FieldRoles {
+  /** `locking_fields`: they never change for a user. */
+  readonly locking: ReadonlyArray<string>
+  /** Fields with a few values to choose from: they say nothing about whose login it is. */
+  readonly selectors: ReadonlySet<string>
+  readonly secret: ReadonlySet<string>
+}
+
+export const noRoles: FieldRoles = { locking: [], selectors: new Set(), secret: new Set() }
+
+/** Spelling does not make another account: case, spaces, signs and leading zeros are left out. */
+const spelled = (value: string | number | boolean): string => {
+  const text = String(value)
+  const bare = text
+    .normalize("NFKC")
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]/gu, "")
+  if (bare === "") return text
+  return /^\d+$/.test(bare) ? bare.replace(/^0+(?=\d)/, "") : bare
+}
+
+type Sent = Readonly<Record<string, unknown>>
+const isPlain = (value: unknown): value is string | number | boolean =>
+  (typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean"
+const ofFields = (names: ReadonlyArray<string>, sent: Sent): ReadonlyArray<string | number | boolean> =>
+  names.flatMap((name) => {
+    const value = Object.hasOwn(sent, name) ? sent[name] : undefined
+    return isPlain(value) ? [value] : []
+  })
+
+/** The account of a customer at a source, where nothing readable says which of them a login opens. */
+export const customerAccount = (
   key: Uint8Array,
-  { customer_id, provider }: { readonly customer_id: string; readonly provider: string },
-  locking: ReadonlyArray<string>,
-  parameters: Readonly<Record<string, unknown>>,
-): string | undefined => {
-  const values = new Set<string>()
-  for (const name of locking) {
-    const value = Object.hasOwn(parameters, name) ? parameters[name] : undefined
-    const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean"
-    if (isPlain && value !== "")
-      values.add(isEncrypted(value) ? unreadable : String(value).trim().toLowerCase())
+  { customer_id, engine_reference }: LoginPlace,
+): ReadonlyArray<string> => [keyedHash(key, ["customer", sourceOf(engine_reference), customer_id])]
+
+/**
+ * `locking_fields` that are sent, but not those to choose from; if there are none, everything that is sent.
+ * Without a readable value, the login is the customer's at this source.
+ */
+const identityOf = (key: Uint8Array, place: LoginPlace, roles: FieldRoles, sent: Sent) => {
+  const source = sourceOf(place.engine_reference)
+  const isNamed = (name: string) => !roles.selectors.has(name)
+  const locking = ofFields(roles.locking.filter(isNamed), sent)
+  const values = locking.length > 0 ? locking : ofFields(Object.keys(sent).filter(isNamed), sent)
+  if (values.length === 0 || values.some(isEncrypted)) return { identity: customerAccount(key, place) }
+  const hashes = (of: typeof values) =>
+    [...new Set(of.map((value) => keyedHash(key, ["value", source, spelled(value)])))].toSorted()
+  if (locking.length > 0) return { identity: hashes(locking) }
+  const open = ofFields(
+    Object.keys(sent).filter((name) => isNamed(name) && !roles.secret.has(name)),
+    sent,
+  )
+  const row = open.length === 0 ? {} : { row: keyedHash(key, ["row", source, hashes(open)]) }
+  return { identity: hashes(values), ...row }
+}
+
+/**
+ * An encrypted value is never compared: encrypted anew, it is still the same password. `engines` are those of
+ * the source under which an earlier version kept rejected logins.
+ */
+export const accountKeys = (
+  key: Uint8Array,
+  place: LoginPlace,
+  login: { readonly sent: Sent; readonly roles: FieldRoles; readonly isByHand: boolean },
+  engines: ReadonlyArray<string> = [],
+): AccountKeys => {
+  const { sent, roles } = login
+  const { engine_reference } = place
+  const source = sourceOf(engine_reference)
+  const found = identityOf(key, place, roles, sent)
+  const isSealed = Object.values(sent).some(isEncrypted)
+  const readable = Object.fromEntries(
+    Object.entries(sent).map(([name, value]) => [name, isEncrypted(value) ? unreadable : value]),
+  )
+  const password = keyedHash(key, ["password", source, readable, ...(isSealed ? [found.identity] : [])])
+  const former = formerAccount(key, place, roles.locking, sent)
+  return {
+    account: accountOf(key, engine_reference, found.identity),
+    ...found,
+    password,
+    former: [
+      ...(former === undefined ? [] : [former]),
+      ...new Set([engine_reference, ...engines].map((engine) => fingerprintLogin(key, engine, sent))),
+    ],
+    isByHand: login.isByHand && !isSealed,
   }
-  if (values.size === 0 && Object.values(parameters).some(isEncrypted)) values.add(unreadable)
+}
+
+/** The keys of a login with a stored token of which it is not known what it was made with. */
+export const tokenAccountKeys = (key: Uint8Array, place: LoginPlace, fingerprint: string): AccountKeys => {
+  const identity = customerAccount(key, place)
+  return {
+    account: accountOf(key, place.engine_reference, identity),
+    identity,
+    password: fingerprint,
+    former: [fingerprint],
+    isByHand: false,
+  }
+}
+
+const accountOf = (key: Uint8Array, engine_reference: string, identity: ReadonlyArray<string>): string =>
+  keyedHash(key, ["account", sourceOf(engine_reference), identity])
+
+/** What versions up to 0.17.0 called the account: the customer was part of it. */
+const formerAccount = (
+  key: Uint8Array,
+  { customer_id, engine_reference }: LoginPlace,
+  locking: ReadonlyArray<string>,
+  sent: Sent,
+): string | undefined => {
+  const values = new Set(
+    ofFields(locking, sent).map((value) =>
+      isEncrypted(value) ? unreadable : String(value).trim().toLowerCase(),
+    ),
+  )
+  if (values.size === 0 && Object.values(sent).some(isEncrypted)) values.add(unreadable)
   return values.size === 0
     ? undefined
-    : keyedHash(key, ["account", customer_id, provider, [...values].toSorted()])
+    : keyedHash(key, ["account", customer_id, sourceOf(engine_reference), [...values].toSorted()])
 }
 
 /**

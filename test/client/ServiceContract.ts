@@ -96,6 +96,8 @@ export const otherwise = (call: CallName, status: number): string => {
   if (status === 401 || status === 403) return "SecretRefused"
   if (status === 429 || status === 503) return "Throttled"
   if (status >= 500 || status === 408) return "AnswerLost"
+  // 4.1 lists 202; an acceptance body is an acceptance all the same.
+  if (call === "startExecution" && (status === 200 || status === 201)) return "Accepted"
   return effectful.has(call) && status < 300 ? "AnswerLost" : "UnexpectedAnswer"
 }
 

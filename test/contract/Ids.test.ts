@@ -1,7 +1,7 @@
 /** Ids are told apart by the compiler alone: an expectation below that no longer fails stops `npm run types`. */
 import { describe, expect, it } from "vitest"
 import { Schema } from "effect"
-import { EngineReference, ExecutionId, providerOf, RunId, SessionId, TaskId } from "../../src/contract/Ids.ts"
+import { EngineReference, ExecutionId, sourceOf, RunId, SessionId, TaskId } from "../../src/contract/Ids.ts"
 import type { Service } from "../../src/client/Service.ts"
 import { StartAnswered } from "../../src/ledger/Fact.ts"
 
@@ -40,27 +40,9 @@ describe("an id", () => {
   })
 })
 
-describe("the provider of an engine", () => {
-  it("is what stands before one of the alternatives of the reference, and otherwise the engine itself", () => {
-    const references = [
-      "bank:website",
-      "bank:api",
-      "es:bank:mobile",
-      "es:bank",
-      "bank",
-      ":api",
-      "bank:API",
-      "",
-    ]
-    expect(references.map(providerOf)).toEqual([
-      "bank",
-      "bank",
-      "es:bank",
-      "es:bank",
-      "bank",
-      ":api",
-      "bank:API",
-      "",
-    ])
+describe("the source of an engine", () => {
+  it("is what stands before the last colon of its reference, whatever channel follows", () => {
+    const references = ["bank:website", "es:bank:kiosk", "es:bank", "bank", ":api", "bank:API", ""]
+    expect(references.map(sourceOf)).toEqual(["bank", "es:bank", "es", "bank", ":api", "bank", ""])
   })
 })

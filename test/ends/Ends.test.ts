@@ -135,8 +135,10 @@ describe("the table of ends", () => {
           ])
           expect(attempt(code, reason, refusal).rejection).toBe(refusal)
         }
-        for (const fine of ["AUTH_OK", "not-performed"])
-          expect(end(code, reason, fine)).toEqual([...end(code, reason).slice(0, 3), opensBreaker])
+        const told = end(code, reason).slice(0, 3)
+        expect(end(code, reason, "not-performed")).toEqual([...told, opensBreaker])
+        // An accepted login stays open, unless the end itself is a refusal.
+        expect(end(code, reason, "AUTH_OK")).toEqual([...told, opensBreaker && code === "AUTH_ERROR"])
       }
   })
 })
@@ -153,6 +155,7 @@ describe("one of our own ends", () => {
       DEADLINE_REACHED: service,
       RUN_DRAINED: ["unfinished", "engineer"],
       START_UNKNOWN: ["unfinished", "engineer"],
+      LOGIN_UNPROVEN: engineer,
       UNEXPECTED_ANSWER: engineer,
       SERVICE_UNREACHABLE: service,
       NOT_STOPPABLE: service,

@@ -11,6 +11,7 @@ const message = "said"
 const sent = { external_execution_id: "ours" }
 const accepted = (view: AcceptanceView, said: Body = body): StartAnswer => ({
   _tag: "Accepted",
+  http_status: 202,
   body: said,
   view,
 })
@@ -40,10 +41,11 @@ describe("the answer to a start", () => {
     expect(readStart(sent, conflict({ ...ids, external_execution_id: "ours" }))).toEqual({
       answer: "conflict",
       ...ids,
+      otherwise: foreign,
     })
     expect(readStart(sent, conflict({ ...ids, external_execution_id: "theirs" }))).toEqual(foreign)
     expect(readStart(sent, conflict({ external_execution_id: "ours" }))).toEqual(foreign)
-    expect(readStart(sent, conflict(ids))).toEqual({ answer: "conflict", ...ids })
+    expect(readStart(sent, conflict(ids))).toEqual({ answer: "conflict", ...ids, otherwise: foreign })
   })
 
   it("a conflict is about our own execution if its state names everything of ours, and nothing else [promise 2]", () => {
@@ -85,7 +87,7 @@ describe("the answer to a start", () => {
       readStart(sent, refused(422, {})),
       readStart(sent, new UnexpectedAnswer({ http_status: 404, message })),
       readStart(sent, new UnexpectedAnswer({ http_status: 418, message })),
-    ]).toEqual([
+    ]).toMatchObject([
       { answer: "refused", http_status: 400, status_reason: "T10N_FORBIDDEN" },
       { answer: "refused", http_status: 400, status_reason: "UNEXPECTED_ANSWER" },
       { answer: "refused", http_status: 422, status_reason: "BAD_CONFIGURATIONS" },
@@ -94,30 +96,73 @@ describe("the answer to a start", () => {
     ])
   })
 
-  it("nothing was created by an unsent request, a 429, a 503 or a refused secret", () => {
+  it("refused: no login was sent only if the reference says so, and one that was rejected is [promise 4]", () => {
+    const form = { ...body, json: { detail: [] } }
+    const unexpected = (http_status: number) => new UnexpectedAnswer({ http_status, message })
+    const loginOf = (answer: ReturnType<typeof readStart>) => ("login" in answer ? answer.login : answer)
+    const withToken = { ...sent, withToken: true }
+    expect(
+      [
+        readStart(sent, refused(400, { status_reason: "T10N_FORBIDDEN" })),
+        readStart(sent, refused(400, { status_reason: "CUSTOMER_INTERVENTION_REQUIRED" })),
+        readStart(sent, refused(422, {}, form)),
+        readStart(withToken, refused(422, {})),
+        readStart(withToken, unexpected(404)),
+        readStart(withToken, unexpected(405)),
+        readStart(sent, refused(400, { status_reason: "INCORRECT_CREDENTIALS" })),
+        readStart(sent, refused(422, { status_reason: "BLOCKED_USER" })),
+        readStart(sent, refused(400, {})),
+        readStart(sent, refused(422, {})),
+        readStart(sent, refused(422, { status_reason: "CUSTOMER_INTERVENTION_REQUIRED" })),
+        readStart(sent, unexpected(404)),
+        readStart(sent, unexpected(302)),
+      ].map(loginOf),
+    ).toEqual([
+      ...Array.from({ length: 6 }, () => "not_sent"),
+      "rejected",
+      "rejected",
+      ...Array.from({ length: 5 }, () => "unproven"),
+    ])
+  })
+
+  it("refused with the id of an execution may be our own run: its state shows which", () => {
+    for (const http_status of [400, 422] as const)
+      expect(readStart(sent, refused(http_status, ids))).toMatchObject({ answer: "conflict", ...ids })
+  })
+
+  it("nothing was created by an unsent request or a 429, nor by a 503 or a refused secret that was asked about", () => {
     const none = {
       answer: "not_created",
       http_status: undefined,
       retry_after: undefined,
       isEngineAway: false,
     }
+    const isAway = { isEngineAway: true, isSecretRefused: false }
     const away = { ...none, http_status: 503, isEngineAway: true }
     expect([
       readStart(sent, new NotSent({ message })),
       readStart(sent, new Throttled({ http_status: 429, retry_after: Duration.millis(7_000), message })),
-      readStart(sent, new SecretRefused({ http_status: 403, message })),
-      readStart(sent, { _tag: "EngineUnavailable", retry_after: Duration.millis(9_000) }),
-      readStart(sent, { _tag: "EngineUnavailable" }),
+      readStart(sent, new SecretRefused({ http_status: 403, message }), {
+        isEngineAway: false,
+        isSecretRefused: true,
+      }),
+      readStart(sent, { _tag: "EngineUnavailable", retry_after: Duration.millis(9_000) }, isAway),
+      readStart(sent, { _tag: "EngineUnavailable" }, isAway),
     ]).toEqual([
       none,
       { ...none, http_status: 429, retry_after: Duration.millis(7_000) },
-      { ...none, http_status: 403 },
+      { ...none, http_status: 403, isSecretRefused: true },
       { ...away, retry_after: Duration.millis(9_000) },
       away,
     ])
   })
 
-  it("only a lost answer or an undocumented 5xx leaves open whether it exists", () => {
+  it("a lost answer, a 5xx, and a 403 or 503 that nothing confirms leave open whether it exists", () => {
+    expect(readStart(sent, { _tag: "EngineUnavailable" })).toEqual({ answer: "lost", http_status: 503 })
+    expect(readStart(sent, new SecretRefused({ http_status: 403, message }))).toEqual({
+      answer: "lost",
+      http_status: 403,
+    })
     expect([
       readStart(sent, new AnswerLost({ message })),
       readStart(sent, new AnswerLost({ http_status: 502, message })),

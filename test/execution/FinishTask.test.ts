@@ -99,6 +99,7 @@ describe("a closed execution", () => {
     Effect.gen(function* () {
       const accepting: Script["start"] = () => ({
         _tag: "Accepted",
+        http_status: 202,
         body: bodyOf({}),
         view: { execution_id: anId("e-1") },
       })
@@ -142,7 +143,12 @@ describe("a closed execution", () => {
         tasks: [{ customer: "c-1", fingerprint: "one" }],
         script: { state: () => closed, results: () => unusable },
       })
-      expect(recorded(end).map(({ _tag }) => _tag)).toEqual(["AnswerRefused", "AttemptKept", "TaskSettled"])
+      expect(recorded(end).map(({ _tag }) => _tag)).toEqual([
+        "LoginJudged",
+        "AnswerRefused",
+        "AttemptKept",
+        "TaskSettled",
+      ])
     }),
   )
 

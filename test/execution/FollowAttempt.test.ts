@@ -151,6 +151,7 @@ describe("following an execution", () => {
     Effect.gen(function* () {
       const unnamed: StartAnswer = {
         _tag: "Accepted",
+        http_status: 202,
         body: { bytes: new Uint8Array(), json: {} },
         view: { execution_id: anId("e-1") },
       }

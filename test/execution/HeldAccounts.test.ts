@@ -36,7 +36,11 @@ const source = (ends: Readonly<Record<string, ReturnType<typeof state>>>) => {
 }
 const judged = ({ facts }: NightEnd) =>
   facts.flatMap((fact) =>
-    fact._tag === "CredentialRejected" || fact._tag === "LoginAccepted" ? [[fact._tag, fact.account]] : [],
+    fact._tag === "CredentialRejected"
+      ? [["rejected", fact.login?.account]]
+      : fact._tag === "LoginJudged" && fact.account !== "B"
+        ? [[fact.verdict, fact.account]]
+        : [],
   )
 
 describe("an account", () => {
@@ -87,10 +91,10 @@ describe("an account", () => {
         "c-1 bank:other",
       ])
       expect(judged(end)).toEqual([
-        ["CredentialRejected", "A"],
-        ["LoginAccepted", "A"],
-        ["CredentialRejected", "A"],
-        ["LoginAccepted", "A"],
+        ["rejected", "A"],
+        ["good", "A"],
+        ["rejected", "A"],
+        ["good", "A"],
       ])
     }),
   )
@@ -105,11 +109,15 @@ describe("an account", () => {
         2,
         "succeeded COMPLETED nobody",
       ])
-      expect(end.facts.find(({ _tag }) => _tag === "LoginAccepted")).toEqual({
-        _tag: "LoginAccepted",
+      expect(end.facts.find(({ _tag }) => _tag === "LoginJudged")).toEqual({
+        _tag: "LoginJudged",
         run_id,
         task_id: idOf("c-1", "bank:mobile"),
+        attempt: 1,
         account: "A",
+        password: "two",
+        fingerprint: "two",
+        verdict: "good",
       })
     }),
   )
@@ -122,7 +130,7 @@ describe("an account", () => {
       const cut = yield* night({ tasks: one, script: working, cutAfter: "1 second" })
       const renamed = one.map((task): NightTask => ({ ...task, fingerprint: "new", account: "C" }))
       const end = yield* night({ tasks: renamed, facts: cut.facts.slice(2), script })
-      expect(judged(end)).toEqual([["CredentialRejected", "A"]])
+      expect(judged(end)).toEqual([["rejected", "A"]])
     }),
   )
 })

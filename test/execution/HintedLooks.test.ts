@@ -75,6 +75,7 @@ describe("an execution with a hint", () => {
       const place = makePlace()
       const start = (): StartAnswer => ({
         _tag: "Accepted",
+        http_status: 202,
         body: bodyOf({}),
         view: { execution_id: anId("e-c-1-1") },
       })

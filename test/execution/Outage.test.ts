@@ -83,14 +83,17 @@ describe("an engine that refuses starts", () => {
     "counts as found once, however many starts were under way: the waits do not grow with its tasks",
     () =>
       Effect.gen(function* () {
+        let starts = 0
         const end = yield* night({
-          tasks: Array.from({ length: 6 }, (_, index) => ({ customer: `c-${index}` })),
+          tasks: Array.from({ length: 15 }, (_, index) => ({ customer: `c-${index}` })),
           script: {
-            start: (call, times) => (times > 2 ? accepted(call.customer_id) : { _tag: "EngineUnavailable" }),
+            // The first seven are accepted one, two and four at a time; then eight are under way at once.
+            start: (call) =>
+              (starts += 1) > 7 && starts <= 15 ? { _tag: "EngineUnavailable" } : accepted(call.customer_id),
           },
         })
         const times = startTimes(end.calls)
-        expect([times.length, Math.max(...times) < 4 * minute]).toEqual([18, true])
+        expect([times.length, Math.max(...times) < minute]).toEqual([23, true])
       }),
   )
 
@@ -166,7 +169,7 @@ describe("an engine that refuses starts", () => {
           start: (call, times) =>
             times > 1 || call.customer_id === "c-3"
               ? accepted(call.customer_id)
-              : asks(call.customer_id === "c-1" ? 3.5 * hour : 99_999_999_000),
+              : asks(call.customer_id === "c-1" ? 3 * hour : 99_999_999_000),
         },
       })
       expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
@@ -203,9 +206,12 @@ describe("an engine that refuses starts", () => {
     Effect.gen(function* () {
       const told: Array<ProgressEvent> = []
       yield* night({
-        tasks: [{ customer: "c-1" }, { customer: "c-2" }],
+        tasks: [{ customer: "c-0" }, { customer: "c-1" }, { customer: "c-2" }],
         script: {
-          start: (call, times) => (times > 1 ? accepted(call.customer_id) : { _tag: "EngineUnavailable" }),
+          start: (call, times) =>
+            times > 1 || call.customer_id === "c-0"
+              ? accepted(call.customer_id)
+              : { _tag: "EngineUnavailable" },
         },
         told,
       })

@@ -11,6 +11,7 @@ import type { SteerableNight } from "../../src/execution/Steering.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { AnswerUnusable, defectOf, defectText } from "../../src/execution/Quarantine.ts"
 import { keptWhereUnusable } from "../../src/execution/SettleUnusable.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { idOf, makePlace, night, run_id } from "./ScriptedNight.ts"
@@ -144,14 +145,11 @@ describe("a state that cannot be used", () => {
         "succeeded COMPLETED nobody",
         "succeeded COMPLETED nobody",
       ])
-      expect(factsOf(end, "CredentialRejected")).toMatchObject([
-        { fingerprint: "f-2", reason: "ANSWER_UNUSABLE" },
-      ])
+      // Nobody knows how its login ended: it counts as one that may have failed, and is not rejected.
+      expect(factsOf(end, "LoginJudged")).not.toMatchObject([{ task_id: idOf("c-2") }])
+      expect(factsOf(end, "CredentialRejected")).toEqual([])
       expect(end.countOf("abort")).toBe(0)
       expect(dueDeletions(end.state)).toEqual([])
-      expect(settledOf(end, "c-2")?.message).toMatch(
-        /; its login may have been refused: `nightjar credentials/,
-      )
       const ids = { run_id, task_id: idOf("c-2"), attempt: 1, execution_id: "e-c-2-1" }
       const aside = asideIn(place).map(({ meta, bytes: kept }) => [{ ...meta, received_at: 0 }, kept])
       expect(aside).toEqual([[{ kind: "unusable", ...ids, http_status: 200, received_at: 0 }, bytes]])
@@ -208,14 +206,18 @@ describe("a start whose answer cannot be used", () => {
   it.effect("is never sent again, neither by a probe nor by a later process", () =>
     Effect.gen(function* () {
       const place = makePlace()
-      const script = { start: () => ({ _tag: "Accepted", body: unusable, view: {} }) as const }
+      const script = {
+        start: () => ({ _tag: "Accepted", http_status: 202, body: unusable, view: {} }) as const,
+      }
       const tasks = [{ customer: "c-2", fingerprint: "f-2" }]
       yield* night({ tasks, place, script })
       const next = yield* night({ tasks, place, script })
       expect(next.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
       expect(next.countOf("start")).toBe(1)
       expect(factsOf(next, "StartAnswered")).toMatchObject([{ answer: "unusable", http_status: 202 }])
-      expect(factsOf(next, "CredentialRejected")).toMatchObject([{ fingerprint: "f-2" }])
+      expect(factsOf(next, "LoginJudged")).toMatchObject([
+        { account: "f-2", verdict: "unproven", said: "202" },
+      ])
       expect(factsOf(next, "AnswerRefused")).toMatchObject([{ what: "start", why: unusable.unusable }])
       expect(asideIn(place).map(({ meta, bytes: kept }) => [meta.http_status, kept])).toEqual([[202, bytes]])
     }),
@@ -274,7 +276,7 @@ describe("a start whose answer cannot be used", () => {
         "StartIntended",
         "AnswerRefused",
         "StartAnswered",
-        "CredentialRejected",
+        "LoginJudged",
       ])
       expect(known[2]).toMatchObject({
         what: "start",
@@ -312,7 +314,7 @@ describe("a task whose past meets a defect of ours", () => {
           "succeeded COMPLETED nobody",
           "failed ANSWER_UNUSABLE engineer",
           "succeeded COMPLETED nobody",
-          "failed ANSWER_UNUSABLE engineer",
+          "unfinished ALREADY_EXECUTING service",
         ])
         expect(settledOf(end, "c-2")?.message).toMatch(
           /^the answer \(task\) cannot be used: a defect in the program \(TypeError in \w.*\); its body could/,
@@ -329,8 +331,12 @@ describe("a task whose past meets a defect of ours", () => {
       const tasks = all.map((one) => (one.customer === "c-2" ? { ...one, fingerprint: "f-new" } : one))
       const end = yield* night({ tasks, place, misread: misreading("attemptsBefore") })
       expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
-      expect(factsOf(end, "CredentialRejected")).toMatchObject([
-        { fingerprint: "f-2", reason: "ANSWER_UNUSABLE" },
+      const known = yield* Effect.provide(
+        Effect.flatMap(Ledger, ({ accounts }) => accounts),
+        place.ledger,
+      )
+      expect(known.flatMap(({ account, sent }) => sent.map(({ task_id }) => [account, task_id]))).toEqual([
+        ["f-2", idOf("c-2")],
       ])
     }),
   )

@@ -243,10 +243,7 @@ describe("a further attempt", () => {
             state: (id) => (id === "e-1" ? temporary : unreadable),
           },
         })
-        expect([end.verdict("c-1"), rejectionsOf(end)]).toEqual([
-          "failed ANSWER_UNUSABLE engineer",
-          [["one", "ANSWER_UNUSABLE"]],
-        ])
+        expect([end.verdict("c-1"), rejectionsOf(end)]).toEqual(["failed ANSWER_UNUSABLE engineer", []])
       }),
   )
 
@@ -256,6 +253,7 @@ describe("a further attempt", () => {
         script: {
           start: answers(accepted("1"), {
             _tag: "Accepted",
+            http_status: 202,
             body: { ...bodyOf({}), unusable: "it is no JSON" },
             view: {},
           }),
@@ -335,12 +333,12 @@ describe("a probe that is owed", () => {
         }
         const end = yield* night({
           tasks: [{ customer: "c-1", fingerprint: "one", prepare }],
-          script: { start: answers(lost, throttled()) },
+          script: { start: answers(lost) },
         })
         expect([startsOf(end).length, end.verdict("c-1"), rejectionsOf(end)]).toEqual([
-          2,
+          1,
           "failed ANSWER_UNUSABLE engineer",
-          [["one", "ANSWER_UNUSABLE"]],
+          [],
         ])
       }),
   )
@@ -433,9 +431,9 @@ describe("a probe that is owed, of a task that may not be started any more,", ()
         tasks: [
           { customer: "c-1", fingerprint: "one", prepare: (times) => (times === 1 ? ready("one") : gone) },
         ],
-        script: { start: answers(lost, throttled()) },
+        script: { start: answers(lost) },
       })
-      expect([startsOf(end).length, endOf(end)]).toEqual([2, settledWith("START_UNKNOWN")])
+      expect([startsOf(end).length, endOf(end)]).toEqual([1, settledWith("START_UNKNOWN")])
     }),
   )
 
@@ -525,7 +523,7 @@ describe("an execution that this process found open", () => {
       expect([end.verdict("c-1"), end.countOf("start"), rejectionsOf(end)]).toEqual([
         "failed ANSWER_UNUSABLE engineer",
         1,
-        [["one", "ANSWER_UNUSABLE"]],
+        [],
       ])
     }),
   )

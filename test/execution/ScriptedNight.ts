@@ -27,6 +27,7 @@ import type { RunState } from "../../src/ledger/RunState.ts"
 import { World } from "../simulation/World.ts"
 import { scripted, silent } from "./ScriptedService.ts"
 import type { Call, Script } from "./ScriptedService.ts"
+import type { LoginKeys } from "../../src/secrets/Fingerprint.ts"
 import { anId } from "../harness/Id.ts"
 
 export const run_id = anId("job.2026-11-21")
@@ -64,9 +65,16 @@ export interface NightTask {
   readonly dropped?: true
 }
 
+/** A login to its own account, unless one is named. */
+export const keysOf = (fingerprint: string | undefined, account = fingerprint): LoginKeys => {
+  if (fingerprint === undefined || account === undefined) return { fingerprint }
+  const of = { account, identity: [account], password: fingerprint, former: [fingerprint], isByHand: true }
+  return { fingerprint, account: of }
+}
+
 export const ready = (fingerprint: string | undefined, account?: string): Prepared => ({
   _tag: "Ready",
-  keys: { fingerprint, ...(account === undefined ? {} : { account }) },
+  keys: keysOf(fingerprint, account),
   call: {
     engine_reference: anId("bank"),
     customer_id: anId(""),
@@ -107,8 +115,7 @@ const workOf = ({
     task_id: idOf(customer, engine),
     customer_id: anId(customer),
     engine_reference: anId(engine),
-    fingerprint,
-    account,
+    ...keysOf(fingerprint, account),
     prepare: dropped === true ? undefined : prepared,
     ...more,
   }

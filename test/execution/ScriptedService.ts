@@ -12,6 +12,7 @@ import type {
   Body,
   CallFailure,
   DeleteAnswer,
+  EngineAnswer,
   ExchangeAnswer,
   PollAnswer,
   ResultsAnswer,
@@ -21,6 +22,7 @@ import type {
   StateAnswer,
   StateView,
 } from "../../src/client/Service.ts"
+import type { EngineDetails } from "../../src/contract/Engine.ts"
 import { anId } from "../harness/Id.ts"
 
 const encoder = new TextEncoder()
@@ -38,6 +40,7 @@ export const throttled = (http_status = 429, askedMs?: number) =>
 
 export const accepted = (id: string): StartAnswer => ({
   _tag: "Accepted",
+  http_status: 202,
   body: bodyOf({ execution_id: anId(`e-${id}`) }),
   view: { execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`) },
 })
@@ -112,8 +115,20 @@ export interface Script {
     times: number,
     ticket: Redacted.Redacted<string>,
   ) => Answer<ExchangeAnswer>
+  /** What an engine's own page says; without it, what its last start said, and then that it is available. */
+  readonly page?: (engine_reference: string) => Answer<EngineAnswer>
+  readonly list?: () => Answer<{ readonly body: Body }>
   readonly revoke?: (token_id: string, times: number) => Answer<RevokeAnswer>
 }
+
+const form = { type: "object", properties: {}, format: "cg-params" } as const
+export const available: EngineAnswer = {
+  _tag: "Engine",
+  engine: { ...({} as EngineDetails), is_online: true, status: "published", parameters: form },
+  body: bodyOf({}),
+}
+/** Its page says that it is away, as 4.9 does. */
+export const away: EngineAnswer = { _tag: "EngineUnavailable", detail: "maintenance" }
 
 /** When, what, about whom: `[ms, "start", "c-1"]`. */
 export type Call = readonly [number, string, string]
@@ -141,7 +156,9 @@ export const scripted = (script: Script, calls: Array<Call>) => {
   const aborted = new Set<string>()
   /** Whose each execution is, as far as the answers to starts have said; its state says the same. */
   const externals = new Map<string, string>()
+  const refusing = new Set<string>()
   const remember = (call: StartCall, answer: Answer<StartAnswer>) => {
+    if (answer._tag === "EngineUnavailable") refusing.add(call.engine_reference)
     if (answer._tag !== "Accepted" && answer._tag !== "AlreadyExecuting") return answer
     const { execution_id, external_execution_id } = answer.view
     const whose = answer._tag === "Accepted" ? call.external_execution_id : external_execution_id
@@ -223,8 +240,9 @@ export const scripted = (script: Script, calls: Array<Call>) => {
       exchangeTicket: (id, ticket) =>
         ask("exchange", id, (times) => script.exchange?.(id, times, ticket) ?? { _tag: "Refused" }),
       revokeToken: (id) => ask("revoke", id, (times) => script.revoke?.(id, times) ?? "not_found"),
-      listEngines: Effect.die("not asked for"),
-      showEngine: () => Effect.die("not asked for"),
+      listEngines: Effect.suspend(() => give(script.list?.() ?? { body: bodyOf([]) })),
+      showEngine: (engine) =>
+        Effect.suspend(() => give(script.page?.(engine) ?? (refusing.delete(engine) ? away : available))),
     }),
   )
 }

@@ -251,7 +251,7 @@ describe("resuming", () => {
       told([intended(1)], "collect"),
       told([intended(1), answered(1, "accepted")], "collect"),
       told([settled("unfinished", "NIGHT_OVER")], "collect"),
-    ]).toEqual(["NightOver", "NightOver", "probe 1", "follow e-1", "Nothing"])
+    ]).toEqual(["NightOver", "NightOver", "StartUnknown", "follow e-1", "Nothing"])
     expect(resumeTask(undefined, "collect")).toEqual({ _tag: "Nothing" })
   })
 

@@ -411,19 +411,24 @@ describe("forget", () => {
     () =>
       Effect.gen(function* () {
         const { root } = yield* removal
-        const rejections = yield* inFolder(
+        const accounts = yield* inFolder(
           root,
-          Effect.flatMap(Ledger, (ledger) => ledger.rejections),
+          Effect.flatMap(Ledger, (ledger) => ledger.accounts),
         )
         assert.deepStrictEqual(
-          [...rejections.values()].map(({ fact }) => fact),
+          accounts
+            .flatMap(({ rejected }) => rejected)
+            .filter(({ fingerprint }) => fingerprint === "f-open")
+            .map((one) => ({ ...one, at: 0 })),
           [
             {
-              _tag: "CredentialRejected",
               run_id: anId(first),
-              fingerprint: "f-open",
               engine_reference: anId(engine),
+              fingerprint: "f-open",
+              password: "f-open",
               reason: "INVALID_CREDENTIALS",
+              counts: true,
+              at: 0,
             },
           ],
         )

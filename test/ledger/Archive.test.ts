@@ -160,7 +160,7 @@ const everything = (ledger: Ledger["Service"]) =>
       naming: yield* Effect.forEach(ids, (id) => Effect.map(ledger.tasksNaming(id), sorted)),
       customers: yield* ledger.customers,
       runs: yield* ledger.runs,
-      rejections: [...(yield* ledger.rejections)],
+      accounts: yield* ledger.accounts,
       byHand: yield* ledger.byHand,
       documents: (yield* ledger.runsWithDocument("c-1-document")).toSorted(),
       claims: yield* Effect.forEach(["j.9/c/b", `${runs[0]}/c-1/bank`], (task) =>

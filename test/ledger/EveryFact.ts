@@ -178,6 +178,15 @@ const ofTasks: ReadonlyArray<Fact> = [
     ...access,
     reason: "BLOCKED_USER",
   },
+  {
+    _tag: "LoginJudged",
+    ...attempt,
+    account: "a-1",
+    password: "p-1",
+    fingerprint: "f-1",
+    verdict: "unproven",
+    said: "502",
+  },
   { _tag: "LoginAccepted", ...task, account: "a-1" },
   { _tag: "DeleteIntended", ...task, execution_id, landed_sha256: "ab" },
   ...(["deleted", "gone", "pending"] as const).map((outcome): Fact => ({

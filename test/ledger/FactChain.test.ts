@@ -59,7 +59,7 @@ const read = Effect.gen(function* () {
     yield* ledger.facts(run_id),
     yield* ledger.byHand,
     yield* ledger.runs,
-    [...(yield* ledger.rejections)],
+    yield* ledger.accounts,
     Buffer.from(yield* ledger.fingerprintKey).toString("hex"),
     cached === undefined || JSON.stringify(cached) === JSON.stringify(form),
   ])

@@ -85,16 +85,20 @@ describe("the ledger", () => {
     "keeps a rejected login until it is released, and again when it is rejected again",
     Effect.gen(function* () {
       const ledger = yield* Ledger
-      const open = Effect.map(ledger.rejections, (map) => [...map])
+      const open = Effect.map(ledger.accounts, (accounts) =>
+        accounts.flatMap((account) =>
+          account.rejected.map(({ fingerprint, reason, at }) => [fingerprint, reason, at]),
+        ),
+      )
       const released: Fact = { _tag: "CredentialReleased", fingerprint: "f1" }
       yield* ledger.append([rejected("f1"), rejected("f2")])
       yield* TestClock.adjust("3 seconds")
       yield* ledger.append([released])
-      expect(yield* open).toEqual([["f2", { seq: 2, at: 0, fact: rejected("f2") }]])
+      expect(yield* open).toEqual([["f2", "BLOCKED_USER", 0]])
       yield* ledger.append([rejected("f1", "CHANGE_PASSWORD")])
       expect(yield* open).toEqual([
-        ["f2", { seq: 2, at: 0, fact: rejected("f2") }],
-        ["f1", { seq: 4, at: 3_000, fact: rejected("f1", "CHANGE_PASSWORD") }],
+        ["f1", "CHANGE_PASSWORD", 3_000],
+        ["f2", "BLOCKED_USER", 0],
       ])
       // What was done by hand belongs to no run.
       expect(yield* ledger.byHand).toEqual([{ seq: 3, at: 3_000, fact: released }])
@@ -261,7 +265,7 @@ describe("the ledger", () => {
           yield* Effect.provide(ledger, Layer.fresh(Ledger.layer({ path })))
           const database = new DatabaseSync(path)
           const { user_version } = database.prepare("PRAGMA user_version").get() ?? {}
-          expect(user_version).toBe(2)
+          expect(user_version).toBe(3)
           database.exec(sql)
           database.close()
           const read = Effect.flatMap(Ledger, (open) => open.facts(run_id))
@@ -271,19 +275,19 @@ describe("the ledger", () => {
           return [refused.message, refused.written_by, refused.damaged]
         })
         const older = { ...started("nightly.2026-11-20"), tool_version: "0.0.9" } as Fact
-        const format = "PRAGMA user_version = 3"
+        const format = "PRAGMA user_version = 4"
         expect(yield* written("format", [older, started(run_id)], format)).toEqual([
-          "the ledger has format 3; the newest run in it was written by version 0.1.0",
+          "the ledger has format 4; the newest run in it was written by version 0.1.0",
           "0.1.0",
           undefined,
         ])
         expect(yield* written("empty", [], format)).toEqual([
-          "the ledger has format 3; the newest run in it was written by version unknown",
+          "the ledger has format 4; the newest run in it was written by version unknown",
           "unknown",
           undefined,
         ])
         expect(yield* written("no tables", [], `${format}; DROP TABLE facts`)).toEqual([
-          "the ledger has format 3; the newest run in it was written by version unknown",
+          "the ledger has format 4; the newest run in it was written by version unknown",
           "unknown",
           undefined,
         ])
@@ -337,7 +341,6 @@ describe("the ledger", () => {
       )
     const indexes = plans.map((plan) => /USING INDEX (\w+)/.exec(plan.join("\n"))?.[1])
     expect(indexes).toEqual([
-      "facts_by_tag",
       "facts_by_tag",
       "facts_of_pruning",
       // Of one run, to be archived.
@@ -447,6 +450,7 @@ describe("a customer who is removed", () => {
       .toSorted((one, other) => one.seq - other.seq)
       .map(({ fact }) => fact)
   })
+  type Rejected = Extract<Fact, { readonly _tag: "CredentialRejected" }>
   const forgotten = (receipt: string): Fact => ({ _tag: "FactForgotten", run_id, receipt })
   const receiptOf = (receipt: string, sealed_from: number): Fact => ({
     _tag: "CustomerForgotten",
@@ -467,7 +471,8 @@ describe("a customer who is removed", () => {
       yield* ledger.append([plannedFor("c-3")])
       expect((yield* ledger.state(run_id))?.tasks.size).toBe(3)
       expect(yield* forget("c-1", "r-1")).toBe(2)
-      const rest = [plannedFor("c-2"), forgotten("r-1"), released]
+      const { task_id: _, customer_id: __, ...hashes } = rejected("f1") as Rejected
+      const rest = [plannedFor("c-2"), hashes, released]
       const without = [started(run_id), forgotten("r-1"), ...rest]
       expect(yield* factsNow).toEqual([...without, plannedFor("c-3"), receiptOf("r-1", 2)])
       expect((yield* ledger.state(run_id))?.tasks.size).toBe(2)
@@ -508,7 +513,12 @@ describe("a customer who is removed", () => {
         customer_id: __,
         ...kept
       } = rejected("f1") as Extract<Fact, { _tag: "CredentialRejected" }>
-      expect([...(yield* ledger.rejections)]).toEqual([["f1", { seq: 3, at: 0, fact: kept }]])
+      const known = (yield* ledger.accounts).flatMap((account) => account.rejected)
+      expect(
+        known.map(({ fingerprint, customer_id, task_id }) => [fingerprint, customer_id, task_id]),
+      ).toEqual([["f1", undefined, undefined]])
+      const facts = (yield* ledger.facts(run_id)).map(({ fact }) => fact)
+      expect(facts.find(({ _tag }) => _tag === "CredentialRejected")).toEqual(kept)
       yield* isWhole
     }),
   )

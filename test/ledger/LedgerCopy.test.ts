@@ -66,7 +66,7 @@ describe("a ledger of an older format", () => {
         expect([told, copiesIn(root), formatOf(path)]).toEqual([[], [], format])
         expect(yield* Effect.provide(about, at(path, told))).toEqual(before)
         const copy = join(root, `ledger.format-${format}.2026-11-23.sqlite`)
-        expect([told, formatOf(path), formatOf(copy)]).toEqual([[{ format, path: copy }], 2, format])
+        expect([told, formatOf(path), formatOf(copy)]).toEqual([[{ format, path: copy }], 3, format])
         expect(statSync(copy).mode & 0o777).toBe(0o600)
         expect(yield* Effect.provide(about, at(copy, told, true))).toEqual(before)
         yield* Effect.provide(about, at(path, told))
@@ -84,7 +84,7 @@ describe("a ledger of an older format", () => {
         const told: Array<LedgerCopy> = []
         const opened = Effect.provide(about, at(path, told))
         const exit = yield* Effect.exit(Effect.provideService(opened, FileCalls, refusingFrom(cut).calls))
-        expect([told.length, formatOf(path)]).toEqual(Exit.isSuccess(exit) ? [1, 2] : [0, 1])
+        expect([told.length, formatOf(path)]).toEqual(Exit.isSuccess(exit) ? [1, 3] : [0, 1])
         if (Exit.isFailure(exit)) expect(String(exit.cause)).toContain("; it is as it was")
         expect((yield* opened).problems).toEqual([])
         expect(copiesIn(root)).toEqual(["ledger.format-1.1970-01-01.sqlite"])

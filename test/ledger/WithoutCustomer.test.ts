@@ -5,7 +5,7 @@ import { belongsTo, thenUnder } from "../../src/ledger/OtherCustomer.ts"
 import { withoutCustomer } from "../../src/ledger/WithoutCustomer.ts"
 import { anId } from "../harness/Id.ts"
 
-const how = { receipt: "receipt-1", staysRejected: true }
+const how = "receipt-1"
 const run_id = anId("job.2026-11-21")
 const taskOf = (customer: string) => anId(`${run_id}/${customer}/bank:website`)
 const bodyOf = (customer: string) => ({ task_id: taskOf(customer), where: "segment-1@0", reason: "no JSON" })
@@ -66,11 +66,11 @@ describe("a fact about a customer", () => {
     // It belongs to no run.
     const { run_id: _, ...ofNoRun } = removed
     expect(withoutCustomer(byHand, forgotten, how)).toStrictEqual(ofNoRun)
-    const ofAnotherTask = { ...rejected("c-1"), task_id: taskOf("c-10") } as Fact
-    expect(withoutCustomer(ofAnotherTask, forgotten, { ...how, staysRejected: false })).toEqual(removed)
+    const ofAnotherTask = { ...settled("c-10"), customer_id: "c-1" } as Fact
+    expect(withoutCustomer(ofAnotherTask, forgotten, how)).toEqual(removed)
   })
 
-  it("keeps only the login's fingerprint if the login stays rejected, and nothing if it was released", () => {
+  it("keeps only the keyed hashes of a rejected login", () => {
     expect(withoutCustomer(rejected("c-1"), forgotten, how)).toStrictEqual({
       _tag: "CredentialRejected",
       run_id,
@@ -78,7 +78,6 @@ describe("a fact about a customer", () => {
       engine_reference: "bank:website",
       reason: "BLOCKED_USER",
     })
-    expect(withoutCustomer(rejected("c-1"), forgotten, { ...how, staysRejected: false })).toEqual(removed)
     expect(withoutCustomer(settled("c-1"), forgotten, how)).toEqual(removed)
   })
 

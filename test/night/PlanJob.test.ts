@@ -30,10 +30,10 @@ import { planTasks } from "../../src/planning/Plan.ts"
 import { KnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { anId } from "../harness/Id.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
-import { assignment, fitOf, key, known, login } from "../planning/Samples.ts"
+import { assignment, fitOf, key, known, login, moment, noAccounts } from "../planning/Samples.ts"
 import { executed, idOf, planned, run_id, settled, started } from "../report/Samples.ts"
 
-const grounds = { run_id, key, rejections: new Map(), expected: () => Duration.zero }
+const grounds = { run_id, key, accounts: noAccounts, moment, expected: () => Duration.zero }
 /** Customers whose password the engine's form refuses are settled by the plan. */
 const planOf = (ready: ReadonlyArray<string>, refused: ReadonlyArray<string> = []): JobPlan => {
   const of = (id: string) => assignment({ customer_id: anId(id), source: `a.csv:${id}` })
@@ -53,7 +53,8 @@ const planOf = (ready: ReadonlyArray<string>, refused: ReadonlyArray<string> = [
     fits: assignments.map((one, index) => fitOf(one, logins[index], known())),
     logins,
     key,
-    rejections: new Map(),
+    accounts: noAccounts,
+    moment,
     expectations: noExpectations,
   })
   return {
@@ -498,6 +499,7 @@ describe("the plan of a job", () => {
     const started = {
       ...work("c-1"),
       fingerprint: expect.stringMatching(/^\w{16,}$/),
+      account: expect.objectContaining({ isByHand: true }),
       prepare: expect.anything(),
     }
     expect(works).toStrictEqual([{ ...started, expected: usual }, work("c-9")])

@@ -7,9 +7,9 @@ import { describe, expect, it } from "vitest"
 import { planAssignment, seeEngine } from "../../src/planning/Assignment.ts"
 import type { Grounds, TaskVerdict } from "../../src/planning/Assignment.ts"
 import type { EngineFinding } from "../../src/forms/EngineForms.ts"
-import { fingerprintAccount, fingerprintLogin } from "../../src/secrets/Fingerprint.ts"
+import { accountKeys, fingerprintLogin } from "../../src/secrets/Fingerprint.ts"
 import type { ResolvedLogin } from "../../src/planning/Logins.ts"
-import type { Assignment } from "../../src/jobs/Job.ts"
+import type { Assignment, ParameterSource } from "../../src/jobs/Job.ts"
 import { said } from "../ends/Said.ts"
 import {
   assignment,
@@ -22,7 +22,11 @@ import {
   paramsForm,
   planOn,
   refitOn,
+  rejectedAccount,
+  unknownAccount,
 } from "./Samples.ts"
+import { AccountBook } from "../../src/ledger/AccountBook.ts"
+import { newAccount } from "../../src/ledger/Accounts.ts"
 import { anId } from "../harness/Id.ts"
 
 const values = { username: "user", password: "pass word" }
@@ -32,24 +36,7 @@ const away: EngineFinding = { _tag: "Unavailable" }
 const task_id = anId("nightly.2026-11-21/c-1/bank:website")
 
 const rejectedWith = (reason: string, customer_id = "c-1"): Partial<Grounds> => ({
-  rejections: new Map([
-    [
-      fingerprint,
-      {
-        seq: 1,
-        at: Date.UTC(2026, 10, 20, 3),
-        fact: {
-          _tag: "CredentialRejected",
-          run_id: anId("r"),
-          task_id: anId("t"),
-          fingerprint,
-          customer_id: anId(customer_id),
-          engine_reference: anId("bank:website"),
-          reason,
-        },
-      },
-    ],
-  ]),
+  accounts: rejectedAccount(unknownAccount, { fingerprint, reason, customer_id: anId(customer_id) }),
 })
 const rejectedMessage = (reason: string, whose = "") =>
   `the source rejected these credentials with ${reason} at 2026-11-20T03:00:00.000Z${whose}, so they are not sent again ` +
@@ -170,32 +157,28 @@ const cases: ReadonlyArray<Case> = [
   },
 ]
 
+const exec = (command: string): ParameterSource => ({
+  _tag: "Reference",
+  reference: { _tag: "Exec", command },
+})
+
 describe("an account of which two logins in a row were rejected", () => {
   const form = paramsForm(
     { username: { type: "string" }, password: { type: "string" } },
     { "x-meta": { locking_fields: ["username"] } },
   )
-  const account = fingerprintAccount(key, { customer_id: "c-1", provider: "bank" }, ["username"], values)
-  const rejection = (of: string, at: number, engine: string) =>
-    [
-      of,
-      {
-        seq: at,
-        at: Date.UTC(2026, 10, at, 3),
-        fact: {
-          _tag: "CredentialRejected",
-          run_id: anId("r"),
-          fingerprint: of,
-          account: account ?? "",
-          engine_reference: anId(engine),
-          reason: "BLOCKED_USER",
-        },
-      },
-    ] as const
-  const rejections = new Map([rejection("f1", 18, "bank:website"), rejection("f2", 19, "bank:api")])
+  const roles = { locking: ["username"], selectors: new Set<string>(), secret: new Set(["password"]) }
+  const place = { customer_id: "c-9", engine_reference: "bank:mobile" }
+  const keysOf = (sent: Readonly<Record<string, unknown>>) =>
+    accountKeys(key, place, { sent, roles, isByHand: true })
+  const rejections = [
+    { fingerprint: "f1", at: Date.UTC(2026, 10, 18, 3) },
+    { fingerprint: "f2", at: Date.UTC(2026, 10, 19, 3) },
+  ]
+  const held = rejectedAccount(keysOf({ username: " USER " }), ...rejections)
 
   it("is sent none, not even a changed one, and the message names the login to release", () => {
-    const decision = planOn(assignment(), good, known({ parameters: form }), grounds({ rejections }))
+    const decision = planOn(assignment(), good, known({ parameters: form }), grounds({ accounts: held }))
     expect(decision._tag === "Settled" ? decision.verdict : decision).toEqual({
       task_id,
       customer_id: "c-1",
@@ -213,32 +196,66 @@ describe("an account of which two logins in a row were rejected", () => {
   })
 
   it("is sent one if only one was rejected, and the task knows its account", () => {
-    const one = new Map([...rejections].slice(1))
-    const decision = planOn(assignment(), good, known({ parameters: form }), grounds({ rejections: one }))
-    expect(decision._tag === "Task" && decision.task.account).toBe(account)
+    const one = rejectedAccount(keysOf({ username: "user" }), ...rejections.slice(1))
+    const decision = planOn(assignment(), good, known({ parameters: form }), grounds({ accounts: one }))
+    expect(decision._tag === "Task" && decision.task.account.account).toBe(keysOf(values).account)
   })
 
   it("is sent no login that was encrypted anew, which would look like a changed one every night", () => {
     const sent = login({ username: "rsa::third", password: "rsa::third" })
-    const encrypted = fingerprintAccount(key, { customer_id: "c-1", provider: "bank" }, ["username"], {
-      username: "rsa::first",
-    })
-    const held = new Map(
-      [...rejections].map(([of, one]) => [of, { ...one, fact: { ...one.fact, account: encrypted ?? "" } }]),
-    )
+    const mine = { customer_id: "c-1", engine_reference: "bank:api" }
+    const first = { username: "rsa::first", password: "rsa::first" }
+    const encrypted = accountKeys(key, mine, { sent: first, roles, isByHand: true })
+    const accounts = rejectedAccount(encrypted, { fingerprint: "f1", password: encrypted.password })
     for (const parameters of [
       form,
       paramsForm({ username: { type: "string" }, password: { type: "string" } }),
     ])
-      expect(planOn(assignment(), sent, known({ parameters }), grounds({ rejections: held }))).toMatchObject({
+      expect(planOn(assignment(), sent, known({ parameters }), grounds({ accounts }))).toMatchObject({
         _tag: "Settled",
         verdict: { outcome: "failed", reason: "BLOCKED_USER", who_acts: "customer" },
       })
   })
 
-  it("is unknown, and never held, if the form does not say what identifies it", () => {
-    const decision = planOn(assignment(), good, known(), grounds({ rejections }))
-    expect(decision._tag === "Task" && Object.hasOwn(decision.task, "account")).toBe(false)
+  it("is held by what is sent besides secrets if the form does not say what identifies a user", () => {
+    const named = { locking: [], selectors: new Set<string>(), secret: new Set(["password"]) }
+    const other = { username: "user", password: "another" }
+    const keys = accountKeys(key, place, { sent: other, roles: named, isByHand: true })
+    const decision = planOn(
+      assignment(),
+      good,
+      known(),
+      grounds({ accounts: rejectedAccount(keys, ...rejections) }),
+    )
+    expect(decision).toMatchObject({ _tag: "Settled", verdict: { reason: "BLOCKED_USER" } })
+  })
+
+  it("of which nobody knows how three logins ended is sent none: an engineer acts [promise 4]", () => {
+    const keys = keysOf(values)
+    const sent = { run_id: anId("r"), attempt: 1, engine_reference: anId("bank:mobile"), at: 0, sends: 3 }
+    const accounts = new AccountBook([
+      { ...newAccount(keys), sent: [{ ...sent, password: keysOf({ ...values, password: "x" }).password }] },
+    ])
+    const [plain, byCommand] = [literal("pass word"), exec("print")].map((password) =>
+      planOn(
+        assignment({
+          login: {
+            _tag: "Parameters",
+            parameters: { username: literal("user"), password },
+            tokenized_access: false,
+          },
+        }),
+        good,
+        known({ parameters: form }),
+        grounds({ accounts }),
+      ),
+    )
+    // The password was corrected: that buys one login. What a command prints is no correction.
+    expect(plain?._tag).toBe("Task")
+    expect(byCommand).toMatchObject({
+      _tag: "Settled",
+      verdict: { outcome: "failed", reason: "LOGIN_UNPROVEN", who_acts: "engineer" },
+    })
   })
 })
 
@@ -279,9 +296,11 @@ describe("an assignment", () => {
   it("becomes a task with what a start sends, fitted to the form", () => {
     const decision = planOn(assignment(), login({ ...values, branch: "12" }), known(), grounds())
     if (decision._tag !== "Task") throw new Error(decision.verdict.message)
-    const { start, ...task } = decision.task
+    const { start, account, ...task } = decision.task
+    expect(account).toMatchObject({ isByHand: true, former: [task.fingerprint] })
     expect(task).toEqual({
       task_id,
+      isByHand: true,
       customer_id: anId("c-1"),
       engine_reference: anId("bank:website"),
       features: [{ code: "accounts_read", configurations: undefined }],

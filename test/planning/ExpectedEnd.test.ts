@@ -9,7 +9,7 @@ import { quantile } from "../../src/planning/Expectations.ts"
 import { expectedCalls, expectEnd } from "../../src/planning/ExpectedEnd.ts"
 import { planJob } from "../../src/night/PlanJob.ts"
 import { runNight } from "../../src/night/Nightly.ts"
-import type { Candidate } from "../../src/scheduling/Schedule.ts"
+import type { Candidate } from "../../src/scheduling/Candidate.ts"
 import { anId } from "../harness/Id.ts"
 import { customer, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
 
@@ -118,7 +118,8 @@ const errorOf = (seed: number): number => {
         yield* Effect.sleep(Duration.days(1))
       }
       const { plan, learnt } = yield* planJob(job, anId("job.next"), undefined)
-      const end = expectEnd(plan.tasks, job.concurrency, learnt.expectations.past, undefined)
+      const candidates = plan.tasks.map((task) => ({ ...task, account: task.account.account }))
+      const end = expectEnd(candidates, job.concurrency, learnt.expectations.past, undefined)
       const begunAt = yield* Clock.currentTimeMillis
       yield* runNight(job, { ...options, further: true })
       const took = (yield* Clock.currentTimeMillis) - begunAt

@@ -10,7 +10,16 @@ import { fitAssignments, fitTask } from "../../src/planning/FitAssignments.ts"
 import { FormChecker } from "../../src/forms/FormChecker.ts"
 import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
 import { planTasks } from "../../src/planning/Plan.ts"
-import { assignment, configsForm, engineDetails, key, login, paramsForm } from "./Samples.ts"
+import {
+  assignment,
+  configsForm,
+  engineDetails,
+  key,
+  login,
+  paramsForm,
+  moment,
+  noAccounts,
+} from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
 
 const itself = paramsForm({ a: { $ref: "#/$defs/A" } }, { $defs: { A: { $ref: "#/$defs/A" } } })
@@ -84,7 +93,8 @@ describe("a plan over several engines", () => {
         run_id: anId("n"),
         logins,
         key,
-        rejections: new Map(),
+        accounts: noAccounts,
+        moment,
         expectations: noExpectations,
         ...fitted,
       })
@@ -132,6 +142,8 @@ describe("a plan over several engines", () => {
           hooks_extra_data: {},
         },
         fingerprint: "f",
+        account: { account: "a", identity: ["a"], password: "f", former: [], isByHand: true },
+        isByHand: true,
         fitted: false,
         availability: "unavailable" as const,
         expected: Duration.millis(1),

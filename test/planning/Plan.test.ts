@@ -19,7 +19,7 @@ import type { EngineFinding } from "../../src/forms/EngineForms.ts"
 import { assembleLogin, resolveReferences } from "../../src/planning/Logins.ts"
 import { findConflicts, planTasks } from "../../src/planning/Plan.ts"
 import type { PlanInput } from "../../src/planning/Plan.ts"
-import { assignment, fitOf, key, known, literal, login } from "./Samples.ts"
+import { assignment, fitOf, key, known, literal, login, moment, noAccounts } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
 
 const job = (
@@ -44,13 +44,22 @@ const input = (changes: Partial<PlanInput> & Pick<PlanInput, "job" | "logins">):
       fitOf(one, changes.logins[index], engines.get(one.engine_reference)),
     ),
     key,
-    rejections: new Map(),
+    accounts: noAccounts,
+    moment,
     expectations: noExpectations,
     ...changes,
   }
 }
 const customer = (id: string, changes: Partial<Assignment> = {}) =>
   assignment({ customer_id: anId(id), source: `a.csv:${id}`, ...changes })
+
+const accountNamed = (account: string) => ({
+  account,
+  identity: [account],
+  password: account,
+  former: [],
+  isByHand: true,
+})
 
 describe("a plan", () => {
   it("contains every assignment once, as task or verdict, with sessions, warnings and conflicts", () => {
@@ -134,11 +143,11 @@ describe("a plan", () => {
   })
 
   it("names tasks of one customer and engine across several jobs, and each group only once", () => {
-    const task = (task_id: string, customer_id: string, fingerprint: string) => ({
+    const task = (task_id: string, customer_id: string, account: string) => ({
       task_id: anId(task_id),
       customer_id: anId(customer_id),
       engine_reference: anId("e"),
-      fingerprint,
+      account: accountNamed(account),
     })
     expect(
       findConflicts([task("a", "1", "x"), task("b", "1", "x"), task("c", "2", "y"), task("d", "2", "z")]),
@@ -332,7 +341,7 @@ describe("expected durations", () => {
       task_id: anId(`${customer} ${engine}`),
       customer_id: anId(customer),
       engine_reference: anId(engine),
-      fingerprint: `${customer} ${engine}`,
+      account: accountNamed(`${customer} ${engine}`),
     })
     const tasks = [
       task("1", "bank:website"),

@@ -11,6 +11,10 @@ import type { EngineFinding, Fit } from "../../src/forms/EngineForms.ts"
 import { makeFitter } from "../../src/forms/FitForms.ts"
 import type { FormCase } from "../../src/forms/FitForms.ts"
 import type { ResolvedLogin } from "../../src/planning/Logins.ts"
+import { AccountBook } from "../../src/ledger/AccountBook.ts"
+import { newAccount } from "../../src/ledger/Accounts.ts"
+import type { RejectedLogin } from "../../src/ledger/Accounts.ts"
+import type { AccountKeys } from "../../src/secrets/Fingerprint.ts"
 import { anId } from "../harness/Id.ts"
 
 export const paramsForm = (
@@ -146,10 +150,33 @@ export const login = (
 
 export const key = new Uint8Array(32).fill(7)
 
+export const noAccounts = new AccountBook([])
+export const moment = { now: Date.UTC(2026, 10, 21, 22), maxWaitMs: 3.5 * 3_600_000 }
+
+/** What the ledger keeps of logins that the source rejected, the newest last; none has been accepted since. */
+export const rejectedAccount = (
+  keys: Pick<AccountKeys, "account" | "identity" | "row">,
+  ...logins: ReadonlyArray<Partial<RejectedLogin> & Pick<RejectedLogin, "fingerprint">>
+): AccountBook => {
+  const rejected = logins.map((login) => ({
+    run_id: anId("r"),
+    engine_reference: anId("bank:website"),
+    password: login.fingerprint,
+    reason: "BLOCKED_USER",
+    at: Date.UTC(2026, 10, 20, 3),
+    counts: true,
+    ...login,
+  }))
+  return new AccountBook([{ ...newAccount(keys), rejected }])
+}
+/** The same of a login that only an earlier version knew. */
+export const unknownAccount = { account: "was", identity: [] }
+
 export const grounds = (changes: Partial<Grounds> = {}): Grounds => ({
   run_id: anId("nightly.2026-11-21"),
   key,
-  rejections: new Map(),
+  accounts: noAccounts,
+  moment,
   expected: () => Duration.minutes(1),
   ...changes,
 })

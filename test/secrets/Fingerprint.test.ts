@@ -4,7 +4,13 @@
 import { createHmac } from "node:crypto"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { canonicalJson, fingerprintAccount, fingerprintLogin } from "../../src/secrets/Fingerprint.ts"
+import {
+  accountKeys,
+  canonicalJson,
+  fingerprintLogin,
+  noRoles,
+  tokenAccountKeys,
+} from "../../src/secrets/Fingerprint.ts"
 import { key } from "../planning/Samples.ts"
 
 const json = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 5 })
@@ -87,54 +93,100 @@ describe("fingerprint", () => {
 })
 
 describe("the account that a login opens", () => {
-  const of = { customer_id: "c-1", provider: "bank" }
-  const account = (
-    parameters: Readonly<Record<string, unknown>>,
+  const place = { customer_id: "c-1", engine_reference: "bank:website" }
+  const keys = (
+    sent: Readonly<Record<string, unknown>>,
     locking: ReadonlyArray<string> = ["user"],
-    whose: Partial<typeof of> = {},
-  ) => fingerprintAccount(key, { ...of, ...whose }, locking, parameters)
+    more: Partial<typeof place> & { readonly selectors?: ReadonlyArray<string> } = {},
+  ) => {
+    const { selectors = [], ...of } = more
+    const roles = { locking, selectors: new Set(selectors), secret: new Set(["password"]) }
+    return accountKeys(key, { ...place, ...of }, { sent, roles, isByHand: true })
+  }
+  const account = (...of: Parameters<typeof keys>) => keys(...of).account
+  const contains = (all: ReturnType<typeof keys>, some: ReturnType<typeof keys>) =>
+    some.identity.every((one) => all.identity.includes(one))
 
-  it("is that of the values that never change for a user, however they are called and written", () => {
-    const one = account({ user: "12345678Z", password: "old" })
+  it("is that of the values that never change for a user, however they are called and spelled", () => {
+    const one = account({ user: "012345678Z", password: "old" })
     expect(one).toMatch(/^[0-9a-f]{64}$/)
     expect([
-      account({ user: " 12345678z ", password: "new", alias: "today" }),
-      account({ nif: "12345678Z" }, ["nif"]),
-      account({ user: "12345678Z", nif: "12345678Z", branch: "" }, ["user", "nif", "branch", "code"]),
-    ]).toEqual([one, one, one])
+      account({ user: " 012.345.678-z ", password: "new", alias: "today" }),
+      account({ nif: "012345678Z" }, ["nif"]),
+      account({ user: "012345678Z", nif: "012345678Z", branch: "" }, ["user", "nif", "branch", "code"]),
+      account({ user: "\uFF10\uFF11\uFF12345678\uFF3A" }),
+      account({ user: "012345678Z" }, ["user"], { customer_id: "c-2", engine_reference: "bank:kiosk" }),
+    ]).toEqual(Array.from({ length: 5 }, () => one))
+    expect([account({ user: "007" }), account({ user: 7 })]).toEqual([
+      account({ user: "7" }),
+      account({ user: "7" }),
+    ])
+    // Nothing but signs: the text as it is.
+    expect(account({ user: "--" })).not.toBe(account({ user: "++" }))
   })
 
-  it("is another one for another value, customer or source", () => {
+  it("is another one for another value or source", () => {
     const accounts = [
       account({ user: "12345678Z" }),
       account({ user: "12345678A" }),
       account({ user: "12345678Z", branch: 7 }, ["user", "branch"]),
-      account({ user: "12345678Z" }, ["user"], { customer_id: "c-2" }),
-      account({ user: "12345678Z" }, ["user"], { provider: "tax" }),
+      account({ user: "12345678Z" }, ["user"], { engine_reference: "tax:website" }),
     ]
     expect(new Set(accounts).size).toBe(accounts.length)
   })
 
-  it("is unknown if the form names nothing that is sent", () => {
-    const none = [[], ["other"], ["constructor"], ["list"]].map((locking) =>
-      account({ user: "u", list: ["u"] }, locking),
-    )
-    expect(none).toEqual([undefined, undefined, undefined, undefined])
+  it("is one with a channel that locks more fields: the one list contains the other", () => {
+    const website = keys({ user: "ana", password: "p" })
+    const mobile = keys({ user: "Ana", phone: "600 000 000", password: "p" }, ["user", "phone"])
+    const other = keys({ user: "ana", phone: "611111111" }, ["user", "phone"])
+    expect([contains(mobile, website), contains(website, mobile), contains(mobile, other)]).toEqual([
+      true,
+      false,
+      false,
+    ])
   })
 
-  it("is the same for all encrypted values of a customer: each text of one is new, whatever it holds", () => {
-    const one = account({ user: "rsa::q1w2", password: "rsa::old" })
-    expect(one).toMatch(/^[0-9a-f]{64}$/)
+  it("does not follow a field to choose from", () => {
+    expect(account({ user: "ana", kind: "dni" }, ["user", "kind"], { selectors: ["kind"] })).toBe(
+      account({ user: "ana" }),
+    )
+  })
+
+  it("is everything that is sent if the form names nothing that is sent, with a row of what is no secret", () => {
+    const one = keys({ user: "ana", password: "old" }, ["other"])
+    const two = keys({ user: "ANA", password: "new" }, [])
+    expect([one.account === two.account, one.row === two.row, one.row]).toEqual([
+      false,
+      true,
+      expect.stringMatching(/^[0-9a-f]{64}$/),
+    ])
+    expect(keys({ password: "only" }, []).row).toBeUndefined()
+    expect(keys({ user: "ana", password: "p" }).row).toBeUndefined()
+    expect(accountKeys(key, place, { sent: { user: "ana" }, roles: noRoles, isByHand: true }).account).toBe(
+      account({ user: "ana" }),
+    )
+  })
+
+  it("is the customer's at the source if what identifies it is encrypted, or sent as a stored token", () => {
+    const one = account({ user: "rsa::one" })
     expect([
-      account({ user: "hybrid::e3r4", password: "rsa::new" }),
-      // A form that names no such field: the logins cannot be told apart either.
-      account({ user: "u", password: "rsa::new" }, []),
-    ]).toEqual([one, one])
-    expect([
-      account({ user: "rsa::q1w2" }, ["user"], { customer_id: "c-2" }),
-      account({ user: "encrypted" }),
-      account({ user: "u", password: "rsa::new" }),
-    ]).not.toContain(one)
-    expect(account({ user: "u", password: "rsa::new" })).toBe(account({ user: "u", password: "p" }))
+      account({ user: "hybrid::two" }, [], { engine_reference: "bank:api" }),
+      tokenAccountKeys(key, place, "print").account,
+      account({}),
+    ]).toEqual([one, one, one])
+    expect(account({ user: "rsa::one" }, ["user"], { customer_id: "c-2" })).not.toBe(one)
+  })
+
+  it("has the same password whatever the channel, and however often it is encrypted anew", () => {
+    const { password } = keys({ user: "ana", password: "p" })
+    expect(keys({ password: "p", user: "ana" }, ["user"], { engine_reference: "bank:api" }).password).toBe(
+      password,
+    )
+    expect(keys({ user: "ana", password: "q" }).password).not.toBe(password)
+    const sealed = ["rsa::1", "hybrid::2"].map((text) => keys({ user: "ana", password: text }))
+    expect(sealed.map(({ password: one, isByHand }) => [one, isByHand])).toEqual(
+      sealed.map(() => [sealed[0]?.password, false]),
+    )
+    expect(keys({ user: "eva", password: "rsa::1" }).password).not.toBe(sealed[0]?.password)
   })
 })

@@ -25,7 +25,20 @@ import {
 import { makeShelf } from "../../src/tokens/TokenLogin.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
-import { assignment, planOn, refitOn, fitOf, grounds, key, known, login } from "../planning/Samples.ts"
+import {
+  assignment,
+  planOn,
+  refitOn,
+  fitOf,
+  grounds,
+  key,
+  known,
+  login,
+  moment,
+  noAccounts,
+  rejectedAccount,
+  unknownAccount,
+} from "../planning/Samples.ts"
 import { anId } from "../harness/Id.ts"
 
 const day = 24 * 60 * 60_000
@@ -235,23 +248,7 @@ describe("the features of a token", () => {
 
 describe("promise 4 with tokens", () => {
   const rejected = (print: string) => ({
-    rejections: new Map([
-      [
-        print,
-        {
-          seq: 1,
-          at: 1,
-          fact: {
-            _tag: "CredentialRejected" as const,
-            run_id: anId("r"),
-            task_id: anId("t"),
-            fingerprint: print,
-            ...bank,
-            reason: "BLOCKED_USER",
-          },
-        },
-      ],
-    ]),
+    accounts: rejectedAccount(unknownAccount, { fingerprint: print, ...bank }),
   })
 
   it("a login that was rejected is not repeated by the token that was made with it [promise 4]", () => {
@@ -307,7 +304,8 @@ describe("a plan with tokens", () => {
       fits: [fitOf(about, given, known())],
       logins: [given],
       key,
-      rejections: new Map(),
+      accounts: noAccounts,
+      moment,
       expectations: noExpectations,
       tokens: makeShelf(tokens, service, now),
     })

@@ -7,7 +7,8 @@ import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { counted } from "../../foundation/Counted.ts"
 import { table } from "../../report/TextTable.ts"
-import { rejectedInARow, rejectedInARowMax } from "../../ledger/Rejections.ts"
+import { rejectedInARowMax } from "../../ledger/Accounts.ts"
+import type { RejectedLogin } from "../../ledger/Accounts.ts"
 import { jsonFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
@@ -15,18 +16,19 @@ import { Output, say, sayJson } from "../Output.ts"
 
 const rejected = Effect.gen(function* () {
   const ledger = yield* openedLedger
-  const rejections = yield* ledger.rejections
-  const isHeld = (account: string | undefined): boolean =>
-    account !== undefined && rejectedInARow(rejections, account).length >= rejectedInARowMax
-  return [...rejections.values()].map(({ at, fact }) => ({
-    fingerprint: fact.fingerprint,
-    customer_id: fact.customer_id,
-    engine_reference: fact.engine_reference,
-    reason: fact.reason,
-    rejected_at: new Date(at).toISOString(),
-    account_held: isHeld(fact.account),
-    task_id: fact.task_id,
-  }))
+  const isHeld = (logins: ReadonlyArray<RejectedLogin>): boolean =>
+    logins.filter(({ counts }) => counts).length >= rejectedInARowMax
+  return (yield* ledger.accounts).flatMap(({ rejected: logins }) =>
+    logins.map((login) => ({
+      fingerprint: login.fingerprint,
+      customer_id: login.customer_id,
+      engine_reference: login.engine_reference,
+      reason: login.reason,
+      rejected_at: new Date(login.at).toISOString(),
+      account_held: isHeld(logins),
+      task_id: login.task_id,
+    })),
+  )
 })
 
 const list = Command.make(

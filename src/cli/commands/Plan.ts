@@ -16,6 +16,7 @@ import { openedLedger, refuseLostLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { renderPreview, tokenName } from "../PlanText.ts"
 import type { Preview } from "../PlanText.ts"
+import type { Task } from "../../planning/Assignment.ts"
 import { turnLines } from "../Turns.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { Wiring } from "../Wiring.ts"
@@ -63,13 +64,15 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
     end:
       starting.length === 0
         ? undefined
-        : expectEnd(starting, job.concurrency, learnt.expectations.past, deadlineIn),
+        : expectEnd(starting.map(asCandidate), job.concurrency, learnt.expectations.past, deadlineIn),
     calls: expectedCalls(starting, job.polling),
     now,
     deadlineAt,
     sources: differences(job.sources),
   } satisfies Preview as Preview
 })
+
+const asCandidate = (task: Task) => ({ ...task, account: task.account.account })
 
 export const plan = Command.make(
   "plan",

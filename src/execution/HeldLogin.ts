@@ -1,0 +1,74 @@
+/**
+ * Whether the login of a task may be sent now, as the ledger knows its account and this run its engine. Asked
+ * before each start and before each probe.
+ */
+import { Clock, Duration, Effect } from "effect"
+import { cutText } from "../contract/TextBounds.ts"
+import { own } from "../ends/Ends.ts"
+import type { Verdict } from "../ends/Ends.ts"
+import { holdOf } from "../ledger/Accounts.ts"
+import type { Hold } from "../ledger/Accounts.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { holdText, isLasting, verdictOfHold } from "../planning/LoginHold.ts"
+import type { Book, Night } from "./Night.ts"
+
+export type Held =
+  | { readonly _tag: "Ended"; readonly verdict: Verdict }
+  /** Until then (milliseconds); without it, as for somebody else's run. */
+  | { readonly _tag: "Waits"; readonly until?: number }
+
+/** Undefined if it may be sent. */
+export const heldLogin = Effect.fnUntraced(function* (night: Night, book: Book) {
+  const { account } = book.keys
+  if (account === undefined) return undefined
+  const { task_id, customer_id } = book.work
+  const accounts = yield* (yield* Ledger).accountsOf(account)
+  const absorbs = accounts.flatMap(({ identity, former }) => (identity.length === 0 ? former : []))
+  if (absorbs.length > 0) book.keys = { ...book.keys, account: { ...account, absorbs } }
+  const now = yield* Clock.currentTimeMillis
+  const self = { run_id: night.run_id, task_id, attempt: book.attempt }
+  const hold = holdOf(accounts, account, { now, maxWaitMs: Duration.toMillis(night.rules.max_wait), self })
+  if (hold === undefined) return undefined
+  if (isLasting(hold)) return ended({ ...verdictOfHold(hold), message: cutText(holdText(hold, customer_id)) })
+  if (hold.why === "third") return thirdLogin(night, book, { hold, now })
+  // Another login of the account is waited for as long as the run has other things to do.
+  return night.active > 1 ? ({ _tag: "Waits" } satisfies Held as Held) : ended(own("ALREADY_EXECUTING"))
+})
+
+const ended = (verdict: Verdict): Held => ({ _tag: "Ended", verdict })
+
+/** How long a third login waits until the engine is asked again whether it accepts others. */
+const thirdWaitMs = Duration.toMillis("1 minute")
+const thirdText =
+  "nobody knows how the last two logins to this account ended; a third one is sent only while its engine " +
+  "accepts others"
+
+/** It is risked only where others pass: then an outage can hold nobody. */
+const thirdLogin = (
+  night: Night,
+  book: Book,
+  { hold, now }: { readonly hold: Extract<Hold, { readonly why: "third" }>; readonly now: number },
+): Held | undefined => {
+  const { breaker, schedule, run_id } = night
+  const { engine_reference } = book.work
+  const account = book.keys.account?.account
+  if (breaker.isWell(engine_reference, account, now)) return undefined
+  if (schedule.isWantedOn(engine_reference) || breaker.isInDoubt(engine_reference))
+    return { _tag: "Waits", until: now + thirdWaitMs }
+  // Nobody else is left to show whether the engine is well.
+  if (breaker.hasPassed(engine_reference, account)) return undefined
+  const isNewDate = !hold.runs.some((run) => dateOf(run) === dateOf(run_id))
+  if (!book.probe && isNewDate && isAlone(night, book)) return undefined
+  return ended({ ...own("ENGINE_UNAVAILABLE"), message: thirdText })
+}
+
+/** Whether no other account of this run is on its engine. */
+const isAlone = ({ books }: Night, { work: { engine_reference }, keys }: Book): boolean =>
+  ![...books.values()].some(
+    (other) =>
+      other.work.engine_reference === engine_reference &&
+      other.keys.account?.account !== keys.account?.account,
+  )
+
+/** Of `<job>.<date>`, and of `<job>.<date>.2`, which is a further run of the date. */
+const dateOf = (run_id: string): string => /\.(\d{4}-\d{2}-\d{2})(?:\.\d+)?$/.exec(run_id)?.[1] ?? run_id

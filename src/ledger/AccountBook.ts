@@ -1,0 +1,39 @@
+import { sourceOf } from "../contract/Ids.ts"
+import type { AccountKeys } from "../secrets/Fingerprint.ts"
+import { formerNames, isOf } from "./Accounts.ts"
+import type { Account } from "./Accounts.ts"
+
+/** The accounts of a ledger, as a plan asks for them. */
+export class AccountBook {
+  readonly #named = new Map<string, Array<Account>>()
+  readonly #engines = new Map<string, Set<string>>()
+
+  constructor(accounts: ReadonlyArray<Account>) {
+    for (const account of accounts) {
+      const { identity, row, rejected } = account
+      for (const name of [...identity, ...formerNames(account), ...(row === undefined ? [] : [row])]) {
+        const known = this.#named.get(name) ?? []
+        this.#named.set(name, known)
+        known.push(account)
+      }
+      if (identity.length > 0) continue
+      for (const { engine_reference } of rejected) {
+        const source = sourceOf(engine_reference)
+        this.#engines.set(source, (this.#engines.get(source) ?? new Set()).add(engine_reference))
+      }
+    }
+  }
+
+  /** Those that a login opens, and those that share its row. */
+  of(login: AccountKeys): ReadonlyArray<Account> {
+    const { identity, former, row } = login
+    const names = [...identity, ...former, ...(row === undefined ? [] : [row])]
+    const found = new Set(names.flatMap((name) => this.#named.get(name) ?? []))
+    return [...found].filter((account) => isOf(account, login) || (row !== undefined && account.row === row))
+  }
+
+  /** Engines of its source under which an earlier version kept rejected logins. */
+  formerEngines(engine_reference: string): ReadonlyArray<string> {
+    return [...(this.#engines.get(sourceOf(engine_reference)) ?? [])]
+  }
+}

@@ -1,0 +1,271 @@
+/**
+ * The accounts in the ledger's file: a projection of its facts, written in the same transaction as they are,
+ * so that a start that was never answered counts without code of its own, and a command reads what is open
+ * instead of all that ever happened. It stays when facts are archived or pruned.
+ */
+import { DatabaseSync } from "node:sqlite"
+import { Schema } from "effect"
+import { sha256 } from "../foundation/Sha256.ts"
+import type { AccountKeys } from "../secrets/Fingerprint.ts"
+import * as Accounts from "./Accounts.ts"
+import type { Account } from "./Accounts.ts"
+import { StartIntended } from "./Fact.ts"
+import { CredentialRejected, CredentialReleased, LoginAccepted, LoginJudged } from "./LoginFacts.ts"
+import type { NewFact } from "./FactChain.ts"
+import { Damage } from "./LedgerKeys.ts"
+
+const tables = `
+  CREATE TABLE accounts (account TEXT PRIMARY KEY, state TEXT NOT NULL, sha256 BLOB NOT NULL) STRICT;
+  CREATE TABLE account_names (
+    name TEXT NOT NULL, account TEXT NOT NULL, PRIMARY KEY (name, account)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX account_names_of ON account_names (account);
+`
+
+export const hasAccounts = (database: DatabaseSync): boolean =>
+  database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'accounts'").get() !== undefined
+
+/** In a transaction: the tables, with what the facts of an earlier version say. */
+export const makeAccounts = (database: DatabaseSync, into = database): void => {
+  if (hasAccounts(into)) return
+  into.exec(tables)
+  const { project } = accountsIn(into)
+  const rows = database
+    .prepare(
+      "SELECT at, tag, run_id, task_id, body FROM facts WHERE tag IN ('CredentialRejected', " +
+        "'CredentialReleased', 'LoginAccepted') ORDER BY seq",
+    )
+    .all()
+  project(rows.map(factOf))
+  project(lostStarts(database))
+}
+
+/** What is known of the accounts of a ledger, also of one of an earlier version that is only read. */
+export const readAccounts = (database: DatabaseSync): ReturnType<typeof accountsIn> => {
+  if (hasAccounts(database)) return accountsIn(database)
+  const aside = new DatabaseSync(":memory:")
+  makeAccounts(database, aside)
+  return accountsIn(aside)
+}
+
+const factOf = (row: Readonly<Record<string, unknown>>): NewFact => ({
+  at: Number(row["at"]),
+  tag: String(row["tag"]),
+  run_id: null,
+  task_id: null,
+  body: String(row["body"]),
+})
+
+/**
+ * Starts of an earlier version whose answer nobody knows, in runs that have not ended. Each counts once, so
+ * that an upgrade holds nobody.
+ */
+const lostStarts = (database: DatabaseSync): ReadonlyArray<NewFact> => {
+  const newestEnd = `(SELECT body FROM facts AS newest WHERE newest.run_id = begun.run_id AND
+    newest.tag = 'RunEnded' ORDER BY seq DESC LIMIT 1)`
+  const live = `SELECT begun.run_id FROM facts AS begun WHERE begun.tag = 'RunStarted' AND
+    coalesce(json_extract(${newestEnd}, '$.leftovers'), 1)`
+  const rows = database
+    .prepare(
+      `SELECT at, tag, run_id, task_id, body FROM facts WHERE run_id IN (${live}) AND
+        tag IN ('TaskPlanned', 'StartIntended', 'StartAnswered') ORDER BY seq`,
+    )
+    .all()
+  const whose = new Map<string, object>()
+  const open = new Map<string, NewFact>()
+  for (const row of rows.map(factOf)) {
+    const fact: Readonly<Record<string, unknown>> = JSON.parse(row.body)
+    const task = String(fact["task_id"])
+    const attempt = JSON.stringify([task, fact["attempt"]])
+    if (row.tag === "TaskPlanned") {
+      const { customer_id, engine_reference } = fact
+      whose.set(task, { customer_id, engine_reference })
+    } else if (row.tag === "StartIntended")
+      open.set(attempt, { ...row, body: JSON.stringify({ ...fact, ...whose.get(task) }) })
+    else if (fact["answer"] !== "lost" && fact["answer"] !== "taken") open.delete(attempt)
+  }
+  return [...open.values()]
+}
+
+const decodeAccount = Schema.decodeUnknownSync(Schema.fromJsonString(Accounts.Account))
+const decodeIntended = Schema.decodeUnknownSync(Schema.fromJsonString(StartIntended))
+const decodeJudged = Schema.decodeUnknownSync(Schema.fromJsonString(LoginJudged))
+const decodeRejected = Schema.decodeUnknownSync(Schema.fromJsonString(CredentialRejected))
+const decodeReleased = Schema.decodeUnknownSync(Schema.fromJsonString(CredentialReleased))
+const decodeAccepted = Schema.decodeUnknownSync(Schema.fromJsonString(LoginAccepted))
+
+type Row = Readonly<Record<string, unknown>>
+
+const accountOf = (row: Row): Account => {
+  const state = String(row["state"])
+  const seal = row["sha256"]
+  if (!(seal instanceof Uint8Array) || !sha256(state).equals(seal)) throw new Damage(damaged)
+  return decodeAccount(state)
+}
+
+/** Under which names an account is found, each with the account. */
+const namesOf = (account: Account): ReadonlyArray<readonly [account: string, name: string]> => {
+  const { identity, row } = account
+  const names = [...identity, ...Accounts.formerNames(account), ...(row === undefined ? [] : [row])]
+  return [...new Set(names)].map((name) => [account.account, name])
+}
+
+const damaged = "what is known of an account has changed since it was written"
+
+/** What a login of an earlier version is filed under: that version knew no account, or another one. */
+const formerKeys = (names: ReadonlyArray<string>): Pick<AccountKeys, "account" | "identity" | "former"> => ({
+  account: names.join("+"),
+  identity: [],
+  former: names,
+})
+
+/** Statements on the rows, each with its names. */
+const rowsIn = (database: DatabaseSync) => {
+  const ids = database.prepare("SELECT account FROM accounts")
+  const one = database.prepare("SELECT state, sha256 FROM accounts WHERE account = ?")
+  const all = database.prepare("SELECT state, sha256 FROM accounts ORDER BY account")
+  const named = database.prepare(
+    `SELECT state, sha256 FROM accounts WHERE account IN
+      (SELECT account FROM account_names WHERE name IN (SELECT value FROM json_each(?))) ORDER BY account`,
+  )
+  const put = database.prepare("INSERT OR REPLACE INTO accounts (account, state, sha256) VALUES (?, ?, ?)")
+  const remove = database.prepare("DELETE FROM accounts WHERE account = ?")
+  const unname = database.prepare("DELETE FROM account_names WHERE account = ?")
+  const name = database.prepare("INSERT OR IGNORE INTO account_names (name, account) VALUES (?, ?)")
+  const find = (account: string): Account | undefined => {
+    const row = one.get(account)
+    return row === undefined ? undefined : accountOf(row)
+  }
+  const findNamed = (names: ReadonlyArray<string>): ReadonlyArray<Account> =>
+    named.all(JSON.stringify(names)).map(accountOf)
+  return {
+    find,
+    findNamed,
+    all: (): ReadonlyArray<Account> => all.all().map(accountOf),
+    /** Accounts that a login opens, and those that share its row. */
+    ofLogin: (login: Pick<AccountKeys, "identity" | "former" | "row">): ReadonlyArray<Account> => {
+      const { identity, former, row } = login
+      const found = findNamed([...identity, ...former, ...(row === undefined ? [] : [row])])
+      return found.filter(
+        (account) => Accounts.isOf(account, login) || (row !== undefined && account.row === row),
+      )
+    },
+    write: (account: Account): void => {
+      const state = JSON.stringify(account)
+      put.run(account.account, state, sha256(state))
+      unname.run(account.account)
+      for (const [, each] of namesOf(account)) name.run(each, account.account)
+    },
+    forget: ({ account }: Account): void => {
+      remove.run(account)
+      unname.run(account)
+    },
+    /** Whether every row is as it was written. */
+    isWhole: (): boolean => {
+      try {
+        const pair = (account: unknown, each: unknown) => JSON.stringify([account, each])
+        const names = all.all().map(accountOf).flatMap(namesOf)
+        const wanted = new Set(names.map(([account, each]) => pair(account, each)))
+        const kept = database.prepare("SELECT name, account FROM account_names").all()
+        return (
+          kept.length === wanted.size &&
+          kept.every((row) => wanted.has(pair(row["account"], row["name"]))) &&
+          ids.all().every((row) => find(String(row["account"]))?.account === row["account"])
+        )
+      } catch {
+        // Whatever cannot be read has changed: it was written by this version.
+        return false
+      }
+    },
+  }
+}
+type Rows = ReturnType<typeof rowsIn>
+
+const isFormer = ({ identity }: Account): boolean => identity.length === 0
+
+const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => {
+  const { login: keys, fingerprint } = fact
+  const { run_id, attempt, task_id, engine_reference, customer_id, external_execution_id } = fact
+  // A login that is not known, or of an earlier version.
+  const login = keys ?? (fingerprint === undefined ? undefined : formerKeys([fingerprint]))
+  if (login === undefined || engine_reference === undefined) return
+  let account = rows.find(login.account) ?? Accounts.newAccount(login)
+  for (const old of keys?.former === undefined ? [] : rows.findNamed(keys.former).filter(isFormer)) {
+    account = {
+      ...account,
+      sent: [...account.sent, ...old.sent],
+      rejected: [...account.rejected, ...old.rejected],
+    }
+    rows.forget(old)
+  }
+  const password = keys?.password ?? fingerprint ?? ""
+  const of = { run_id, attempt, task_id, engine_reference, external_execution_id, password, at, sends: 1 }
+  const more = {
+    ...(customer_id === undefined ? {} : { customer_id }),
+    ...(fingerprint === undefined ? {} : { fingerprint }),
+  }
+  rows.write(Accounts.addSent({ ...account, former: login.former ?? account.former }, { ...of, ...more }))
+}
+
+const judged = (rows: Rows, at: number, fact: typeof LoginJudged.Type): void => {
+  const { account: of, verdict, said, fingerprint, password } = fact
+  const account = rows.find(of)
+  if (account === undefined) return
+  if (verdict !== "good") return rows.write(Accounts.judgeSent(account, fact, verdict, said))
+  const former = fingerprint === undefined ? [] : [fingerprint]
+  for (const other of rows.ofLogin({ ...account, former }))
+    if (other.account !== of) rows.write(Accounts.forgive(other))
+  const good = fingerprint === undefined ? {} : { good: { password, fingerprint, at } }
+  rows.write({ ...Accounts.forgive(account), ...good })
+}
+
+const rejected = (rows: Rows, at: number, fact: typeof CredentialRejected.Type): void => {
+  const { run_id, engine_reference, task_id, customer_id, fingerprint, reason, login, of_attempt } = fact
+  const old = formerKeys([fact.account ?? fingerprint])
+  const known = rows.find((login ?? old).account)
+  const account = known ?? Accounts.newAccount(login ?? old)
+  const password = login?.password ?? fingerprint
+  const of = { run_id, engine_reference, fingerprint, password, reason, at, counts: true }
+  const whose = {
+    ...(task_id === undefined ? {} : { task_id }),
+    ...(customer_id === undefined ? {} : { customer_id }),
+  }
+  const former = login === undefined ? old.former : account.former
+  rows.write(Accounts.addRejected({ ...account, former }, of_attempt, { ...of, ...whose }))
+}
+
+const released = (rows: Rows, fact: typeof CredentialReleased.Type): void => {
+  const { account, fingerprint, logins } = fact
+  const given = [account, fingerprint].filter((one) => one !== undefined)
+  const meant = [...rows.findNamed(given), ...given.flatMap((one) => rows.find(one) ?? [])]
+  for (const each of new Map(meant.map((one) => [one.account, one])).values())
+    rows.write(Accounts.release(each, fingerprint, logins))
+}
+
+export const accountsIn = (database: DatabaseSync) => {
+  const rows = rowsIn(database)
+  return {
+    /** What facts say of logins, in the transaction that writes them. */
+    project: (facts: ReadonlyArray<NewFact>): void => {
+      for (const { tag, at, body } of facts)
+        if (tag === "StartIntended") sent(rows, at, decodeIntended(body))
+        else if (tag === "LoginJudged") judged(rows, at, decodeJudged(body))
+        else if (tag === "CredentialRejected") rejected(rows, at, decodeRejected(body))
+        else if (tag === "CredentialReleased") released(rows, decodeReleased(body))
+        else if (tag === "LoginAccepted")
+          for (const each of rows.findNamed([decodeAccepted(body).account]))
+            rows.write(Accounts.forgive(each))
+    },
+    ofLogin: rows.ofLogin,
+    all: rows.all,
+    /** Empty if every row is as it was written. */
+    problems: (): ReadonlyArray<string> => (rows.isWhole() ? [] : [damaged]),
+    /** The counts stay; nobody can tell any more whose they were. */
+    withoutCustomer: (customer_id: string): void => {
+      for (const account of rows.all()) {
+        const without = Accounts.withoutCustomer(account, customer_id)
+        if (JSON.stringify(without) !== JSON.stringify(account)) rows.write(without)
+      }
+    },
+  }
+}

@@ -1,0 +1,278 @@
+/**
+ * The accounts that logins open, over all runs: what was sent to each and whose end nobody has read, which
+ * passwords its source rejected, and when it last accepted one. Pure: how a fact changes an account, and
+ * whether a login may be sent. A *strike* is a login that may have failed. Sources lock an account after a
+ * few in a row, so no account sees more than three, over any number of nights; only a login that was
+ * accepted sets them to zero.
+ */
+import { Schema } from "effect"
+import { CustomerId, EngineReference, RunId, TaskId } from "../contract/Ids.ts"
+import type { AccountKeys } from "../secrets/Fingerprint.ts"
+import type { AttemptKeys } from "./FactKeys.ts"
+
+/** Logins of one attempt whose end nobody has read: the start, and the probe if it was sent. */
+export const SentLogin = Schema.Struct({
+  run_id: RunId,
+  attempt: Schema.Int,
+  engine_reference: EngineReference,
+  /** Absent once the customer was removed (`nightjar forget`), as the two below. */
+  task_id: Schema.optionalKey(TaskId),
+  customer_id: Schema.optionalKey(CustomerId),
+  external_execution_id: Schema.optionalKey(Schema.String),
+  fingerprint: Schema.optionalKey(Schema.String),
+  password: Schema.String,
+  /** Milliseconds; of the last request. */
+  at: Schema.Int,
+  sends: Schema.Int,
+  /** What came back, for people: a status or `no answer`. Absent while the answer is awaited. */
+  answer: Schema.optionalKey(Schema.String),
+})
+export type SentLogin = typeof SentLogin.Type
+
+export const RejectedLogin = Schema.Struct({
+  run_id: RunId,
+  engine_reference: EngineReference,
+  task_id: Schema.optionalKey(TaskId),
+  customer_id: Schema.optionalKey(CustomerId),
+  fingerprint: Schema.String,
+  /** In rejections of earlier versions, the fingerprint. */
+  password: Schema.String,
+  reason: Schema.String,
+  at: Schema.Int,
+  /** No login was accepted since. */
+  counts: Schema.Boolean,
+})
+export type RejectedLogin = typeof RejectedLogin.Type
+
+export const Account = Schema.Struct({
+  account: Schema.String,
+  /** Empty for an account that only an earlier version knew. */
+  identity: Schema.Array(Schema.String),
+  row: Schema.optionalKey(Schema.String),
+  /** Names that earlier versions gave to the account or to a login of it. */
+  former: Schema.Array(Schema.String),
+  sent: Schema.Array(SentLogin),
+  rejected: Schema.Array(RejectedLogin),
+  good: Schema.optionalKey(
+    Schema.Struct({ password: Schema.String, fingerprint: Schema.String, at: Schema.Int }),
+  ),
+  /** The changed password that was sent although the account was held; there is one until a good login. */
+  bought: Schema.optionalKey(Schema.String),
+  /** Logins that a person allowed beyond the bound. */
+  granted: Schema.Int,
+})
+export type Account = typeof Account.Type
+
+export const newAccount = ({
+  account,
+  identity,
+  row,
+}: Pick<AccountKeys, "account" | "identity" | "row">): Account => ({
+  account,
+  identity,
+  ...(row === undefined ? {} : { row }),
+  former: [],
+  sent: [],
+  rejected: [],
+  granted: 0,
+})
+
+/** Strikes of an account that are borne: with this many, nothing more is sent. */
+export const strikesMax = 3
+/** Different passwords of one account that may be rejected in a row. */
+export const rejectedInARowMax = 2
+
+const containsAll = (all: ReadonlyArray<string>, some: ReadonlyArray<string>): boolean =>
+  some.every((one) => all.includes(one))
+
+/** What a login is recognised by, besides its account. */
+type Named = Pick<AccountKeys, "identity" | "former">
+
+/** What was sent to an account, and what earlier versions called it. */
+export const formerNames = ({ former, sent, rejected, good }: Account): ReadonlyArray<string> => [
+  ...former,
+  ...sent.flatMap(({ fingerprint }) => (fingerprint === undefined ? [] : [fingerprint])),
+  ...rejected.map(({ fingerprint }) => fingerprint),
+  ...(good === undefined ? [] : [good.fingerprint]),
+]
+
+/** Whether the login opens this account: by the values that identify a user, or because it was sent before. */
+export const isOf = (account: Account, { identity, former }: Named): boolean =>
+  (account.identity.length > 0 &&
+    (containsAll(account.identity, identity) || containsAll(identity, account.identity))) ||
+  formerNames(account).some((one) => former.includes(one))
+
+export const isSameAttempt = (
+  one: Partial<AttemptKeys>,
+  { run_id, task_id, attempt }: AttemptKeys,
+): boolean => one.run_id === run_id && one.task_id === task_id && one.attempt === attempt
+
+const sum = (numbers: ReadonlyArray<number>): number => numbers.reduce((all, one) => all + one, 0)
+const distinct = (texts: ReadonlyArray<string>): number => new Set(texts).size
+
+/** Rejected since the account last accepted a login, the newest last. */
+const countedRejections = (accounts: ReadonlyArray<Account>): ReadonlyArray<RejectedLogin> =>
+  accounts
+    .flatMap(({ rejected }) => rejected.filter(({ counts }) => counts))
+    .toSorted((one, other) => one.at - other.at)
+
+const unproven = (accounts: ReadonlyArray<Account>): number =>
+  sum(accounts.flatMap(({ sent }) => sent.map(({ sends }) => sends)))
+
+export const strikesOf = (accounts: ReadonlyArray<Account>): number =>
+  unproven(accounts) + distinct(countedRejections(accounts).map(({ password }) => password))
+
+export type Hold =
+  /** This very login was rejected; or so many of the account were that another one might lock it. */
+  | { readonly why: "rejected" | "rejections"; readonly by: RejectedLogin }
+  /** `LOGIN_UNPROVEN` */
+  | { readonly why: "unproven"; readonly strikes: number; readonly last: SentLogin | RejectedLogin }
+  /** Another login of the account may be open at the service until then (milliseconds). */
+  | { readonly why: "busy"; readonly until: number }
+  /** It would be the third strike: it waits until the engine accepts other accounts. */
+  | { readonly why: "third"; readonly runs: ReadonlyArray<RunId> }
+
+export interface Moment {
+  readonly now: number
+  /** How long an execution whose state is unknown may be open (milliseconds). */
+  readonly maxWaitMs: number
+  /** The attempt that asks: what it sent itself is not in its way. */
+  readonly self?: AttemptKeys
+}
+
+/**
+ * Why a login is not sent now; undefined if it may be. `accounts` are those that it opens, and those that
+ * share its row. Asked when a plan is made, before a start and before a probe.
+ */
+export const holdOf = (
+  accounts: ReadonlyArray<Account>,
+  login: AccountKeys,
+  { now, maxWaitMs, self }: Moment,
+): Hold | undefined => {
+  const isThis = ({ password, fingerprint }: RejectedLogin): boolean =>
+    password === login.password || login.former.includes(fingerprint)
+  const same = accounts.flatMap(({ rejected }) => rejected).findLast(isThis)
+  if (same !== undefined) return { why: "rejected", by: same }
+  const inARow = countedRejections(accounts)
+  const last = inARow.at(-1)
+  if (last !== undefined && distinct(inARow.map(({ password }) => password)) >= rejectedInARowMax)
+    return { why: "rejections", by: last }
+  const own = accounts.filter((account) => isOf(account, login))
+  const sent = own.flatMap((account) => account.sent)
+  const strikes = strikesOf(own)
+  if (strikes >= strikesMax && !mayExceed(own, login)) {
+    const newest = [...sent, ...countedRejections(own)].toSorted((one, other) => one.at - other.at).at(-1)
+    if (newest !== undefined) return { why: "unproven", strikes, last: newest }
+  }
+  const until = Math.max(
+    0,
+    ...sent
+      .filter((one) => self === undefined || !isSameAttempt(one, self))
+      // A clock that was set back makes nobody wait longer than one execution may take.
+      .map(({ at }) => Math.min(at, now) + maxWaitMs),
+  )
+  if (until > now) return { why: "busy", until }
+  if (strikes !== strikesMax - 1) return undefined
+  return { why: "third", runs: [...sent, ...countedRejections(own)].map(({ run_id }) => run_id) }
+}
+
+/**
+ * A person released one login, or corrected the password: that buys one login, once until a login is
+ * accepted. A value that changes by itself is no correction.
+ */
+const mayExceed = (own: ReadonlyArray<Account>, login: AccountKeys): boolean => {
+  if (own.some(({ granted }) => granted > 0)) return true
+  const sent = own.flatMap((account) => account.sent.map(({ password }) => password))
+  return (
+    login.isByHand &&
+    own.every(({ bought }) => bought === undefined) &&
+    distinct(sent) <= 1 &&
+    !sent.includes(login.password)
+  )
+}
+
+/** A request is about to leave. */
+export const addSent = (account: Account, login: SentLogin): Account => {
+  const before = account.sent.find((one) => isSameLogin(one, login))
+  const isBeyond = strikesOf([account]) >= strikesMax
+  const { answer: _, ...known } = before ?? login
+  return {
+    ...account,
+    sent: [
+      ...account.sent.filter((one) => one !== before),
+      { ...known, at: login.at, sends: (before?.sends ?? 0) + 1 },
+    ],
+    ...(isBeyond && account.granted === 0 ? { bought: login.password } : {}),
+    granted: isBeyond ? Math.max(0, account.granted - 1) : account.granted,
+  }
+}
+
+const isSameLogin = (one: SentLogin, other: SentLogin): boolean =>
+  one.run_id === other.run_id && one.task_id === other.task_id && one.attempt === other.attempt
+
+/** What became of the login of an attempt; what is known of none stays. */
+export const loginVerdicts = ["not_sent", "unproven", "neutral", "good"] as const
+export type LoginVerdict = (typeof loginVerdicts)[number]
+
+/**
+ * not_sent: the last request created nothing; an earlier one keeps its strike. unproven: it is not known
+ * whether a login was made. neutral: no login was made, or nothing says how it ended.
+ */
+export const judgeSent = (
+  account: Account,
+  attempt: AttemptKeys,
+  verdict: Exclude<LoginVerdict, "good">,
+  answer: string | undefined,
+): Account => ({
+  ...account,
+  sent: account.sent.flatMap((one) => {
+    if (!isSameAttempt(one, attempt)) return [one]
+    if (verdict === "unproven") return [answer === undefined ? one : { ...one, answer }]
+    return verdict === "neutral" || one.sends <= 1 ? [] : [{ ...one, sends: one.sends - 1 }]
+  }),
+})
+
+/** Its own strike becomes a rejection; older ones stay: they may be failures, too. */
+export const addRejected = (
+  account: Account,
+  attempt: number | undefined,
+  login: RejectedLogin,
+): Account => ({
+  ...account,
+  sent: account.sent.filter(
+    (one) => one.run_id !== login.run_id || one.task_id !== login.task_id || one.attempt !== attempt,
+  ),
+  rejected: [...account.rejected.filter(({ password }) => password !== login.password), login],
+})
+
+/** The source accepted a login. What was rejected is still not sent again. */
+export const forgive = (account: Account): Account => {
+  const rejected = account.rejected.map((one) => (one.counts ? { ...one, counts: false } : one))
+  const { account: name, identity, row, former, good } = account
+  return {
+    ...newAccount({ account: name, identity, ...(row === undefined ? {} : { row }) }),
+    former,
+    rejected,
+    ...(good === undefined ? {} : { good }),
+  }
+}
+
+/** A person allows the login again: one more, or all that the bound allows. */
+export const release = (account: Account, fingerprint: string | undefined, logins: number | undefined) => {
+  const rejected = account.rejected.filter((one) => one.fingerprint !== fingerprint)
+  return logins === undefined ? forgive({ ...account, rejected }) : { ...account, rejected, granted: logins }
+}
+
+const bareOf = <One extends SentLogin | RejectedLogin>(one: One, customer_id: string): One => {
+  if (one.customer_id !== customer_id) return one
+  const bare: Record<string, unknown> = { ...one }
+  for (const name of ["task_id", "customer_id", "external_execution_id"]) delete bare[name]
+  return bare as One
+}
+
+/** Nobody can tell any more whose logins these were; the counts stay. */
+export const withoutCustomer = (account: Account, customer_id: string): Account => ({
+  ...account,
+  sent: account.sent.map((one) => bareOf(one, customer_id)),
+  rejected: account.rejected.map((one) => bareOf(one, customer_id)),
+})
