@@ -1,83 +1,209 @@
 /**
- * Pure: how fast one host may be called. Every complaint (a 429 or 503 to a request sent since the last
- * one) cuts the rate by a third; without one, it grows by a twentieth per second, at slow hosts by a
- * two-hundredth per request, of the rate that proved too high: additive increase, multiplicative decrease.
- * A host that never complains is not paced. Which calls a Retry-After holds back is in `Closures.ts`.
+ * Pure: how fast one host may be called. A host that never complains is not paced. After its first complaint the
+ * rate doubles until the next one, or until the host is known to bear everything; after that it is careful: it
+ * stays near what the host bore, and goes further only if that rate was used for a while. A host that refuses
+ * everybody is left alone for a while. Which calls a Retry-After holds back is in `Closures.ts`.
  */
 
-/** Limits of a lane's rate in requests per second; above the upper one, it is no longer paced. */
-export const rateMin = 0.2
-export const rateMax = 1_000
-/** The rate that a host is assumed to bear when it first complains, before much was measured. */
-export const firstRate = 5
-const decrease = 2 / 3
-const increasePerSecond = 1 / 20
-const increasePerRequest = 1 / 200
+/** Limits of a lane's rate in requests per second; from the upper one on, it is not paced. */
+const rateMin = 0.2
+const rateMax = 1_000
+/** The least that a host is assumed to bear when it first complains, and the most after it refused everybody. */
+const firstRate = 20
+/** Every so many clean answers double the rate, but not sooner than this after the last time. */
+const doublingAnswers = 4
+const doublingMs = 100
+/** With fewer answers in the last second, or less than a second, what the host bore is not known. */
+const knownAnswers = 8
+/** So many complaints this soon after a cut, without one clean answer: the host refuses everybody. */
+const refusedMax = 4
+const refusedWithinMs = 1_000
+/** Such a pause lasts as long as asked; at least this, twice as much each time, until answers are clean again. */
+const pauseMs = 1_000
+const pauseMaxMs = 30_000
+const pauseEndAnswers = 8
+/** A 503 about one engine is the engine's, unless another engine had one within this time. */
+const unavailableMs = 2_000
+/** A slot that was missed by so little is used later: timers are a few milliseconds late. */
+const lateMaxMs = 10
+
+type Mode =
+  | { readonly _tag: "Unpaced" }
+  /** Up to the ceiling, which is Infinity until one is known. */
+  | { readonly _tag: "Doubling"; readonly rate: number; readonly ceiling: number; readonly sinceMs: number }
+  /** Around the ceiling; `usedMs` is how long at least half of the rate was used. */
+  | { readonly _tag: "Careful"; readonly ceiling: number; readonly usedMs: number }
 
 export interface Pace {
-  /** Requests per second; Infinity when the host has not complained. */
-  readonly rate: number
-  /** The rate at which the host last complained: steps of the increase are a fraction of it. */
-  readonly ceiling: number
-  /** When the rate was last changed; answers to requests sent before a cut do not cut again. */
-  readonly changedMs: number
+  readonly mode: Mode
+  /** When the rate was last cut; complaints about requests sent before do not cut it again. */
   readonly cutMs: number
-  readonly nextSlotMs: number
-  /** Requests sent in the second that began at `secondMs`, and in the one before: what the host accepted. */
+  readonly sentMs: number
+  /** When the next request may be sent. */
+  readonly nextMs: number
+  /** Clean answers in the second that began at `secondMs`, and in the one before. */
   readonly secondMs: number
-  readonly sentThisSecond: number
-  readonly sentLastSecond: number
+  readonly thisSecond: number
+  readonly lastSecond: number
+  /** Complaints since the last cut; none after a clean answer. */
+  readonly refused: number
+  /** Pauses without enough clean answers between them, and when the last one began. */
+  readonly pauses: number
+  readonly pausedMs: number
+  /** Clean answers since then, and how many a second they had been when it began. */
+  readonly answers: number
+  readonly average: number
+  /** The engine that the last 503 was about, and when another engine last had one. */
+  readonly unavailable: { readonly engine: string; readonly atMs: number; readonly otherMs: number }
 }
+
+const never = Number.NEGATIVE_INFINITY
 
 export const openPace: Pace = {
-  rate: Number.POSITIVE_INFINITY,
-  ceiling: Number.POSITIVE_INFINITY,
-  changedMs: 0,
-  cutMs: Number.NEGATIVE_INFINITY,
-  nextSlotMs: 0,
-  secondMs: 0,
-  sentThisSecond: 0,
-  sentLastSecond: 0,
+  mode: { _tag: "Unpaced" },
+  cutMs: never,
+  sentMs: never,
+  nextMs: never,
+  secondMs: never,
+  thisSecond: 0,
+  lastSecond: 0,
+  refused: 0,
+  pauses: 0,
+  pausedMs: never,
+  answers: 0,
+  average: Infinity,
+  unavailable: { engine: "", atMs: never, otherMs: never },
 }
 
-/** The rate after the quiet time since it was last changed. */
-const recover = (pace: Pace, nowMs: number): Pace => {
-  if (pace.rate === Number.POSITIVE_INFINITY || nowMs <= pace.changedMs) return pace
-  // Above the old ceiling the step grows with the rate: what was too much once may be acceptable later.
-  const share = Math.min(increasePerSecond, pace.rate * increasePerRequest)
-  const rate = pace.rate + (Math.max(pace.ceiling, pace.rate) * share * (nowMs - pace.changedMs)) / 1000
-  return rate > rateMax
-    ? { ...pace, rate: Number.POSITIVE_INFINITY, changedMs: nowMs }
-    : { ...pace, rate, changedMs: nowMs }
+const withinLimits = (rate: number): number => Math.max(rateMin, Math.min(rateMax, rate))
+
+const careful = (ceiling: number): Mode => ({ _tag: "Careful", ceiling: withinLimits(ceiling), usedMs: 0 })
+
+/** Requests per second; Infinity if the lane is not paced. */
+export const rateOf = ({ mode }: Pace): number => {
+  switch (mode._tag) {
+    case "Unpaced":
+      return Infinity
+    case "Doubling":
+      return mode.rate
+    case "Careful": {
+      // Cubic: from 0.85 of the ceiling fast towards it, slowly past it, then fast again; twice of it after 3 K.
+      const flatMs = Math.max(10_000, 80_000 / mode.ceiling)
+      return withinLimits(mode.ceiling * (1 + 0.15 * ((mode.usedMs - flatMs) / flatMs) ** 3))
+    }
+  }
 }
 
-/** Takes the next slot: the moment at which this request may be sent. */
-export const takeSlot = (before: Pace, nowMs: number): readonly [slotMs: number, pace: Pace] => {
-  const pace = recover(before, nowMs)
-  const slotMs = Math.max(nowMs, pace.nextSlotMs)
-  return [slotMs, { ...pace, nextSlotMs: slotMs + 1000 / pace.rate }]
+/** A request is sent. */
+export const noteSent = (before: Pace, nowMs: number): Pace => {
+  const { mode } = before
+  const rate = rateOf(before)
+  const gapMs = nowMs - before.sentMs
+  const nextMs = Math.max(before.nextMs, nowMs - lateMaxMs) + 1000 / rate
+  const pace = { ...before, sentMs: nowMs, nextMs }
+  // What is not used proves nothing: else the rate would grow between bursts, and each would find it too high.
+  if (mode._tag !== "Careful" || gapMs > 2000 / rate) return pace
+  if (rate >= rateMax) return { ...pace, mode: { _tag: "Unpaced" } }
+  return { ...pace, mode: { ...mode, usedMs: mode.usedMs + gapMs } }
 }
 
-/** Counts a request that is sent now. */
-export const noteSent = (pace: Pace, nowMs: number): Pace =>
-  nowMs - pace.secondMs >= 1000 || nowMs < pace.secondMs
-    ? { ...pace, secondMs: nowMs, sentThisSecond: 1, sentLastSecond: pace.sentThisSecond }
-    : { ...pace, sentThisSecond: pace.sentThisSecond + 1 }
+const countAnswer = (pace: Pace, nowMs: number): Pace => {
+  const elapsedMs = nowMs - pace.secondMs
+  if (elapsedMs < 1000) return { ...pace, thisSecond: pace.thisSecond + 1 }
+  return elapsedMs < 2000
+    ? { ...pace, secondMs: pace.secondMs + 1000, thisSecond: 1, lastSecond: pace.thisSecond }
+    : { ...pace, secondMs: nowMs, thisSecond: 1, lastSecond: 0 }
+}
 
-/** The host complained about a request sent at `sentMs`; its rate grows again once `quietMs` are over. */
-export const noteThrottled = (before: Pace, sentMs: number, nowMs: number, quietMs: number): Pace => {
-  const pace = recover(before, nowMs)
-  // Requests that were already under way at the last cut say nothing about the rate after it.
-  if (sentMs <= pace.cutMs) return pace
-  const seen = Math.max(firstRate, pace.sentThisSecond - 1, pace.sentLastSecond - 1)
-  const measured = pace.rate === Number.POSITIVE_INFINITY ? seen : pace.rate
-  const rate = Math.max(rateMin, Math.min(measured, rateMax) * decrease)
+/** How many clean answers there were in the last second. */
+const bore = ({ secondMs, thisSecond, lastSecond }: Pace, nowMs: number): number => {
+  const elapsed = (nowMs - secondMs) / 1000
+  return elapsed < 1 ? thisSecond + lastSecond * (1 - elapsed) : thisSecond * Math.max(0, 2 - elapsed)
+}
+
+/** A request that was sent at `sentMs` has a clean answer. */
+export const noteAnswered = (before: Pace, sentMs: number, nowMs: number): Pace => {
+  const counted = { ...countAnswer(before, nowMs), refused: 0 }
+  // What was under way at the last cut says nothing about the rate after it.
+  if (sentMs <= before.cutMs) return counted
+  const answers = before.answers + 1
+  const pace = { ...counted, answers, pauses: answers < pauseEndAnswers ? before.pauses : 0 }
+  const { mode } = before
+  const isSoon = mode._tag === "Doubling" && nowMs - mode.sinceMs < doublingMs
+  if (mode._tag !== "Doubling" || isSoon || answers % doublingAnswers !== 0) return pace
+  const rate = mode.rate * 2
+  if (rate < Math.min(rateMax, 0.85 * mode.ceiling))
+    return { ...pace, mode: { ...mode, rate, sinceMs: nowMs } }
+  return { ...pace, mode: mode.ceiling === Infinity ? { _tag: "Unpaced" } : careful(mode.ceiling) }
+}
+
+const cut = (pace: Pace, nowMs: number): Mode => {
+  const rate = rateOf(pace)
+  const known = bore(pace, nowMs)
+  switch (pace.mode._tag) {
+    case "Unpaced":
+      return known < knownAnswers || pace.lastSecond === 0
+        ? { _tag: "Doubling", rate: Math.max(firstRate, known / 2), ceiling: Infinity, sinceMs: nowMs }
+        : careful(known)
+    case "Doubling":
+      return careful(Math.max(Math.min(known, rate), 0.6 * rate))
+    case "Careful":
+      return careful(Math.min(rate, Math.max(known, rate / 2)))
+  }
+}
+
+/**
+ * The host refuses everybody, so its limit is not of this second. One that still does after a pause counts over
+ * a longer time: then the average since the pause before is what it bears.
+ */
+const pause = (pace: Pace, nowMs: number, askedMs: number): Pace => {
+  const { mode, answers } = pace
+  const isAgain = pace.pauses > 0 && answers === 0
+  const known = mode._tag === "Unpaced" ? Infinity : mode.ceiling
+  const ceiling = isAgain ? Math.min(known, Math.max(pace.average, known / 2)) : known
+  const rate = withinLimits(Math.min(firstRate, rateOf(pace) / 2))
   return {
     ...pace,
-    rate,
-    ceiling: Math.max(rateMin, measured),
-    changedMs: nowMs + quietMs,
+    mode: { _tag: "Doubling", rate, ceiling, sinceMs: nowMs },
     cutMs: nowMs,
-    nextSlotMs: nowMs + 1000 / rate,
+    nextMs: nowMs + Math.min(pauseMaxMs, Math.max(askedMs, pauseMs * 2 ** pace.pauses)),
+    refused: 0,
+    pauses: pace.pauses + 1,
+    pausedMs: nowMs,
+    answers: 0,
+    average: isAgain || pace.pausedMs === never ? Infinity : (1000 * answers) / (nowMs - pace.pausedMs),
   }
+}
+
+export interface Complaint {
+  readonly http_status: number
+  /** The engine that the call was about, if it was about one. */
+  readonly engine: string | undefined
+  readonly sentMs: number
+  readonly nowMs: number
+  /** Its Retry-After. */
+  readonly askedMs: number
+}
+
+/** A request was refused with 429 or 503. */
+export const noteComplaint = (pace: Pace, complaint: Complaint): Pace => {
+  const { http_status, engine, nowMs } = complaint
+  if (http_status !== 503 || engine === undefined) return slowDown(pace, complaint)
+  const { unavailable: last } = pace
+  const otherMs = last.engine === engine ? last.otherMs : last.atMs
+  const noted = { ...pace, unavailable: { engine, atMs: nowMs, otherMs } }
+  return nowMs - otherMs > unavailableMs ? noted : slowDown(noted, complaint)
+}
+
+const slowDown = (pace: Pace, { sentMs, nowMs, askedMs }: Complaint): Pace => {
+  const isNew = sentMs > pace.cutMs
+  if (isNew && pace.pauses > 0 && pace.answers === 0) return pause(pace, nowMs, askedMs)
+  // Until there is a clean answer, these may all have the reason of the first one.
+  if (pace.refused > 0 && nowMs - pace.cutMs <= refusedWithinMs) {
+    const refused = pace.refused + 1
+    return refused < refusedMax ? { ...pace, refused } : pause(pace, nowMs, askedMs)
+  }
+  if (!isNew) return pace
+  const slower = { ...pace, mode: cut(pace, nowMs), cutMs: nowMs, refused: 1 }
+  return { ...slower, nextMs: nowMs + 1000 / rateOf(slower) }
 }

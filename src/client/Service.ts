@@ -174,6 +174,11 @@ export interface StartCall {
   readonly configurations: Readonly<Record<string, unknown>>
 }
 
+/** The engine that the calls of a fiber are about, if they are about one; its 503 need not be the host's. */
+export const EngineOfCalls = Context.Reference<EngineReference | undefined>("nightjar/client/EngineOfCalls", {
+  defaultValue: () => undefined,
+})
+
 /** An error of the caller, besides those of the call. */
 export interface Tagged {
   readonly _tag: string

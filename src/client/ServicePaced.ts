@@ -4,13 +4,13 @@
  * repeats a call (`Backoff.ts` does), it only makes calls wait, and not for long: if a call may be made
  * only much later, it fails at once, without a request.
  */
-import { Cause, Clock, Context, Duration, Effect, Layer, Random, Semaphore } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Layer, Predicate, Random, Semaphore } from "effect"
 import { closureOf, noteRetryAfter } from "./Closures.ts"
 import type { Asked, Closure, Closures } from "./Closures.ts"
-import { noteSent, noteThrottled, openPace, takeSlot } from "./Pacing.ts"
+import { noteAnswered, noteComplaint, noteSent, openPace, rateOf } from "./Pacing.ts"
 import type { Pace } from "./Pacing.ts"
 import type { CallFailure, Tagged } from "./Service.ts"
-import { NotSent, Service, Throttled } from "./Service.ts"
+import { EngineOfCalls, NotSent, Service, Throttled } from "./Service.ts"
 import type { ServiceAddresses } from "./ServiceSettings.ts"
 
 /** Concurrent requests to one host, from sending to the last byte (an attachment's body is not counted). */
@@ -26,6 +26,8 @@ const closedWaitMaxMs = 60_000
 interface Lane {
   pace: Pace
   readonly permits: Semaphore.Semaphore
+  /** Held by the call that is the next to be sent: the others wait for it, not for times that may change. */
+  readonly turn: Semaphore.Semaphore
 }
 
 /** What all calls of a run know about how a host wants to be called. */
@@ -37,8 +39,6 @@ export class ServicePause extends Context.Service<
       asked: Asked,
       call: Effect.Effect<A, CallFailure | E, R>,
     ) => Effect.Effect<A, CallFailure | E, R>
-    /** A request for time in an answer that is not a failure. */
-    readonly putOff: (asked: Asked, retry_after: Duration.Duration) => Effect.Effect<void>
   }
 >()("nightjar/client/ServicePause") {
   static readonly layer = (options: { readonly requestsAtOnce?: number } = {}): Layer.Layer<ServicePause> =>
@@ -48,20 +48,19 @@ export class ServicePause extends Context.Service<
 /** A clock that never goes back: a wall clock set back by a day would close a lane for a day. */
 const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000n) / 1_000)
 
-/** Waits for a slot of the lane; if the host complains meanwhile, for one at the new pace. */
+/** Waits until the lane may send its next request; answers may change when that is. Begins the request. */
 const awaitTurn = Effect.fnUntraced(function* (lane: Lane) {
   for (;;) {
     const nowMs = yield* monotonicMs
-    const [slotMs, pace] = takeSlot(lane.pace, nowMs)
-    lane.pace = pace
-    if (slotMs > nowMs) yield* Effect.sleep(slotMs - nowMs)
-    if (lane.pace.cutMs === pace.cutMs) return
+    if (lane.pace.nextMs <= nowMs) return void (lane.pace = noteSent(lane.pace, nowMs))
+    // Timers count whole milliseconds; the lane makes up for what is lost by that.
+    yield* Effect.sleep(Math.ceil(lane.pace.nextMs - nowMs))
   }
 })
 
 /** Slots of a paced lane are already spread out; an unpaced lane would let all calls go at once. */
-const spreadMs = ({ rate }: Pace): number =>
-  rate === Number.POSITIVE_INFINITY ? spreadMaxMs : Math.min(spreadMaxMs, 1000 / rate)
+const spreadMs = (pace: Pace): number =>
+  rateOf(pace) === Infinity ? spreadMaxMs : Math.min(spreadMaxMs, 1000 / rateOf(pace))
 
 const notYet = ({ endpoint }: Asked, { http_status, closedUntilMs }: Closure, nowMs: number) => {
   const retry_after = Duration.millis(Math.ceil(closedUntilMs - nowMs))
@@ -78,13 +77,48 @@ const interruptibly = <A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E | No
     Cause.hasInterruptsOnly(cause) ? Effect.fail(stopped) : Effect.failCause(cause),
   )
 
+/** An engine that is unavailable (503) is an answer, which says nothing about the host; it may name a wait. */
+const engineAwayFor = (answer: unknown): Duration.Duration | undefined => {
+  if (!Predicate.isTagged(answer, "EngineUnavailable")) return undefined
+  return "retry_after" in answer && Duration.isDuration(answer.retry_after)
+    ? answer.retry_after
+    : Duration.zero
+}
+
+/** What an answer says about the pace of the host, and about when to make this call again. */
+const learnAnswer = (closures: Closures, asked: Asked, lane: Lane, sentMs: number, answer: unknown) =>
+  Effect.map(monotonicMs, (nowMs) => {
+    const retry_after = engineAwayFor(answer)
+    if (retry_after === undefined) lane.pace = noteAnswered(lane.pace, sentMs, nowMs)
+    else noteRetryAfter(closures, asked, nowMs, { http_status: 503, retry_after })
+  })
+
+const learnFailure = Effect.fnUntraced(function* (
+  closures: Closures,
+  asked: Asked,
+  lane: Lane,
+  sentMs: number,
+  failure: Tagged,
+) {
+  if (!(failure instanceof Throttled)) return
+  const { http_status, retry_after = Duration.zero } = failure
+  const nowMs = yield* monotonicMs
+  noteRetryAfter(closures, asked, nowMs, { http_status, retry_after })
+  // A 504 is the lock of one flow session (4.10); it says nothing about the host.
+  if (http_status === 504 || asked.limit === "session") return
+  const engine = asked.subject === undefined ? undefined : yield* EngineOfCalls
+  const askedMs = Duration.toMillis(retry_after)
+  lane.pace = noteComplaint(lane.pace, { http_status, engine, sentMs, nowMs, askedMs })
+})
+
 const makePause = (requestsAtOnce: number) => {
   const lanes = new Map<string, Lane>()
   const closures: Closures = new Map()
   const laneOf = (host: string): Lane => {
     const known = lanes.get(host)
     if (known !== undefined) return known
-    const lane = { pace: openPace, permits: Semaphore.makeUnsafe(requestsAtOnce) }
+    const [permits, turn] = [Semaphore.makeUnsafe(requestsAtOnce), Semaphore.makeUnsafe(1)]
+    const lane = { pace: openPace, permits, turn }
     lanes.set(host, lane)
     return lane
   }
@@ -104,31 +138,24 @@ const makePause = (requestsAtOnce: number) => {
     for (;;) {
       yield* interruptibly(awaitOpen(asked, lane))
       yield* interruptibly(lane.permits.take(1))
-      yield* Effect.onError(interruptibly(awaitTurn(lane)), () => lane.permits.release(1))
+      yield* Effect.onError(interruptibly(lane.turn.withPermit(awaitTurn(lane))), () =>
+        lane.permits.release(1),
+      )
       if (closureOf(closures, asked, yield* monotonicMs) === undefined) return
       yield* lane.permits.release(1)
     }
   })
-  const learn = (asked: Asked, lane: Lane, sentMs: number, failure: Tagged) =>
-    Effect.map(monotonicMs, (nowMs) => {
-      if (!(failure instanceof Throttled)) return
-      const { http_status, retry_after = Duration.zero } = failure
-      // A 504 is the lock of one flow session (4.10); it says nothing about the host.
-      const limit = http_status === 504 ? "session" : (asked.limit ?? "host")
-      noteRetryAfter(closures, asked, nowMs, { http_status, retry_after })
-      if (limit === "session") return
-      const quietMs = Math.min(Duration.toMillis(retry_after), closedWaitMaxMs)
-      lane.pace = noteThrottled(lane.pace, sentMs, nowMs, quietMs)
-    })
-  const paced = Effect.fnUntraced(function* <A, R, E extends Tagged>(
+  const paced = <A, R, E extends Tagged>(
     asked: Asked,
     lane: Lane,
     call: Effect.Effect<A, CallFailure | E, R>,
-  ) {
-    const sentMs = yield* monotonicMs
-    lane.pace = noteSent(lane.pace, sentMs)
-    return yield* Effect.tapError(call, (failure) => learn(asked, lane, sentMs, failure))
-  })
+  ) =>
+    Effect.flatMap(monotonicMs, (sentMs) =>
+      call.pipe(
+        Effect.tap((answer) => learnAnswer(closures, asked, lane, sentMs, answer)),
+        Effect.tapError((failure) => learnFailure(closures, asked, lane, sentMs, failure)),
+      ),
+    )
   return ServicePause.of({
     call: <A, R, E extends Tagged = never>(asked: Asked, call: Effect.Effect<A, CallFailure | E, R>) => {
       const lane = laneOf(asked.host)
@@ -139,10 +166,6 @@ const makePause = (requestsAtOnce: number) => {
         ),
       )
     },
-    putOff: (asked, retry_after) =>
-      Effect.map(monotonicMs, (nowMs) =>
-        noteRetryAfter(closures, asked, nowMs, { http_status: 503, retry_after }),
-      ),
   })
 }
 
@@ -157,19 +180,9 @@ const make = (addresses: ServiceAddresses) =>
     const attachments = hostOf(addresses.attachments_url)
     const at = (endpoint: string, subject?: string): Asked =>
       subject === undefined ? { host, endpoint } : { host, endpoint, subject }
-    /** An engine that is unavailable is an answer; its Retry-After counts like any other. */
-    const ofEngine = <A extends { readonly _tag: string }, E extends Tagged = never>(
-      asked: Asked,
-      call: Effect.Effect<A, CallFailure | E>,
-    ) =>
-      Effect.tap(pause.call(asked, call), (answer) =>
-        "retry_after" in answer && Duration.isDuration(answer.retry_after)
-          ? pause.putOff(asked, answer.retry_after)
-          : Effect.void,
-      )
     return Service.of({
       startExecution: (call, leaving) =>
-        ofEngine(
+        pause.call(
           at("startExecution", JSON.stringify([call.customer_id, call.engine_reference])),
           inner.startExecution(call, leaving),
         ),
@@ -193,7 +206,7 @@ const make = (addresses: ServiceAddresses) =>
       exchangeTicket: (id, ticket) => pause.call(at("exchangeTicket", id), inner.exchangeTicket(id, ticket)),
       revokeToken: (token_id) => pause.call(at("revokeToken", token_id), inner.revokeToken(token_id)),
       listEngines: pause.call(at("listEngines"), inner.listEngines),
-      showEngine: (engine) => ofEngine(at("showEngine", engine), inner.showEngine(engine)),
+      showEngine: (engine) => pause.call(at("showEngine", engine), inner.showEngine(engine)),
     })
   })
 

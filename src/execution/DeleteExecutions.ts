@@ -4,9 +4,9 @@
  * 4.5). 204 and 404 count as deleted; what cannot be deleted now stays pending for the next run.
  */
 import { Clock, Duration, Effect } from "effect"
-import type { ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
+import type { EngineReference, ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
 import { retryCall } from "../client/Backoff.ts"
-import { Service } from "../client/Service.ts"
+import { EngineOfCalls, Service } from "../client/Service.ts"
 import type { CallFailure, DeleteAnswer } from "../client/Service.ts"
 import { waitMs } from "../foundation/Waits.ts"
 import type { WaitPolicy } from "../foundation/Waits.ts"
@@ -27,6 +27,7 @@ const failedInARowMax = 32
 export interface DueDeletion {
   readonly task_id: TaskId
   readonly execution_id: ExecutionId
+  readonly engine_reference?: EngineReference | undefined
   readonly landed_sha256: string
 }
 
@@ -49,7 +50,8 @@ export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
       const landed_sha256 = execution_id === undefined ? undefined : receipts.get(execution_id)
       if (execution_id === undefined || landed_sha256 === undefined || !mayDelete(run, task, attempt))
         return []
-      return [{ task_id: task.planned.task_id, execution_id, landed_sha256 }]
+      const { task_id, engine_reference } = task.planned
+      return [{ task_id, engine_reference, execution_id, landed_sha256 }]
     }),
   )
 }
@@ -90,7 +92,12 @@ export const deleteAll = Effect.fn("DeleteExecutions.delete")(function* (
     if (failedInARow >= failedInARowMax || (yield* Clock.currentTimeMillis) >= untilAt) return
     // A defect while handling one answer affects only that deletion: it stays pending, and the next run
     // tries again.
-    const isFailure = yield* Effect.catchCause(deleteOne(run_id, due, untilAt), (cause) =>
+    const deletion = Effect.provideService(
+      deleteOne(run_id, due, untilAt),
+      EngineOfCalls,
+      due.engine_reference,
+    )
+    const isFailure = yield* Effect.catchCause(deletion, (cause) =>
       defectOf(cause) === undefined ? Effect.failCause(cause) : Effect.as(Effect.logDebug(cause), true),
     )
     failedInARow = isFailure ? failedInARow + 1 : 0

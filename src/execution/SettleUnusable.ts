@@ -5,6 +5,7 @@
  * failed, because nothing lowers what its intent raised.
  */
 import { Cause, Effect, Result } from "effect"
+import { EngineOfCalls } from "../client/Service.ts"
 import type { TaskId } from "../contract/Ids.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import { own } from "../ends/Ends.ts"
@@ -43,7 +44,7 @@ export const guarded = <R>(
   book: Book,
   task: Effect.Effect<void, Failure | AnswerUnusable, R>,
 ) =>
-  catchUnusable(task, (failure) =>
+  catchUnusable(Effect.provideService(task, EngineOfCalls, book.work.engine_reference), (failure) =>
     Effect.andThen(settleUnusable(night, book, failure), tellUnusable(book.work.task_id)),
   )
 
@@ -54,11 +55,14 @@ export const guardedReading = <R>(
   task: Effect.Effect<void, Failure | AnswerUnusable, R>,
   closed?: typeof AttemptClosed.Type,
 ) =>
-  catchUnusable(task, (failure) => {
-    const message = unusableText(failure, night.run_id)
-    const written = writeUnusable(night, task_id, message, keptFacts(closed, cutText(message)))
-    return Effect.andThen(Effect.uninterruptible(written), tellUnusable(task_id))
-  })
+  catchUnusable(
+    Effect.provideService(task, EngineOfCalls, night.run.tasks.get(task_id)?.planned.engine_reference),
+    (failure) => {
+      const message = unusableText(failure, night.run_id)
+      const written = writeUnusable(night, task_id, message, keptFacts(closed, cutText(message)))
+      return Effect.andThen(Effect.uninterruptible(written), tellUnusable(task_id))
+    },
+  )
 
 /** Results that cannot be used stay at the service, like those that cannot be reached. */
 export const keptWhereUnusable = <R>(

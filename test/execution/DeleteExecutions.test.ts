@@ -43,7 +43,12 @@ const dueOf = (facts: ReadonlyArray<Fact>) =>
 describe("an execution may be deleted", () => {
   it("once it is closed, drained, settled and published with its receipt, in this order", () => {
     expect(dueDeletions(fold([...done, published("e-1")]))).toEqual([
-      { task_id, execution_id: anId("e-1"), landed_sha256: "ab" },
+      {
+        task_id,
+        engine_reference: anId("bank:website"),
+        execution_id: anId("e-1"),
+        landed_sha256: "ab",
+      },
     ])
   })
 
@@ -157,7 +162,12 @@ const manyDone = (count: number): ReadonlyArray<Fact> => {
   return [...begun.slice(0, 1), ...facts, published(...ids.map((_, index) => `e-${index}`))]
 }
 
-const deleted = (count: number, answer: NonNullable<Script["remove"]>, untilAt = Infinity) => {
+const deleted = (
+  count: number,
+  answer: NonNullable<Script["remove"]>,
+  untilAt = Infinity,
+  hear?: Script["hear"],
+) => {
   const calls: Array<Call> = []
   const { world, ledger: place } = makePlace()
   const deletions = Effect.gen(function* () {
@@ -180,7 +190,7 @@ const deleted = (count: number, answer: NonNullable<Script["remove"]>, untilAt =
         return deletion && `${deletion.http_status} ${deletion.outcome}`
       }),
     }
-  }).pipe(Effect.provide([place, scripted({ remove: answer }, calls)]))
+  }).pipe(Effect.provide([place, scripted({ remove: answer, ...(hear && { hear }) }, calls)]))
   return Effect.suspend(() => world.run(deletions))
 }
 
@@ -199,6 +209,19 @@ describe("deleting", () => {
         const running = yield* deleted(1, () => "still_running", 3_000)
         expect([running.endedAt < 3_000, running.told]).toEqual([true, ["409 pending"]])
       }),
+  )
+
+  it.effect("says which engine each deletion is about", () =>
+    Effect.gen(function* () {
+      const heard: Array<string | undefined> = []
+      yield* deleted(
+        2,
+        () => "deleted",
+        Infinity,
+        (_, engine) => heard.push(engine),
+      )
+      expect(heard).toEqual(["bank:website", "bank:website"])
+    }),
   )
 
   it.effect("records the answer, intent first; 204 and 404 both finish it", () =>

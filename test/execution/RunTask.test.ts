@@ -529,6 +529,30 @@ describe("an execution that this process found open", () => {
   )
 })
 
+describe("every request of a task", () => {
+  it.effect("says which engine it is about, so that its 503 need not be the host's", () =>
+    Effect.gen(function* () {
+      const heard = new Set<string>()
+      const hear = (verb: string, engine = "none") => void heard.add(`${verb} ${engine}`)
+      const tasks = [{ customer: "c-1" }, { customer: "c-2", engine: "shop" }]
+      const of = (engine: string) => ["start", "state", "results"].map((verb) => `${verb} ${engine}`)
+      yield* night({ tasks, script: { hear } })
+      expect([...heard].filter((text) => !text.startsWith("profile")).toSorted()).toEqual(
+        [...of("bank"), ...of("shop")].toSorted(),
+      )
+      const place = makePlace()
+      heard.clear()
+      yield* night({ place, tasks, script: { hear, state: () => working }, killAfter: minute })
+      heard.clear()
+      yield* night({ place, tasks, script: { hear } })
+      expect([...heard].filter((text) => text.startsWith("state")).toSorted()).toEqual([
+        "state bank",
+        "state shop",
+      ])
+    }),
+  )
+})
+
 describe("a start", () => {
   it.effect("carries the pair that webhooks are known by where they are heard, and none elsewhere", () =>
     Effect.gen(function* () {

@@ -5,7 +5,14 @@
 import { Clock, Duration, Effect, Layer, Stream } from "effect"
 import type { Redacted } from "effect"
 import type { ProductsCount } from "../../src/contract/ProductsCount.ts"
-import { AnswerLost, NotSent, Service, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
+import {
+  AnswerLost,
+  EngineOfCalls,
+  NotSent,
+  Service,
+  Throttled,
+  UnexpectedAnswer,
+} from "../../src/client/Service.ts"
 import type {
   AbortAnswer,
   AttachmentAnswer,
@@ -95,6 +102,8 @@ type Answer<A> = A | CallFailure | typeof silent
 /** Each answer by the id that is asked about and how often that was asked before, from 1. */
 export interface Script {
   readonly start?: (call: StartCall, times: number) => Answer<StartAnswer>
+  /** Hears of every request which engine it is about, as far as it says. */
+  readonly hear?: (verb: string, engine: string | undefined) => void
   /** So long a start waits for its turn before it leaves. */
   readonly turnMs?: number
   readonly state?: (execution_id: string, times: number) => Answer<StateAnswer>
@@ -176,6 +185,7 @@ export const scripted = (script: Script, calls: Array<Call>) => {
       const times = (counts.get(`${verb} ${id}`) ?? 0) + 1
       counts.set(`${verb} ${id}`, times)
       calls.push([yield* Clock.currentTimeMillis, verb, id])
+      script.hear?.(verb, yield* EngineOfCalls)
       yield* Effect.sleep(requestMs)
       return yield* give(answer(times))
     })

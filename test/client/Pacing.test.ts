@@ -1,0 +1,212 @@
+/** How fast a host is called, by what it bears and what it says about it: decisions, and whole nights in virtual time. */
+import { describe, expect, it } from "vitest"
+import { noteAnswered, noteComplaint, noteSent, openPace, rateOf } from "../../src/client/Pacing.ts"
+import type { Pace } from "../../src/client/Pacing.ts"
+import { callers, evenly, executions, play, shareRefused, takenPerSecond, twoRefused } from "./PacedHost.ts"
+import type { Demand, Host } from "./PacedHost.ts"
+
+const second = 1_000
+const minute = 60 * second
+const hour = 60 * minute
+
+const unavailable = (nowMs: number, engine: string | undefined) => (pace: Pace) =>
+  noteComplaint(pace, { http_status: 503, engine, sentMs: nowMs - 30, nowMs, askedMs: 0 })
+const throttled =
+  (sentMs: number, nowMs: number, askedMs = 0) =>
+  (pace: Pace) =>
+    noteComplaint(pace, { http_status: 429, engine: undefined, sentMs, nowMs, askedMs })
+const answered = (sentMs: number, nowMs: number) => (pace: Pace) => noteAnswered(pace, sentMs, nowMs)
+/** Answers to this many requests, which were sent so long apart from a moment on. */
+const sent = (count: number, fromMs: number, apartMs: number) => (before: Pace) =>
+  Array.from({ length: count }, (_, index) => fromMs + index * apartMs).reduce(
+    (pace, atMs) => noteAnswered(noteSent(pace, atMs), atMs, atMs),
+    before,
+  )
+const rateAfter = (...events: ReadonlyArray<(pace: Pace) => Pace>): number =>
+  rateOf(events.reduce((pace, event) => event(pace), openPace))
+
+describe("the pace of a host that complains", () => {
+  it("begins with 20 a second, or half of what it bore, and doubles", () => {
+    const first = throttled(0, 10)
+    expect([
+      rateAfter(),
+      rateAfter(first),
+      rateAfter(first, sent(3, 50, 50)),
+      rateAfter(first, sent(4, 50, 50)),
+      // Not twice within a tenth of a second, and up to full speed.
+      rateAfter(first, sent(8, 50, 20)),
+      rateAfter(first, sent(12, 50, 50)),
+      rateAfter(first, sent(24, 50, 50)),
+      rateAfter(sent(90, 0, 5), throttled(449, 450)),
+    ]).toEqual([Infinity, 20, 20, 40, 40, 160, Infinity, 45])
+  })
+
+  it("stays below what it bore for a second, and is twice as much only after a while of use", () => {
+    const known = [sent(200, 0, 10), throttled(1_995, 2_000)]
+    const used = (seconds: number) => rateAfter(...known, sent(200 * seconds, 2_000, 5)) / rateAfter(...known)
+    const unused = rateAfter(...known, sent(60, 2_000, 1_000)) / rateAfter(...known)
+    expect(
+      [rateAfter(...known), used(10) * 0.85, used(30) * 0.85, unused].map((rate) => rate.toFixed(1)),
+    ).toEqual(["85.0", "1.0", "2.2", "1.0"])
+  })
+
+  it("is not cut again by requests that were under way at the last cut", () => {
+    const cut = [sent(200, 0, 10), throttled(1_995, 2_000), answered(1_996, 2_001)]
+    expect(rateAfter(...cut, throttled(1_997, 2_002))).toBe(rateAfter(...cut))
+    expect(rateAfter(...cut, throttled(2_001, 2_030))).toBeLessThan(rateAfter(...cut))
+  })
+
+  it("is cut by a 503 only if calls about two engines had one within two seconds, or a call about none", () => {
+    const cut = (...events: ReadonlyArray<readonly [nowMs: number, engine: string | undefined]>) =>
+      rateAfter(...events.map(([nowMs, engine]) => unavailable(nowMs, engine))) < Infinity
+    expect([
+      cut([100, "a"], [200, "a"], [300, "a"], [400, "a"], [500, "a"]),
+      cut([100, "a"], [2_101, "b"], [4_102, "a"]),
+      cut([100, "a"], [2_100, "b"]),
+      cut([100, "a"], [200, "b"], [300, "b"]),
+      cut([100, undefined]),
+    ]).toEqual([false, false, true, true, true])
+  })
+
+  it("is nothing while the host refuses everybody: as long as asked, and longer each time, up to 30 s", () => {
+    const storm = (askedMs: number) =>
+      [10, 11, 12, 13]
+        .map((nowMs) => throttled(0, nowMs, askedMs))
+        .reduce((pace, event) => event(pace), openPace)
+    const again = (pace: Pace) =>
+      noteComplaint(pace, { ...refusal, sentMs: pace.nextMs, nowMs: pace.nextMs + 30 })
+    const refusal = { http_status: 429, engine: undefined, askedMs: 0 }
+    const waits = (pace: Pace) => pace.nextMs - pace.pausedMs
+    const pauses = Array.from({ length: 6 }).reduce<Array<Pace>>(
+      (paused) => [...paused, again(paused.at(-1) ?? openPace)],
+      [storm(0)],
+    )
+    expect(pauses.map(waits)).toEqual([1, 2, 4, 8, 16, 30, 30].map((seconds) => seconds * second))
+    expect([5 * second, 99_999_999 * second].map((askedMs) => waits(storm(askedMs)))).toEqual([5_000, 30_000])
+    // Eight clean answers later a pause is short again.
+    const calm = sent(8, 200 * second, 100)(pauses.at(-1) ?? openPace)
+    expect(waits([1, 2, 3, 4].reduce((pace, ms) => throttled(200_750, 200_800 + ms)(pace), calm))).toBe(
+      second,
+    )
+  })
+})
+
+describe("a night with two early 429s", () => {
+  const host: Host = { takes: () => 500, retryAfterMs: second }
+  const nights: ReadonlyArray<readonly [string, Demand]> = [
+    ["9,000 requests, 474 a second", evenly(9_000, 474)],
+    ["1,500 quick executions", executions(1_500)],
+  ]
+  for (const [name, demand] of nights)
+    it(`of ${name} takes at most a tenth longer than one without`, () => {
+      const { endedMs, refused } = play(host, demand)
+      expect(refused).toBe(0)
+      for (const fromMs of [0, 200]) {
+        const disturbed = play({ ...host, says: twoRefused(fromMs) }, demand)
+        expect(disturbed.refused).toBe(2)
+        expect(disturbed.endedMs / endedMs).toBeLessThan(1.1)
+      }
+    })
+})
+
+describe("a host that bears so many requests, and says so by 429", () => {
+  const second20: Host = { takes: () => 20 }
+  const hosts: ReadonlyArray<readonly [string, Host, Demand, used: number]> = [
+    ["20 a second", { ...second20, retryAfterMs: second }, callers(100), 0.9],
+    ["20 a second, answering late", { ...second20, latencyMs: 400, retryAfterMs: second }, callers(100), 0.9],
+    ["20 a second, to bursts of demand", { ...second20, retryAfterMs: second }, callers(100, 20), 0.3],
+    [
+      "1,200 a minute",
+      { takes: () => 1_200, windowMs: minute, retryAfterMs: 20 * second },
+      callers(100),
+      0.9,
+    ],
+    [
+      "1,200 a minute, but names a second",
+      { takes: () => 1_200, windowMs: minute, retryAfterMs: second },
+      callers(100),
+      0.9,
+    ],
+  ]
+  for (const [name, host, demand, used] of hosts)
+    it(`sees at most 3 % complaints in an hour and is well used: ${name} [promise 10]`, () => {
+      const seen = play(host, demand, { forMs: hour })
+      expect(shareRefused(seen)).toBeLessThan(0.03)
+      expect(seen.taken / (20 * 3_600)).toBeGreaterThan(used)
+    })
+
+  for (const [limit, forMs] of [
+    [2, hour],
+    [200, 2 * minute],
+  ] as const)
+    it(`is well used at ${limit} a second`, () => {
+      const seen = play({ takes: () => limit }, callers(100), { forMs })
+      expect(shareRefused(seen)).toBeLessThan(0.03)
+      expect(takenPerSecond(seen, 60, forMs / second) / limit).toBeGreaterThan(0.85)
+    })
+
+  it("is followed when its limit falls and rises", () => {
+    const takes = (elapsedMs: number) => (elapsedMs < 2 * minute || elapsedMs >= 4 * minute ? 200 : 20)
+    const seen = play({ takes, retryAfterMs: second }, callers(100), { forMs: 7 * minute })
+    expect(shareRefused(seen)).toBeLessThan(0.03)
+    expect(takenPerSecond(seen, 120, 240)).toBeGreaterThan(16)
+    expect(takenPerSecond(seen, 360, 420)).toBeGreaterThan(160)
+  })
+})
+
+describe("a 503", () => {
+  const ofEngines = (isAway: (elapsedMs: number, engine: string) => boolean): Host => ({
+    takes: () => 500,
+    says: (elapsedMs, engine = "") => (isAway(elapsedMs, engine) ? 503 : undefined),
+  })
+
+  it("of one engine, to 2 % of the calls, leaves the rate of the host alone", () => {
+    const host = ofEngines((_, engine) => engine === "bank-7:website")
+    const seen = play(host, evenly(465 * 30, 465, 50), { forMs: 30 * second })
+    expect(takenPerSecond(seen, 0, 30)).toBeGreaterThan(0.975 * 465)
+  })
+
+  it("of many engines is the host's", () => {
+    const host = ofEngines((elapsedMs) => elapsedMs >= 2 * second && elapsedMs < 6 * second)
+    const seen = play(host, evenly(465 * 10, 465, 50), { forMs: minute })
+    expect(seen.refused).toBeLessThan(100)
+    expect(seen.taken).toBe(465 * 10)
+  })
+})
+
+describe("a hostile host", () => {
+  it("that answers 429 to everything gets few requests [promise 10]", () => {
+    const { taken, refused } = play({ takes: () => 0, retryAfterMs: second }, callers(100), {
+      forMs: 10 * minute,
+    })
+    expect(taken).toBe(0)
+    expect(refused).toBeLessThan(100)
+  })
+
+  it("that refuses the first calls and asks for years holds back the others for half a minute", () => {
+    let left = 4
+    const host: Host = {
+      takes: () => Infinity,
+      retryAfterMs: 99_999_999 * second,
+      says: () => (left-- > 0 ? 429 : undefined),
+    }
+    const seen = play(host, evenly(4_500, 474), { forMs: minute })
+    expect({ taken: seen.taken, refused: seen.refused }).toEqual({ taken: 4_496, refused: 4 })
+  })
+
+  it("that refuses everything for ten seconds delays the night by less than half a minute [promise 10]", () => {
+    const host: Host = { takes: (elapsedMs) => (elapsedMs < 10 * second ? 0 : 500), retryAfterMs: second }
+    expect(play(host, evenly(4_500, 474)).endedMs).toBeLessThan(40 * second)
+  })
+
+  it("meets the same pace whatever the wall clock is set to", () => {
+    const host: Host = { takes: () => 20, retryAfterMs: second }
+    const days = (count: number) => count * 24 * hour
+    const jumps = [
+      { atMs: 10 * second, byMs: days(2) },
+      { atMs: 70 * second, byMs: days(-4) },
+    ]
+    const forMs = 3 * minute
+    expect(play(host, callers(100), { forMs, jumps })).toEqual(play(host, callers(100), { forMs }))
+  })
+})
