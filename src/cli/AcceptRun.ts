@@ -25,7 +25,7 @@ export interface Accepting {
 /** Returns the exit code of the night. */
 export const acceptHeld = Effect.fn("AcceptRun.accept")(function* (job: Job, accepting: Accepting) {
   yield* holdOutput(accepting.output, [job.share])
-  const { exit_code } = yield* acceptedNight(job, accepting).pipe(announced(job))
+  const { exit_code } = yield* acceptedNight(job, accepting).pipe(announced(job, accepting.output))
   return exit_code
 }, Effect.scoped)
 
@@ -40,6 +40,6 @@ const acceptedNight = Effect.fnUntraced(function* (job: Job, { output, run_id, j
   yield* json ? sayJson(summary) : say(renderSummary(summary, out))
   yield* reportNight(job, output, result)
   yield* tidyAfterNight(job, output, result)
-  const { exit_code, recovered } = result
-  return { exit_code, ending: { job: job.name, exit_code, summary, recovered } }
+  const { exit_code, recovered, news } = result
+  return { exit_code, ending: { job: job.name, exit_code, summary, recovered, news } }
 })

@@ -16,7 +16,15 @@ import type { JobInvalid } from "../jobs/Problem.ts"
 import type { SecretUnavailable } from "../jobs/Secrets.ts"
 import type { LandingDamaged, LandingFailed } from "../landing/Landing.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
-import { afterwards, catalogue, happened, messageOf, told, withId } from "../messages/Catalogue.ts"
+import {
+  afterwards,
+  catalogue,
+  happened,
+  isMessageId,
+  messageOf,
+  told,
+  withId,
+} from "../messages/Catalogue.ts"
 import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { TooFewCustomers } from "../night/ChooseNight.ts"
@@ -179,6 +187,10 @@ export const endingOfCause = <E>(cause: Cause.Cause<E>): Ending => {
   if (failure !== undefined) return endingOf(failure.error) ?? defectEnding(failure.error)
   return defectEnding(Cause.squash(cause))
 }
+
+/** Which message an ending is, for those who are told of it without its values; its first line names it. */
+export const messageIn = ({ lines }: Ending): MessageId | undefined =>
+  lines.map((line) => /\[([a-z-]+)\]$/.exec(line)?.[1]).find((id) => id !== undefined && isMessageId(id))
 
 /** Why something failed that only costs a warning: what happened, without what was kept and what to do. */
 export const reasonOfCause = (cause: Cause.Cause<unknown>): string =>

@@ -163,12 +163,17 @@ export const tellProblems = Effect.fnUntraced(function* (checked: ReadonlyArray<
   return errors.length
 })
 
+export const readableJobs = (checked: ReadonlyArray<CheckedJob>): ReadonlyArray<Job> =>
+  checked.flatMap(({ job }) => (job === undefined ? [] : [job]))
+
 /** The jobs, or exit code 2 after every problem was printed. */
-export const loadJobs = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
-  const checked = yield* checkJobs(paths)
+export const loadJobs = (paths: ReadonlyArray<string>) => Effect.flatMap(checkJobs(paths), takeJobs)
+
+/** The same for jobs that were read already. */
+export const takeJobs = Effect.fnUntraced(function* (checked: ReadonlyArray<CheckedJob>) {
   const errors = yield* tellProblems(checked)
   if (errors > 0) return yield* refuse("job-invalid", { problems: counted(errors, "problem") })
-  const jobs = checked.flatMap(({ job }) => (job === undefined ? [] : [job]))
+  const jobs = readableJobs(checked)
   const names = new Map<string, string>()
   for (const { name, path } of jobs) {
     const other = names.get(name)

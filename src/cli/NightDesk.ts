@@ -122,7 +122,9 @@ const servicesOf = (desk: Desk, { tell }: Context.Service.Shape<typeof Progress>
       Effect.sync(() => noteProgress(desk, event)),
       tell(event),
     )
-  return Context.make(Progress, { tell: noted }).pipe(Context.add(Steering, { hold }))
+  return Context.make(Progress, { tell: noted }).pipe(
+    Context.add(Steering, { hold, look: () => pictureAt(desk) }),
+  )
 }
 
 /**

@@ -19,6 +19,7 @@ import { infer } from "./commands/Infer.ts"
 import { init } from "./commands/Init.ts"
 import { forget } from "./commands/Forget.ts"
 import { limit } from "./commands/Limit.ts"
+import { notify } from "./commands/Notify.ts"
 import { plan } from "./commands/Plan.ts"
 import { pseudonyms } from "./commands/Pseudonyms.ts"
 import { rebuild } from "./commands/Rebuild.ts"
@@ -53,6 +54,7 @@ export const nightjar = Command.make("nightjar").pipe(
     rerun,
     accept,
     schedule,
+    notify,
     status,
     runs,
     pause,

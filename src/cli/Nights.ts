@@ -15,7 +15,8 @@ import type { NightOptions, NightResult } from "../night/Nightly.ts"
 import type { Turn } from "../planning/SideBySide.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import type { Summary } from "../report/Summary.ts"
-import { announced, watchedForLate } from "./Notices.ts"
+import { refuseSilent } from "./Alarms.ts"
+import { announced, endingWithoutRun, toldUnbegun, watchedForLate } from "./Notices.ts"
 import type { Ending } from "./Notices.ts"
 import { NoProgressFlag } from "./CommonFlags.ts"
 import { reportNight, tidyAfterNight, writeSummary } from "./EndNight.ts"
@@ -47,13 +48,8 @@ export const runNights = Effect.fn("Nights.run")(function* (
   options: NightsOptions,
 ) {
   const { output } = options
-  const shares = jobs.map(({ share }) => share)
   const nights = Effect.gen(function* () {
-    yield* holdOutput(output, shares)
-    const { source, url } = yield* openWebhooks(options.webhooks)
-    const wiring = yield* Wiring
-    const { ledger, night } = yield* wiring.nights(jobs, output, url)
-    const turns = yield* Effect.provide(turnsOf(jobs), Layer.merge(ledger, wiring.secrets))
+    const { source, night, turns } = yield* prepareNights(jobs, options).pipe(toldUnbegun(jobs, output))
     yield* tellTurns(turns)
     const silent = yield* NoProgressFlag
     const display = yield* ProgressDisplay.open(!silent)
@@ -66,7 +62,7 @@ export const runNights = Effect.fn("Nights.run")(function* (
         Effect.scoped,
         tellFailure(job, name, display),
         Effect.tap((one) => display.quietly(tellNight(one, options.json))),
-        announced(job),
+        announced(job, output),
         Effect.provideService(Hints, source),
       )
     })
@@ -78,6 +74,21 @@ export const runNights = Effect.fn("Nights.run")(function* (
     return joinedExitCode(told.map(({ exit_code }) => exit_code))
   })
   return yield* Effect.scoped(nights).pipe(Effect.onInterrupt(() => note(toldWhole("interrupted"))))
+})
+
+/** What all runs need before the first of them begins; if it fails, no job has a night. */
+const prepareNights = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, options: NightsOptions) {
+  const { output } = options
+  const wiring = yield* Wiring
+  yield* refuseSilent(jobs)
+  yield* holdOutput(
+    output,
+    jobs.map(({ share }) => share),
+  )
+  const { source, url } = yield* openWebhooks(options.webhooks)
+  const { ledger, night } = yield* wiring.nights(jobs, output, url)
+  const turns = yield* Effect.provide(turnsOf(jobs), Layer.merge(ledger, wiring.secrets))
+  return { source, night, turns }
 })
 
 /** Nothing of it could be started any more. */
@@ -106,13 +117,14 @@ const tellFailure =
   <E, R>(night: Effect.Effect<ToldNight, E, R>) =>
     Effect.catchCause(night, (cause) => {
       if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
-      const { exit_code, lines } = endingOfCause(cause)
+      const ended = endingOfCause(cause)
+      const { exit_code, lines } = ended
       const heading = name === undefined || lines.length === 0 ? [] : [`${name}:`]
       return display.quietly(Effect.forEach([...heading, ...lines], note, { discard: true })).pipe(
         Effect.andThen(Effect.logDebug(cause)),
         Effect.as<ToldNight>({
           exit_code,
-          ending: { job: job.name, exit_code, summary: undefined, recovered: false },
+          ending: endingWithoutRun(job, ended),
         }),
       )
     })
@@ -137,10 +149,10 @@ const oneNight = Effect.fnUntraced(function* (
     Effect.provide(services),
   )
   yield* reportNight(job, output, result)
-  const { exit_code, recovered } = result
+  const { exit_code, recovered, news } = result
   return {
     exit_code,
-    ending: result.nothingToDo ? undefined : { job: job.name, exit_code, summary, recovered },
+    ending: result.nothingToDo ? undefined : { job: job.name, exit_code, summary, recovered, news },
     ofRun: { job, result, summary },
   } satisfies ToldNight as ToldNight
 })

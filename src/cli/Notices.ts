@@ -1,19 +1,26 @@
 /**
  * Tells the receivers of a job about a run: a ping when it begins, a notice if it is late, and at its end
- * what happened. A receiver that cannot be told costs a warning and some seconds, and never changes an exit
- * code.
+ * what happened, also if it could not begin. A receiver that cannot be told costs a warning and some seconds,
+ * and never changes an exit code.
  */
+import { existsSync } from "node:fs"
+import { hostname } from "node:os"
+import { join, resolve } from "node:path"
 import { Cause, Clock, Duration, Effect, Fiber } from "effect"
 import type { HttpClient } from "effect/http"
 import type { ChildProcessSpawner } from "effect/process"
 import type { Job, NotifyEvent, Receiver } from "../jobs/Job.ts"
-import { eventsOf, lateNotice, noticeOf } from "../notify/Notice.ts"
-import type { RunEnding } from "../notify/Notice.ts"
+import { Steering } from "../execution/Steering.ts"
+import { eventsOf, isIncomplete, lateNotice, noticeOf } from "../notify/Notice.ts"
+import type { Origin, RunEnding } from "../notify/Notice.ts"
 import { ping, tell, toldWithin } from "../notify/Receivers.ts"
 import type { Undelivered } from "../notify/Receivers.ts"
 import type { Secrets } from "../jobs/Secrets.ts"
-import { deadlineOf, waitsUntil } from "../planning/NightOf.ts"
+import { deadlineOf, runDateAt, waitsUntil } from "../planning/NightOf.ts"
+import { endingOfCause, messageIn } from "./Failures.ts"
+import type { Ending as CommandEnding } from "./Failures.ts"
 import { warn } from "./Output.ts"
+import { runFolder } from "./RunFolder.ts"
 import { Wiring } from "./Wiring.ts"
 
 const hears = (receiver: Receiver, event: NotifyEvent): receiver is Exclude<Receiver, { _tag: "Ping" }> =>
@@ -56,6 +63,14 @@ const toAll = Effect.fnUntraced(function* (
   )
 })
 
+/** This machine and the night of this moment. */
+export const originOf = (job: Job) =>
+  Effect.map(Clock.currentTimeMillis, (now): Origin => ({
+    host: hostname(),
+    job: job.name,
+    run_date: runDateAt(now, job),
+  }))
+
 /**
  * When a run is late, on its own clock; undefined if never. A job without `night` is late after its deadline.
  */
@@ -64,6 +79,9 @@ const lateAt = (job: Job, now: number): number | undefined => {
   const at = job.night === undefined ? deadlineOf(job, { started_at: now, now }) : waitsUntil(now, job)
   return at !== undefined && at > now ? at : undefined
 }
+
+/** The end of a night is the deadline too, which ends what is open: a moment later nothing of it is. */
+const lookedBeforeMs = 10_000
 
 /**
  * A run during which receivers are told if it is late: it waits on the run's own clock and sends on the
@@ -79,9 +97,13 @@ export const watchedForLate =
       let isLate = false
       const watch = yield* Effect.forkChild(
         Effect.gen(function* () {
-          yield* Effect.sleep(Duration.millis(at - now))
+          const { look } = yield* Steering
+          const lookedAt = Math.max(now, at - lookedBeforeMs)
+          yield* Effect.sleep(Duration.millis(lookedAt - now))
+          const picture = look()
+          yield* Effect.sleep(Duration.millis(at - lookedAt))
           isLate = true
-          const notice = lateNotice(job.name, at)
+          const notice = lateNotice(yield* originOf(job), at, picture)
           yield* toAll(job, (receiver) =>
             hears(receiver, "late") ? tell(receiver, notice) : undefined,
           ).pipe(Effect.provideService(Clock.Clock, machine))
@@ -94,24 +116,65 @@ export const watchedForLate =
 /** Undefined: there was nothing to do, so there is nothing to tell beyond a ping. */
 export type Ending = RunEnding | undefined
 
+interface ToldEnd {
+  readonly exit_code: number
+  readonly ending: Ending
+}
+
+/** The end of something that has no summary. */
+export const endingWithoutRun = (job: Job, ended: CommandEnding): RunEnding => ({
+  job: job.name,
+  exit_code: ended.exit_code,
+  summary: undefined,
+  message: messageIn(ended),
+  recovered: false,
+  news: [],
+})
+
+const reportOf = (output: string, { summary }: RunEnding): string | undefined => {
+  if (summary === undefined) return undefined
+  const path = resolve(join(runFolder(output, summary.run_id), "report.html"))
+  return existsSync(path) ? path : undefined
+}
+
+const tellEnd = Effect.fnUntraced(function* (job: Job, output: string, { exit_code, ending }: ToldEnd) {
+  const events = ending === undefined ? [] : eventsOf(ending)
+  const isAlarm = isIncomplete(exit_code) || events.includes("new_trouble")
+  const origin = yield* originOf(job)
+  yield* toAll(job, (receiver) => {
+    if (receiver._tag === "Ping") return ping(receiver, { _tag: "Ended", exit_code, isAlarm })
+    const heard = events.filter((event) => hears(receiver, event))
+    return ending === undefined || heard.length === 0
+      ? undefined
+      : tell(receiver, noticeOf(heard, ending, { ...origin, report: reportOf(output, ending) }))
+  })
+})
+
 /** Pings at the beginning without waiting for it, and tells the end. */
 export const announced =
-  (job: Job) =>
-  <A extends { readonly exit_code: number; readonly ending: Ending }, E, R>(work: Effect.Effect<A, E, R>) =>
+  (job: Job, output: string) =>
+  <A extends ToldEnd, E, R>(work: Effect.Effect<A, E, R>) =>
     Effect.gen(function* () {
       const begun = yield* Effect.forkChild(
         toAll(job, (receiver) => (receiver._tag === "Ping" ? ping(receiver, { _tag: "Begins" }) : undefined)),
       )
       const told = yield* work
-      const { exit_code, ending } = told
       yield* Fiber.await(begun)
-      const events = ending === undefined ? [] : eventsOf(ending)
-      yield* toAll(job, (receiver) => {
-        if (receiver._tag === "Ping") return ping(receiver, { _tag: "Ended", exit_code })
-        const heard = events.filter((event) => hears(receiver, event))
-        return ending === undefined || heard.length === 0
-          ? undefined
-          : tell(receiver, noticeOf(heard, ending))
-      })
+      yield* tellEnd(job, output, told)
       return told
+    })
+
+/** Tells the receivers of all these jobs if they cannot even begin, for the reason that the command ends. */
+export const toldUnbegun =
+  (jobs: ReadonlyArray<Job>, output: string) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    Effect.tapCause(work, (cause) => {
+      if (Cause.hasInterruptsOnly(cause)) return Effect.void
+      const ended = endingOfCause(cause)
+      const { exit_code } = ended
+      return Effect.forEach(
+        jobs,
+        (job) => tellEnd(job, output, { exit_code, ending: endingWithoutRun(job, ended) }),
+        { concurrency: "unbounded", discard: true },
+      )
     })

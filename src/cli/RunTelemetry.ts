@@ -35,7 +35,8 @@ export const parseHeaders = (text: string): Readonly<Record<string, string>> | u
   }
 }
 
-const readHeaders = Effect.fnUntraced(function* (reference: Telemetry["headers"]) {
+/** What is sent with everything; fails with a message without its values. */
+export const readHeaders = Effect.fnUntraced(function* (reference: Telemetry["headers"]) {
   if (reference === undefined) return {}
   const text = Redacted.value(yield* resolveReference(reference))
   const headers = parseHeaders(text)
@@ -45,7 +46,7 @@ const readHeaders = Effect.fnUntraced(function* (reference: Telemetry["headers"]
   return headers
 })
 
-const readEndpoint = Effect.fnUntraced(function* (otlp: NonNullable<Telemetry["otlp"]>) {
+export const readEndpoint = Effect.fnUntraced(function* (otlp: NonNullable<Telemetry["otlp"]>) {
   const text = typeof otlp === "string" ? otlp : Redacted.value(yield* resolveReference(otlp)).trim()
   const endpoint = parseServiceUrl(text)
   return endpoint ?? (yield* Effect.fail({ message: `the collector's address is not ${serviceUrlRule}` }))

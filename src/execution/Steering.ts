@@ -47,8 +47,10 @@ export interface SteerableNight {
 /** Whoever looks on, if anybody does; the night is theirs until the scope ends. */
 export const Steering = Context.Reference<{
   readonly hold: (night: SteerableNight) => Effect.Effect<void, never, Scope.Scope>
+  /** The night that is held, or as it was last; undefined before the first. */
+  readonly look: () => NightPicture | undefined
 }>("nightjar/execution/Steering", {
-  defaultValue: () => ({ hold: () => Effect.void }),
+  defaultValue: () => ({ hold: () => Effect.void, look: () => undefined }),
 })
 
 /** Carries out an order; what it becomes in the ledger is left in `controls.asked`. */

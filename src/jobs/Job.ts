@@ -207,6 +207,8 @@ export interface Job {
   /** Which trouble ends a run with exit code 3: any, or only what the run before did not have. */
   readonly exit_on: "any" | "new"
   readonly notify: ReadonlyArray<Receiver>
+  /** Where the job says what, by the name of a receiver, `telemetry.otlp` or `telemetry.headers`. */
+  readonly alarmPlaces?: ReadonlyMap<string, Place>
   /** Without it nothing is measured and nothing leaves. */
   readonly telemetry?: Telemetry
   /** Without it, files of runs are kept; what was landed is compressed after a week. */

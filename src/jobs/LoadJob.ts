@@ -26,7 +26,7 @@ import { decodeParts } from "./JobParts.ts"
 import type { Parts } from "./JobParts.ts"
 import { JobInvalid, makeFindings } from "./Problem.ts"
 import type { Problem } from "../foundation/FileProblem.ts"
-import { readReceivers } from "./Notify.ts"
+import { alarmPlacesOf, readReceivers } from "./Notify.ts"
 import { readKeys } from "./ProgramKeys.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
@@ -254,6 +254,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     ...ownSql,
     ...freshness,
     notify,
+    ...alarmPlacesOf(context, notify, telemetry !== undefined),
     ...(telemetry === undefined ? {} : { telemetry: readTelemetry(telemetry, folder) }),
     assignments,
     sources,

@@ -20,9 +20,9 @@ const mailbox = ruled(
 export const NotifyEntry = Schema.Struct({
   on: optional(
     Schema.Array(Schema.Literals(notifyEvents)),
-    "failed: an exit code other than 0; late: not ended when the night or the deadline is over; " +
-      "new_trouble: trouble that the run before did not have; recovered: the trouble is over. " +
-      "All of them when absent.",
+    "failed: the night did not happen or is not complete (exit code 1, 2, 4, 5 or 6); late: not ended " +
+      "when the night or the deadline is over; new_trouble: trouble of customers or tables that the run " +
+      "before did not have, once; recovered: the trouble is over. All of them when absent.",
   ),
   url: optional(reference, "An address that gets the notice as JSON: env:NAME, file:PATH or exec:COMMAND."),
   format: optional(
@@ -31,8 +31,8 @@ export const NotifyEntry = Schema.Struct({
   ),
   ping: optional(
     reference,
-    "An address in the manner of Healthchecks: /start at the beginning, the address itself after " +
-      "exit code 0, /fail after any other.",
+    "An address in the manner of Healthchecks: /start at the beginning, /fail after what `failed` and " +
+      "`new_trouble` mean, else the address itself.",
   ),
   email: optional(
     reference,
@@ -129,4 +129,22 @@ const receiverOf = (
   if (address === undefined) return []
   if (email !== undefined) return [{ _tag: "Email", name, on, address, from, to }]
   return [url === undefined ? { _tag: "Ping", name, address } : { _tag: "Url", name, on, address, format }]
+}
+
+/** For messages about what a reference leads to, which is known only when it is resolved. */
+export const alarmPlacesOf = (
+  { document }: Context,
+  receivers: ReadonlyArray<Receiver>,
+  hasTelemetry: boolean,
+): Pick<Job, "alarmPlaces"> => {
+  const keys = { Url: "url", Ping: "ping", Email: "email", Command: "command" } as const
+  const ofReceivers = receivers.map(
+    ({ _tag, name }) =>
+      [name, document.place(["notify", Number(name.replace(/\D/g, "")), keys[_tag]])] as const,
+  )
+  const ofTelemetry = (["otlp", "headers"] as const).map(
+    (key) => [`telemetry.${key}`, document.place(["telemetry", key])] as const,
+  )
+  const places = [...ofReceivers, ...(hasTelemetry ? ofTelemetry : [])]
+  return places.length === 0 ? {} : { alarmPlaces: new Map(places) }
 }

@@ -110,6 +110,10 @@ export const findingMessages = {
     "secrets are not available: {detail}",
     "Set each secret where its reference points.",
   ),
+  "alarms-unresolved": finding(
+    "an alarm would not arrive: {detail}",
+    "Set each variable, file or command that a reference names. `nightjar notify test JOB` then tells each.",
+  ),
   "store-closed": finding("the token store cannot be opened: {detail}", "Check `tokens.key` of the job."),
   "tokens-ending": finding(
     "{tokens} of this service, {ending} expiring within 14 days",

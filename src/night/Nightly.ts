@@ -30,7 +30,7 @@ import {
   worksOf,
 } from "./PlanJob.ts"
 import type { JobPlan } from "./PlanJob.ts"
-import { earlierRuns } from "./EarlierRuns.ts"
+import { changesOf } from "./EarlierRuns.ts"
 import { mayHaveInterims, publishMeanwhile } from "./PublishMeanwhile.ts"
 import { leftOpenBeside } from "./LeftOpen.ts"
 import { publishStage, runIn } from "./PublishRun.ts"
@@ -38,7 +38,7 @@ import { reachService } from "./ReachService.ts"
 import { endTokens } from "../tokens/PlanTokens.ts"
 import { Publisher } from "../publishing/Publisher.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
-import { compareRun, countChanges, hasRecovered } from "../report/Changes.ts"
+import type { News } from "../report/Changes.ts"
 import { alarmCodeOf, hasLeftovers, keptExecutions } from "../report/ExitCode.ts"
 
 export interface NightOptions {
@@ -61,6 +61,8 @@ export interface NightResult {
   readonly state: RunState
   /** There was trouble before this run, and now there is none. */
   readonly recovered: boolean
+  /** Trouble that nobody was told of before. */
+  readonly news: ReadonlyArray<News>
   readonly nothingToDo: boolean
 }
 
@@ -97,11 +99,23 @@ const finished = Effect.fnUntraced(function* (run_id: RunId) {
 
 const ownExitCode = ({ ended }: RunState): number => ended?.exit_code ?? exitCodes.leftovers
 
-const resultOf = Effect.fnUntraced(function* (state: RunState, nothingToDo: boolean, recovered = false) {
+const resultOf = Effect.fnUntraced(function* (
+  state: RunState,
+  nothingToDo: boolean,
+  { recovered, news }: Pick<NightResult, "recovered" | "news"> = { recovered: false, news: [] },
+) {
   const night = yield* nightAround(yield* Ledger, state)
   const exit_code = nightExitCode(night) ?? exitCodes.leftovers
   const { run_id } = state.started
-  return { run_id, exit_code, night, state, recovered, nothingToDo } satisfies NightResult as NightResult
+  return {
+    run_id,
+    exit_code,
+    night,
+    state,
+    recovered,
+    news,
+    nothingToDo,
+  } satisfies NightResult as NightResult
 })
 
 const startedFact = (
@@ -242,16 +256,6 @@ const planAgain = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mo
   return plan
 })
 
-/** An older run that cannot be read any more is no reason to leave this one without its end. */
-const changesOf = (state: RunState) =>
-  earlierRuns(state.started.run_id).pipe(
-    Effect.map(({ before, previous }) => ({
-      changes: countChanges(compareRun(state, before)),
-      recovered: hasRecovered(state, before, previous),
-    })),
-    Effect.orElseSucceed(() => ({ changes: undefined, recovered: false })),
-  )
-
 /**
  * The end is a fact before it is published, so that the tables contain it. It only counts once it is
  * published: after a kill in between, the next `run` resumes this one.
@@ -260,7 +264,7 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher
   const state = yield* loadRun(run_id)
-  const { changes, recovered } = yield* changesOf(state)
+  const { changes, ...told } = yield* changesOf(state)
   const exit_code = alarmCodeOf(state, job, changes)
   const isHeld = state.held !== undefined
   // Until it is published after all, later runs of the job look at a run that is held back.
@@ -278,5 +282,5 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
       )
   yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
   yield* tell({ _tag: "Stage", run_id, stage: "ended" })
-  return yield* resultOf(yield* loadRun(run_id), false, recovered)
+  return yield* resultOf(yield* loadRun(run_id), false, told)
 })

@@ -8,10 +8,11 @@ import type { Socket } from "node:net"
 import { Effect, Option, Schema } from "effect"
 import { createTransport } from "nodemailer"
 import { isLoopback } from "../foundation/Loopback.ts"
+import { sha256Hex } from "../foundation/Sha256.ts"
 import type { Receiver } from "../jobs/Job.ts"
 import type { Notice } from "./Notice.ts"
 
-interface MailServer {
+export interface MailServer {
   readonly host: string
   readonly port: number
   readonly secure: boolean
@@ -87,7 +88,7 @@ const socketTo = ({ host, port }: MailServer) =>
 export const mail = Effect.fnUntraced(function* (
   server: MailServer,
   { from, to }: Pick<Extract<Receiver, { readonly _tag: "Email" }>, "from" | "to">,
-  { job, run_id, events, text }: Notice,
+  { job, key, run_id, events, text }: Notice,
 ) {
   const { host, port, secure, isHere, login } = server
   const connection = yield* socketTo(server)
@@ -105,7 +106,9 @@ export const mail = Effect.fnUntraced(function* (
     disableUrlAccess: true,
   })
   const subject = `nightjar: ${run_id ?? job}: ${events.join(", ")}`
-  const headers = { "Auto-Submitted": "auto-generated" }
+  // Repetitions have one thread: they refer to a letter that was never sent.
+  const thread = `<${sha256Hex(key).slice(0, 32)}@nightjar.invalid>`
+  const headers = { "Auto-Submitted": "auto-generated", "X-Nightjar-Key": key, References: thread }
   yield* Effect.tryPromise({
     try: () => transport.sendMail({ from, to: [...to], subject, text, headers }),
     catch: failureOf,

@@ -1,41 +1,66 @@
 /**
  * What others are told of a run: which events it is, and the words and numbers. Pure. A notice leaves this
  * machine, so it contains no customer, no id but the run's, and no word of the service that our own table
- * does not list.
+ * does not list. Its size is bounded, however much trouble a run has.
  */
 import { counted } from "../foundation/Counted.ts"
-import { outcomes } from "../ends/EndRow.ts"
+import { sha256Hex } from "../foundation/Sha256.ts"
+import { exitOf, outcomes } from "../ends/EndRow.ts"
 import type { Outcome, WhoActs } from "../ends/EndRow.ts"
 import { isReason, rowOf } from "../ends/Ends.ts"
+import type { NightPicture } from "../execution/NightPicture.ts"
 import type { NotifyEvent } from "../jobs/Job.ts"
-import type { RunChanges } from "../report/Changes.ts"
+import { afterwards, catalogue } from "../messages/Catalogue.ts"
+import type { MessageId } from "../messages/Catalogue.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
+import { tableReasons } from "../report/Changes.ts"
+import type { News, RunChanges } from "../report/Changes.ts"
 import { exitMeaning, meaningOfExit, tellChanges } from "../report/RenderSummary.ts"
 import type { Summary } from "../report/Summary.ts"
+import { plain } from "../report/TextTable.ts"
 
-/** Tasks with one reason. */
+/** Tasks with one reason; `outcome` is null for what concerns the tables. */
 export interface NoticeTrouble {
   readonly reason: string
-  readonly outcome: Outcome
+  readonly outcome: Outcome | null
   readonly who_acts: WhoActs
   readonly count: number
   readonly what_to_do: string
 }
 
+/** Tasks of a late run that have not ended. */
+export interface OpenTasks {
+  readonly tasks: number
+  /** Most open tasks first; the rest of many engines is one row. */
+  readonly engines: ReadonlyArray<{ readonly engine_reference: string; readonly tasks: number }>
+}
+
 /** As it is sent, in `format: json` and to commands; null where it is not known. */
 export interface Notice {
   readonly tool: "nightjar"
-  readonly events: ReadonlyArray<NotifyEvent>
+  readonly events: ReadonlyArray<NotifyEvent | "test">
+  /** The same for the same night, events and new trouble: by it, receivers merge repetitions. */
+  readonly key: string
+  readonly host: string
   readonly job: string
   readonly run_id: string | null
-  readonly run_date: string | null
+  /** Of the night. */
+  readonly run_date: string
   readonly exit_code: number | null
+  /** The message of a run that ended before it could be summarised, as `nightjar explain` accepts it. */
+  readonly message: MessageId | null
   readonly meaning: string
   readonly tasks: number | null
   readonly outcomes: Readonly<Record<Outcome, number>> | null
   readonly changes: RunChanges | null
+  /** What nobody was told of before. */
+  readonly new: ReadonlyArray<NoticeTrouble>
   readonly troubles: ReadonlyArray<NoticeTrouble>
+  readonly open: OpenTasks | null
+  /** The report's path on `host`. */
+  readonly report: string | null
   readonly what_to_do: string
-  /** Everything in one or a few lines. */
+  /** Everything in a few lines. */
   readonly text: string
 }
 
@@ -44,45 +69,71 @@ export interface RunEnding {
   readonly job: string
   readonly exit_code: number
   readonly summary: Summary | undefined
+  readonly message?: MessageId | undefined
   /** The run before had trouble, and now there is none. */
   readonly recovered: boolean
+  readonly news: ReadonlyArray<News>
 }
 
-/** What a run that is over has to tell, whoever listens. */
-export const eventsOf = ({ exit_code, summary, recovered }: RunEnding): ReadonlyArray<NotifyEvent> => {
-  const changes = summary?.changes ?? null
-  // The first run of a job has no other to be compared with: all its trouble is new.
-  const fresh = changes?.new ?? summary?.troubles.length ?? 0
-  return [
-    ...(exit_code === 0 ? [] : ["failed" as const]),
-    ...(fresh > 0 ? ["new_trouble" as const] : []),
-    ...(recovered && exit_code === 0 ? ["recovered" as const] : []),
-  ]
+/** What a notice says of the place and the night that it comes from. */
+export interface Origin {
+  readonly host: string
+  readonly job: string
+  readonly run_date: string
+  readonly report?: string | undefined
 }
+
+/** Exit codes of a night that did not happen, or is not complete; 3 is trouble, told as such. */
+const incomplete: ReadonlySet<number> = new Set([
+  exitCodes.defect,
+  exitCodes.usage,
+  exitCodes.leftovers,
+  exitCodes.locked,
+  exitCodes.refused,
+])
+
+export const isIncomplete = (exit_code: number): boolean => incomplete.has(exit_code)
+
+/** Customers or an engineer have to act; what is merely unfinished is `failed` already. */
+const isTrouble = ({ outcome }: News): boolean => outcome === null || exitOf(outcome) === 3
+
+/** What a run that is over has to tell, whoever listens. */
+export const eventsOf = ({ exit_code, recovered, news }: RunEnding): ReadonlyArray<NotifyEvent> => [
+  ...(isIncomplete(exit_code) ? ["failed" as const] : []),
+  ...(news.some(isTrouble) ? ["new_trouble" as const] : []),
+  ...(recovered && exit_code === 0 ? ["recovered" as const] : []),
+]
 
 /** A reason that the table does not list is a word of the service, which may be anything. */
 const unlisted = "UNLISTED"
 const examine = "`nightjar status` and the run's report.html tell the rest."
 
+const rowOfNotice = (said: string): Pick<NoticeTrouble, "reason" | "what_to_do"> => {
+  if (Object.hasOwn(tableReasons, said))
+    return { reason: said, what_to_do: tableReasons[said as keyof typeof tableReasons] }
+  const reason = isReason(said) ? said : unlisted
+  return { reason, what_to_do: rowOf(reason).next }
+}
+
 /** Reasons without a row become one. */
-const troublesOf = ({ troubles }: Summary): ReadonlyArray<NoticeTrouble> => {
-  const merged = new Map<string, NoticeTrouble>()
+const merged = (
+  troubles: ReadonlyArray<Pick<NoticeTrouble, "reason" | "outcome" | "who_acts" | "count">>,
+): ReadonlyArray<NoticeTrouble> => {
+  const found = new Map<string, NoticeTrouble>()
   for (const { reason: said, outcome, who_acts, count } of troubles) {
-    const reason = isReason(said) ? said : unlisted
-    const key = `${who_acts} ${outcome} ${reason}`
-    const before = merged.get(key)?.count ?? 0
-    merged.set(key, { reason, outcome, who_acts, count: before + count, what_to_do: rowOf(reason).next })
+    const row = rowOfNotice(said)
+    const key = `${who_acts} ${outcome} ${row.reason}`
+    const before = found.get(key)?.count ?? 0
+    const { reason, what_to_do } = row
+    found.set(key, { reason, outcome, who_acts, count: before + count, what_to_do })
   }
-  return [...merged.values()]
+  return [...found.values()]
 }
 
 /** With the command that finishes the rest, unless a word of the service would be in it. */
-const toDo = (
-  exit_code: number,
-  summary: Summary | undefined,
-  troubles: ReadonlyArray<NoticeTrouble>,
-): string => {
+const toDo = ({ exit_code, summary, message }: RunEnding, troubles: ReadonlyArray<NoticeTrouble>): string => {
   if (exit_code === 0) return "Nothing to do."
+  if (message !== undefined) return `${afterwards(message)} \`nightjar explain ${message}\` says more.`
   if (summary === undefined) return examine
   const { finish } = summary
   if (finish.command === undefined) return `${finish.why} ${examine}`
@@ -90,66 +141,148 @@ const toDo = (
   return isOurs ? `${finish.why}\n  ${finish.command}\n${examine}` : examine
 }
 
-export const noticeOf = (events: ReadonlyArray<NotifyEvent>, ending: RunEnding): Notice => {
-  const { job, exit_code, summary } = ending
+/** What is common to all notices, and unknown in most. */
+const blank = (events: Notice["events"], origin: Origin, news: ReadonlyArray<NoticeTrouble> = []) => ({
+  tool: "nightjar" as const,
+  events,
+  key: keyOf(events, origin, news),
+  host: origin.host,
+  job: origin.job,
+  run_id: null,
+  run_date: origin.run_date,
+  exit_code: null,
+  message: null,
+  tasks: null,
+  outcomes: null,
+  changes: null,
+  new: news,
+  troubles: [],
+  open: null,
+  report: origin.report ?? null,
+})
+
+/** Without the host: another try of the night may be made by another machine. */
+const keyOf = (
+  events: Notice["events"],
+  { job, run_date }: Origin,
+  news: ReadonlyArray<NoticeTrouble>,
+): string => {
+  const told = news.map(({ reason, outcome, who_acts, count }) => [reason, outcome, who_acts, count])
+  const hash = told.length === 0 ? "" : `/${sha256Hex(JSON.stringify(told)).slice(0, 12)}`
+  return `nightjar/${job}.${run_date}/${events.join("+")}${hash}`
+}
+
+const withText = (told: Omit<Notice, "text">): Notice => ({ ...told, text: textOf(told) })
+
+export const noticeOf = (events: ReadonlyArray<NotifyEvent>, ending: RunEnding, origin: Origin): Notice => {
+  const { exit_code, summary, message } = ending
   const meaning =
-    (summary === undefined ? undefined : meaningOfExit(summary)) ??
+    (message === undefined ? undefined : meaningOfMessage(message)) ??
+    // The code may be the night's, of which this run is a part.
+    (summary?.exit_code === exit_code ? meaningOfExit(summary) : undefined) ??
     exitMeaning[exit_code] ??
     "the run ended before its summary was written"
-  const troubles = summary === undefined ? [] : troublesOf(summary)
-  const told = {
-    tool: "nightjar" as const,
-    events,
-    job,
+  const troubles = merged(summary?.troubles ?? [])
+  const night = { ...origin, run_date: summary?.run_date ?? origin.run_date }
+  return withText({
+    ...blank(events, night, merged(ending.news)),
     run_id: summary?.run_id ?? null,
-    run_date: summary?.run_date ?? null,
     exit_code,
+    message: message ?? null,
     meaning,
     tasks: summary?.tasks ?? null,
     outcomes: summary?.outcomes ?? null,
     changes: summary?.changes ?? null,
     troubles,
-    what_to_do: toDo(exit_code, summary, troubles),
-  }
-  return { ...told, text: textOf(told) }
+    what_to_do: toDo(ending, troubles),
+  })
+}
+
+/** Values of a message may be words of the service, so only one without any says what happened. */
+const meaningOfMessage = (message: MessageId): string | undefined => {
+  const { happened } = catalogue[message]
+  return happened.includes("{") ? undefined : happened
+}
+
+/** Lines for reasons and engines in the text; the document has all of them. */
+const linesMax = 10
+
+const listedLines = (lines: ReadonlyArray<string>, what: string): ReadonlyArray<string> => {
+  const more = lines.length - linesMax
+  return more <= 0 ? lines : [...lines.slice(0, linesMax), `And ${counted(more, what)} more.`]
 }
 
 const textOf = (notice: Omit<Notice, "text">): string => {
-  const { job, run_id, exit_code, meaning, tasks, changes, troubles, what_to_do } = notice
+  const { job, run_id, exit_code, meaning, tasks, changes, troubles, open, what_to_do } = notice
   const ends = outcomes.flatMap((outcome) => {
     const count = notice.outcomes?.[outcome] ?? 0
     return count === 0 ? [] : [`${count} ${outcome}`]
   })
   const changed = tellChanges(changes)
+  const code = exit_code === null ? "" : `exit code ${exit_code}, `
+  const id = notice.message === null ? "" : ` [${notice.message}]`
+  const troubleLine = ({ count, reason, who_acts }: NoticeTrouble) => `${count} ${reason}, ${who_acts} acts.`
   return [
-    `${run_id ?? job} (${notice.events.join(", ")}): exit code ${exit_code}, ${meaning}.`,
+    `${run_id ?? job} (${notice.events.join(", ")}): ${code}${meaning}${id}.`,
     ...(tasks === null ? [] : [`${counted(tasks, "task")}: ${ends.join(", ") || "none"}.`]),
     ...(changed === undefined ? [] : [`${changed}.`]),
-    ...troubles.map(({ count, reason, who_acts }) => `${count} ${reason}, ${who_acts} acts.`),
+    ...listedLines(
+      notice.new.map((one) => `New: ${troubleLine(one)}`),
+      "new reason",
+    ),
+    ...listedLines(troubles.map(troubleLine), "reason"),
+    ...listedLines(
+      (open?.engines ?? []).map(
+        (engine) => `${counted(engine.tasks, "task")} open on ${engine.engine_reference}.`,
+      ),
+      "engine",
+    ),
     what_to_do,
+    `Host: ${plain(notice.host)}`,
+    ...(notice.report === null ? [] : [`Report: ${plain(notice.report)}`]),
+    `Key: ${notice.key}`,
   ].join("\n")
 }
 
-/** A run that has not ended when its night is over. */
-export const lateNotice = (job: string, untilAt: number): Notice => {
-  const meaning = `the run has not ended by ${new Date(untilAt).toISOString()}`
-  const what_to_do = "`nightjar status` tells what it is waiting for; it ends by itself."
-  return {
-    tool: "nightjar",
-    events: ["late"],
-    job,
-    run_id: null,
-    run_date: null,
-    exit_code: null,
-    meaning,
-    tasks: null,
-    outcomes: null,
-    changes: null,
-    troubles: [],
-    what_to_do,
-    text: `${job} (late): ${meaning}.\n${what_to_do}`,
-  }
+const openIn = ({ engines }: NightPicture): OpenTasks => {
+  const rows = engines
+    .map(({ engine_reference, queued, waiting, running }) => ({
+      engine_reference,
+      tasks: queued + waiting.time + waiting.engine + waiting.conflict + running,
+    }))
+    .filter(({ tasks }) => tasks > 0)
+    .toSorted((one, other) => other.tasks - one.tasks)
+  return { tasks: rows.reduce((sum, { tasks }) => sum + tasks, 0), engines: rows }
 }
+
+/** What a late run is doing; without a picture it has not begun its tasks. */
+const doing = (picture: NightPicture | undefined, open: OpenTasks | null): string => {
+  if (picture === undefined || open === null) return "no task of it has begun"
+  if (open.tasks > 0) return `${counted(open.tasks, "task")} of ${picture.total.tasks} still open`
+  return `all of its tasks are over, and it is ${picture.stage === "deleting" ? "deleting" : "publishing"}`
+}
+
+/** A run that has not ended when its night is over. */
+export const lateNotice = (origin: Origin, untilAt: number, picture?: NightPicture): Notice => {
+  const open = picture === undefined ? null : openIn(picture)
+  return withText({
+    ...blank(["late"], origin),
+    run_id: picture?.run_id ?? null,
+    tasks: picture?.total.tasks ?? null,
+    outcomes: picture?.total.done ?? null,
+    meaning: `the run has not ended by ${new Date(untilAt).toISOString()}: ${doing(picture, open)}`,
+    open,
+    what_to_do: "`nightjar status` tells what it is waiting for; it ends by itself.",
+  })
+}
+
+/** Marked, so that nobody takes it for an alarm. */
+export const testNotice = (origin: Origin): Notice =>
+  withText({
+    ...blank(["test"], origin),
+    meaning: "this is a test of the job's receivers; nothing has happened",
+    what_to_do: "Nothing to do.",
+  })
 
 /** Slack reads `<…>` and `&` as markup (its own rules for escaping). */
 export const slackOf = ({ text }: Notice): { readonly text: string } => ({

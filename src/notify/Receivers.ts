@@ -1,13 +1,18 @@
 /**
- * Telling receivers over HTTP or by a command: bounded in time, tried twice, never followed elsewhere. A
- * receiver that cannot be told is an error with its name and no address, for its address is a secret.
+ * Telling receivers over HTTP, by e-mail or by a command: bounded in time, tried twice, never followed
+ * elsewhere. A receiver that cannot be told is an error with its name and no address, for its address is a
+ * secret.
  */
-import { Duration, Effect, Redacted, Schema, Stream } from "effect"
+import { accessSync, constants } from "node:fs"
+import { delimiter, join } from "node:path"
+import { ConfigProvider, Duration, Effect, Redacted, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { isSafeAddress } from "../jobs/Scalars.ts"
 import type { Receiver, SecretReference } from "../jobs/Job.ts"
 import { resolveReference } from "../jobs/Secrets.ts"
+import type { Secrets } from "../jobs/Secrets.ts"
+import type { MailServer } from "./Email.ts"
 import { slackOf } from "./Notice.ts"
 import type { Notice } from "./Notice.ts"
 
@@ -20,9 +25,17 @@ export class Undelivered extends Schema.TaggedError<Undelivered>()("Undelivered"
 const answersWithin = Duration.seconds(5)
 const pauseBetween = Duration.seconds(1)
 
-/** Two tries, the pause between them, and what it takes to give up: nothing is waited for any longer. */
-export const toldWithin = Duration.seconds(13)
+/**
+ * Two tries, the pause between them, and what it takes to give up: nothing is waited for any longer. The
+ * commands of `exec:` references have their own time in it.
+ */
+export const toldWithin = Duration.seconds(43)
 
+type ToPing = Extract<Receiver, { readonly _tag: "Ping" }>
+type ToMail = Extract<Receiver, { readonly _tag: "Email" }>
+type ToNotify = Exclude<Receiver, ToPing>
+
+/** Sends once and returns what was answered, in a word or two; what is known of the body is its status. */
 const post = Effect.fnUntraced(function* (address: URL, body: string, type: string) {
   const client = yield* HttpClient.HttpClient
   const request = HttpClientRequest.post(address).pipe(HttpClientRequest.bodyText(body, type))
@@ -34,27 +47,25 @@ const post = Effect.fnUntraced(function* (address: URL, body: string, type: stri
   if (status >= 300 && status < 400)
     return yield* Effect.fail(`it redirects (${status}), which is not followed`)
   if (status < 200 || status > 299) return yield* Effect.fail(`it answered ${status}`)
+  return `it answered ${status}`
 })
 
 const secretOf = (reference: SecretReference) =>
   Effect.mapError(resolveReference(reference), ({ message }) => message)
 
-const addressOf = Effect.fnUntraced(function* (receiver: Extract<Receiver, { readonly address: unknown }>) {
-  const secret = yield* secretOf(receiver.address)
-  const url = URL.parse(Redacted.value(secret).trim())
+const addressOf = Effect.fnUntraced(function* ({ address }: Pick<ToPing, "address">) {
+  const url = URL.parse(Redacted.value(yield* secretOf(address)).trim())
   if (url === null || !isSafeAddress(url))
     return yield* Effect.fail("its address is not https:// (plain http only to this machine)")
   return url
 })
 
-const mailTo = Effect.fnUntraced(function* (
-  receiver: Extract<Receiver, { readonly _tag: "Email" }>,
-  notice: Notice,
-) {
-  const { mail, mailServerRule, parseMailServer } = yield* Effect.promise(() => import("./Email.ts"))
-  const server = parseMailServer(Redacted.value(yield* secretOf(receiver.address)))
-  if (server === undefined) return yield* Effect.fail(mailServerRule)
-  yield* mail(server, receiver, notice)
+const loadEmail = Effect.promise(() => import("./Email.ts"))
+
+const mailServerOf = Effect.fnUntraced(function* ({ address }: Pick<ToMail, "address">) {
+  const { mailServerRule, parseMailServer } = yield* loadEmail
+  const server = parseMailServer(Redacted.value(yield* secretOf(address)))
+  return server ?? (yield* Effect.fail(mailServerRule))
 })
 
 /** The same address, one level down, with its query. */
@@ -63,6 +74,24 @@ const below = (url: URL, name: string): URL => {
   further.pathname = `${url.pathname.replace(/\/$/, "")}/${name}`
   return further
 }
+
+const isProgram = (path: string): boolean => {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The program of a command is looked for as the system does: in PATH, unless its name has a slash. */
+const checkProgram = Effect.fnUntraced(function* ([program = ""]: ReadonlyArray<string>) {
+  const provider = yield* ConfigProvider.ConfigProvider
+  const path = yield* provider.load(["PATH"]).pipe(Effect.orElseSucceed(() => undefined))
+  const folders = path?.value?.split(delimiter) ?? []
+  const places = program.includes("/") ? [program] : folders.map((folder) => join(folder, program))
+  if (!places.some(isProgram)) return yield* Effect.fail("there is no such program, or it is not executable")
+})
 
 const runCommand = Effect.fnUntraced(function* (argv: ReadonlyArray<string>, input: string) {
   const [program = "", ...args] = argv
@@ -79,48 +108,85 @@ const runCommand = Effect.fnUntraced(function* (argv: ReadonlyArray<string>, inp
     .pipe(Effect.mapError(() => "the command cannot be started"))
   const code = yield* handle.exitCode.pipe(Effect.mapError(() => "the command was killed"))
   if (code !== 0) return yield* Effect.fail(`the command ended with exit code ${code}`)
+  return "the command ended with exit code 0"
 }, Effect.scoped)
 
-/** Each try within its time; a second one after a pause. */
-const twice = <E, R>(receiver: string, once: Effect.Effect<void, E | string, R>) => {
-  const bounded = once.pipe(
-    Effect.timeoutOrElse({
+/** A delivery to an address that is known. */
+type Delivery = Effect.Effect<string, string, HttpClient.HttpClient | ChildProcessSpawner.ChildProcessSpawner>
+
+const letterTo = (server: MailServer, receiver: ToMail, notice: Notice): Delivery =>
+  loadEmail.pipe(
+    Effect.flatMap(({ mail }) => mail(server, receiver, notice)),
+    Effect.as("the mail server took it"),
+  )
+
+/** Resolves the address; the delivery is what it returns. */
+const deliveryTo = (receiver: ToNotify, notice: Notice): Effect.Effect<Delivery, string, Secrets> => {
+  switch (receiver._tag) {
+    case "Command":
+      return Effect.succeed(runCommand(receiver.argv, `${JSON.stringify(notice)}\n`))
+    case "Email":
+      return Effect.map(mailServerOf(receiver), (server) => letterTo(server, receiver, notice))
+    case "Url": {
+      const body = JSON.stringify(receiver.format === "slack" ? slackOf(notice) : notice)
+      return Effect.map(addressOf(receiver), (url) => post(url, body, "application/json"))
+    }
+  }
+}
+
+/** In the manner of Healthchecks: a run begins, or ended; or nothing of it changes, and a line is noted. */
+export type Moment =
+  | { readonly _tag: "Begins" }
+  | { readonly _tag: "Ended"; readonly exit_code: number; readonly isAlarm: boolean }
+  | { readonly _tag: "Test"; readonly text: string }
+
+const pingTo = (url: URL, moment: Moment): Delivery => {
+  switch (moment._tag) {
+    case "Begins":
+      return post(below(url, "start"), "", "text/plain")
+    case "Ended":
+      return post(moment.isAlarm ? below(url, "fail") : url, `exit code ${moment.exit_code}\n`, "text/plain")
+    case "Test":
+      return post(below(url, "log"), moment.text, "text/plain")
+  }
+}
+
+/** Each delivery within its time, whatever it took to resolve the address. */
+const once = <R>(opened: Effect.Effect<Delivery, string, R>) =>
+  Effect.flatMap(opened, (delivery) =>
+    Effect.timeoutOrElse(delivery, {
       duration: answersWithin,
       orElse: () => Effect.fail(`it did not answer within ${Duration.toSeconds(answersWithin)} seconds`),
     }),
   )
-  return bounded.pipe(
-    Effect.catch(() => Effect.andThen(Effect.sleep(pauseBetween), bounded)),
-    Effect.mapError((why) => new Undelivered({ receiver, message: String(why) })),
+
+/** A second try after a pause. */
+const twice = <R>(receiver: string, opened: Effect.Effect<Delivery, string, R>) =>
+  once(opened).pipe(
+    Effect.catch(() => Effect.andThen(Effect.sleep(pauseBetween), once(opened))),
+    Effect.mapError((message) => new Undelivered({ receiver, message })),
+    Effect.asVoid,
   )
-}
 
 /** One notice to a receiver that listens to at least one of its events; pings get no notices. */
-export const tell = (receiver: Exclude<Receiver, { readonly _tag: "Ping" }>, notice: Notice) => {
-  if (receiver._tag === "Command")
-    return twice(receiver.name, runCommand(receiver.argv, `${JSON.stringify(notice)}\n`))
-  if (receiver._tag === "Email") return twice(receiver.name, mailTo(receiver, notice))
-  const body = receiver.format === "slack" ? slackOf(notice) : notice
-  return twice(
-    receiver.name,
-    Effect.flatMap(addressOf(receiver), (url) => post(url, JSON.stringify(body), "application/json")),
-  )
-}
+export const tell = (receiver: ToNotify, notice: Notice) => twice(receiver.name, deliveryTo(receiver, notice))
 
-/** In the manner of Healthchecks: `/start`, then the address itself for success or `/fail`. */
-export const ping = (
-  receiver: Extract<Receiver, { readonly _tag: "Ping" }>,
-  moment: { readonly _tag: "Begins" } | { readonly _tag: "Ended"; readonly exit_code: number },
-) =>
+export const ping = (receiver: ToPing, moment: Exclude<Moment, { readonly _tag: "Test" }>) =>
   twice(
     receiver.name,
-    Effect.flatMap(addressOf(receiver), (url) =>
-      moment._tag === "Begins"
-        ? post(below(url, "start"), "", "text/plain")
-        : post(
-            moment.exit_code === 0 ? url : below(url, "fail"),
-            `exit code ${moment.exit_code}\n`,
-            "text/plain",
-          ),
-    ),
+    Effect.map(addressOf(receiver), (url) => pingTo(url, moment)),
   )
+
+/** One try; returns what was answered, or fails with why not. */
+export const tryOut = (receiver: Receiver, notice: Notice) =>
+  once(
+    receiver._tag === "Ping"
+      ? Effect.map(addressOf(receiver), (url) => pingTo(url, { _tag: "Test", text: notice.text }))
+      : deliveryTo(receiver, notice),
+  )
+
+/** Whether a receiver could be told, as far as that is known without telling it; fails with why not. */
+export const checkReceiver = (receiver: Receiver): Effect.Effect<unknown, string, Secrets> => {
+  if (receiver._tag === "Command") return checkProgram(receiver.argv)
+  return receiver._tag === "Email" ? mailServerOf(receiver) : addressOf(receiver)
+}

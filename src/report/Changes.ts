@@ -43,6 +43,17 @@ export const changesBetween = (before: Standings, now: Standings): Changes => {
   return changes
 }
 
+/**
+ * The same without unfinished tasks: what kept one from its end says nothing about whom it was for, and the
+ * trouble before it is no news after it.
+ */
+const decidedAfter = (runs: ReadonlyArray<RunState>): Standings => {
+  const decided = runs.flatMap((run) =>
+    [...standingsAfter([run])].filter(([, { outcome }]) => outcome !== "unfinished"),
+  )
+  return new Map(decided)
+}
+
 const standings = (runs: ReadonlyArray<RunState>): Standings =>
   new Map(
     [...newestTasks(runs)].map(([subject, task]) => {
@@ -90,7 +101,7 @@ export const runsBefore = (headers: ReadonlyArray<RunHeader>, run_id: string): R
 export const hasRecovered = (
   run: RunState,
   before: ReadonlyArray<RunState>,
-  previous: RunHeader | undefined,
+  previous: Pick<RunHeader, "ended"> | undefined,
 ): boolean => {
   const isWell = (one: Standings) => [...one.values()].every(({ outcome }) => outcome === "succeeded")
   const earlier = standingsAfter(before)
@@ -128,3 +139,74 @@ export const countChanges = ({ since, changes }: Comparison): RunChanges | undef
   since === undefined
     ? undefined
     : { since, new: changes.new.length, still: changes.still.length, mended: changes.mended.length }
+
+/** Trouble that nobody was told of before; `outcome` is null for what concerns the tables, not tasks. */
+export interface News {
+  readonly reason: string
+  readonly outcome: Outcome | null
+  readonly who_acts: WhoActs
+  readonly count: number
+}
+
+/** Of the tables; each of these ends a run with exit code 3 too. */
+export const tableReasons = {
+  TABLES_HELD: "`nightjar accept` publishes the tables that a gate holds back.",
+  DATA_TOO_OLD: "`nightjar status` names the customers whose data is older than `freshness` allows.",
+  ANSWERS_LEFT_OUT: "`nightjar status` names the answers that are not in the tables.",
+} as const
+
+/** How many of each a run has. */
+const tableTroubles = ({
+  held,
+  published,
+}: RunState): Readonly<Record<keyof typeof tableReasons, number>> => ({
+  TABLES_HELD: held?.fact.gates.length ?? 0,
+  DATA_TOO_OLD: published?.fact.stale?.failed?.count ?? 0,
+  ANSWERS_LEFT_OUT: published?.fact.left_out?.length ?? 0,
+})
+
+/** What the runs before were told of, oldest first; `older` stands for runs that were not read whole. */
+export interface Known {
+  readonly runs: ReadonlyArray<RunState>
+  readonly older: Standings
+}
+
+/** Subjects whose trouble is new. */
+const newSubjects = (run: RunState, { runs, older }: Known): Standings => {
+  const [now, before] = [standingsOf(run), standingsAfter(runs)]
+  const decided = new Map([...older, ...decidedAfter(runs)])
+  const found = changesBetween(before, now).new.flatMap((subject) => {
+    const one = now.get(subject)
+    const isKnown = one?.outcome !== "unfinished" && decided.get(subject)?.reason === one?.reason
+    return one === undefined || isKnown ? [] : [[subject, one] as const]
+  })
+  return new Map(found)
+}
+
+/** Those of them for whom `older` has to be known: unfinished before, and over now. */
+export const doubtfulSubjects = (run: RunState, runs: ReadonlyArray<RunState>): ReadonlySet<string> => {
+  const decided = decidedAfter(runs)
+  const before = standingsAfter(runs)
+  const over = [...newSubjects(run, { runs, older: new Map() })].filter(
+    ([subject, { outcome }]) => outcome !== "unfinished" && before.has(subject) && !decided.has(subject),
+  )
+  return new Set(over.map(([subject]) => subject))
+}
+
+/** By reason, the most frequent first. */
+export const newsOf = (run: RunState, known: Known): ReadonlyArray<News> => {
+  const counts = new Map<string, News>()
+  for (const { reason, outcome, who_acts } of newSubjects(run, known).values()) {
+    const key = JSON.stringify([reason, outcome, who_acts])
+    counts.set(key, { reason, outcome, who_acts, count: (counts.get(key)?.count ?? 0) + 1 })
+  }
+  const last = known.runs.at(-1)
+  const before = last === undefined ? undefined : tableTroubles(last)
+  const ofTables = Object.entries(tableTroubles(run)).map(([reason, count]): News => {
+    const fresh = count - (before?.[reason as keyof typeof tableReasons] ?? 0)
+    return { reason, outcome: null, who_acts: "engineer", count: fresh }
+  })
+  return [...counts.values(), ...ofTables.filter(({ count }) => count > 0)].toSorted(
+    (one, other) => other.count - one.count || (one.reason < other.reason ? -1 : 1),
+  )
+}

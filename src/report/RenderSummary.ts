@@ -24,8 +24,11 @@ export const paint = (style: Style, colour: keyof typeof codes, text: string): s
 /** What an exit code tells the caller. */
 export const exitMeaning: Readonly<Record<number, string>> = {
   0: "every task succeeded, or there was nothing to do",
+  1: "a defect of the program",
+  2: "wrong usage, job file or settings; nothing was started",
   3: "the run is over; some tasks need the customer or an engineer and would fail again as they are",
   4: "something is left that a rerun can finish",
+  5: "another process is working in this output folder; nothing was started",
   6: "the service refuses the secret or cannot be reached; nothing was started",
 }
 

@@ -264,7 +264,7 @@ const runProcess = (given: Night, place: Place) => {
     const hold = (held: SteerableNight) => Effect.sync(() => given.hold?.(held))
     const execution = hinted.pipe(
       Effect.provideService(Progress, { tell }),
-      Effect.provideService(Steering, { hold }),
+      Effect.provideService(Steering, { hold, look: () => undefined }),
     )
     const interruption = Effect.sleep(given.cutAfter ?? "2 days")
     return yield* Effect.raceFirst(Effect.as(execution, true), Effect.as(interruption, false))

@@ -61,7 +61,10 @@ const mailServer = async (options: SMTPServerOptions = {}) => {
   return { letters, port: portOf(server.server) }
 }
 
-const notice = lateNotice("nightly", Date.UTC(2026, 10, 22, 6))
+const notice = lateNotice(
+  { host: "etl-1", job: "nightly", run_date: "2026-11-21" },
+  Date.UTC(2026, 10, 22, 6),
+)
 const send = (address: string, to = ["ops@example.org", "boss@example.org"], isHere = true) => {
   const parsed = parseMailServer(address)
   const server = parsed && { ...parsed, isHere }
@@ -109,7 +112,9 @@ describe("an e-mail", () => {
     })
     expect(letter?.text).toContain("Subject: nightjar: nightly: late\r\n")
     expect(letter?.text).toContain("Auto-Submitted: auto-generated\r\n")
-    expect(letter?.text).toContain("nightly (late): the run has not ended by 2026-11-22T06:00:00.000Z.")
+    expect(letter?.text).toContain(
+      "nightly (late): the run has not ended by 2026-11-22T06:00:00.000Z: no task =",
+    )
   })
 
   it("that is refused says by whom, and repeats nothing of what the server said", async () => {

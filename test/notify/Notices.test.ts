@@ -4,10 +4,11 @@ import type { IncomingMessage, Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { spawn } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { hostname, tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { SMTPServer } from "smtp-server"
+import { sha256Hex } from "../../src/foundation/Sha256.ts"
 import { eventsOf, noticeOf } from "../../src/notify/Notice.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { planned, run_id, runOf, settled } from "../report/Samples.ts"
@@ -60,7 +61,6 @@ const nightjar = async (...args: ReadonlyArray<string>) => {
       MOVED: `${base}/moved`,
       SLOW: `${base}/slow`,
       DEAD: "http://127.0.0.1:1/dead-secret-77",
-      PLAIN: "http://receiver.example/plain-secret-55",
     },
   })
   let [stdout, stderr] = ["", ""]
@@ -95,6 +95,8 @@ const notices = () =>
     .filter((one) => one.asked.startsWith("POST /hook"))
     .map(({ body }) => JSON.parse(body) as Record<string, unknown>)
 
+const origin = { host: "etl-1", job: "demo", run_date: "2026-11-21" }
+
 describe("a notice", () => {
   it("names no customer and no reason that the table does not list [exit notify]", () => {
     const summary = summarise(
@@ -105,9 +107,13 @@ describe("a notice", () => {
         settled("c-2", "failed", "MARIA_LOCKED", "engineer"),
       ),
     )
-    const ending = { job: "demo", exit_code: 3, summary, recovered: false }
-    const notice = noticeOf(eventsOf(ending), ending)
-    expect(notice.events).toEqual(["failed", "new_trouble"])
+    const news = ["MARIA_GARCIA_BLOCKED", "MARIA_LOCKED"].map(
+      (reason) => ({ reason, outcome: "failed", who_acts: "engineer", count: 1 }) as const,
+    )
+    const ending = { job: "demo", exit_code: 3, summary, recovered: false, news }
+    const notice = noticeOf(eventsOf(ending), ending, origin)
+    expect(notice.events).toEqual(["new_trouble"])
+    expect(notice.new).toEqual(notice.troubles)
     expect(notice.troubles).toEqual([
       {
         reason: "UNLISTED",
@@ -128,12 +134,9 @@ describe("a notice", () => {
         left,
         { _tag: "RunEnded", run_id, exit_code: 4, leftovers: false } as const,
       ]
-      return noticeOf(["failed"], {
-        job: "demo",
-        exit_code: 4,
-        summary: summarise(runOf(...facts)),
-        recovered: false,
-      }).what_to_do
+      const summary = summarise(runOf(...facts))
+      const ending = { job: "demo", exit_code: 4, summary, recovered: false, news: [] }
+      return noticeOf(["failed"], ending, origin).what_to_do
     }
     const rest = "`nightjar status` and the run's report.html tell the rest."
     expect([told("DEADLINE_REACHED"), told("MARIA_LOCKED")]).toEqual([
@@ -152,13 +155,11 @@ describe("receivers", () => {
       `  - { url: "env:GOOD" }
   - { url: "env:CHAT", format: slack, on: [new_trouble] }
   - { ping: "env:WATCHDOG" }
-  - { command: [sh, -c, "cat > told.json"], on: [failed] }
+  - { command: [sh, -c, "cat > told.json"], on: [new_trouble] }
   - { url: "env:BROKEN" }
   - { url: "env:MOVED" }
   - { url: "env:SLOW" }
-  - { url: "env:DEAD" }
-  - { url: "env:PLAIN" }
-  - { url: "env:NOT_SET" }`,
+  - { url: "env:DEAD" }`,
       ["end-TIMEOUT+queue-1+run-2", "ok+queue-1+run-2"],
     )
     const { status, stdout, stderr } = await nightjar("run", path, "--output", "many")
@@ -176,8 +177,6 @@ describe("receivers", () => {
       warning(5, "it redirects (302), which is not followed"),
       warning(6, "it did not answer within 5 seconds"),
       warning(7, "it cannot be reached"),
-      warning(8, "its address is not https:// (plain http only to this machine)"),
-      warning(9, "env:NOT_SET: the environment has no such variable, or an empty one"),
     ])
     expect(asked().toSorted()).toEqual([
       "POST /broken",
@@ -198,48 +197,56 @@ describe("receivers", () => {
       "No command can finish the rest until people have acted. After that, " +
       `\`nightjar rerun ${run_id} --output ${join(root, "many")}\` runs again what did not succeed. ` +
       "`nightjar status` and the run's report.html tell the rest."
-    const text = (events: string) => `${run_id} (${events}): exit code 3, ${meaning}.
+    const hash = sha256Hex(JSON.stringify([["TIMEOUT", "failed", "engineer", 1]])).slice(0, 12)
+    const key = `nightjar/${run_id}/new_trouble/${hash}`
+    const report = join(root, "many/runs", run_id, "report.html")
+    const text = `${run_id} (new_trouble): exit code 3, ${meaning}.
 2 tasks: 1 succeeded, 1 failed.
+New: 1 TIMEOUT, engineer acts.
 1 TIMEOUT, engineer acts.
-${what_to_do}`
+${what_to_do}
+Host: ${hostname()}
+Report: ${report}
+Key: ${key}`
+    const trouble = {
+      reason: "TIMEOUT",
+      outcome: "failed",
+      who_acts: "engineer",
+      count: 1,
+      what_to_do: "Raise `execution_timeout` or ask for fewer features, then rerun.",
+    }
     const notice = {
       tool: "nightjar",
-      events: ["failed", "new_trouble"],
+      events: ["new_trouble"],
+      key,
+      host: hostname(),
       job: "many",
       run_id,
       run_date: run_id.slice(5),
       exit_code: 3,
+      message: null,
       meaning,
       tasks: 2,
       outcomes: { succeeded: 1, partial: 0, failed: 1, skipped: 0, unfinished: 0 },
       changes: null,
-      troubles: [
-        {
-          reason: "TIMEOUT",
-          outcome: "failed",
-          who_acts: "engineer",
-          count: 1,
-          what_to_do: "Raise `execution_timeout` or ask for fewer features, then rerun.",
-        },
-      ],
+      new: [trouble],
+      troubles: [trouble],
+      open: null,
+      report,
       what_to_do,
-      text: text("failed, new_trouble"),
+      text,
     }
     expect(notices()).toEqual([notice])
     expect(JSON.parse(received.find((one) => one.asked === "POST /chat")?.body ?? "")).toEqual({
-      text: text("new_trouble"),
+      text,
     })
-    expect(JSON.parse(readFileSync(join(root, "told.json"), "utf8"))).toEqual({
-      ...notice,
-      events: ["failed"],
-      text: text("failed"),
-    })
+    expect(JSON.parse(readFileSync(join(root, "told.json"), "utf8"))).toEqual(notice)
     expect(received.filter(({ body }) => /customer-\d|pppp|sandbox-bank/.test(body))).toEqual([])
     const folder = join(root, "many")
     const written = readdirSync(folder, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => readFileSync(join(entry.parentPath, entry.name), "latin1"))
-    const secrets = /hook-secret-9f|ping-secret-3c|dead-secret-77|plain-secret-55/
+    const secrets = /hook-secret-9f|ping-secret-3c|dead-secret-77/
     expect([...written, stdout, stderr].filter((text) => secrets.test(text))).toEqual([])
   })
 
@@ -267,8 +274,8 @@ ${what_to_do}`
     writeFileSync(join(root, "wrong.txt"), mail("letter-secret-42"))
     const path = jobFile(
       "mailed",
-      `  - { on: [failed], email: "file:right.txt", from: night@example.org, to: [ops@example.org] }
-  - { on: [failed], email: "file:wrong.txt", from: night@example.org, to: [ops@example.org] }`,
+      `  - { on: [new_trouble], email: "file:right.txt", from: night@example.org, to: [ops@example.org] }
+  - { on: [new_trouble], email: "file:wrong.txt", from: night@example.org, to: [ops@example.org] }`,
       ["end-TIMEOUT+queue-1+run-2"],
     )
     const { status, stdout, stderr } = await nightjar("run", path, "--output", "mailed")
@@ -280,14 +287,17 @@ ${what_to_do}`
     ])
     expect(letters.length).toBe(1)
     expect(letters[0]).toMatch(
-      /^ops@example\.org\n[^]*Subject: nightjar: mailed\.\d{4}-\d\d-\d\d: failed\r\n/,
+      /^ops@example\.org\n[^]*Subject: nightjar: mailed\.\d{4}-\d\d-\d\d: new_trouble\r\n/,
     )
     expect(letters[0]).toContain("1 TIMEOUT, engineer acts.")
+    const key = /^X-Nightjar-Key: (nightjar\/mailed\..*)\r$/m.exec(letters[0] ?? "")?.[1]
+    const thread = sha256Hex(key ?? "").slice(0, 32)
+    expect(letters[0]).toContain(`References: <${thread}@nightjar.invalid>\r\n`)
     expect(/customer-\d|pppp|sandbox-bank/.test(letters.join())).toBe(false)
     expect(/letter-secret/.test(stdout + stderr)).toBe(false)
   })
 
-  it("hear of new trouble once, of the old as a failure, and of its end; a run without work tells nothing", async () => {
+  it("hear of new trouble once, of the old no more, and of its end; a run without work tells nothing", async () => {
     received.length = 0
     const [bad, good] = ["end-TIMEOUT+queue-1+run-2", "ok+queue-1+run-2"]
     const notify = `  - { url: "env:GOOD" }`
@@ -313,7 +323,7 @@ ${what_to_do}`
       await events([good, bad], "--new"),
       await events([good, good], "--new"),
       await events([good, good], "--new"),
-    ]).toEqual([[3, ["failed", "new_trouble"]], [3], [3, ["failed"]], [0, ["recovered"]], [0]])
+    ]).toEqual([[3, ["new_trouble"]], [3], [3], [0, ["recovered"]], [0]])
   })
 
   it("hear that a run is late once its deadline has passed", async () => {
@@ -327,7 +337,9 @@ ${what_to_do}`
       `timezone: UTC\ndeadline: "${soon}"\n`,
     )
     expect((await nightjar("run", path, "--output", "late")).status).toBe(4)
-    expect(notices()).toMatchObject([{ events: ["late"], job: "late", exit_code: null }])
+    expect(notices()).toMatchObject([
+      { events: ["late"], job: "late", run_id: expect.stringMatching(/^late\./) as unknown, tasks: 1 },
+    ])
     expect(String(notices()[0]?.["meaning"])).toMatch(new RegExp(`^the run has not ended by .*T${soon}:00`))
   })
 })

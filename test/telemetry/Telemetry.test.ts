@@ -287,13 +287,14 @@ describe("a collector that does not take it", () => {
       "the collector's address is not an https:// address without user, query or fragment (plain http only to this machine)",
     ],
     ["", "env:COLLECTOR: the environment has no such variable, or an empty one"],
-  ] as const)("is told if its address cannot be used: %j [exit telemetry dead]", async ([address, why]) => {
-    const { status, stderr } = await nightjar(jobFile("nowhere", "{ otlp: env:COLLECTOR }"), address)
-    const { stderr: again } = { stderr }
-    expect({ status, stderr: again }).toEqual({
-      status: 3,
-      stderr: `warning: the telemetry of the run is incomplete: ${why} [telemetry-incomplete]\n`,
-    })
-    rmSync(join(root, "nowhere.yaml.out"), { recursive: true })
-  })
+  ] as const)(
+    "ends the run before it starts if its address cannot be used: %j [exit telemetry dead]",
+    async ([address, why]) => {
+      const { status, stderr } = await nightjar(jobFile("nowhere", "{ otlp: env:COLLECTOR }"), address)
+      expect({ status, first: stderr.split("\n")[0]?.replace(/^.*?yaml:\d+:\d+: /, "") }).toEqual({
+        status: 2,
+        first: `\`telemetry.otlp\`: ${why}`,
+      })
+    },
+  )
 })

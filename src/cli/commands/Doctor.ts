@@ -1,6 +1,6 @@
 /**
  * `nightjar doctor [JOB…]`: checks everything that a run depends on, before the run: machine, output
- * folder, ledger, secrets, service. Starts nothing at a service and sends no login.
+ * folder, ledger, secrets, alarms, service. Starts nothing at a service and sends no login.
  */
 import { accessSync, constants, existsSync, statSync } from "node:fs"
 import { Clock, Effect } from "effect"
@@ -13,6 +13,7 @@ import { table } from "../../report/TextTable.ts"
 import { withId } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import type { Problem } from "../../messages/Problem.ts"
+import { alarmsCheck } from "../Alarms.ts"
 import { failed, ok, warning } from "../Check.ts"
 import type { Check } from "../Check.ts"
 import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
@@ -105,7 +106,9 @@ const secretsCheck = Effect.fnUntraced(function* (job: Job) {
   const { referencesOf } = yield* Effect.promise(() => import("../../jobs/EnvFile.ts"))
   const { resolve } = yield* Secrets
   const what = `${job.path}: secrets`
-  const distinct = new Map(referencesOf(job).map((reference) => [JSON.stringify(reference), reference]))
+  // Those of `notify` and `telemetry` have a line of their own.
+  const { telemetry: _, ...ofNight } = { ...job, notify: [] }
+  const distinct = new Map(referencesOf(ofNight).map((reference) => [JSON.stringify(reference), reference]))
   const answers = yield* Effect.forEach(
     distinct.values(),
     (reference) =>
@@ -168,8 +171,13 @@ export const doctor = Command.make(
     const loaded = jobs.length === 0 ? [] : yield* loadJobs(jobs)
     const ofJobs = yield* Effect.forEach(loaded, (job) =>
       Effect.map(
-        Effect.all([secretsCheck(job), tokensCheck(job, output), serviceChecks(job, output)]),
-        ([secrets, tokens, service]) => [secrets, ...tokens, ...service],
+        Effect.all([
+          secretsCheck(job),
+          alarmsCheck(job),
+          tokensCheck(job, output),
+          serviceChecks(job, output),
+        ]),
+        ([secrets, alarms, tokens, service]) => [secrets, ...alarms, ...tokens, ...service],
       ),
     ).pipe(Effect.provide(wiring.secrets))
     const checks = [
@@ -194,9 +202,9 @@ export const doctor = Command.make(
     yield* endWith(faults.length === 0 ? exitCodes.ok : onlyService ? exitCodes.refused : exitCodes.usage)
   }),
 ).pipe(
-  Command.withShortDescription("Checks machine, output folder, ledger, secrets and services"),
+  Command.withShortDescription("Checks machine, folder, ledger, secrets, alarms and services"),
   Command.withDescription(
-    "Checks machine, output folder, ledger, secrets and services\n\n" +
+    "Checks machine, output folder, ledger, secrets, alarms and services\n\n" +
       "--canary also runs a test night in a temporary folder, against a service that\n" +
       "repeats every secret, and searches all that it wrote, showed and sent for them.",
   ),

@@ -11,6 +11,7 @@ import { nightAround, nightExitCode } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import { accessKey } from "../../contract/Ids.ts"
 import { jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
+import { refuseSilent } from "../Alarms.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger, refuseLostLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
@@ -82,6 +83,7 @@ export const plan = Command.make(
     yield* refuseLostLedger(output)
     const wiring = yield* Wiring
     const loaded = yield* loadJobs(jobs)
+    yield* refuseSilent(loaded)
     const { out } = yield* Output
     const previews = yield* Effect.forEach(loaded, (job) =>
       previewJob(job).pipe(

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
-import { loadJobs } from "../Jobs.ts"
+import { checkJobs, readableJobs, takeJobs } from "../Jobs.ts"
 import { readWebhooksFlag, webhooksFlag } from "../Webhooks.ts"
 
 export const run = Command.make(
@@ -20,7 +20,9 @@ export const run = Command.make(
   Effect.fn("Run.handle")(function* ({ jobs, further, json, ...flags }) {
     const { runNights } = yield* Effect.promise(() => import("../Nights.ts"))
     const output = yield* outputFolder
-    const loaded = yield* loadJobs(jobs)
+    const checked = yield* checkJobs(jobs)
+    const { toldUnbegun } = yield* Effect.promise(() => import("../Notices.ts"))
+    const loaded = yield* takeJobs(checked).pipe(toldUnbegun(readableJobs(checked), output))
     const webhooks = yield* readWebhooksFlag(flags.webhooks)
     const options = { output, json, further, webhooks, parent: undefined, only: undefined }
     yield* endWith(yield* runNights(loaded, options))
