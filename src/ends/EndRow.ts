@@ -5,14 +5,22 @@
 
 export const outcomes = ["succeeded", "partial", "failed", "skipped", "unfinished"] as const
 export type Outcome = (typeof outcomes)[number]
-/** In the order in which people are shown them. */
 export const actors = ["customer", "engineer", "service", "nobody"] as const
 export type WhoActs = (typeof actors)[number]
-export const actionNeeded: Readonly<Record<WhoActs, string>> = {
-  nobody: "no action needed",
+
+/**
+ * Who acts next, as people are told, in the order in which they are shown it: where this program itself
+ * stopped, or is not over, no text says that somebody else has to act.
+ */
+export const actings = ["customer", "engineer", "service", "next run", "this run", "nobody"] as const
+export type Acting = (typeof actings)[number]
+export const actionNeeded: Readonly<Record<Acting, string>> = {
   customer: "action needed from the customer",
   engineer: "action needed from an engineer",
   service: "action needed from the service",
+  "next run": "left for the next run",
+  "this run": "not finished yet",
+  nobody: "no action needed",
 }
 
 export interface End {
@@ -28,6 +36,8 @@ export interface End {
 export interface EndRow extends End {
   readonly means: string
   readonly next: string
+  /** Absent if people are told what `who_acts` says. */
+  readonly acting?: Extract<Acting, "next run" | "this run">
   /** The same reason for a task that is never started, if it means something else. */
   readonly unstarted?: Pick<End, "outcome" | "who_acts">
 }
@@ -37,7 +47,7 @@ export const exitOf = (outcome: Outcome): 0 | 3 | 4 =>
   outcome === "succeeded" ? 0 : outcome === "unfinished" ? 4 : 3
 
 const kind =
-  (outcome: Outcome, who_acts: WhoActs, more: Partial<End> = {}) =>
+  (outcome: Outcome, who_acts: WhoActs, more: Partial<Pick<EndRow, "acting"> & End> = {}) =>
   (means: string, next: string): EndRow => ({
     outcome,
     who_acts,
@@ -58,6 +68,11 @@ export const serviceActs = kind("unfinished", "service")
 export const temporary = kind("unfinished", "service", { retry: true })
 /** Nothing was sent; once it is corrected, the same run sends it. */
 export const correctable = kind("unfinished", "engineer")
+/** This program stopped it, or did not come to it: nobody else has to act before the next run. */
+const stopped = { acting: "next run" } as const
+export const stoppedByTime = kind("unfinished", "service", stopped)
+export const stoppedByHand = kind("unfinished", "engineer", stopped)
+export const notOver = kind("unfinished", "nobody", { acting: "this run" })
 /** It is not known whether anything ran. */
 export const unknown = kind("unfinished", "engineer")
 /** The source refused the login. */

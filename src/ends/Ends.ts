@@ -6,7 +6,7 @@
 import { Schema } from "effect"
 import { statusReasonsByCode } from "../contract/Vocabulary.ts"
 import type { StatusCode } from "../contract/Vocabulary.ts"
-import type { EndRow, Outcome, WhoActs } from "./EndRow.ts"
+import type { Acting, EndRow, Outcome, WhoActs } from "./EndRow.ts"
 import { featureEnds } from "./FeatureEnds.ts"
 import { ownEnds } from "./OwnEnds.ts"
 import { serviceEnds, unlisted } from "./ServiceEnds.ts"
@@ -61,6 +61,10 @@ export const knownEnd = (reason: string): EndRow | undefined =>
 
 /** The row for any reason, listed or not. */
 export const rowOf = (reason: string): EndRow => knownEnd(reason) ?? unlisted
+
+/** Who acts next on a task that ended like this: every text for people takes it from here. */
+export const actingOf = ({ reason, who_acts }: Pick<Verdict, "who_acts"> & { readonly reason: string }) =>
+  (knownEnd(reason)?.acting ?? who_acts) satisfies Acting as Acting
 
 const serviceEnd = (reason: string): EndRow | undefined =>
   Object.hasOwn(serviceEnds, reason) ? serviceEnds[reason as ServiceReason] : undefined

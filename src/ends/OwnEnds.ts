@@ -10,18 +10,21 @@ const newTicket = "Log in with parameters, then run `nightjar tokens exchange`."
 
 export const ownEnds = {
   /** For a task that is not settled yet; never a fact. */
-  IN_PROGRESS: Row.serviceActs("The task has not finished yet.", "`nightjar run JOB` resumes it."),
+  IN_PROGRESS: Row.notOver(
+    "The task has not finished yet.",
+    "If its run was interrupted, `nightjar run JOB` resumes it.",
+  ),
   /** An older run was collected; this task had not begun in it. */
-  NIGHT_OVER: Row.serviceActs(
+  NIGHT_OVER: Row.stoppedByTime(
     "The run was already over when the task would have begun.",
     "The next run starts it.",
   ),
-  DEADLINE_REACHED: Row.serviceActs(
+  DEADLINE_REACHED: Row.stoppedByTime(
     "The deadline passed before the task could finish.",
     "The next run tries it first, `nightjar rerun` tries it now; start earlier if it happens often.",
   ),
   /** The operator asked the run to start nothing more. */
-  RUN_DRAINED: Row.correctable(
+  RUN_DRAINED: Row.stoppedByHand(
     "The run was drained (`nightjar drain`) before the task could start or be tried again.",
     "`nightjar run JOB` starts it.",
   ),

@@ -24,8 +24,8 @@ export const serviceEnds: { readonly [R in ServiceReason]: Row.EndRow } = {
     "The engine read nothing from the source.",
     "Report it with the execution's id; one rerun may help.",
   ),
-  CLIENT_CANCELLED: Row.serviceActs(
-    "It was still running at `max_wait` or the deadline and was aborted.",
+  CLIENT_CANCELLED: Row.stoppedByTime(
+    "It was aborted: at `max_wait`, at the deadline, or by somebody else who has the application secret.",
     "The next run tries again, `nightjar rerun` tries now.",
   ),
   USER_CANCELLED: Row.customerActs("The customer cancelled it.", "Ask the customer before you rerun it."),

@@ -5,9 +5,9 @@
  */
 import { counted } from "../foundation/Counted.ts"
 import { sha256Hex } from "../foundation/Sha256.ts"
-import { exitOf, outcomes } from "../ends/EndRow.ts"
+import { actionNeeded, exitOf, outcomes } from "../ends/EndRow.ts"
 import type { Outcome, WhoActs } from "../ends/EndRow.ts"
-import { isReason, rowOf } from "../ends/Ends.ts"
+import { actingOf, isReason, rowOf } from "../ends/Ends.ts"
 import type { NightPicture } from "../execution/NightPicture.ts"
 import type { NotifyEvent } from "../jobs/Job.ts"
 import { afterwards, catalogue } from "../messages/Catalogue.ts"
@@ -221,7 +221,7 @@ const textOf = (notice: Omit<Notice, "text">): string => {
   const changed = tellChanges(changes)
   const code = exit_code === null ? "" : `exit code ${exit_code}, `
   const id = notice.message === null ? "" : ` [${notice.message}]`
-  const troubleLine = ({ count, reason, who_acts }: NoticeTrouble) => `${count} ${reason}, ${who_acts} acts.`
+  const troubleLine = (one: NoticeTrouble) => `${one.count} ${one.reason}: ${actionNeeded[actingOf(one)]}.`
   return [
     `${run_id ?? job} (${notice.events.join(", ")}): ${code}${meaning}${id}.`,
     ...(tasks === null ? [] : [`${counted(tasks, "task")}: ${ends.join(", ") || "none"}.`]),

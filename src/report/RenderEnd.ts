@@ -12,13 +12,13 @@ export const triedAgain = ({ retry, opensBreaker }: Pick<EndRow, "retry" | "open
   retry ? "yes, with growing waits" : opensBreaker ? "never with the same credentials" : "no"
 
 export const renderEnd = (reason: string, row: EndRow, width: number): string => {
-  const { outcome, who_acts, means, next, unstarted } = row
+  const { means, next, unstarted } = row
   const isOfTask = isReason(reason)
-  const follows = (end: Pick<EndRow, "outcome" | "who_acts">) =>
-    `${end.outcome}, ${actionNeeded[end.who_acts]}${isOfTask ? `, exit code ${exitOf(end.outcome)}` : ""}`
+  const follows = (end: Pick<EndRow, "outcome" | "who_acts" | "acting">) =>
+    `${end.outcome}, ${actionNeeded[end.acting ?? end.who_acts]}${isOfTask ? `, exit code ${exitOf(end.outcome)}` : ""}`
   return [
     `${reason}: ${means}`,
-    `Outcome: ${follows({ outcome, who_acts })}`,
+    `Outcome: ${follows(row)}`,
     ...(unstarted === undefined ? [] : [`If it was never started: ${follows(unstarted)}`]),
     ...(isOfTask ? [`Tried again in the same run: ${triedAgain(row)}`] : []),
     `Next: ${next}`,

@@ -2,7 +2,7 @@
  * The summary as a person reads it in the morning: what succeeded, who has to act on the rest, and what is
  * left. Fits any terminal; without one, there are no colours and no line breaks inside sentences.
  */
-import { actionNeeded, actors, outcomes } from "../ends/EndRow.ts"
+import { actings, actionNeeded, outcomes } from "../ends/EndRow.ts"
 import { changeKinds } from "./Changes.ts"
 import { changeTitles } from "./ReportText.ts"
 import { nothingLeft } from "./Finish.ts"
@@ -58,11 +58,11 @@ export const tellChanges = (changes: Summary["changes"]): string | undefined => 
 
 export const renderSummary = (summary: Summary, style: Style): string => {
   const lines = [headline(summary, style), ...counts(summary, style)]
-  for (const actor of actors) {
-    const troubles = summary.troubles.filter(({ who_acts }) => who_acts === actor)
+  for (const acting of actings) {
+    const troubles = summary.troubles.filter((trouble) => trouble.acting === acting)
     if (troubles.length === 0) continue
     const tasks = troubles.reduce((sum, { count }) => sum + count, 0)
-    const needed = actionNeeded[actor].replace(/^./, (letter) => letter.toUpperCase())
+    const needed = actionNeeded[acting].replace(/^./, (letter) => letter.toUpperCase())
     lines.push("", paint(style, "bold", wrap(`${needed} (${counted(tasks, "task")})`, style.width)))
     for (const trouble of troubles) lines.push(...troubleLines(trouble, style))
   }

@@ -3,7 +3,7 @@
  * whole worklist. From a `Report` to HTML, pure.
  */
 import { counted } from "../foundation/Counted.ts"
-import { actionNeeded, actors, outcomes } from "../ends/EndRow.ts"
+import { actings, actionNeeded, outcomes } from "../ends/EndRow.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { changeKinds } from "./Changes.ts"
 import type { ChangeKind } from "./Changes.ts"
@@ -92,13 +92,13 @@ const changeBlock = (kind: ChangeKind, groups: ReadonlyArray<WorkGroup>, title: 
       <ul class="groups">
         ${of.map(groupItem)}
       </ul>`
-  const parts = actors.map((actor) => {
-    const acting = of.filter(({ who_acts }) => who_acts === actor)
-    return acting.length === 0
+  const parts = actings.map((acting) => {
+    const theirs = of.filter((group) => group.acting === acting)
+    return theirs.length === 0
       ? nothing
-      : html`<p><b>${capital(actionNeeded[actor])}</b></p>
+      : html`<p><b>${capital(actionNeeded[acting])}</b></p>
           <ul class="groups">
-            ${acting.map(groupItem)}
+            ${theirs.map(groupItem)}
           </ul>`
   })
   return html`${head}${parts}`
@@ -139,7 +139,7 @@ export const worklistSection = ({ worklist }: Report): Html => {
   const rest = worklist.length - shown.length
   const rows = shown.map((row) => [
     row.change,
-    row.who_acts,
+    row.acting,
     nameOf(row),
     row.outcome,
     html`<code>${row.reason}</code>`,
@@ -158,7 +158,7 @@ export const worklistSection = ({ worklist }: Report): Html => {
         >Who acts
         <select id="actor">
           <option value="">everybody</option>
-          ${actors.map((actor) => html`<option>${actor}</option>`)}
+          ${actings.map((acting) => html`<option>${acting}</option>`)}
         </select></label
       ><output id="shown" aria-live="polite"></output>
     </div>

@@ -4,9 +4,9 @@
  */
 import type { RunChanges } from "./Changes.ts"
 import type { RunId } from "../contract/Ids.ts"
-import { actors } from "../ends/EndRow.ts"
-import type { Outcome, WhoActs } from "../ends/EndRow.ts"
-import { rowOf } from "../ends/Ends.ts"
+import { actings } from "../ends/EndRow.ts"
+import type { Acting, Outcome, WhoActs } from "../ends/EndRow.ts"
+import { actingOf, rowOf } from "../ends/Ends.ts"
 import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
 import { verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
@@ -21,9 +21,11 @@ import type { FromTables } from "./TableWarnings.ts"
 import { counted, listed } from "../foundation/Counted.ts"
 import { refusedTokens, tokenWarnings } from "./TokenWarnings.ts"
 
-/** Tasks with one reason; `who_acts` is never `nobody` here. */
+/** Tasks with one reason that did not succeed. */
 export interface Trouble {
   readonly who_acts: WhoActs
+  /** The same for people: also for what this program itself stopped or has not finished. */
+  readonly acting: Acting
   readonly outcome: Outcome
   readonly reason: string
   readonly count: number
@@ -173,6 +175,7 @@ const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => 
       const { means, next } = rowOf(rest.reason)
       const trouble = {
         who_acts,
+        acting: actingOf({ reason: rest.reason, who_acts }),
         outcome,
         reason,
         count: 0,
@@ -191,7 +194,7 @@ const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => 
     .map(({ trouble, examples, count }) => ({ ...trouble, examples, count }))
     .toSorted(
       (a, b) =>
-        actors.indexOf(a.who_acts) - actors.indexOf(b.who_acts) ||
+        actings.indexOf(a.acting) - actings.indexOf(b.acting) ||
         b.count - a.count ||
         (a.reason < b.reason ? -1 : 1),
     )

@@ -6,6 +6,7 @@ import { sourceNameOf } from "../contract/ResultsSource.ts"
 import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
 import type { RunNews, RunSteered, Trouble } from "../ledger/LiveFacts.ts"
 import { actionNeeded } from "../ends/EndRow.ts"
+import { actingOf } from "../ends/Ends.ts"
 import { counted as times } from "../foundation/Counted.ts"
 import { loginText } from "./LoginText.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
@@ -71,8 +72,8 @@ const sentence = (fact: Fact): string => {
       return `attachment ${attachment_id}: ${status}${maybe(", % bytes", bytes)}${maybe(", %", path)}`
     }
     case "TaskSettled": {
-      const { outcome, reason, who_acts, message } = fact
-      return `settled: ${outcome}, ${reason}, ${actionNeeded[who_acts]}${maybe(": %", message)}`
+      const { outcome, reason, message } = fact
+      return `settled: ${outcome}, ${reason}, ${actionNeeded[actingOf(fact)]}${maybe(": %", message)}`
     }
     case "CredentialRejected":
     case "CredentialReleased":

@@ -3,9 +3,9 @@
  * report and as CSV for a ticket system: who acts, why, what to do, and whether it is new. Pure.
  */
 import { cutText } from "../contract/TextBounds.ts"
-import { actors } from "../ends/EndRow.ts"
-import type { Outcome, WhoActs } from "../ends/EndRow.ts"
-import { rowOf } from "../ends/Ends.ts"
+import { actings } from "../ends/EndRow.ts"
+import type { Acting, Outcome, WhoActs } from "../ends/EndRow.ts"
+import { actingOf, rowOf } from "../ends/Ends.ts"
 import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { changeKinds } from "./Changes.ts"
@@ -20,6 +20,8 @@ export interface WorkRow {
   readonly outcome: Outcome
   readonly reason: string
   readonly who_acts: WhoActs
+  /** The same for people. */
+  readonly acting: Acting
   readonly message: string
   readonly what_to_do: string
   readonly task_id: string
@@ -49,6 +51,7 @@ export const worklistOf = (run: RunState, { before, changes }: Comparison): Read
         outcome: verdict.outcome,
         reason: cutText(reason, reasonMax),
         who_acts,
+        acting: actingOf({ reason, who_acts }),
         message: change === "mended" ? "" : cutText(verdict.message ?? "", messageMax),
         what_to_do: change === "mended" ? "Nothing to do." : rowOf(reason).next,
         task_id,
@@ -58,7 +61,7 @@ export const worklistOf = (run: RunState, { before, changes }: Comparison): Read
   return rows.toSorted(
     (a, b) =>
       changeKinds.indexOf(a.change) - changeKinds.indexOf(b.change) ||
-      actors.indexOf(a.who_acts) - actors.indexOf(b.who_acts) ||
+      actings.indexOf(a.acting) - actings.indexOf(b.acting) ||
       (a.reason < b.reason ? -1 : a.reason > b.reason ? 1 : 0),
   )
 }
@@ -66,7 +69,7 @@ export const worklistOf = (run: RunState, { before, changes }: Comparison): Read
 /** Rows of one change, actor and reason together. */
 export interface WorkGroup {
   readonly change: ChangeKind
-  readonly who_acts: WhoActs
+  readonly acting: Acting
   readonly outcome: Outcome
   readonly reason: string
   readonly count: number
@@ -84,7 +87,7 @@ export const nameOf = ({ customer_id, engine_reference, session_id }: WorkRow): 
 export const groupsOf = (rows: ReadonlyArray<WorkRow>): ReadonlyArray<WorkGroup> => {
   const groups = new Map<string, { readonly first: WorkRow; readonly names: Array<string>; count: number }>()
   for (const row of rows) {
-    const key = JSON.stringify([row.change, row.who_acts, row.outcome, row.reason])
+    const key = JSON.stringify([row.change, row.acting, row.outcome, row.reason])
     const group = groups.get(key) ?? { first: row, names: [], count: 0 }
     groups.set(key, group)
     group.count += 1
@@ -92,7 +95,7 @@ export const groupsOf = (rows: ReadonlyArray<WorkRow>): ReadonlyArray<WorkGroup>
   }
   return [...groups.values()].map(({ first, names, count }) => ({
     change: first.change,
-    who_acts: first.who_acts,
+    acting: first.acting,
     outcome: first.outcome,
     reason: first.reason,
     count,

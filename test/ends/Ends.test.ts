@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest"
 import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
 import { actionNeeded, exitOf, outcomes } from "../../src/ends/EndRow.ts"
 import {
+  actingOf,
   beforeStart,
   endOfAttempt,
   ends,
@@ -150,7 +151,7 @@ describe("one of our own ends", () => {
         Object.entries(ownEnds).map(([reason, row]) => [reason, told({ ...row, reason: "FAILED" })]),
       ),
     ).toEqual({
-      IN_PROGRESS: service,
+      IN_PROGRESS: ["unfinished", "nobody"],
       NIGHT_OVER: service,
       DEADLINE_REACHED: service,
       RUN_DRAINED: ["unfinished", "engineer"],
@@ -179,6 +180,20 @@ describe("one of our own ends", () => {
     })
     for (const { retry, opensBreaker } of Object.values(ownEnds))
       expect([retry, opensBreaker]).toEqual([false, false])
+  })
+
+  it("is never told as the service's where this program itself stopped or is not over", () => {
+    const acting = Object.entries(ends).flatMap(([reason, row]) =>
+      actingOf({ ...row, reason }) === row.who_acts ? [] : [[reason, actingOf({ ...row, reason })]],
+    )
+    expect(Object.fromEntries(acting)).toEqual({
+      CLIENT_CANCELLED: "next run",
+      DEADLINE_REACHED: "next run",
+      NIGHT_OVER: "next run",
+      RUN_DRAINED: "next run",
+      IN_PROGRESS: "this run",
+    })
+    expect(actingOf({ reason: "OF_TOMORROW", who_acts: "engineer" })).toBe("engineer")
   })
 
   it("may use a word of the service: the task waited for the engine, or somebody else's run was open", () => {

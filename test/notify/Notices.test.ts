@@ -202,8 +202,8 @@ describe("receivers", () => {
     const report = join(root, "many/runs", run_id, "report.html")
     const text = `${run_id} (new_trouble): exit code 3, ${meaning}.
 2 tasks: 1 succeeded, 1 failed.
-New: 1 TIMEOUT, engineer acts.
-1 TIMEOUT, engineer acts.
+New: 1 TIMEOUT: action needed from an engineer.
+1 TIMEOUT: action needed from an engineer.
 ${what_to_do}
 Host: ${hostname()}
 Report: ${report}
@@ -289,7 +289,7 @@ Key: ${key}`
     expect(letters[0]).toMatch(
       /^ops@example\.org\n[^]*Subject: nightjar: mailed\.\d{4}-\d\d-\d\d: new_trouble\r\n/,
     )
-    expect(letters[0]).toContain("1 TIMEOUT, engineer acts.")
+    expect(letters[0]).toContain("1 TIMEOUT: action needed from an engineer.")
     const key = /^X-Nightjar-Key: (nightjar\/mailed\..*)\r$/m.exec(letters[0] ?? "")?.[1]
     const thread = sha256Hex(key ?? "").slice(0, 32)
     expect(letters[0]).toContain(`References: <${thread}@nightjar.invalid>\r\n`)

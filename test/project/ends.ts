@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
-import { actionNeeded, exitOf, outcomes } from "../../src/ends/EndRow.ts"
+import { actionNeeded, actors, exitOf, outcomes } from "../../src/ends/EndRow.ts"
 import type { EndRow } from "../../src/ends/EndRow.ts"
 import { endOfAttempt, ends, verdictOfRefusal } from "../../src/ends/Ends.ts"
 import { featureEnds } from "../../src/ends/FeatureEnds.ts"
@@ -103,6 +103,8 @@ export const readmeWithEnds = (): string =>
 const unstartedText = ({ unstarted }: EndRow): string =>
   unstarted === undefined ? "" : `; never started: ${follows(unstarted)}`
 
+const actingText = ({ acting }: EndRow): string => (acting === undefined ? "" : ` (${actionNeeded[acting]})`)
+
 const fullTable = (rows: ReadonlyArray<readonly [string, EndRow]>): ReadonlyArray<string> => [
   line(["reason", "what it means", "outcome, who acts", "tried again", "exit", "what to do next"]),
   line(["---", "---", "---", "---", "---", "---"]),
@@ -110,7 +112,7 @@ const fullTable = (rows: ReadonlyArray<readonly [string, EndRow]>): ReadonlyArra
     line([
       code(reason),
       row.means,
-      `${follows(row)}${unstartedText(row)}`,
+      `${follows(row)}${actingText(row)}${unstartedText(row)}`,
       triedAgain(row),
       String(exitOf(row.outcome)),
       row.next,
@@ -133,7 +135,7 @@ const featureTable = (): ReadonlyArray<string> => [
 const rowsOf = (reasons: ReadonlyArray<string>): ReadonlyArray<readonly [string, EndRow]> =>
   Object.entries(ends).filter(([reason]) => reasons.includes(reason))
 
-const actors = Object.entries(actionNeeded).map(([actor, text]) => `${code(actor)} (${text})`)
+const whoActs = actors.map((actor) => `${code(actor)} (${actionNeeded[actor]})`)
 
 export const endsDocument = (): string =>
   [
@@ -141,7 +143,8 @@ export const endsDocument = (): string =>
     "",
     "Derived by `npm run generate` from `src/ends`. `nightjar explain REASON` prints one row.",
     "",
-    `Who acts is ${actors.join(", ")}.`,
+    `Who acts is ${whoActs.join(", ")}.`,
+    "Where this program itself stopped, or is not over, people are told what the brackets say instead.",
     "The exit code is that of a run with this task alone: 4 takes precedence over 3, and 3 over 0.",
     "“Never with the same credentials” means that the login is not sent again, in this run or a later one, until it changes or",
     "`nightjar credentials release` allows it.",

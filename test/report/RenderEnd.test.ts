@@ -21,6 +21,16 @@ Next: \`nightjar run JOB\` tries again.`,
     )
   })
 
+  it("does not call on the service for what this program itself stopped", () => {
+    const outcomeOf = (reason: string) => told(reason).split("\n")[1]
+    expect(["CLIENT_CANCELLED", "DEADLINE_REACHED", "RUN_DRAINED", "IN_PROGRESS"].map(outcomeOf)).toEqual([
+      "Outcome: unfinished, left for the next run, exit code 4",
+      "Outcome: unfinished, left for the next run, exit code 4",
+      "Outcome: unfinished, left for the next run, exit code 4",
+      "Outcome: unfinished, not finished yet, exit code 4",
+    ])
+  })
+
   it("says what it means for a task that was never started, if that is different", () => {
     expect(told("CUSTOMER_INTERVENTION_REQUIRED").split("\n").slice(1, 4)).toEqual([
       "Outcome: failed, action needed from the customer, exit code 3",

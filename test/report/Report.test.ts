@@ -72,18 +72,18 @@ describe("the value of a report", () => {
     const { since, worklist, groups } = mixed()
     expect([
       since,
-      worklist.map(({ change, customer_id, reason, who_acts }) => [change, customer_id, reason, who_acts]),
+      worklist.map((row) => [row.change, row.customer_id, row.reason, row.who_acts, row.acting]),
     ]).toEqual([
       "demo.2026-11-20",
       [
-        ["new", "c-2", "BLOCKED_USER", "customer"],
-        ["still", "c-3", "DEADLINE_REACHED", "service"],
-        ["mended", "c-1", "TIMEOUT", "customer"],
+        ["new", "c-2", "BLOCKED_USER", "customer", "customer"],
+        ["still", "c-3", "DEADLINE_REACHED", "service", "next run"],
+        ["mended", "c-1", "TIMEOUT", "customer", "customer"],
       ],
     ])
     expect(groups[0]).toEqual({
       change: "new",
-      who_acts: "customer",
+      acting: "customer",
       outcome: "failed",
       reason: "BLOCKED_USER",
       count: 1,

@@ -3,10 +3,15 @@
  */
 import { describe, expect, it } from "vitest"
 import { cutText } from "../../src/contract/TextBounds.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { noticeOf } from "../../src/notify/Notice.ts"
 import { exitCodeOf } from "../../src/report/ExitCode.ts"
+import { renderReport } from "../../src/report/RenderReport.ts"
 import { renderSummary } from "../../src/report/RenderSummary.ts"
+import { reportOf } from "../../src/report/Report.ts"
 import { summarise } from "../../src/report/Summary.ts"
-import { deleted, executed, idOf, planned, run_id, runOf, settled } from "./Samples.ts"
+import { renderRecorded } from "../../src/report/Timeline.ts"
+import { deleted, executed, idOf, planned, recorded, run_id, runOf, settled, started } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
 
 const escape = String.fromCharCode(27)
@@ -57,6 +62,7 @@ describe("summary", () => {
       troubles: [
         {
           who_acts: "customer",
+          acting: "customer",
           outcome: "failed",
           reason: "BLOCKED_USER",
           count: 4,
@@ -67,6 +73,7 @@ describe("summary", () => {
         },
         {
           who_acts: "engineer",
+          acting: "engineer",
           outcome: "skipped",
           reason: "ENGINE_UNKNOWN",
           count: 1,
@@ -111,8 +118,53 @@ describe("summary", () => {
     })
     expect(troubles.map(({ reason, who_acts }) => [reason, who_acts])).toEqual([
       ["RECORDS_UNREACHABLE", "engineer"],
-      ["IN_PROGRESS", "service"],
+      ["IN_PROGRESS", "nobody"],
     ])
+  })
+})
+
+/** Every text for people about one task that ended like this. */
+const textsAbout = (...facts: ReadonlyArray<Fact>) => {
+  const ended: ReadonlyArray<Fact> = [planned("a"), ...facts]
+  const report = reportOf({
+    facts: recorded([started, ...ended, { _tag: "RunEnded", run_id, exit_code: 4, leftovers: true }]),
+    before: [],
+    published: undefined,
+    timezone: "UTC",
+  })
+  if (report === undefined) throw new Error("the facts hold no beginning")
+  const { summary } = report
+  const ending = { job: "demo", exit_code: 4, summary, recovered: false }
+  return {
+    summary: renderSummary(summary, { width: Infinity, colour: false }),
+    notice: noticeOf(["failed"], ending).text,
+    report: renderReport(report),
+    explain: recorded(ended).map(renderRecorded).join("\n"),
+  }
+}
+
+describe("a task that this program itself stopped", () => {
+  it.each([
+    ["at its deadline, before it began", "DEADLINE_REACHED", "service"],
+    ["at `max_wait` or the deadline, by an abort", "CLIENT_CANCELLED", "service"],
+    ["because the run was drained", "RUN_DRAINED", "engineer"],
+    ["because its night was over", "NIGHT_OVER", "service"],
+  ] as const)("is left for the next run in every text, and nobody has to act: %s", (_, reason, who_acts) => {
+    for (const [text, said] of Object.entries(textsAbout(settled("a", "unfinished", reason, who_acts)))) {
+      expect([text, said.toLowerCase().includes("left for the next run")]).toEqual([text, true])
+      expect([text, /action needed|from the service|service acts/i.exec(said)?.[0]]).toEqual([
+        text,
+        undefined,
+      ])
+    }
+  })
+
+  it("or has not finished yet is not the service's either", () => {
+    const { summary, notice, report } = textsAbout()
+    for (const said of [summary, notice, report]) {
+      expect(said.toLowerCase()).toContain("not finished yet")
+      expect(said).not.toMatch(/action needed|from the service|service acts/i)
+    }
   })
 })
 
