@@ -162,3 +162,26 @@ export const runningNights = (output: string) =>
     Effect.map((answer) => (answer._tag === "Night" ? [answer.night, ...(answer.beside ?? [])] : [])),
     Effect.orElseSucceed((): ReadonlyArray<NightPicture> => []),
   )
+
+/** Who works in this folder: nights that execute, or a process that does something else or has just begun. */
+export interface WorkHere {
+  readonly nights: ReadonlyArray<NightPicture>
+  readonly isHeld: boolean
+}
+
+export const workIn = Effect.fnUntraced(function* (output: string) {
+  const { isFolderLocked } = yield* Effect.promise(() => import("../foundation/FolderLock.ts"))
+  const isHeld = yield* Effect.sync(() => isFolderLocked(`${output}/run.lock`))
+  // Asked last: what is held then may have begun to execute.
+  const nights = isHeld ? yield* runningNights(output) : []
+  return { nights, isHeld } satisfies WorkHere as WorkHere
+})
+
+export const isRunning = ({ nights }: WorkHere, run_id: string): boolean =>
+  nights.some((night) => night.run_id === run_id)
+
+/** A process that executes nothing yet may be about to resume it: then nobody knows. */
+export const isCutOff = (
+  work: WorkHere,
+  { run_id, ended }: { readonly run_id: string; readonly ended: object | undefined },
+): boolean => ended === undefined && (!work.isHeld || work.nights.length > 0) && !isRunning(work, run_id)

@@ -4,7 +4,7 @@
  * so no lock is ever stale.
  */
 import { Effect, Schema } from "effect"
-import { chmodSync } from "node:fs"
+import { chmodSync, existsSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 
 /** Another process is working in this output folder; nothing was started. */
@@ -22,9 +22,12 @@ export class LockFailed extends Schema.TaggedError<LockFailed>()("LockFailed", {
 /** SQLITE_BUSY and SQLITE_LOCKED: somebody else holds the file. */
 const heldCodes: ReadonlySet<unknown> = new Set([5, 6])
 
+const isHeld = (cause: unknown): boolean =>
+  cause instanceof Error && "errcode" in cause && heldCodes.has(cause.errcode)
+
 const failureOf = (path: string, cause: unknown): FolderLocked | LockFailed => {
-  const held = cause instanceof Error && "errcode" in cause && heldCodes.has(cause.errcode)
-  if (held) return new FolderLocked({ path, message: "another process is working in this output folder" })
+  if (isHeld(cause))
+    return new FolderLocked({ path, message: "another process is working in this output folder" })
   const why = cause instanceof Error ? cause.message : "unknown cause"
   return new LockFailed({ path, message: why })
 }
@@ -46,8 +49,11 @@ export const lockFolder = (path: string) =>
       }),
   )
 
+/** Waits out whoever only looks whether the lock is held. */
+const lookMaxMs = 50
+
 const takeLock = (path: string): DatabaseSync => {
-  const database = new DatabaseSync(path, { timeout: 0 })
+  const database = new DatabaseSync(path, { timeout: lookMaxMs })
   try {
     // Rollback journal: in WAL mode an exclusive transaction would not keep a second one out immediately.
     database.exec("PRAGMA journal_mode = DELETE; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
@@ -57,5 +63,18 @@ const takeLock = (path: string): DatabaseSync => {
   } catch (cause) {
     database.close()
     throw cause
+  }
+}
+
+/** Whether a process holds the lock now. Changes nothing and creates nothing. */
+export const isFolderLocked = (path: string): boolean => {
+  if (!existsSync(path)) return false
+  try {
+    using database = new DatabaseSync(path, { readOnly: true, timeout: 0 })
+    // The exclusive transaction of the holder keeps readers out too.
+    database.exec("SELECT count(*) FROM sqlite_master")
+    return false
+  } catch (cause) {
+    return isHeld(cause)
   }
 }

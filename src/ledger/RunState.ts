@@ -136,6 +136,12 @@ export const executionsOf = ({ attempts }: Pick<TaskState, "attempts">): Readonl
   )
 const mayHaveRun: ReadonlySet<string | undefined> = new Set([undefined, "lost", "taken"])
 
+/** An execution of ours that the service has not closed, as far as is known here. */
+export const isOpenAtService = (
+  attempt: AttemptState,
+): attempt is AttemptState & { readonly execution_id: ExecutionId } =>
+  attempt.execution_id !== undefined && attempt.closed === undefined && attempt.disowned !== true
+
 /** What a task is settled with; one that is not settled is in progress. */
 export const verdictOfTask = ({ settled }: TaskState): Verdict => settled?.fact ?? own("IN_PROGRESS")
 

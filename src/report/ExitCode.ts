@@ -4,7 +4,7 @@
  */
 import { exitOf } from "../ends/EndRow.ts"
 import { pendingDeletions } from "../execution/DeleteExecutions.ts"
-import { verdictOfTask } from "../ledger/RunState.ts"
+import { isOpenAtService, verdictOfTask } from "../ledger/RunState.ts"
 import { isTooOld } from "../ledger/WholeNight.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import type { Job } from "../jobs/Job.ts"
@@ -45,7 +45,7 @@ export const alarmCodeOf = (
 
 /** Whether the service still has something of this run that a later run has to collect or delete. */
 export const hasLeftovers = (run: RunState, after_export: "delete" | "keep"): boolean =>
-  [...run.tasks.values()].some(isOpenAtService) || (after_export === "delete" && pendingDeletions(run) > 0)
+  [...run.tasks.values()].some(isLeftAtService) || (after_export === "delete" && pendingDeletions(run) > 0)
 
 /** Closed executions that stay at the service because it is not proved that all of them is here. */
 export const keptExecutions = (run: RunState): ReadonlyArray<AttemptState> =>
@@ -53,10 +53,5 @@ export const keptExecutions = (run: RunState): ReadonlyArray<AttemptState> =>
     .flatMap(({ attempts }) => attempts)
     .filter(({ kept, drained }) => kept !== undefined && !drained)
 
-const isOpenAtService = ({ settled, attempts }: TaskState): boolean =>
-  settled === undefined ||
-  settled.fact.reason === "RESULTS_PARTIAL" ||
-  attempts.some(
-    ({ execution_id, closed, disowned }) =>
-      execution_id !== undefined && closed === undefined && disowned !== true,
-  )
+const isLeftAtService = ({ settled, attempts }: TaskState): boolean =>
+  settled === undefined || settled.fact.reason === "RESULTS_PARTIAL" || attempts.some(isOpenAtService)

@@ -8,7 +8,7 @@ import { actings } from "../ends/EndRow.ts"
 import type { Acting, Outcome, WhoActs } from "../ends/EndRow.ts"
 import { actingOf, rowOf } from "../ends/Ends.ts"
 import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
-import { verdictOfTask } from "../ledger/RunState.ts"
+import { isOpenAtService, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
@@ -252,9 +252,7 @@ const warningsOf = (
   orphans: number,
 ): ReadonlyArray<string> => {
   const warnings: Array<string> = []
-  const open = tasks
-    .flatMap((task) => task.attempts)
-    .filter((one) => one.execution_id !== undefined && !one.closed && one.disowned !== true)
+  const open = tasks.flatMap((task) => task.attempts).filter(isOpenAtService)
   if (open.length > 0)
     warnings.push(told("executions-in-flight", { executions: counted(open.length, "execution") }))
   if (orphans > 0) warnings.push(told("start-repeated", { starts: counted(orphans, "start") }))

@@ -411,9 +411,9 @@ describe("a running night", () => {
     const watched = ask("status", "--watch")
     expect([watched.status, watched.stderr]).toEqual([0, `No run is executing in ${folder}.\n`])
     expect(watched.stdout).toMatch(
-      /No process is working on killed\S+\.\n.*this command resumes it:\n  nightjar run \S+killed\.yaml\S*.*\n$/s,
+      /\nkilled\S+ was interrupted: no process has worked on it since .*\nIn flight: .*\nThis command resumes it.*:\n  nightjar run \S+killed\.yaml\S*.*\n$/s,
     )
-    expect(ask("runs").stdout).toMatch(/^killed\S+ +\S+ +not ended$/m)
+    expect(ask("runs").stdout).toMatch(/^killed\S+ +\S+ +interrupted$/m)
     const again: Array<number | null> = []
     const { code } = await running(path, () => again.push(ask("pause").status, ask("resume").status))
     expect([code, again]).toEqual([0, [0, 0]])

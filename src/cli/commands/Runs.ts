@@ -13,7 +13,7 @@ import { refuse } from "../Failures.ts"
 import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
 import { familiesOf, policyOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
-import { runningNights } from "../NightDesk.ts"
+import { isCutOff, isRunning, workIn } from "../NightDesk.ts"
 import { toolVersion } from "../Version.ts"
 
 /** What the published tables have of each run, by its id; none before anything is published. */
@@ -58,7 +58,7 @@ const eventsOf = Effect.fnUntraced(function* (
 })
 
 const rowsOf = Effect.fnUntraced(function* (headers: ReadonlyArray<RunHeader>) {
-  const running = new Set((yield* runningNights(yield* outputFolder)).map(({ run_id }) => run_id))
+  const work = yield* workIn(yield* outputFolder)
   return headers.map(({ at, fact, ended }) => ({
     run_id: fact.run_id,
     job: fact.job,
@@ -68,7 +68,8 @@ const rowsOf = Effect.fnUntraced(function* (headers: ReadonlyArray<RunHeader>) {
     ended_at: ended === undefined ? null : new Date(ended.at).toISOString(),
     exit_code: ended?.exit_code ?? null,
     leftovers: ended?.leftovers ?? true,
-    running: running.has(fact.run_id),
+    running: isRunning(work, fact.run_id),
+    interrupted: isCutOff(work, { run_id: fact.run_id, ended }),
   }))
 })
 
@@ -107,7 +108,7 @@ export const runs = Command.make(
     const cells = rows.map((row) => [
       row.run_id,
       row.started_at,
-      row.running ? "running" : (row.ended_at ?? "not ended"),
+      row.running ? "running" : (row.ended_at ?? (row.interrupted ? "interrupted" : "not ended")),
       row.exit_code === null ? "" : String(row.exit_code),
       row.parent ?? "",
     ])

@@ -2,18 +2,24 @@
  * `nightjar status [RUN]`: a run's tasks and its summary. Read-only, so that it does not disturb a run in
  * progress.
  */
-import { Effect } from "effect"
+import { Clock, Effect, Option } from "effect"
 import { Command } from "effect/cli"
-import { counted } from "../../foundation/Counted.ts"
+import { actingOf } from "../../ends/Ends.ts"
+import { counted, listed } from "../../foundation/Counted.ts"
+import type { RunHeader } from "../../ledger/FoldLedger.ts"
 import { executionsOf } from "../../ledger/RunState.ts"
 import type { RunState, TaskState } from "../../ledger/RunState.ts"
 import { newestTasks } from "../../ledger/WholeNight.ts"
-import { finishLines, renderSummary } from "../../report/RenderSummary.ts"
+import { interruptedOf, tellInterrupted } from "../../report/Interrupted.ts"
+import type { Interrupted } from "../../report/Interrupted.ts"
+import { renderSummary } from "../../report/RenderSummary.ts"
 import { summarise } from "../../report/Summary.ts"
-import { table } from "../../report/TextTable.ts"
+import type { Summary } from "../../report/Summary.ts"
+import { table, wrap } from "../../report/TextTable.ts"
 import { jsonFlag, namedOutput, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
-import { findNight, withLedger } from "../LedgerOf.ts"
-import { runningNights } from "../NightDesk.ts"
+import { findNight, openedLedger, withLedger } from "../LedgerOf.ts"
+import { isCutOff, isRunning, workIn } from "../NightDesk.ts"
+import type { WorkHere } from "../NightDesk.ts"
 import { note, Output, say, sayJson } from "../Output.ts"
 
 const taskRow = (task: TaskState) => {
@@ -26,6 +32,7 @@ const taskRow = (task: TaskState) => {
     outcome: settled?.fact.outcome ?? "open",
     reason: settled?.fact.reason ?? last?.status_reason ?? null,
     who_acts: settled?.fact.who_acts ?? null,
+    acting: settled === undefined ? null : actingOf(settled.fact),
     message: settled?.fact.message ?? null,
     attempts: executionsOf(task).length,
     execution_id: last?.execution_id ?? null,
@@ -36,6 +43,57 @@ const taskRow = (task: TaskState) => {
 const interimText = ({ at, fact }: NonNullable<RunState["interim"]>): string =>
   `${fact.tasks} of ${counted(fact.of, "task")} are in the tables, published as version ${fact.version} at ` +
   `${new Date(at).toISOString()} while the run went on.`
+
+/** Undefined if the run is over, or a process may be working on it. */
+const cutOff = Effect.fnUntraced(function* (state: RunState, runs: ReadonlyArray<RunHeader>, work: WorkHere) {
+  const { run_id, job } = state.started
+  if (!isCutOff(work, { run_id, ended: state.ended })) return
+  const facts = yield* (yield* openedLedger).facts(run_id)
+  const newest = runs.findLast(({ fact }) => fact.job === job)?.fact.run_id
+  const last_at = facts.at(-1)?.at ?? state.started_at
+  const now = yield* Clock.currentTimeMillis
+  return interruptedOf(state, { last_at, now, superseded: newest !== run_id })
+})
+
+const othersMax = 3
+
+/** The run with its night; `others`: the runs that were cut off too, unless one is named. */
+const found = Effect.fnUntraced(function* (named: Option.Option<string>, work: WorkHere) {
+  const night = yield* findNight(named)
+  const runs = yield* (yield* openedLedger).runs
+  const { run_id } = night.state.started
+  const others = runs.flatMap(({ fact, ended }) =>
+    fact.run_id !== run_id && isCutOff(work, { run_id: fact.run_id, ended }) ? [fact.run_id] : [],
+  )
+  return {
+    ...night,
+    interrupted: yield* cutOff(night.state, runs, work),
+    others: Option.isSome(named) ? [] : others.toReversed(),
+  }
+})
+
+/** What follows the summary of a run that has not ended. */
+const tellOpenRun = Effect.fnUntraced(function* (
+  { run_id, finish }: Summary,
+  work: WorkHere,
+  interrupted: Interrupted | undefined,
+) {
+  const { out } = yield* Output
+  const sayWrapped = (text: string) => say(wrap(text, out.width, "", "  "))
+  yield* say("")
+  if (isRunning(work, run_id))
+    return yield* sayWrapped(`${run_id} is running: \`nightjar status --watch\` follows it.`)
+  if (interrupted === undefined)
+    return yield* sayWrapped(
+      `Another process is working in this output folder, and may be about to resume ${run_id}.`,
+    )
+  const others = work.nights.map((night) => night.run_id)
+  if (others.length > 0)
+    yield* sayWrapped(`Another process is working in this output folder, on ${others.join(", ")}.`)
+  const now = yield* Clock.currentTimeMillis
+  for (const text of tellInterrupted(run_id, interrupted, now)) yield* sayWrapped(text)
+  if (finish.command !== undefined) yield* say(`  ${finish.command}`)
+})
 
 export const status = Command.make(
   "status",
@@ -53,13 +111,20 @@ export const status = Command.make(
       if (watched && json) return
       if (!watched) yield* note(`No run is executing in ${output}.`)
     }
-    const { state, night } = yield* withLedger(findNight(run))
-    const tasks = [...(whole ? newestTasks(night) : state.tasks).values()].map(taskRow)
     const output = yield* outputFolder
+    const work = yield* workIn(output)
+    const { state, night, interrupted, others } = yield* withLedger(found(run, work))
+    const tasks = [...(whole ? newestTasks(night) : state.tasks).values()].map(taskRow)
     const summary = summarise(state, night, namedOutput(output))
-    const { run_id } = state.started
-    const running = (yield* runningNights(output)).some((one) => one.run_id === run_id)
-    if (json) return yield* sayJson({ ...summary, running, tasks })
+    const running = isRunning(work, summary.run_id)
+    if (json)
+      return yield* sayJson({
+        ...summary,
+        running,
+        interrupted: interrupted ?? null,
+        also_interrupted: others,
+        tasks,
+      })
     const { out } = yield* Output
     const rows = tasks.map((task) => [
       task.customer_id ?? task.session_id ?? "",
@@ -67,17 +132,18 @@ export const status = Command.make(
       task.outcome,
       task.reason ?? "",
       String(task.attempts),
-      task.who_acts ?? "",
+      task.acting ?? "",
     ])
     const header = ["customer", "engine", "outcome", "reason", "attempts", "who acts"]
     yield* say(table(header, rows, { width: out.width, right: new Set([4]) }))
     yield* say("")
     yield* say(renderSummary(summary, out))
     if (state.interim !== undefined) yield* say(interimText(state.interim))
-    if (running) yield* say(`${run_id} is running: \`nightjar status --watch\` follows it.`)
-    else if (state.ended === undefined) {
-      yield* say(`No process is working on ${run_id}.`)
-      for (const line of finishLines(summary.finish, out)) yield* say(line)
-    }
+    if (state.ended === undefined) yield* tellOpenRun(summary, work, interrupted)
+    if (others.length > 0)
+      yield* say(
+        `${others.length === 1 ? "One more run was" : `${others.length} more runs were`} interrupted: ` +
+          `${listed(others, othersMax)}. \`nightjar status RUN\` shows what is in flight.`,
+      )
   }),
 ).pipe(Command.withDescription("Lists a run's tasks with outcome and reason"))

@@ -1,0 +1,184 @@
+/** What `status` and `runs` say of runs that have not ended: whether a process works on them, or they were cut off. */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { afterAll, describe, expect, it } from "vitest"
+import { FileCalls } from "../../../src/foundation/FileCalls.ts"
+import { lockFolder } from "../../../src/foundation/FolderLock.ts"
+import { serveLines } from "../../../src/foundation/LineSocket.ts"
+import type { Fact } from "../../../src/ledger/Fact.ts"
+import { Ledger } from "../../../src/ledger/Ledger.ts"
+import { commandHere } from "../../harness/CommandsHere.ts"
+import { anId } from "../../harness/Id.ts"
+
+const root = mkdtempSync(join(tmpdir(), "status-"))
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+/** One task in flight on `bank:website`. */
+const begun = (run_id: string): ReadonlyArray<Fact> => {
+  const run = { run_id: anId(run_id) }
+  const [job = ""] = run_id.split(".")
+  const attempt = { ...run, task_id: anId(`${run_id}/c-1/bank:website`), attempt: 1 }
+  return [
+    {
+      _tag: "RunStarted",
+      ...run,
+      job,
+      job_path: `jobs/${job}.yaml`,
+      run_date: run_id.slice(-10),
+      tool_version: "1",
+    },
+    {
+      _tag: "TaskPlanned",
+      ...run,
+      task_id: attempt.task_id,
+      customer_id: anId("c-1"),
+      engine_reference: anId("bank:website"),
+      features: [],
+    },
+    { _tag: "StartIntended", ...attempt, external_execution_id: `nj-${run_id}`, probe: false },
+    { _tag: "StartAnswered", ...attempt, answer: "accepted", execution_id: anId(`e-${job}`) },
+  ]
+}
+const ended = (run_id: string): Fact => ({
+  _tag: "RunEnded",
+  run_id: anId(run_id),
+  exit_code: 0,
+  leftovers: false,
+})
+
+let folders = 0
+const folderWith = async (...facts: ReadonlyArray<Fact>): Promise<string> => {
+  const output = join(root, `output-${folders++}`)
+  mkdirSync(output, { mode: 0o700 })
+  const append = Effect.flatMap(Ledger, (ledger) => ledger.append(facts))
+  await Effect.runPromise(Effect.provide(append, Ledger.layer({ path: join(output, "ledger.sqlite") })))
+  return output
+}
+
+const count = { tasks: 1, queued: 0, waiting: { time: 0, engine: 0, conflict: 0 }, running: 1, per_hour: 0 }
+const total = {
+  ...count,
+  engine_reference: "",
+  done: { succeeded: 0, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
+}
+const limits = { max_in_flight: 1, per_engine: 1 }
+const pictureOf = (run_id: string) => ({
+  run_id,
+  at: 2,
+  began_at: 1,
+  stage: "executing",
+  state: "running",
+  service: {},
+  limits,
+  job_limits: limits,
+  total,
+  engines: [],
+})
+
+/** While another process works in the folder: on these runs, or on none yet. */
+const besideWork = <A>(output: string, runs: ReadonlyArray<string>, ask: () => Promise<A>) => {
+  const [night, ...beside] = runs.map(pictureOf)
+  const answer = night === undefined ? { _tag: "NotExecuting" } : { _tag: "Night", night, beside }
+  return Effect.gen(function* () {
+    yield* lockFolder(join(output, "run.lock"))
+    yield* serveLines(output, "nightjar.sock", () => JSON.stringify(answer))
+    return yield* Effect.promise(ask)
+  }).pipe(Effect.scoped, Effect.provideService(FileCalls, FileCalls.defaultValue()), Effect.runPromise)
+}
+
+const spain = "spain.2026-11-21"
+const status = async (output: string, ...more: ReadonlyArray<string>) => {
+  const { code, stdout } = await commandHere("status", ...more, "--output", output)
+  expect(code).toBe(0)
+  return stdout.replaceAll(/\d{4}-\d\d-\d\dT\S+Z/g, "<TIME>").replaceAll(/\(\d+ m?s ago\)/g, "(<AGO>)")
+}
+const json = async (output: string) =>
+  JSON.parse((await commandHere("status", "--json", "--output", output)).stdout) as Record<string, unknown>
+/** What stands below the summary. */
+const end = (text: string): ReadonlyArray<string> =>
+  text
+    .slice(text.indexOf("[executions-in-flight]"))
+    .split("\n")
+    .slice(1)
+    .filter((line) => line !== "")
+
+const interrupted = (output: string, job: string, run_id: string) => [
+  `${run_id} was interrupted: no process has worked on it since <TIME> (<AGO>).`,
+  `In flight: 1 task (1 on bank:website), 1 execution open at the service (e-${job} of c-1).`,
+  "This command resumes it; after the job's deadline, it only collects what is in flight:",
+  `  nightjar run jobs/${job}.yaml --output ${output}`,
+]
+
+describe("the status of a run that has not ended", () => {
+  it("is interrupted if no process works in the folder: since when, what is in flight, and what resumes it", async () => {
+    const output = await folderWith(...begun(spain))
+    const text = await status(output)
+    expect(end(text)).toEqual(interrupted(output, "spain", spain))
+    expect(text).not.toMatch(/action needed|from the service/i)
+    expect(await json(output)).toMatchObject({
+      running: false,
+      also_interrupted: [],
+      interrupted: {
+        in_flight: [{ engine_reference: "bank:website", tasks: 1 }],
+        open_executions: [{ customer_id: "c-1", execution_id: "e-spain" }],
+        is_resumed: true,
+      },
+    })
+    expect((await commandHere("runs", "--output", output)).stdout).toMatch(/ {2}interrupted$/m)
+  })
+
+  it("is running once another process has resumed it", async () => {
+    const output = await folderWith(...begun(spain))
+    await besideWork(output, [spain], async () => {
+      expect(end(await status(output))).toEqual([
+        `${spain} is running: \`nightjar status --watch\` follows it.`,
+      ])
+      expect(await json(output)).toMatchObject({ running: true, interrupted: null })
+      expect((await commandHere("runs", "--output", output)).stdout).toMatch(/ {2}running$/m)
+    })
+  })
+
+  it("is not known while another process works in the folder and executes nothing yet", async () => {
+    const output = await folderWith(...begun(spain))
+    await besideWork(output, [], async () => {
+      expect(end(await status(output))).toEqual([
+        `Another process is working in this output folder, and may be about to resume ${spain}.`,
+      ])
+      expect(await json(output)).toMatchObject({ running: false, interrupted: null, also_interrupted: [] })
+      expect((await commandHere("runs", "--output", output)).stdout).toMatch(/ {2}not ended$/m)
+    })
+  })
+
+  it("is interrupted while the other process executes runs of other jobs, which it names", async () => {
+    const output = await folderWith(...begun("chile.2026-11-21"), ...begun(spain))
+    await besideWork(output, ["chile.2026-11-21"], async () => {
+      expect(end(await status(output))).toEqual([
+        "Another process is working in this output folder, on chile.2026-11-21.",
+        ...interrupted(output, "spain", spain),
+      ])
+    })
+  })
+
+  it("names the other runs of the folder that were cut off, of older nights and other jobs", async () => {
+    const old = "spain.2026-11-20"
+    const output = await folderWith(
+      ...begun(old),
+      ...begun("chile.2026-11-21"),
+      ...begun(spain),
+      ended(spain),
+    )
+    const text = await status(output)
+    expect(end(text).at(-1)).toBe(
+      `2 more runs were interrupted: chile.2026-11-21, ${old}. \`nightjar status RUN\` shows what is in flight.`,
+    )
+    expect(await json(output)).toMatchObject({
+      interrupted: null,
+      also_interrupted: ["chile.2026-11-21", old],
+    })
+    expect(end(await status(output, old)).at(-2)).toBe(
+      "It is too old to be resumed. This command collects what is in flight, and begins or resumes a newer run:",
+    )
+  })
+})
