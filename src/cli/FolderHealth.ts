@@ -5,12 +5,16 @@
  */
 import { readdirSync, statfsSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { Effect, Schema } from "effect"
 import { bytesText } from "../foundation/BytesText.ts"
 import { counted } from "../foundation/Counted.ts"
 import { archiveName } from "../ledger/ArchiveFiles.ts"
 import type { RunHeader } from "../ledger/FoldLedger.ts"
+import { otherRecordsOf } from "../records/Misfits.ts"
+import { otherRecordsTold } from "../report/TableWarnings.ts"
 import { failed, ok, warning } from "./Check.ts"
 import type { Check } from "./Check.ts"
+import { withPublished } from "./PublishedDatabase.ts"
 
 /** With less than this, even a small run may not fit. */
 const freeBytesMin = 1024 ** 3
@@ -105,3 +109,26 @@ export const leftoversCheck = (runs: ReadonlyArray<RunHeader>): Check => {
   const kept = newest.reduce((sum, { ended }) => sum + (ended?.kept ?? 0), 0)
   return ok(what, kept === 0 ? "nothing" : `${counted(kept, "execution")} kept on purpose`)
 }
+
+/** Of the newest run that is published; the tables say what is so now, also after `rebuild`. */
+const otherSql = `
+  SELECT product, sub_family, count(*)::INTEGER AS records FROM other_records
+  WHERE run_id = (SELECT run_id FROM runs ORDER BY started_at DESC, run_id DESC LIMIT 1) GROUP BY ALL`
+const OtherRows = Schema.Array(
+  Schema.Struct({ product: Schema.String, sub_family: Schema.String, records: Schema.Int }),
+)
+
+/** No line if nothing is published, or the tables cannot be read, which another line says. */
+export const schemasCheck = (output: string) =>
+  withPublished(output, ({ rows }) =>
+    Effect.flatMap(rows(otherSql), Schema.decodeUnknownEffect(OtherRows)),
+  ).pipe(
+    Effect.map((found): ReadonlyArray<Check> => {
+      const what = "record schemas"
+      if (found === undefined) return []
+      return found.length === 0
+        ? [ok(what, "every record of the newest run has one")]
+        : [warning(what, "records-without-schema", otherRecordsTold(otherRecordsOf(found)))]
+    }),
+    Effect.orElseSucceed((): ReadonlyArray<Check> => []),
+  )

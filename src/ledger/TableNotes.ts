@@ -19,6 +19,18 @@ export type MisfitCount = typeof MisfitCount.Type
 const RejectedCount = Schema.Struct({ table: Schema.NullOr(Schema.String), count: Schema.Int })
 export type RejectedCount = typeof RejectedCount.Type
 
+/** Records of one family, which is a product with its `sub_family`. */
+const FamilyCount = Schema.Struct({ product: Schema.String, sub_family: Schema.String, records: Schema.Int })
+export type FamilyCount = typeof FamilyCount.Type
+
+/** Records of families without a schema: how many, of how many families, and of which the most. */
+const OtherRecords = Schema.Struct({
+  records: Schema.Int,
+  families: Schema.Int,
+  most: Schema.Array(FamilyCount),
+})
+export type OtherRecords = typeof OtherRecords.Type
+
 /** A model of a job that could not be made. */
 const FailedModel = Schema.Struct({ name: Schema.String, why: Schema.String })
 export type FailedModel = typeof FailedModel.Type
@@ -36,6 +48,8 @@ export type DeltaNote = typeof DeltaNote.Type
 export const tableNotes = {
   misfits: Schema.optionalKey(Schema.Array(MisfitCount)),
   rejected: Schema.optionalKey(Schema.Array(RejectedCount)),
+  /** Absent in ledgers from before it was recorded. */
+  other: Schema.optionalKey(OtherRecords),
   /** Values of earlier runs that do not fit a type that has changed since. */
   unfit: Schema.optionalKey(Schema.Array(MisfitCount)),
   /** Models that this version lacks. */

@@ -196,6 +196,11 @@ export const nightMessages = {
     "Look at `reason` and `path` in `rejected_records`; if the source has changed, change the record schema.",
     "The records are in `rejected_records`, whole.",
   ),
+  "records-without-schema": warning(
+    "{records} of {families} without a record schema: {names}; `nightjar infer` drafts a schema for each family",
+    "Run `nightjar infer`, check its drafts, name their folder as `schemas` in the job, then run `nightjar rebuild`.",
+    "The records are in `other_records`, whole.",
+  ),
   "values-stray": warning(
     "{values} in the results that are not records or cannot be read",
     "Look at the rows of `rejected_records` whose product or sub_family is NULL.",

@@ -68,7 +68,7 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
 const publishedFact = (
   run_id: RunId,
   version: number,
-  { receipts, left_out, delivered, misfits, rejected }: Omit<Released, "run_id">,
+  { receipts, left_out, delivered, misfits, rejected, other }: Omit<Released, "run_id">,
 ): typeof RunPublished.Type => ({
   _tag: "RunPublished",
   run_id,
@@ -78,6 +78,7 @@ const publishedFact = (
   ...(delivered.length === 0 ? {} : { delivered }),
   ...(misfits.length === 0 ? {} : { misfits }),
   ...(rejected.length === 0 ? {} : { rejected }),
+  other,
 })
 
 /** An execution with a body that could not be published stays at the service, whatever was proved before. */

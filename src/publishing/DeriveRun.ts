@@ -14,7 +14,7 @@ import { proveDrain } from "../execution/DrainProof.ts"
 import { executionsOf } from "../ledger/RunState.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import type { Disguise, TableSpec } from "../records/Columns.ts"
-import { addUpMisfits, addUpRejected } from "../records/Misfits.ts"
+import { addUpMisfits, addUpRejected, otherRecordsOf } from "../records/Misfits.ts"
 import type { Flushed } from "../records/Flush.ts"
 import type { ParsedBody } from "../records/ParseBody.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -64,6 +64,7 @@ export interface Derived {
   readonly delivered: Published["delivered"]
   readonly misfits: Published["misfits"]
   readonly rejected: Published["rejected"]
+  readonly other: Published["other"]
 }
 
 /**
@@ -109,6 +110,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
     delivered,
     misfits: addUpMisfits(counts.flatMap(({ misfits }) => misfits)),
     rejected: addUpRejected(counts.flatMap(({ refusedFor }) => refusedFor)),
+    other: otherRecordsOf(counts.flatMap(({ otherBy }) => otherBy)),
   } satisfies Derived as Derived
 })
 

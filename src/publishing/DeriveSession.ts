@@ -16,7 +16,7 @@ import { Landing } from "../landing/Landing.ts"
 import type { LandedBody } from "../landing/Landing.ts"
 import type { Lineage } from "../records/Lineage.ts"
 import type { Counts } from "../records/Counts.ts"
-import { addUpMisfits, addUpRejected } from "../records/Misfits.ts"
+import { addUpFamilies, addUpMisfits, addUpRejected } from "../records/Misfits.ts"
 import type { Beside, Normaliser } from "../records/Normalise.ts"
 import { parseBody } from "../records/ParseBody.ts"
 import type { ParsedBody } from "../records/ParseBody.ts"
@@ -193,6 +193,7 @@ export const findingsOf = (added: ReadonlyArray<AddedBody>): SessionFindings => 
       strays: sum(added, (counts) => counts.strays),
       misfits: addUpMisfits(added.flatMap(({ counts }) => counts.misfits)),
       refusedFor: addUpRejected(added.flatMap(({ counts }) => counts.refusedFor)),
+      otherBy: addUpFamilies(added.flatMap(({ counts }) => counts.otherBy)),
       byTable: Object.fromEntries(addUp(added.map(({ counts }) => Object.entries(counts.byTable)))),
     },
     // Needed only if some records have no table of their own: a night keeps this of each session.

@@ -12,7 +12,13 @@ import type { DeliveredFeatures } from "../ledger/DeliveredFeatures.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import { FailedGate } from "../ledger/RunFacts.ts"
 import type { StaleData } from "../ledger/StaleData.ts"
-import type { DeltaNote, FailedModel, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
+import type {
+  DeltaNote,
+  FailedModel,
+  MisfitCount,
+  OtherRecords,
+  RejectedCount,
+} from "../ledger/TableNotes.ts"
 
 /** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
 export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {
@@ -61,6 +67,8 @@ export interface Published {
   /** Values of this run that did not fit their columns, and its rejected records. */
   readonly misfits: ReadonlyArray<MisfitCount>
   readonly rejected: ReadonlyArray<RejectedCount>
+  /** Its records of families without a schema. */
+  readonly other: OtherRecords
   /** Values of earlier runs that do not fit a type that has changed since. */
   readonly unfit?: ReadonlyArray<MisfitCount>
   /** Tables whose record schema is in no folder any more; the kept one was used. */
@@ -75,7 +83,10 @@ export interface Published {
   readonly released?: ReadonlyArray<Released>
 }
 
-export type Released = Pick<Published, "receipts" | "left_out" | "delivered" | "misfits" | "rejected"> & {
+export type Released = Pick<
+  Published,
+  "receipts" | "left_out" | "delivered" | "misfits" | "rejected" | "other"
+> & {
   readonly run_id: RunId
 }
 

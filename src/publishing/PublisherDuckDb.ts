@@ -56,8 +56,8 @@ const releasedOf = (also: ReadonlyArray<Effect.Success<ReturnType<typeof stageRu
     ? {}
     : {
         released: also.map(({ run_id, derived: one }) => {
-          const { receipts, left_out, delivered, misfits, rejected } = one
-          return { run_id, receipts, left_out, delivered, misfits, rejected }
+          const { receipts, left_out, delivered, misfits, rejected, other } = one
+          return { run_id, receipts, left_out, delivered, misfits, rejected, other }
         }),
       }
 
@@ -148,6 +148,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     delivered: derived.delivered,
     misfits: derived.misfits,
     rejected: derived.rejected,
+    other: derived.other,
     ...releasedOf(also),
     unfit,
     models,

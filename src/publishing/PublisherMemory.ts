@@ -89,6 +89,7 @@ const publishIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>)
       delivered: derived.delivered,
       misfits: derived.misfits,
       rejected: derived.rejected,
+      other: derived.other,
     } satisfies Published as Published
   })
 

@@ -2,7 +2,7 @@
  * What became of the records of one body, in numbers: every record found is counted in exactly one place, so
  * that whoever publishes can compare what was found with what was written.
  */
-import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
+import type { FamilyCount, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 import { tallyOf } from "./Tally.ts"
 import type { Tally } from "./Tally.ts"
 
@@ -28,6 +28,8 @@ export interface Counts {
   readonly misfits: ReadonlyArray<MisfitCount>
   /** Rejected records by the table that they would have gone to, and strays. */
   readonly refusedFor: ReadonlyArray<RejectedCount>
+  /** Records in `other_records` by family. */
+  readonly otherBy: ReadonlyArray<FamilyCount>
 }
 
 export const nothingCounted: Counts = {
@@ -40,6 +42,7 @@ export const nothingCounted: Counts = {
   byTable: {},
   misfits: [],
   refusedFor: [],
+  otherBy: [],
   byProduct: new Map(),
   tally: tallyOf([]),
 }

@@ -32,8 +32,8 @@ import type { ResultsSource } from "../contract/ResultsSource.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
 import { flushAll, markAll } from "./Flush.ts"
 import type { Flushed } from "./Flush.ts"
-import { addUpMisfits, addUpRejected } from "./Misfits.ts"
-import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
+import { addUpFamilies, addUpMisfits, addUpRejected } from "./Misfits.ts"
+import type { FamilyCount, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
 import { Routes } from "./Routes.ts"
 import { tallyOf } from "./Tally.ts"
 import { otherRecordsTable, recordTables, rejectedRecordsTable } from "./RecordTables.ts"
@@ -123,7 +123,8 @@ export class Normaliser {
     const byProduct = new Map<string, number>()
     const misfits: Array<MisfitCount> = []
     const refusedFor: Array<RejectedCount> = []
-    let [other, rejected, repeated] = [0, 0, 0]
+    const otherBy: Array<FamilyCount> = []
+    let [rejected, repeated] = [0, 0]
     for (let i = 0; i < records.length; i++) {
       const record = records[i]!
       const nests = isBelow(records[i + 1]?.place, record.place)
@@ -133,8 +134,10 @@ export class Normaliser {
         continue
       }
       byProduct.set(record.product, (byProduct.get(record.product) ?? 0) + 1)
-      if (placed._tag === "Other") other++
-      else if (placed._tag === "Rejected") {
+      if (placed._tag === "Other") {
+        const { product, sub_family } = record
+        otherBy.push({ product, sub_family, records: 1 })
+      } else if (placed._tag === "Rejected") {
         rejected++
         refusedFor.push({ table: placed.refusedFor, count: 1 })
       } else {
@@ -150,6 +153,7 @@ export class Normaliser {
       const told = isLong ? `${reason}; its ${text.length} characters are in landing` : reason
       this.#reject(lineage, ids, ...namesOf(value), told, pathText(place), isLong ? null : text)
     }
+    const other = otherBy.length
     const inTables = records.length - other - rejected - repeated
     return {
       records: records.length,
@@ -162,6 +166,7 @@ export class Normaliser {
       strays: strays.length,
       tally: tallyOf(records),
       misfits: addUpMisfits(misfits),
+      otherBy: addUpFamilies(otherBy),
       refusedFor: addUpRejected([...refusedFor, { table: null, count: strays.length }]),
     }
   }

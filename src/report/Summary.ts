@@ -11,7 +11,7 @@ import { shortfallOf, surplusOf } from "../execution/DrainProof.ts"
 import { isOpenAtService, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
-import type { MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
+import type { MisfitCount, OtherRecords, RejectedCount } from "../ledger/TableNotes.ts"
 import { cutText } from "../contract/TextBounds.ts"
 import { told } from "../messages/Catalogue.ts"
 import { finishOf } from "./Finish.ts"
@@ -76,6 +76,8 @@ export interface Summary extends FromTables {
   readonly misfits: ReadonlyArray<MisfitCount>
   /** Records of the run that are in `rejected_records`; `table` is where they would have gone. */
   readonly rejected: ReadonlyArray<RejectedCount>
+  /** Records of the run that are in `other_records`; null before it is published, or if it was not recorded. */
+  readonly other_records: OtherRecords | null
   readonly warnings: ReadonlyArray<string>
   /** The one command that finishes what is left, if a command can. */
   readonly finish: Finish
@@ -120,6 +122,7 @@ export const summarise = (
     published_version: run.published?.fact.version,
     misfits: run.published?.fact.misfits ?? [],
     rejected: run.published?.fact.rejected ?? [],
+    other_records: run.published?.fact.other ?? null,
     ...fromTables(run),
     warnings: [
       ...missedWarnings(run.started.missed ?? []),

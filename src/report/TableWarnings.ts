@@ -7,7 +7,7 @@ import { counted, listed } from "../foundation/Counted.ts"
 import type { RunHeld } from "../ledger/RunFacts.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { StaleData } from "../ledger/StaleData.ts"
-import type { DeltaNote, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
+import type { DeltaNote, MisfitCount, OtherRecords, RejectedCount } from "../ledger/TableNotes.ts"
 import { told } from "../messages/Catalogue.ts"
 
 const namedMax = 3
@@ -59,6 +59,19 @@ const rejectedWarnings = (rejected: ReadonlyArray<RejectedCount>): ReadonlyArray
     ...(strays.length === 0 ? [] : [told("values-stray", { values: counted(sum(strays), "value") })]),
   ]
 }
+
+/** The values of `records-without-schema`: the same words in the summary of a run and in `doctor`. */
+export const otherRecordsTold = ({ records, families, most }: OtherRecords) => {
+  const names = most.slice(0, namedMax).map((one) => `${one.product} of ${one.sub_family} (${one.records})`)
+  return {
+    records: counted(records, "record"),
+    families: counted(families, "family", "families"),
+    names: `${names.join(", ")}${families > names.length ? ` and ${families - names.length} more` : ""}`,
+  }
+}
+
+const otherWarnings = (other: OtherRecords | undefined): ReadonlyArray<string> =>
+  other === undefined || other.records === 0 ? [] : [told("records-without-schema", otherRecordsTold(other))]
 
 export interface FromTables {
   /** The gates that held the tables of the run back, and where they are kept; absent if none did. */
@@ -114,6 +127,7 @@ export const tableWarnings = (run: RunState): ReadonlyArray<string> => {
     without = [],
     misfits = [],
     rejected = [],
+    other,
     unfit = [],
     gone = [],
     models = [],
@@ -127,6 +141,7 @@ export const tableWarnings = (run: RunState): ReadonlyArray<string> => {
     ...leftOutWarnings(run),
     ...misfitWarnings("values-misfit", misfits),
     ...rejectedWarnings(rejected),
+    ...otherWarnings(other),
     ...misfitWarnings("values-unfit", unfit),
     ...models.map(({ name, why }) => told("model-failed", { name, why })),
     ...deltaWarnings(delta),

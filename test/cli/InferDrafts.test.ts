@@ -7,7 +7,9 @@ import { join } from "node:path"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import fc from "fast-check"
+import { schemasCheck } from "../../src/cli/FolderHealth.ts"
 import { inferDrafts, looseKinds, basesOf, tableName } from "../../src/cli/InferDrafts.ts"
+import { sayJson } from "../../src/cli/Output.ts"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
@@ -21,6 +23,7 @@ import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
 import type { RecordFamily, RecordSchemaFile } from "../../src/records/RecordSchema.ts"
 import { SeenObject } from "../../src/records/SeenFields.ts"
 import { anId } from "../harness/Id.ts"
+import { worksHere } from "../harness/CommandsHere.ts"
 import { families } from "../records/families.ts"
 import {
   append,
@@ -529,6 +532,12 @@ describe("the draft of a schema that rejected records", () => {
   })
 })
 
+/** What `doctor` says of the newest run's records. */
+const schemasLine = (output: string) =>
+  Effect.map(worksHere(Effect.flatMap(schemasCheck(output), sayJson)), ({ stdout }): unknown =>
+    JSON.parse(stdout),
+  )
+
 describe("drafts of what is published", () => {
   it.live(
     "put into the job's schemas, take in the next run what other_records and rejected_records held",
@@ -566,8 +575,9 @@ describe("drafts of what is published", () => {
             yield* append([begin(run_id, date)])
             yield* succeed(run_id, date, "c-1", resultsOf(...accounts, profile))
             const publisher = yield* Publisher
-            const { version, receipts } = yield* publisher.publish(anId(run_id))
-            yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts }])
+            const { version, receipts, other } = yield* publisher.publish(anId(run_id))
+            yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts, other }])
+            return { other, doctor: yield* schemasLine(root) }
           }).pipe(
             Effect.provide(
               PublisherDuckDb.layer({ ...publisherOptions(root), ownSchemas: own }).pipe(
@@ -575,7 +585,23 @@ describe("drafts of what is published", () => {
               ),
             ),
           )
-        yield* night("2026-11-20")
+        expect(yield* night("2026-11-20")).toEqual({
+          other: {
+            records: 2,
+            families: 1,
+            most: [{ product: "accounts", sub_family: "bank:account", records: 2 }],
+          },
+          doctor: [
+            {
+              what: "record schemas",
+              verdict: "warning",
+              says:
+                "2 records of 1 family without a record schema: accounts of bank:account (2); " +
+                "`nightjar infer` drafts a schema for each family",
+              id: "records-without-schema",
+            },
+          ],
+        })
         yield* Effect.gen(function* () {
           const database = yield* DuckDb
           const connection = yield* database.open({
@@ -590,7 +616,10 @@ describe("drafts of what is published", () => {
           ))
             writeFileSync(join(own, `${table}.yaml`), yaml)
         }).pipe(Effect.scoped, Effect.provide(DuckDb.layer))
-        yield* night("2026-11-21")
+        expect(yield* night("2026-11-21")).toEqual({
+          other: { records: 0, families: 0, most: [] },
+          doctor: [{ what: "record schemas", verdict: "ok", says: "every record of the newest run has one" }],
+        })
         const rows = yield* rowsOf(
           root,
           `SELECT 'accounts' AS held_by, iban AS what, balance::VARCHAR AS also, misfits FROM accounts

@@ -32,6 +32,7 @@ const body = (customer: string, more: Partial<LeftOutBody> = {}): LeftOutBody =>
   reason: "it is no JSON",
   ...more,
 })
+const other = { records: 0, families: 0, most: [] }
 const plain: Published = {
   version: 7,
   rows: {},
@@ -40,12 +41,14 @@ const plain: Published = {
   misfits: [],
   rejected: [],
   delivered: [],
+  other,
 }
 const fact = (more: object = {}) => ({
   _tag: "RunPublished",
   run_id,
   version: 7,
   receipts: plain.receipts,
+  other,
   ...more,
 })
 const kept = (customer: string, reason = "it is no JSON") => ({
@@ -93,6 +96,7 @@ describe("a publication", () => {
         delta: [{ table: "t", why: "no space" }],
         misfits: [{ table: "t", column: "extra", count: 1 }],
         rejected: [{ table: null, count: 3 }],
+        other: { records: 2, families: 1, most: [{ product: "a", sub_family: "b", records: 2 }] },
       }
       const { added } = yield* publish(whole("c"), Effect.succeed({ ...plain, ...notes }))
       expect(added).toEqual([fact(notes)])
@@ -156,7 +160,9 @@ describe("a publication", () => {
         yield* ledger.append([started, ...whole("c"), ...[started, ...whole("d")].map(move)])
         const of = { receipts: [{ execution_id: anId("e-d"), landed_sha256: "dd", whole: false }] }
         const left_out = [body("d", { task_id: anId(`${earlier}/d/bank:website`) })]
-        const released = [{ run_id: earlier, ...of, left_out, misfits: [], rejected: [], delivered: [] }]
+        const released = [
+          { run_id: earlier, ...of, left_out, misfits: [], rejected: [], delivered: [], other },
+        ]
         const publisher = {
           publish: () => Effect.succeed({ ...plain, released }),
           publishInterim: noInterim,
@@ -165,7 +171,7 @@ describe("a publication", () => {
         const told = yield* Effect.provideService(publishStage(run_id), Publisher, publisher)
         expect(told).toEqual([earlier])
         expect((yield* ledger.facts(earlier)).slice(-2).map((one) => one.fact)).toEqual([
-          { _tag: "RunPublished", run_id: earlier, version: 7, ...of, left_out },
+          { _tag: "RunPublished", run_id: earlier, version: 7, ...of, left_out, other },
           move(kept("d") as Fact),
         ])
         expect((yield* ledger.facts(run_id)).at(-1)?.fact).toEqual(fact())

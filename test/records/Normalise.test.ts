@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest"
 import { flowResultsSource, profileSource, recordsIn } from "../../src/contract/ResultsSource.ts"
 import { BoundBroken } from "../../src/contract/BodyBounds.ts"
+import { cutText } from "../../src/contract/TextBounds.ts"
 import { nothingCounted } from "../../src/records/Counts.ts"
 import { LongTexts } from "../../src/records/LongTexts.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"
+import { otherRecordsOf } from "../../src/records/Misfits.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { degree, families, flushedRows, lineage, profile, readBack } from "./families.ts"
 import { anId } from "../harness/Id.ts"
@@ -178,6 +180,7 @@ describe("the normaliser", () => {
       byProduct: new Map([["x", 1]]),
       misfits: [],
       refusedFor: [],
+      otherBy: [{ product: "x", sub_family: "x:y", records: 1 }],
       tally: { bySubFamily: new Map([["x:y", 1]]), byProduct: new Map([["x", 1]]) },
     })
     const { spec, table } = [...normaliser.flush()][0]!
@@ -193,6 +196,29 @@ describe("the normaliser", () => {
         record: '{"product":"x","sub_family":"x:y","fetch_date":"2026-11-20T00:00:00Z","n":9007199254740993}',
       },
     ])
+  })
+
+  it("counts records of unknown families by family, of which those with the most are named, cut", () => {
+    const long = "x".repeat(3_000_000)
+    const all = [
+      ...Array.from({ length: 5_000 }, (_, at) => ({ product: "p", sub_family: `f-${at}`, records: 1 })),
+      { product: "p", sub_family: "f-7", records: 2 },
+      { product: long, sub_family: long, records: 9 },
+      // The same letters, and two families.
+      { product: "ab", sub_family: "c", records: 4 },
+      { product: "a", sub_family: "bc", records: 4 },
+    ]
+    const { most, ...counts } = otherRecordsOf(all)
+    expect(counts).toEqual({ records: 5_019, families: 5_003 })
+    expect(most.length).toBe(10)
+    expect(most.slice(0, 5)).toEqual([
+      { product: cutText(long, 100), sub_family: cutText(long, 100), records: 9 },
+      { product: "a", sub_family: "bc", records: 4 },
+      { product: "ab", sub_family: "c", records: 4 },
+      { product: "p", sub_family: "f-7", records: 3 },
+      { product: "p", sub_family: "f-0", records: 1 },
+    ])
+    expect(otherRecordsOf([])).toEqual({ records: 0, families: 0, most: [] })
   })
 
   it("rejects a whole record whose time or key cannot be read, or whose child is no list, with the path, without affecting its neighbours [promise 11 schemas]", () => {

@@ -4,8 +4,10 @@
 import { describe, expect, it } from "vitest"
 import { cutText } from "../../src/contract/TextBounds.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
+import type { OtherRecords } from "../../src/ledger/TableNotes.ts"
 import { noticeOf } from "../../src/notify/Notice.ts"
 import { exitCodeOf } from "../../src/report/ExitCode.ts"
+import { html, prose } from "../../src/report/Html.ts"
 import { renderReport } from "../../src/report/RenderReport.ts"
 import { renderSummary } from "../../src/report/RenderSummary.ts"
 import { reportOf } from "../../src/report/Report.ts"
@@ -88,6 +90,7 @@ describe("summary", () => {
       published_version: undefined,
       misfits: [],
       rejected: [],
+      other_records: null,
       warnings: [],
       finish: { command: undefined, why: peopleFirst },
     })
@@ -236,6 +239,50 @@ describe("values and records that do not fit", () => {
       "2 values in the results that are not records or cannot be read [values-stray]",
     ])
     expect(exitCodeOf(run, "keep")).toBe(0)
+  })
+})
+
+describe("records of families without a schema", () => {
+  const published = (other: OtherRecords) =>
+    summarise(
+      runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
+        _tag: "RunPublished",
+        run_id,
+        version: 1,
+        receipts: [],
+        other,
+      }),
+    )
+  const family = (product: string, records: number) => ({ product, sub_family: "x:y", records })
+
+  it("are a warning that names the families with the most and `nightjar infer`, and change no exit code", () => {
+    const other = { records: 18, families: 7, most: [9, 4, 2, 1].map((count) => family(`p${count}`, count)) }
+    const summary = published(other)
+    expect([summary.other_records, summary.warnings]).toEqual([
+      other,
+      [
+        "18 records of 7 families without a record schema: p9 of x:y (9), p4 of x:y (4), p2 of x:y (2) and " +
+          "4 more; `nightjar infer` drafts a schema for each family [records-without-schema]",
+      ],
+    ])
+    expect(published({ records: 1, families: 1, most: [family("p", 1)] }).warnings).toEqual([
+      "1 record of 1 family without a record schema: p of x:y (1); " +
+        "`nightjar infer` drafts a schema for each family [records-without-schema]",
+    ])
+  })
+
+  it("are no warning if there are none", () => {
+    const other = { records: 0, families: 0, most: [] }
+    expect([published(other).other_records, published(other).warnings]).toEqual([other, []])
+  })
+
+  it("show no control character and no markup of a family's name", () => {
+    const name = `${escape}[2J<script>\u202e`
+    const summary = published({ records: 1, families: 1, most: [family(name, 1)] })
+    const text = renderSummary(summary, { width: 80, colour: false })
+    expect(text).not.toMatch(/[^\P{Cc}\n]|\p{Cf}/u)
+    const page = html`${prose(summary.warnings.join())}`.text
+    expect(page).not.toMatch(/[^\P{Cc}\n]|\p{Cf}|<script/u)
   })
 })
 

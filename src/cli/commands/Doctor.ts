@@ -18,7 +18,7 @@ import { failed, ok, warning } from "../Check.ts"
 import type { Check } from "../Check.ts"
 import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
-import { ledgerCheck, leftoversCheck, modesCheck, spaceCheck } from "../FolderHealth.ts"
+import { ledgerCheck, leftoversCheck, modesCheck, schemasCheck, spaceCheck } from "../FolderHealth.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger } from "../LedgerOf.ts"
 import { problemsOf } from "../LookAtFolder.ts"
@@ -88,7 +88,7 @@ const contentChecks = Effect.fnUntraced(function* (output: string) {
       onFailure: ({ message }) => failed("files and tables", "folder-unchecked", { output, why: message }),
     }),
   )
-  return [...runs, checked]
+  return [...runs, checked, ...(yield* schemasCheck(output))]
 })
 
 const problemsCheck = (problems: ReadonlyArray<Problem>): Check => {
