@@ -21,6 +21,7 @@ import type { Landing, LandingFailed } from "./landing/Landing.ts"
 import type { Ledger, LedgerFailed } from "./ledger/Ledger.ts"
 import type { LedgerCopy } from "./ledger/LedgerCopy.ts"
 import { EmbeddedClock } from "./cli/EmbeddedClocks.ts"
+import { forTerminal } from "./report/TerminalText.ts"
 import { processSecrets } from "./secrets/KnownSecrets.ts"
 import { Settings } from "./cli/Settings.ts"
 
@@ -216,7 +217,10 @@ const wiring = Layer.succeed(
 const output = Layer.unwrap(Effect.map(Settings, ({ noColor }) => Output.layer(noColor)))
 
 /** Causes are logged with everything they contain. */
-const cleanLog = Logger.map(Logger.formatLogFmt, (line) => processSecrets.clean(line, "own"))
+const cleanLog = Logger.map(Logger.formatLogFmt, (line) => {
+  const cleaned = processSecrets.clean(line, "own")
+  return process.stderr.isTTY ? forTerminal(cleaned, false) : cleaned
+})
 
 const live = Layer.mergeAll(
   wiring,

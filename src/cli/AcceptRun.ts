@@ -11,7 +11,7 @@ import { renderSummary } from "../report/RenderSummary.ts"
 import { announced } from "./Notices.ts"
 import { NoProgressFlag } from "./CommonFlags.ts"
 import { reportNight, tidyAfterNight, writeSummary } from "./EndNight.ts"
-import { Output, say, sayJson } from "./Output.ts"
+import { Output, sayJson, sayPainted } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
 import { holdOutput } from "./RunFolder.ts"
 import { Wiring } from "./Wiring.ts"
@@ -37,7 +37,7 @@ const acceptedNight = Effect.fnUntraced(function* (job: Job, { output, run_id, j
   )
   const summary = yield* writeSummary(job, output, result)
   const { out } = yield* Output
-  yield* json ? sayJson(summary) : say(renderSummary(summary, out))
+  yield* json ? sayJson(summary) : sayPainted(renderSummary(summary, out))
   yield* reportNight(job, output, result)
   yield* tidyAfterNight(job, output, result)
   const { exit_code, recovered, news } = result

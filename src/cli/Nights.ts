@@ -22,7 +22,7 @@ import { NoProgressFlag } from "./CommonFlags.ts"
 import { reportNight, tidyAfterNight, writeSummary } from "./EndNight.ts"
 import { endingOfCause, refuse } from "./Failures.ts"
 import { openDesk } from "./NightDesk.ts"
-import { note, Output, say, sayJson } from "./Output.ts"
+import { note, Output, say, sayJson, sayPainted } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
 import type { Display } from "./ProgressDisplay.ts"
 import { holdOutput } from "./RunFolder.ts"
@@ -169,7 +169,7 @@ const tellNight = Effect.fnUntraced(function* ({ ofRun }: ToldNight, json: boole
         ? `${result.run_id} starts nothing more: \`nightjar rerun\` starts what is left of its night.`
         : `${result.run_id} is already finished: nothing to do (\`--new\` forces a further run).`,
     )
-  yield* say(renderSummary(summary, out))
+  yield* sayPainted(renderSummary(summary, out))
 })
 
 /**

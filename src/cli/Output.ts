@@ -52,11 +52,15 @@ export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>,
 const isGone = (error: unknown): error is PlatformError.PlatformError =>
   error instanceof PlatformError.PlatformError
 
-/** What a terminal shows is copied into tickets and mails, so it contains no secret of this process. */
-export const say = Effect.fnUntraced(function* (text: string) {
+const sayText = Effect.fnUntraced(function* (text: string, painted: boolean) {
   const { clean } = yield* KnownSecrets
-  yield* writeOut(Stream.make(`${clean(text, "own")}\n`), true)
+  yield* writeOut(Stream.make(`${clean(text, "own")}\n`), painted)
 })
+
+/** What a terminal shows is copied into tickets and mails, so it contains no secret of this process. */
+export const say = (text: string) => sayText(text, false)
+/** Of a text that this program coloured, after it cleaned every value in it. */
+export const sayPainted = (text: string) => sayText(text, true)
 export const sayJson = Effect.fnUntraced(function* (value: unknown) {
   const known = yield* KnownSecrets
   const plain: unknown = JSON.parse(JSON.stringify(value) ?? "null")

@@ -189,8 +189,8 @@ const open = Effect.fnUntraced(function* (enabled: boolean) {
       drawn = true
       return write(
         err.isTerminal
-          ? `${clearLine}${cut(renderViews(shown, elapsedMs(longest)), err.width - 1)}`
-          : shown.map((view) => `${renderView(view, elapsedMs(view))}\n`).join(""),
+          ? `${clearLine}${cut(plain(renderViews(shown, elapsedMs(longest))), err.width - 1)}`
+          : shown.map((view) => `${plain(renderView(view, elapsedMs(view)))}\n`).join(""),
       )
     })
   const erase = Effect.suspend(() => (err.isTerminal && drawn ? write(clearLine) : Effect.void))

@@ -9,6 +9,7 @@ import { nothingLeft } from "./Finish.ts"
 import type { Finish } from "./Finish.ts"
 import type { NightSummary, Summary, Trouble } from "./Summary.ts"
 import { counted } from "../foundation/Counted.ts"
+import { oneLine } from "./TerminalText.ts"
 import { plain, span, wrap } from "./TextTable.ts"
 
 export interface Style {
@@ -80,7 +81,7 @@ export const finishLines = (
   { width }: Pick<Style, "width">,
 ): ReadonlyArray<string> => {
   if (command === undefined && why === nothingLeft) return []
-  return ["", wrap(why, width), ...(command === undefined ? [] : [`  ${command}`])]
+  return ["", wrap(why, width), ...(command === undefined ? [] : [`  ${oneLine(command)}`])]
 }
 
 /** The whole night, if it had several runs. */

@@ -32,3 +32,6 @@ export const forTerminal = (text: string, painted: boolean): string => {
       )
     : lines.replace(anyControl, escaped)
 }
+
+/** A value on one line, wherever it is shown: no character in it moves, colours or hides another one. */
+export const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, escaped)

@@ -11,6 +11,7 @@ import type { RunState } from "../ledger/RunState.ts"
 import { changeKinds } from "./Changes.ts"
 import type { ChangeKind, Comparison } from "./Changes.ts"
 import { csvLine, harmless } from "./CsvText.ts"
+import { oneLine } from "./TerminalText.ts"
 
 export interface WorkRow {
   readonly change: ChangeKind
@@ -118,6 +119,11 @@ const columns = [
   "task_id",
 ] as const satisfies ReadonlyArray<keyof WorkRow>
 
-/** The same escaping as `query --format csv --excel-safe`: no spreadsheet takes a cell for a formula. */
+/**
+ * The same escaping as `query --format csv --excel-safe`: no spreadsheet takes a cell for a formula. A row is a
+ * line, and no character of a value controls what shows it.
+ */
 export const worklistCsv = (rows: ReadonlyArray<WorkRow>): string =>
-  [columns, ...rows.map((row) => columns.map((column) => harmless(row[column])))].map(csvLine).join("")
+  [columns, ...rows.map((row) => columns.map((column) => harmless(oneLine(row[column]))))]
+    .map(csvLine)
+    .join("")

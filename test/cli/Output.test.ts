@@ -1,7 +1,7 @@
 /** What commands write: exact into a pipe, harmless on a terminal. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Sink, Stdio, Stream } from "effect"
-import { note, say, sayJson, writeOut } from "../../src/cli/Output.ts"
+import { note, say, sayJson, sayPainted, writeOut } from "../../src/cli/Output.ts"
 import { paint } from "../../src/report/RenderSummary.ts"
 
 const hostile = "a\u001b]0;owned\u0007\u009b2J\u202e\rb"
@@ -20,7 +20,7 @@ const written = <E>(program: Effect.Effect<unknown, E, Stdio.Stdio>, isTerminal:
 
 const everything = Effect.all([
   writeOut(Stream.make(`id,name\r\n1,"${hostile}"\r\n`)),
-  say(paint({ width: 80, colour: true }, "bold", hostile)),
+  sayPainted(paint({ width: 80, colour: true }, "bold", hostile)),
   sayJson({ hostile }),
   note(hostile),
 ])
@@ -41,6 +41,14 @@ describe("the output of a command", () => {
       const json = `{\n  "hostile": "${shown.replace("\\u000d", "\\r")}"\n}`
       expect(yield* written(everything, true)).toBe(
         `id,name\r\n1,"${shown}"\r\n\u001b[1m${shown}\u001b[0m\n${json}\n${shown}\n`,
+      )
+    }),
+  )
+
+  it.effect("takes no colour from a value, although it is spelled like one of ours", () =>
+    Effect.gen(function* () {
+      expect(yield* written(say("\u001b[32msucceeded\u001b[0m"), true)).toBe(
+        "\\u001b[32msucceeded\\u001b[0m\n",
       )
     }),
   )

@@ -15,6 +15,7 @@ import { worklistCsv } from "../../src/report/Worklist.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hostile, nightFacts, publishedSample, stateOf } from "./NightSamples.ts"
 import { deleted, executed, idOf, planned, recorded, run_id, settled, started } from "./Samples.ts"
+import { said } from "../ends/Said.ts"
 import { anId } from "../harness/Id.ts"
 
 const ended = (exit_code: number, leftovers = false): Fact => ({
@@ -99,6 +100,14 @@ describe("the value of a report", () => {
       "change,who_acts,customer_id,engine_reference,session_id,outcome,reason,message,what_to_do,task_id",
       `new,customer,c-2,bank:website,,failed,BLOCKED_USER,'=HYPERLINK(1),Ask the customer to have it unblocked there. The login is not sent again until it changes or \`nightjar credentials release\` allows it.,${idOf("c-2")}`,
     ])
+  })
+
+  it("writes a row of the worklist as a line without control characters, whatever the service said", () => {
+    const hostile = "a\u001b[2Jb\tc\r\nd\u009b\u202ee\u2028f"
+    const end = { ...settledAs("c", "failed", "TIMEOUT"), reason: said(hostile), message: hostile } as Fact
+    const shown = "a\\u001b[2Jb\\u0009c\\u000d\\u000ad\\u009b\\u202ee\\u2028f"
+    const [, row, ...rest] = worklistCsv(reportFrom([planned("c"), end]).worklist).split("\r\n")
+    expect([row?.split(",").slice(6, 8), rest]).toEqual([[shown, shown], [""]])
   })
 
   it.each([

@@ -20,7 +20,7 @@ import { jsonFlag, namedOutput, outputFolder, runArgument, switchFlag } from "..
 import { findNight, openedLedger, withLedger } from "../LedgerOf.ts"
 import { isCutOff, isRunning, workIn } from "../NightDesk.ts"
 import type { WorkHere } from "../NightDesk.ts"
-import { note, Output, say, sayJson } from "../Output.ts"
+import { note, Output, say, sayJson, sayPainted } from "../Output.ts"
 
 const taskRow = (task: TaskState) => {
   const { planned, settled, attempts } = task
@@ -137,7 +137,7 @@ export const status = Command.make(
     const header = ["customer", "engine", "outcome", "reason", "attempts", "who acts"]
     yield* say(table(header, rows, { width: out.width, right: new Set([4]) }))
     yield* say("")
-    yield* say(renderSummary(summary, out))
+    yield* sayPainted(renderSummary(summary, out))
     if (state.interim !== undefined) yield* say(interimText(state.interim))
     if (state.ended === undefined) yield* tellOpenRun(summary, work, interrupted)
     if (others.length > 0)
