@@ -1,6 +1,6 @@
 /**
- * The published database, opened for reading: every command that looks into the tables uses it. Nothing but
- * this file can be reached from the statements.
+ * The published database, opened for reading: every command that looks into the tables uses it. No statement
+ * can open a file, not even this one or its log.
  */
 import { existsSync } from "node:fs"
 import { Effect } from "effect"
@@ -18,6 +18,6 @@ export const withPublished = Effect.fnUntraced(function* <A, E, R>(
   return yield* Effect.gen(function* () {
     const { DuckDb } = yield* Effect.promise(() => import("../duckdb/DuckDb.ts"))
     const database = yield* DuckDb
-    return yield* use(yield* database.open({ path, access: "read-only", externalAccess: false }))
+    return yield* use(yield* database.open({ path, access: "read-only", files: "none" }))
   }).pipe(Effect.scoped, Effect.provide(wiring.database))
 })

@@ -8,8 +8,12 @@ export interface DuckDbLimits {
   readonly threads?: number
   /** DuckDB's own spelling, such as `1GB`. */
   readonly memoryLimit?: string
-  /** False closes all files but the database itself to SQL (no COPY, no read_parquet, no ATTACH). */
-  readonly externalAccess?: boolean
+  /**
+   * The files that SQL can open; all if it is not said. `own`: the database's, its log and what does not fit
+   * into memory. `none`: not even those, since `COPY … TO` would write over the database although it was
+   * opened read-only; what does not fit into memory fails. Neither can change a setting.
+   */
+  readonly files?: "own" | "none"
   /** Where DuckDB may put what does not fit into memory. */
   readonly temporaryFolder?: string
 }
@@ -27,8 +31,16 @@ export const closedConfiguration = (limits: DuckDbLimits): Record<string, string
   enable_external_file_cache: "false",
   ...(limits.memoryLimit === undefined ? {} : { memory_limit: limits.memoryLimit }),
   ...(limits.temporaryFolder === undefined ? {} : { temp_directory: limits.temporaryFolder }),
-  ...(limits.externalAccess === false ? { enable_external_access: "false" } : {}),
+  ...(limits.files === "none" ? { temp_directory: "" } : {}),
+  ...(limits.files === undefined ? {} : { enable_external_access: "false" }),
 })
 
-/** icu's settings exist only once there is a connection. */
-export const sessionSettings = "SET TimeZone = 'UTC'"
+/**
+ * What can only be set once the database is open and there is a connection: it holds for all of its
+ * connections. The last one closes the others.
+ */
+export const settingsOnceOpen = (limits: DuckDbLimits): ReadonlyArray<string> => [
+  "SET GLOBAL TimeZone = 'UTC'",
+  ...(limits.files === "none" ? ["SET GLOBAL disabled_filesystems = 'LocalFileSystem'"] : []),
+  ...(limits.files === undefined ? [] : ["SET GLOBAL lock_configuration = true"]),
+]

@@ -10,7 +10,7 @@ import { Cause, Context, Effect, Layer, Stream } from "effect"
 import type { Scope } from "effect"
 import pLimit from "p-limit"
 import { swapFiles } from "./AtomicSwap.ts"
-import { closedConfiguration, sessionSettings } from "./Configuration.ts"
+import { closedConfiguration, settingsOnceOpen } from "./Configuration.ts"
 import type { DuckDbLimits } from "./Configuration.ts"
 import { failureOf } from "./DuckDbFailed.ts"
 import type { DuckDbFailed } from "./DuckDbFailed.ts"
@@ -164,6 +164,8 @@ const openConnection = Effect.fnUntraced(function* (options: OpenOptions) {
   )
   const statementsMax = options.statementsMax ?? 1
   const session = yield* openSession(instance, statementsMax)
+  for (const setting of settingsOnceOpen(options))
+    yield* session(setting, [], (connection) => connection.run(setting))
   return connectionOver(instance, session, statementsMax)
 })
 
@@ -215,7 +217,6 @@ const openSession = Effect.fnUntraced(function* (instance: DuckDBInstance, state
         })
       })
     })
-  yield* session(sessionSettings, [], (opened) => opened.run(sessionSettings))
   return session
 })
 

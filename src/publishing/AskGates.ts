@@ -14,7 +14,7 @@ import { newestAnswer } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { openClosedOff } from "./BuildDatabase.ts"
+import { asSubquery, openClosedOff } from "./BuildDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { databaseFailed } from "./Publisher.ts"
 import type { Store } from "./Store.ts"
@@ -139,10 +139,9 @@ const askFreshness = Effect.fnUntraced(function* ({ connection, run }: Asking, d
   return found.length === 0 ? undefined : listed(found, namedMax)
 })
 
-/** As a subquery, so that a file is one query and nothing else. */
 const askTest = Effect.fnUntraced(function* ({ connection }: Asking, sql: string) {
-  const query = sql.trimEnd().replace(/;+$/, "")
-  const [row] = yield* connection.rows(`SELECT count(*)::INTEGER AS n FROM (\n${query}\n) AS found`)
+  const query = yield* asSubquery(connection, sql)
+  const [row] = yield* connection.rows(`SELECT count(*)::INTEGER AS n FROM ${query} AS found`)
   const found = Number(row?.["n"])
   return found === 0 ? undefined : counted(found, "row")
 })

@@ -48,7 +48,18 @@ export const openDatabase = Effect.fnUntraced(function* (
 /** For questions about a whole version, and for SQL that people wrote: it reaches nothing but this file. */
 export const openClosedOff = Effect.fnUntraced(function* (path: string, access: "read-only" | "read-write") {
   const duckdb = yield* DuckDb
-  return yield* duckdb.open({ path, access, threads: 1, memoryLimit: memoryLimits[1], externalAccess: false })
+  return yield* duckdb.open({ path, access, threads: 1, memoryLimit: memoryLimits[1], files: "own" })
+})
+
+/**
+ * SQL that a person wrote as a subquery. Brackets alone do not keep it one query: a text may close them and
+ * begin the next statement.
+ */
+export const asSubquery = Effect.fnUntraced(function* (connection: Connection, sql: string) {
+  const subquery = `(\n${sql.trimEnd().replace(/;+$/, "")}\n)`
+  const statements = yield* connection.statements(`SELECT * FROM ${subquery} AS one`)
+  if (statements !== 1) return yield* new PublishFailed({ message: "it is not one query" })
+  return subquery
 })
 
 export const isOutOfMemory = ({ message }: PublishFailed): boolean => message.includes("Out of Memory Error")

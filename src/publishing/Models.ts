@@ -12,7 +12,7 @@ import type { Connection } from "../duckdb/DuckDb.ts"
 import { identifier, literal } from "../duckdb/SqlText.ts"
 import type { SqlFile } from "../jobs/Job.ts"
 import type { FailedModel } from "../ledger/TableNotes.ts"
-import { openClosedOff } from "./BuildDatabase.ts"
+import { asSubquery, openClosedOff } from "./BuildDatabase.ts"
 import { dataDictionary } from "./DataDictionary.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { databaseFailed } from "./Publisher.ts"
@@ -64,15 +64,12 @@ const commentOf = (sql: string): string => {
     .trim()
 }
 
-/** As a subquery, so that a model is one query and nothing else. */
 const makeModel = (connection: Connection, { name, sql }: SqlFile) => {
   const kind = isTable(sql) ? "TABLE" : "VIEW"
-  const query = sql.trimEnd().replace(/;+$/, "")
   const comment = commentOf(sql)
   return Effect.gen(function* () {
-    yield* connection.run(
-      `CREATE OR REPLACE ${kind} ${identifier(name)} AS SELECT * FROM (\n${query}\n) AS m`,
-    )
+    const query = yield* asSubquery(connection, sql)
+    yield* connection.run(`CREATE OR REPLACE ${kind} ${identifier(name)} AS SELECT * FROM ${query} AS m`)
     if (comment !== "") yield* connection.run(`COMMENT ON ${kind} ${identifier(name)} IS ${literal(comment)}`)
   }).pipe(withinMachineTime(madeWithin))
 }
@@ -125,7 +122,7 @@ export const publishedModels = Effect.fn("Publishing.publishedModels")(function*
   known: ReadonlySet<string>,
 ) {
   const duckdb = yield* DuckDb
-  const connection = yield* duckdb.open({ path, access: "read-only", externalAccess: false })
+  const connection = yield* duckdb.open({ path, access: "read-only", files: "none" })
   const rows = yield* connection.rows(`SELECT name, kind, comment FROM (
       SELECT view_name AS name, 'view' AS kind, comment FROM duckdb_views() WHERE NOT internal
       UNION ALL SELECT table_name, 'table', comment FROM duckdb_tables()) AS t ORDER BY name`)

@@ -1,4 +1,13 @@
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -105,10 +114,97 @@ describe("DuckDb", () => {
 
   it.effect("closes every other file to SQL when asked to", () =>
     Effect.gen(function* () {
-      const connection = yield* opened({ ...memory, externalAccess: false })
+      const connection = yield* opened({ ...memory, files: "own" })
       const failure = yield* Effect.flip(connection.run("SELECT * FROM read_csv('/etc/hostname')"))
       assert.match(failure.message, /^Permission Error/)
     }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
+  it.effect("lets no statement open a file, change a setting or write what it was opened to read", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const path = join(root, "nightjar.duckdb")
+      yield* build(path, 7)
+      const before = readFileSync(path)
+      const file = literal(path)
+      const log = literal(`${path}.wal`)
+      const overIt = `COPY (SELECT 1) TO ${file} (USE_TMP_FILE false)`
+      const refused = [
+        overIt,
+        `COPY (SELECT 1) TO ${file}`,
+        `COPY (SELECT 1) TO ${file} (FORMAT parquet, USE_TMP_FILE false)`,
+        `COPY (SELECT 1) TO ${log}`,
+        `COPY (SELECT 1) TO ${literal(`${path}.tmp/x.csv`)}`,
+        `COPY (SELECT 1) TO '/dev/stdout'`,
+        `EXPLAIN ANALYZE ${overIt}`,
+        `PREPARE later AS ${overIt}`,
+        `SELECT 1; ${overIt}`,
+        `EXPORT DATABASE ${literal(root)}`,
+        `ATTACH ${file} AS again`,
+        `ATTACH ${file} AS again (READ_WRITE)`,
+        `ATTACH ${log} AS beside (READ_WRITE)`,
+        `ATTACH ':memory:' AS room; COPY FROM DATABASE nightjar TO room`,
+        `CREATE TABLE u AS SELECT 1`,
+        `INSERT INTO t VALUES (8)`,
+        `DROP TABLE t`,
+        `INSTALL httpfs`,
+        `INSTALL ${file}`,
+        `LOAD ${file}`,
+        `CREATE PERSISTENT SECRET s (TYPE http)`,
+        `SET log_query_path = ${file}`,
+        `SET log_query_path = ${log}`,
+        `SET GLOBAL temp_directory = ${log}`,
+        `SET secret_directory = ${log}`,
+        `SET enable_external_access = true`,
+        `SET allowed_paths = [${file}]`,
+        `SET GLOBAL disabled_filesystems = ''`,
+        `RESET GLOBAL disabled_filesystems`,
+        `SET lock_configuration = false`,
+        `SET access_mode = 'READ_WRITE'`,
+        `PRAGMA enable_profiling = 'json'`,
+        `PRAGMA profiling_output = ${literal(`${path}.json`)}`,
+        `CALL enable_profiling(format = 'json', save_location = ${literal(`${path}.json`)})`,
+        `CALL enable_logging(storage = 'file', storage_path = ${log})`,
+        `SELECT * FROM enable_logging(storage = 'file', storage_path = ${log})`,
+        `SELECT * FROM read_text('/etc/hostname')`,
+        `SELECT size FROM read_blob(${file})`,
+        `SELECT * FROM read_duckdb(${file})`,
+        `SELECT * FROM glob('/etc/*')`,
+      ]
+      const done: Array<string> = []
+      for (const sql of refused) {
+        const connection = yield* opened({ path, access: "read-only", files: "none" })
+        const result = yield* Effect.result(connection.query(sql))
+        if (result._tag === "Success") done.push(sql)
+        // A statement may have an effect on the next one only: on its own connection, or on another.
+        yield* connection.query("SELECT * FROM t")
+        const { columns, chunks } = yield* connection.stream(
+          "SELECT *, current_setting('TimeZone') AS z FROM t",
+        )
+        assert.deepStrictEqual(
+          columns.map(({ name }) => name),
+          ["version", "z"],
+        )
+        assert.deepStrictEqual(yield* Stream.runCollect(chunks), [[[7, "UTC"]]])
+      }
+      assert.deepStrictEqual(done, [])
+      assert.deepStrictEqual(readdirSync(root), ["nightjar.duckdb"])
+      assert.strictEqual(readFileSync(path).equals(before), true)
+    }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
+  )
+
+  it.effect("says that memory did not suffice where nothing may be put on disk", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "nightjar.duckdb")
+      yield* build(path, 7)
+      const limits = { memoryLimit: "50MB", threads: 1 }
+      const connection = yield* opened({ path, access: "read-only", files: "none", ...limits })
+      const sorted =
+        "SELECT count(*) FROM (SELECT row_number() OVER (ORDER BY s) FROM " +
+        "(SELECT md5(i::VARCHAR) AS s FROM range(2000000) AS r(i)))"
+      const failure = yield* Effect.flip(connection.query(sorted))
+      assert.match(failure.message, /^Out of Memory Error/)
+    }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
   )
 
   it.effect("writes Parquet by COPY and reads it back, knowing the types before running", () =>

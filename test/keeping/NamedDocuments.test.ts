@@ -174,7 +174,7 @@ const endsClean = Effect.gen(function* () {
 const nameIn = Effect.fnUntraced(function* (root: string) {
   const duckdb = yield* DuckDb
   const path = join(root, "nightjar.duckdb")
-  const connection = yield* duckdb.open({ path, access: "read-only", externalAccess: false })
+  const connection = yield* duckdb.open({ path, access: "read-only", files: "none" })
   return yield* nameDocuments(yield* storeOf(root), connection)
 }, Effect.scoped)
 

@@ -313,6 +313,10 @@ describe("a gate", () => {
       assert.match(found.join(), /^tests\/told\.sql: it could not be asked: .*disabled/)
       const dropped = yield* secondNight(test("SELECT 1) AS t; DROP TABLE runs; --"), "c-10")
       assert.match(dropped.join(), /^tests\/told\.sql: it could not be asked: /)
+      const written = "SELECT 1) AS t; COPY (SELECT 1) TO '/dev/null'; SELECT 0 AS n FROM (SELECT 1"
+      assert.deepStrictEqual(yield* secondNight(test(written), "c-10"), [
+        "tests/told.sql: it could not be asked: it is not one query",
+      ])
       assert.deepStrictEqual(
         yield* secondNight(test("SELECT * FROM tasks WHERE outcome = 'failed';"), "c-10"),
         [],

@@ -117,12 +117,13 @@ describe("a job's models", () => {
             { name: "loop_b", sql: "SELECT * FROM loop_a" },
             { name: "outside", sql: "SELECT * FROM read_csv('/etc/hosts')" },
             { name: "two", sql: "SELECT 1) AS m; DROP TABLE runs; --" },
+            { name: "between", sql: "SELECT 1) AS m; DROP TABLE runs; SELECT * FROM (SELECT 1" },
             { name: "whole", sql: "SELECT 1 AS one -- with a comment at the end" },
           ]),
         )
         assert.deepStrictEqual(
           failed?.map(({ name }) => name),
-          ["customer_profiles_latest", "loop_a", "loop_b", "outside", "two"],
+          ["customer_profiles_latest", "loop_a", "loop_b", "outside", "two", "between"],
         )
         assert.strictEqual(failed?.[0]?.why, "a table or view of this name already exists")
         yield* Effect.gen(function* () {
