@@ -76,14 +76,14 @@ const familyVersions = (family: RecordFamily): string => {
   return versionsSql(name, { key, record, join: joins.join(" ") })
 }
 
-/** The number of the last run up to a run or a date. */
+/** The number of the last run up to a run or a date: a rerun of an older night belongs to when it began. */
 const momentSql = (parameter: string): string => `coalesce(
     (SELECT nth FROM ordered WHERE run_id = CAST(${parameter} AS VARCHAR)),
     CASE WHEN try_cast(CAST(${parameter} AS VARCHAR) AS DATE) IS NULL
       THEN CAST(error('changes: ' || CAST(${parameter} AS VARCHAR)
         || ' is neither a run nor a date') AS BIGINT)
       ELSE coalesce((SELECT max(nth) FROM ordered
-        WHERE run_date <= try_cast(CAST(${parameter} AS VARCHAR) AS DATE)), 0) END)`
+        WHERE read_date <= try_cast(CAST(${parameter} AS VARCHAR) AS DATE)), 0) END)`
 
 const subject = ["table_name", "customer_id", "engine_reference", "alone", "product", "sub_family"]
 

@@ -105,7 +105,10 @@ const coverageCurrent: View = {
       "BIGINT",
       "Number of products that the service counted; NULL if it is not known which.",
     ),
-    date("fresh_date", "Date of the last run in which it succeeded; NULL if it never did."),
+    date(
+      "fresh_date",
+      "Date of the last run in which it succeeded, or of the newest night before that one; NULL if it never did.",
+    ),
     time("fresh_as_of", "When the results of that success arrived; NULL if it never succeeded."),
     column(
       "age_days",
@@ -119,10 +122,10 @@ const coverageCurrent: View = {
     ),
   ],
   sql: `WITH ordered AS (${runsInOrder}),
-    told AS (SELECT c.*, ${aloneSql("c")} AS alone, o.nth
+    told AS (SELECT c.*, ${aloneSql("c")} AS alone, o.nth, o.read_date
       FROM coverage AS c JOIN ordered AS o USING (run_id)),
     good AS (SELECT customer_id, engine_reference, alone, feature,
-        arg_max(run_date, nth) AS fresh_date, arg_max(as_of, nth) AS fresh_as_of
+        max(read_date) AS fresh_date, arg_max(as_of, nth) AS fresh_as_of
       FROM told WHERE outcome = 'succeeded' GROUP BY ALL)
     SELECT t.customer_id, t.engine_reference, t.session_id, t.feature, t.run_id, t.run_date, t.outcome,
       t.reason, t.who_acts, t.records, t.counted, g.fresh_date, g.fresh_as_of,

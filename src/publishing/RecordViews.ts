@@ -84,11 +84,11 @@ const answeredSql = ({ spec, kinds }: RecordSource): string => {
   ordered AS (${runsInOrder}),
   kinds(product, sub_family, feature) AS (${kinds}),
   told AS (
-    SELECT c.*, ${aloneSql("c")} AS alone, o.nth, c.outcome = 'succeeded' AS fine
+    SELECT c.*, ${aloneSql("c")} AS alone, o.nth, o.read_date, c.outcome = 'succeeded' AS fine
     FROM coverage AS c JOIN ordered AS o USING (run_id)
   ),
   tasks_told AS (
-    SELECT ${columnsOf("told", task)}, run_date, nth,
+    SELECT ${columnsOf("told", task)}, read_date, nth,
       any_value(session_id) AS session_id, bool_or(fine) AS partly
     FROM told GROUP BY ALL
   ),
@@ -99,7 +99,7 @@ const answeredSql = ({ spec, kinds }: RecordSource): string => {
     WHERE t.feature IS NOT NULL
   ),
   asked AS (
-    SELECT ${columnsOf("fed", [...task, ...kind])}, run_date, nth, any_value(session_id) AS session_id,
+    SELECT ${columnsOf("fed", [...task, ...kind])}, read_date, nth, any_value(session_id) AS session_id,
       bool_and(fine) AS whole, bool_or(fine) AS partly
     FROM fed GROUP BY ALL
   ),
@@ -108,9 +108,9 @@ const answeredSql = ({ spec, kinds }: RecordSource): string => {
     WHERE NOT EXISTS (SELECT 1 FROM asked AS a WHERE a.whole AND ${sameSql("r", "a", [...task, ...kind])})
   ),
   answered AS (
-    SELECT ${columnsOf("asked", [...task, ...kind])}, run_date, nth, session_id FROM asked WHERE whole
+    SELECT ${columnsOf("asked", [...task, ...kind])}, read_date, nth, session_id FROM asked WHERE whole
     UNION ALL
-    SELECT ${columnsOf("p", [...task, ...kind])}, t.run_date, t.nth, t.session_id
+    SELECT ${columnsOf("p", [...task, ...kind])}, t.read_date, t.nth, t.session_id
     FROM present AS p JOIN tasks_told AS t ON ${sameSql("p", "t", task)}
       LEFT JOIN asked AS a ON ${sameSql("p", "a", [...task, ...kind])}
     WHERE coalesce(a.partly, t.partly)
@@ -159,11 +159,17 @@ const childLatestOf = (parent: TableSpec, child: TableSpec): View => ({
 })
 
 const validity: ReadonlyArray<ColumnSpec> = [
-  column("valid_from", "DATE", "Date of the first run that had the record with this content."),
+  column(
+    "valid_from",
+    "DATE",
+    "Date of the first run that had the record with this content; of a rerun of an older night, that of the " +
+      "newest night before it.",
+  ),
   column(
     "valid_to",
     "DATE",
-    "Date of the first run that no longer had it and could have had; NULL while current.",
+    "Date, counted in the same way, of the first run that no longer had it and could have had; NULL while " +
+      "current.",
   ),
   column("since_run_id", "VARCHAR", "The run of `valid_from`."),
   column("until_run_id", "VARCHAR", "The run of `valid_to`; NULL while current."),
@@ -184,18 +190,18 @@ const historyOf = (source: RecordSource): View => {
     sql: `WITH ${answeredSql(source)},
       numbered AS (
         SELECT *, row_number() OVER w AS answer,
-          lead(run_date) OVER w AS next_date, lead(run_id) OVER w AS next_run
+          lead(read_date) OVER w AS next_date, lead(run_id) OVER w AS next_run
         FROM answered WINDOW w AS (PARTITION BY ${[...subject, ...kind].join(", ")} ORDER BY nth)
       ),
       seen AS (
-        SELECT r.*, n.alone, n.answer, n.next_date, n.next_run FROM ${identifier(spec.name)} AS r
+        SELECT r.*, n.alone, n.answer, n.read_date, n.next_date, n.next_run FROM ${identifier(spec.name)} AS r
         JOIN numbered AS n ON ${ofAnswer("r", "n")}
       ),
       islands AS (
         SELECT *, answer - row_number() OVER (PARTITION BY ${version} ORDER BY answer) AS island FROM seen
       ),
       h AS (
-        SELECT *, first_value(run_date) OVER i AS first_date, first_value(run_id) OVER i AS first_run
+        SELECT *, first_value(read_date) OVER i AS first_date, first_value(run_id) OVER i AS first_run
         FROM islands
         WINDOW i AS (PARTITION BY ${version}, island ORDER BY answer)
         QUALIFY row_number() OVER (PARTITION BY ${version}, island ORDER BY answer DESC) = 1

@@ -15,10 +15,14 @@ export interface View {
   readonly sql: string
 }
 
-/** Runs in the order in which they began, whatever their dates and clocks; the first has number 1. */
+/**
+ * Runs in the order in which they began, whatever their dates and clocks; the first has number 1. A rerun of
+ * an older night reads what is true when it begins, so `read_date` is its own date or that of a newer night
+ * before it: it never goes back.
+ */
 export const runsInOrder =
-  "SELECT run_id, run_date, " +
-  "row_number() OVER (ORDER BY coalesce(sequence, 0), started_at, run_id) AS nth FROM runs"
+  "SELECT run_id, run_date, row_number() OVER began AS nth, max(run_date) OVER began AS read_date FROM runs " +
+  "WINDOW began AS (ORDER BY coalesce(sequence, 0), started_at, run_id ROWS UNBOUNDED PRECEDING)"
 
 /** Sessions that were only read have no engine: each of them is its own newest. */
 export const aloneSql = (table: string): string =>
