@@ -44,6 +44,10 @@ export const findingMessages = {
   "proof-mismatch": finding("landing contains fewer records than the proof of its deletion", report),
   "publication-interrupted": finding("a publication was interrupted", nextRun),
   "file-differs": finding("a published file is {state}", repair),
+  "helper-damaged": finding(
+    "a database that is kept to save work is damaged",
+    "No table depends on it. Run `nightjar repair`: it makes it again, or removes it if it is not needed.",
+  ),
   "delta-log-differs": finding("the Delta log does not match the manifest", nextRun),
   "file-unlisted": finding("no manifest lists this file", nextRun),
   "database-version": finding("the database {state}, the manifest is version {version}", repair),

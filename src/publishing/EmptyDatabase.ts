@@ -1,7 +1,8 @@
 /**
  * Every table, view and comment without any row: hundreds of statements that depend on the record schemas
  * alone. They run once for a set of schemas; each version of the database begins as a copy of the file. Its
- * name holds the hash of the statements and of its own bytes, so another or a damaged one is made again.
+ * name holds the hash of the statements and of its own bytes, so another or a damaged one is made again; so
+ * is any with which a build fails.
  */
 import { readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -14,6 +15,7 @@ import { withoutLog } from "./BuildDatabase.ts"
 import { changesMacro } from "./ChangesMacro.ts"
 import { dataDictionary, publishedTables, publishedViews } from "./DataDictionary.ts"
 import type { DictionaryTable } from "./DataDictionary.ts"
+import type { Layout } from "./Manifest.ts"
 import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { databaseFailed } from "./Publisher.ts"
 import type { Store } from "./Store.ts"
@@ -60,6 +62,12 @@ const keptBytes = (folder: string, beginning: string) =>
     }
     return undefined
   })
+
+/** Names of kept files that are not, to the byte, what was kept. */
+export const damagedEmptyDatabases = ({ empty }: Layout): ReadonlyArray<string> =>
+  filesBelow(empty).filter(
+    (name) => name.endsWith(".duckdb") && !name.endsWith(nameOf("-", readFileSync(join(empty, name)))),
+  )
 
 const nameOf = (beginning: string, bytes: Uint8Array): string => `${beginning}${sha256Hex(bytes)}.duckdb`
 

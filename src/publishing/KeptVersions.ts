@@ -5,9 +5,11 @@
  */
 import { existsSync, readdirSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { Effect } from "effect"
+import { databaseVersion } from "./BuildDatabase.ts"
 import { filesOf, manifestText, readManifest } from "./Manifest.ts"
 import type { Layout, Manifest } from "./Manifest.ts"
-import { filesBelow, fileStep } from "./OutputFiles.ts"
+import { filesBelow, fileStep, isThatFile } from "./OutputFiles.ts"
 import { isSamePolicy } from "./Treatments.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
@@ -28,6 +30,17 @@ const keptIn = (layout: Layout): ReadonlyArray<Kept> =>
         })
         .toSorted((one, other) => one.manifest.version - other.manifest.version)
     : []
+
+/** Whether the kept database cannot be read, or is not to the byte what was current in its version. */
+export const isKeptDatabaseDamaged = Effect.fnUntraced(function* (store: Pick<Store, "layout">) {
+  const path = store.layout.previousDatabase
+  if (!(yield* fileStep(() => existsSync(path)))) return false
+  const version = yield* databaseVersion(path)
+  return yield* fileStep(() => {
+    const known = keptVersions(store).find((kept) => kept.version === version)?.database
+    return version === undefined || (known !== undefined && !isThatFile(path, known))
+  })
+})
 
 /** Oldest first. */
 export const keptVersions = ({ layout }: Pick<Store, "layout">): ReadonlyArray<Manifest> =>

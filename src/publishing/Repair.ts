@@ -5,6 +5,7 @@
  * can restore is named. Makes no call to the service.
  */
 import { existsSync } from "node:fs"
+import { join } from "node:path"
 import { Effect } from "effect"
 import { RunId } from "../contract/Ids.ts"
 import { counted, listed } from "../foundation/Counted.ts"
@@ -12,6 +13,7 @@ import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { databaseVersion } from "./BuildDatabase.ts"
 import { buildInPlace, recover, strayFiles } from "./Commit.ts"
 import { bringDeltaLogs } from "./DeltaLogs.ts"
+import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
@@ -22,9 +24,9 @@ import { withdrawInterim } from "./PublishInterim.ts"
 import { ledgerFailed } from "./Publisher.ts"
 import { publishRun } from "./PublisherDuckDb.ts"
 import { restoreRows } from "./RestoreRows.ts"
-import { gapsIn } from "./Standing.ts"
+import { clearBuild, gapsIn } from "./Standing.ts"
 import type { Store } from "./Store.ts"
-import { databaseProblems } from "./Verify.ts"
+import { damagedHelpers, databaseProblems, keptDatabase } from "./Verify.ts"
 
 /** What was done and to what, and what could not be done. */
 export interface Repaired {
@@ -66,6 +68,7 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   if (stands?.returned !== undefined && isForward)
     done.push("tables: the newest version is published again, which ends the rollback")
   if (yield* buildAgain(store)) done.push(builtAgain)
+  done.push(...(yield* helpersAgain(store)))
   const published = yield* fileStep(() => readManifest(layout.manifest))
   if (published !== undefined) {
     const { written, removed, notes } = yield* bringDeltaLogs(store, published)
@@ -75,6 +78,20 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
     left.push(...failed.map(({ table, why }) => `tables/${table}/_delta_log: ${why}`))
   }
   return { done, left } satisfies Repaired as Repaired
+})
+
+/** The empty database is made again; without the kept one, a rollback builds it from the files. */
+const helpersAgain = Effect.fnUntraced(function* (store: Store) {
+  const damaged = yield* damagedHelpers(store)
+  yield* fileStep(() => {
+    for (const path of damaged) store.files.remove(join(store.layout.root, path))
+  })
+  if (damaged.length === 0) return []
+  yield* placeEmptyDatabase(store)
+  yield* fileStep(() => clearBuild(store))
+  return damaged.map((path) =>
+    path === keptDatabase ? `${path}: removed, since it was damaged` : `${path}: made again`,
+  )
 })
 
 const builtAgain = "nightjar.duckdb: rebuilt from the files of the tables"

@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import type { DeltaNote } from "../ledger/TableNotes.ts"
 import { databaseVersion, renumberDatabase } from "./BuildDatabase.ts"
 import { commit, discarding, recover } from "./Commit.ts"
-import { keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"
+import { isKeptDatabaseDamaged, keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"
 import { filesOf, withPolicy } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
@@ -65,7 +65,7 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (store: Store
 /** The database as it was, if it is kept; else one with the same rows. */
 const placeDatabase = Effect.fnUntraced(function* (store: Store, next: Manifest, to: number) {
   const { layout, files } = store
-  const isKept = existsSync(layout.previousDatabase)
+  const isKept = existsSync(layout.previousDatabase) && !(yield* isKeptDatabaseDamaged(store))
   if (!isKept || (yield* databaseVersion(layout.previousDatabase)) !== to) {
     yield* buildStanding(store, next, new Set())
     return

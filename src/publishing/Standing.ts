@@ -207,8 +207,9 @@ export const buildStanding = Effect.fnUntraced(function* (
   const built = yield* Effect.result(build(missing))
   if (built._tag === "Success")
     return { gaps: missing, unfit: built.success, models: yield* makeModels(store) }
-  // An existing file may contain something other than what was published.
+  // The empty database that it began with may lack something, or an existing file may contain something other
+  // than what was published.
+  yield* fileStep(() => store.files.remove(store.layout.empty))
   const gaps = yield* fileStep(() => gapsIn(store, earlier, true, standsAt))
-  if (gaps.length === missing.length) return yield* built.failure
   return { gaps, unfit: yield* build(gaps), models: yield* makeModels(store) }
 })

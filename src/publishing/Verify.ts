@@ -24,8 +24,9 @@ import { differingDeltaLogs } from "./DeltaLogs.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { proveAgain } from "./ProveAgain.ts"
 import { publishedTables } from "./DataDictionary.ts"
+import { damagedEmptyDatabases } from "./EmptyDatabase.ts"
 import { lostSchemas } from "./KeepSchemas.ts"
-import { newestDerived, placeIn } from "./KeptVersions.ts"
+import { isKeptDatabaseDamaged, newestDerived, placeIn } from "./KeptVersions.ts"
 import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { filesBelow, fileStep, isThatFile } from "./OutputFiles.ts"
@@ -106,6 +107,7 @@ const publishedProblems = Effect.fnUntraced(function* (
   if (yield* isManifestLost(store, manifest)) return [problemOf("tables/manifest.json", "manifest-lost")]
   const standing = manifest ?? nothingPublished
   const problems = [...(yield* fileProblems(store, standing))]
+  for (const where of yield* damagedHelpers(store)) problems.push(problemOf(where, "helper-damaged"))
   if (standing.version > 0) problems.push(...(yield* databaseProblems(store, standing, accepted)))
   for (const table of yield* differingDeltaLogs(store, standing))
     problems.push(problemOf(`tables/${table}/_delta_log`, "delta-log-differs"))
@@ -215,6 +217,15 @@ const schemaProblems = (
     ),
   ]
 }
+
+export const keptDatabase = "published/previous/nightjar.duckdb"
+
+/** Databases that are kept to save work, and are not what was kept. */
+export const damagedHelpers = Effect.fnUntraced(function* (store: Pick<Store, "layout">) {
+  const names = yield* fileStep(() => damagedEmptyDatabases(store.layout))
+  const isKeptWhole = !(yield* isKeptDatabaseDamaged(store))
+  return [...names.map((name) => `published/empty/${name}`), ...(isKeptWhole ? [] : [keptDatabase])]
+})
 
 const fileProblems = (store: Store, manifest: Manifest) =>
   fileStep(() => {

@@ -154,6 +154,11 @@ const lostDatabase = () => [
 ]
 const otherDatabase = `nightjar.duckdb: the database is not the file that was published [database-changed]; ${again}`
 
+const helperDamaged =
+  "a database that is kept to save work is damaged [helper-damaged]; No table depends on it."
+const keptDatabase = "published/previous/nightjar.duckdb"
+const emptyDatabase = () => `published/empty/${readdirSync(at("published/empty")).join()}`
+
 /** What `repair` mends, and what it says of it. */
 const mended: ReadonlyArray<Damage & { readonly done: () => ReadonlyArray<string> }> = [
   {
@@ -236,6 +241,27 @@ const mended: ReadonlyArray<Damage & { readonly done: () => ReadonlyArray<string
       "schemas/accounts.v1.yaml: the kept record schema has changed since it was written [schema-changed]; ",
     ],
     done: () => ["schemas/accounts.v1.yaml: written again with the same text"],
+  },
+  {
+    what: "the empty database with which others begin is cut off",
+    damage: () => truncateSync(at(emptyDatabase()), 5_000),
+    told: () => [`${emptyDatabase()}: ${helperDamaged}`],
+    done: () => [`${emptyDatabase()}: made again`],
+  },
+  {
+    what: "the empty database has no bytes, and no night can continue the published one",
+    damage: () => {
+      truncateSync(at(emptyDatabase()), 0)
+      remove("nightjar.duckdb")
+    },
+    told: () => [`${emptyDatabase()}: ${helperDamaged}`, ...lostDatabase()],
+    done: rebuilt,
+  },
+  {
+    what: "a bit of the kept database of an earlier version is flipped",
+    damage: () => flip(keptDatabase, (size) => size - 100),
+    told: () => [`${keptDatabase}: ${helperDamaged}`],
+    done: () => [`${keptDatabase}: removed, since it was damaged`],
   },
   {
     what: "the marker is changed",

@@ -411,6 +411,28 @@ describe("PublisherDuckDb", () => {
     }),
   )
 
+  it.live("makes the empty database again if a kill cut it off before its hash was taken", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        yield* publish(run_id)
+        const kept = join(root, "published/empty")
+        const [name = ""] = filesBelow(kept)
+        // The head of a database without tables, which DuckDB opens.
+        const half = readFileSync(join(kept, name)).subarray(0, 12_288)
+        const hash = createHash("sha256").update(half).digest("hex")
+        rmSync(join(kept, name))
+        writeFileSync(join(kept, name.replace(/-.*/, `-${hash}.duckdb`)), half)
+        rmSync(join(root, "nightjar.duckdb"))
+        yield* publish(run_id)
+        assert.deepStrictEqual(yield* namesIn(root), ["Ana"])
+        assert.deepStrictEqual(filesBelow(kept), [name])
+        assert.deepStrictEqual(yield* problems(root), [])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
   it.live("takes more memory for the database if the first limit is too little", () =>
     Effect.gen(function* () {
       const root = yield* folder

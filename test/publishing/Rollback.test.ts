@@ -6,6 +6,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, truncateSync } from
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { dueDeletions } from "../../src/execution/DeleteExecutions.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -79,6 +80,26 @@ describe("rollback", () => {
           assert.deepStrictEqual(yield* problemsIn(root), [])
         }).pipe(Effect.provide(layers(root)))
       }).pipe(Effect.scoped),
+  )
+
+  it.live("builds the database from the files if the one that is kept is not, to the byte, what it was", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* nights(2)
+        const kept = join(root, "published/previous/nightjar.duckdb")
+        yield* Effect.scoped(
+          Effect.flatMap(DuckDb, (duckdb) =>
+            Effect.flatMap(duckdb.open({ path: kept, access: "read-write" }), ({ run }) =>
+              run("UPDATE customer_profiles SET name = 'Zoe'"),
+            ),
+          ),
+        )
+        assert.deepInclude(yield* back(root), { ...rolledBack, to: 1 })
+        assert.strictEqual(yield* joined(root), "Ana")
+        assert.deepStrictEqual(yield* problemsIn(root), [])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
   )
 
   it.live("of a run that was published twice puts its earlier rows back; `rebuild` ends it", () =>
