@@ -64,18 +64,21 @@ export const familiesOf = Effect.fnUntraced(function* (output: string) {
 export const problemsOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
   const { verify, verifyTables } = yield* Effect.promise(() => import("../publishing/Verify.ts"))
-  const store = yield* openedStore(output)
+  const { verifyBeside } = yield* Effect.promise(() => import("../publishing/VerifyBeside.ts"))
+  const { layoutOf } = yield* Effect.promise(() => import("../publishing/Manifest.ts"))
   const services = Layer.mergeAll(
     wiring.landing(output, "read-only"),
     wiring.database,
     wiring.ledger(output, "read-only"),
   )
-  const looked = verify(store).pipe(
-    Effect.provide(services),
-    // Its ledger cannot be read; what is published can still be checked.
-    Effect.catchTag("LedgerFailed", ({ message }) =>
-      Effect.provide(verifyTables(store, message), wiring.database),
+  const look = Effect.flatMap(openedStore(output), (store) =>
+    verify(store).pipe(
+      Effect.provide(services),
+      // Its ledger cannot be read; what is published can still be checked.
+      Effect.catchTag("LedgerFailed", ({ message }) =>
+        Effect.provide(verifyTables(store, message), wiring.database),
+      ),
     ),
   )
-  return [...markerProblems(output), ...(yield* looked)]
+  return [...markerProblems(output), ...(yield* verifyBeside(layoutOf(output), look))]
 })

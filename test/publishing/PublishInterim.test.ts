@@ -2,7 +2,7 @@
  * Versions of a run that goes on: what readers find in them, what they leave as it was, and what becomes of them when
  * the run is over, held back, cut off, or when people look after the folder meanwhile.
  */
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -10,6 +10,7 @@ import type { Scope } from "effect"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { dueDeletions } from "../../src/execution/DeleteExecutions.ts"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
+import { lockFolder } from "../../src/foundation/FolderLock.ts"
 import type { Gates } from "../../src/jobs/Job.ts"
 import { backup } from "../../src/keeping/Backup.ts"
 import { checkWhole, forget } from "../../src/keeping/Forget.ts"
@@ -18,12 +19,13 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/night/PublishRun.ts"
 import { keptVersions } from "../../src/publishing/KeptVersions.ts"
-import { filesOf, layoutOf, readManifest } from "../../src/publishing/Manifest.ts"
+import { filesOf, layoutOf, nothingPublished, readManifest } from "../../src/publishing/Manifest.ts"
 import { leavesRoom } from "../../src/publishing/PublishInterim.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
 import { rebuild } from "../../src/publishing/Rebuild.ts"
 import { repair } from "../../src/publishing/Repair.ts"
+import { verifyBeside } from "../../src/publishing/VerifyBeside.ts"
 import { rollback } from "../../src/publishing/Rollback.ts"
 import { anId } from "../harness/Id.ts"
 import {
@@ -129,6 +131,67 @@ const inFolder = <A, E>(
     const root = yield* folder
     yield* Effect.provide(work(root), asking(root, gates))
   })
+
+/** A run works in the folder, and publishes when `verify` first gets to this point. */
+const verifyWhile = Effect.fnUntraced(function* (
+  root: string,
+  point: "ledger" | "database",
+  work: Effect.Effect<void>,
+) {
+  yield* lockFolder(join(root, "run.lock"))
+  const ledger = yield* Ledger
+  const duckdb = yield* DuckDb
+  let isDue = true
+  const now = Effect.suspend(() => {
+    const due = isDue
+    isDue = false
+    return due ? work : Effect.void
+  })
+  const pruned = Effect.andThen(now, ledger.pruned)
+  const open: DuckDb["Service"]["open"] = (options) => Effect.andThen(now, duckdb.open(options))
+  return yield* verifyBeside(layoutOf(root), problemsIn(root)).pipe(
+    Effect.provideService(Ledger, point === "ledger" ? { ...ledger, pruned } : ledger),
+    Effect.provideService(DuckDb, point === "database" ? { ...duckdb, open } : duckdb),
+  )
+}, Effect.scoped)
+
+describe("`verify` beside a run that publishes", () => {
+  for (const point of ["ledger", "database"] as const)
+    it.live(`takes no new version for damage, and finds what is damaged: at the ${point}`, () =>
+      inFolder((root) =>
+        Effect.gen(function* () {
+          yield* goingOn
+          const context = yield* Effect.context<Publisher>()
+          const publishes = (...customers: ReadonlyArray<string>) =>
+            Effect.orDie(Effect.asVoid(interim(21, ...customers))).pipe(Effect.provide(context))
+          assert.deepStrictEqual(yield* verifyWhile(root, point, publishes("c-1")), [])
+          assert.deepStrictEqual(yield* latest(root), ["c-1 21", "c-2 20", "c-3 20"])
+          const broken = filesOf(manifestOf(root) ?? nothingPublished).find(({ table }) => table === "emails")
+          rmSync(join(root, broken?.path ?? ""))
+          const found = yield* verifyWhile(root, point, publishes("c-1", "c-2"))
+          assert.deepStrictEqual(
+            found.map(({ id, where }) => [id, where]),
+            [["file-differs", broken?.path]],
+          )
+        }),
+      ),
+    )
+
+  it.live("leaves out what a run is writing, and names what a killed one left", () =>
+    inFolder((root) =>
+      Effect.gen(function* () {
+        yield* goingOn
+        writeFileSync(join(root, "tables/emails/new.parquet.tmp"), "half")
+        assert.deepStrictEqual(yield* verifyWhile(root, "ledger", Effect.void), [])
+        const left = yield* verifyBeside(layoutOf(root), problemsIn(root))
+        assert.deepStrictEqual(
+          left.map(({ id, where }) => [id, where]),
+          [["file-unlisted", "tables/emails/new.parquet.tmp"]],
+        )
+      }),
+    ),
+  )
+})
 
 describe("a version of a run that goes on", () => {
   it.live("has whole tasks only, and the records of the night before of everybody else", () =>
