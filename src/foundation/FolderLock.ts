@@ -49,20 +49,6 @@ export const lockFolder = (path: string) =>
       }),
   )
 
-/** Whether a process works in the folder. Only reads: nobody is kept out by the question. */
-export const isFolderLocked = (path: string): boolean => {
-  if (!existsSync(path)) return false
-  const database = new DatabaseSync(path, { readOnly: true, timeout: 0 })
-  try {
-    database.exec("SELECT 1 FROM sqlite_schema")
-    return false
-  } catch (cause) {
-    if (failureOf(path, cause)._tag === "FolderLocked") return true
-    throw cause
-  } finally {
-    database.close()
-  }
-}
 /** Waits out whoever only looks whether the lock is held. */
 const lookMaxMs = 50
 

@@ -140,7 +140,7 @@ const textsAbout = (...facts: ReadonlyArray<Fact>) => {
   const ending = { job: "demo", exit_code: 4, summary, recovered: false }
   return {
     summary: renderSummary(summary, { width: Infinity, colour: false }),
-    notice: noticeOf(["failed"], ending).text,
+    notice: noticeOf(["failed"], ending, { host: "etl-1", job: "demo", run_date: summary.run_date }).text,
     report: renderReport(report),
     explain: recorded(ended).map(renderRecorded).join("\n"),
   }
