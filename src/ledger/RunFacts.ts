@@ -3,7 +3,7 @@
  * `Fact.ts`.
  */
 import { Schema } from "effect"
-import { ExecutionId, RunId } from "../contract/Ids.ts"
+import { EngineReference, ExecutionId, RunId } from "../contract/Ids.ts"
 import { ChangeCounts } from "./ChangeCounts.ts"
 import { DeliveredFeatures } from "./DeliveredFeatures.ts"
 import { LeftOutBody } from "./LeftOutBody.ts"
@@ -23,6 +23,13 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
 })
 /** The process resumed the run; its unfinished tasks get new attempts. */
 export const RunResumed = Schema.TaggedStruct("RunResumed", { run_id: RunId })
+/** `body`: of the detail view, as JSON text, what has a column. */
+const EngineSaid = Schema.Struct({
+  engine_reference: EngineReference,
+  fetched_at: Schema.Int,
+  body: Schema.String,
+})
+export type EngineSaid = typeof EngineSaid.Type
 /** Everything landed so far is in the published tables of this version, except what is left out. */
 export const RunPublished = Schema.TaggedStruct("RunPublished", {
   run_id: RunId,
@@ -42,6 +49,8 @@ export const RunPublished = Schema.TaggedStruct("RunPublished", {
   ),
   left_out: Schema.optionalKey(Schema.Array(LeftOutBody)),
   delivered: Schema.optionalKey(Schema.Array(DeliveredFeatures)),
+  /** What the catalogue had last said about the run's engines: it says something else tomorrow. */
+  engines: Schema.optionalKey(Schema.Array(EngineSaid)),
   ...tableNotes,
   stale: Schema.optionalKey(StaleData),
 })

@@ -68,7 +68,7 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
 const publishedFact = (
   run_id: RunId,
   version: number,
-  { receipts, left_out, delivered, misfits, rejected, other }: Omit<Released, "run_id">,
+  { receipts, left_out, delivered, engines, misfits, rejected, other }: Omit<Released, "run_id">,
 ): typeof RunPublished.Type => ({
   _tag: "RunPublished",
   run_id,
@@ -76,6 +76,7 @@ const publishedFact = (
   receipts,
   ...(left_out.length === 0 ? {} : { left_out }),
   ...(delivered.length === 0 ? {} : { delivered }),
+  ...(engines === undefined ? {} : { engines }),
   ...(misfits.length === 0 ? {} : { misfits }),
   ...(rejected.length === 0 ? {} : { rejected }),
   other,

@@ -62,6 +62,7 @@ export interface Derived {
   readonly findings: ReadonlyMap<string, SessionFindings>
   readonly left_out: Published["left_out"]
   readonly delivered: Published["delivered"]
+  readonly engines: RunPicture["engines"]
   readonly misfits: Published["misfits"]
   readonly rejected: Published["rejected"]
   readonly other: Published["other"]
@@ -108,6 +109,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
     findings: tables.found,
     left_out: tables.leftOut.bodies,
     delivered,
+    engines: picture.engines,
     misfits: addUpMisfits(counts.flatMap(({ misfits }) => misfits)),
     rejected: addUpRejected(counts.flatMap(({ refusedFor }) => refusedFor)),
     other: otherRecordsOf(counts.flatMap(({ otherBy }) => otherBy)),

@@ -11,6 +11,7 @@ import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
 import type { DeliveredFeatures } from "../ledger/DeliveredFeatures.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import { FailedGate } from "../ledger/RunFacts.ts"
+import type { EngineSaid } from "../ledger/RunFacts.ts"
 import type { StaleData } from "../ledger/StaleData.ts"
 import type {
   DeltaNote,
@@ -64,6 +65,8 @@ export interface Published {
   readonly left_out: ReadonlyArray<LeftOutBody>
   /** Tasks that did not succeed, with the features that a rerun need not ask for again. */
   readonly delivered: ReadonlyArray<DeliveredFeatures>
+  /** What the catalogue says about the run's engines, as it is in the tables. */
+  readonly engines?: ReadonlyArray<EngineSaid>
   /** Values of this run that did not fit their columns, and its rejected records. */
   readonly misfits: ReadonlyArray<MisfitCount>
   readonly rejected: ReadonlyArray<RejectedCount>
@@ -85,7 +88,7 @@ export interface Published {
 
 export type Released = Pick<
   Published,
-  "receipts" | "left_out" | "delivered" | "misfits" | "rejected" | "other"
+  "receipts" | "left_out" | "delivered" | "engines" | "misfits" | "rejected" | "other"
 > & {
   readonly run_id: RunId
 }

@@ -56,8 +56,8 @@ const releasedOf = (also: ReadonlyArray<Effect.Success<ReturnType<typeof stageRu
     ? {}
     : {
         released: also.map(({ run_id, derived: one }) => {
-          const { receipts, left_out, delivered, misfits, rejected, other } = one
-          return { run_id, receipts, left_out, delivered, misfits, rejected, other }
+          const { receipts, left_out, delivered, engines, misfits, rejected, other } = one
+          return { run_id, receipts, left_out, delivered, engines, misfits, rejected, other }
         }),
       }
 
@@ -146,6 +146,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     receipts: derived.receipts,
     left_out: derived.left_out,
     delivered: derived.delivered,
+    engines: derived.engines,
     misfits: derived.misfits,
     rejected: derived.rejected,
     other: derived.other,

@@ -87,6 +87,7 @@ const publishIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>)
       receipts: derived.receipts,
       left_out: derived.left_out,
       delivered: derived.delivered,
+      engines: derived.engines,
       misfits: derived.misfits,
       rejected: derived.rejected,
       other: derived.other,

@@ -13,7 +13,10 @@ import type { LandedRef } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { CachedForm } from "../ledger/LedgerForms.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import type { EngineSaid } from "../ledger/RunFacts.ts"
 import { ledgerFailed, PublishFailed } from "./Publisher.ts"
+import { engineFields } from "./SystemTables.ts"
+import { isObject } from "./TakeFields.ts"
 
 /**
  * A session of a task; `bodies` are the newest of each endpoint that was read, in the order of the run's
@@ -33,7 +36,7 @@ export interface SessionPicture {
 export interface RunPicture {
   readonly state: RunState
   /** What the service last said about the engines of its tasks. */
-  readonly engines: ReadonlyArray<CachedForm>
+  readonly engines: ReadonlyArray<EngineSaid>
   readonly frames: ReadonlyArray<LandedBody>
   readonly framesByTask: ReadonlyMap<string, ReadonlyArray<LandedBody>>
   /** By execution: the state body that was landed last. */
@@ -101,7 +104,7 @@ const newestBySource = (
 const pictureOf = (
   state: RunState,
   frames: ReadonlyArray<LandedBody>,
-  engines: ReadonlyArray<CachedForm>,
+  engines: ReadonlyArray<EngineSaid>,
 ): RunPicture => {
   const stateOf = new Map<string, LandedBody>()
   for (const frame of frames) {
@@ -173,16 +176,27 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
       message: `${where}: no body at offset ${missing.offset}, which the ledger refers to`,
     })
   }
-  const references = new Set(
-    [...state.tasks.values()].flatMap(({ planned }) => planned.engine_reference ?? []),
-  )
-  const forms = yield* Effect.mapError(
-    Effect.forEach(references, (reference) => ledger.cachedForm(reference)),
-    ledgerFailed,
-  )
-  return pictureOf(
-    state,
-    frames,
-    forms.filter((form) => form !== undefined),
-  )
+  return pictureOf(state, frames, yield* Effect.mapError(enginesOf(state), ledgerFailed))
 })
+
+/**
+ * What the catalogue last said before the run was published: derived again later, its rows are the same. A
+ * run that was resumed after that is published as a new one.
+ */
+const enginesOf = Effect.fnUntraced(function* ({ tasks, published, stages }: RunState) {
+  const said = published?.fact.engines
+  if (said !== undefined && (stages.resumed ?? 0) <= (published?.at ?? 0)) return said
+  const ledger = yield* Ledger
+  const references = new Set([...tasks.values()].flatMap(({ planned }) => planned.engine_reference ?? []))
+  const forms = yield* Effect.forEach(references, (reference) => ledger.cachedForm(reference))
+  return forms.flatMap((form) => (form === undefined ? [] : [saidIn(form)]))
+})
+
+const columns = new Set(engineFields.map(({ name }) => name))
+
+const saidIn = ({ body, ...form }: CachedForm): EngineSaid => {
+  const details: unknown = JSON.parse(body)
+  const known = Object.entries(isObject(details) ? details : {})
+  const said = Object.fromEntries(known.filter(([name]) => columns.has(name)))
+  return { ...form, body: JSON.stringify(said) }
+}

@@ -7,6 +7,8 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { publishStage } from "../../src/night/PublishRun.ts"
 import { nothingPublished, readManifest } from "../../src/publishing/Manifest.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
 import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
@@ -14,15 +16,18 @@ import { rebuild } from "../../src/publishing/Rebuild.ts"
 import { verify } from "../../src/publishing/Verify.ts"
 import {
   account,
+  begin,
   folder,
   foundation,
   layers,
   liveNight,
   profileOf,
   publisherOptions,
+  resultsOf,
   rowsOf,
   schemasFolder,
   storeOf,
+  succeed,
 } from "./night.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -133,6 +138,42 @@ describe("rebuild", () => {
           assert.deepStrictEqual(yield* verify(yield* storeOf(root)), [])
         }).pipe(Effect.provide(layers(root)))
       }).pipe(Effect.scoped),
+  )
+
+  it.live("leaves what the catalogue said of an engine as each run found it, whatever it says since", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const ledger = yield* Ledger
+        const says = (status: string, fetched_at: number, engine_reference = anId("es-tax-agency:website")) =>
+          ledger.cacheForm({ engine_reference, fetched_at, body: JSON.stringify({ name: "Bank", status }) })
+        const lives = Effect.fnUntraced(function* (run_id: string, id: string) {
+          yield* ledger.append([begin(run_id, run_id.slice("nightly.".length))])
+          yield* succeed(run_id, id, "c-1", resultsOf(profileOf("Ana")))
+          yield* publishStage(anId(run_id))
+          yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run_id)))
+        })
+        yield* lives("nightly.2026-11-19", "0")
+        yield* says("published", 1_000)
+        yield* lives(first, "1")
+        yield* says("partial", 2_000)
+        yield* lives(second, "2")
+        yield* says("maintenance", 3_000)
+        const sql =
+          "SELECT run_id, name, status, epoch_ms(read_at)::INTEGER AS at FROM engine_descriptions ORDER BY ALL"
+        const described = [
+          { run_id: first, name: "Bank", status: "published", at: 1_000 },
+          { run_id: second, name: "Bank", status: "partial", at: 2_000 },
+        ]
+        assert.deepStrictEqual(yield* rowsOf(root, sql), described)
+        const said = yield* rebuilt(root, false)
+        assert.deepStrictEqual(said.changes, [])
+        const { version, ...done } = yield* rebuilt(root, true)
+        assert.deepStrictEqual({ ...done, version: undefined }, said)
+        assert.deepStrictEqual(yield* rowsOf(root, sql), described)
+        assert.strictEqual(version, 7)
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
   )
 
   it.live("leaves a run whose bodies cannot be read as it is published", () =>
