@@ -5,21 +5,20 @@
 import { Duration } from "effect"
 import { counted, listed } from "../foundation/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
-import type { Task, TaskVerdict } from "../planning/Assignment.ts"
+import type { NotStarted, Starts } from "../night/Preview.ts"
+import type { Task } from "../planning/Assignment.ts"
 import type { ExpectedEnd } from "../planning/ExpectedEnd.ts"
 import type { Conflict, Plan } from "../planning/Plan.ts"
 import type { Style } from "../report/RenderSummary.ts"
 import { span, table, wrap } from "../report/TextTable.ts"
 
-export interface Preview {
+export interface Preview extends Starts {
   readonly job: Job
   readonly how: "new" | "resume" | "nothing"
   /** Nothing starts by itself, but `rerun` can finish something. */
   readonly isLeft: boolean
   readonly collect: ReadonlyArray<string>
   readonly plan: Plan
-  /** Tasks of the plan that are already over in the run that would be resumed. */
-  readonly over: ReadonlySet<string>
   /** Tasks to start that earlier runs had no time for: they come first. */
   readonly carried: ReadonlySet<string>
   /** How long the run takes at least: what it still has to start, if every slot is used. */
@@ -87,8 +86,17 @@ const engineRows = (tasks: ReadonlyArray<Task>, width: number): string => {
   return table(["engine", "tasks", "engine is", "expected each"], rows, { width, right: new Set([1]) })
 }
 
-const verdictLines = (settled: ReadonlyArray<TaskVerdict>, all: boolean): ReadonlyArray<string> => {
-  const nameOf = ({ customer_id, engine_reference }: TaskVerdict) => `${customer_id} ${engine_reference}`
+type NamedVerdict = Pick<NotStarted, "outcome" | "reason" | "who_acts" | "message"> & {
+  readonly customer_id: string
+  readonly engine_reference: string
+}
+
+/** Why tasks are not started: each, or by reason if there are many. */
+export const notStartedLines = (
+  settled: ReadonlyArray<NamedVerdict>,
+  all: boolean,
+): ReadonlyArray<string> => {
+  const nameOf = ({ customer_id, engine_reference }: NamedVerdict) => `${customer_id} ${engine_reference}`
   if (all || settled.length <= tasksShownMax)
     return settled.map((verdict) => {
       const { outcome, reason, who_acts, message } = verdict
@@ -138,12 +146,13 @@ const endLines = ({ end, calls, now, deadlineAt, job: { timezone } }: Preview): 
 }
 
 export const renderPreview = (preview: Preview, { width }: Style, all: boolean): string => {
-  const { how, isLeft, collect, plan, over, carried, expected, sources } = preview
-  const starting = plan.tasks.filter(({ task_id }) => !over.has(task_id))
+  const { how, isLeft, collect, plan, starting, over, followed, carried, expected, sources } = preview
   const what = isLeft ? leftHeadline : headlines[how]
   const headline =
     `${plan.run_id} ${what}: ${counted(starting.length, "task")} to start, ` +
-    `${over.size} already finished, ${plan.settled.length} that will not start, ` +
+    `${over.length} already finished, ` +
+    (followed.length === 0 ? "" : `${followed.length} in progress, `) +
+    `${preview.notStarted.length} that will not start, ` +
     `${counted(plan.sessions.length, "session")} to read` +
     (starting.length === 0 ? "" : `; takes at least ${span(Duration.toMillis(expected))}`)
   const first = collect.map((run_id) => `First, what ${run_id} left at the service is collected.`)
@@ -160,7 +169,7 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
     ...[headline, ...endLines(preview), ...first, ...carriedLine].map((line) => wrap(line, width)),
     ...(starting.length === 0 ? [] : ["", rows]),
     ...(isLong ? ["", wrap("`--all` shows every task.", width)] : []),
-    ...titled("Will not start:", verdictLines(plan.settled, all), width),
+    ...titled("Will not start:", notStartedLines(preview.notStarted, all), width),
     ...titled("Results sources that differ from the built-in ones:", sources, width),
     ...titled("Will run one after the other:", conflictLines(plan, all), width),
     ...titled("Warnings:", all ? warnings : shortened(warnings, tasksShownMax), width),

@@ -3,7 +3,7 @@
  * every decision by the pure modules of this room. A failure to write the ledger or landing stops the whole
  * run; nothing that the service does ever stops it.
  */
-import { Clock, Duration, Effect, FiberSet, Queue } from "effect"
+import { Clock, Effect, FiberSet, Queue } from "effect"
 import { Service } from "../client/Service.ts"
 import { own } from "../ends/Ends.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
@@ -12,7 +12,6 @@ import { Schedule } from "../scheduling/Schedule.ts"
 import type { Candidate } from "../scheduling/Candidate.ts"
 import type { Limits } from "../scheduling/SharedSlots.ts"
 import { loginKeysOf } from "../secrets/Fingerprint.ts"
-import { mayRunUnseen } from "./Attempt.ts"
 import { EngineBreaker, standingsOf } from "./EngineBreaker.ts"
 import { endingOf, serviceUntil } from "./Ending.ts"
 import { candidateOf, cutOff, occupied, openBook, settle, settleWaiting, unstarted } from "./Night.ts"
@@ -27,7 +26,7 @@ import { enlistSession, finish, readAgain } from "./FinishTask.ts"
 import { AnswerUnusable } from "./Quarantine.ts"
 import { guarded, guardedReading } from "./SettleUnusable.ts"
 import { follow, settleRefusal, startTask } from "./RunTask.ts"
-import { attemptsToReadAgain, resumeTask } from "./TaskResumption.ts"
+import { attemptsToReadAgain, obstaclesOf, resumeWork, unseenOf } from "./TaskResumption.ts"
 import type { Mode, TaskResumption } from "./TaskResumption.ts"
 import type { Rules, SessionWork, TaskWork } from "./Work.ts"
 
@@ -90,7 +89,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     night.schedule.abandon(open.task_id)
   }
   const work = Effect.gen(function* () {
-    yield* enlistAll(night, input.works)
+    yield* enlistAll(night, input.works, input.elsewhere)
     for (const session of input.sessions) yield* enlistSession(night, session)
     yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
   })
@@ -176,17 +175,34 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
 })
 
 /** Reads where each task continues, and queues or forks it. */
-const enlistAll = Effect.fnUntraced(function* (night: Night, works: ReadonlyArray<TaskWork>) {
-  const found: Array<readonly [Book, TaskResumption]> = []
-  for (const work of works) {
+const enlistAll = Effect.fnUntraced(function* (
+  night: Night,
+  works: ReadonlyArray<TaskWork>,
+  elsewhere: ReadonlyArray<Candidate>,
+) {
+  const { begunAt, mode, rules } = night
+  const [open, read] = [[...elsewhere], new Array<TaskWork>()]
+  const readPast = (work: TaskWork, look: (state: TaskState | undefined) => void) => {
     const unread: Book = { ...openBook(work), stage: "sent" }
-    const read = Effect.sync(() => {
+    const looking = Effect.sync(() => {
       const state = night.run.tasks.get(work.task_id)
       noteLeft(unread, state)
-      found.push([openBook(work), resumptionOf(work, state, night.mode)])
+      look(state)
     })
-    yield* guarded(night, unread, read)
+    return guarded(night, unread, looking)
   }
+  for (const work of works)
+    yield* readPast(work, (state) => {
+      open.push(...unseenOf(state, rules.max_wait, begunAt))
+      read.push(work)
+    })
+  const obstacles = obstaclesOf(open, rules.deadlineAt, begunAt)
+  const found: Array<readonly [Book, TaskResumption]> = []
+  for (const work of read)
+    yield* readPast(work, (state) => {
+      const asked = { ...work, isPlanned: work.prepare !== undefined }
+      found.push([openBook(work), resumeWork(asked, state, mode, obstacles)])
+    })
   const owesProbe = found.filter(([, one]) => one._tag === "Start" && one.probe)
   // What may run unseen is looked for first: until then nobody else uses its login.
   for (const [book, resumption] of new Set([...owesProbe, ...found])) {
@@ -195,15 +211,6 @@ const enlistAll = Effect.fnUntraced(function* (night: Night, works: ReadonlyArra
     yield* guarded(night, book, resume(night, book, resumption))
   }
 })
-
-/** What the plan settled, such as a task whose secret is missing, keeps its reason: nothing can start it. */
-const resumptionOf = (work: TaskWork, state: TaskState | undefined, mode: Mode): TaskResumption => {
-  const resumption = resumeTask(state, mode)
-  const isPlannedStart = resumption._tag === "Start" && !resumption.probe
-  return isPlannedStart && work.prepare === undefined && state?.settled !== undefined
-    ? { _tag: "Nothing" }
-    : resumption
-}
 
 /** Until it is known where a task continues, what is left of its newest attempt stays as it is. */
 const noteLeft = (unread: Book, state: TaskState | undefined): void => {
@@ -224,12 +231,14 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book, resumption
     // What is not read again now stays at the service as it is.
     yield* occupied(night, again, Effect.void)
   }
-  yield* holdUnseen(night, book, state)
+  yield* holdUnseen(night, state)
   switch (resumption._tag) {
     case "Nothing":
       return
     case "NightOver":
       return yield* settle(night, work.task_id, own("NIGHT_OVER"))
+    case "NotStarted":
+      return yield* settle(night, work.task_id, own(resumption.reason))
     case "StartUnknown":
       return yield* settle(night, work.task_id, own("START_UNKNOWN"))
     case "NotOurs":
@@ -275,17 +284,11 @@ const resume = Effect.fnUntraced(function* (night: Night, book: Book, resumption
   }
 })
 
-/**
- * What an earlier process started without knowing the execution may still run, as long as one is waited for:
- * until then its customer and its login are not used for anybody, as in the process that sent it.
- */
-const holdUnseen = Effect.fnUntraced(function* (night: Night, book: Book, state: TaskState | undefined) {
-  const last = state?.attempts.at(-1)
-  if (last === undefined || !mayRunUnseen(last)) return
-  if (last.intended_at + Duration.toMillis(night.rules.max_wait) <= (yield* Clock.currentTimeMillis)) return
-  const { fingerprint, account } = last
-  night.schedule.occupy({ ...candidateOf(book), fingerprint, account: account?.account })
-  night.schedule.abandon(book.work.task_id)
+const holdUnseen = Effect.fnUntraced(function* (night: Night, state: TaskState | undefined) {
+  for (const unseen of unseenOf(state, night.rules.max_wait, yield* Clock.currentTimeMillis)) {
+    night.schedule.occupy(unseen)
+    night.schedule.abandon(unseen.task_id)
+  }
 })
 
 /** An earlier process read the answer to the start, and died before it could settle the task. */

@@ -2,12 +2,16 @@
  * Where a task in the ledger continues: pure. A run resumes what a dead process left, gives unfinished
  * tasks new attempts, and never starts a task that was settled for good.
  */
+import { Duration } from "effect"
 import type { ExecutionId } from "../contract/Ids.ts"
 import { isAccepted } from "../ends/Ends.ts"
 import type { AttemptClosed, AttemptKept } from "../ledger/Fact.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
-import { refusesTokenizedStart, resumeAttempt } from "./Attempt.ts"
+import { conflictKeys } from "../scheduling/Candidate.ts"
+import type { Candidate } from "../scheduling/Candidate.ts"
+import { mayRunUnseen, refusesTokenizedStart, resumeAttempt } from "./Attempt.ts"
 import type { Resumption } from "./Attempt.ts"
+import type { Rules, TaskWork } from "./Work.ts"
 
 /** `night` may start executions; `collect` only follows what an older run left in flight. */
 export type Mode = "night" | "collect"
@@ -40,6 +44,69 @@ export type TaskResumption =
   | { readonly _tag: "Unusable"; readonly attempt: AttemptState }
   /** Collected, but there is nothing to collect: the run was over before this task began. */
   | { readonly _tag: "NightOver" }
+  /** Nothing is wrong with it, but it cannot be started in this run. */
+  | { readonly _tag: "NotStarted"; readonly reason: "ALREADY_EXECUTING" | "DEADLINE_REACHED" }
+
+/** What keeps tasks of a run from being started, whatever becomes of the others. */
+export interface Obstacles {
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  readonly deadlineAt: number | undefined
+  /** The conflict keys of executions that may be open and that this run does not follow to their end. */
+  readonly taken: ReadonlySet<string>
+}
+
+/** `open`: what other runs, and dead processes of this one (`unseenOf`), may still have open. */
+export const obstaclesOf = (
+  open: ReadonlyArray<Candidate>,
+  deadlineAt: number | undefined,
+  now: number,
+): Obstacles => ({ now, deadlineAt, taken: new Set(open.flatMap(conflictKeys)) })
+
+/**
+ * What an earlier process started without knowing the execution may still run, as long as one is waited for:
+ * until then its customer and its login are not used for anybody, as in the process that sent it.
+ */
+export const unseenOf = (
+  task: TaskState | undefined,
+  max_wait: Rules["max_wait"],
+  now: number,
+): ReadonlyArray<Candidate> => {
+  const last = task?.attempts.at(-1)
+  if (task === undefined || last === undefined || !mayRunUnseen(last)) return []
+  const { task_id, customer_id, engine_reference } = task.planned
+  if (customer_id === undefined || engine_reference === undefined) return []
+  if (last.intended_at + Duration.toMillis(max_wait) <= now) return []
+  const { fingerprint, account } = last
+  return [{ task_id, customer_id, engine_reference, fingerprint, account: account?.account }]
+}
+
+/**
+ * What a run does with one of its tasks, before anything of the run has moved: `plan` and `rerun --dry-run`
+ * show this, and the run does it. What the plan settled, such as a task whose secret is missing, keeps its
+ * reason: nothing can start it.
+ */
+export const resumeWork = (
+  work: Pick<
+    TaskWork,
+    "task_id" | "customer_id" | "engine_reference" | "fingerprint" | "account" | "needs"
+  > & {
+    /** The plan has the means to start it. */
+    readonly isPlanned: boolean
+  },
+  state: TaskState | undefined,
+  mode: Mode,
+  { now, deadlineAt = Infinity, taken }: Obstacles,
+): TaskResumption => {
+  const resumption = resumeTask(state, mode)
+  // A probe finds what may be running.
+  if (resumption._tag !== "Start" || resumption.probe) return resumption
+  if (!work.isPlanned) return state?.settled === undefined ? resumption : { _tag: "Nothing" }
+  if (conflictKeys({ ...work, account: work.account?.account }).some((key) => taken.has(key)))
+    return { _tag: "NotStarted", reason: "ALREADY_EXECUTING" }
+  const overAt = now + Duration.toMillis(work.needs ?? Duration.zero)
+  return overAt > deadlineAt ? { _tag: "NotStarted", reason: "DEADLINE_REACHED" } : resumption
+}
 
 export const resumeTask = (task: TaskState | undefined, mode: Mode): TaskResumption => {
   if (task === undefined) return mode === "night" ? start(1, false, 0) : { _tag: "Nothing" }

@@ -5,10 +5,11 @@
 import { Clock, Effect, Schema } from "effect"
 import { RunId } from "../contract/Ids.ts"
 import { resumeTask } from "../execution/TaskResumption.ts"
+import type { TaskResumption } from "../execution/TaskResumption.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldLedger.ts"
-import type { RunState } from "../ledger/RunState.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { newestTasks, runsOfNight, statesOf } from "../ledger/WholeNight.ts"
 import { chooseRun, isResumable, nextRunId } from "../planning/ChooseRun.ts"
 import type { RunChoice } from "../planning/ChooseRun.ts"
@@ -31,6 +32,32 @@ const canStart = (job: Job, runs: ReadonlyArray<RunState>): ReadonlyArray<string
   const named = subjectsOf(job)
   return [...newestTasks(runs)].flatMap(([subject, task]) =>
     named.has(subject) && resumeTask(task, "night")._tag === "Start" ? [subject] : [],
+  )
+}
+
+/**
+ * What the collected runs of a night still follow or read: its outcome is not known yet, so that nothing is
+ * started for it again before somebody has seen it.
+ */
+const stillFollowed = (collect: ReadonlyArray<RunId>, runs: ReadonlyArray<RunState>): ReadonlySet<string> => {
+  const isFollowed = (task: TaskState) => {
+    const { _tag } = resumeTask(task, "collect")
+    return collect.includes(task.planned.run_id) && followed.has(_tag)
+  }
+  return new Set([...newestTasks(runs)].flatMap(([subject, task]) => (isFollowed(task) ? [subject] : [])))
+}
+/** When a run is collected, a start is a probe for what may be running. */
+const followed: ReadonlySet<TaskResumption["_tag"]> = new Set(["Start", "Follow", "Finish"])
+
+const askedOf = (
+  runs: ReadonlyArray<RunState>,
+  subjects: Iterable<string>,
+  collect: ReadonlyArray<RunId>,
+): Asked => {
+  const notYet = stillFollowed(collect, runs)
+  return askedAgain(
+    runs,
+    [...subjects].filter((subject) => !notYet.has(subject)),
   )
 }
 
@@ -63,7 +90,7 @@ const checkShare = Effect.fnUntraced(function* (job: Job, runs: ReadonlyArray<Ru
   }
 })
 
-interface Request extends Pick<NightChoice, "parent"> {
+export interface Request extends Pick<NightChoice, "parent"> {
   /** What a rerun is limited to, as `subjectOf` names it. */
   readonly only: ReadonlySet<string> | undefined
   /** `--new` and `rerun`: another run in any case. */
@@ -82,7 +109,9 @@ export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, 
   const missed = parent === undefined ? missedNights(job, choice, runs) : []
   const night = runsOfNight(runs, { job: job.name, run_date: choice.run_date })
   const only =
-    request.only === undefined ? undefined : askedAgain(yield* statesOf(ledger, night), request.only)
+    request.only === undefined
+      ? undefined
+      : askedOf(yield* statesOf(ledger, night), request.only, choice.collect)
   return { ...choice, parent, only, missed } satisfies NightChoice as NightChoice
 })
 
@@ -116,14 +145,14 @@ const restOfNight = Effect.fnUntraced(function* (
   const night = runsOfNight(ofJob, newest.fact)
   if (!isResumable(job, newest, night[0], { run_date: today, now })) return
   const states = yield* statesOf(yield* Ledger, night)
-  const left = canStart(job, states)
-  if (left.length === 0) return
+  const only = askedOf(states, canStart(job, states), collect)
+  if (only.size === 0) return
   const rest: NightChoice = {
     run_date,
     chosen: { _tag: "New", run_id: nextRunId(job.name, run_date, night) },
     collect,
     parent,
-    only: askedAgain(states, left),
+    only,
     missed: [],
   }
   return rest

@@ -14,6 +14,8 @@ interface LeftOpen extends Candidate {
   readonly job: string
   /** When its start was sent, in milliseconds since the epoch. */
   readonly since: number
+  /** Whoever collects its run learns how it ends, and what the source says to its login. */
+  readonly isFollowed: boolean
 }
 
 const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean) {
@@ -30,7 +32,8 @@ const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean
         if (_tag === "Closed" || _tag === "NeverStarted" || _tag === "Start") continue
         const { fingerprint, account, intended_at: since } = attempt
         const login = { fingerprint, account: account?.account }
-        open.push({ job, task_id, customer_id, engine_reference, ...login, since })
+        const isFollowed = _tag === "Follow"
+        open.push({ job, task_id, customer_id, engine_reference, ...login, since, isFollowed })
       }
     }
   }
@@ -40,15 +43,28 @@ const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean
 /** What earlier runs of the job may still have open. */
 export const leftOpenBy = (job: Job) => openIn(({ fact }) => fact.job === job.name)
 
+/** What is followed to its end when these runs are collected. */
+export const followedIn = (collect: ReadonlyArray<RunId>) =>
+  Effect.map(
+    openIn(({ fact }) => collect.includes(fact.run_id)),
+    (open) => open.filter(({ isFollowed }) => isFollowed),
+  )
+
 /**
  * What other runs have open, as long as an execution of this job would be waited for: until then, nobody else
  * logs in there: neither beside what is known to run, nor beside what may run unseen.
  */
-export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (run_id: RunId, job: Job) {
+export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (
+  run_id: RunId,
+  job: Job,
+  /** Runs that will be followed to their end before. */
+  collect: ReadonlyArray<RunId> = [],
+) {
   const now = yield* Clock.currentTimeMillis
   const newest = now - Duration.toMillis(job.execution.max_wait)
   const open = yield* openIn(
-    ({ fact, ended, newest_at }) => fact.run_id !== run_id && (ended === undefined || newest_at > newest),
+    ({ fact, ended, newest_at }) =>
+      fact.run_id !== run_id && !collect.includes(fact.run_id) && (ended === undefined || newest_at > newest),
   )
   return open.filter(({ since }) => since > newest)
 })

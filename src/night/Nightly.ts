@@ -5,7 +5,7 @@
  */
 import { resolve } from "node:path"
 import { Clock, Effect, Fiber } from "effect"
-import type { RunId } from "../contract/Ids.ts"
+import { RunId } from "../contract/Ids.ts"
 import { deleteExecutions } from "../execution/DeleteExecutions.ts"
 import { deletingUntil } from "../execution/Ending.ts"
 import { executeRun } from "../execution/ExecuteRun.ts"
@@ -85,6 +85,8 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   })
   for (const run_id of collect) yield* runStages(job, run_id, "collect")
   if (chosen._tag === "NothingToDo") return yield* finished(chosen.run_id)
+  // All that a rerun was asked for was still going on: now it is collected.
+  if (parent !== undefined && only?.size === 0) return yield* finished(RunId.make(parent))
   const plan = chosen._tag === "New" && !isRecorded ? yield* beginRun(job, begun, only) : undefined
   if (chosen._tag === "Resume") yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
   const result = yield* runStages(job, chosen.run_id, "night", plan)

@@ -37,6 +37,7 @@ export interface Interrupted {
 const places = {
   Nothing: undefined,
   NightOver: undefined,
+  NotStarted: "waiting",
   Start: "waiting",
   Follow: "in flight",
   Finish: "in flight",

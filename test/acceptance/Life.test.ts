@@ -232,8 +232,8 @@ describe("`rerun`", () => {
     return rows.map(({ customer_id }) => customer_id).toSorted()
   }
 
-  it("`--dry-run` names what would run again with every flag, and sends no request", async () => {
-    const before = night.fake.seen.length
+  it("`--dry-run` names what would be started with every flag, and starts nothing", async () => {
+    const before = night.fake.starts.length
     const [all, failed, only, never, customer, engine, none] = await Promise.all([
       selected(),
       selected("--failed"),
@@ -244,15 +244,28 @@ describe("`rerun`", () => {
       selected("--customer", "ok"),
     ])
     expect({ all, failed, only, never, customer, engine, none }).toEqual({
-      all: ["bad", "half", "locked", "slow"],
-      failed: ["bad", "locked", "slow"],
+      // Not `locked`: its login was rejected.
+      all: ["bad", "half", "slow"],
+      failed: ["bad", "slow"],
       only: ["half", "slow"],
       never: ["half", "slow"],
       customer: ["bad", "slow"],
       engine: ["bad"],
       none: [],
     })
-    expect(night.fake.seen.length - before).toBe(0)
+    const locked = await night.place.nightjar("rerun", "--dry-run", "--customer", "locked")
+    expect([locked.code, locked.stdout.split("\n").slice(0, 3)]).toEqual([
+      0,
+      [
+        expect.stringMatching(/^0 tasks of life\S* would run again; 1 of the selected would not\.$/),
+        "Would not run again:",
+        expect.stringMatching(
+          /^locked fake-bank:website: failed, BLOCKED_USER \(customer\): the source rejected/,
+        ),
+      ],
+      "",
+    ])
+    expect(night.fake.starts.length - before).toBe(0)
   })
 
   it("runs exactly that as `.2`, with its parent, and later commands refer to it", async () => {

@@ -65,7 +65,10 @@ const previewOf = (tasks: number, verdicts: number, more: Partial<Preview> = {})
         task_ids: all.slice(index * 100, index * 100 + (index + 1) * 4).map(({ task_id }) => task_id),
       })),
     },
-    over: new Set(),
+    starting: all,
+    over: [],
+    followed: [],
+    notStarted: Array.from({ length: verdicts }, (_, index) => verdictOf(index)),
     carried: new Set(),
     expected: Duration.minutes(40),
     end: undefined,
@@ -139,7 +142,8 @@ describe("a plan of a few tasks", () => {
     const preview = previewOf(1, 0, {
       how: "nothing",
       isLeft: true,
-      over: new Set(["job.2026-11-21/c-0/bank-0"]),
+      starting: [],
+      over: [taskOf(0)],
     })
     expect(told(preview)).toEqual([
       "job.2026-11-21 starts nothing more: `nightjar rerun` starts what is left of its",

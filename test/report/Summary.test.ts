@@ -137,7 +137,7 @@ const textsAbout = (...facts: ReadonlyArray<Fact>) => {
   })
   if (report === undefined) throw new Error("the facts hold no beginning")
   const { summary } = report
-  const ending = { job: "demo", exit_code: 4, summary, recovered: false }
+  const ending = { job: "demo", exit_code: 4, summary, recovered: false, news: [] }
   return {
     summary: renderSummary(summary, { width: Infinity, colour: false }),
     notice: noticeOf(["failed"], ending, { host: "etl-1", job: "demo", run_date: summary.run_date }).text,

@@ -2,11 +2,9 @@
  * `nightjar plan JOB…`: what `run` would start now, without starting anything: tasks, conflicts, which
  * tasks are skipped and why, form errors, and when the run will end.
  */
-import { Clock, Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
-import { resumeTask } from "../../execution/TaskResumption.ts"
 import type { Job } from "../../jobs/Job.ts"
-import { deadlineOf } from "../../planning/NightOf.ts"
 import { nightAround, nightExitCode } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import { accessKey } from "../../contract/Ids.ts"
@@ -25,50 +23,34 @@ import { Wiring } from "../Wiring.ts"
 const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
 
 const previewJob = Effect.fnUntraced(function* (job: Job) {
-  const { planJob } = yield* Effect.promise(() => import("../../night/PlanJob.ts"))
-  const { askedBy } = yield* Effect.promise(() => import("../../night/AskAgain.ts"))
-  const { chooseNight } = yield* Effect.promise(() => import("../../night/ChooseNight.ts"))
+  const { previewNight } = yield* Effect.promise(() => import("../../night/Preview.ts"))
   const { differences } = yield* Effect.promise(() => import("../../jobs/ResultsSources.ts"))
   const { expectedCalls, expectEnd } = yield* Effect.promise(() => import("../../planning/ExpectedEnd.ts"))
   const { estimateNight } = yield* Effect.promise(() => import("../../planning/Expectations.ts"))
   const ledger = yield* openedLedger
   const asked = { further: false, parent: undefined, only: undefined }
-  const { chosen, collect, only } = yield* chooseNight(job, asked)
-  const state = yield* ledger.state(chosen.run_id)
-  // A rerun that is resumed keeps the tasks that it began with.
-  const isRerun = chosen._tag === "Resume" && state?.started.parent !== undefined
-  const { plan, learnt } = yield* planJob(job, chosen.run_id, isRerun ? askedBy(state) : only)
+  const preview = yield* previewNight(job, asked)
+  const { chosen, plan, over, run, learnt, now, deadlineAt } = preview
   const isLeft =
-    chosen._tag === "NothingToDo" && state !== undefined
-      ? nightExitCode(yield* nightAround(ledger, state)) === exitCodes.leftovers
+    chosen._tag === "NothingToDo" && run !== undefined
+      ? nightExitCode(yield* nightAround(ledger, run)) === exitCodes.leftovers
       : false
-  const over = plan.tasks.filter(
-    ({ task_id }) =>
-      chosen._tag === "NothingToDo" || resumeTask(state?.tasks.get(task_id), "night")._tag === "Nothing",
-  )
-  const now = yield* Clock.currentTimeMillis
   const overIds = new Set<string>(over.map(({ task_id }) => task_id))
-  const starting = plan.tasks.filter(({ task_id }) => !overIds.has(task_id))
+  const ahead = plan.tasks.filter(({ task_id }) => !overIds.has(task_id))
   const kept = new Set(learnt.carried)
-  const carried = starting.filter((task) => kept.has(accessKey(task)))
-  const deadlineAt = deadlineOf(job, { started_at: state?.started_at ?? now, now })
+  const carried = preview.starting.filter((task) => kept.has(accessKey(task)))
   const deadlineIn = deadlineAt === undefined ? undefined : deadlineAt - now
   return {
-    job,
+    ...preview,
     how: hows[chosen._tag],
     isLeft,
-    collect,
-    plan,
-    over: overIds,
     carried: new Set<string>(carried.map(({ task_id }) => task_id)),
-    expected: estimateNight(starting, job.concurrency, plan.conflicts),
+    expected: estimateNight(ahead, job.concurrency, plan.conflicts),
     end:
-      starting.length === 0
+      ahead.length === 0
         ? undefined
-        : expectEnd(starting.map(asCandidate), job.concurrency, learnt.expectations.past, deadlineIn),
-    calls: expectedCalls(starting, job.polling),
-    now,
-    deadlineAt,
+        : expectEnd(ahead.map(asCandidate), job.concurrency, learnt.expectations.past, deadlineIn),
+    calls: expectedCalls(ahead, job.polling),
     sources: differences(job.sources),
   } satisfies Preview as Preview
 })
@@ -107,45 +89,50 @@ export const plan = Command.make(
 ).pipe(Command.withDescription("Shows what `run` would start, without starting anything"))
 
 /** Only the fingerprint of a login, or the name of its token. */
-const previewJson = ({ job, how, collect, plan, over, expected, end, calls, ...preview }: Preview) => ({
-  job: job.name,
-  run_id: plan.run_id,
-  how,
-  collect_first: collect,
-  tasks: plan.tasks.map(
-    ({ task_id, customer_id, engine_reference, features, lacking, availability, ...task }) => ({
-      task_id,
-      customer_id,
-      engine_reference,
+const previewJson = ({ job, how, collect, plan, expected, end, calls, ...preview }: Preview) => {
+  const starting = new Set(preview.starting.map(({ task_id }) => task_id))
+  const reasons = new Map(preview.notStarted.map(({ task_id, reason }) => [task_id, reason]))
+  return {
+    job: job.name,
+    run_id: plan.run_id,
+    how,
+    collect_first: collect,
+    tasks: plan.tasks.map(
+      ({ task_id, customer_id, engine_reference, features, lacking, availability, ...task }) => ({
+        task_id,
+        customer_id,
+        engine_reference,
+        features: features.map(({ code }) => code),
+        lacking,
+        availability,
+        fingerprint: task.fingerprint,
+        token: tokenName(task.start),
+        expected_ms: Duration.toMillis(task.expected),
+        source: task.source,
+        starts: starting.has(task_id),
+        not_started: reasons.get(task_id) ?? null,
+        carried: preview.carried.has(task_id),
+      }),
+    ),
+    settled: plan.settled.map(({ features, ...verdict }) => ({
+      ...verdict,
       features: features.map(({ code }) => code),
-      lacking,
-      availability,
-      fingerprint: task.fingerprint,
-      token: tokenName(task.start),
-      expected_ms: Duration.toMillis(task.expected),
-      source: task.source,
-      starts: !over.has(task_id),
-      carried: preview.carried.has(task_id),
-    }),
-  ),
-  settled: plan.settled.map(({ features, ...verdict }) => ({
-    ...verdict,
-    features: features.map(({ code }) => code),
-  })),
-  sessions: plan.sessions,
-  sources: job.sources,
-  conflicts: plan.conflicts,
-  warnings: plan.warnings,
-  expected_ms: Duration.toMillis(expected),
-  expected_end:
-    end === undefined
-      ? null
-      : {
-          p50: new Date(preview.now + Duration.toMillis(end.p50)).toISOString(),
-          p95: new Date(preview.now + Duration.toMillis(end.p95)).toISOString(),
-          late: end.late,
-          late_p95: end.maybeLate,
-        },
-  deadline: preview.deadlineAt === undefined ? null : new Date(preview.deadlineAt).toISOString(),
-  requests: calls,
-})
+    })),
+    sessions: plan.sessions,
+    sources: job.sources,
+    conflicts: plan.conflicts,
+    warnings: plan.warnings,
+    expected_ms: Duration.toMillis(expected),
+    expected_end:
+      end === undefined
+        ? null
+        : {
+            p50: new Date(preview.now + Duration.toMillis(end.p50)).toISOString(),
+            p95: new Date(preview.now + Duration.toMillis(end.p95)).toISOString(),
+            late: end.late,
+            late_p95: end.maybeLate,
+          },
+    deadline: preview.deadlineAt === undefined ? null : new Date(preview.deadlineAt).toISOString(),
+    requests: calls,
+  }
+}

@@ -5,20 +5,25 @@
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
-import { Effect, Option } from "effect"
+import { Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { accessKey } from "../../contract/Ids.ts"
+import { own } from "../../ends/Ends.ts"
 import { suggestion } from "../../foundation/Nearest.ts"
 import { subjectOf, verdictOfTask } from "../../ledger/RunState.ts"
 import type { RunState, TaskState } from "../../ledger/RunState.ts"
 import { deliveredInNight, newestTasks } from "../../ledger/WholeNight.ts"
 import { counted } from "../../foundation/Counted.ts"
-import { table } from "../../report/TextTable.ts"
+import { table, wrap } from "../../report/TextTable.ts"
+import type { Job } from "../../jobs/Job.ts"
+import type { Request } from "../../night/ChooseNight.ts"
 import { jsonFlag, optionalFlag, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
 import { endWith, refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { findNight, withLedger } from "../LedgerOf.ts"
-import { Output, say, sayJson } from "../Output.ts"
+import { note, Output, say, sayJson } from "../Output.ts"
 import { readWebhooksFlag, webhooksFlag } from "../Webhooks.ts"
+import { Wiring } from "../Wiring.ts"
 
 export interface Selection {
   readonly failed: boolean
@@ -145,7 +150,6 @@ export const rerun = Command.make(
     if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
     const delivered = deliveredInNight(night)
     const tasks = selectTasks(meant, selection, delivered)
-    if (dryRun) return yield* tellSelection(state, tasks, delivered, json)
     if (tasks.length === 0) {
       if (json) return yield* sayJson([])
       return yield* say(`No task of ${run_id} matches: nothing to rerun.`)
@@ -154,10 +158,11 @@ export const rerun = Command.make(
     if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
     const [job] = yield* loadJobs([path])
     if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path, name })
+    const asked = { further: true, parent: run_id, only: new Set(tasks.map(subjectOf)) }
+    if (dryRun) return yield* tellPreview(run_id, tasks, yield* previewOf(job, asked), json)
     const { runNights } = yield* Effect.promise(() => import("../Nights.ts"))
-    const only = new Set(tasks.map(subjectOf))
     const output = yield* outputFolder
-    const options = { output, json, further: true, webhooks, parent: run_id, only }
+    const options = { output, json, webhooks, ...asked }
     yield* endWith(yield* runNights([job], options))
   }),
 ).pipe(
@@ -168,25 +173,81 @@ export const rerun = Command.make(
   ]),
 )
 
-const tellSelection = Effect.fnUntraced(function* (
-  state: RunState,
+const previewOf = Effect.fnUntraced(function* (job: Job, asked: Request) {
+  const { previewNight } = yield* Effect.promise(() => import("../../night/Preview.ts"))
+  const wiring = yield* Wiring
+  const output = yield* outputFolder
+  return yield* Effect.provide(
+    previewNight(job, asked),
+    Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output)),
+  )
+})
+
+type Preview = Effect.Success<ReturnType<typeof previewOf>>
+
+const followedFirst = {
+  ...own("IN_PROGRESS"),
+  message: "what it left at the service is collected first; `nightjar rerun` then starts it if it must",
+}
+const perhaps = {
+  ...own("IN_PROGRESS"),
+  message: "something with its login is open: that is followed to its end first, and may close the login",
+}
+const notInJob = { ...own("NOT_IN_JOB"), message: "the job no longer names it" }
+
+const nameOf = ({ planned: { customer_id, session_id, engine_reference } }: TaskState) => ({
+  customer_id: customer_id ?? session_id ?? "",
+  engine_reference: engine_reference ?? "(session)",
+})
+
+/** The selected tasks that would run again, with what is asked for, and why the others would not. */
+const splitSelection = (
   tasks: ReadonlyArray<TaskState>,
-  delivered: ReadonlyMap<string, ReadonlySet<string>>,
+  { plan, starting, followed, notStarted, only }: Preview,
+) => {
+  const asked = new Map<string, ReadonlyArray<string>>([
+    ...starting.map((task) => [accessKey(task), task.features.map(({ code }) => code)] as const),
+    ...plan.sessions.map(({ session_id }) => [`session/${session_id}`, []] as const),
+  ])
+  const known = new Map([
+    ...notStarted.map((one) => [accessKey(one), one] as const),
+    ...followed.map((one) => [accessKey(one), perhaps] as const),
+  ])
+  const rows = tasks.flatMap((task) => {
+    const features = asked.get(subjectOf(task))
+    if (features === undefined) return []
+    const { task_id, customer_id = "", session_id = "", engine_reference = "" } = task.planned
+    const { outcome } = verdictOfTask(task)
+    const reason = task.settled?.fact.reason ?? ""
+    return [{ task_id, customer_id, session_id, engine_reference, outcome, reason, features }]
+  })
+  const others = tasks.flatMap((task) => {
+    const subject = subjectOf(task)
+    if (asked.has(subject)) return []
+    const why = known.get(subject) ?? (only?.has(subject) === true ? notInJob : followedFirst)
+    return [{ ...why, ...nameOf(task) }]
+  })
+  return { rows, others }
+}
+
+const tellPreview = Effect.fnUntraced(function* (
+  run_id: string,
+  tasks: ReadonlyArray<TaskState>,
+  preview: Preview,
   json: boolean,
 ) {
-  const rows = tasks.map((task) => ({
-    task_id: task.planned.task_id,
-    customer_id: task.planned.customer_id ?? "",
-    session_id: task.planned.session_id ?? "",
-    engine_reference: task.planned.engine_reference ?? "",
-    outcome: verdictOfTask(task).outcome,
-    reason: task.settled?.fact.reason ?? "",
-    features: featuresLeft(task, delivered),
-  }))
-  if (json) return yield* sayJson(rows)
+  const { notStartedLines } = yield* Effect.promise(() => import("../PlanText.ts"))
+  const { rows, others } = splitSelection(tasks, preview)
+  const rest = others.length === 0 ? "" : `; ${others.length} of the selected would not`
+  const headline = `${counted(rows.length, "task")} of ${run_id} would run again${rest}.`
+  const why = others.length === 0 ? [] : ["Would not run again:", ...notStartedLines(others, false)]
+  if (json) {
+    for (const line of why) yield* note(line)
+    return yield* sayJson(rows)
+  }
   const { out } = yield* Output
-  yield* say(`${counted(rows.length, "task")} of ${state.started.run_id} would run again.`)
-  if (rows.length === 0) return
+  yield* say(headline)
+  for (const older of preview.collect) yield* say(`First, what ${older} left at the service is collected.`)
   const cells = rows.map((row) => [
     row.customer_id === "" ? row.session_id : row.customer_id,
     row.engine_reference === "" ? "(session)" : row.engine_reference,
@@ -194,5 +255,7 @@ const tellSelection = Effect.fnUntraced(function* (
     row.reason,
     row.features.join(", "),
   ])
-  yield* say(table(["customer", "engine", "outcome", "reason", "features"], cells, { width: out.width }))
+  if (rows.length > 0)
+    yield* say(table(["customer", "engine", "outcome", "reason", "features"], cells, { width: out.width }))
+  for (const line of why) yield* say(wrap(line, out.width))
 })
