@@ -32,11 +32,14 @@ export const rulesOf = (job: Job): PruneRules => {
 export const sizeOf = ({ removed }: PruneResult): string =>
   bytesText(removed.reduce((sum, { bytes }) => sum + bytes, 0))
 
-export const archivedText = ({ archived }: PruneResult): string => {
+export const archivedText = ({ archived }: PruneResult, isDry = false): string => {
   const [before, after] = (["before", "after"] as const).map((size) =>
     bytesText(archived.reduce((sum, one) => sum + one[size], 0)),
   )
-  return `Archived what the ledger knows of ${counted(archived.length, "run")}: ${before} to ${after}.`
+  const what = `what the ledger knows of ${counted(archived.length, "run")}`
+  return isDry
+    ? `Would archive ${what}: ${before} would become ${after}.`
+    : `Archived ${what}: ${before} to ${after}.`
 }
 
 /** What was archived takes its place on the disk twice until the ledger's file is smaller. */

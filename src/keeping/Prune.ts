@@ -47,7 +47,7 @@ export interface PruneRules {
 export interface PruneOptions {
   /** Milliseconds since the epoch. */
   readonly now: number
-  /** Only says what would be removed; compresses and archives nothing. */
+  /** Only says what would be removed, compressed and archived. */
   readonly isDry: boolean
   /** The most runs of which something is removed or found not to be there, oldest first. */
   readonly runsMax: number
@@ -143,7 +143,7 @@ const tablesOf = (store: Store): Manifest | undefined => {
 }
 
 const pruneRun = Effect.fnUntraced(function* (work: Work, header: RunHeader, rule: PruneRules, now: number) {
-  const { store, pruned, isDry } = work
+  const { store, pruned } = work
   const { run_id } = header.fact
   const isOld = (age: Duration.Duration | undefined): boolean =>
     age !== undefined && header.ended !== undefined && header.ended.at + Duration.toMillis(age) <= now
@@ -155,10 +155,10 @@ const pruneRun = Effect.fnUntraced(function* (work: Work, header: RunHeader, rul
     if (state !== undefined && landing) yield* pruneLanding(work, state)
     if (state !== undefined && attachments) yield* pruneAttachments(work, state)
   }
-  if (!isDry && isOld(rule.compress)) yield* step(() => compressRun(work, run_id))
+  if (isOld(rule.compress)) yield* step(() => compressRun(work, run_id))
   // Last: a log notes the facts about the others.
   if (isOld(rule.logs)) yield* pruneLog(work, run_id)
-  if (!isDry && isOld(rule.ledger)) yield* archiveFacts(work, header, now)
+  if (isOld(rule.ledger)) yield* archiveFacts(work, header, now)
 })
 
 const pruneLanding = Effect.fnUntraced(function* (work: Work, state: RunState) {
@@ -181,7 +181,8 @@ const pruneLanding = Effect.fnUntraced(function* (work: Work, state: RunState) {
 
 const compressRun = (work: Work, run_id: RunId): void => {
   const { layout, files } = work.store
-  const compressed = compressSegments(files, join(layout.root, "landing"), run_id)
+  if (work.removed.some((one) => one.run_id === run_id && one.what === "landing")) return
+  const compressed = compressSegments(files, join(layout.root, "landing"), run_id, work.isDry)
   if (compressed.before === 0) return
   work.compressed.push({ run_id, ...compressed })
   work.handled.add(run_id)
@@ -194,7 +195,7 @@ const archiveFacts = Effect.fnUntraced(function* (work: Work, header: RunHeader,
   const ledger = yield* Ledger
   const state = yield* ledger.state(run_id)
   if (state === undefined || state.held !== undefined || state.accepted === true) return
-  const archived = yield* ledger.archive(header.fact)
+  const archived = yield* ledger.archive(header.fact, work.isDry)
   if (archived === undefined) return
   work.archived.push({ run_id, ...archived })
   work.handled.add(run_id)

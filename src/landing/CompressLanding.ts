@@ -19,9 +19,14 @@ export interface Compressed {
 
 /**
  * Only the process that holds the output folder may call it, and no run may be landing bodies. `landing` is
- * the folder of all runs.
+ * the folder of all runs. `isDry`: only says what it would come to.
  */
-export const compressSegments = (files: DurableFiles, landing: string, run_id: RunId): Compressed => {
+export const compressSegments = (
+  files: DurableFiles,
+  landing: string,
+  run_id: RunId,
+  isDry = false,
+): Compressed => {
   const sum = { before: 0, after: 0 }
   if (!isRunId(run_id)) return sum
   const folder = join(landing, run_id)
@@ -31,6 +36,9 @@ export const compressSegments = (files: DurableFiles, landing: string, run_id: R
     if (size === undefined || size > contentBytesMax) continue
     const content = readFileSync(path)
     const packed = pack(content)
+    sum.before += content.length
+    sum.after += packed.length
+    if (isDry) continue
     files.replace(packedPathOf(path), packed, 0o600)
     if (!readsBack(packedPathOf(path), content)) {
       files.remove(packedPathOf(path))
@@ -38,8 +46,6 @@ export const compressSegments = (files: DurableFiles, landing: string, run_id: R
     }
     files.remove(path)
     files.syncFolder(folder)
-    sum.before += content.length
-    sum.after += packed.length
   }
   return sum
 }

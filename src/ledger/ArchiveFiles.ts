@@ -146,6 +146,9 @@ const openAt = (
   return opened
 }
 
+/** How many bytes of the archive facts take. */
+export const packedBytes = (facts: ReadonlyArray<StoredFact>): number => pack(contentOf(facts)).length
+
 const appendFrame = (file: AppendedFile, facts: ReadonlyArray<StoredFact>): ArchivedFrame => {
   const content = contentOf(facts)
   const packed = pack(content)

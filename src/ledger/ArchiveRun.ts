@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
-import { placeFor, writeFrames } from "./ArchiveFiles.ts"
+import { packedBytes, placeFor, writeFrames } from "./ArchiveFiles.ts"
 import type { StoredFact } from "./ArchiveFiles.ts"
 import { rowOf } from "./FactRows.ts"
 import { idsIn } from "./LedgerArchive.ts"
@@ -28,11 +28,12 @@ interface ArchivePlace {
   readonly folder: string
 }
 
-/** Undefined if there is nothing to move. `run_date` is the run's own. */
+/** Undefined if there is nothing to move. `run_date` is the run's own; `isDry`: nothing is written. */
 export const archiveRun = Effect.fnUntraced(function* (
   { tables, files, folder }: ArchivePlace,
   { run_id, run_date }: { readonly run_id: RunId; readonly run_date: string },
   at: number,
+  isDry: boolean,
 ) {
   const archives = yield* attempt(() => tables.archives())
   const isDone = archives.some(({ fact }) => fact.run_id === run_id)
@@ -51,6 +52,10 @@ export const archiveRun = Effect.fnUntraced(function* (
     }
   }
   const nextOf = (facts: ReadonlyArray<StoredFact>) => tables.toArchive(run_id, facts.at(-1)?.seq ?? 0)
+  if (isDry) {
+    const after = [...leaving()].reduce((bytes, facts) => bytes + packedBytes(facts), 0)
+    return { ...sum, after } satisfies ArchivedRun as ArchivedRun
+  }
   const place = placeFor(archives, run_date)
   const frames = yield* writeFrames(files, folder, place, leaving())
   yield* attempt(() => {

@@ -104,7 +104,10 @@ export class Ledger extends Context.Service<
      * Moves the facts of a run that is over to the archive; undefined if none are left to move. Nobody
      * else may write to this ledger meanwhile.
      */
-    readonly archive: (run: typeof RunStarted.Type) => Effect.Effect<ArchivedRun | undefined, LedgerFailed>
+    readonly archive: (
+      run: typeof RunStarted.Type,
+      isDry?: boolean,
+    ) => Effect.Effect<ArchivedRun | undefined, LedgerFailed>
     /** Gives the room of removed facts back to the disk, some megabytes at a time, if there is much of it. */
     readonly giveBack: Effect.Effect<void, LedgerFailed>
     /** Checks the whole file: what in it has changed since it was written. Empty if nothing has. */
@@ -208,9 +211,9 @@ const makeLedger = Effect.fnUntraced(function* (
     archived: attempt(
       () => new Map<string, number>(tables.archives().map(({ at, fact }) => [fact.run_id, at])),
     ),
-    archive: Effect.fnUntraced(function* (run) {
+    archive: Effect.fnUntraced(function* (run, isDry = false) {
       const at = Math.trunc(yield* Clock.currentTimeMillis)
-      return yield* archiveRun({ tables, files, folder }, run, at)
+      return yield* archiveRun({ tables, files, folder }, run, at, isDry)
     }),
     giveBack: Effect.gen(function* () {
       while (yield* attempt(() => tables.giveBack())) yield* Effect.yieldNow

@@ -162,8 +162,10 @@ describe("prune", () => {
         const facts = ledger.facts(anId(run_id))
         const before = yield* facts
         assert.deepStrictEqual((yield* pruned(root, { ledger: days(101) })).archived, [])
-        assert.deepStrictEqual((yield* pruned(root, { ledger: days(90) }, true)).archived, [])
+        const dry = yield* pruned(root, { ledger: days(90) }, true)
+        assert.deepStrictEqual([yield* facts, (yield* ledger.archived).size], [before, 0])
         const { archived, ...rest } = yield* pruned(root, { ledger: days(90) })
+        assert.deepStrictEqual({ archived, ...rest }, dry)
         assert.deepStrictEqual(
           [archived.map((one) => one.run_id), rest],
           [[anId(run_id)], { removed: [], kept: [], compressed: [] }],
@@ -281,9 +283,13 @@ describe("prune", () => {
         const before = yield* people()
         assert.lengthOf(before, 1)
         assert.deepStrictEqual(yield* pruned(root, { compress: days(101) }), none)
-        assert.deepStrictEqual(yield* pruned(root, { compress: days(7) }, true), none)
+        // What is removed is not compressed.
+        const all = yield* pruned(root, { compress: days(7), landing: days(90) }, true)
+        assert.deepStrictEqual([all.compressed, all.removed.length], [[], 1])
+        const dry = yield* pruned(root, { compress: days(7), landing: days(101) }, true)
         assert.deepStrictEqual(below(), ["segment-000001.njl"])
         const { compressed, ...rest } = yield* pruned(root, { compress: days(7), landing: days(101) })
+        assert.deepStrictEqual({ compressed, ...rest }, dry)
         assert.deepStrictEqual(
           [rest, compressed.map(({ run_id: id, before, after }) => [id, after < before])],
           [{ removed: [], kept: [], archived: [] }, [[anId(run_id), true]]],

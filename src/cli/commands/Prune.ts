@@ -46,15 +46,20 @@ const tell = Effect.fnUntraced(function* (result: Effect.Success<ReturnType<type
   const { out } = yield* Output
   if (compressed.length > 0) {
     const [before, after] = [sumOf(compressed, "before"), sumOf(compressed, "after")]
-    yield* say(`Compressed the landed bodies of ${counted(compressed.length, "run")}: ${before} to ${after}.`)
+    const what = `the landed bodies of ${counted(compressed.length, "run")}`
+    yield* say(
+      isDry
+        ? `Would compress ${what}: ${before} would become ${after}.`
+        : `Compressed ${what}: ${before} to ${after}.`,
+    )
   }
-  if (archived.length > 0) yield* say(archivedText(result))
+  if (archived.length > 0) yield* say(archivedText(result, isDry))
   for (const done of compacted) {
     if (done.tables.length > 0) yield* say(compactedText(done))
     for (const { table: name, month, reason } of done.left)
       yield* say(`${name} of ${month} keeps its files: ${reason}`)
   }
-  if (removed.length === 0 && archived.length === 0)
+  if (removed.length + archived.length + compressed.length === 0)
     yield* say("Nothing is older than `retain` allows, or it is still needed.")
   if (removed.length > 0) {
     yield* say(isDry ? `This would be removed, ${sizeOf(result)}:` : `Removed, ${sizeOf(result)}:`)
