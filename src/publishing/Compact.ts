@@ -81,8 +81,15 @@ export const compact = Effect.fn("Publishing.compact")(function* (store: Store, 
   // What a crash left is finished even if nothing is due any more.
   const wasCut = yield* fileStep(() => existsSync(store.layout.next))
   if (options.isDry || (planned.length === 0 && !wasCut)) {
-    const tables = planned.map((file) => told(file, undefined))
-    return { version: undefined, tables, left: [], isRolledBack } satisfies Compacted as Compacted
+    const left: Array<Compacted["left"][number]> = []
+    const tables: Array<CompactedTable> = []
+    for (const file of planned) {
+      const { table, month } = file
+      const reason = yield* fileStep(() => gapOf(store, file))
+      if (reason === undefined) tables.push(told(file, undefined))
+      else left.push({ table, month, reason })
+    }
+    return { version: undefined, tables, left, isRolledBack } satisfies Compacted as Compacted
   }
   const current = yield* recover(store)
   const due = current.returned === undefined ? chosen(store, current, options) : []
@@ -140,14 +147,20 @@ const stage = Effect.fnUntraced(function* (store: Store, current: Manifest, due:
   return { next: yield* withSameDatabase(store, current, next, taken), tables, left }
 }, Effect.scoped)
 
+/** A file that is to become part of another one and is missing or damaged. */
+const gapOf = (store: Store, { sources }: MonthFile): string | undefined => {
+  const [gap] = gapsIn(store, sources, true, placeIn(store))
+  return gap === undefined ? undefined : `${gap.path} is ${gap.state}`
+}
+
 const writeIntact = Effect.fnUntraced(function* (
   store: Store,
   connection: Connection,
   file: MonthFile,
   { path, version }: { readonly path: string; readonly version: number },
 ) {
-  const [gap] = yield* fileStep(() => gapsIn(store, file.sources, true, placeIn(store)))
-  if (gap !== undefined) return yield* new PublishFailed({ message: `${gap.path} is ${gap.state}` })
+  const gap = yield* fileStep(() => gapOf(store, file))
+  if (gap !== undefined) return yield* new PublishFailed({ message: gap })
   const place = temporary(join(store.layout.root, path))
   return yield* writeShared(store, connection, file, { path, version, place })
 })

@@ -11,6 +11,7 @@ import { readParquet } from "parquet-wasm"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/foundation/FileCalls.ts"
 import { compact } from "../../src/publishing/Compact.ts"
+import type { CompactedTable } from "../../src/publishing/Compact.ts"
 import { filesOf, layoutOf, nothingPublished, readManifest } from "../../src/publishing/Manifest.ts"
 import { filesBelow } from "../../src/publishing/OutputFiles.ts"
 import { Publisher } from "../../src/publishing/Publisher.ts"
@@ -127,6 +128,29 @@ describe("compact", () => {
         )
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "is foretold: the same tables, files and sizes, and what keeps its files because one is damaged",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* copyOf(base)
+        yield* Effect.gen(function* () {
+          const [damaged] = filesOf(manifestIn(root)).filter(({ table }) => table === "other_records")
+          rmSync(join(root, damaged?.path ?? ""))
+          const said = yield* compactIn(root, { isDry: true })
+          const done = yield* compactIn(root)
+          const before = ({ after: _after, ...one }: CompactedTable) => one
+          assert.deepStrictEqual(
+            { left: said.left, tables: said.tables.map(before) },
+            { left: done.left, tables: done.tables.map(before) },
+          )
+          assert.deepStrictEqual(done.left, [
+            { table: "other_records", month: "2025-10", reason: `${damaged?.path} is missing` },
+          ])
+          assert.isAbove(done.tables.length, 5)
+        }).pipe(Effect.provide(layers(root)))
+      }).pipe(Effect.scoped),
   )
 
   it.live("of a run that is published again leaves each of its rows in one place", () =>
