@@ -84,7 +84,7 @@ export const planForget = Effect.fn("Keeping.planForget")(function* (store: Stor
     ...(yield* countFiles(store, { customer_id, ...ids })),
     runs: new Set(ids.tasks.map(({ run_id }) => run_id)).size,
     facts: about.reduce((sum, { facts }) => sum + facts.length, byHand.length),
-    documents: ids.documents.length,
+    documents: (yield* theirDocuments(store, ids)).length,
     held: 0,
     deleted: 0,
     given_up: 0,
@@ -96,6 +96,28 @@ export const planForget = Effect.fn("Keeping.planForget")(function* (store: Stor
   if (isNothing) return undefined
   const held = yield* step(() => countHeld(store))
   return { ...ids, receipt, customer_id, counts: { ...counts, held } }
+})
+
+/** The documents that go with the customer: they are here, and no task of another one names them. */
+const theirDocuments = Effect.fnUntraced(function* (
+  { layout }: Store,
+  { documents, tasks }: Pick<ForgetPlan, "documents" | "tasks">,
+) {
+  const ledger = yield* Ledger
+  const own = new Set<string>(tasks.map(({ task_id }) => task_id))
+  const theirs: Array<string> = []
+  for (const sha256 of documents) {
+    if (!existsSync(join(layout.root, "attachments", sha256))) continue
+    const runs = yield* ledger.runsWithDocument(sha256)
+    const states = yield* Effect.forEach(runs, (run_id) => ledger.state(RunId.make(run_id)))
+    const isShared = states.some((state) =>
+      [...(state?.tasks ?? [])].some(
+        ([task_id, { attachments }]) => !own.has(task_id) && attachments.some((one) => one.sha256 === sha256),
+      ),
+    )
+    if (!isShared) theirs.push(sha256)
+  }
+  return theirs
 })
 
 interface TaskFacts extends TaskOfRun {

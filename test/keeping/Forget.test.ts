@@ -336,7 +336,10 @@ describe("forget", () => {
       assert.isAbove((yield* inFolder(root, findTraces(root))).length, 30)
       const reports: Array<RunId> = []
       const notWritten = (run_id: RunId) => Effect.sync(() => reports.push(run_id) < 0)
+      const documents = () => filesBelow(join(root, "attachments")).length
+      const kept = documents()
       const done = yield* inFolder(root, forgetIn(root, gone, notWritten))
+      assert.strictEqual(kept - documents(), done?.plan.counts.documents)
       assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
       assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
       assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
@@ -344,7 +347,8 @@ describe("forget", () => {
         runs: 2,
         facts: 16,
         bodies: 4,
-        documents: 2,
+        // The other document is also another customer's, and stays.
+        documents: 1,
         held: 0,
         rows: rows - (yield* inFolder(root, countRows(root))),
         tokens: 1,
