@@ -188,6 +188,42 @@ const commands = fc.oneof(
   fc.record({ _tag: fc.constant("rerun" as const), failed: fc.boolean() }),
 )
 
+describe("a rerun of a night that was cut off", () => {
+  const told = (words: string): Told => ({ words, engine: "sandbox-bank:website", change: "nothing" })
+  /** Cut off while its first task runs; the second has failed, and the third never began. */
+  const job = (): Job => ({
+    ...jobFor([told("ok+run-600"), told("end-FAILED"), told("ok")], false),
+    concurrency: { max_in_flight: 2, per_engine: 2 },
+  })
+  const cutOff = Effect.timeoutOption(runNight(job(), options), Duration.seconds(6))
+
+  it("collects what is still running, and does not start it again: nobody knows yet that it is needed", () => {
+    const nights = Effect.gen(function* () {
+      yield* cutOff
+      const { said, done } = yield* sayAndDo(job(), { _tag: "rerun" })
+      const all = yield* startedSoFar
+      return { said, done, running: countIn(all, "c-0/sandbox-bank:website") }
+    })
+    const { said, done, running } = live(makeNights(), nights)
+    expect({ said, running }).toEqual({ said: done, running: 1 })
+    expect(said.starts).not.toContain("c-0/sandbox-bank:website")
+  })
+
+  it("that is asked for nothing else only collects, and is no run of its own", () => {
+    const nights = Effect.gen(function* () {
+      yield* cutOff
+      const only = new Set(["c-0/sandbox-bank:website"])
+      const asked = { further: true, parent: "job.2026-11-21", only }
+      const { run_id, state } = yield* runNight(job(), { ...options, ...asked })
+      const runs = (yield* (yield* Ledger).runs).map(({ fact }) => fact.run_id)
+      const reasons = [...state.tasks.values()].map((task) => verdictOfTask(task).reason)
+      return { run_id, runs, first: reasons[0], started: countIn(yield* startedSoFar, [...only].join()) }
+    })
+    const run_id = "job.2026-11-21"
+    expect(live(makeNights(), nights)).toEqual({ run_id, runs: [run_id], first: "COMPLETED", started: 1 })
+  })
+})
+
 describe("a preview", () => {
   it("says what is started, and why the rest is not, whatever became of the night before [promise 20]", () => {
     let started = 0
