@@ -1,7 +1,7 @@
 /**
- * What `run` or `rerun` would do now, without doing it. Which run, its plan, and what becomes of each task are
- * the run's own decisions (`chooseNight`, `planJob`, `resumeWork`): a preview says what they say, and why the
- * rest is not started.
+ * What `run` or `rerun` would do now, without doing it. Which run, its plan, and what becomes of each task
+ * are the run's own decisions (`chooseNight`, `planJob`, `resumeWork`): a preview says what they say, and
+ * why the rest is not started.
  */
 import { Clock, Effect } from "effect"
 import type { Verdict } from "../ends/Ends.ts"
