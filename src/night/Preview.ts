@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import type { Verdict } from "../ends/Ends.ts"
 import { own } from "../ends/Ends.ts"
 import { obstaclesOf, resumeWork, unseenOf } from "../execution/TaskResumption.ts"
-import type { Obstacles } from "../execution/TaskResumption.ts"
+import type { Obstacles, TaskResumption } from "../execution/TaskResumption.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
@@ -52,6 +52,9 @@ const notStarted = (task: Task, reason: keyof typeof messages): NotStarted => {
 
 const keysOf = (task: Task): ReadonlyArray<string> => conflictKeys({ ...task, account: task.account.account })
 
+/** Nothing of the task is at the service. */
+const notYet: ReadonlySet<TaskResumption["_tag"]> = new Set(["Start", "NotStarted"])
+
 /** Pure. `run`: the run that is resumed. */
 export const decideStarts = (
   { job, plan, learnt }: JobPlan,
@@ -69,9 +72,10 @@ export const decideStarts = (
     const times = timesOf(learnt, task.engine_reference, { job, windowMs })
     const work = { ...task, ...times, ...loginKeysOf(task), isPlanned: true }
     const resumption = resumeWork(work, run?.tasks.get(task.task_id), "night", obstacles)
-    if (resumption._tag === "NotStarted") others.push(notStarted(task, resumption.reason))
-    else if (resumption._tag === "Nothing") over.push(task)
-    else if (resumption._tag !== "Start" || keysOf(task).some((key) => first.has(key))) followed.push(task)
+    const isInUse = keysOf(task).some((key) => first.has(key))
+    if (resumption._tag === "Nothing") over.push(task)
+    else if (isInUse || !notYet.has(resumption._tag)) followed.push(task)
+    else if (resumption._tag === "NotStarted") others.push(notStarted(task, resumption.reason))
     else if (task.availability === "ready") starting.push(task)
     else others.push(notStarted(task, "ENGINE_UNAVAILABLE"))
   }
