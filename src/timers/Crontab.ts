@@ -18,7 +18,7 @@ const cronTimes = ({ times, timezone, machine_zone }: Timer, now: number): Reado
     ? times
     : times.flatMap((time) => timesElsewhere(time, { from: timezone, to: machine_zone, now }))
 
-/** An exit code of 3 or 5 is no failure; a `%` would end the command. */
+/** An exit code of 3 is no failure; a `%` would end the command. */
 const commandOf = (timer: Timer): string => {
   const { command, env_file, folder, job, path } = timer
   const words = [...command, ...argumentsOf(timer, env_file)].map(shellWord)
@@ -28,7 +28,7 @@ const commandOf = (timer: Timer): string => {
     "umask 077",
     `cd ${shellWord(folder)}`,
     `{ ${path === undefined ? "" : `PATH=${shellWord(path)} `}${words.join(" ")} >>${log} 2>&1 || ` +
-      `case $? in 3|5) ;; *) ${failed} ;; esac; }`,
+      `case $? in 3) ;; *) ${failed} ;; esac; }`,
   ]
     .join(" && ")
     .replaceAll("%", "\\%")
@@ -45,7 +45,7 @@ const comments = ({ times, timezone, machine_zone }: Timer): ReadonlyArray<strin
         `# cron knows only the machine's zone, ${machine_zone}: these are its hours in summer and winter.`,
         "# In the other half of the year, the first of them is a late run of the night before.",
       ]),
-  "# Exit codes 0, 3 and 5 print nothing, so cron mails only failures.",
+  "# Exit codes 0 and 3 print nothing, so cron mails only failures.",
 ]
 
 /** The job's lines, between two comments by which they are found again. */

@@ -38,7 +38,7 @@ const keysOf = (files: ReadonlyArray<string>) => {
   })
 }
 
-/** Passes a signal on, and makes exit codes 3 and 5 those of a job that did its work. */
+/** Passes a signal on, and makes exit code 3 that of a job that did its work. */
 const scriptOf = ({ files: [job = ""] }: ClusterJob): string => {
   const paths = { job_path: `${jobFolder}/${job}`, output: `${outputVolume}/output` }
   const words = ["nightjar", ...argumentsOf(paths, undefined)].map(shellWord)
@@ -47,8 +47,8 @@ const scriptOf = ({ files: [job = ""] }: ClusterJob): string => {
     `${words.join(" ")} & pid=$!`,
     `wait "$pid"; code=$?`,
     `if [ "$code" -gt 128 ] && kill -0 "$pid" 2>/dev/null; then wait "$pid"; code=$?; fi`,
-    "# 3: the run is over, and its summary says who has to act. 5: another run is going on.",
-    `case $code in 3|5) exit 0 ;; *) exit "$code" ;; esac`,
+    "# 3: the run is over, and its summary says who has to act.",
+    `case $code in 3) exit 0 ;; *) exit "$code" ;; esac`,
     "",
   ].join("\n")
 }

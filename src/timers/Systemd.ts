@@ -1,6 +1,6 @@
 /**
  * A job's units for systemd: a service, the timer that starts it, and a service that raises the alarm. Exit
- * code 3 is a run that is over and 5 one that is still going on: neither is a failure of the machine.
+ * code 3 is a run that is over: no failure of the machine.
  */
 import { argumentsOf } from "./Timer.ts"
 import type { Timer } from "./Timer.ts"
@@ -53,9 +53,9 @@ const serviceText = (timer: Timer, { envFileBytes, home }: Surroundings): string
     "Type=oneshot",
     `WorkingDirectory=${specifiers(folder)}`,
     `ExecStart=${[...start, ...argument].join(" ")}`,
-    "# 3: the run is over, and its summary says who has to act. 5: a run of this output folder is going on.",
-    "# Anything else but 0 raises the alarm: 4 leaves work for the next start, 1, 2 and 6 need you.",
-    "SuccessExitStatus=3 5",
+    "# 3: the run is over, and its summary says who has to act. Anything else but 0 raises the alarm:",
+    "# 4 leaves work for the next start, 5 is a night that did not happen, 1, 2 and 6 need you.",
+    "SuccessExitStatus=3",
     "# A run that is told to stop saves its state within 20 seconds; the next start resumes it.",
     "TimeoutStopSec=30",
     "UMask=0077",

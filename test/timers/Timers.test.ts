@@ -72,10 +72,10 @@ describe("cron lines", () => {
     expect(cronBlock(timer, winter)).toBe(`# nightjar nightly: begin (written by \`nightjar schedule\`)
 # 22:30, 00:30 in Europe/Madrid.
 # After the first of them, a run finishes what was cut off, and else does nothing.
-# Exit codes 0, 3 and 5 print nothing, so cron mails only failures.
+# Exit codes 0 and 3 print nothing, so cron mails only failures.
 30 0,22 * * * umask 077 && cd /srv && { /usr/bin/node /opt/nightjar/dist/nightjar.js run \
 /srv/jobs/nightly.yaml --output /srv/output --env-file /srv/jobs/.env --no-progress >>/srv/output.log 2>&1 || \
-case $? in 3|5) ;; *) echo "nightjar: the run of nightly ended with exit code $?, see "/srv/output.log ;; esac; }
+case $? in 3) ;; *) echo "nightjar: the run of nightly ended with exit code $?, see "/srv/output.log ;; esac; }
 # nightjar nightly: end
 `)
   })
@@ -99,7 +99,7 @@ case $? in 3|5) ;; *) echo "nightjar: the run of nightly ended with exit code $?
     ])
   })
 
-  it("hold every word and path in a shell, and print nothing for the exit codes 0, 3 and 5", () => {
+  it("hold every word and path in a shell, and print nothing for the exit codes 0 and 3", () => {
     const folder = mkdtempSync(join(tmpdir(), "cron-"))
     try {
       const program = join(folder, "fake nightjar")
@@ -110,16 +110,17 @@ case $? in 3|5) ;; *) echo "nightjar: the run of nightly ended with exit code $?
       const line = block.split("\n").find((one) => /^\d/.test(one)) ?? ""
       // What cron does to a line: five fields, and a percent sign that is escaped.
       const text = line.split(" ").slice(5).join(" ").replaceAll("\\%", "%")
-      const runs = ["0", "3", "5", "4"].map((CODE) => {
+      const runs = ["0", "3", "4", "5"].map((CODE) => {
         const { stdout, stderr, status } = spawnSync("sh", ["-c", text], { env: { CODE }, encoding: "utf8" })
         return [stdout, stderr, status]
       })
-      const told = `nightjar: the run of nightly ended with exit code 4, see ${output}.log\n`
+      const told = (code: number) =>
+        `nightjar: the run of nightly ended with exit code ${code}, see ${output}.log\n`
       expect(runs).toEqual([
         ["", "", 0],
         ["", "", 0],
-        ["", "", 0],
-        [told, "", 0],
+        [told(4), "", 0],
+        [told(5), "", 0],
       ])
       const log = spawnSync("cat", [`${output}.log`], { encoding: "utf8" })
         .stdout.split("\n")
@@ -152,7 +153,7 @@ const names = ["nightjar-nightly.timer", "nightjar-nightly.service", "nightjar-n
 const mark = "# Written by `nightjar schedule`; changes are lost when it writes the file again."
 
 describe("units for systemd", () => {
-  it("[exit timers] are these, and 3 and 5 are no failure", () => {
+  it("[exit timers] are these, and 3 is no failure, but 5 is", () => {
     const units = systemdUnits({ ...timer, credentials: ["pin"], path: "/usr/bin" }, surroundings)
     expect(units.map(({ name }) => name)).toEqual(names)
     expect(units.map(({ text }) => text)).toEqual([
@@ -180,9 +181,9 @@ Type=oneshot
 WorkingDirectory=/srv
 ExecStart=/usr/bin/node /opt/nightjar/dist/nightjar.js run /srv/jobs/nightly.yaml --output /srv/output \
 --no-progress --env-file %d/env
-# 3: the run is over, and its summary says who has to act. 5: a run of this output folder is going on.
-# Anything else but 0 raises the alarm: 4 leaves work for the next start, 1, 2 and 6 need you.
-SuccessExitStatus=3 5
+# 3: the run is over, and its summary says who has to act. Anything else but 0 raises the alarm:
+# 4 leaves work for the next start, 5 is a night that did not happen, 1, 2 and 6 need you.
+SuccessExitStatus=3
 # A run that is told to stop saves its state within 20 seconds; the next start resumes it.
 TimeoutStopSec=30
 UMask=0077
@@ -340,7 +341,7 @@ describe("a CronJob", () => {
     })
   })
 
-  it("ends with the run's exit code, except for 3 and 5, and passes a signal on to the run", () => {
+  it("ends with the run's exit code, except for 3, and passes a signal on to the run", () => {
     const folder = mkdtempSync(join(tmpdir(), "cronjob-"))
     try {
       const fake =
@@ -353,7 +354,7 @@ describe("a CronJob", () => {
       const codes = ["0", "2", "3", "4", "5", "6", "143", "slow"].map(
         (CODE) => spawnSync(command[0], command.slice(1), { env: { PATH, CODE } }).status,
       )
-      expect(codes).toEqual([0, 2, 0, 4, 0, 6, 143, 143])
+      expect(codes).toEqual([0, 2, 0, 4, 5, 6, 143, 143])
     } finally {
       rmSync(folder, { recursive: true })
     }
