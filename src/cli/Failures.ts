@@ -143,7 +143,7 @@ const endings: {
   PseudonymsRefused: (error) => endingFor("pseudonyms-refused", detailOf(error)),
   ServiceSettingsRefused: (error) => endingFor("service-settings-invalid", detailOf(error)),
   ReceiverRefused: (error) => endingFor("webhooks-unavailable", detailOf(error)),
-  FolderLocked: () => endingFor("output-locked"),
+  FolderLocked: ({ holder }) => endingFor("output-locked", { holder }),
   SecretRefused: unavailable,
   ServiceRefused: unavailable,
   CatalogueFailed: unavailable,

@@ -3,15 +3,19 @@
  * services of its job, and writes and prints each summary. `run`, `rerun` and `demo` are this with different
  * options.
  */
-import { Cause, Clock, Effect, Layer } from "effect"
+import { Cause, Clock, Duration, Effect, Layer } from "effect"
+import type { Context } from "effect"
 import type { ListenAt } from "../client/HookReceiver.ts"
 import { Hints } from "../client/Hints.ts"
+import type { Progress } from "../execution/Progress.ts"
+import type { HeldLock } from "../foundation/FolderLock.ts"
 import type { Job } from "../jobs/Job.ts"
 import { toldWhole } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { inTurns, turnsOf } from "../night/JobTurns.ts"
 import type { Place } from "../night/JobTurns.ts"
 import type { NightOptions, NightResult } from "../night/Nightly.ts"
+import { startsPossibleUntil } from "../planning/NightOf.ts"
 import type { Turn } from "../planning/SideBySide.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import type { Summary } from "../report/Summary.ts"
@@ -36,6 +40,8 @@ export interface NightsOptions {
   readonly output: string
   readonly json: boolean
   readonly further: boolean
+  /** For how long another process in the folder is waited for. */
+  readonly wait?: Duration.Duration
   readonly parent: string | undefined
   readonly only: ReadonlySet<string> | undefined
   /** Where events are received during the runs. */
@@ -48,7 +54,8 @@ export const runNights = Effect.fn("Nights.run")(function* (
   options: NightsOptions,
 ) {
   const { output } = options
-  const nights = Effect.gen(function* () {
+  const nights = Effect.fnUntraced(function* ({ lock, waitedMs }: Held) {
+    const works = worksOf(jobs, lock)
     const { source, night, turns } = yield* prepareNights(jobs, options).pipe(toldUnbegun(jobs, output))
     yield* tellTurns(turns)
     const silent = yield* NoProgressFlag
@@ -56,14 +63,15 @@ export const runNights = Effect.fn("Nights.run")(function* (
     const desk = yield* openDesk(output)
     const told = yield* inTurns(jobs, turns, (job, { isInTime, beside }) => {
       const name = jobs.length > 1 ? job.name : undefined
-      const run = isInTime ? oneNight(job, options, night(job), beside) : tooLate(job, turns)
-      return desk(display.join(name)).pipe(
+      const run = isInTime ? oneNight(job, { ...options, waitedMs }, night(job), beside) : tooLate(job, turns)
+      return desk(works.told(job, display.join(name))).pipe(
         Effect.flatMap((watched) => Effect.provide(run, watched)),
         Effect.scoped,
         tellFailure(job, name, display),
         Effect.tap((one) => display.quietly(tellNight(one, options.json))),
         announced(job, output),
         Effect.provideService(Hints, source),
+        Effect.ensuring(works.isOver(job)),
       )
     })
     // Only now: what is removed by age, or named for people, may be what another run is writing.
@@ -73,23 +81,61 @@ export const runNights = Effect.fn("Nights.run")(function* (
       yield* sayJson(told.flatMap(({ ofRun }) => (ofRun === undefined ? [] : [jsonOf(ofRun)])))
     return joinedExitCode(told.map(({ exit_code }) => exit_code))
   })
-  return yield* Effect.scoped(nights).pipe(Effect.onInterrupt(() => note(toldWhole("interrupted"))))
+  return yield* Effect.scoped(
+    Effect.flatMap(awaitOutput(jobs, options), (held) =>
+      Effect.onInterrupt(nights(held), () => note(toldWhole("interrupted"))),
+    ),
+  )
 })
 
 /** What all runs need before the first of them begins; if it fails, no job has a night. */
 const prepareNights = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, options: NightsOptions) {
-  const { output } = options
   const wiring = yield* Wiring
-  yield* refuseSilent(jobs)
-  yield* holdOutput(
-    output,
-    jobs.map(({ share }) => share),
-  )
   const { source, url } = yield* openWebhooks(options.webhooks)
-  const { ledger, night } = yield* wiring.nights(jobs, output, url)
+  const { ledger, night } = yield* wiring.nights(jobs, options.output, url)
   const turns = yield* Effect.provide(turnsOf(jobs), Layer.merge(ledger, wiring.secrets))
   return { source, night, turns }
 })
+
+const notBegun = ({ name }: Job): string => `job ${name}, without a run yet`
+
+/**
+ * Holds the folder, for as long as there is a night to run: no longer than until the last of the jobs starts
+ * nothing more. Receivers are told if that fails: no run of theirs will.
+ */
+const awaitOutput = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, options: NightsOptions) {
+  const { output, wait: longest = Duration.zero } = options
+  const now = yield* Clock.currentTimeMillis
+  const holding = { works: jobs.map(notBegun), longest, until: startsPossibleUntil(jobs, now) }
+  const shares = jobs.map(({ share }) => share)
+  const held = holdOutput(output, shares, holding).pipe(
+    Effect.onInterrupt(() => note(toldWhole("interrupted-waiting"))),
+  )
+  yield* refuseSilent(jobs).pipe(toldUnbegun(jobs, output))
+  return yield* held.pipe(toldUnbegun(jobs, output))
+})
+
+type Held = Effect.Success<ReturnType<typeof holdOutput>>
+
+/** Keeps what others read of this process's work true while its jobs go on. */
+const worksOf = (jobs: ReadonlyArray<Job>, lock: HeldLock) => {
+  const works = new Map(jobs.map((job) => [job.name, notBegun(job)]))
+  const tellWorks = Effect.suspend(() => lock.worksOn([...works.values()]))
+  const told = ({ name }: Job, { tell }: ProgressShape): ProgressShape => ({
+    tell: (event) => {
+      if (event._tag !== "Planned") return tell(event)
+      works.set(name, `run ${event.run_id}`)
+      return Effect.andThen(tellWorks, tell(event))
+    },
+  })
+  const isOver = ({ name }: Job) =>
+    Effect.suspend(() => {
+      works.delete(name)
+      return tellWorks
+    })
+  return { told, isOver }
+}
+type ProgressShape = Context.Service.Shape<typeof Progress>
 
 /** Nothing of it could be started any more. */
 const tooLate = (job: Job, turns: ReadonlyArray<Turn>) => {
@@ -138,12 +184,12 @@ export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: st
 
 const oneNight = Effect.fnUntraced(function* (
   job: Job,
-  options: NightsOptions,
+  options: NightsOptions & Pick<Held, "waitedMs">,
   services: ReturnType<NightsBeside["night"]>,
   beside: Place["beside"],
 ) {
-  const { further, parent, only, output } = options
-  const run = summarisedNight(job, output, { further, parent, only, toolVersion })
+  const { further, parent, only, output, waitedMs } = options
+  const run = summarisedNight(job, output, { further, parent, only, waitedMs, toolVersion })
   const { result, summary } = yield* beside(run).pipe(
     watchedForLate(job, yield* Clock.Clock),
     Effect.provide(services),

@@ -5,15 +5,17 @@
  */
 import { chmodSync, existsSync } from "node:fs"
 import { join, resolve } from "node:path"
-import { Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { durableFiles } from "../foundation/DurableFile.ts"
 import type { DurableFiles } from "../foundation/DurableFile.ts"
 import { codeOf } from "../foundation/FileCalls.ts"
+import type { LockWait } from "../foundation/FolderLock.ts"
 import type { RunId } from "../contract/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { refuse } from "./Failures.ts"
 import type { Refused } from "./Failures.ts"
 import { claimFolder, lostLedger } from "./OutputGuard.ts"
+import { note } from "./Output.ts"
 
 export type Share = Job["share"]
 export const folderMode = (share: Share): number => (share === "group" ? 0o750 : 0o700)
@@ -52,13 +54,33 @@ export const prepareOutput = Effect.fnUntraced(function* (output: string, shares
   if (refusal !== undefined) return yield* refusal
 })
 
+interface Holding extends Pick<LockWait<never>, "longest" | "until"> {
+  /** In words, for whoever finds the folder in use. */
+  readonly works: ReadonlyArray<string>
+}
+
+const atOnce: Holding = { longest: Duration.zero, until: Infinity, works: [] }
+
 /** Prepares the folder and keeps every other process out of it until the scope ends. */
-export const holdOutput = Effect.fnUntraced(function* (output: string, shares: ReadonlyArray<Share>) {
-  const { lockFolder } = yield* Effect.promise(() => import("../foundation/FolderLock.ts"))
+export const holdOutput = Effect.fnUntraced(function* (
+  output: string,
+  shares: ReadonlyArray<Share>,
+  { works, longest, until }: Holding = atOnce,
+) {
+  const { awaitLock } = yield* Effect.promise(() => import("../foundation/FolderLock.ts"))
+  const latest = Math.min(until, (yield* Clock.currentTimeMillis) + Duration.toMillis(longest))
+  const onHolder = (holder: string) =>
+    note(
+      `Another process is working in this output folder: ${holder}. ` +
+        `Waiting for it until ${new Date(latest).toISOString()} at the latest.`,
+    )
   yield* prepareOutput(output, shares)
-  yield* lockFolder(`${output}/run.lock`)
+  const held = yield* awaitLock(`${output}/run.lock`, works, { longest, until, onHolder })
+  // Whoever worked here may have changed it.
+  if (held.waitedMs > 0) yield* prepareOutput(output, shares)
   // The lock file belongs to whoever works here, and contains nothing.
   yield* writing(() => chmodSync(join(output, "run.lock"), 0o600))
+  return held
 })
 
 export const runFolder = (output: string, run_id: RunId): string => join(output, "runs", run_id)

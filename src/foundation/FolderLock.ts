@@ -1,15 +1,21 @@
 /**
  * Only one process at a time works in an output folder. The lock is an exclusive SQLite transaction on a
  * file of its own: the operating system releases it when the process that holds it ends, however it ends,
- * so no lock is ever stale.
+ * so no lock is ever stale. Who holds it stands in a file beside it (`.json`), for people only: nothing
+ * depends on that file, and it may be missing, damaged, or left over from a process that was killed.
  */
-import { Effect, Schema } from "effect"
-import { chmodSync, existsSync } from "node:fs"
+import { Clock, Duration, Effect, Option, Schema } from "effect"
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { hostname } from "node:os"
 import { DatabaseSync } from "node:sqlite"
+import { listed } from "./Counted.ts"
+import { codeOf } from "./FileCalls.ts"
 
 /** Another process is working in this output folder; nothing was started. */
 export class FolderLocked extends Schema.TaggedError<FolderLocked>()("FolderLocked", {
   path: Schema.String,
+  /** Who holds it, as far as that is known: a text for people. */
+  holder: Schema.String,
   message: Schema.String,
 }) {}
 
@@ -26,8 +32,10 @@ const isHeld = (cause: unknown): boolean =>
   cause instanceof Error && "errcode" in cause && heldCodes.has(cause.errcode)
 
 const failureOf = (path: string, cause: unknown): FolderLocked | LockFailed => {
-  if (isHeld(cause))
-    return new FolderLocked({ path, message: "another process is working in this output folder" })
+  if (isHeld(cause)) {
+    const message = "another process is working in this output folder"
+    return new FolderLocked({ path, holder: holderText(path), message })
+  }
   const why = cause instanceof Error ? cause.message : "unknown cause"
   return new LockFailed({ path, message: why })
 }
@@ -38,16 +46,128 @@ const failureOf = (path: string, cause: unknown): FolderLocked | LockFailed => {
  */
 const held = new Set<DatabaseSync>()
 
+const Holder = Schema.fromJsonString(
+  Schema.Struct({
+    pid: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0))),
+    host: Schema.optionalKey(Schema.String),
+    since: Schema.optionalKey(Schema.String),
+    /** What it works on, in words: a job, or a run once it has one. */
+    works_on: Schema.optionalKey(Schema.Array(Schema.String)),
+  }),
+)
+const readHolder = Schema.decodeUnknownOption(Holder)
+const pathOfHolder = (path: string): string => `${path}.json`
+const worksTold = 5
+
+/** On another machine nobody can tell. */
+const isGone = ({ pid, host }: typeof Holder.Type): boolean => {
+  if (pid === undefined || host !== hostname()) return false
+  try {
+    process.kill(pid, 0)
+    return false
+  } catch (cause) {
+    return codeOf(cause) === "ESRCH"
+  }
+}
+
+/** Its number, host, start and work; each part that is not known is said so, and why nothing is. */
+const holderText = (path: string): string => {
+  const unknown = (why: string) => `it is not known which (${why})`
+  const file = pathOfHolder(path)
+  let text: string
+  try {
+    text = readFileSync(file, "utf8")
+  } catch (cause) {
+    const isMissing = codeOf(cause) === "ENOENT"
+    return unknown(isMissing ? `there is no ${file}` : `${file} cannot be read: ${codeOf(cause)}`)
+  }
+  const holder = Option.getOrUndefined(readHolder(text))
+  if (holder === undefined) return unknown(`${file} is damaged`)
+  if (isGone(holder)) return unknown(`${file} names process ${holder.pid}, which has ended`)
+  const { pid = "(number unknown)", host = "an unknown host", since = "(time unknown)", works_on } = holder
+  const works = works_on === undefined ? "its run is not known" : listed(works_on, worksTold)
+  return `process ${pid} on ${host} since ${since}, ${works === "" ? "no run" : works}`
+}
+
+/** Says who holds a lock; a disk that refuses it costs the others a word, and never the holder its run. */
+const tellHolder = (path: string, since: string, works_on: ReadonlyArray<string>): void => {
+  const file = pathOfHolder(path)
+  const text = JSON.stringify({ pid: process.pid, host: hostname(), since, works_on })
+  try {
+    writeFileSync(`${file}.tmp`, `${text}\n`, { mode: 0o600 })
+    renameSync(`${file}.tmp`, file)
+  } catch {
+    forgetHolder(path)
+  }
+}
+
+const forgetHolder = (path: string): void => {
+  try {
+    for (const file of [pathOfHolder(path), `${pathOfHolder(path)}.tmp`]) rmSync(file, { force: true })
+  } catch {
+    // It names a process that has ended, or a lock that is free: nobody is misled.
+  }
+}
+
+export interface HeldLock {
+  /** What its holder works on from now on, for whoever finds it locked. */
+  readonly worksOn: (works: ReadonlyArray<string>) => Effect.Effect<void>
+}
+
 /** Holds the lock until the scope closes. */
-export const lockFolder = (path: string) =>
-  Effect.acquireRelease(
+export const lockFolder = Effect.fnUntraced(function* (path: string, works: ReadonlyArray<string> = []) {
+  const since = new Date(yield* Clock.currentTimeMillis).toISOString()
+  yield* Effect.acquireRelease(
     Effect.try({ try: () => takeLock(path), catch: (cause) => failureOf(path, cause) }),
     (database) =>
       Effect.sync(() => {
+        forgetHolder(path)
         held.delete(database)
         database.close()
       }),
   )
+  const worksOn = (now: ReadonlyArray<string>) => Effect.sync(() => tellHolder(path, since, now))
+  yield* worksOn(works)
+  return { worksOn } satisfies HeldLock as HeldLock
+})
+
+/** How often a process that waits looks whether the lock is free. */
+const lookEvery = Duration.seconds(1)
+
+export interface LockWait<R> {
+  /** Zero does not wait. It counts on the monotonic clock: the machine's time may be set meanwhile. */
+  readonly longest: Duration.Duration
+  /** Milliseconds since the epoch; not waited for longer than until then, either. */
+  readonly until: number
+  /** Told who holds the lock when the wait begins, and again whenever that changes. */
+  readonly onHolder: (holder: string) => Effect.Effect<void, never, R>
+}
+
+/**
+ * Takes the lock as soon as it is free, or fails as `lockFolder` does once the wait is over. At most one look a
+ * second: several that wait are served in no order. Returns for how many milliseconds it waited, too.
+ */
+export const awaitLock = Effect.fnUntraced(function* <R>(
+  path: string,
+  works: ReadonlyArray<string>,
+  { longest, until, onHolder }: LockWait<R>,
+) {
+  const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
+  const from = yield* monotonicMs
+  let told: string | undefined
+  for (;;) {
+    const taken = yield* lockFolder(path, works).pipe(
+      Effect.catchTag("FolderLocked", (locked) => Effect.succeed(locked)),
+    )
+    const waitedMs = (yield* monotonicMs) - from
+    if (!(taken instanceof FolderLocked)) return { lock: taken, waitedMs }
+    const leftMs = Math.min(Duration.toMillis(longest) - waitedMs, until - (yield* Clock.currentTimeMillis))
+    if (leftMs <= 0) return yield* taken
+    if (told !== taken.holder) yield* onHolder(taken.holder)
+    told = taken.holder
+    yield* Effect.sleep(Duration.min(lookEvery, Duration.millis(leftMs)))
+  }
+})
 
 /** Waits out whoever only looks whether the lock is held. */
 const lookMaxMs = 50

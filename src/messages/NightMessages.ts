@@ -24,6 +24,11 @@ export const nightMessages = {
     "Run `nightjar run JOB` to resume.",
     "Executions stay at the service.",
   ),
+  "interrupted-waiting": interruption(
+    "interrupted while waiting for another process in the output folder",
+    "Run the same command again.",
+    "Nothing was started.",
+  ),
   "acquaint-interrupted": interruption(
     "interrupted: the state is saved",
     "Run the same command again to resume.",
@@ -67,8 +72,9 @@ export const nightMessages = {
     "What was removed is recorded in the ledger.",
   ),
   "output-locked": locked(
-    "another process is working in this output folder",
-    "Wait until it ends. Another output folder would not know which logins were rejected here.",
+    "another process is working in this output folder: {holder}",
+    "Wait until it ends, as `nightjar run --wait DURATION` does. Another output folder would not know which logins " +
+      "were rejected here.",
     "Nothing was started here.",
   ),
   "journal-locked": locked(

@@ -95,14 +95,15 @@ export interface Request extends Pick<NightChoice, "parent"> {
   readonly only: ReadonlySet<string> | undefined
   /** `--new` and `rerun`: another run in any case. */
   readonly further: boolean
+  readonly waitedMs?: number | undefined
 }
 
 export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, request: Request) {
   const ledger = yield* Ledger
   const runs = yield* ledger.runs
   const now = yield* Clock.currentTimeMillis
-  const { further, parent } = request
-  const choice = chooseRun({ runs, job, now, further, parent })
+  const { further, parent, waitedMs } = request
+  const choice = chooseRun({ runs, job, now, waitedMs, further, parent })
   const rest = further ? undefined : yield* restOfNight(job, choice, runs, now)
   if (rest !== undefined) return rest
   if (parent === undefined && choice.chosen._tag !== "NothingToDo") yield* checkShare(job, runs)

@@ -48,6 +48,8 @@ export interface NightOptions {
   readonly parent: string | undefined
   /** What a rerun is limited to, as `subjectOf` names it. */
   readonly only: ReadonlySet<string> | undefined
+  /** For how long the command waited for the output folder, in milliseconds. */
+  readonly waitedMs?: number
   readonly toolVersion: string
 }
 

@@ -59,15 +59,17 @@ export const chooseRun = (input: {
   readonly runs: ReadonlyArray<RunHeader>
   readonly job: JobTimes & Pick<Job, "name">
   readonly now: number
+  /** For how long the command waited for the folder: it means the night in which it was given. */
+  readonly waitedMs?: number | undefined
   /** `--new` and `rerun`: another run in any case. */
   readonly further: boolean
   /** The run that is rerun: the further run belongs to the same night, whenever it begins. */
   readonly parent?: string | undefined
 }): RunChoice => {
-  const { job, now } = input
+  const { job, now, waitedMs = 0 } = input
   const ofJob = input.runs.filter((run) => run.fact.job === job.name)
   const run_date =
-    ofJob.find(({ fact }) => fact.run_id === input.parent)?.fact.run_date ?? runDateAt(now, job)
+    ofJob.find(({ fact }) => fact.run_id === input.parent)?.fact.run_date ?? runDateAt(now - waitedMs, job)
   const parents = new Set(ofJob.flatMap((run) => run.fact.parent ?? []))
   const open = ofJob.findLast((run) => isUnfinished(run) && !parents.has(run.fact.run_id))
   const ofDate = ofJob.filter((run) => run.fact.run_date === run_date)

@@ -57,6 +57,13 @@ export const deadlineOf = (
   return own <= run.now && run.now < nextStartsAt ? nextStartsAt : own
 }
 
+/**
+ * Until when a start of these jobs that finds the folder in use may wait for it: until the last of them would
+ * start nothing more. Later it would be another night's run.
+ */
+export const startsPossibleUntil = (jobs: ReadonlyArray<JobTimes>, now: number): number =>
+  Math.max(...jobs.map((job) => deadlineOf(job, { started_at: now, now }) ?? Infinity))
+
 /** How long starts are possible in a run that begins when its night does, in milliseconds. */
 export const windowOf = (job: JobTimes, started_at: number): number => {
   const beganAt = job.night === undefined ? started_at : nightOf(started_at, job.night, job.timezone).startsAt

@@ -45,6 +45,7 @@ ARGUMENTS
 
 FLAGS
   --new                     Start another run even if the last one is unfinished
+  --wait DURATION           How long to wait for another process in the folder
   --webhooks [HOST:]PORT    Receive the service's events here (0: any free port)
   --json                    Print JSON
 

@@ -4,6 +4,7 @@
  */
 import { anId } from "../harness/Id.ts"
 import { spawn, spawnSync } from "node:child_process"
+import type { ChildProcess } from "node:child_process"
 import {
   mkdirSync,
   mkdtempSync,
@@ -14,10 +15,10 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs"
-import { tmpdir } from "node:os"
+import { hostname, tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { Effect } from "effect"
+import { Effect, Exit, Scope } from "effect"
 import { command as main } from "../acceptance/BuiltCommand.ts"
 import { lockFolder } from "../../src/foundation/FolderLock.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -291,18 +292,65 @@ describe("wrong usage", () => {
 })
 
 describe("one process at a time", () => {
-  it("a second one exits 5 and starts nothing", async () => {
-    const path = job("locked", ["ok"])
-    const run = Effect.scoped(
-      Effect.andThen(
-        lockFolder(join(output, "run.lock")),
-        Effect.sync(() => nightjar("run", path)),
-      ),
-    )
-    const { status, stdout, stderr } = await Effect.runPromise(run)
-    expect([status, stdout]).toEqual([5, ""])
-    expect(stderr).toMatch(/another process is working in this output folder/)
+  /** A run beside a lock that is held here until the run says that it waits, or for as long as it goes on. */
+  const beside = async (
+    args: ReadonlyArray<string>,
+    onWait: (run: ChildProcess, release: () => void) => void,
+  ) => {
+    const scope = Scope.makeUnsafe()
+    const lock = lockFolder(join(output, "run.lock"), ["run other.2026-11-21"])
+    await Effect.runPromise(Scope.provide(lock, scope))
+    const release = () => Effect.runSync(Scope.close(scope, Exit.void))
+    const child = spawn(process.execPath, [main, "run", ...args], { cwd: root, env: environment })
+    let stderr = ""
+    let isTold = false
+    child.stderr.on("data", (chunk: Buffer) => {
+      stderr += chunk.toString()
+      if (isTold || !stderr.includes("Waiting for it")) return
+      isTold = true
+      onWait(child, release)
+    })
+    const code = await new Promise((resolve) => child.on("close", resolve))
+    release()
+    const whom = `process ${process.pid} on ${hostname()} since TIME, run other.2026-11-21`
+    const said = stderr.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME").replaceAll(whom, "HOLDER")
+    return { code, said }
+  }
+  const waits =
+    "Another process is working in this output folder: HOLDER. Waiting for it until TIME at the latest.\n"
+  const ends =
+    "nightjar: another process is working in this output folder: HOLDER [output-locked]\nNothing was started here. " +
+    "Wait until it ends, as `nightjar run --wait DURATION` does. Another output folder would not know which logins " +
+    "were rejected here.\n"
+
+  it("a second one exits 5, starts nothing and names the first", async () => {
+    expect(await beside([job("locked", ["ok"])], () => undefined)).toEqual({ code: 5, said: ends })
   })
+
+  it("a second one that may wait starts when the first ends, and else tells the receivers of its job", async () => {
+    const path = job("patient", ["ok"])
+    const told = join(root, "told.json")
+    const receiver = JSON.stringify(["sh", "-c", `cat > ${told}`])
+    writeFileSync(join(root, path), `${readFileSync(join(root, path))}notify: [{ command: ${receiver} }]\n`)
+    const inVain = await beside([path, "--wait", "1 second"], () => undefined)
+    expect(inVain).toEqual({ code: 5, said: `${waits}${ends}` })
+    expect(JSON.parse(readFileSync(told, "utf8"))).toMatchObject({ events: ["failed"], exit_code: 5 })
+    const stopped = await beside([path, "--wait", "8 hours"], (run) => run.kill("SIGTERM"))
+    expect(stopped).toEqual({
+      code: 143,
+      said: `${waits}interrupted while waiting for another process in the output folder. Nothing was started. Run the same command again. [interrupted-waiting]\n`,
+    })
+    const served = await beside([path, "--wait", "8 hours"], (_, release) => release())
+    expect([served.code, served.said.startsWith(`${waits}executing 0/1`)]).toEqual([0, true])
+  })
+
+  it.each(["0 seconds", "soon", "5", "-1 hours", "25 hours", "Infinity days"])(
+    "waits for no time such as %s: exit 2",
+    (time) => {
+      const { status, stderr } = nightjar("run", job("absurd", ["ok"]), `--wait=${time}`)
+      expect([status, stderr]).toEqual([2, expect.stringContaining("a number and a unit, such as 8 hours")])
+    },
+  )
 })
 
 describe("an interrupted run", () => {

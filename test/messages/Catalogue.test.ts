@@ -113,9 +113,9 @@ describe("a message", () => {
   it("is explained in full by its id, and by nothing else", () => {
     expect(entryLines("output-locked")).toEqual([
       "output-locked: error, exit code 5",
-      "What happened: another process is working in this output folder",
+      "What happened: another process is working in this output folder: {holder}",
       "What was kept: Nothing was started here.",
-      "What to do next: Wait until it ends. Another output folder would not know which logins were rejected here.",
+      "What to do next: Wait until it ends, as `nightjar run --wait DURATION` does. Another output folder would not know which logins were rejected here.",
     ])
     expect(["output-locked", "toString", "c-024"].map(isMessageId)).toEqual([true, false, false])
   })

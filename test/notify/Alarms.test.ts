@@ -259,7 +259,7 @@ describe("receivers", () => {
   it("hear of a night that could not begin, each of its job, with what to do", async () => {
     const place = receiving({})
     const other = { ...telling([url("GOOD", ["failed"])]), name: "other" }
-    const locked = Effect.fail(new FolderLocked({ path: "out", message: "in use by somebody" }))
+    const locked = Effect.fail(new FolderLocked({ path: "out", holder: "", message: "in use by somebody" }))
     const jobs = [telling([url("GOOD", ["failed"]), watchdog]), other]
     const { code } = await Effect.runPromise(here(place, toldUnbegun(jobs, "out")(locked)))
     expect(code).toBe(5)

@@ -57,6 +57,11 @@ const yesterday = "job.2026-11-20"
 const today = "job.2026-11-21"
 
 describe("run", () => {
+  it("[run waited date] means the date at which it was given, however long it waited for the folder", () => {
+    const waited = { runs: [], job, now, further: false, waitedMs: 3 * hour }
+    expect(chooseRun(waited)).toEqual({ run_date: "2026-11-20", ...anew(yesterday) })
+  })
+
   it("begins the run of the date if there is none, whatever other jobs did", () => {
     expect(choose([])).toEqual(anew(today))
     expect(choose([run(today, hour, undefined, { job: "other" })])).toEqual(anew(today))

@@ -2,7 +2,13 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { JobTimes } from "../../src/planning/NightOf.ts"
-import { deadlineOf, runDateAt, waitsUntil, windowOf } from "../../src/planning/NightOf.ts"
+import {
+  deadlineOf,
+  runDateAt,
+  startsPossibleUntil,
+  waitsUntil,
+  windowOf,
+} from "../../src/planning/NightOf.ts"
 
 const timezone = "Europe/Madrid"
 const night = { starts: "22:30", until: "07:00" }
@@ -121,5 +127,33 @@ describe("the time for starts", () => {
     const plain = { ...job, night: undefined }
     expect(hours({ ...plain, deadline: "07:00" }, "2026-11-21T05:00:00Z")).toBe(1)
     expect(hours(plain, "2026-11-21T05:00:00Z")).toBe(Infinity)
+  })
+})
+
+describe("a start that finds the folder in use", () => {
+  it("may wait for it until the last of its jobs starts nothing more, and never into another night", () => {
+    const until = (time: string, ...jobs: ReadonlyArray<JobTimes>) => {
+      const ms = startsPossibleUntil(jobs, at(time))
+      return ms === Infinity ? "for ever" : iso(ms)
+    }
+    const early = { ...job, deadline: "05:00" }
+    const plain = { ...job, night: undefined }
+    expect([
+      until("2026-11-20T21:30:00Z", job),
+      until("2026-11-21T05:59:59Z", job),
+      until("2026-11-21T06:00:00Z", job),
+      until("2026-11-20T21:30:00Z", early),
+      until("2026-11-20T21:30:00Z", early, job),
+      until("2026-11-20T21:30:00Z", { ...plain, deadline: "05:00" }),
+      until("2026-11-20T21:30:00Z", job, plain),
+    ]).toEqual([
+      "2026-11-21T06:00:00.000Z",
+      "2026-11-21T06:00:00.000Z",
+      "2026-11-21T21:30:00.000Z",
+      "2026-11-21T04:00:00.000Z",
+      "2026-11-21T06:00:00.000Z",
+      "2026-11-21T04:00:00.000Z",
+      "for ever",
+    ])
   })
 })

@@ -2,8 +2,9 @@
  * `nightjar run JOB…`: plans, executes, lands, normalises, publishes, deletes. Resumes an unfinished run,
  * does nothing if the run is already finished, and returns the run's exit code.
  */
-import { Effect } from "effect"
-import { Command } from "effect/cli"
+import { Duration, Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { isDurationWithin, readDuration } from "../../foundation/DurationText.ts"
 import { jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
 import { checkJobs, readableJobs, takeJobs } from "../Jobs.ts"
@@ -14,6 +15,15 @@ export const run = Command.make(
   {
     jobs: jobArguments,
     further: switchFlag("new", "Start another run even if the last one is unfinished"),
+    wait: Flag.String("wait").pipe(
+      Flag.withMetavar("DURATION"),
+      Flag.withDescription("How long to wait for another process in the folder"),
+      Flag.filter(
+        isDurationWithin({ minimum: "1 second", maximum: "24 hours" }),
+        () => "a number and a unit, such as 8 hours, from 1 second to 24 hours",
+      ),
+      Flag.optional,
+    ),
     webhooks: webhooksFlag,
     json: jsonFlag,
   },
@@ -24,7 +34,8 @@ export const run = Command.make(
     const { toldUnbegun } = yield* Effect.promise(() => import("../Notices.ts"))
     const loaded = yield* takeJobs(checked).pipe(toldUnbegun(readableJobs(checked), output))
     const webhooks = yield* readWebhooksFlag(flags.webhooks)
-    const options = { output, json, further, webhooks, parent: undefined, only: undefined }
+    const wait = Option.getOrElse(Option.flatMap(flags.wait, readDuration), () => Duration.zero)
+    const options = { output, json, further, wait, webhooks, parent: undefined, only: undefined }
     yield* endWith(yield* runNights(loaded, options))
   }),
 ).pipe(
