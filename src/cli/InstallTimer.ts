@@ -13,6 +13,7 @@ import { codeOf } from "../foundation/FileCalls.ts"
 import { withBlock } from "../timers/Crontab.ts"
 import { mark, timerUnit } from "../timers/Systemd.ts"
 import type { TimerFile } from "../timers/Systemd.ts"
+import { timerName } from "../timers/Timer.ts"
 import type { Timer } from "../timers/Timer.ts"
 import { refuse } from "./Failures.ts"
 import { say } from "./Output.ts"
@@ -123,13 +124,13 @@ export const installLines = Effect.fnUntraced(function* (timer: Timer, block: st
   // A user who has no crontab yet.
   const isNone = found.exit_code !== 0 && /no crontab/i.test(found.stderr)
   if (found.exit_code !== 0 && !isNone) return yield* failed(list)(whyOf(found))
-  const crontab = withBlock(isNone ? "" : found.stdout, timer.job, block)
-  if (crontab === undefined) return yield* refuse("timer-lines-damaged", { name: timer.job })
+  const name = timerName(timer)
+  const crontab = withBlock(isNone ? "" : found.stdout, name, block)
+  if (crontab === undefined) return yield* refuse("timer-lines-damaged", { name })
   const set = "crontab -"
   const called = yield* call("crontab", ["-"], crontab).pipe(Effect.mapError(failed(set)))
   if (called.exit_code !== 0) return yield* failed(set)(whyOf(called))
   yield* say(
-    `The crontab now has the lines of ${timer.job}:\n${block}` +
-      "To undo: crontab -e, then delete these lines.",
+    `The crontab now has the lines of ${name}:\n${block}` + "To undo: crontab -e, then delete these lines.",
   )
 })

@@ -5,11 +5,12 @@
  * depends on that file, and it may be missing, damaged, or left over from a process that was killed.
  */
 import { Clock, Duration, Effect, Option, Schema } from "effect"
-import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, readFileSync } from "node:fs"
 import { hostname } from "node:os"
 import { DatabaseSync } from "node:sqlite"
 import { listed } from "./Counted.ts"
-import { codeOf } from "./FileCalls.ts"
+import { durableFiles } from "./DurableFile.ts"
+import { codeOf, quietly } from "./FileCalls.ts"
 
 /** Another process is working in this output folder; nothing was started. */
 export class FolderLocked extends Schema.TaggedError<FolderLocked>()("FolderLocked", {
@@ -89,26 +90,6 @@ const holderText = (path: string): string => {
   return `process ${pid} on ${host} since ${since}, ${works === "" ? "no run" : works}`
 }
 
-/** Says who holds a lock; a disk that refuses it costs the others a word, and never the holder its run. */
-const tellHolder = (path: string, since: string, works_on: ReadonlyArray<string>): void => {
-  const file = pathOfHolder(path)
-  const text = JSON.stringify({ pid: process.pid, host: hostname(), since, works_on })
-  try {
-    writeFileSync(`${file}.tmp`, `${text}\n`, { mode: 0o600 })
-    renameSync(`${file}.tmp`, file)
-  } catch {
-    forgetHolder(path)
-  }
-}
-
-const forgetHolder = (path: string): void => {
-  try {
-    for (const file of [pathOfHolder(path), `${pathOfHolder(path)}.tmp`]) rmSync(file, { force: true })
-  } catch {
-    // It names a process that has ended, or a lock that is free: nobody is misled.
-  }
-}
-
 export interface HeldLock {
   /** What its holder works on from now on, for whoever finds it locked. */
   readonly worksOn: (works: ReadonlyArray<string>) => Effect.Effect<void>
@@ -117,16 +98,23 @@ export interface HeldLock {
 /** Holds the lock until the scope closes. */
 export const lockFolder = Effect.fnUntraced(function* (path: string, works: ReadonlyArray<string> = []) {
   const since = new Date(yield* Clock.currentTimeMillis).toISOString()
+  const files = yield* durableFiles
+  const file = pathOfHolder(path)
   yield* Effect.acquireRelease(
     Effect.try({ try: () => takeLock(path), catch: (cause) => failureOf(path, cause) }),
     (database) =>
       Effect.sync(() => {
-        forgetHolder(path)
+        quietly(() => files.remove(file))
         held.delete(database)
         database.close()
       }),
   )
-  const worksOn = (now: ReadonlyArray<string>) => Effect.sync(() => tellHolder(path, since, now))
+  const worksOn = (works_on: ReadonlyArray<string>) =>
+    Effect.sync(() => {
+      const text = JSON.stringify({ pid: process.pid, host: hostname(), since, works_on })
+      // A disk that refuses it costs the others a word, and never the holder its run.
+      quietly(() => files.replace(file, `${text}\n`, 0o600))
+    })
   yield* worksOn(works)
   return { worksOn } satisfies HeldLock as HeldLock
 })
@@ -144,8 +132,8 @@ export interface LockWait<R> {
 }
 
 /**
- * Takes the lock as soon as it is free, or fails as `lockFolder` does once the wait is over. At most one look a
- * second: several that wait are served in no order. Returns for how many milliseconds it waited, too.
+ * Takes the lock as soon as it is free, or fails as `lockFolder` does once the wait is over. At most one look
+ * a second: several that wait are served in no order. Returns for how many milliseconds it waited, too.
  */
 export const awaitLock = Effect.fnUntraced(function* <R>(
   path: string,

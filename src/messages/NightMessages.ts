@@ -73,8 +73,8 @@ export const nightMessages = {
   ),
   "output-locked": locked(
     "another process is working in this output folder: {holder}",
-    "Wait until it ends, as `nightjar run --wait DURATION` does. Another output folder would not know which logins " +
-      "were rejected here.",
+    "Wait until it ends, as `nightjar run --wait DURATION` does. Another output folder would not know " +
+      "which logins were rejected here.",
     "Nothing was started here.",
   ),
   "journal-locked": locked(

@@ -22,6 +22,21 @@ export const timerMessages = {
     "Leave --at out, or change the `night` of the job.",
     nothingWritten,
   ),
+  "timer-nights-differ": refusal(
+    "the jobs `{name}` and `{other}` do not run at the same times",
+    "Give each of them a timer of its own: a start that finds the folder in use waits for it.",
+    nothingWritten,
+  ),
+  "timer-name-long": refusal(
+    "the timer of {jobs} would have a name of more than {charactersMax} characters",
+    "Give the timer fewer jobs, or the jobs shorter names.",
+    nothingWritten,
+  ),
+  "timer-text-unwritable": refusal(
+    "no timer can hold {text}: it has a control character, or a space or backslash at its end",
+    "Rename the file or folder, or correct the variable that names it.",
+    nothingWritten,
+  ),
   "timer-variables-missing": refusal(
     "{file} lacks variables that the job needs: {names}",
     "Add a line NAME=value for each of them: a timer does not have the variables of your shell.",

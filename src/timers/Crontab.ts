@@ -1,13 +1,13 @@
 /**
- * A job's lines for cron, and a crontab with these lines in it: pure. cron knows one zone, the machine's, and
- * no exit codes: what a line prints is mailed. So a run that needs nobody prints nothing.
+ * The lines of a timer for cron, and a crontab with these lines in it: pure. cron knows one zone, the
+ * machine's, and no exit codes: what a line prints is mailed. So a run that needs nobody prints nothing.
  */
 import { shellWord } from "../foundation/ShellWord.ts"
-import { argumentsOf, cronFields, timesElsewhere } from "./Timer.ts"
+import { argumentsOf, cronFields, runsText, timerName, timesElsewhere } from "./Timer.ts"
 import type { Timer } from "./Timer.ts"
 
-const beginning = (job: string): string => `# nightjar ${job}: begin (written by \`nightjar schedule\`)`
-const end = (job: string): string => `# nightjar ${job}: end`
+const beginning = (name: string): string => `# nightjar ${name}: begin (written by \`nightjar schedule\`)`
+const end = (name: string): string => `# nightjar ${name}: end`
 
 /** What a run prints, beside the output folder: that one may not exist yet. */
 export const logOf = ({ output }: Pick<Timer, "output">): string => `${output}.log`
@@ -20,10 +20,10 @@ const cronTimes = ({ times, timezone, machine_zone }: Timer, now: number): Reado
 
 /** An exit code of 3 is no failure; a `%` would end the command. */
 const commandOf = (timer: Timer): string => {
-  const { command, env_file, folder, job, path } = timer
+  const { command, env_file, folder, path } = timer
   const words = [...command, ...argumentsOf(timer, env_file)].map(shellWord)
   const log = shellWord(logOf(timer))
-  const failed = `echo "nightjar: the run of ${job} ended with exit code $?, see "${log}`
+  const failed = `echo "nightjar: ${runsText(timer)} ended with exit code $?, see "${log}`
   return [
     "umask 077",
     `cd ${shellWord(folder)}`,
@@ -48,26 +48,26 @@ const comments = ({ times, timezone, machine_zone }: Timer): ReadonlyArray<strin
   "# Exit codes 0 and 3 print nothing, so cron mails only failures.",
 ]
 
-/** The job's lines, between two comments by which they are found again. */
+/** The timer's lines, between two comments by which they are found again. */
 export const cronBlock = (timer: Timer, now: number): string => {
   const command = commandOf(timer)
   return [
-    beginning(timer.job),
+    beginning(timerName(timer)),
     ...comments(timer),
     ...cronFields(cronTimes(timer, now)).map((fields) => `${fields} ${command}`),
-    end(timer.job),
+    end(timerName(timer)),
     "",
   ].join("\n")
 }
 
 /**
- * The crontab with the job's lines replaced or added, and nothing else changed; undefined if the end of
+ * The crontab with the timer's lines replaced or added, and nothing else changed; undefined if the end of
  * those lines is missing, so that it is unknown which of them are ours.
  */
-export const withBlock = (crontab: string, job: string, block: string): string | undefined => {
+export const withBlock = (crontab: string, name: string, block: string): string | undefined => {
   const lines = crontab.split("\n")
-  const first = lines.indexOf(beginning(job))
-  const last = lines.indexOf(end(job))
+  const first = lines.indexOf(beginning(name))
+  const last = lines.indexOf(end(name))
   if (first === -1 && last === -1) {
     const above = crontab === "" || crontab.endsWith("\n") ? crontab : `${crontab}\n`
     return `${above}${block}`

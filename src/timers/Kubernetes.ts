@@ -1,22 +1,24 @@
 /**
- * A job as a CronJob for Kubernetes, with the volume of its output: pure. Values of variables and the files
- * that the job reads come from two Secrets, which the commands in its first lines create.
+ * Jobs as one CronJob for Kubernetes, with the volume of their output: pure. Values of variables and the
+ * files that the jobs read come from two Secrets, which the commands in its first lines create.
  */
 import { posix } from "node:path"
 import { stringify } from "yaml"
 import { shellWord } from "../foundation/ShellWord.ts"
-import { argumentsOf, cronFields } from "./Timer.ts"
+import { argumentsOf, cronFields, timerName } from "./Timer.ts"
 import type { Timer } from "./Timer.ts"
 
 export interface ClusterJob {
   readonly timer: Timer
-  /** Names of the variables that the job takes from its environment. */
+  /** Names of the variables that the jobs take from their environment. */
   readonly variables: ReadonlyArray<string>
-  /** Files that the job reads, relative to its folder, itself first. */
+  /** The job files, relative to the folder of the first. */
+  readonly jobs: ReadonlyArray<string>
+  /** All files that the jobs read, relative to that folder; the job files among them. */
   readonly files: ReadonlyArray<string>
   readonly image: string
-  /** The folder of the job's own schemas, relative to the job's. */
-  readonly schemas: string | undefined
+  /** Folders of the jobs' own schemas, relative to that folder. */
+  readonly schemas: ReadonlyArray<string>
 }
 
 const jobFolder = "/etc/nightjar"
@@ -39,10 +41,11 @@ const keysOf = (files: ReadonlyArray<string>) => {
 }
 
 /** Passes a signal on, and makes exit code 3 that of a job that did its work. */
-const scriptOf = ({ files: [job = ""] }: ClusterJob): string => {
-  const paths = { job_path: `${jobFolder}/${job}`, output: `${outputVolume}/output` }
-  const words = ["nightjar", ...argumentsOf(paths, undefined)].map(shellWord)
-  return [
+const scriptOf = ({ jobs, timer }: ClusterJob): string => {
+  const job_paths = jobs.map((job) => `${jobFolder}/${job}`)
+  const inside = { ...timer, job_paths, output: `${outputVolume}/output` }
+  const words = ["nightjar", ...argumentsOf(inside, undefined)].map(shellWord)
+  const script = [
     `trap 'kill "$pid"' TERM INT`,
     `${words.join(" ")} & pid=$!`,
     `wait "$pid"; code=$?`,
@@ -51,6 +54,8 @@ const scriptOf = ({ files: [job = ""] }: ClusterJob): string => {
     `case $code in 3) exit 0 ;; *) exit "$code" ;; esac`,
     "",
   ].join("\n")
+  // Kubernetes puts the value of a variable where a command says $(NAME).
+  return script.split("$(").join("$$(")
 }
 
 const containerOf = (job: ClusterJob, secret: string) => ({
@@ -141,18 +146,16 @@ const secretsOf = ({ timer, files, variables, schemas }: ClusterJob, name: strin
           `#   kubectl create secret generic ${name}-variables --from-env-file=${shellWord(env)}`,
           "# kubectl takes each line of that file as it is, quotation marks included.",
         ]),
-    ...(schemas === undefined
-      ? []
-      : [
-          "# The job has schemas of its own: mount the folder " +
-            `${schemas} too, as ${posix.join(jobFolder, schemas)}.`,
-        ]),
+    ...schemas.map((folder) => {
+      const inside = posix.join(jobFolder, folder)
+      return `# The job has schemas of its own: mount the folder ${folder} too, as ${inside}.`
+    }),
     "# The volume has to be a disk, not a network file system: the ledger is a database.",
   ]
 }
 
 export const kubernetesText = (job: ClusterJob): string => {
-  const name = `nightjar-${job.timer.job}`
+  const name = `nightjar-${timerName(job.timer)}`
   const documents = [claimOf(name), cronJobOf(job, name)].map((one) =>
     stringify(one, { lineWidth: 0, aliasDuplicateObjects: false }),
   )

@@ -1,8 +1,8 @@
 /**
- * A job's units for systemd: a service, the timer that starts it, and a service that raises the alarm. Exit
- * code 3 is a run that is over: no failure of the machine.
+ * The units of a timer for systemd: a service, the timer that starts it, and a service that raises the alarm.
+ * Exit code 3 is a run that is over: no failure of the machine.
  */
-import { argumentsOf } from "./Timer.ts"
+import { argumentsOf, runsText, timerName } from "./Timer.ts"
 import type { Timer } from "./Timer.ts"
 
 export interface TimerFile {
@@ -17,18 +17,19 @@ export const mark = "# Written by `nightjar schedule`; changes are lost when it 
 const credentialBytesMax = 1_000_000
 
 /** A word of a command line: systemd expands % and $, and reads quotes and backslashes. */
-const word = (text: string): string => {
-  const plain = specifiers(text).replaceAll("$", "$$$$")
-  return /^[A-Za-z0-9_\-.,:/@=+%$]+$/.test(plain)
+const word = (text: string): string => quoted(specifiers(text).replaceAll("$", "$$$$"))
+/** In an assignment a $ is a $. */
+const assignment = (text: string): string => quoted(specifiers(text))
+const quoted = (plain: string): string =>
+  /^[A-Za-z0-9_\-.,:/@=+%$]+$/.test(plain)
     ? plain
     : `"${plain.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`
-}
 const specifiers = (text: string): string => text.replaceAll("%", "%%")
 
-const unitsOf = ({ job }: Timer) => ({
-  service: `nightjar-${job}.service`,
-  timer: `nightjar-${job}.timer`,
-  alarm: `nightjar-${job}-alarm.service`,
+const unitsOf = (timer: Timer) => ({
+  service: `nightjar-${timerName(timer)}.service`,
+  timer: `nightjar-${timerName(timer)}.timer`,
+  alarm: `nightjar-${timerName(timer)}-alarm.service`,
 })
 
 /** The file of variables is a credential too, if it is small enough: the service may then run as anybody. */
@@ -40,13 +41,13 @@ const variables = (timer: Timer, envFileBytes: number) => {
 }
 
 const serviceText = (timer: Timer, { envFileBytes, home }: Surroundings): string => {
-  const { job, folder, command, path, credentials } = timer
+  const { folder, command, path, credentials } = timer
   const { lines, argument } = variables(timer, envFileBytes)
   const start = [...command, ...argumentsOf(timer, undefined)].map(word)
   return [
     mark,
     "[Unit]",
-    `Description=Nightjar: the nightly run of ${job}`,
+    `Description=Nightjar: ${runsText(timer)}`,
     `OnFailure=${unitsOf(timer).alarm}`,
     "",
     "[Service]",
@@ -59,20 +60,20 @@ const serviceText = (timer: Timer, { envFileBytes, home }: Surroundings): string
     "# A run that is told to stop saves its state within 20 seconds; the next start resumes it.",
     "TimeoutStopSec=30",
     "UMask=0077",
-    ...(path === undefined ? [] : [`Environment=${word(`PATH=${path}`)}`]),
+    ...(path === undefined ? [] : [`Environment=${assignment(`PATH=${path}`)}`]),
     ...lines,
-    ...credentials.map((name) => `LoadCredential=${name}:${specifiers(`${home}/.config/credstore/${name}`)}`),
+    ...credentials.map((name) => `LoadCredential=${specifiers(`${name}:${home}/.config/credstore/${name}`)}`),
     "",
   ].join("\n")
 }
 
 const timerText = (timer: Timer): string => {
-  const { job, times, timezone } = timer
+  const { times, timezone } = timer
   const zone = timezone === undefined ? "" : ` ${timezone}`
   return [
     mark,
     "[Unit]",
-    `Description=Nightjar: when ${job} runs`,
+    `Description=Nightjar: when it starts ${runsText(timer)}`,
     "",
     "[Timer]",
     ...(times.length > 1
@@ -90,11 +91,11 @@ const timerText = (timer: Timer): string => {
 
 const alarmText = (timer: Timer): string => {
   const { service } = unitsOf(timer)
-  const says = `nightjar: the run of ${timer.job} failed; journalctl --user -u ${service} says why`
+  const says = `nightjar: ${runsText(timer)} failed; journalctl --user -u ${service} says why`
   return [
     mark,
     "[Unit]",
-    `Description=Nightjar: the alarm of ${timer.job}`,
+    `Description=Nightjar: the alarm of ${runsText(timer)}`,
     "",
     "[Service]",
     "Type=oneshot",

@@ -70,9 +70,58 @@ describe("a timer that is printed", () => {
     expect([code, stderr]).toEqual([0, ""])
     expect(stdout.split("\n").find((line) => /^\d/.test(line))).toBe(
       `30 0,2,4,22 * * * umask 077 && cd DIR && { ${process.execPath} NIGHTJAR run DIR/job.yaml ` +
-        "--output DIR/out --env-file DIR/.env --no-progress >>DIR/out.log 2>&1 || case $? in 3) ;; *) " +
+        "--wait '510 minutes' --output DIR/out --env-file DIR/.env --no-progress >>DIR/out.log 2>&1 || case $? in 3) ;; *) " +
         'echo "nightjar: the run of nightly ended with exit code $?, see "DIR/out.log ;; esac; }',
     )
+  })
+
+  it("starts several jobs of one night in one command, each with the variables of its own folder", async () => {
+    const timed = async (other: string) => {
+      place.write("far/other.yaml", other)
+      return plainly(await place.nightjar("schedule", "job.yaml", "far/other.yaml", "--cron"))
+    }
+    const other = job().replace("name: nightly", "name: another").replace("user: somebody", "user: another")
+    mkdirSync(join(place.folder, "far"))
+    place.write("far/.env", "APP=a\nP=p\n")
+    chmodSync(join(place.folder, "far/.env"), 0o600)
+    expect((await timed(other)).stderr).toContain("the environment has no variable HOST")
+    place.write("far/.env", "APP=a\nHOST=service.example\n")
+    expect(await timed(other)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("DIR/far/.env lacks variables that the job needs: P ["),
+    })
+    place.write("far/.env", "APP=a\nP=p\nHOST=service.example\n")
+    const { code, stdout } = await timed(other)
+    expect([code, stdout.split("\n")[0], / run .* --no-progress /.exec(stdout)?.[0]]).toEqual([
+      0,
+      "# nightjar another.nightly: begin (written by `nightjar schedule`)",
+      " run DIR/job.yaml DIR/far/other.yaml --wait '510 minutes' --output DIR/output --no-progress ",
+    ])
+    const differ = refused(
+      "timer-nights-differ",
+      "the jobs `nightly` and `another` do not run at the same times",
+      "Nothing was written. Give each of them a timer of its own: a start that finds the folder in use waits for it.",
+    )
+    expect(await timed(other.replace("22:30", "23:30"))).toEqual(differ)
+    expect(await timed(other.replace("Europe/Madrid", "Europe/Lisbon"))).toEqual(differ)
+  })
+
+  it("is refused for a path that would break its line, in every kind of timer", async () => {
+    const kinds = ["--cron", "--systemd", "--kubernetes"]
+    for (const kind of kinds) {
+      expect(await schedule(kind, "--output", "o\n* * * * * evil")).toEqual(
+        refused(
+          "timer-text-unwritable",
+          'no timer can hold "DIR/o\\n* * * * * evil": it has a control character, or a space or backslash at its end',
+          "Nothing was written. Rename the file or folder, or correct the variable that names it.",
+        ),
+      )
+    }
+    place.write("job.yaml", job().replace("file:secrets/one.pin", '"file:secrets/one\\n.pin"'))
+    const { stderr } = await schedule("--kubernetes")
+    expect(stderr).toContain('no timer can hold "secrets/one\\n.pin"')
+    place.write("job.yaml", job().replace("name: nightly", `name: ${"n".repeat(64)}`))
+    expect((await schedule("--kubernetes")).stderr).toContain("would have a name of more than 43 characters")
   })
 
   it("has the PATH of this shell only if the job starts programs: for a secret, or to tell somebody", async () => {

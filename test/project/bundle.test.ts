@@ -187,20 +187,22 @@ describe("what is shipped", () => {
 
   it("as an image runs as the user and from the paths that a CronJob names", () => {
     const dockerfile = readFileSync(join(checkout, ".github/Dockerfile"), "utf8")
-    const timer = { job: "small", job_path: "", output: "", env_file: undefined, folder: "", command: [] }
+    const timer = { jobs: ["small"], job_paths: [], output: "", env_file: undefined, folder: "", command: [] }
     const text = kubernetesText({
       timer: {
         ...timer,
         path: undefined,
         credentials: [],
         times: ["22:30"],
+        waitMinutes: 480,
         timezone: "UTC",
         machine_zone: "UTC",
       },
       variables: [],
+      jobs: ["small.yaml"],
       files: ["small.yaml"],
       image: "nightjar:1",
-      schemas: undefined,
+      schemas: [],
     })
     const user = /^USER (\d+):(\d+)$/m.exec(dockerfile)
     expect([user?.[1], user?.[2]]).toEqual([

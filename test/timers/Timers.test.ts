@@ -13,12 +13,19 @@ import { shellWord } from "../../src/foundation/ShellWord.ts"
 import { cronBlock, withBlock } from "../../src/timers/Crontab.ts"
 import { kubernetesText } from "../../src/timers/Kubernetes.ts"
 import { systemdUnits } from "../../src/timers/Systemd.ts"
-import { cronFields, startsOf, timesElsewhere } from "../../src/timers/Timer.ts"
+import {
+  cronFields,
+  isWritable,
+  startsOf,
+  timerName,
+  timesElsewhere,
+  waitMinutesOf,
+} from "../../src/timers/Timer.ts"
 import type { Timer } from "../../src/timers/Timer.ts"
 
 const timer: Timer = {
-  job: "nightly",
-  job_path: "/srv/jobs/nightly.yaml",
+  jobs: ["nightly"],
+  job_paths: ["/srv/jobs/nightly.yaml"],
   output: "/srv/output",
   env_file: "/srv/jobs/.env",
   folder: "/srv",
@@ -26,15 +33,16 @@ const timer: Timer = {
   path: undefined,
   credentials: [],
   times: ["22:30", "00:30"],
+  waitMinutes: 510,
   timezone: "Europe/Madrid",
   machine_zone: "Europe/Madrid",
 }
 /** Everything that needs care in some file. */
 const odd: Timer = {
   ...timer,
-  job_path: `/srv/it's 100% "$HOME"/n.yaml`,
+  job_paths: [`/srv/it's 100% "$HOME"/n.yaml`],
   output: "/srv/out put",
-  path: "/usr/bin:/opt/a b",
+  path: "/usr/bin:/opt/a b:/opt/$HOME/50%",
   credentials: ["pin"],
 }
 const surroundings = { envFileBytes: 100, home: "/home/me" }
@@ -67,6 +75,58 @@ describe("the starts of a night", () => {
   })
 })
 
+describe("the wait of a start for the folder", () => {
+  it("is as long as the night: to its end, or to the deadline, or eight hours", () => {
+    const night = { until: "07:00" }
+    expect([
+      waitMinutesOf("22:30", { night, deadline: "05:00" }),
+      waitMinutesOf("22:30", { deadline: "05:00" }),
+      waitMinutesOf("12:00", { night: { until: "12:00" } }),
+      waitMinutesOf("22:30", {}),
+    ]).toEqual([510, 390, 1_440, 480])
+  })
+})
+
+describe("a timer of several jobs", () => {
+  const two: Timer = { ...timer, jobs: ["a", "b-c"], job_paths: ["/srv/b.yaml", "/srv/a.yaml"] }
+
+  it("starts them in one command, and no other timer has its name or its lines", () => {
+    const block = cronBlock(two, winter)
+    expect(block).toContain(
+      "nightjar.js run /srv/b.yaml /srv/a.yaml --wait '510 minutes' --output /srv/output ",
+    )
+    expect(block).toContain('"nightjar: the runs of a, b-c ended with exit code $?')
+    expect(block.split("\n")[0]).toBe("# nightjar a.b-c: begin (written by `nightjar schedule`)")
+    expect(withBlock(cronBlock({ ...two, jobs: ["a"] }, winter), timerName(two), block)).toContain(
+      "# nightjar a: ",
+    )
+    expect(systemdUnits(two, surroundings).map(({ name }) => name)).toEqual([
+      "nightjar-a.b-c.timer",
+      "nightjar-a.b-c.service",
+      "nightjar-a.b-c-alarm.service",
+    ])
+  })
+})
+
+describe("a text", () => {
+  it("[exit timers text] has a place in a timer unless it breaks a line, or the end of a line", () => {
+    const fine = ['/srv/it\'s 100% "$HOME"\\a/é', "/srv/out put"]
+    const bad = [
+      "/a\nb",
+      "/a\r",
+      "/a\tb",
+      "/a\u0000",
+      "/a\u007f",
+      "/a\u0085b",
+      "/a\u2028b",
+      "/a ",
+      "/a\\",
+      " /a",
+    ]
+    expect([fine.filter(isWritable), bad.filter(isWritable)]).toEqual([fine, []])
+  })
+})
+
 describe("cron lines", () => {
   it("are these, for a job in the machine's zone", () => {
     expect(cronBlock(timer, winter)).toBe(`# nightjar nightly: begin (written by \`nightjar schedule\`)
@@ -74,7 +134,7 @@ describe("cron lines", () => {
 # After the first of them, a run finishes what was cut off, and else does nothing.
 # Exit codes 0 and 3 print nothing, so cron mails only failures.
 30 0,22 * * * umask 077 && cd /srv && { /usr/bin/node /opt/nightjar/dist/nightjar.js run \
-/srv/jobs/nightly.yaml --output /srv/output --env-file /srv/jobs/.env --no-progress >>/srv/output.log 2>&1 || \
+/srv/jobs/nightly.yaml --wait '510 minutes' --output /srv/output --env-file /srv/jobs/.env --no-progress >>/srv/output.log 2>&1 || \
 case $? in 3) ;; *) echo "nightjar: the run of nightly ended with exit code $?, see "/srv/output.log ;; esac; }
 # nightjar nightly: end
 `)
@@ -124,8 +184,17 @@ case $? in 3) ;; *) echo "nightjar: the run of nightly ended with exit code $?, 
       ])
       const log = spawnSync("cat", [`${output}.log`], { encoding: "utf8" })
         .stdout.split("\n")
-        .slice(0, 6)
-      expect(log).toEqual(["/usr/bin:/opt/a b", "run", odd.job_path, "--output", output, "--no-progress"])
+        .slice(0, 8)
+      expect(log).toEqual([
+        odd.path,
+        "run",
+        ...odd.job_paths,
+        "--wait",
+        "510 minutes",
+        "--output",
+        output,
+        "--no-progress",
+      ])
     } finally {
       rmSync(folder, { recursive: true })
     }
@@ -133,7 +202,7 @@ case $? in 3) ;; *) echo "nightjar: the run of nightly ended with exit code $?, 
 
   it("replace the job's own lines in a crontab and leave every other line as it was", () => {
     const block = cronBlock(timer, winter)
-    const other = cronBlock({ ...timer, job: "other" }, winter)
+    const other = cronBlock({ ...timer, jobs: ["other"] }, winter)
     expect(withBlock("", "nightly", block)).toBe(block)
     expect(withBlock("@daily x", "nightly", block)).toBe(`@daily x\n${block}`)
     const newer = cronBlock({ ...timer, times: ["23:00"] }, winter)
@@ -159,7 +228,7 @@ describe("units for systemd", () => {
     expect(units.map(({ text }) => text)).toEqual([
       `${mark}
 [Unit]
-Description=Nightjar: when nightly runs
+Description=Nightjar: when it starts the run of nightly
 
 [Timer]
 # The night, and further starts in it: they finish what was cut off, and else do nothing.
@@ -173,14 +242,14 @@ WantedBy=timers.target
 `,
       `${mark}
 [Unit]
-Description=Nightjar: the nightly run of nightly
+Description=Nightjar: the run of nightly
 OnFailure=nightjar-nightly-alarm.service
 
 [Service]
 Type=oneshot
 WorkingDirectory=/srv
-ExecStart=/usr/bin/node /opt/nightjar/dist/nightjar.js run /srv/jobs/nightly.yaml --output /srv/output \
---no-progress --env-file %d/env
+ExecStart=/usr/bin/node /opt/nightjar/dist/nightjar.js run /srv/jobs/nightly.yaml --wait "510 minutes" \
+--output /srv/output --no-progress --env-file %d/env
 # 3: the run is over, and its summary says who has to act. Anything else but 0 raises the alarm:
 # 4 leaves work for the next start, 5 is a night that did not happen, 1, 2 and 6 need you.
 SuccessExitStatus=3
@@ -193,7 +262,7 @@ LoadCredential=pin:/home/me/.config/credstore/pin
 `,
       `${mark}
 [Unit]
-Description=Nightjar: the alarm of nightly
+Description=Nightjar: the alarm of the run of nightly
 
 [Service]
 Type=oneshot
@@ -204,11 +273,23 @@ ExecStart=/usr/bin/systemd-cat -p err -t nightjar echo "nightjar: the run of nig
     ])
   })
 
+  it("keep every sign of a path: doubled where systemd would expand it, and as it is where not", () => {
+    const lines = systemdUnits({ ...odd, folder: "/srv/50%", credentials: ["5%"] }, surroundings)[1]?.text
+    expect(lines?.match(/^(?:WorkingDirectory|ExecStart|Environment|LoadCredential)=.*$/gm)).toEqual([
+      "WorkingDirectory=/srv/50%%",
+      `ExecStart=/usr/bin/node /opt/nightjar/dist/nightjar.js run "/srv/it's 100%% \\"$$HOME\\"/n.yaml" ` +
+        '--wait "510 minutes" --output "/srv/out put" --no-progress --env-file %d/env',
+      'Environment="PATH=/usr/bin:/opt/a b:/opt/$HOME/50%%"',
+      "LoadCredential=env:/srv/jobs/.env",
+      "LoadCredential=5%%:/home/me/.config/credstore/5%%",
+    ])
+  })
+
   it("name a file of variables that is too large for a credential by its path", () => {
     const large = { ...surroundings, envFileBytes: 1_000_001 }
     const [, service] = systemdUnits(timer, large)
     expect(service?.text.match(/^(?:ExecStart|LoadCredential)=.*$/gm)).toEqual([
-      "ExecStart=/usr/bin/node /opt/nightjar/dist/nightjar.js run /srv/jobs/nightly.yaml --output /srv/output " +
+      'ExecStart=/usr/bin/node /opt/nightjar/dist/nightjar.js run /srv/jobs/nightly.yaml --wait "510 minutes" --output /srv/output ' +
         "--no-progress --env-file /srv/jobs/.env",
     ])
   })
@@ -236,9 +317,10 @@ describe("a CronJob", () => {
   const cluster = {
     timer: { ...timer, timezone: undefined, machine_zone: "Europe/Lisbon" },
     variables: ["APP", "PASSWORD"],
+    jobs: ["nightly.yaml"],
     files: ["nightly.yaml", "secrets/it's.pin"],
     image: "nightjar:1.2.3",
-    schemas: "schemas",
+    schemas: ["schemas"],
   }
   const text = kubernetesText(cluster)
   const secret = (name: string) => ({
@@ -256,6 +338,17 @@ describe("a CronJob", () => {
       "# The job has schemas of its own: mount the folder schemas too, as /etc/nightjar/schemas.",
       "# The volume has to be a disk, not a network file system: the ledger is a database.",
     ])
+  })
+
+  it("starts several jobs, and leaves what looks like a variable of Kubernetes as it is", () => {
+    const paths = ["b.yaml", "$(APP)/a.yaml"]
+    const [, cronJob] = parseAllDocuments(kubernetesText({ ...cluster, jobs: paths, files: paths })).map(
+      (one) => one.toJS() as Record<string, unknown>,
+    )
+    const { containers } = podOf(cronJob) as { containers: [{ command: ReadonlyArray<string> }] }
+    expect(containers[0].command[2]).toContain(
+      "nightjar run /etc/nightjar/b.yaml '/etc/nightjar/$$(APP)/a.yaml' --wait ",
+    )
   })
 
   it("gives each file a key of its own", () => {
@@ -309,7 +402,11 @@ describe("a CronJob", () => {
         {
           name: "nightjar",
           image: "nightjar:1.2.3",
-          command: ["sh", "-c", expect.stringContaining("nightjar run /etc/nightjar/nightly.yaml")],
+          command: [
+            "sh",
+            "-c",
+            expect.stringContaining("nightjar run /etc/nightjar/nightly.yaml --wait '510 minutes' --output"),
+          ],
           env: [{ name: "TZ", value: "Europe/Lisbon" }, secret("APP"), secret("PASSWORD")],
           securityContext: {
             allowPrivilegeEscalation: false,

@@ -1,28 +1,35 @@
 /**
- * `nightjar schedule JOB`: prints or installs what starts this job every night: systemd units, lines for
- * cron, or a CronJob for Kubernetes. The job is read as the timer will read it, without the variables of this
- * shell, so that a timer that would fail is refused now.
+ * `nightjar schedule JOB…`: prints or installs what starts these jobs every night: systemd units, lines for
+ * cron, or a CronJob for Kubernetes. The jobs are read as the timer will read them, without the variables of
+ * this shell, so that a timer that would fail is refused now.
  */
 import { statSync } from "node:fs"
+import { homedir } from "node:os"
 import { basename, dirname, isAbsolute, relative, resolve } from "node:path"
 import { Clock, ConfigProvider, Effect, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import { listed } from "../../foundation/Counted.ts"
 import { machineZone } from "../../foundation/MachineZone.ts"
 import type { Job } from "../../jobs/Job.ts"
 import type { Timer } from "../../timers/Timer.ts"
 import type { TimerFile } from "../../timers/Systemd.ts"
-import { EnvFileFlag, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
+import { EnvFileFlag, jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { say, sayJson, warn } from "../Output.ts"
 import { toolVersion } from "../Version.ts"
+
+const namesTold = 10
+/** Units are files, and a CronJob has 52 characters with its own prefix. */
+const nameCharactersMax = { systemd: 200, cron: 200, kubernetes: 43 } as const
 
 const credentialsVariable = "CREDENTIALS_DIRECTORY"
 /** Stands for the folder that systemd makes when it starts the service. */
 const credentialsFolder = "/run/credentials/nightjar"
 
 type Kind = "systemd" | "cron" | "kubernetes"
+
+const timerRoom = Effect.promise(() => import("../../timers/Timer.ts"))
 
 const kindOf = (flags: Readonly<Record<Kind, boolean>>): Kind | undefined => {
   const given = (["systemd", "cron", "kubernetes"] as const).filter((kind) => flags[kind])
@@ -32,14 +39,14 @@ const kindOf = (flags: Readonly<Record<Kind, boolean>>): Kind | undefined => {
 /** The variables that a timer of this kind starts with. */
 const environmentOf = (kind: Kind) => (kind === "systemd" ? { [credentialsVariable]: credentialsFolder } : {})
 
-const sourcesOf = (job: Job) =>
+const sourcesOf = (jobs: ReadonlyArray<Job>) =>
   Effect.map(
     Effect.promise(() => import("../../jobs/EnvFile.ts")),
-    ({ referencesOf }) => referencesOf(job),
+    ({ referencesOf }) => jobs.flatMap(referencesOf),
   )
 
-/** The job as the timer will load it, and the variables that it asked for. */
-const loadAs = Effect.fnUntraced(function* (kind: Kind, path: string) {
+/** The jobs as the timer will load them, and the variables that they asked for. */
+const loadAs = Effect.fnUntraced(function* (kind: Kind, paths: ReadonlyArray<string>) {
   const asked = new Set<string>()
   const inside = kind === "kubernetes"
   const own = yield* ConfigProvider.ConfigProvider
@@ -48,66 +55,83 @@ const loadAs = Effect.fnUntraced(function* (kind: Kind, path: string) {
     asked.add(names.join("_"))
     return used.load(names)
   })
-  const file = Option.getOrElse(yield* EnvFileFlag, () => resolve(dirname(path), ".env"))
-  const [job] = yield* loadJobs([path]).pipe(
+  const given = yield* EnvFileFlag
+  const fileOf = (path: string) => Option.getOrElse(given, () => resolve(dirname(path), ".env"))
+  const file = listed([...new Set(paths.map(fileOf))], namesTold)
+  const jobs = yield* loadJobs(paths).pipe(
     Effect.provideService(ConfigProvider.ConfigProvider, provider),
     Effect.tapError(() => (inside ? Effect.void : warn("timer-environment", { file }))),
   )
-  if (job === undefined) return yield* Effect.die("a job that was loaded is one job")
-  return { job, asked, file }
+  return { jobs, asked, fileOf }
 })
 
 /** A timer has only the variables of the file: one that the file lacks would fail every night. */
 const requireVariables = Effect.fnUntraced(function* (job: Job, file: string) {
-  const missing = (yield* sourcesOf(job)).flatMap((one) =>
+  const missing = (yield* sourcesOf([job])).flatMap((one) =>
     one._tag === "Env" && one.file === undefined ? [one.name] : [],
   )
   if (missing.length === 0) return
-  const names = listed([...new Set(missing)], 10)
+  const names = listed([...new Set(missing)], namesTold)
   return yield* refuse("timer-variables-missing", { file, names })
 })
 
-const timesOf = Effect.fnUntraced(function* ({ name, night }: Job, at: string | undefined) {
-  const { startsOf } = yield* Effect.promise(() => import("../../timers/Timer.ts"))
-  if (night !== undefined) {
-    if (at !== undefined) return yield* refuse("timer-time-twice", { name, starts: night.starts })
-    return startsOf(night)
-  }
-  if (at === undefined) return yield* refuse("timer-time-missing", { name })
-  return [at]
+const timesOf = Effect.fnUntraced(function* (job: Job, at: string | undefined) {
+  const { startsOf, waitMinutesOf } = yield* timerRoom
+  const { name, night, timezone } = job
+  if (night !== undefined && at !== undefined)
+    return yield* refuse("timer-time-twice", { name, starts: night.starts })
+  const times = night !== undefined ? startsOf(night) : at === undefined ? [] : [at]
+  const [starts] = times
+  if (starts === undefined) return yield* refuse("timer-time-missing", { name })
+  return { name, times, timezone, waitMinutes: waitMinutesOf(starts, job) }
 })
 
-const timerOf = Effect.fnUntraced(function* (job: Job, times: ReadonlyArray<string>) {
+/** One timer starts all of its jobs at all of its times. */
+const commonTimes = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, at: string | undefined) {
+  const [first, ...others] = yield* Effect.forEach(jobs, (job) => timesOf(job, at))
+  if (first === undefined) return yield* Effect.die("a command line names at least one job")
+  const startsOf = ({ times, timezone }: typeof first) => JSON.stringify([times, timezone])
+  const other = others.find((one) => startsOf(one) !== startsOf(first))
+  if (other !== undefined)
+    return yield* refuse("timer-nights-differ", { name: first.name, other: other.name })
+  const { times, timezone } = first
+  return { times, timezone, waitMinutes: Math.max(...[first, ...others].map((one) => one.waitMinutes)) }
+})
+
+const timerOf = Effect.fnUntraced(function* (
+  jobs: ReadonlyArray<Job>,
+  times: Pick<Timer, "times" | "timezone" | "waitMinutes">,
+) {
   const output = resolve(yield* outputFolder)
-  const references = yield* sourcesOf(job)
+  const references = yield* sourcesOf(jobs)
   const under = `${credentialsFolder}/`
   const credentials = references.flatMap((one) =>
     one._tag === "File" && one.path.startsWith(under) ? [one.path.slice(under.length)] : [],
   )
-  const startsPrograms = [...references, ...job.notify].some(
+  const startsPrograms = [...references, ...jobs.flatMap(({ notify }) => notify)].some(
     ({ _tag }) => _tag === "Exec" || _tag === "Command",
   )
+  // Where they differ, `run` finds the file beside each job.
+  const [env_file, ...others] = new Set(jobs.map((job) => job.env_file && resolve(job.env_file)))
   return {
-    job: job.name,
-    job_path: resolve(job.path),
+    ...times,
+    jobs: jobs.map(({ name }) => name).toSorted(),
+    job_paths: jobs.map(({ path }) => resolve(path)),
     output,
-    env_file: job.env_file === undefined ? undefined : resolve(job.env_file),
+    env_file: others.length === 0 ? env_file : undefined,
     folder: process.cwd(),
     command: [process.execPath, resolve(process.argv[1] ?? "")],
     path: startsPrograms ? process.env["PATH"] : undefined,
     credentials: [...new Set(credentials)],
-    times,
-    timezone: job.timezone,
     machine_zone: machineZone(),
   } satisfies Timer as Timer
 })
 
-/** The files that a job reads, relative to its folder, itself first; a path outside it is refused. */
-const filesOf = Effect.fnUntraced(function* (job: Job) {
-  const folder = dirname(job.path)
+/** The files that a job reads, relative to a folder, itself first; a path outside it is refused. */
+const filesOf = Effect.fnUntraced(function* (job: Job, folder: string) {
   const { service } = job
   const customers = job.assignments.map(({ source }) => source.replace(/(?::\d+)+$/, ""))
-  const referenced = (yield* sourcesOf(job)).flatMap((one) => (one._tag === "File" ? [one.path] : []))
+  const referenced = (yield* sourcesOf([job])).flatMap((one) => (one._tag === "File" ? [one.path] : []))
   const ofService = service._tag === "Embedded" ? [service.faults, service.reading] : []
   const paths = [job.path, ...customers, ...referenced, ...ofService.filter((path) => path !== undefined)]
   const files = new Set<string>()
@@ -119,32 +143,62 @@ const filesOf = Effect.fnUntraced(function* (job: Job) {
   return [...files]
 })
 
-const clusterText = Effect.fnUntraced(function* (job: Job, timer: Timer, asked: ReadonlySet<string>) {
+const clusterText = Effect.fnUntraced(function* (
+  jobs: ReadonlyArray<Job>,
+  timer: Timer,
+  asked: ReadonlySet<string>,
+) {
   const { kubernetesText } = yield* Effect.promise(() => import("../../timers/Kubernetes.ts"))
+  const { isWritable } = yield* timerRoom
   const { makeEnvironment, readEnvFile, variablesOf } = yield* Effect.promise(
     () => import("../../jobs/EnvFile.ts"),
   )
-  const file = job.env_file === undefined ? undefined : yield* Effect.option(readEnvFile(job.env_file))
-  const environment = makeEnvironment(file === undefined ? undefined : Option.getOrUndefined(file))
-  const set = yield* environment.lookUp([...asked].filter((name) => name !== credentialsVariable))
+  const names = [...asked].filter((name) => name !== credentialsVariable)
+  const variables = new Set(jobs.flatMap((job) => [...variablesOf(job)]))
+  for (const { env_file } of jobs) {
+    const file = env_file === undefined ? undefined : yield* Effect.option(readEnvFile(env_file))
+    const environment = makeEnvironment(file === undefined ? undefined : Option.getOrUndefined(file))
+    for (const name of (yield* environment.lookUp(names)).keys()) variables.add(name)
+  }
+  const folder = dirname(jobs[0]?.path ?? "")
+  const files = new Set((yield* Effect.forEach(jobs, (job) => filesOf(job, folder))).flat())
+  const schemas = new Set(
+    jobs.flatMap((job) => (job.schemas === undefined ? [] : [relative(folder, job.schemas)])),
+  )
+  const text = [...files, ...schemas].find((one) => !isWritable(one))
+  if (text !== undefined) return yield* refuse("timer-text-unwritable", { text: JSON.stringify(text) })
   return kubernetesText({
     timer,
-    variables: [...new Set([...set.keys(), ...variablesOf(job)])].toSorted(),
-    files: yield* filesOf(job),
+    variables: [...variables].toSorted(),
+    jobs: jobs.map(({ path }) => relative(folder, path)),
+    files: [...files],
     image: `nightjar:${toolVersion}`,
-    schemas: job.schemas === undefined ? undefined : relative(dirname(job.path), job.schemas),
+    schemas: [...schemas],
   })
+})
+
+/** What a crontab, a unit or the limits of a name do not allow is refused before anything is written. */
+const requireWritable = Effect.fnUntraced(function* (kind: Kind, timer: Timer) {
+  const { isWritable, timerName } = yield* timerRoom
+  const { job_paths, output, env_file, folder, command, path, credentials } = timer
+  const texts = [...job_paths, output, env_file, folder, ...command, path, homedir(), ...credentials]
+  const text = texts.find((one) => one !== undefined && !isWritable(one))
+  if (text !== undefined) return yield* refuse("timer-text-unwritable", { text: JSON.stringify(text) })
+  const charactersMax = nameCharactersMax[kind]
+  if (timerName(timer).length > charactersMax)
+    return yield* refuse("timer-name-long", { jobs: listed(timer.jobs, namesTold), charactersMax })
 })
 
 /** What is printed, as files; and for a user's own machine, what installs them. */
 const prepare = Effect.fnUntraced(function* (
   kind: Kind,
-  { job, asked }: { readonly job: Job; readonly asked: ReadonlySet<string> },
+  { jobs, asked }: { readonly jobs: ReadonlyArray<Job>; readonly asked: ReadonlySet<string> },
   timer: Timer,
 ) {
   if (kind === "kubernetes") {
-    const text = yield* clusterText(job, timer, asked)
-    return { files: [{ name: `nightjar-${job.name}.yaml`, text }], install: undefined }
+    const { timerName } = yield* timerRoom
+    const text = yield* clusterText(jobs, timer, asked)
+    return { files: [{ name: `nightjar-${timerName(timer)}.yaml`, text }], install: undefined }
   }
   const { installLines, installUnits, userFolders } = yield* Effect.promise(
     () => import("../InstallTimer.ts"),
@@ -169,7 +223,7 @@ const textOf = (files: ReadonlyArray<TimerFile>): string =>
 export const schedule = Command.make(
   "schedule",
   {
-    path: Argument.String("JOB").pipe(Argument.withDescription("A job file, such as jobs/demo.yaml")),
+    paths: jobArguments,
     systemd: switchFlag("systemd", "A timer and its services for systemd"),
     cron: switchFlag("cron", "Lines for cron"),
     kubernetes: switchFlag("kubernetes", "A CronJob for Kubernetes"),
@@ -185,23 +239,28 @@ export const schedule = Command.make(
     ),
     json: jsonFlag,
   },
-  Effect.fn("Schedule.handle")(function* ({ path, install, at, json, ...kinds }) {
+  Effect.fn("Schedule.handle")(function* ({ paths, install, at, json, ...kinds }) {
     const kind = kindOf(kinds)
     if (kind === undefined) return yield* refuse("timer-kind-missing")
     if (kind === "kubernetes" && install) return yield* refuse("timer-not-installable")
     // From its own folder on, so that a CronJob can tell what is beside the job.
-    const loaded = yield* loadAs(kind, kind === "kubernetes" ? relative("", path) || basename(path) : path)
-    const times = yield* timesOf(loaded.job, Option.getOrUndefined(at))
-    if (kind !== "kubernetes") yield* requireVariables(loaded.job, loaded.file)
-    const prepared = yield* prepare(kind, loaded, yield* timerOf(loaded.job, times))
+    const inside = (path: string) => relative("", path) || basename(path)
+    const loaded = yield* loadAs(kind, kind === "kubernetes" ? paths.map(inside) : paths)
+    const { jobs, fileOf } = loaded
+    const times = yield* commonTimes(jobs, Option.getOrUndefined(at))
+    if (kind !== "kubernetes") yield* Effect.forEach(jobs, (job) => requireVariables(job, fileOf(job.path)))
+    const timer = yield* timerOf(jobs, times)
+    yield* requireWritable(kind, timer)
+    const prepared = yield* prepare(kind, loaded, timer)
     if (install && prepared.install !== undefined) return yield* prepared.install
     yield* json ? sayJson(prepared.files) : say(textOf(prepared.files))
   }),
 ).pipe(
-  Command.withShortDescription("Prints or installs the timer of a job"),
+  Command.withShortDescription("Prints or installs the timer of jobs"),
   Command.withDescription(
-    "Prints a timer for systemd, cron or Kubernetes. It starts the job when its\n  " +
-      "`night` starts, and every two hours of it to finish what was interrupted.",
+    "Prints a timer for systemd, cron or Kubernetes. It starts the jobs when their\n  " +
+      "`night` starts, and every two hours of it to finish what was interrupted.\n  " +
+      "It waits for another process in the folder while the night lasts.",
   ),
   Command.withExamples([
     { command: "nightjar schedule jobs/nightly.yaml --systemd", description: "Units for systemd" },
