@@ -27,7 +27,7 @@ export interface EnvFile {
 }
 
 /** The variables among `names` that the environment of this process has. */
-const readProcess = Effect.fnUntraced(function* (names: Iterable<string>) {
+export const readProcess = Effect.fnUntraced(function* (names: Iterable<string>) {
   const provider = yield* ConfigProvider.ConfigProvider
   const values = new Map<string, string>()
   for (const name of names) {

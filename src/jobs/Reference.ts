@@ -30,6 +30,13 @@ export const parseReference = (text: string, folder: string): SecretReference | 
   }
 }
 
+/** What every command of a reference finds in its environment; all else it has to name. */
+export const commandVariables: ReadonlyArray<string> = ["PATH", "HOME", "LANG"]
+
+/** The variables that a command names as a shell reads them: `$NAME` or `${NAME}`. */
+export const namedIn = (command: string): ReadonlyArray<string> =>
+  [...command.matchAll(/\$\{?([A-Za-z_][A-Za-z0-9_]*)/g)].flatMap(([, name]) => name ?? [])
+
 /** How errors and reports name a reference. A command may contain anything, so it is not repeated. */
 export const describeReference = (reference: SecretReference): string => {
   switch (reference._tag) {

@@ -7,10 +7,10 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { inMachineTime } from "../foundation/MachineTime.ts"
 import { withoutEnd } from "../contract/TextEnds.ts"
 import { KnownSecrets } from "../secrets/KnownSecrets.ts"
-import { openToOthers, readEnvFile } from "./EnvFile.ts"
+import { openToOthers, readEnvFile, readProcess } from "./EnvFile.ts"
 import type { EnvFile } from "./EnvFile.ts"
 import type { SecretReference } from "./Job.ts"
-import { describeReference, keyOfReference } from "./Reference.ts"
+import { commandVariables, describeReference, keyOfReference, namedIn } from "./Reference.ts"
 import { readTextFile } from "../foundation/RegularFile.ts"
 
 /** A reference that leads nowhere; `reference` is safe to show. */
@@ -67,13 +67,16 @@ const makeFromEnvironment = (fromFile: ReturnType<typeof makeFromFile>) =>
     return value ?? (yield* Effect.fail(`${absent}, and ${file} has none either`))
   })
 
+/** The command sees no secret of this process but those that it names. */
 const runCommand = Effect.fnUntraced(function* (
   spawner: ChildProcessSpawner.ChildProcessSpawner["Service"],
   command: string,
 ) {
+  const env = Object.fromEntries(yield* readProcess(new Set([...commandVariables, ...namedIn(command)])))
   const handle = yield* spawner
     .spawn(
       ChildProcess.make("sh", ["-c", command], {
+        env,
         stdin: "ignore",
         stderr: "ignore",
         forceKillAfter: "1 second",

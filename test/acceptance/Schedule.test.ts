@@ -237,6 +237,18 @@ describe("a timer that is printed", () => {
     expect(stdout).toContain("key: ALERT")
   })
 
+  it("has for Kubernetes what a command of the job names, where it is set, and not what every command gets", async () => {
+    place.write("job.yaml", job().replace("file:secrets/one.pin", '"exec:$HOME/show $APP $OWN ${NOPE}"'))
+    place.write(".env", "APP=a\nP=p\nHOST=service.example\nOWN=o\n")
+    const { stdout } = await schedule("--kubernetes")
+    expect([...stdout.matchAll(/^ +key: ([A-Z]+)$/gm)].map(([, name]) => name)).toEqual([
+      "APP",
+      "HOST",
+      "OWN",
+      "P",
+    ])
+  })
+
   it("says for Kubernetes which folder of own schemas to mount", async () => {
     place.write("job.yaml", job('night: { starts: "22:30", until: "07:00" }\nschemas: ./own/schemas'))
     mkdirSync(join(place.folder, "own/schemas/records"), { recursive: true })

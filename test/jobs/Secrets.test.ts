@@ -77,11 +77,41 @@ describe("secrets", () => {
       }),
     )
 
-    it.effect("of a command come from this environment, and from no command that was killed", () =>
+    it.effect(
+      "[promise 12 exec] of a command see PATH, HOME, LANG and the variables that it names, no others",
+      () =>
+        Effect.gen(function* () {
+          vi.stubEnv("NIGHTJAR_TEST_SECRET", "from-this-process-7")
+          const given = {
+            PATH: "/usr/bin:/bin",
+            HOME: "/home/me",
+            LANG: "C",
+            TOKEN: "t",
+            ADDRESS: "a",
+            APP: "s",
+          }
+          // What a shell sets itself.
+          const seen = "env | grep -vE '^(_|PWD|OLDPWD|SHLVL)=' | sort"
+          const told = (command: string) =>
+            Effect.provideService(
+              Effect.map(value(exec(command)), (text) => text.split("\n")),
+              ConfigProvider.ConfigProvider,
+              ConfigProvider.fromEnvRecord(given),
+            )
+          const always = ["HOME=/home/me", "LANG=C", "PATH=/usr/bin:/bin"]
+          expect(yield* told(seen)).toEqual(always)
+          expect(yield* told(`: "$TOKEN \${ADDRESS:-none} $NOPE $1 $APPLE"; ${seen}`)).toEqual([
+            "ADDRESS=a",
+            ...always,
+            "TOKEN=t",
+          ])
+          expect(yield* told(`TOKEN="$TOKEN" sh -c 'echo $TOKEN'`)).toEqual(["t"])
+          vi.unstubAllEnvs()
+        }),
+    )
+
+    it.effect("of a command that was killed are none", () =>
       Effect.gen(function* () {
-        vi.stubEnv("NIGHTJAR_TEST_SECRET", "from-outside-7")
-        expect(yield* value(exec('printf %s "$NIGHTJAR_TEST_SECRET"'))).toBe("from-outside-7")
-        vi.unstubAllEnvs()
         const killed = yield* failure(exec("echo hunter2; kill -9 $$"))
         expect(killed.message).toBe("exec:…: the command was killed")
       }),

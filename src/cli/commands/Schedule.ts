@@ -153,7 +153,10 @@ const clusterText = Effect.fnUntraced(function* (
   const { makeEnvironment, readEnvFile, variablesOf } = yield* Effect.promise(
     () => import("../../jobs/EnvFile.ts"),
   )
-  const names = [...asked].filter((name) => name !== credentialsVariable)
+  const { commandVariables, namedIn } = yield* Effect.promise(() => import("../../jobs/Reference.ts"))
+  const commands = (yield* sourcesOf(jobs)).flatMap((one) => (one._tag === "Exec" ? [one.command] : []))
+  const own = new Set([credentialsVariable, ...commandVariables])
+  const names = [...asked, ...commands.flatMap(namedIn)].filter((name) => !own.has(name))
   const variables = new Set(jobs.flatMap((job) => [...variablesOf(job)]))
   for (const { env_file } of jobs) {
     const file = env_file === undefined ? undefined : yield* Effect.option(readEnvFile(env_file))
