@@ -165,7 +165,7 @@ export const holdOf = (
     if (newest !== undefined) return { why: "unproven", strikes, last: newest }
   }
   const until = Math.max(
-    0,
+    -Infinity,
     ...sent
       .filter((one) => self === undefined || !isSameAttempt(one, self))
       // A clock that was set back makes nobody wait longer than one execution may take.

@@ -1,0 +1,244 @@
+/** What is known of an account over all runs, through the ledger's own projection, and whether a login may be sent. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as fc from "fast-check"
+import { holdOf, strikesOf } from "../../src/ledger/Accounts.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import type { LedgerFailed } from "../../src/ledger/Ledger.ts"
+import type { AccountKeys } from "../../src/secrets/Fingerprint.ts"
+import { anId } from "../harness/Id.ts"
+
+const hour = 3_600_000
+const engine_reference = anId("bank:website")
+const keys = (password = "p", more: Partial<AccountKeys> = {}): AccountKeys => ({
+  account: "A",
+  identity: ["ana"],
+  password,
+  former: [`print-${password}`],
+  isByHand: true,
+  ...more,
+})
+/** Of one night each: the task's only attempt. */
+const of = (night: number) => ({
+  run_id: anId(`job.2026-11-${10 + night}`),
+  task_id: anId(`job.2026-11-${10 + night}/c-1/bank:website`),
+  attempt: 1,
+})
+const sent = (night: number, login = keys(), probe = false): Fact =>
+  ({
+    _tag: "StartIntended",
+    ...of(night),
+    external_execution_id: `x-${night}`,
+    customer_id: anId("c-1"),
+    engine_reference,
+    fingerprint: `print-${login.password}`,
+    login: { account: login.account, identity: login.identity, password: login.password },
+    probe,
+  }) as Fact
+const judged = (
+  night: number,
+  verdict: "not_sent" | "unproven" | "neutral" | "good",
+  { account, password }: AccountKeys = keys(),
+): Fact =>
+  ({
+    _tag: "LoginJudged",
+    ...of(night),
+    account,
+    password,
+    fingerprint: `print-${password}`,
+    verdict,
+    said: "502",
+  }) as Fact
+const rejected = (night: number, { password, account, identity }: AccountKeys = keys()): Fact =>
+  ({
+    _tag: "CredentialRejected",
+    run_id: of(night).run_id,
+    task_id: of(night).task_id,
+    of_attempt: 1,
+    fingerprint: `print-${password}`,
+    login: { account, identity, password },
+    customer_id: anId("c-1"),
+    engine_reference,
+    reason: "INCORRECT_CREDENTIALS",
+  }) as Fact
+
+const inLedger = <A>(work: (ledger: Ledger["Service"]) => Effect.Effect<A, LedgerFailed>) =>
+  Effect.scoped(Effect.flatMap(Ledger, work)).pipe(Effect.provide(Ledger.layer({ path: ":memory:" })))
+/** Strikes after these facts, and what holds a login long after them. */
+const after = (facts: ReadonlyArray<Fact>, login = keys()) =>
+  inLedger((ledger) =>
+    Effect.gen(function* () {
+      for (const fact of facts) yield* ledger.append([fact])
+      const accounts = yield* ledger.accountsOf(login)
+      const hold = holdOf(accounts, login, { now: 100 * hour, maxWaitMs: hour })
+      return [strikesOf(accounts), hold?.why]
+    }),
+  )
+
+describe("an account", () => {
+  const lost = (night: number, login = keys()) => [sent(night, login), judged(night, "unproven", login)]
+  it.effect.each<readonly [string, ReadonlyArray<Fact>, AccountKeys, ReadonlyArray<unknown>]>([
+    ["nothing was ever sent to", [], keys(), [0, undefined]],
+    ["whose process was killed before any answer counts that login", [sent(1)], keys(), [1, undefined]],
+    ["counts start and probe", [...lost(1), sent(1, keys(), true)], keys(), [2, "third"]],
+    [
+      "keeps the strike of a lost start if its probe created nothing",
+      [...lost(1), sent(1, keys(), true), judged(1, "not_sent")],
+      keys(),
+      [1, undefined],
+    ],
+    [
+      "is held after three, over any number of nights [promise 4 unproven]",
+      [...lost(1), ...lost(2), ...lost(9)],
+      keys("p", { isByHand: false }),
+      [3, "unproven"],
+    ],
+    [
+      "forgets all strikes after a good login [promise 4 good]",
+      [...lost(1), ...lost(2), sent(3), judged(3, "good")],
+      keys(),
+      [0, undefined],
+    ],
+    [
+      "loses only the own strike of a neutral end",
+      [...lost(1), ...lost(2), sent(3), judged(3, "neutral")],
+      keys(),
+      [2, "third"],
+    ],
+    ["takes back what was not sent", [sent(1), judged(1, "not_sent")], keys(), [0, undefined]],
+    ["is not sent a rejected password again", [sent(1), rejected(1)], keys(), [1, "rejected"]],
+    ["is sent another password after one rejection", [sent(1), rejected(1)], keys("q"), [1, undefined]],
+    [
+      "is sent none after two rejected in a row [promise 4 accounts]",
+      [sent(1), rejected(1), sent(2, keys("q")), rejected(2, keys("q"))],
+      keys("r"),
+      [2, "rejections"],
+    ],
+    [
+      "adds up rejections and what nobody read",
+      [sent(1), rejected(1), ...lost(2, keys("q")), ...lost(3, keys("q"))],
+      keys("q"),
+      [3, "unproven"],
+    ],
+    [
+      "that is held gets one login with a password that a person changed",
+      [...lost(1), ...lost(2), ...lost(3)],
+      keys("new"),
+      [3, undefined],
+    ],
+    [
+      "and no second one [promise 4 unproven]",
+      [...lost(1), ...lost(2), ...lost(3), ...lost(4, keys("new"))],
+      keys("newer"),
+      [4, "unproven"],
+    ],
+    [
+      "that is held gets none with a password that a command changed",
+      [...lost(1), ...lost(2), ...lost(3)],
+      keys("new", { isByHand: false }),
+      [3, "unproven"],
+    ],
+    [
+      "is the same through a channel that locks more fields",
+      [...lost(1), ...lost(2), ...lost(3)],
+      keys("p", { account: "B", identity: ["ana", "phone"] }),
+      [3, "unproven"],
+    ],
+    [
+      "is another one for other values",
+      [...lost(1), ...lost(2), ...lost(3)],
+      keys("p", { account: "B", identity: ["eva"], former: [] }),
+      [0, undefined],
+    ],
+    [
+      "is free after a release",
+      [...lost(1), ...lost(2), ...lost(3), { _tag: "CredentialReleased", account: "A" }],
+      keys(),
+      [0, undefined],
+    ],
+    [
+      "gets one login for a release of many, and keeps its strikes",
+      [...lost(1), ...lost(2), ...lost(3), { _tag: "CredentialReleased", account: "A", logins: 1 }],
+      keys("p", { isByHand: false }),
+      [3, undefined],
+    ],
+    [
+      "is held again once that is sent",
+      [
+        ...lost(1),
+        ...lost(2),
+        ...lost(3),
+        { _tag: "CredentialReleased", account: "A", logins: 1 },
+        ...lost(4),
+      ],
+      keys("p", { isByHand: false }),
+      [4, "unproven"],
+    ],
+  ])("%s", ([, facts, login, expected]) =>
+    Effect.gen(function* () {
+      expect(yield* after(facts, login)).toEqual(expected)
+    }),
+  )
+
+  it.effect(
+    "is busy while a login of it may be open, and not for itself; a clock set back adds no time",
+    () =>
+      inLedger((ledger) =>
+        Effect.gen(function* () {
+          yield* ledger.append([sent(1)])
+          const accounts = yield* ledger.accountsOf(keys())
+          const at = (now: number, self = of(9)) => holdOf(accounts, keys(), { now, maxWaitMs: hour, self })
+          expect([at(0), at(hour - 1)?.why, at(hour), at(0, of(1)), at(-48 * hour)]).toEqual([
+            { why: "busy", until: hour },
+            "busy",
+            undefined,
+            undefined,
+            { why: "busy", until: -47 * hour },
+          ])
+        }),
+      ),
+  )
+
+  it("sees at most three logins in a row whose end nobody read or that failed, whatever comes in between", async () => {
+    const step = fc.record({
+      password: fc.constantFrom("p", "q", "r"),
+      answers: fc.array(fc.constantFrom("lost", "killed", "nothing"), { maxLength: 2 }),
+      end: fc.constantFrom("none", "neutral", "good", "rejected"),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (nights) => {
+        const rows = await Effect.runPromise(
+          inLedger((ledger) =>
+            Effect.gen(function* () {
+              let inARow = 0
+              let most = 0
+              const seen = new Array<string>()
+              for (const [night, { password, answers, end }] of nights.entries()) {
+                const login = keys(password, { isByHand: false })
+                for (const [at, answer] of ["sent", ...answers].entries()) {
+                  const moment = { now: 1_000 * hour, maxWaitMs: hour, self: of(night) }
+                  const hold = holdOf(yield* ledger.accountsOf(login), login, moment)
+                  if (hold !== undefined && hold.why !== "third") break
+                  yield* ledger.append([sent(night, login, at > 0)])
+                  if (answer === "nothing") yield* ledger.append([judged(night, "not_sent", login)])
+                  else inARow += 1
+                  if (answer === "lost") yield* ledger.append([judged(night, "unproven", login)])
+                  most = Math.max(most, inARow)
+                  seen.push(answer)
+                }
+                if (end === "good" && seen.length > 0) {
+                  yield* ledger.append([judged(night, "good", login)])
+                  inARow = 0
+                }
+              }
+              return most
+            }),
+          ),
+        )
+        expect(rows).toBeLessThanOrEqual(3)
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
