@@ -123,9 +123,9 @@ export interface Controls {
   readonly asked: Array<typeof RunSteered.Type>
 }
 
-/** A start that still needs its probe stays unknown; otherwise the last end of the task counts. */
+/** What was last found; a start that still needs its probe stays unknown without it. */
 export const unstarted = (book: Book | undefined): Verdict | undefined =>
-  book?.probe === true ? own("START_UNKNOWN") : book?.lastVerdict
+  book?.lastVerdict ?? (book?.probe === true ? own("START_UNKNOWN") : undefined)
 
 /** What a task is settled with if it has not ended by itself when its run is over. */
 const cutVerdict = (book: Book): Verdict | undefined => {

@@ -158,8 +158,10 @@ const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, resul
     case "lost":
       yield* noteFailed(night, book)
       book.probe = true
+      // Whatever it did with the login, what it said is that the engine is not available.
+      book.lastVerdict = own(result.http_status === 503 ? "ENGINE_UNAVAILABLE" : "START_UNKNOWN")
       if (!result.probe) return yield* oweProbe(night, book)
-      yield* settle(night, book.work.task_id, own("START_UNKNOWN"))
+      yield* settle(night, book.work.task_id, book.lastVerdict)
       return yield* leaveSlot(night, book)
   }
 })

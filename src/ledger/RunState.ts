@@ -132,7 +132,8 @@ export interface RunState {
 export const executionsOf = ({ attempts }: Pick<TaskState, "attempts">): ReadonlyArray<AttemptState> =>
   attempts.filter(
     ({ execution_id, answer, probed }) =>
-      execution_id !== undefined || probed || mayHaveRun.has(answer?.answer),
+      execution_id !== undefined ||
+      (answer?.http_status !== 503 && (probed || mayHaveRun.has(answer?.answer))),
   )
 const mayHaveRun: ReadonlySet<string | undefined> = new Set([undefined, "lost", "taken"])
 

@@ -135,8 +135,8 @@ describe("a ledger of a newer version", () => {
   it.each([
     [
       "by its format",
-      (database: DatabaseSync) => database.exec("PRAGMA user_version = 3"),
-      () => `the ledger has format 3; ${newest}`,
+      (database: DatabaseSync) => database.exec("PRAGMA user_version = 4"),
+      () => `the ledger has format 4; ${newest}`,
     ],
     [
       "by a fact of a kind that this one does not know",

@@ -280,7 +280,7 @@ describe("receivers", () => {
       run_date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/) as unknown,
       exit_code: 5,
       message: "output-locked",
-      meaning: "another process is working in this output folder",
+      meaning: "another process is working in this output folder; nothing was started",
       tasks: null,
       outcomes: null,
       changes: null,
