@@ -139,7 +139,7 @@ const reportOf = (output: string, { summary }: RunEnding): string | undefined =>
 
 const tellEnd = Effect.fnUntraced(function* (job: Job, output: string, { exit_code, ending }: ToldEnd) {
   const events = ending === undefined ? [] : eventsOf(ending)
-  const isAlarm = isIncomplete(exit_code) || events.includes("new_trouble")
+  const isAlarm = isIncomplete(exit_code) || events.some((event) => event !== "recovered")
   const origin = yield* originOf(job)
   yield* toAll(job, (receiver) => {
     if (receiver._tag === "Ping") return ping(receiver, { _tag: "Ended", exit_code, isAlarm })

@@ -98,8 +98,9 @@ export const isIncomplete = (exit_code: number): boolean => incomplete.has(exit_
 const isTrouble = ({ outcome }: News): boolean => outcome === null || exitOf(outcome) === 3
 
 /** What a run that is over has to tell, whoever listens. */
-export const eventsOf = ({ exit_code, recovered, news }: RunEnding): ReadonlyArray<NotifyEvent> => [
-  ...(isIncomplete(exit_code) ? ["failed" as const] : []),
+export const eventsOf = ({ exit_code, summary, recovered, news }: RunEnding): ReadonlyArray<NotifyEvent> => [
+  // With its tables held back, nothing of the night is published.
+  ...(isIncomplete(exit_code) || summary?.held !== undefined ? ["failed" as const] : []),
   ...(news.some(isTrouble) ? ["new_trouble" as const] : []),
   ...(recovered && exit_code === 0 ? ["recovered" as const] : []),
 ]

@@ -177,8 +177,8 @@ const newSubjects = (run: RunState, { runs, older }: Known): Standings => {
   const decided = new Map([...older, ...decidedAfter(runs)])
   const found = changesBetween(before, now).new.flatMap((subject) => {
     const one = now.get(subject)
-    const isKnown = one?.outcome !== "unfinished" && decided.get(subject)?.reason === one?.reason
-    return one === undefined || isKnown ? [] : [[subject, one] as const]
+    const isKnown = one === undefined || decided.get(subject)?.reason === one.reason
+    return isKnown ? [] : [[subject, one] as const]
   })
   return new Map(found)
 }

@@ -31,7 +31,10 @@ import { Secrets } from "../../src/jobs/Secrets.ts"
 import { runNight } from "../../src/night/Nightly.ts"
 import { eventsOf, noticeOf } from "../../src/notify/Notice.ts"
 import type { Notice, RunEnding } from "../../src/notify/Notice.ts"
+import { newsOf } from "../../src/report/Changes.ts"
 import type { News } from "../../src/report/Changes.ts"
+import { summarise } from "../../src/report/Summary.ts"
+import { run_id, runOf } from "../report/Samples.ts"
 import { worksHere } from "../harness/CommandsHere.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 
@@ -140,6 +143,32 @@ describe("the events of a run", () => {
       [4, "failed"],
       [0, "recovered"],
     ])
+  })
+
+  it("tell that a run is complete after all, also if the nights before it were well", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const nights = [yield* heard(nightly(ok, well))]
+        yield* wait(1)
+        for (const one of [away, well]) nights.push(yield* heard(nightly(ok, one)))
+        return nights
+      }),
+    )
+    expect(told).toEqual([[0], [4, "failed", "1 NETWORK_ERROR"], [0, "recovered"]])
+  })
+
+  it("are `failed` as often as a gate holds the tables back, and new trouble once", () => {
+    const fact = { _tag: "RunHeld", run_id, database: "held.duckdb" } as const
+    const held = runOf(
+      { ...fact, gates: [{ gate: "keys", expected: "0", found: "1" }] },
+      { _tag: "RunEnded", run_id, exit_code: 3, leftovers: true },
+    )
+    const nights = [[], [held]].map((runs) => {
+      const fresh = newsOf(held, { runs, older: new Map() })
+      return eventsOf(ending(3, { summary: summarise(held), news: fresh }))
+    })
+    expect(nights).toEqual([["failed", "new_trouble"], ["failed"]])
   })
 
   it("tell each night that the service kept from beginning, and the first one after it", () => {
