@@ -20,9 +20,10 @@ const mailbox = ruled(
 export const NotifyEntry = Schema.Struct({
   on: optional(
     Schema.Array(Schema.Literals(notifyEvents)),
-    "failed: the night did not happen or is not complete (exit code 1, 2, 4, 5 or 6, or a gate " +
-      "holds its tables back); late: not ended when the night or the deadline is over; new_trouble: trouble of customers or tables that the run " +
-      "before did not have, once; recovered: the trouble is over. All of them when absent.",
+    "failed: the night did not happen or is not complete (exit code 1, 2, 4, 5 or 6, or a gate holds its " +
+      "tables back); late: not ended when the night or the deadline is over; new_trouble: trouble of " +
+      "customers or tables that the run before did not have, once; recovered: the trouble is over. " +
+      "All of them when absent.",
   ),
   url: optional(reference, "An address that gets the notice as JSON: env:NAME, file:PATH or exec:COMMAND."),
   format: optional(
