@@ -263,7 +263,6 @@ describe("`rerun`", () => {
           /^locked fake-bank:website: failed, BLOCKED_USER \(customer\): the source rejected/,
         ),
       ],
-      "",
     ])
     expect(night.fake.starts.length - before).toBe(0)
   })
