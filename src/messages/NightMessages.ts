@@ -203,8 +203,8 @@ export const nightMessages = {
     "The records are in `rejected_records`, whole.",
   ),
   "records-without-schema": warning(
-    "{records} of {families} without a record schema in `other_records`: {names}; `nightjar infer` drafts a schema",
-    "Run `nightjar infer`, check its drafts, name their folder as `schemas` in the job, then run `nightjar rebuild`.",
+    "{records} of {families} without a schema, in `other_records`: {names}; `nightjar infer` drafts a schema",
+    "Run `nightjar infer`, check its drafts, and name their folder as `schemas` in the job.",
     "The records are in `other_records`, whole.",
   ),
   "values-stray": warning(

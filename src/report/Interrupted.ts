@@ -126,6 +126,6 @@ export const tellInterrupted = (
     whatIsLeft(interrupted),
     interrupted.is_resumed
       ? "This command resumes it; after the job's deadline, it only collects what is in flight:"
-      : "It is too old to be resumed. This command collects what is in flight, and begins or resumes a newer run:",
+      : "It is too old to be resumed. This command collects what is in flight for the job's next run:",
   ]
 }

@@ -14,8 +14,10 @@ export const triedAgain = ({ retry, opensBreaker }: Pick<EndRow, "retry" | "open
 export const renderEnd = (reason: string, row: EndRow, width: number): string => {
   const { means, next, unstarted } = row
   const isOfTask = isReason(reason)
-  const follows = (end: Pick<EndRow, "outcome" | "who_acts" | "acting">) =>
-    `${end.outcome}, ${actionNeeded[end.acting ?? end.who_acts]}${isOfTask ? `, exit code ${exitOf(end.outcome)}` : ""}`
+  const follows = (end: Pick<EndRow, "outcome" | "who_acts" | "acting">) => {
+    const code = isOfTask ? `, exit code ${exitOf(end.outcome)}` : ""
+    return `${end.outcome}, ${actionNeeded[end.acting ?? end.who_acts]}${code}`
+  }
   return [
     `${reason}: ${means}`,
     `Outcome: ${follows(row)}`,

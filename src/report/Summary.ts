@@ -76,7 +76,7 @@ export interface Summary extends FromTables {
   readonly misfits: ReadonlyArray<MisfitCount>
   /** Records of the run that are in `rejected_records`; `table` is where they would have gone. */
   readonly rejected: ReadonlyArray<RejectedCount>
-  /** Records of the run that are in `other_records`; null before it is published, or if it was not recorded. */
+  /** Records of the run that are in `other_records`; null if it is not published, or it was not recorded. */
   readonly other_records: OtherRecords | null
   readonly warnings: ReadonlyArray<string>
   /** The one command that finishes what is left, if a command can. */

@@ -120,8 +120,8 @@ const columns = [
 ] as const satisfies ReadonlyArray<keyof WorkRow>
 
 /**
- * The same escaping as `query --format csv --excel-safe`: no spreadsheet takes a cell for a formula. A row is a
- * line, and no character of a value controls what shows it.
+ * The same escaping as `query --format csv --excel-safe`: no spreadsheet takes a cell for a formula. A row is
+ * one line, and no character of a value controls what shows it.
  */
 export const worklistCsv = (rows: ReadonlyArray<WorkRow>): string =>
   [columns, ...rows.map((row) => columns.map((column) => harmless(oneLine(row[column]))))]

@@ -596,7 +596,7 @@ describe("drafts of what is published", () => {
               what: "record schemas",
               verdict: "warning",
               says:
-                "2 records of 1 family without a record schema in `other_records`: accounts of bank:account (2); " +
+                "2 records of 1 family without a schema, in `other_records`: accounts of bank:account (2); " +
                 "`nightjar infer` drafts a schema",
               id: "records-without-schema",
             },

@@ -76,6 +76,10 @@ describe("counted records that do not come", () => {
         warnings: [
           "1 execution kept at the service: not all records are known to be here; " +
             `${counted - 1} counted records not returned [executions-kept]`,
+          // This service's records are published without any schema.
+          "1 record of 1 family without a schema, in `other_records`: " +
+            "customer_information of customer_information:user_profile (1); " +
+            "`nightjar infer` drafts a schema [records-without-schema]",
         ],
       })
     },

@@ -95,7 +95,7 @@ describe("a run that was cut off", () => {
 
   it("of an older night is only collected, and so is one that a newer run followed", () => {
     const collected =
-      "It is too old to be resumed. This command collects what is in flight, and begins or resumes a newer run:"
+      "It is too old to be resumed. This command collects what is in flight for the job's next run:"
     expect(tell(cut, { now: startAt + 21 * 60 * minute })[2]).toBe(collected)
     expect(tell(cut, { superseded: true })[2]).toBe(collected)
   })

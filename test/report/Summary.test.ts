@@ -261,12 +261,12 @@ describe("records of families without a schema", () => {
     expect([summary.other_records, summary.warnings]).toEqual([
       other,
       [
-        "18 records of 7 families without a record schema in `other_records`: p9 of x:y (9), p4 of x:y (4), p2 of x:y (2) and " +
+        "18 records of 7 families without a schema, in `other_records`: p9 of x:y (9), p4 of x:y (4), p2 of x:y (2) and " +
           "4 more; `nightjar infer` drafts a schema [records-without-schema]",
       ],
     ])
     expect(published({ records: 1, families: 1, most: [family("p", 1)] }).warnings).toEqual([
-      "1 record of 1 family without a record schema in `other_records`: p of x:y (1); " +
+      "1 record of 1 family without a schema, in `other_records`: p of x:y (1); " +
         "`nightjar infer` drafts a schema [records-without-schema]",
     ])
   })

@@ -178,7 +178,7 @@ describe("the status of a run that has not ended", () => {
       also_interrupted: ["chile.2026-11-21", old],
     })
     expect(end(await status(output, old)).at(-2)).toBe(
-      "It is too old to be resumed. This command collects what is in flight, and begins or resumes a newer run:",
+      "It is too old to be resumed. This command collects what is in flight for the job's next run:",
     )
   })
 })
