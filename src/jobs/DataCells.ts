@@ -35,6 +35,7 @@ const literal = (value: unknown): ParameterSource => ({ _tag: "Literal", value: 
 /** One file's cells; `end` reports what only the whole file shows. */
 export const makeCells = ({ references, folder, findings, from }: CellRules) => {
   const declared = new Set(references)
+  let literals = 0
   const columns = new Map<string, ColumnSeen>()
 
   const readReference = (column: string, text: string, place: Place): ParameterSource | undefined => {
@@ -55,8 +56,9 @@ export const makeCells = ({ references, folder, findings, from }: CellRules) => 
     columns.set(column, seen)
     if (value === undefined || value === null) return undefined
     seen.cells += 1
+    if (isAlike(value) && declared.has(column)) return readReference(column, String(value), place)
+    literals += 1
     if (!isAlike(value)) return literal(value)
-    if (declared.has(column)) return readReference(column, String(value), place)
     seen.alike += 1
     seen.place ??= place
     return literal(value)
@@ -87,7 +89,10 @@ export const makeCells = ({ references, folder, findings, from }: CellRules) => 
     }
   }
 
-  return { read, end }
+  /** Whether the file itself has values of logins. */
+  const hasLogins = (): boolean => literals > 0
+
+  return { read, end, hasLogins }
 }
 
 export type Cells = ReturnType<typeof makeCells>

@@ -3,6 +3,7 @@
  * starts without the variables of anybody's shell, so a job may keep them in a file that only its owner can
  * read. Where the environment has a variable too, the environment's value counts.
  */
+import type { Stats } from "node:fs"
 import { stat } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
 import { parseEnv } from "node:util"
@@ -44,24 +45,39 @@ const isCredential = Effect.fnUntraced(function* (path: string) {
   return folder !== undefined && dirname(resolve(path)) === resolve(folder)
 })
 
+/** The file's mode, such as `0644`, if other users can read or change it; fails with a reason. */
+const openModeOf = Effect.fnUntraced(function* (path: string, isGranted: (found: Stats) => boolean) {
+  const found = yield* Effect.tryPromise({ try: () => stat(path), catch: (cause) => codeOf(cause) })
+  const mode = found.mode & 0o777
+  const isOpen = (mode & othersMask) !== 0 && !isGranted(found) && !(yield* isCredential(path))
+  return isOpen ? mode.toString(8).padStart(4, "0") : undefined
+})
+
+/** Somebody else's file that this process can read through its group alone, as Kubernetes mounts a Secret. */
+const isOfOurGroup = ({ mode, uid, gid }: Stats): boolean =>
+  (mode & 0o037) === 0 && uid !== process.geteuid?.() && gid === process.getegid?.()
+
+/** Refuses a file of logins that other users can read. One that is gone by now has been read already. */
+export const checkLoginsFile = Effect.fnUntraced(function* (path: string, findings: Findings) {
+  const mode = yield* Effect.orElseSucceed(openModeOf(path, isOfOurGroup), () => undefined)
+  if (mode === undefined) return
+  const { message, ...place } = atTop(path, openToOthers(path, mode, "this file of logins"))
+  findings.error(place, message)
+})
+
 /** Fails with a reason that repeats nothing of the file. */
 export const readEnvFile = Effect.fnUntraced(function* (path: string) {
   const text = yield* readTextFile(path, bytesMax)
-  const mode = yield* Effect.tryPromise({
-    try: async () => (await stat(path)).mode & 0o777,
-    catch: (cause) => codeOf(cause),
-  })
-  const isOpen = (mode & othersMask) !== 0 && !(yield* isCredential(path))
+  const openMode = yield* openModeOf(path, () => false)
   const written = Object.entries(parseEnv(text)).flatMap(([name, value]) =>
     value === undefined || value === "" ? [] : [[name, value] as const],
   )
-  const openMode = isOpen ? mode.toString(8).padStart(4, "0") : undefined
   return { path, variables: new Map(written), openMode } satisfies EnvFile as EnvFile
 })
 
 /** Why the variables of a file are not used, and what to do about it. */
-export const openToOthers = (path: string, mode: string): string =>
-  `other users can read or change this file (mode ${mode}), so it is not used: run \`chmod 600 ${path}\``
+export const openToOthers = (path: string, mode: string, what = "this file"): string =>
+  `other users can read or change ${what} (mode ${mode}), so it is not used: run \`chmod 600 ${path}\``
 
 /** A folder of that name holds a Python environment, as a rule. */
 const isThere = (path: string) =>

@@ -14,7 +14,7 @@ import type { Context } from "./Decode.ts"
 import { warnOfResemblance } from "./CustomerId.ts"
 import { checkNumberOfCustomers, fewestCustomers } from "./EnoughCustomers.ts"
 import { defaults } from "./Defaults.ts"
-import { bindVariables, makeEnvironment, readVariables } from "./EnvFile.ts"
+import { bindVariables, checkLoginsFile, makeEnvironment, readVariables } from "./EnvFile.ts"
 import type { Environment } from "./EnvFile.ts"
 import { readFreshness } from "./Freshness.ts"
 import { readOwnSql } from "./Gates.ts"
@@ -106,7 +106,11 @@ const readSettings = (context: Context, parts: Parts) => {
   return settings
 }
 
-const bindCustomers = Effect.fnUntraced(function* (context: Context, parts: Parts, folder: string) {
+const bindCustomers = Effect.fnUntraced(function* (
+  context: Context,
+  parts: Parts,
+  { folder, service }: { readonly folder: string; readonly service: Job["service"] | undefined },
+) {
   const binding = Assignments.emptyBinding()
   const surroundings: Assignments.Surroundings = {
     context,
@@ -130,10 +134,12 @@ const bindCustomers = Effect.fnUntraced(function* (context: Context, parts: Part
       item.index,
       references === undefined ? "from" : "references",
     ])
+    const path = isAbsolute(from) ? from : join(folder, from)
+    const cells = makeCells({ references, folder, findings, from: fromPlace })
     yield* readCustomersFile(
       {
-        path: isAbsolute(from) ? from : join(folder, from),
-        cells: makeCells({ references, folder, findings, from: fromPlace }),
+        path,
+        cells,
         features_column,
         token_column,
         findings,
@@ -141,6 +147,8 @@ const bindCustomers = Effect.fnUntraced(function* (context: Context, parts: Part
       },
       document.place(["customers", item.index, "from"]),
     )
+    // The logins of the embedded service open nothing.
+    if (cells.hasLogins() && service?._tag !== "Embedded") yield* checkLoginsFile(path, findings)
   }
   return binding.assignments
 })
@@ -227,7 +235,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
       : resolveTarget(context, parts.service, { environment, folder })
   const settings = readSettings(context, parts)
   const notify = readReceivers(context, parts.notify, folder, settings)
-  const assignments = yield* bindCustomers(context, parts, folder)
+  const assignments = yield* bindCustomers(context, parts, { folder, service })
   const sessions = readSessions(context, parts.sessions)
   const sources = yield* loadResultsSources(
     { findings, folder, environmentOf: (text) => known.lookUp(variablesIn(text)) },

@@ -211,6 +211,8 @@ describe("a job in every form", () => {
       join(place.folder, "deep/customers.parquet"),
       "SELECT 'pq-1' AS customer_id, NULL::VARCHAR AS engine_reference, 'p' AS username, 'env:LOGIN_PASSWORD' AS password",
     )
+    for (const file of ["customers.csv", "customers.ndjson", "deep/customers.parquet"])
+      chmodSync(join(place.folder, file), 0o600)
     place.write("every.yaml", everyForm)
     planned = await place.start(["plan", "every.yaml", "--json"], environment()).ended
     requestsOfPlan = fake.seen.filter(({ method }) => method !== "GET").length

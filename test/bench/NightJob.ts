@@ -57,7 +57,7 @@ export const writeNightJob = (folder: string, size: NightSize): ExpectedNight =>
     outcomes[`${outcome} ${reason}`] = (outcomes[`${outcome} ${reason}`] ?? 0) + 1
     expectedRecords += outcome === "succeeded" ? records : 0
   }
-  writeFileSync(join(folder, "customers.csv"), `${rows.join("\n")}\n`)
+  writeFileSync(join(folder, "customers.csv"), `${rows.join("\n")}\n`, { mode: 0o600 })
   writeFileSync(join(folder, "night.yaml"), jobText(size))
   return { outcomes, records: expectedRecords, exit_code: outcomes["failed INCORRECT_CREDENTIALS"] ? 3 : 0 }
 }

@@ -1,3 +1,6 @@
+import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -5,6 +8,8 @@ import * as fc from "fast-check"
 import { DuckDb } from "../../src/duckdb/DuckDb.ts"
 import { CsvReader } from "../../src/jobs/Csv.ts"
 import type { CsvRow } from "../../src/jobs/Csv.ts"
+import { checkLoginsFile } from "../../src/jobs/EnvFile.ts"
+import { makeFindings } from "../../src/jobs/Problem.ts"
 import { env, literal, load, parametersLogin, plainEngine, smallJob } from "./loading.ts"
 
 const jobFrom = (file: string, references?: string) =>
@@ -256,5 +261,91 @@ describe("customers from a file", () => {
       const { job } = yield* load(jobFrom("c.csv", "[username]"), { files: { "c.csv": csv } })
       expect(job).toHaveProperty(["assignments", "19999", "source"], "c.csv:20001")
     }),
+  )
+})
+
+describe("a file with logins in it", () => {
+  const remote = `name: small
+service: { base_url: https://service.example/api, flows_url: https://service.example/flows, app_secret: env:APP }
+engines: [bank:website]
+`
+  const asReferences = "{ from: FILE, references: [username, password] }"
+  const logins = {
+    "c.csv": "customer_id,username,password\nc-1,me,env:P\n",
+    "c.ndjson": '{"customer_id":"c-1","pin":7}\n',
+  }
+  /** What loading says of a file of this mode. */
+  const told = (
+    file: string,
+    text: string,
+    mode: number,
+    { service = remote, from = "{ from: FILE, references: [password] }" } = {},
+  ) =>
+    Effect.map(
+      load(`${service}tokens: { key: env:KEY }\ncustomers: [${from.replace("FILE", file)}]\n`, {
+        files: { [file]: text },
+        modes: { [file]: mode },
+      }),
+      ({ errors }) => errors,
+    )
+  const refused = (file: string, mode: string) => [
+    `${file}:1:1: other users can read or change this file of logins (mode ${mode}), so it is not used: run \`chmod 600 ${file}\``,
+  ]
+
+  it.effect(
+    "[promise 12 logins] is refused like `.env` if others can read or change it, whatever its format",
+    () =>
+      Effect.gen(function* () {
+        for (const mode of ["0644", "0640", "0604", "0620", "0666"])
+          expect(yield* told("c.csv", logins["c.csv"], Number.parseInt(mode, 8))).toEqual(
+            refused("c.csv", mode),
+          )
+        expect(yield* told("c.ndjson", logins["c.ndjson"], 0o644, { from: "{ from: FILE }" })).toEqual(
+          refused("c.ndjson", "0644"),
+        )
+        for (const mode of [0o600, 0o400, 0o700])
+          expect(yield* told("c.csv", logins["c.csv"], mode)).toEqual([])
+      }),
+  )
+
+  it.skipIf(process.geteuid?.() !== 0)(
+    "of somebody else may be read through our own group alone",
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), "logins-"))
+      const path = join(folder, "c.csv")
+      writeFileSync(path, logins["c.csv"])
+      const told = async (uid: number, gid: number, mode: number) => {
+        chownSync(path, uid, gid)
+        chmodSync(path, mode)
+        const findings = makeFindings()
+        await Effect.runPromise(checkLoginsFile(path, findings))
+        return findings.errors().length
+      }
+      const [own, group] = [0, process.getegid?.() ?? 0]
+      expect([
+        await told(12_345, group, 0o440),
+        await told(12_345, group, 0o640),
+        await told(12_345, group, 0o660),
+        await told(12_345, group, 0o644),
+        await told(12_345, 12_345, 0o640),
+        await told(own, group, 0o640),
+      ]).toEqual([0, 0, 1, 1, 1, 1])
+      rmSync(folder, { recursive: true })
+    },
+  )
+
+  it.effect(
+    "is any whose cells are no references; one without them, or for the embedded service, may be open",
+    () =>
+      Effect.gen(function* () {
+        const open = (text: string, more = {}) => told("c.csv", text, 0o644, more)
+        const references = "customer_id,username,password\nc-1,env:U,file:p\n"
+        expect(yield* open(references, { from: asReferences })).toEqual([])
+        expect(yield* open("customer_id,username,password\n", {})).not.toContain("chmod")
+        expect(
+          yield* open("customer_id,ticket\nc-1,mine\n", { from: "{ from: FILE, token_column: ticket }" }),
+        ).toEqual([])
+        expect(yield* open(logins["c.csv"], { service: smallJob })).toEqual([])
+      }),
   )
 })

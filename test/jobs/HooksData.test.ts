@@ -36,7 +36,11 @@ customers:
   - from: c.csv
 `,
         ),
-        { environment, files: { "c.csv": "customer_id,username,password,pin\nc-2,u,from-a-file,9090\n" } },
+        {
+          environment,
+          files: { "c.csv": "customer_id,username,password,pin\nc-2,u,from-a-file,9090\n" },
+          modes: { "c.csv": 0o600 },
+        },
       )
       expect(errors).toEqual([
         `job.yaml:5:28: the value of \`hooks_extra_data.a\` is the application secret${refused}`,

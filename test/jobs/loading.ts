@@ -12,6 +12,8 @@ import type { Problem } from "../../src/foundation/FileProblem.ts"
 export interface Surroundings {
   readonly files?: Readonly<Record<string, string | Uint8Array>>
   readonly environment?: Readonly<Record<string, string>>
+  /** Of the files that do not have the machine's usual mode. */
+  readonly modes?: Readonly<Record<string, number>>
 }
 
 /** What loading gave. Values of literals are opened, and paths are relative to the job's folder. */
@@ -42,6 +44,8 @@ export const load = (source: string, surroundings: Surroundings = {}): Effect.Ef
       const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content
       yield* files.makeDirectory(dirname(`${folder}/${name}`), { recursive: true })
       yield* files.writeFile(`${folder}/${name}`, bytes)
+      const mode = surroundings.modes?.[name]
+      if (mode !== undefined) yield* files.chmod(`${folder}/${name}`, mode)
     }
     const environment = ConfigProvider.fromEnvRecord({ ...surroundings.environment })
     const loaded = yield* loadJob(`${folder}/job.yaml`).pipe(
