@@ -1,6 +1,8 @@
 /**
- * Pure: how fast one host may be called. A host that never complains is not paced. After its first complaint the
- * rate doubles until the next one, or until the host is known to bear everything; after that it is careful: it
+ * Pure: how fast one host may be called. A host that never complains is not paced. After its first complaint
+ * the
+ * rate doubles until the next one, or until the host is known to bear everything; after that it is careful:
+ * it
  * stays near what the host bore, and goes further only if that rate was used for a while. A host that refuses
  * everybody is left alone for a while. Which calls a Retry-After holds back is in `Closures.ts`.
  */
@@ -8,7 +10,9 @@
 /** Limits of a lane's rate in requests per second; from the upper one on, it is not paced. */
 const rateMin = 0.2
 const rateMax = 1_000
-/** The least that a host is assumed to bear when it first complains, and the most after it refused everybody. */
+/**
+ * The least that a host is assumed to bear when it first complains, and the most after it refused everybody.
+ */
 const firstRate = 20
 /** Every so many clean answers double the rate, but not sooner than this after the last time. */
 const doublingAnswers = 4
@@ -18,7 +22,9 @@ const knownAnswers = 8
 /** So many complaints this soon after a cut, without one clean answer: the host refuses everybody. */
 const refusedMax = 4
 const refusedWithinMs = 1_000
-/** Such a pause lasts as long as asked; at least this, twice as much each time, until answers are clean again. */
+/**
+ * Such a pause lasts as long as asked; at least this, twice as much each time, until answers are clean again.
+ */
 const pauseMs = 1_000
 const pauseMaxMs = 30_000
 const pauseEndAnswers = 8
@@ -87,7 +93,8 @@ export const rateOf = ({ mode }: Pace): number => {
     case "Doubling":
       return mode.rate
     case "Careful": {
-      // Cubic: from 0.85 of the ceiling fast towards it, slowly past it, then fast again; twice of it after 3 K.
+      // Cubic: from 0.85 of the ceiling fast towards it, slowly past it, then fast again; twice of it after 3
+      // K.
       const flatMs = Math.max(10_000, 80_000 / mode.ceiling)
       return withinLimits(mode.ceiling * (1 + 0.15 * ((mode.usedMs - flatMs) / flatMs) ** 3))
     }
@@ -101,7 +108,8 @@ export const noteSent = (before: Pace, nowMs: number): Pace => {
   const gapMs = nowMs - before.sentMs
   const nextMs = Math.max(before.nextMs, nowMs - lateMaxMs) + 1000 / rate
   const pace = { ...before, sentMs: nowMs, nextMs }
-  // What is not used proves nothing: else the rate would grow between bursts, and each would find it too high.
+  // What is not used proves nothing: else the rate would grow between bursts, and each would find it too
+  // high.
   if (mode._tag !== "Careful" || gapMs > 2000 / rate) return pace
   if (rate >= rateMax) return { ...pace, mode: { _tag: "Unpaced" } }
   return { ...pace, mode: { ...mode, usedMs: mode.usedMs + gapMs } }
@@ -153,7 +161,8 @@ const cut = (pace: Pace, nowMs: number): Mode => {
 }
 
 /**
- * The host refuses everybody, so its limit is not of this second. One that still does after a pause counts over
+ * The host refuses everybody, so its limit is not of this second. One that still does after a pause counts
+ * over
  * a longer time: then the average since the pause before is what it bears.
  */
 const pause = (pace: Pace, nowMs: number, askedMs: number): Pace => {

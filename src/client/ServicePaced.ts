@@ -77,7 +77,9 @@ const interruptibly = <A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E | No
     Cause.hasInterruptsOnly(cause) ? Effect.fail(stopped) : Effect.failCause(cause),
   )
 
-/** An engine that is unavailable (503) is an answer, which says nothing about the host; it may name a wait. */
+/**
+ * An engine that is unavailable (503) is an answer, which says nothing about the host; it may name a wait.
+ */
 const engineAwayFor = (answer: unknown): Duration.Duration | undefined => {
   if (!Predicate.isTagged(answer, "EngineUnavailable")) return undefined
   return "retry_after" in answer && Duration.isDuration(answer.retry_after)

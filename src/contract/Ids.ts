@@ -39,7 +39,8 @@ export const accessOf = ({ customer_id, engine_reference }: Access): Access => (
 })
 
 /**
- * The source that an engine logs in to: the text before the last colon. What stands after it is one of several
+ * The source that an engine logs in to: the text before the last colon. What stands after it is one of
+ * several
  * channels into the same source (section 2.2), whether it is listed or not.
  */
 export const sourceOf = (engine_reference: string): string => {

@@ -83,7 +83,10 @@ export const verdictOfRefusal = (status_reason: string): Verdict => {
   return verdict(isOfService ? listed : requestAtFault, SaidReason.make(status_reason))
 }
 
-/** Whether this reason, at the end of an execution or in the answer to a start, says that the login was refused. */
+/**
+ * Whether this reason, at the end of an execution or in the answer to a start, says that the login was
+ * refused.
+ */
 export const isRejecting = (reason: string): boolean => serviceEnd(reason)?.opensBreaker === true
 
 /** For a login that the source refused, in this run or an earlier one: it is not sent again. */

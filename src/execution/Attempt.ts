@@ -51,7 +51,9 @@ export type Started =
   | { readonly answer: "unusable"; readonly http_status: number }
   | { readonly answer: "lost"; readonly http_status: number | undefined }
 
-/** An answer with the id of an execution that may be ours: only the state of that execution shows whose it is. */
+/**
+ * An answer with the id of an execution that may be ours: only the state of that execution shows whose it is.
+ */
 export interface Conflict {
   readonly answer: "conflict"
   readonly execution_id: ExecutionId

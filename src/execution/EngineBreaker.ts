@@ -10,7 +10,7 @@ import { AccountBook } from "../ledger/AccountBook.ts"
 import { strikesOf } from "../ledger/Accounts.ts"
 import type { Account } from "../ledger/Accounts.ts"
 import type { StartGate } from "../scheduling/OwedProbes.ts"
-import type { Candidate } from "../scheduling/Candidate.ts"
+import type { Candidate } from "../contract/Candidate.ts"
 import type { TaskWork } from "./Work.ts"
 
 /** Starts of an engine that may wait for an answer at once. */
@@ -109,7 +109,9 @@ export class EngineBreaker implements StartGate {
     return awaiting + (together.length === 0 ? 0 : others - awaiting) > 0 ? 0 : 1
   }
 
-  /** Who tries an engine in doubt first: nobody twice, nobody with a strike, the one accepted most recently. */
+  /**
+   * Who tries an engine in doubt first: nobody twice, nobody with a strike, the one accepted most recently.
+   */
   trialOrder(engine: EngineReference): (one: Candidate, other: Candidate) => number {
     const tried = this.#line(engine).doubt?.tried
     const placeOf = ({ task_id, account = nobody }: Candidate): ReadonlyArray<number> => {

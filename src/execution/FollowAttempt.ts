@@ -228,7 +228,9 @@ const observe = Effect.fnUntraced(function* (
   yield* append(fact)
 })
 
-/** Lands the last state; then its closing and, in the same transaction, what it says of the login are facts. */
+/**
+ * Lands the last state; then its closing and, in the same transaction, what it says of the login are facts.
+ */
 const closeAttempt = Effect.fnUntraced(function* (
   order: AttemptOrder,
   open: OpenExecution,

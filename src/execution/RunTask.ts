@@ -6,7 +6,7 @@ import { Clock, Duration, Effect, Queue, Random } from "effect"
 import { Hints, withHintPair } from "../client/Hints.ts"
 import { waitMs } from "../foundation/Waits.ts"
 import { attemptWaits } from "../scheduling/Polling.ts"
-import type { Candidate } from "../scheduling/Candidate.ts"
+import type { Candidate } from "../contract/Candidate.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
 import { own, verdictOfRefusal } from "../ends/Ends.ts"
 import { finish } from "./FinishTask.ts"
@@ -173,7 +173,9 @@ const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, resul
  */
 const probeAfterMs = 1_000
 
-/** The lost start keeps its slot and its account: its probe goes out as soon as the engine is not in doubt. */
+/**
+ * The lost start keeps its slot and its account: its probe goes out as soon as the engine is not in doubt.
+ */
 const oweProbe = Effect.fnUntraced(function* (night: Night, book: Book) {
   night.schedule.owe(candidateOf(book), (yield* Clock.currentTimeMillis) + probeAfterMs)
   yield* Queue.offer(night.poke, undefined)

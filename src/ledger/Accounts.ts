@@ -96,7 +96,9 @@ export const formerNames = ({ former, sent, rejected, good }: Account): Readonly
   ...(good === undefined ? [] : [good.fingerprint]),
 ]
 
-/** Whether the login opens this account: by the values that identify a user, or because it was sent before. */
+/**
+ * Whether the login opens this account: by the values that identify a user, or because it was sent before.
+ */
 export const isOf = (account: Account, { identity, former }: Named): boolean =>
   (account.identity.length > 0 &&
     (containsAll(account.identity, identity) || containsAll(identity, account.identity))) ||

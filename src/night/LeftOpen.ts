@@ -8,7 +8,7 @@ import { resumeAttempt } from "../execution/Attempt.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldLedger.ts"
-import type { Candidate } from "../scheduling/Candidate.ts"
+import type { Candidate } from "../contract/Candidate.ts"
 
 interface LeftOpen extends Candidate {
   readonly job: string

@@ -107,7 +107,8 @@ const coverageCurrent: View = {
     ),
     date(
       "fresh_date",
-      "Date of the last run in which it succeeded, or of the newest night before that one; NULL if it never did.",
+      "Date of the last run in which it succeeded, or of the newest night before that one; " +
+        "NULL if it never did.",
     ),
     time("fresh_as_of", "When the results of that success arrived; NULL if it never succeeded."),
     column(

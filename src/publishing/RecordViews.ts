@@ -162,7 +162,8 @@ const validity: ReadonlyArray<ColumnSpec> = [
   column(
     "valid_from",
     "DATE",
-    "Date of the first run that had the record with this content; of a rerun of an older night, that of the " +
+    "Date of the first run that had the record with this content; " +
+      "of a rerun of an older night, that of the " +
       "newest night before it.",
   ),
   column(

@@ -21,7 +21,8 @@ export interface View {
  * before it: it never goes back.
  */
 export const runsInOrder =
-  "SELECT run_id, run_date, row_number() OVER began AS nth, max(run_date) OVER began AS read_date FROM runs " +
+  "SELECT run_id, run_date, row_number() OVER began AS nth, " +
+  "max(run_date) OVER began AS read_date FROM runs " +
   "WINDOW began AS (ORDER BY coalesce(sequence, 0), started_at, run_id ROWS UNBOUNDED PRECEDING)"
 
 /** Sessions that were only read have no engine: each of them is its own newest. */

@@ -1,4 +1,7 @@
-/** Facts about logins as sentences for people. */
+/**
+ * Facts about logins as sentences for people: what became of each, and what that means for its account.
+ * None contains a value of a parameter.
+ */
 import type { Fact } from "../ledger/Fact.ts"
 
 const verdicts = {
@@ -18,7 +21,10 @@ export const loginText = (fact: LoginFact): string => {
     case "LoginJudged":
       return `${verdicts[fact.verdict]}${fact.said === undefined ? "" : ` (answer: ${fact.said})`}`
     case "CredentialRejected":
-      return `login ${fact.fingerprint.slice(0, 12)} was rejected with ${fact.reason}; not sent again unchanged`
+      return (
+        `login ${fact.fingerprint.slice(0, 12)} was rejected with ${fact.reason}; ` +
+        "not sent again unchanged"
+      )
     case "CredentialReleased": {
       const why = fact.because === undefined ? "" : `: ${fact.because}`
       return `login ${(fact.fingerprint ?? fact.account ?? "").slice(0, 12)} was released${why}`

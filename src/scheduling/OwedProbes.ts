@@ -3,7 +3,7 @@
  * Their slots and accounts stay taken meanwhile. And what decides how many starts an engine gets at all.
  */
 import type { EngineReference } from "../contract/Ids.ts"
-import type { Candidate } from "./Candidate.ts"
+import type { Candidate } from "../contract/Candidate.ts"
 
 /** How many starts an engine may get, and who is first while it is in doubt. */
 export interface StartGate {

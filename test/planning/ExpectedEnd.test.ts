@@ -9,7 +9,7 @@ import { quantile } from "../../src/planning/Expectations.ts"
 import { expectedCalls, expectEnd } from "../../src/planning/ExpectedEnd.ts"
 import { planJob } from "../../src/night/PlanJob.ts"
 import { runNight } from "../../src/night/Nightly.ts"
-import type { Candidate } from "../../src/scheduling/Candidate.ts"
+import type { Candidate } from "../../src/contract/Candidate.ts"
 import { anId } from "../harness/Id.ts"
 import { customer, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
 

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
 import { DelayQueue } from "../../src/foundation/DelayQueue.ts"
 import { Schedule } from "../../src/scheduling/Schedule.ts"
-import type { Candidate } from "../../src/scheduling/Candidate.ts"
+import type { Candidate } from "../../src/contract/Candidate.ts"
 import { anId } from "../harness/Id.ts"
 
 const candidate = (

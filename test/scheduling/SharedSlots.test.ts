@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
 import { Schedule } from "../../src/scheduling/Schedule.ts"
-import type { Candidate } from "../../src/scheduling/Candidate.ts"
+import type { Candidate } from "../../src/contract/Candidate.ts"
 import type { Limits } from "../../src/scheduling/SharedSlots.ts"
 import { SharedSlots } from "../../src/scheduling/SharedSlots.ts"
 import { anId } from "../harness/Id.ts"

@@ -1,5 +1,9 @@
-import { sourceOf } from "../contract/Ids.ts"
-import type { Access, TaskId } from "../contract/Ids.ts"
+/**
+ * A task that wants to start an execution, and what no other one may have in flight at the same time
+ * (section 4.1).
+ */
+import { sourceOf } from "./Ids.ts"
+import type { Access, TaskId } from "./Ids.ts"
 
 /** A task that wants to start an execution. */
 export interface Candidate extends Access {
