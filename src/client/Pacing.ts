@@ -1,18 +1,14 @@
 /**
  * Pure: how fast one host may be called. A host that never complains is not paced. After its first complaint
- * the
- * rate doubles until the next one, or until the host is known to bear everything; after that it is careful:
- * it
- * stays near what the host bore, and goes further only if that rate was used for a while. A host that refuses
- * everybody is left alone for a while. Which calls a Retry-After holds back is in `Closures.ts`.
+ * the rate doubles until the next one, or until the host is known to bear everything; after that it is
+ * careful: it stays near what the host bore, and goes further only if that rate was used for a while. A host
+ * that refuses everybody is not called for a while. Which calls a Retry-After holds back is in `Closures.ts`.
  */
 
 /** Limits of a lane's rate in requests per second; from the upper one on, it is not paced. */
 const rateMin = 0.2
 const rateMax = 1_000
-/**
- * The least that a host is assumed to bear when it first complains, and the most after it refused everybody.
- */
+/** A host is taken to bear this at least when it first complains, and at most after it refused everybody. */
 const firstRate = 20
 /** Every so many clean answers double the rate, but not sooner than this after the last time. */
 const doublingAnswers = 4
@@ -22,9 +18,7 @@ const knownAnswers = 8
 /** So many complaints this soon after a cut, without one clean answer: the host refuses everybody. */
 const refusedMax = 4
 const refusedWithinMs = 1_000
-/**
- * Such a pause lasts as long as asked; at least this, twice as much each time, until answers are clean again.
- */
+/** Such a pause lasts as long as asked, at least this, doubled each time until answers are clean again. */
 const pauseMs = 1_000
 const pauseMaxMs = 30_000
 const pauseEndAnswers = 8
@@ -56,9 +50,8 @@ export interface Pace {
   /** Pauses without enough clean answers between them, and when the last one began. */
   readonly pauses: number
   readonly pausedMs: number
-  /** Clean answers since then, and how many a second they had been when it began. */
+  /** Clean answers since then. */
   readonly answers: number
-  readonly average: number
   /** The engine that the last 503 was about, and when another engine last had one. */
   readonly unavailable: { readonly engine: string; readonly atMs: number; readonly otherMs: number }
 }
@@ -77,7 +70,6 @@ export const openPace: Pace = {
   pauses: 0,
   pausedMs: never,
   answers: 0,
-  average: Infinity,
   unavailable: { engine: "", atMs: never, otherMs: never },
 }
 
@@ -93,8 +85,7 @@ export const rateOf = ({ mode }: Pace): number => {
     case "Doubling":
       return mode.rate
     case "Careful": {
-      // Cubic: from 0.85 of the ceiling fast towards it, slowly past it, then fast again; twice of it after 3
-      // K.
+      // Cubic: from 0.85 of the ceiling fast towards it, slowly past it, then fast again.
       const flatMs = Math.max(10_000, 80_000 / mode.ceiling)
       return withinLimits(mode.ceiling * (1 + 0.15 * ((mode.usedMs - flatMs) / flatMs) ** 3))
     }
@@ -108,8 +99,7 @@ export const noteSent = (before: Pace, nowMs: number): Pace => {
   const gapMs = nowMs - before.sentMs
   const nextMs = Math.max(before.nextMs, nowMs - lateMaxMs) + 1000 / rate
   const pace = { ...before, sentMs: nowMs, nextMs }
-  // What is not used proves nothing: else the rate would grow between bursts, and each would find it too
-  // high.
+  // A rate that is not used proves nothing: it would grow between bursts, and be too high for each.
   if (mode._tag !== "Careful" || gapMs > 2000 / rate) return pace
   if (rate >= rateMax) return { ...pace, mode: { _tag: "Unpaced" } }
   return { ...pace, mode: { ...mode, usedMs: mode.usedMs + gapMs } }
@@ -160,16 +150,13 @@ const cut = (pace: Pace, nowMs: number): Mode => {
   }
 }
 
-/**
- * The host refuses everybody, so its limit is not of this second. One that still does after a pause counts
- * over
- * a longer time: then the average since the pause before is what it bears.
- */
+/** The host refuses everybody: nothing is sent for a while, then little, then soon as much as before. */
 const pause = (pace: Pace, nowMs: number, askedMs: number): Pace => {
-  const { mode, answers } = pace
-  const isAgain = pace.pauses > 0 && answers === 0
+  const { mode } = pace
   const known = mode._tag === "Unpaced" ? Infinity : mode.ceiling
-  const ceiling = isAgain ? Math.min(known, Math.max(pace.average, known / 2)) : known
+  // Refusing everybody once may be an accident; one who does so again, after answers, has a limit.
+  const hasLimit = known === Infinity && pace.pausedMs !== never && pace.answers > 0
+  const ceiling = hasLimit ? Math.max(firstRate, bore(pace, nowMs)) : known
   const rate = withinLimits(Math.min(firstRate, rateOf(pace) / 2))
   return {
     ...pace,
@@ -180,7 +167,6 @@ const pause = (pace: Pace, nowMs: number, askedMs: number): Pace => {
     pauses: pace.pauses + 1,
     pausedMs: nowMs,
     answers: 0,
-    average: isAgain || pace.pausedMs === never ? Infinity : (1000 * answers) / (nowMs - pace.pausedMs),
   }
 }
 

@@ -77,9 +77,7 @@ const interruptibly = <A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E | No
     Cause.hasInterruptsOnly(cause) ? Effect.fail(stopped) : Effect.failCause(cause),
   )
 
-/**
- * An engine that is unavailable (503) is an answer, which says nothing about the host; it may name a wait.
- */
+/** An engine that is unavailable (503) is an answer that says nothing about the host; it may name a wait. */
 const engineAwayFor = (answer: unknown): Duration.Duration | undefined => {
   if (!Predicate.isTagged(answer, "EngineUnavailable")) return undefined
   return "retry_after" in answer && Duration.isDuration(answer.retry_after)
@@ -108,7 +106,7 @@ const learnFailure = Effect.fnUntraced(function* (
   noteRetryAfter(closures, asked, nowMs, { http_status, retry_after })
   // A 504 is the lock of one flow session (4.10); it says nothing about the host.
   if (http_status === 504 || asked.limit === "session") return
-  const engine = asked.subject === undefined ? undefined : yield* EngineOfCalls
+  const engine = yield* EngineOfCalls
   const askedMs = Duration.toMillis(retry_after)
   lane.pace = noteComplaint(lane.pace, { http_status, engine, sentMs, nowMs, askedMs })
 })

@@ -12,12 +12,14 @@ import { data } from "./data.ts"
 import { history } from "./history.ts"
 import { landing } from "./landing.ts"
 import { night } from "./night.ts"
+import { pace } from "./pace.ts"
 import { records } from "./records.ts"
 import { sandbox } from "./sandbox.ts"
 import { telemetry } from "./telemetry.ts"
 
 const benchmarks: ReadonlyArray<Benchmark> = [
   client,
+  pace,
   sandbox,
   landing,
   records,
