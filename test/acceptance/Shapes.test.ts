@@ -597,6 +597,8 @@ describe("`query`", () => {
       "",
       expect.stringMatching(/2 statements were given, and a query is one statement \[query-several\]\n/),
     ])
+    const over = `COPY (SELECT 1) TO '${place.output}/nightjar.duckdb' (USE_TMP_FILE false)`
+    expect(await place.nightjar("query", over)).toMatchObject({ code: 2, stdout: "" })
     expect((await place.rows("SELECT count(*) > 0 AS some FROM tasks"))[0]).toEqual({ some: true })
   })
 })
