@@ -3,9 +3,8 @@
  * names by which an account is found are those of the ledger's own rows.
  */
 import { sourceOf } from "../contract/Ids.ts"
-import type { AccountKeys } from "../secrets/Fingerprint.ts"
 import { formerNames, isOf } from "./Accounts.ts"
-import type { Account } from "./Accounts.ts"
+import type { Account, Beside } from "./Accounts.ts"
 
 /** The accounts of a ledger, as a plan asks for them. */
 export class AccountBook {
@@ -29,7 +28,7 @@ export class AccountBook {
   }
 
   /** Those that a login opens, and those that share its row. */
-  of(login: AccountKeys): ReadonlyArray<Account> {
+  of(login: Beside): ReadonlyArray<Account> {
     const { identity, former, row } = login
     const names = [...identity, ...former, ...(row === undefined ? [] : [row])]
     const found = new Set(names.flatMap((name) => this.#named.get(name) ?? []))

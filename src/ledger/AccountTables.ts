@@ -143,7 +143,7 @@ const rowsIn = (database: DatabaseSync) => {
     findNamed,
     all: (): ReadonlyArray<Account> => all.all().map(accountOf),
     /** Accounts that a login opens, and those that share its row. */
-    ofLogin: (login: Pick<AccountKeys, "identity" | "former" | "row">): ReadonlyArray<Account> => {
+    ofLogin: (login: Accounts.Beside): ReadonlyArray<Account> => {
       const { identity, former, row } = login
       const found = findNamed([...identity, ...former, ...(row === undefined ? [] : [row])])
       return found.filter(
@@ -204,8 +204,18 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
     ...(customer_id === undefined ? {} : { customer_id }),
     ...(fingerprint === undefined ? {} : { fingerprint }),
   }
-  rows.write(Accounts.addSent({ ...account, former: login.former ?? account.former }, { ...of, ...more }))
+  const others = besides(rows, account, login.former).filter((other) => Accounts.isOf(other, account))
+  const isBeyond = Accounts.strikesOf([account, ...others]) >= Accounts.strikesMax
+  // What a person allowed is for one login, whichever of the accounts it was given to.
+  for (const other of others)
+    if (isBeyond && other.granted > 0) rows.write({ ...other, granted: other.granted - 1 })
+  const renamed = { ...account, former: login.former ?? account.former }
+  rows.write(Accounts.addSent(renamed, { ...of, ...more }, others))
 }
+
+/** The other accounts that its logins open, and those that share its row. */
+const besides = (rows: Rows, account: Account, former: ReadonlyArray<string> = []): ReadonlyArray<Account> =>
+  rows.ofLogin({ ...account, former }).filter((other) => other.account !== account.account)
 
 const judged = (rows: Rows, at: number, fact: typeof LoginJudged.Type): void => {
   const { account: of, verdict, said, fingerprint, password } = fact
@@ -213,8 +223,7 @@ const judged = (rows: Rows, at: number, fact: typeof LoginJudged.Type): void => 
   if (account === undefined) return
   if (verdict !== "good") return rows.write(Accounts.judgeSent(account, fact, verdict, said))
   const former = fingerprint === undefined ? [] : [fingerprint]
-  for (const other of rows.ofLogin({ ...account, former }))
-    if (other.account !== of) rows.write(Accounts.forgive(other))
+  for (const other of besides(rows, account, former)) rows.write(Accounts.forgive(other))
   const good = fingerprint === undefined ? {} : { good: { password, fingerprint, at } }
   rows.write({ ...Accounts.forgive(account), ...good })
 }
@@ -238,7 +247,9 @@ const released = (rows: Rows, fact: typeof CredentialReleased.Type): void => {
   const { account, fingerprint, logins } = fact
   const given = [account, fingerprint].filter((one) => one !== undefined)
   const meant = [...rows.findNamed(given), ...given.flatMap((one) => rows.find(one) ?? [])]
-  for (const each of new Map(meant.map((one) => [one.account, one])).values())
+  // One login more, or nothing counts any more: then also not in what the same login opens.
+  const all = logins === undefined ? meant.flatMap((one) => [one, ...besides(rows, one)]) : meant
+  for (const each of new Map(all.map((one) => [one.account, one])).values())
     rows.write(Accounts.release(each, fingerprint, logins))
 }
 

@@ -87,6 +87,8 @@ const containsAll = (all: ReadonlyArray<string>, some: ReadonlyArray<string>): b
 
 /** What a login is recognised by, besides its account. */
 type Named = Pick<AccountKeys, "identity" | "former">
+/** What other accounts are found by, too. */
+export type Beside = Pick<AccountKeys, "identity" | "former" | "row">
 
 /** What was sent to an account, and what earlier versions called it. */
 export const formerNames = ({ former, sent, rejected, good }: Account): ReadonlyArray<string> => [
@@ -134,6 +136,25 @@ export type Hold =
   /** It would be the third strike: it waits until the engine accepts other accounts. */
   | { readonly why: "third"; readonly runs: ReadonlyArray<RunId> }
 
+export type Held = Hold & { readonly why: "rejections" | "unproven" }
+
+/**
+ * Why nothing more is sent to an account, whatever the login; undefined if it is not held. `accounts` are as
+ * in `holdOf`.
+ */
+export const heldOf = (accounts: ReadonlyArray<Account>, named: Named): Held | undefined => {
+  const inARow = countedRejections(accounts)
+  const last = inARow.at(-1)
+  if (last !== undefined && distinct(inARow.map(({ password }) => password)) >= rejectedInARowMax)
+    return { why: "rejections", by: last }
+  const own = accounts.filter((account) => isOf(account, named))
+  const strikes = strikesOf(own)
+  if (strikes < strikesMax) return undefined
+  const counted = [...own.flatMap((account) => account.sent), ...countedRejections(own)]
+  const newest = counted.toSorted((one, other) => one.at - other.at).at(-1)
+  return newest === undefined ? undefined : { why: "unproven", strikes, last: newest }
+}
+
 export interface Moment {
   readonly now: number
   /** How long an execution whose state is unknown may be open (milliseconds). */
@@ -155,17 +176,10 @@ export const holdOf = (
     password === login.password || login.former.includes(fingerprint)
   const same = accounts.flatMap(({ rejected }) => rejected).findLast(isThis)
   if (same !== undefined) return { why: "rejected", by: same }
-  const inARow = countedRejections(accounts)
-  const last = inARow.at(-1)
-  if (last !== undefined && distinct(inARow.map(({ password }) => password)) >= rejectedInARowMax)
-    return { why: "rejections", by: last }
+  const held = heldOf(accounts, login)
   const own = accounts.filter((account) => isOf(account, login))
+  if (held !== undefined && (held.why === "rejections" || !mayExceed(own, login))) return held
   const sent = own.flatMap((account) => account.sent)
-  const strikes = strikesOf(own)
-  if (strikes >= strikesMax && !mayExceed(own, login)) {
-    const newest = [...sent, ...countedRejections(own)].toSorted((one, other) => one.at - other.at).at(-1)
-    if (newest !== undefined) return { why: "unproven", strikes, last: newest }
-  }
   const until = Math.max(
     -Infinity,
     ...sent
@@ -174,7 +188,7 @@ export const holdOf = (
       .map(({ at }) => Math.min(at, now) + maxWaitMs),
   )
   if (until > now) return { why: "busy", until }
-  if (strikes !== strikesMax - 1) return undefined
+  if (strikesOf(own) !== strikesMax - 1) return undefined
   return { why: "third", runs: [...sent, ...countedRejections(own)].map(({ run_id }) => run_id) }
 }
 
@@ -193,10 +207,13 @@ const mayExceed = (own: ReadonlyArray<Account>, login: AccountKeys): boolean => 
   )
 }
 
-/** A request is about to leave. */
-export const addSent = (account: Account, login: SentLogin): Account => {
+/**
+ * A request is about to leave. `others` are the accounts that the same login opens: what was sent to them
+ * counts here, too.
+ */
+export const addSent = (account: Account, login: SentLogin, others: ReadonlyArray<Account> = []): Account => {
   const before = account.sent.find((one) => isSameLogin(one, login))
-  const isBeyond = strikesOf([account]) >= strikesMax
+  const isBeyond = strikesOf([account, ...others]) >= strikesMax
   const { answer: _, ...known } = before ?? login
   return {
     ...account,
@@ -204,7 +221,9 @@ export const addSent = (account: Account, login: SentLogin): Account => {
       ...account.sent.filter((one) => one !== before),
       { ...known, at: login.at, sends: (before?.sends ?? 0) + 1 },
     ],
-    ...(isBeyond && account.granted === 0 ? { bought: login.password } : {}),
+    ...(isBeyond && [account, ...others].every(({ granted }) => granted === 0)
+      ? { bought: login.password }
+      : {}),
     granted: isBeyond ? Math.max(0, account.granted - 1) : account.granted,
   }
 }

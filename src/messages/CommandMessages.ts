@@ -252,9 +252,43 @@ export const commandMessages = {
     "Nothing was written.",
   ),
   "credentials-unknown": refusal(
-    "argument {position} matches none of the rejected credentials, or several of them",
+    "argument {position} matches none of the listed credentials, or several of them",
     "`nightjar credentials list` shows them; give at least 6 characters of a fingerprint.",
     "Nothing was released.",
+  ),
+  "csv-without-unproven": refusal(
+    "--csv is for --unproven, and not for --json",
+    "Run `nightjar credentials list --unproven --csv`.",
+  ),
+  "release-unclear": refusal(
+    "give either fingerprints, or --unproven with what narrows it",
+    "`nightjar credentials list` shows fingerprints, and which accounts are held.",
+    "Nothing was released.",
+  ),
+  "release-because-missing": refusal(
+    "--unproven needs --because TEXT: why these accounts may be sent one more login",
+    "Say what is known of the incident; the ledger keeps it.",
+    "Nothing was released.",
+  ),
+  "release-unconfirmed": refusal(
+    "{what} would get one login each, and the release was not confirmed",
+    "Add --yes. `nightjar credentials list --unproven` shows them.",
+    "Nothing was released.",
+  ),
+  "time-unreadable": refusal(
+    "{flag} is not a time",
+    "Write it as 2026-11-20, 2026-11-20T22:31 or 2026-11-20T22:31:00+01:00; without a zone it is UTC.",
+    nothingChanged,
+  ),
+  "settle-file-unreadable": refusal(
+    "the file cannot be read ({why})",
+    "Give the CSV file that the service's support filled in.",
+    nothingChanged,
+  ),
+  "settle-refused": refusal(
+    "{problems} in the file",
+    "Correct these lines: `nightjar credentials list --unproven --csv` prints the logins that can be settled.",
+    nothingChanged,
   ),
   "engine-unknown": refusal(
     "the service does not know this engine{suggestion}",

@@ -95,6 +95,35 @@ describe("a changed ledger", () => {
     }).pipe(Effect.scoped),
   )
 
+  it.effect("names the account of which a row has changed, and sends nothing on the strength of it", () =>
+    Effect.gen(function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      yield* written(path)
+      const changes: ReadonlyArray<readonly [string, boolean]> = [
+        [`UPDATE accounts SET state = replace(state, '"counts":true', '"counts":false')`, true],
+        ["UPDATE accounts SET state = '{}'", true],
+        ["UPDATE accounts SET sha256 = randomblob(32)", true],
+        // By its names a login finds its account: without them, it would look like one never sent before.
+        ["DELETE FROM account_names", false],
+        ["UPDATE account_names SET name = upper(name)", false],
+      ]
+      for (const [change, isRefused] of changes) {
+        const copy = `${path}.copy`
+        copyFileSync(path, copy)
+        const database = new DatabaseSync(copy)
+        database.exec(change)
+        database.close()
+        expect([change, yield* Effect.provide(problems, at(copy, true))]).toEqual([
+          change,
+          ["what is known of an account has changed since it was written"],
+        ])
+        const asked = Effect.flatMap(Ledger, (ledger) => ledger.accounts)
+        const isDamaged = Exit.isFailure(yield* Effect.exit(Effect.provide(asked, at(copy))))
+        expect([change, isDamaged]).toEqual([change, isRefused])
+      }
+    }).pipe(Effect.scoped),
+  )
+
   it.effect("shows that a fact was removed, and that the key was changed", () =>
     Effect.gen(function* () {
       const path = join(yield* folder, "ledger.sqlite")

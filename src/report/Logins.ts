@@ -1,0 +1,255 @@
+/**
+ * What is known of the logins of accounts that were rejected, or whose end nobody has read: one row per
+ * login, for JSON, for the service's support as CSV, and by incident for a terminal. An incident is what
+ * happened to many accounts alike: one run, one engine, one answer. Pure.
+ */
+import { sourceOf } from "../contract/Ids.ts"
+import { counted, listed } from "../foundation/Counted.ts"
+import { AccountBook } from "../ledger/AccountBook.ts"
+import { heldOf, strikesMax, strikesOf } from "../ledger/Accounts.ts"
+import type { Account, RejectedLogin, SentLogin } from "../ledger/Accounts.ts"
+import { csvLine, harmless } from "./CsvText.ts"
+import { plain, table, wrap } from "./TextTable.ts"
+
+const unprovenReason = "LOGIN_UNPROVEN" as const
+
+/** Of the account. released: one more login was allowed, and is not sent yet. */
+type AccountState = "rejected" | "unproven" | "held" | "released"
+
+export interface LoginRow {
+  readonly state: AccountState
+  readonly account: string
+  /** Logins of it that may have failed. */
+  readonly strikes: number
+  /** No login is sent to it. */
+  readonly account_held: boolean
+  /** Why not. */
+  readonly held_by: "rejections" | typeof unprovenReason | undefined
+  /** All customers for whom something was sent to it. */
+  readonly customers: ReadonlyArray<string>
+  readonly last_good_at: string | undefined
+  readonly fingerprint: string | undefined
+  readonly customer_id: string | undefined
+  readonly engine_reference: string
+  /** Why the source rejected this login, or `LOGIN_UNPROVEN`. */
+  readonly reason: string
+  readonly run_id: string
+  readonly task_id: string | undefined
+  /** The rest is of one kind of login only: rejected, or not proved. */
+  readonly rejected_at?: string
+  readonly external_execution_id?: string | undefined
+  readonly attempt?: number
+  readonly sent_at?: string
+  readonly sends?: number
+  /** Absent while the answer is awaited, or its execution is open. */
+  readonly answer?: string | undefined
+}
+
+type OfAccount = "state" | "account" | "strikes" | "account_held" | "held_by" | "customers" | "last_good_at"
+
+/** Why the account is held: as a plan and a start decide it, which no list may contradict. */
+const heldBy = (book: AccountBook, account: Account): "rejections" | "unproven" | undefined =>
+  heldOf(book.of({ ...account, former: [] }), { ...account, former: [] })?.why
+
+const timeOf = (at: number): string => new Date(at).toISOString()
+
+export const loginsOf = (accounts: ReadonlyArray<Account>): ReadonlyArray<LoginRow> => {
+  const book = new AccountBook(accounts)
+  return accounts.flatMap((account) => {
+    const { sent, rejected, good, granted } = account
+    if (sent.length + rejected.length === 0) return []
+    const held = heldBy(book, account)
+    const isAllowed = held === "unproven" && granted > 0
+    const own = book.of({ ...account, former: [] })
+    const open = sent.length > 0 ? "unproven" : "rejected"
+    const state: AccountState = isAllowed ? "released" : held === undefined ? open : "held"
+    const names = [...sent, ...rejected].flatMap(({ customer_id }) => customer_id ?? [])
+    const of: Pick<LoginRow, OfAccount> = {
+      state,
+      account: account.account,
+      strikes: strikesOf(own),
+      account_held: state === "held",
+      held_by: state !== "held" ? undefined : held === "unproven" ? unprovenReason : "rejections",
+      customers: [...new Set<string>(names)],
+      last_good_at: good === undefined ? undefined : timeOf(good.at),
+    }
+    return [
+      ...rejected.map((login): LoginRow => ({ ...of, ...rejectedRow(login) })),
+      ...sent.map((login): LoginRow => ({ ...of, ...sentRow(login) })),
+    ]
+  })
+}
+
+const rejectedRow = ({ fingerprint, customer_id, engine_reference, reason, ...rest }: RejectedLogin) => ({
+  fingerprint,
+  customer_id,
+  engine_reference,
+  reason,
+  run_id: rest.run_id,
+  task_id: rest.task_id,
+  rejected_at: timeOf(rest.at),
+})
+
+const sentRow = ({ fingerprint, customer_id, engine_reference, ...rest }: SentLogin) => ({
+  fingerprint,
+  customer_id,
+  engine_reference,
+  reason: unprovenReason,
+  run_id: rest.run_id,
+  task_id: rest.task_id,
+  external_execution_id: rest.external_execution_id,
+  attempt: rest.attempt,
+  sent_at: timeOf(rest.at),
+  sends: rest.sends,
+  answer: rest.answer,
+})
+
+export const isUnproven = ({ sent_at }: LoginRow): boolean => sent_at !== undefined
+const atOf = ({ sent_at, rejected_at }: LoginRow): string => sent_at ?? rejected_at ?? ""
+
+/** Which of the accounts that are held for logins that nobody read; each condition is optional. */
+export interface Meant {
+  readonly source?: string | undefined
+  readonly answer?: string | undefined
+  readonly from?: string | undefined
+  readonly to?: string | undefined
+  readonly run?: string | undefined
+  /** Of a rejection that counts as one of the strikes. */
+  readonly reason?: string | undefined
+}
+
+/** Accounts of which one login fits all of it; a reason may be that of another login of the account. */
+export const heldAccounts = (rows: ReadonlyArray<LoginRow>, meant: Meant): ReadonlyArray<string> => {
+  const { source, answer, from, to, run, reason } = meant
+  const held = rows.filter(({ held_by }) => held_by === unprovenReason)
+  const ofReason = new Set(held.filter((row) => row.reason === reason).map(({ account }) => account))
+  const fits = held.filter(
+    (row) =>
+      isUnproven(row) &&
+      (source === undefined || [sourceOf(row.engine_reference), row.engine_reference].includes(source)) &&
+      (answer === undefined || row.answer === answer) &&
+      (from === undefined || atOf(row) >= from) &&
+      (to === undefined || atOf(row) <= to) &&
+      (run === undefined || row.run_id === run) &&
+      (reason === undefined || ofReason.has(row.account)),
+  )
+  return [...new Set(fits.map(({ account }) => account))]
+}
+
+/** For the service's support, who fill in the last column: `never_created`, or the execution's id. */
+export const unprovenCsv = (rows: ReadonlyArray<LoginRow>): string =>
+  [
+    [
+      "account",
+      "customers",
+      "engine_reference",
+      "external_execution_id",
+      "sent_at",
+      "answer",
+      "execution_id",
+    ],
+    ...rows
+      .filter(isUnproven)
+      .map((row) => [
+        row.account,
+        row.customers.join(" "),
+        row.engine_reference,
+        row.external_execution_id ?? "",
+        row.sent_at ?? "",
+        row.answer ?? "",
+        "",
+      ]),
+  ]
+    .map((cells) => csvLine(cells.map(harmless)))
+    .join("")
+
+interface Incident {
+  readonly engine_reference: string
+  readonly what: string
+  readonly run_id: string
+  readonly from: string
+  readonly to: string
+  readonly rows: ReadonlyArray<LoginRow>
+  readonly accounts: number
+}
+
+/** Those with the most accounts first. */
+export const incidentsOf = (rows: ReadonlyArray<LoginRow>): ReadonlyArray<Incident> => {
+  const alike = Map.groupBy(rows, (row) =>
+    JSON.stringify([row.engine_reference, whatOf(row), isUnproven(row), row.run_id]),
+  )
+  return [...alike.values()]
+    .flatMap((group): ReadonlyArray<Incident> => {
+      const sorted = group.toSorted((one, other) => (atOf(one) < atOf(other) ? -1 : 1))
+      const [first] = sorted
+      if (first === undefined) return []
+      const { engine_reference, run_id } = first
+      const to = atOf(sorted.at(-1) ?? first)
+      const accounts = new Set(sorted.map(({ account }) => account)).size
+      return [
+        { engine_reference, what: whatOf(first), run_id, from: atOf(first), to, rows: sorted, accounts },
+      ]
+    })
+    .toSorted((one, other) => other.accounts - one.accounts || (one.from < other.from ? -1 : 1))
+}
+
+const whatOf = (row: LoginRow): string => (isUnproven(row) ? (row.answer ?? "answer awaited") : row.reason)
+
+/** `2026-11-20 22:31–22:41`, UTC. */
+const within = ({ from, to }: Incident): string => {
+  const [day, minute] = [from.slice(0, 10), from.slice(11, 16)]
+  if (from.slice(0, 16) === to.slice(0, 16)) return `${day} ${minute}`
+  return day === to.slice(0, 10)
+    ? `${day} ${minute}–${to.slice(11, 16)}`
+    : `${day} ${minute} – ${to.slice(0, 10)} ${to.slice(11, 16)}`
+}
+
+const stateText = ({ state, strikes, held_by }: LoginRow): string => {
+  if (state === "unproven") return `unproven ${strikes} of ${strikesMax}`
+  if (state === "released") return "released, one login"
+  if (state === "rejected") return "rejected"
+  return held_by === unprovenReason ? `held ${unprovenReason}` : "held"
+}
+
+const incidentsMax = 20
+const accountsMax = 10
+const customersMax = 3
+const idShown = 16
+/** Below this, a table would cut the names that `release` accepts. */
+const tableWidthMin = 120
+
+/** Bounded, however many accounts there are: the rest is in `--json` and `--csv`. */
+export const incidentsText = (rows: ReadonlyArray<LoginRow>, width: number): ReadonlyArray<string> => {
+  const incidents = incidentsOf(rows)
+  const told = incidents.slice(0, incidentsMax).flatMap((incident) => {
+    const { engine_reference, what, run_id, accounts } = incident
+    const many = `${accounts.toLocaleString("en-US")} ${accounts === 1 ? "account" : "accounts"}`
+    const held = new Set(incident.rows.flatMap((row) => (row.account_held ? row.account : [])))
+    const now = held.size === 0 ? [] : [`${held.size.toLocaleString("en-US")} held`]
+    const head = [many, engine_reference, what, run_id, within(incident), ...now].map(plain).join(", ")
+    const header = ["login or account", "state", "customers", "at (UTC)", "external id", "before"]
+    const shown = incident.rows
+      .slice(0, accountsMax)
+      .map((row) => [
+        ((isUnproven(row) ? undefined : row.fingerprint) ?? row.account).slice(0, idShown),
+        stateText(row),
+        row.customers.length === 0 ? "(removed)" : listed(row.customers, customersMax),
+        atOf(row).slice(0, 19).replace("T", " "),
+        row.external_execution_id ?? "",
+        row.last_good_at === undefined ? "no good login" : `good on ${row.last_good_at.slice(0, 10)}`,
+      ])
+    const more = incident.rows.length - shown.length
+    return [
+      wrap(head, width, "", "  "),
+      ...(width < tableWidthMin
+        ? shown.map((cells) => wrap(cells.filter((cell) => cell !== "").join(", "), width, "  ", "    "))
+        : [table(header, shown, { width: width - 2 }).replaceAll(/^/gm, "  ")]),
+      ...(more > 0 ? [`  … and ${counted(more, "more login", "more logins")}`] : []),
+      "",
+    ]
+  })
+  const left = incidents.slice(incidentsMax)
+  const more = left.reduce((sum, { rows: all }) => sum + all.length, 0)
+  if (more === 0) return told
+  return [...told, `${counted(left.length, "more incident")} with ${counted(more, "login")}.`, ""]
+}

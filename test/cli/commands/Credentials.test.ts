@@ -1,0 +1,376 @@
+/** Accounts that are rejected, unproven or held: listed by incident, released, and settled with what support says. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { afterAll, describe, expect, it } from "vitest"
+import { CustomerId } from "../../../src/contract/Ids.ts"
+import type { Fact } from "../../../src/ledger/Fact.ts"
+import { Ledger } from "../../../src/ledger/Ledger.ts"
+import { heldAccounts, incidentsText, loginsOf } from "../../../src/report/Logins.ts"
+import { commandHere } from "../../harness/CommandsHere.ts"
+import { anId } from "../../harness/Id.ts"
+
+const base = mkdtempSync(join(tmpdir(), "nightjar-credentials-"))
+afterAll(() => rmSync(base, { recursive: true, force: true }))
+
+const run_id = anId("nightly.2026-11-20")
+const at = Date.parse("2026-11-20T22:31:00Z")
+const engine_reference = anId("es-alpha:website")
+const taskOf = (n: number) => ({ run_id, task_id: anId(`${run_id}/c-${n}/es-alpha:website`) })
+const keysOf = (n: number) => ({
+  account: `account-${n}-of-alpha`,
+  identity: [`identity-${n}`],
+  password: `password-${n}`,
+})
+const fingerprintOf = (n: number) => `fingerprint-${n}-of-login`
+
+const started: Fact = {
+  _tag: "RunStarted",
+  run_id,
+  job: "nightly",
+  job_path: "nightly.yaml",
+  run_date: "2026-11-20",
+  tool_version: "0.1.0",
+}
+const planned = (n: number): Fact => ({
+  _tag: "TaskPlanned",
+  ...taskOf(n),
+  customer_id: anId(`c-${n}`),
+  engine_reference,
+  features: [],
+})
+const lost = (n: number, attempt: number, answer = "502"): ReadonlyArray<Fact> => [
+  {
+    _tag: "StartIntended",
+    ...taskOf(n),
+    attempt,
+    external_execution_id: `x-${n}-${attempt}`,
+    customer_id: anId(`c-${n}`),
+    engine_reference,
+    fingerprint: fingerprintOf(n),
+    login: keysOf(n),
+    probe: false,
+  },
+  {
+    _tag: "LoginJudged",
+    ...taskOf(n),
+    attempt,
+    ...{ account: keysOf(n).account, password: keysOf(n).password, fingerprint: fingerprintOf(n) },
+    ...{ verdict: "unproven", said: answer },
+  },
+]
+const rejected = (n: number): Fact => ({
+  _tag: "CredentialRejected",
+  ...taskOf(n),
+  of_attempt: 1,
+  fingerprint: fingerprintOf(n),
+  login: keysOf(n),
+  customer_id: anId(`c-${n}`),
+  engine_reference,
+  reason: "BLOCKED_USER",
+})
+
+/** Account 1 is held, 2 has one unproven login, 3 was rejected, 4 is held by other answers. */
+const facts: ReadonlyArray<Fact> = [
+  started,
+  ...[1, 2, 3, 4].map(planned),
+  ...[1, 2, 3].flatMap((attempt) => lost(1, attempt)),
+  ...lost(2, 1),
+  rejected(3),
+  ...[1, 2, 3].flatMap((attempt) => lost(4, attempt, "no answer")),
+]
+
+let folders = 0
+const folderOf = async (written: ReadonlyArray<Fact> = facts) => {
+  folders += 1
+  const output = join(base, `output-${folders}`)
+  mkdirSync(output)
+  await Effect.runPromise(
+    Effect.gen(function* () {
+      yield* TestClock.setTime(at)
+      yield* (yield* Ledger).append(written)
+    }).pipe(
+      Effect.provide(
+        Layer.mergeAll(Ledger.layer({ path: join(output, "ledger.sqlite") }), TestClock.layer()),
+      ),
+    ),
+  )
+  return output
+}
+const accountsIn = (output: string) =>
+  Effect.runPromise(
+    Effect.flatMap(Ledger, (ledger) => ledger.accounts).pipe(
+      Effect.provide(Ledger.layer({ path: join(output, "ledger.sqlite"), readOnly: true })),
+    ),
+  )
+const strikesIn = async (output: string) =>
+  (await accountsIn(output)).map(({ sent, granted }) => [sent.length, granted])
+
+const credentials = (output: string, ...args: ReadonlyArray<string>) =>
+  commandHere("credentials", ...args, "--output", output)
+
+describe("credentials list", () => {
+  it("groups accounts by incident, with their state, customers, times and external ids", async () => {
+    const { code, stdout } = await credentials(await folderOf(), "list")
+    expect([code, stdout]).toMatchInlineSnapshot(`
+      [
+        0,
+        "2 accounts, es-alpha:website, 502, nightly.2026-11-20, 2026-11-20 22:31, 1 held
+        login or account  state                customers  at (UTC)             external id  before
+        account-1-of-alp  held LOGIN_UNPROVEN  c-1        2026-11-20 22:31:00  x-1-1        no good login
+        account-1-of-alp  held LOGIN_UNPROVEN  c-1        2026-11-20 22:31:00  x-1-2        no good login
+        account-1-of-alp  held LOGIN_UNPROVEN  c-1        2026-11-20 22:31:00  x-1-3        no good login
+        account-2-of-alp  unproven 1 of 3      c-2        2026-11-20 22:31:00  x-2-1        no good login
+
+      1 account, es-alpha:website, BLOCKED_USER, nightly.2026-11-20, 2026-11-20 22:31
+        login or account  state     customers  at (UTC)             external id  before
+        fingerprint-3-of  rejected  c-3        2026-11-20 22:31:00               no good login
+
+      1 account, es-alpha:website, no answer, nightly.2026-11-20, 2026-11-20 22:31, 1 held
+        login or account  state                customers  at (UTC)             external id  before
+        account-4-of-alp  held LOGIN_UNPROVEN  c-4        2026-11-20 22:31:00  x-4-1        no good login
+        account-4-of-alp  held LOGIN_UNPROVEN  c-4        2026-11-20 22:31:00  x-4-2        no good login
+        account-4-of-alp  held LOGIN_UNPROVEN  c-4        2026-11-20 22:31:00  x-4-3        no good login
+
+      An account is held after 2 rejected logins in a row, or after 3 that may have failed: another one may lock it. Only changed credentials or a release send one again.
+      \`nightjar credentials release FINGERPRINT\` lets the next run send a login again.
+      \`nightjar credentials list --unproven --csv\` is for the service's support.
+      ",
+      ]
+    `)
+  })
+
+  it("has every login in JSON, rejected ones under the keys that they had", async () => {
+    const { stdout } = await credentials(await folderOf(), "list", "--json")
+    const rows: ReadonlyArray<Readonly<Record<string, unknown>>> = JSON.parse(stdout)
+    expect(rows.length).toBe(8)
+    expect(
+      rows.filter(({ account }) => account === keysOf(2).account || account === keysOf(3).account),
+    ).toEqual([
+      {
+        state: "unproven",
+        account: keysOf(2).account,
+        strikes: 1,
+        account_held: false,
+        customers: ["c-2"],
+        fingerprint: fingerprintOf(2),
+        customer_id: "c-2",
+        engine_reference,
+        reason: "LOGIN_UNPROVEN",
+        run_id,
+        task_id: taskOf(2).task_id,
+        external_execution_id: "x-2-1",
+        attempt: 1,
+        sent_at: "2026-11-20T22:31:00.000Z",
+        sends: 1,
+        answer: "502",
+      },
+      {
+        state: "rejected",
+        account: keysOf(3).account,
+        strikes: 1,
+        account_held: false,
+        customers: ["c-3"],
+        fingerprint: fingerprintOf(3),
+        customer_id: "c-3",
+        engine_reference,
+        reason: "BLOCKED_USER",
+        run_id,
+        task_id: taskOf(3).task_id,
+        rejected_at: "2026-11-20T22:31:00.000Z",
+      },
+    ])
+  })
+
+  it("prints what is unproven as CSV that no spreadsheet takes for a formula", async () => {
+    const output = await folderOf([started, planned(2), ...lost(2, 1, "=1+1")])
+    const { stdout } = await credentials(output, "list", "--unproven", "--csv")
+    expect(stdout).toBe(
+      "account,customers,engine_reference,external_execution_id,sent_at,answer,execution_id\r\n" +
+        `${keysOf(2).account},c-2,es-alpha:website,x-2-1,2026-11-20T22:31:00.000Z,'=1+1,\r\n`,
+    )
+    expect((await credentials(output, "list", "--csv")).code).toBe(2)
+  })
+
+  it("is a few lines however many accounts an incident has, at any width", () => {
+    const held = Array.from({ length: 5_000 }, (_, n) => ({
+      ...{ account: keysOf(n).account, identity: keysOf(n).identity, former: [], rejected: [], granted: 0 },
+      sent: [1, 2, 3].map((attempt) => ({
+        ...{ ...taskOf(n), attempt, engine_reference, customer_id: CustomerId.make(`c-${n}`) },
+        ...{ external_execution_id: `x-${n}-${attempt}`, password: "p", at: at + n, sends: 1, answer: "502" },
+      })),
+    }))
+    const rows = loginsOf(held)
+    expect(heldAccounts(rows, {}).length).toBe(5_000)
+    for (const width of [60, 200, Infinity]) {
+      const lines = incidentsText(rows, width).join("\n").split("\n")
+      expect(lines.length).toBeLessThan(40)
+      expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(Math.min(width, 200))
+    }
+    expect(incidentsText(rows, 60)[0]).toBe(
+      "5,000 accounts, es-alpha:website, 502, nightly.2026-11-20,\n  2026-11-20 22:31, 5,000 held",
+    )
+  })
+})
+
+describe("credentials release", () => {
+  it("of a fingerprint or an account: nothing counts any more", async () => {
+    const output = await folderOf()
+    const { code, stdout } = await credentials(output, "release", fingerprintOf(1), "account-4", "--json")
+    expect([code, JSON.parse(stdout)]).toEqual([0, [fingerprintOf(1), keysOf(4).account]])
+    expect(await strikesIn(output)).toEqual([
+      [0, 0],
+      [1, 0],
+      [0, 0],
+      [0, 0],
+    ])
+  })
+
+  it("of many says how many, asks for --yes, and gives each account that is held one login", async () => {
+    const output = await folderOf()
+    const before = await accountsIn(output)
+    const many = ["release", "--unproven", "--because", "an outage"]
+    expect(await credentials(output, ...many)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("2 held accounts would get one login each"),
+    })
+    expect((await credentials(output, ...many, "--dry-run")).stdout).toBe(
+      "2 held accounts would be released, for one login each.\n",
+    )
+    expect((await credentials(output, "release", "--unproven", "--yes")).code).toBe(2)
+    expect((await credentials(output, "release", "account-1", "--answer", "502")).code).toBe(2)
+    expect(await accountsIn(output)).toEqual(before)
+    expect((await credentials(output, ...many, "--answer", "502", "--yes")).stdout).toBe(
+      "1 held account released for the next run, one login each.\n",
+    )
+    expect(await strikesIn(output)).toEqual([
+      [3, 1],
+      [1, 0],
+      [0, 0],
+      [3, 0],
+    ])
+    const again = await credentials(output, ...many, "--yes", "--from", "2026-11-20 22:31", "--json")
+    expect(JSON.parse(again.stdout)).toEqual([keysOf(4).account])
+  })
+
+  it("chooses by source, answer, time, run and the reason of a rejection", () => {
+    const account = (n: number, over: object) => ({
+      ...{ account: `a-${n}`, identity: [`i-${n}`], former: [], granted: 0, rejected: [] },
+      sent: [1, 2, 3].map((attempt) => ({
+        ...{ run_id, attempt, engine_reference, password: "p", at, sends: 1, answer: "502" },
+        ...over,
+      })),
+    })
+    const rejection = { ...{ run_id, engine_reference, fingerprint: "f", password: "q" }, at, counts: true }
+    const rows = loginsOf([
+      account(1, {}),
+      account(2, { engine_reference: anId("es-beta:website") }),
+      account(3, { answer: "500" }),
+      account(4, { at: at + 3_600_000 }),
+      account(5, { run_id: anId("other.2026-11-20") }),
+      { ...account(6, {}), rejected: [{ ...rejection, reason: "BLOCKED_USER" }] },
+    ])
+    const later = new Date(at + 1).toISOString()
+    expect([
+      heldAccounts(rows, { source: "es-beta" }),
+      heldAccounts(rows, { source: "es-beta:website" }),
+      heldAccounts(rows, { answer: "500" }),
+      heldAccounts(rows, { from: later }),
+      heldAccounts(rows, { to: later, answer: "502", source: "es-alpha", run: run_id }),
+      heldAccounts(rows, { run: "other.2026-11-20" }),
+      heldAccounts(rows, { reason: "BLOCKED_USER" }),
+    ]).toEqual([["a-2"], ["a-2"], ["a-3"], ["a-4"], ["a-1", "a-6"], ["a-5"], ["a-6"]])
+  })
+
+  it("counts over accounts that one login opens: one login is allowed, not one for each", async () => {
+    const of = (account: string, identity: ReadonlyArray<string>, fact: Fact): Fact => {
+      const { password } = keysOf(1)
+      if (fact._tag === "StartIntended") return { ...fact, login: { account, identity, password } }
+      return fact._tag === "LoginJudged" ? { ...fact, account } : fact
+    }
+    const wide = (attempt: number) => lost(1, attempt).map((fact) => of("wide", ["i", "j"], fact))
+    const narrow = (attempt: number) => lost(1, attempt).map((fact) => of("narrow", ["i"], fact))
+    const both = [started, planned(1), ...wide(1), ...narrow(2), ...wide(3)]
+    const output = await folderOf(both)
+    expect(await strikesIn(output)).toEqual([
+      [1, 0],
+      [2, 0],
+    ])
+    const yes = ["--because", "an outage", "--yes"]
+    expect((await credentials(output, "release", "--unproven", ...yes)).stdout).toMatch(/^2 held accounts/)
+    const allowed = await folderOf([
+      ...both,
+      { _tag: "CredentialReleased", account: "wide", logins: 1 },
+      { _tag: "CredentialReleased", account: "narrow", logins: 1 },
+      ...narrow(4),
+    ])
+    expect(await strikesIn(allowed)).toEqual([
+      [2, 0],
+      [2, 0],
+    ])
+    const all = await folderOf([...both, { _tag: "CredentialReleased", account: "wide" }])
+    expect(await strikesIn(all)).toEqual([
+      [0, 0],
+      [0, 0],
+    ])
+  })
+})
+
+describe("credentials settle", () => {
+  const fileOf = (text: string) => {
+    const path = join(base, "settled.csv")
+    writeFileSync(path, text)
+    return path
+  }
+  const header = "external_execution_id,execution_id\n"
+
+  it("takes off exactly the strikes of logins that were never created", async () => {
+    const output = await folderOf()
+    const { stdout } = await credentials(output, "list", "--unproven", "--csv")
+    const filled = fileOf(`\ufeff${stdout.replace(/(x-1-[12],.*,)\r/g, "$1never_created\r")}`)
+    expect((await credentials(output, "settle", filled, "--dry-run")).stdout).toBe(
+      "No longer counted would be 2 logins that the service never created.\n",
+    )
+    expect((await strikesIn(output))[0]).toEqual([3, 0])
+    expect((await credentials(output, "settle", filled, "--json")).stdout).toBe(
+      '[\n  "x-1-1",\n  "x-1-2"\n]\n',
+    )
+    expect(await strikesIn(output)).toEqual([
+      [1, 0],
+      [1, 0],
+      [0, 0],
+      [3, 0],
+    ])
+  })
+
+  it.each([
+    ["an external id that is not known", "x-1-1,never_created\nx-9,never_created\n", "line 3: no login"],
+    ["a row that is there twice", "x-1-1,never_created\nx-1-1,never_created\n", "line 3: the same as line 2"],
+    ["rows that contradict each other", "x-1-1,never_created\nx-1-1,e-1\n", "line 3: contradicts line 2"],
+    ["an execution id", "x-1-1,e-1\n", "line 2: only `never_created` can be settled"],
+    ["nothing that is said", "x-1-1,\n", "nothing is said in column `execution_id`"],
+    ["a quote that is never closed", '"x-1-1,never_created\n', "line 2: this quote is never closed"],
+  ])("refuses the whole file for %s", async (_, rows, problem) => {
+    const output = await folderOf()
+    const before = await accountsIn(output)
+    const { code, stderr } = await credentials(output, "settle", fileOf(header + rows))
+    expect([code, stderr.split("\n").at(0)]).toEqual([2, expect.stringContaining(problem)])
+    expect(await accountsIn(output)).toEqual(before)
+  })
+
+  it("refuses never_created for an execution that the ledger knows, and a file without the columns", async () => {
+    const accepted: Fact = {
+      _tag: "StartAnswered",
+      ...{ ...taskOf(2), attempt: 1, answer: "accepted", http_status: 202, execution_id: anId("e-2") },
+    }
+    const output = await folderOf([...facts, accepted])
+    const known = await credentials(output, "settle", fileOf(`${header}x-2-1,never_created\n`))
+    expect(known.stderr.split("\n")[0]).toBe("line 2: the service created execution e-2 for it")
+    const bare = await credentials(output, "settle", fileOf("id\nx\n"))
+    expect(bare.stderr.split("\n")[0]).toBe(
+      "line 1: no column `external_execution_id` and no column `execution_id`",
+    )
+  })
+})
