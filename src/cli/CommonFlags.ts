@@ -34,6 +34,12 @@ export const switchFlag = (name: string, description: string) =>
 export const optionalFlag = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.optional)
 
+export const jobFlags = Flag.String("job").pipe(
+  Flag.withMetavar("FILE"),
+  Flag.withDescription("Where a job file is now, if it was moved (repeatable)"),
+  Flag.between(0, 1_000),
+)
+
 export const NoProgressFlag = GlobalFlag.Setting("no-progress")({
   flag: switchFlag("no-progress", "Show no progress on stderr"),
 })

@@ -9,7 +9,8 @@ import { counted } from "../foundation/Counted.ts"
 import type { RunId } from "../contract/Ids.ts"
 import type { DueDeletion } from "../execution/DeleteExecutions.ts"
 import type { Job } from "../jobs/Job.ts"
-import type { ForgetPlan } from "../keeping/ForgetPlan.ts"
+import { resumeAttempt } from "../execution/Attempt.ts"
+import type { ForgetPlan, Remaining } from "../keeping/ForgetPlan.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { StoredToken } from "../tokens/StoredToken.ts"
 import { refuse } from "./Failures.ts"
@@ -30,6 +31,10 @@ export interface Remote {
   /** Executions that the service no longer has, and those of them of which not all is proved to be here. */
   readonly deleted: number
   readonly given_up: number
+  /** What may be there of which not all is known, and executions that were not deleted. */
+  readonly remaining: ReadonlyArray<Remaining>
+  /** External ids of all attempts that the ledger still knows. */
+  readonly known: ReadonlySet<string>
   /** Where each job that asked for the customer was last started from. */
   readonly paths: ReadonlyMap<string, string>
 }
@@ -40,6 +45,9 @@ export const remoteOf = Effect.fnUntraced(function* (output: string, plan: Forge
   const ledger = yield* openedLedger
   const runs: Array<LeftInRun> = []
   const paths = new Map<string, string>()
+  const remaining: Array<Remaining> = []
+  const known = new Set<string>()
+  const told = new Set<string>()
   let [deleted, given_up] = [0, 0]
   for (const run_id of new Set(plan.tasks.map((task) => task.run_id))) {
     const state = yield* ledger.state(run_id)
@@ -47,6 +55,14 @@ export const remoteOf = Effect.fnUntraced(function* (output: string, plan: Forge
     paths.set(state.started.job, state.started.job_path)
     const proved = new Map(dueDeletions(state).map((due) => [due.execution_id, due]))
     const attempts = attemptsOf(state, plan)
+    for (const one of attempts.flatMap(remainsOf)) {
+      remaining.push(one)
+      told.add(one.external_execution_id)
+    }
+    for (const { external_execution_id, execution_id } of attempts) {
+      known.add(external_execution_id)
+      if (execution_id !== undefined) told.add(external_execution_id)
+    }
     const gone = attempts.filter(({ deletion }) => deletion?.deleted_at !== undefined)
     deleted += gone.length
     given_up += gone.filter(({ deletion }) => deletion?.landed_sha256 === "").length
@@ -62,14 +78,84 @@ export const remoteOf = Effect.fnUntraced(function* (output: string, plan: Forge
     tokens: yield* activeTokens(output, plan),
     deleted,
     given_up,
+    remaining: [...remaining, ...(yield* unprovenLogins(plan, told))],
+    known,
     paths,
   } satisfies Remote as Remote
 })
 
 const attemptsOf = ({ tasks }: RunState, plan: ForgetPlan) =>
-  plan.tasks.flatMap(({ task_id }) =>
-    (tasks.get(task_id)?.attempts ?? []).map((attempt) => ({ task_id, ...attempt })),
+  plan.tasks.flatMap(({ task_id }) => {
+    const { attempts = [], planned } = tasks.get(task_id) ?? {}
+    return attempts.map((attempt) => ({ task_id, planned, ...attempt }))
+  })
+
+/** Starts whose execution nobody knows, and executions that are still there; an orphan is beside its own. */
+const remainsOf = (attempt: ReturnType<typeof attemptsOf>[number]): ReadonlyArray<Remaining> => {
+  const { external_execution_id, execution_id, planned, deletion, disowned, orphanSuspected } = attempt
+  const engine_reference = planned?.engine_reference
+  const of = {
+    external_execution_id,
+    ...(engine_reference === undefined ? {} : { engine_reference }),
+    sent_at: new Date(attempt.intended_at).toISOString(),
+  }
+  const orphan: ReadonlyArray<Remaining> = orphanSuspected ? [{ kind: "possible_orphan", ...of }] : []
+  const { _tag } = resumeAttempt(attempt)
+  if (execution_id === undefined || disowned === true) {
+    const isKnown = _tag === "Closed" || _tag === "NeverStarted" || _tag === "Start"
+    return isKnown ? orphan : [{ kind: "unknown_start", ...of }, ...orphan]
+  }
+  if (deletion?.deleted_at !== undefined) return orphan
+  const kind = attempt.closed === undefined ? "open_execution" : "execution"
+  return [{ kind, ...of, execution_id }, ...orphan]
+}
+
+/** Logins that an account counts besides, also of runs whose facts were removed by age. */
+const unprovenLogins = Effect.fnUntraced(function* ({ customer_id }: ForgetPlan, told: ReadonlySet<string>) {
+  const ledger = yield* openedLedger
+  const sent = (yield* ledger.accounts).flatMap((account) => account.sent)
+  return sent.flatMap(
+    ({ external_execution_id, engine_reference, at, ...login }): ReadonlyArray<Remaining> => {
+      if (login.customer_id !== customer_id || external_execution_id === undefined) return []
+      if (told.has(external_execution_id)) return []
+      const sent_at = new Date(at).toISOString()
+      return [{ kind: "unproven_login", external_execution_id, engine_reference, sent_at }]
+    },
   )
+})
+
+/** With what an earlier part of the same removal found, and the ledger no longer says. */
+export const withRemaining = (plan: ForgetPlan, { remaining, known }: Remote): ForgetPlan => {
+  const now = new Set([...known, ...remaining.map(({ external_execution_id }) => external_execution_id)])
+  const before = (plan.remaining ?? []).filter((one) => !now.has(one.external_execution_id))
+  return { ...plan, remaining: [...before, ...remaining] }
+}
+
+/** What a removal would leave there: what it deletes there first is not among it. */
+export const mayRemain = (plan: ForgetPlan, isHereOnly: boolean): ReadonlyArray<Remaining> =>
+  (plan.remaining ?? []).filter(({ kind }) => isHereOnly || kind !== "execution")
+
+const remainingTexts = {
+  unproven_login: "a login that nobody saw end",
+  unknown_start: "a start whose answer is not known",
+  possible_orphan: "a possible second execution",
+  open_execution: "an open execution",
+  execution: "an execution that was not deleted",
+} satisfies Readonly<Record<Remaining["kind"], string>>
+
+/** For the service's support: afterwards, nothing here names them. */
+export const remainingText = (remaining: ReadonlyArray<Remaining>): ReadonlyArray<string> =>
+  remaining.length === 0
+    ? []
+    : [
+        "May remain at the service (note it now: the removal takes it out of this folder):",
+        ...remaining.map(({ kind, external_execution_id, execution_id, engine_reference, sent_at }) => {
+          const what = `  ${remainingTexts[kind]}: external id ${external_execution_id}`
+          const execution = execution_id === undefined ? "" : `, execution ${execution_id}`
+          const engine = engine_reference === undefined ? "" : `, ${engine_reference}`
+          return `${what}${execution}${engine}, sent ${sent_at}`
+        }),
+      ]
 
 const activeTokens = Effect.fnUntraced(function* (output: string, { customer_id }: ForgetPlan) {
   const path = `${output}/tokens.sqlite`
@@ -94,7 +180,7 @@ export const leftText = (remote: Remote): string => {
 }
 
 /** The jobs that asked for the customer, as far as their files are where they were, or where --job says. */
-export const jobsOf = Effect.fnUntraced(function* ({ paths }: Remote, given: ReadonlyArray<string>) {
+export const jobsOf = Effect.fnUntraced(function* ({ paths }: Pick<Remote, "paths">, given: ReadonlyArray<string>) {
   const named = yield* loadJobs(given)
   const others = [...paths].filter(([name]) => !named.some((job) => job.name === name))
   const standing = others.map(([, path]) => path).filter((path) => existsSync(path))

@@ -1,22 +1,32 @@
 /**
  * What the service's support says of logins whose answer nobody read, from a CSV file: each external
- * execution id was never created, or it has an execution id. Everything is checked before anything changes.
+ * execution id was never created, or it has an execution id, which is read. Nothing changes if a row is wrong.
  */
+import { Clock, Effect } from "effect"
+import { ExecutionId } from "../contract/Ids.ts"
+import type { JudgedLogin, LoginOrder } from "../execution/JudgeLogin.ts"
 import { counted } from "../foundation/Counted.ts"
 import { CsvReader } from "../jobs/Csv.ts"
 import type { CsvRow } from "../jobs/Csv.ts"
 import type { Account, SentLogin } from "../ledger/Accounts.ts"
-import type { LoginJudged } from "../ledger/LoginFacts.ts"
 
 /** A login whose account counts it, until somebody says what became of it. */
 interface Counted {
-  readonly account: string
+  readonly account: Account
   readonly login: SentLogin
 }
 
+/** What one row says. */
+interface Named {
+  readonly line: number
+  readonly external_execution_id: string
+  /** Undefined: it was never created. */
+  readonly execution_id: ExecutionId | undefined
+  readonly logins: ReadonlyArray<Counted>
+}
+
 export interface Settlement {
-  readonly facts: ReadonlyArray<typeof LoginJudged.Type>
-  readonly external_execution_ids: ReadonlyArray<string>
+  readonly named: ReadonlyArray<Named>
   /** With the line of each; if there are any, nothing may be settled. */
   readonly problems: ReadonlyArray<string>
 }
@@ -25,8 +35,8 @@ const idColumn = "external_execution_id"
 const saysColumn = "execution_id"
 const neverCreated = "never_created"
 
-/** `executionOf` is what the ledger knows of the attempt of a login. */
-export const settleLogins = (
+/** What the rows say; `executionOf` is what the ledger knows of the attempt of a login. */
+export const readSettlement = (
   text: string,
   accounts: ReadonlyArray<Account>,
   executionOf: (login: SentLogin) => string | undefined,
@@ -39,27 +49,27 @@ export const settleLogins = (
   )
   const missing = [idColumn, saysColumn].filter((_, at) => columns[at] === -1)
   if (missing.length > 0) problems.push(`line 1: no column \`${missing.join("` and no column `")}\``)
-  if (problems.length > 0) return { facts: [], external_execution_ids: [], problems }
+  if (problems.length > 0) return { named: [], problems }
   const known = countedLogins(accounts)
-  const named = new Map<string, { readonly line: number; readonly says: string }>()
+  const named = new Map<string, Named>()
   for (const { line, cells } of body) {
-    const [id = "", says = ""] = columns.map((at) => (cells[at] ?? "").trim())
+    const [external_execution_id = "", says = ""] = columns.map((at) => (cells[at] ?? "").trim())
     // A row of the list that support did not fill in.
     if (says === "") continue
-    const before = named.get(id)
+    const execution_id = says === neverCreated ? undefined : ExecutionId.make(says)
+    const row = { line, external_execution_id, execution_id, logins: known.get(external_execution_id) ?? [] }
+    const before = named.get(external_execution_id)
     const problem =
       before === undefined
-        ? problemOf(known.get(id) ?? [], says, executionOf)
-        : before.says === says
+        ? problemOf(row, executionOf)
+        : before.execution_id === execution_id
           ? `the same as line ${before.line}`
           : `contradicts line ${before.line}`
     if (problem !== undefined) problems.push(`line ${line}: ${problem}`)
-    if (before === undefined) named.set(id, { line, says })
+    if (before === undefined) named.set(external_execution_id, row)
   }
   if (named.size === 0 && problems.length === 0) problems.push(`nothing is said in column \`${saysColumn}\``)
-  if (problems.length > 0) return { facts: [], external_execution_ids: [], problems }
-  const ids = [...named.keys()]
-  return { facts: ids.flatMap((id) => factsOf(known.get(id) ?? [])), external_execution_ids: ids, problems }
+  return { named: problems.length === 0 ? [...named.values()] : [], problems }
 }
 
 const rowsOf = (text: string, problems: Array<string>): ReadonlyArray<CsvRow> => {
@@ -75,42 +85,119 @@ const rowsOf = (text: string, problems: Array<string>): ReadonlyArray<CsvRow> =>
 
 const countedLogins = (accounts: ReadonlyArray<Account>): ReadonlyMap<string, ReadonlyArray<Counted>> =>
   Map.groupBy(
-    accounts.flatMap(({ account, sent }) => sent.map((login): Counted => ({ account, login }))),
+    accounts.flatMap((account) => account.sent.map((login): Counted => ({ account, login }))),
     ({ login }) => login.external_execution_id ?? "",
   )
 
 const problemOf = (
-  logins: ReadonlyArray<Counted>,
-  says: string,
+  { external_execution_id, execution_id, logins }: Named,
   executionOf: (login: SentLogin) => string | undefined,
 ): string | undefined => {
-  if (logins.every(({ login }) => login.external_execution_id === undefined))
+  if (external_execution_id === "" || logins.length === 0)
     return "no login that is not proved has this external id"
-  if (says !== neverCreated)
-    return `only \`${neverCreated}\` can be settled: this version does not read an execution by its id`
-  const execution = logins.map(({ login }) => executionOf(login)).find((id) => id !== undefined)
-  return execution === undefined ? undefined : `the service created execution ${execution} for it`
+  const known = logins.map(({ login }) => executionOf(login)).find((id) => id !== undefined)
+  return known === undefined || known === execution_id
+    ? undefined
+    : `the service created execution ${known} for it`
+}
+
+/** As the attempt that sent it knew it; undefined if its customer was removed since. */
+const orderOf = ({ account: { account, identity, row }, login }: Counted): LoginOrder | undefined => {
+  const { run_id, task_id, attempt, customer_id, engine_reference, password, fingerprint } = login
+  if (task_id === undefined || customer_id === undefined) return undefined
+  return {
+    ...{ run_id, task_id, attempt, customer_id, engine_reference, fingerprint },
+    account: {
+      ...{ account, identity, password, former: [], isByHand: true },
+      ...(row === undefined ? {} : { row }),
+    },
+  }
+}
+
+/** open, unread: it counts as before. The others are verdicts on the login. */
+type Became = "never_created" | "accepted" | "rejected" | "no_login" | "open" | "unread"
+
+export interface Settled extends Pick<Named, "external_execution_id" | "execution_id"> {
+  readonly became: Became
+  readonly facts: ReadonlyArray<JudgedLogin>
 }
 
 /** Only its own strike is taken off: what else was sent to the account stays. */
-const factsOf = (logins: ReadonlyArray<Counted>): ReadonlyArray<typeof LoginJudged.Type> =>
-  logins.flatMap(({ account, login: { run_id, task_id, attempt, password, fingerprint } }) =>
-    task_id === undefined
-      ? []
-      : [
-          {
-            _tag: "LoginJudged",
-            run_id,
-            task_id,
-            attempt,
-            account,
-            password,
-            ...(fingerprint === undefined ? {} : { fingerprint }),
-            verdict: "neutral",
-            said: neverCreated,
-          },
-        ],
-  )
+export const neverCreatedOf = ({ external_execution_id, execution_id, logins }: Named): Settled => ({
+  external_execution_id,
+  execution_id,
+  became: "never_created",
+  facts: logins.flatMap((one): ReadonlyArray<JudgedLogin> => {
+    const order = orderOf(one)
+    if (order?.account === undefined) return []
+    const { run_id, task_id, attempt, fingerprint } = order
+    const { account, password } = order.account
+    const login = { account, password, ...(fingerprint === undefined ? {} : { fingerprint }) }
+    return [
+      {
+        _tag: "LoginJudged",
+        ...{ run_id, task_id, attempt, ...login },
+        ...{ verdict: "neutral", said: neverCreated },
+      },
+    ]
+  }),
+})
+
+const readWithinMs = 60_000
+
+/** Needs the service of the job whose login it was; fails with what is wrong in its row. */
+export const readNamed = Effect.fnUntraced(function* ({ line, logins, ...of }: Named) {
+  const { external_execution_id, execution_id } = of
+  if (execution_id === undefined) return neverCreatedOf({ line, logins, ...of })
+  const { Service } = yield* Effect.promise(() => import("../client/Service.ts"))
+  const { isOurs } = yield* Effect.promise(() => import("../execution/Attempt.ts"))
+  const { answeredBy } = yield* Effect.promise(() => import("../execution/Ending.ts"))
+  const { judgeFound } = yield* Effect.promise(() => import("../execution/JudgeLogin.ts"))
+  const service = yield* Service
+  const until = (yield* Clock.currentTimeMillis) + readWithinMs
+  const read = answeredBy(service.readExecution(execution_id), until)
+  const answer = yield* Effect.catch(read, () => Effect.void)
+  if (answer === undefined) return settled(of, "unread")
+  if (answer._tag === "NotFound")
+    return yield* Effect.fail(`line ${line}: the service does not know execution ${execution_id}`)
+  const orders = logins.flatMap((one) => orderOf(one) ?? [])
+  const isTheirs = orders.every((order) => isOurs(answer, { ...order, external_execution_id }))
+  if (!isTheirs)
+    return yield* Effect.fail(
+      `line ${line}: execution ${execution_id} does not say that it is the one of ${external_execution_id}`,
+    )
+  const judged = orders.map((order) => judgeFound(order, execution_id, answer))
+  const facts = judged.flatMap((some) => some ?? [])
+  return judged.includes(undefined) ? settled(of, "open") : settled(of, becameOf(facts), facts)
+})
+
+const settled = (
+  { external_execution_id, execution_id }: Pick<Settled, "external_execution_id" | "execution_id">,
+  became: Became,
+  facts: ReadonlyArray<JudgedLogin> = [],
+): Settled => ({ external_execution_id, execution_id, became, facts })
+
+const becameOf = (facts: ReadonlyArray<JudgedLogin>): Became => {
+  if (facts.some(({ _tag }) => _tag === "CredentialRejected")) return "rejected"
+  return facts.some((fact) => fact._tag === "LoginJudged" && fact.verdict === "good") ? "accepted" : "no_login"
+}
+
+const becameTexts = {
+  never_created: "that the service never created",
+  accepted: "that the source accepted",
+  rejected: "that the source rejected",
+  no_login: "of which nothing reached the source",
+  open: "whose execution is still open: they count as before",
+  unread: "whose execution could not be read: they count as before",
+} satisfies Readonly<Record<Became, string>>
+
+export const settledText = (all: ReadonlyArray<Settled>): string =>
+  Object.entries(becameTexts)
+    .flatMap(([became, text]) => {
+      const count = all.filter((one) => one.became === became).length
+      return count === 0 ? [] : [`  ${counted(count, "login")} ${text}`]
+    })
+    .join("\n")
 
 const problemsShown = 20
 

@@ -4,26 +4,33 @@
  * between the two; without any of them, the login counts as one that may have failed.
  */
 import { accessOf } from "../contract/Ids.ts"
+import type { Access, ExecutionId } from "../contract/Ids.ts"
 import { endOfAttempt, isAccepted, refusalOf } from "../ends/Ends.ts"
 import type { LoginVerdict } from "../ledger/Accounts.ts"
 import type { AttemptClosed, StartIntended } from "../ledger/Fact.ts"
 import type { CredentialRejected, LoginJudged } from "../ledger/LoginFacts.ts"
 import { attemptKeys, taskKeys } from "../ledger/FactKeys.ts"
-import type { StateView } from "../client/Service.ts"
+import type { AttemptKeys } from "../ledger/FactKeys.ts"
+import type { StateAnswer, StateView } from "../client/Service.ts"
+import type { LoginKeys } from "../secrets/Fingerprint.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
+import { readState } from "./Attempt.ts"
 import type { Started } from "./Attempt.ts"
 
-type JudgedLogin = typeof CredentialRejected.Type | typeof LoginJudged.Type
+/** Whose login it is, and which attempt sent it. */
+export type LoginOrder = AttemptKeys & Access & LoginKeys
+
+export type JudgedLogin = typeof CredentialRejected.Type | typeof LoginJudged.Type
 
 /** The account as the facts of a login name it. */
-export const sentKeys = ({ account: keys }: AttemptOrder): Pick<typeof StartIntended.Type, "login"> => {
+export const sentKeys = ({ account: keys }: LoginKeys): Pick<typeof StartIntended.Type, "login"> => {
   if (keys === undefined) return {}
   const { account, identity, password, row, absorbs } = keys
   const former = absorbs === undefined ? {} : { former: absorbs }
   return { login: { account, identity, password, ...(row === undefined ? {} : { row }), ...former } }
 }
 
-const judged = (order: AttemptOrder, verdict: LoginVerdict, answer?: string): ReadonlyArray<JudgedLogin> => {
+const judged = (order: LoginOrder, verdict: LoginVerdict, answer?: string): ReadonlyArray<JudgedLogin> => {
   const { account: keys, fingerprint } = order
   if (keys === undefined) return []
   const { account, password } = keys
@@ -32,7 +39,7 @@ const judged = (order: AttemptOrder, verdict: LoginVerdict, answer?: string): Re
   return [{ _tag: "LoginJudged", ...attemptKeys(order), account, password, ...login, verdict, ...told }]
 }
 
-const rejected = (order: AttemptOrder, reason: string): ReadonlyArray<JudgedLogin> => {
+const rejected = (order: LoginOrder, reason: string): ReadonlyArray<JudgedLogin> => {
   const { fingerprint, attempt: of_attempt } = order
   if (fingerprint === undefined) return []
   const of = { ...taskKeys(order), of_attempt, fingerprint, ...sentKeys(order), ...accessOf(order) }
@@ -73,7 +80,7 @@ const requestAtFault = "CONFIGURATION_ERROR"
 
 /** `seen` is the last state; undefined if the service no longer knows the execution. */
 export const judgeEnd = (
-  order: AttemptOrder,
+  order: LoginOrder,
   closed: typeof AttemptClosed.Type,
   seen: Pick<StateView, "date_started" | "locking_hash"> | undefined,
 ): ReadonlyArray<JudgedLogin> => {
@@ -91,4 +98,19 @@ export const judgeEnd = (
     seen.locking_hash === undefined &&
     (seen.date_started === undefined || status_code === requestAtFault)
   return judged(order, isNotSent ? "not_sent" : "neutral")
+}
+
+/** What the state of an execution says that was found after its attempt was given up; undefined while it is open. */
+export const judgeFound = (
+  order: LoginOrder,
+  execution_id: ExecutionId,
+  answer: StateAnswer,
+): ReadonlyArray<JudgedLogin> | undefined => {
+  const looked = readState(answer)
+  if (looked._tag !== "Closed") return undefined
+  const { status_code, status_reason, view } = looked
+  const { authentication_status } = view
+  const login = authentication_status === undefined ? {} : { authentication_status }
+  const closed = { ...attemptKeys(order), execution_id, status_code, status_reason, ...login }
+  return judgeEnd(order, { _tag: "AttemptClosed", ...closed }, view)
 }

@@ -6,7 +6,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Random, Schema } from "effect"
-import { CustomerId, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
+import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { ForgetCounts } from "../ledger/ForgetFacts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -21,6 +21,23 @@ import { countTokensOf } from "../tokens/ForgetTokens.ts"
 import { recordingsOf, runsIn } from "./ForgetFiles.ts"
 import { ForgetFailed, step } from "./ForgetFailed.ts"
 
+export const remainingKinds = [
+  "unproven_login",
+  "unknown_start",
+  "possible_orphan",
+  "open_execution",
+  "execution",
+] as const
+/** What the service may still have, and nobody could ask for any more once it is removed here. */
+const Remaining = Schema.Struct({
+  kind: Schema.Literals(remainingKinds),
+  external_execution_id: Schema.String,
+  execution_id: Schema.optionalKey(ExecutionId),
+  engine_reference: Schema.optionalKey(EngineReference),
+  sent_at: Schema.String,
+})
+export type Remaining = typeof Remaining.Type
+
 const ForgetPlan = Schema.Struct({
   receipt: Schema.String,
   customer_id: CustomerId,
@@ -30,6 +47,8 @@ const ForgetPlan = Schema.Struct({
   /** SHA-256 of downloaded documents; one that another customer has too is kept. */
   documents: Schema.Array(Schema.String),
   counts: ForgetCounts,
+  /** Kept here until the removal is over: a removal that was cut off names them again. */
+  remaining: Schema.optionalKey(Schema.Array(Remaining)),
 })
 export type ForgetPlan = typeof ForgetPlan.Type
 
@@ -77,8 +96,8 @@ export const planForget = Effect.fn("Keeping.planForget")(function* (store: Stor
   const byHand = (yield* ledger.byHand).filter(
     ({ fact }) => "customer_id" in fact && fact.customer_id === customer_id,
   )
-  const rejected = (yield* ledger.accounts)
-    .flatMap((account) => account.rejected)
+  const logins = (yield* ledger.accounts)
+    .flatMap(({ rejected, sent }) => [...rejected, ...sent])
     .filter((login) => login.customer_id === customer_id)
   const counts: ForgetCounts = {
     ...(yield* countFiles(store, { customer_id, ...ids })),
@@ -89,9 +108,12 @@ export const planForget = Effect.fn("Keeping.planForget")(function* (store: Stor
     deleted: 0,
     given_up: 0,
     left_at_service: 0,
-    logins_kept: rejected.length,
+    logins_kept: logins.length,
   }
-  if (before !== undefined) return { ...ids, receipt, customer_id, counts: before.counts }
+  if (before !== undefined) {
+    const { counts: found, remaining = [] } = before
+    return { ...ids, receipt, customer_id, counts: found, remaining }
+  }
   const isNothing = Object.values(counts).every((count) => count === 0)
   if (isNothing) return undefined
   const held = yield* step(() => countHeld(store))

@@ -35,7 +35,7 @@ export const ForgetCounts = Schema.Struct({
   given_up: Schema.Int,
   /** Executions and tokens that were left at the service on purpose. */
   left_at_service: Schema.Int,
-  /** Rejected logins of which the keyed fingerprint stays, so that they are not sent again. */
+  /** Logins that were rejected or are not proved: their keyed hashes stay, so that they still count. */
   logins_kept: Schema.Int,
 })
 export type ForgetCounts = typeof ForgetCounts.Type

@@ -116,7 +116,8 @@ export const accessLedger = (database: DatabaseSync, folder: string) => {
   const aboutCustomer = select(
     `task_id IN (SELECT value FROM json_each(?1)) OR tag = 'RunPublished'
       OR (run_id IS NULL AND ${customerIdOf} = ?2)
-      OR (tag = 'TaskSettled' AND instr(json_extract(body, '$.message'), ?2) > 0)`,
+      OR (tag = 'TaskSettled' AND instr(json_extract(body, '$.message'), ?2) > 0)
+      OR (tag = 'CredentialReleased' AND instr(json_extract(body, '$.because'), ?2) > 0)`,
   )
   return {
     ...accessForms(database),

@@ -30,8 +30,10 @@ const anonymous = (rejected: typeof CredentialRejected.Type): Fact => {
   return { _tag, run_id, fingerprint, ...known, engine_reference, reason }
 }
 
-/** The message of another customer's task may name this one. */
+/** The message of another customer's task may name this one, and so may the words of a person. */
 const unnamed = (fact: Fact, { customer_id }: Forgotten): Fact => {
+  if (fact._tag === "CredentialReleased" && fact.because?.includes(customer_id) === true)
+    return { ...fact, because: "(named a removed customer)" }
   if (fact._tag !== "TaskSettled" || fact.message === undefined) return fact
   const message = withoutName(fact.message, customer_id)
   return message === fact.message ? fact : { ...fact, message }

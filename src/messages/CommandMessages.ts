@@ -285,6 +285,11 @@ export const commandMessages = {
     "Give the CSV file that the service's support filled in.",
     nothingChanged,
   ),
+  "settle-job-needed": refusal(
+    "executions of {jobs} are to be read, and its job file is not where it was",
+    "Give it with --job FILE.",
+    nothingChanged,
+  ),
   "settle-refused": refusal(
     "{problems} in the file",
     "Correct these lines: `nightjar credentials list --unproven --csv` prints the logins that can be settled.",

@@ -5,14 +5,14 @@
  * engine.
  */
 import { Effect, Redacted, Result } from "effect"
-import { accessKey, accessOf, sourceOf } from "../contract/Ids.ts"
+import { accessKey, accessOf } from "../contract/Ids.ts"
 import { embeddedKey } from "../jobs/EmbeddedService.ts"
 import type { Assignment, Job, ParameterSource } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { resolveReferences } from "../planning/Logins.ts"
 import type { ResolvedReferences } from "../planning/Logins.ts"
 import type { TouchedLogin, Touches } from "../planning/SideBySide.ts"
-import { fingerprintLogin } from "../secrets/Fingerprint.ts"
+import { valueKey } from "../secrets/Fingerprint.ts"
 import { leftOpenBy } from "./LeftOpen.ts"
 
 const isCommand = (source: ParameterSource): boolean =>
@@ -28,10 +28,6 @@ const withoutCommands = (assignment: Assignment): Assignment => {
   return { ...assignment, login: { ...login, parameters } }
 }
 
-/** Forms may turn a text into a number or a truth value; written out, both are the same. */
-const written = (value: unknown): unknown =>
-  typeof value === "number" || typeof value === "boolean" ? String(value) : value
-
 const loginOf = (
   { engine_reference, login }: Assignment,
   resolved: ResolvedReferences,
@@ -43,8 +39,7 @@ const loginOf = (
   for (const [name, source] of sources) {
     const answer = source._tag === "Literal" ? Result.succeed(source.value) : resolved(source.reference)
     if (answer === undefined || Result.isFailure(answer)) continue
-    const value = written(Redacted.value<unknown>(answer.success))
-    values[name] = fingerprintLogin(key, sourceOf(engine_reference), { [name]: value })
+    values[name] = valueKey(key, engine_reference, Redacted.value<unknown>(answer.success))
   }
   return { engine_reference, values, isWhole: Object.keys(values).length === sources.length }
 }

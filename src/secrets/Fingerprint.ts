@@ -106,6 +106,10 @@ const ofFields = (names: ReadonlyArray<string>, sent: Sent): ReadonlyArray<strin
     return isPlain(value) ? [value] : []
   })
 
+/** A value that is sent to a source, however it is spelled; forms may turn a text into a number. */
+export const valueKey = (key: Uint8Array, engine_reference: string, value: unknown): string =>
+  keyedHash(key, ["value", sourceOf(engine_reference), isPlain(value) ? spelled(value) : value])
+
 /** The account of a customer at a source, where nothing readable says which of them a login opens. */
 export const customerAccount = (
   key: Uint8Array,
@@ -123,7 +127,7 @@ const identityOf = (key: Uint8Array, place: LoginPlace, roles: FieldRoles, sent:
   const values = locking.length > 0 ? locking : ofFields(Object.keys(sent).filter(isNamed), sent)
   if (values.length === 0 || values.some(isEncrypted)) return { identity: customerAccount(key, place) }
   const hashes = (of: typeof values) =>
-    [...new Set(of.map((value) => keyedHash(key, ["value", source, spelled(value)])))].toSorted()
+    [...new Set(of.map((value) => valueKey(key, place.engine_reference, value)))].toSorted()
   if (locking.length > 0) return { identity: hashes(locking) }
   const open = ofFields(
     Object.keys(sent).filter((name) => isNamed(name) && !roles.secret.has(name)),

@@ -35,7 +35,7 @@ export interface Ended {
 }
 
 /** What work of the command line prints, and the exit code that it ends with. */
-export const worksHere = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+export const worksHere = <A, E, R>(work: Effect.Effect<A, E, R>, more: Partial<Wiring["Service"]> = {}) =>
   Effect.gen(function* () {
     const said = { stdout: "", stderr: "" }
     const into = (stream: keyof typeof said) => () =>
@@ -45,7 +45,7 @@ export const worksHere = <A, E, R>(work: Effect.Effect<A, E, R>) =>
         }),
       )
     const services = Layer.mergeAll(
-      Layer.succeed(Wiring, wired as unknown as Wiring["Service"]),
+      Layer.succeed(Wiring, { ...wired, ...more } as unknown as Wiring["Service"]),
       Presenter.layer,
       NightjarFlags.layer,
       Output.layer(true).pipe(Layer.provideMerge(Settings.layer)),
@@ -61,6 +61,12 @@ export const worksHere = <A, E, R>(work: Effect.Effect<A, E, R>) =>
       stderr: [said.stderr, ...ending.lines].filter((line) => line !== "").join("\n"),
     }
   })
+
+/** The same, with a service for the command that asks one. */
+export const commandAt = (
+  tokens: Wiring["Service"]["tokens"],
+  ...args: ReadonlyArray<string>
+): Promise<Ended> => Effect.runPromise(worksHere(run(args), { tokens }))
 
 /** A command with these arguments. */
 export const commandHere = (...args: ReadonlyArray<string>): Promise<Ended> =>

@@ -12,7 +12,7 @@ import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 
-/** What a night came to: how each customer logged in, its verdict, and what the summary warns of. */
+/** What a night came to: how each customer logged in, its verdict, and what the summary warns of tokens. */
 const nightOf = (job: Job) =>
   Effect.gen(function* () {
     const { run_id, state } = yield* runNight(job, options)
@@ -22,7 +22,8 @@ const nightOf = (job: Job) =>
       fact._tag === "StartIntended" ? [fact.token_id === undefined ? "parameters" : "token"] : [],
     )
     const verdicts = [...state.tasks.values()].map(({ settled }) => settled?.fact.reason)
-    return { logins, verdicts, warnings: summarise(state).warnings }
+    const warnings = summarise(state).warnings.filter((one) => one.includes("token"))
+    return { logins, verdicts, warnings }
   })
 
 const stored = Effect.gen(function* () {

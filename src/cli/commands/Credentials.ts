@@ -5,7 +5,7 @@
  */
 import { Effect, Option, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
-import { counted } from "../../foundation/Counted.ts"
+import { counted, listed } from "../../foundation/Counted.ts"
 import { readTextFile } from "../../foundation/RegularFile.ts"
 import { rejectedInARowMax, strikesMax } from "../../ledger/Accounts.ts"
 import type { SentLogin } from "../../ledger/Accounts.ts"
@@ -13,11 +13,15 @@ import type { CredentialReleased } from "../../ledger/LoginFacts.ts"
 import type { RunState } from "../../ledger/RunState.ts"
 import { heldAccounts, incidentsText, isUnproven, loginsOf, unprovenCsv } from "../../report/Logins.ts"
 import type { LoginRow } from "../../report/Logins.ts"
-import { jsonFlag, optionalFlag, switchFlag } from "../CommonFlags.ts"
+import { jobFlags, jsonFlag, optionalFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
+import { jobsOf } from "../ForgetRemote.ts"
 import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
 import { note, Output, say, sayJson, writeOut } from "../Output.ts"
-import { problemsText, settleLogins } from "../SettleLogins.ts"
+import { holdOutput } from "../RunFolder.ts"
+import { neverCreatedOf, problemsText, readNamed, readSettlement, settledText } from "../SettleLogins.ts"
+import type { Settled, Settlement } from "../SettleLogins.ts"
+import { Wiring } from "../Wiring.ts"
 
 const logins = Effect.gen(function* () {
   const ledger = yield* openedLedger
@@ -182,45 +186,89 @@ const knownExecutions = Effect.fnUntraced(function* (sent: ReadonlyArray<SentLog
   }
 })
 
+/** Reads the executions that are named, each at the service of the job that asked for it. */
+const readAll = Effect.fnUntraced(function* (named: Settlement["named"], given: ReadonlyArray<string>) {
+  const output = yield* outputFolder
+  const wiring = yield* Wiring
+  const ledger = yield* openedLedger
+  const runs = new Map((yield* ledger.runs).map(({ fact }) => [fact.run_id, fact]))
+  const jobOf = ({ logins }: Settlement["named"][number]) =>
+    logins.flatMap(({ login }) => runs.get(login.run_id)?.job ?? []).at(0) ?? ""
+  const paths = new Map([...runs.values()].map(({ job, job_path }) => [job, job_path]))
+  const wanted = new Set(named.map(jobOf))
+  const jobs = yield* jobsOf({ paths: new Map([...paths].filter(([name]) => wanted.has(name))) }, given)
+  const missing = [...wanted].filter((name) => !jobs.some((job) => job.name === name))
+  if (missing.length > 0) return yield* refuse("settle-job-needed", { jobs: listed(missing, jobsTold) })
+  yield* holdOutput(
+    output,
+    jobs.map(({ share }) => share),
+  )
+  const problems: Array<string> = []
+  const settled: Array<Settled> = []
+  for (const job of jobs)
+    yield* Effect.forEach(
+      named.filter((one) => jobOf(one) === job.name),
+      (one) =>
+        Effect.match(readNamed(one), {
+          onFailure: (problem) => void problems.push(problem),
+          onSuccess: (became) => void settled.push(became),
+        }),
+      { concurrency: readsAtOnce, discard: true },
+    ).pipe(Effect.provide(wiring.tokens(job, output)))
+  return { problems, settled }
+}, Effect.scoped)
+
+const readsAtOnce = 8
+const jobsTold = 5
+
 const settle = Command.make(
   "settle",
   {
     file: Argument.String("FILE").pipe(
       Argument.withDescription("CSV with the columns external_execution_id and execution_id"),
     ),
-    dryRun: switchFlag("dry-run", "Check the file, and change nothing"),
+    jobs: jobFlags,
+    dryRun: switchFlag("dry-run", "Check the file and read the executions, and change nothing"),
     json: jsonFlag,
   },
-  Effect.fn("Credentials.settle")(function* ({ file, dryRun, json }) {
+  Effect.fn("Credentials.settle")(function* ({ file, jobs, dryRun, json }) {
     const read = readTextFile(file, fileBytesMax)
     const text = yield* read.pipe(Effect.catch((why) => refuse("settle-file-unreadable", { why })))
-    const ids = yield* withLedger(
+    const refused = Effect.fnUntraced(function* (problems: ReadonlyArray<string>) {
+      if (problems.length === 0) return
+      yield* note(problemsText(problems))
+      return yield* refuse("settle-refused", { problems: counted(problems.length, "problem") })
+    })
+    const all = yield* withLedger(
       Effect.gen(function* () {
         const ledger = yield* openedLedger
         const accounts = yield* ledger.accounts
         const executionOf = yield* knownExecutions(accounts.flatMap(({ sent }) => sent))
-        const { facts, external_execution_ids, problems } = settleLogins(text, accounts, executionOf)
-        if (problems.length > 0) {
-          yield* note(problemsText(problems))
-          return yield* refuse("settle-refused", { problems: counted(problems.length, "problem") })
-        }
-        if (!dryRun) yield* ledger.append(facts)
-        return external_execution_ids
+        const { named, problems } = readSettlement(text, accounts, executionOf)
+        yield* refused(problems)
+        const toRead = named.filter(({ execution_id }) => execution_id !== undefined)
+        const found = toRead.length === 0 ? { problems: [], settled: [] } : yield* readAll(toRead, jobs)
+        yield* refused(found.problems)
+        const never = named.filter(({ execution_id }) => execution_id === undefined).map(neverCreatedOf)
+        const settled = [...never, ...found.settled]
+        const facts = settled.flatMap((one) => one.facts)
+        if (!dryRun && facts.length > 0) yield* ledger.append(facts)
+        return settled
       }),
       dryRun ? "read-only" : "read-write",
     )
-    if (json) return yield* sayJson(ids)
-    const what = `${counted(ids.length, "login")} that the service never created`
-    yield* say(dryRun ? `No longer counted would be ${what}.` : `No longer counted: ${what}.`)
+    if (json) return yield* sayJson(all.map(({ facts: _, ...one }) => one))
+    yield* say(`${dryRun ? "This would be settled" : "Settled"}:\n${settledText(all)}`)
   }),
 ).pipe(
   Command.withDescription(
-    "Takes back logins that the service's support says were never created\n\n" +
-      "The file is that of `credentials list --unproven --csv`, with `never_created` in\n" +
-      "the column execution_id of each login that the service does not know. Rows where\n" +
-      "it is empty change nothing. If one row is wrong, nothing is changed.",
+    "Settles logins whose end nobody read, with what the service's support says\n\n" +
+      "The file is that of `credentials list --unproven --csv`. In the column\n" +
+      "execution_id of each login, support writes `never_created`, or the id of its\n" +
+      "execution: that is read, and counts as it ended. Rows where the column is empty\n" +
+      "change nothing. If one row is wrong, nothing is changed.",
   ),
-  Command.withShortDescription("Takes back logins that were never created, from a CSV file"),
+  Command.withShortDescription("Settles unproven logins, with what the service's support says"),
 )
 
 export const credentials = Command.make("credentials").pipe(

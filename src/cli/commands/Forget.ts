@@ -3,19 +3,29 @@
  * that does not say who it was.
  */
 import { Effect, Layer } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { resolve } from "node:path"
 import { CustomerId } from "../../contract/Ids.ts"
 import type { RunId } from "../../contract/Ids.ts"
 import { counted } from "../../foundation/Counted.ts"
 import type { ForgetFailed } from "../../keeping/ForgetFailed.ts"
-import type { ForgetPlan } from "../../keeping/ForgetPlan.ts"
+import type { ForgetPlan, Remaining } from "../../keeping/ForgetPlan.ts"
 import type { NamesLeft } from "../../keeping/NamesLeft.ts"
 import type { ForgetCounts } from "../../ledger/ForgetFacts.ts"
 import type { Store } from "../../publishing/Store.ts"
-import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
+import { jobFlags, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
-import { deleteRemote, jobsOf, leftOf, leftText, remoteOf, requireJobs } from "../ForgetRemote.ts"
+import {
+  deleteRemote,
+  jobsOf,
+  leftOf,
+  leftText,
+  mayRemain,
+  remainingText,
+  remoteOf,
+  requireJobs,
+  withRemaining,
+} from "../ForgetRemote.ts"
 import type { Remote } from "../ForgetRemote.ts"
 import { shareOf } from "../HeldStore.ts"
 import { requireLedger } from "../LedgerOf.ts"
@@ -56,7 +66,8 @@ const lookFor = Effect.fnUntraced(function* (output: string, customer_id: Custom
       const plan = yield* planForget(store, customer_id)
       if (plan === undefined) return yield* refuse("customer-unknown", { output })
       yield* tellNames(yield* namesLeft(store, customer_id))
-      return { store, plan, remote: yield* remoteOf(output, plan) }
+      const remote = yield* remoteOf(output, plan)
+      return { store, plan: withRemaining(plan, remote), remote }
     }),
   )
 })
@@ -77,29 +88,44 @@ const clearService = Effect.fnUntraced(function* (
   const { keepPlan } = yield* Effect.promise(() => import("../../keeping/ForgetPlan.ts"))
   // The intent: from here on the same command continues, whatever happens.
   yield* keepPlan(store, plan)
-  if (!isDue) return remote
+  if (!isDue) return { plan, remote }
   yield* deleteRemote(output, remote, jobs)
   const after = yield* inFolder(output, remoteOf(output, plan))
-  return leftOf(after) === 0 ? after : yield* refuse("forget-pending", { left: leftText(after) })
+  if (leftOf(after) > 0) return yield* refuse("forget-pending", { left: leftText(after) })
+  return { plan: withRemaining(plan, after), remote: after }
 })
+
+interface Choice {
+  readonly jobs: ReadonlyArray<string>
+  readonly hereOnly: boolean
+  readonly json: boolean
+}
 
 const forgets = Effect.fnUntraced(function* (
   output: string,
   customer_id: CustomerId,
-  { jobs, hereOnly }: { readonly jobs: ReadonlyArray<string>; readonly hereOnly: boolean },
+  { jobs, hereOnly, json }: Choice,
 ) {
   const found = yield* lookFor(output, customer_id)
   const { store } = found
-  const remote = yield* clearService(output, found, jobs, hereOnly)
+  const { plan: cleared, remote } = yield* clearService(output, found, jobs, hereOnly)
   const { deleted, given_up } = remote
+  const { remaining: may_remain = [] } = cleared
   const counts: ForgetCounts = { ...found.plan.counts, deleted, given_up, left_at_service: leftOf(remote) }
-  const plan: ForgetPlan = { ...found.plan, counts }
+  const plan: ForgetPlan = { ...cleared, counts }
+  if (!json) yield* tellRemaining(may_remain)
   const { forget: forgetIn } = yield* keeping
   const { rewriteReport } = yield* Effect.promise(() => import("../RunReport.ts"))
   const share = shareOf(output)
   const rewrite = (run_id: RunId) => rewriteReport({ output, run_id, share })
   const result = yield* inFolder(output, forgetIn(store, plan, toolVersion, rewrite))
-  return { receipt: plan.receipt, ...counts, ...result }
+  return { receipt: plan.receipt, ...counts, ...result, may_remain }
+})
+
+/** Before anything is removed here. */
+const tellRemaining = Effect.fnUntraced(function* (remaining: ReadonlyArray<Remaining>) {
+  const [first, ...more] = remainingText(remaining)
+  if (first !== undefined) yield* say([first, ...more].join("\n"))
 })
 
 const tokensToo = "executions or tokens"
@@ -118,9 +144,10 @@ const elsewhere =
   "Not touched: copies that `nightjar backup` made, files that were exported, the job's own files, and\n" +
   "what records of other customers say."
 
-const tellFound = Effect.fnUntraced(function* (plan: ForgetPlan, remote: Remote) {
+const tellFound = Effect.fnUntraced(function* (plan: ForgetPlan, remote: Remote, isHereOnly: boolean) {
   yield* say(["This would be removed:", ...lines(plan.counts)].join("\n"))
-  if (leftOf(remote) > 0) yield* say(`Deleted at the service first: ${leftText(remote)}.`)
+  if (leftOf(remote) > 0 && !isHereOnly) yield* say(`Deleted at the service first: ${leftText(remote)}.`)
+  yield* tellRemaining(mayRemain(plan, isHereOnly))
   yield* say(elsewhere)
 })
 
@@ -138,7 +165,7 @@ const tell = Effect.fnUntraced(function* (result: Result) {
     yield* say("What a gate holds back is derived again by the next run of its job, or by `nightjar accept`.")
   if (result.logins_kept > 0)
     yield* say(
-      `Still not sent again: ${counted(result.logins_kept, "rejected login")}, by keyed fingerprint only.`,
+      `Still counted, by keyed fingerprint only: ${counted(result.logins_kept, "login")}, rejected or unproven.`,
     )
   yield* say(elsewhere)
   yield* say(`Receipt: ${result.receipt}, in the ledger and without the customer's id.`)
@@ -150,11 +177,7 @@ export const forget = Command.make(
     customer: Argument.String("CUSTOMER").pipe(Argument.withDescription("The customer's id, whole")),
     yes: switchFlag("yes", "Remove it; without this, nothing is removed"),
     dryRun: switchFlag("dry-run", "Show what would be removed"),
-    jobs: Flag.String("job").pipe(
-      Flag.withMetavar("FILE"),
-      Flag.withDescription("Where a job file is now, if it was moved (repeatable)"),
-      Flag.between(0, 1_000),
-    ),
+    jobs: jobFlags,
     hereOnly: switchFlag("here-only", "Leave what is at the service"),
     json: jsonFlag,
   },
@@ -166,7 +189,8 @@ export const forget = Command.make(
     const held = Effect.gen(function* () {
       yield* holdOutput(output, [shareOf(output)])
       yield* keepUnpruned(output)
-      if (!dryRun) return { forgotten: yield* forgets(resolve(output), customer_id, { jobs, hereOnly }) }
+      if (!dryRun)
+        return { forgotten: yield* forgets(resolve(output), customer_id, { jobs, hereOnly, json }) }
       const { plan, remote } = yield* lookFor(output, customer_id)
       return { found: { plan, remote } }
     })
@@ -176,8 +200,13 @@ export const forget = Command.make(
     )
     if (done.found !== undefined) {
       const { plan, remote } = done.found
-      if (json) return yield* sayJson({ ...plan.counts, at_service: leftOf(remote) })
-      return yield* tellFound(plan, remote)
+      if (json)
+        return yield* sayJson({
+          ...plan.counts,
+          at_service: leftOf(remote),
+          may_remain: mayRemain(plan, hereOnly),
+        })
+      return yield* tellFound(plan, remote, hereOnly)
     }
     if (json) return yield* sayJson(done.forgotten)
     yield* tell(done.forgotten)
@@ -188,6 +217,8 @@ export const forget = Command.make(
       "From landing, documents, the tables of every version, the ledger, the token\n" +
       "store, logs, summaries, reports and recordings. Executions and tokens at the\n" +
       "service are deleted first, also those of which not all is proved to be here.\n" +
+      "What may remain there all the same (starts whose answer is not known) is named\n" +
+      "first, with external ids, engines and times: afterwards nothing here names it.\n" +
       "The receipt says what was removed, and not whose it was. A rejected login\n" +
       "stays rejected. If it is interrupted, the same command finishes it.",
   ),

@@ -177,9 +177,9 @@ export class BadNight {
   /** As the summary says: looks for the rejected login of this customer, and releases it. */
   async release(customer_id: string): Promise<void> {
     // Not recorded: the logins stand in the order in which they were rejected.
-    const { stdout } = await this.place.nightjar("credentials", "list")
-    const row = stdout.split("\n").find((line) => line.split(/ +/)[1] === customer_id)
-    await this.do(`nightjar credentials release ${row?.split(" ")[0]}`)
+    const rows = (await this.place.json("credentials", "list")) as ReadonlyArray<Record<string, string>>
+    const row = rows.find((one) => one["customer_id"] === customer_id)
+    await this.do(`nightjar credentials release ${row?.["fingerprint"]?.slice(0, 16)}`)
   }
 
   async status(...run: ReadonlyArray<string>): Promise<Status> {
@@ -200,9 +200,10 @@ export class BadNight {
       if (one !== other) complaints.push(`${what}: ${one} is not ${other}`)
     }
     const file = (name: string) => readFileSync(join(this.place.output, "runs", run_id, name), "utf8")
-    const { tasks: _, running: __, ...summary } = { running: false, ...status }
-    const { tasks: ___, ...written } = JSON.parse(file("summary.json")) as Status
-    agree("summary.json and `status --json`", written, summary)
+    const { tasks: _, ...summary } = status
+    const { tasks: __, ...written } = JSON.parse(file("summary.json")) as Status
+    const now = { running: false, interrupted: null, also_interrupted: [] }
+    agree("summary.json and `status --json`", { ...written, ...now }, summary)
     agree("`status` and the summary", shown.stdout.endsWith(ended.stdout), true)
     const newest = runs.find((one) => one["run_id"] === run_id)
     agree("`runs` and `status`", newest?.["exit_code"], status.exit_code)

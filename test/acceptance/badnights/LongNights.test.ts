@@ -100,6 +100,9 @@ const outage = (from: number, until: number) => (client: HttpClient.HttpClient) 
     ),
   )
 
+/** Which records have no schema is not what these tests are about. */
+const isOfTheNight = (line: string): boolean => !line.includes("[records-without-schema]")
+
 const seeds = [1, 2]
 
 describe.each(seeds)("a night of hours, seed %i", (seed) => {
@@ -113,7 +116,7 @@ describe.each(seeds)("a night of hours, seed %i", (seed) => {
       liveAndFollow(of),
     )
     expect([story, left, broken]).toEqual([["nightjar run night.yaml → 0"], 0, []])
-    expect(first.split("\n").slice(1)).toEqual([
+    expect(first.split("\n").filter(isOfTheNight).slice(1)).toEqual([
       "12 tasks: 12 succeeded",
       "12 executions, 36 products counted",
       "",
@@ -144,11 +147,11 @@ describe.each(seeds)("a night of hours, seed %i", (seed) => {
     const rerun = "nightjar rerun night.2026-11-21 --only CLIENT_CANCELLED --only DEADLINE_REACHED"
     expect([story, left, broken]).toEqual([["nightjar run night.yaml → 4", `${rerun} → 0`], 0, []])
     const { CLIENT_CANCELLED: cancelled, DEADLINE_REACHED: late } = ends
-    expect(first.split("\n").filter((line) => !line.includes("counted"))).toEqual([
+    expect(first.split("\n").filter((line) => isOfTheNight(line) && !line.includes("counted"))).toEqual([
       "night.2026-11-21: took 8 h 30 min, exit code 4",
       "7 tasks: 3 succeeded, 4 unfinished",
       "",
-      "Action needed from the service (4 tasks)",
+      "Left for the next run (4 tasks)",
       "   3  CLIENT_CANCELLED (unfinished)",
       `      ${["running", "queued-c", "queued-d"].map((id) => `${id} sandbox-bank:website`).join(", ")}`,
       `      ${cancelled.means} ${cancelled.next}`,

@@ -1,5 +1,5 @@
 /** Accounts that are rejected, unproven or held: listed by incident, released, and settled with what support says. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
@@ -9,7 +9,10 @@ import { CustomerId } from "../../../src/contract/Ids.ts"
 import type { Fact } from "../../../src/ledger/Fact.ts"
 import { Ledger } from "../../../src/ledger/Ledger.ts"
 import { heldAccounts, incidentsText, loginsOf } from "../../../src/report/Logins.ts"
-import { commandHere } from "../../harness/CommandsHere.ts"
+import type { StateAnswer } from "../../../src/client/Service.ts"
+import { lost as lostAnswer, scripted, state, working } from "../../execution/ScriptedService.ts"
+import type { Call, Script } from "../../execution/ScriptedService.ts"
+import { commandAt, commandHere } from "../../harness/CommandsHere.ts"
 import { anId } from "../../harness/Id.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-credentials-"))
@@ -87,6 +90,10 @@ const folderOf = async (written: ReadonlyArray<Fact> = facts) => {
   folders += 1
   const output = join(base, `output-${folders}`)
   mkdirSync(output)
+  writeFileSync(
+    join(output, ".nightjar"),
+    "nightjar output folder\nNightjar writes everything else in this folder.\n",
+  )
   await Effect.runPromise(
     Effect.gen(function* () {
       yield* TestClock.setTime(at)
@@ -331,11 +338,18 @@ describe("credentials settle", () => {
     const { stdout } = await credentials(output, "list", "--unproven", "--csv")
     const filled = fileOf(`\ufeff${stdout.replace(/(x-1-[12],.*,)\r/g, "$1never_created\r")}`)
     expect((await credentials(output, "settle", filled, "--dry-run")).stdout).toBe(
-      "No longer counted would be 2 logins that the service never created.\n",
+      "This would be settled:\n  2 logins that the service never created\n",
     )
     expect((await strikesIn(output))[0]).toEqual([3, 0])
     expect((await credentials(output, "settle", filled, "--json")).stdout).toBe(
-      '[\n  "x-1-1",\n  "x-1-2"\n]\n',
+      `${JSON.stringify(
+        ["x-1-1", "x-1-2"].map((external_execution_id) => ({
+          external_execution_id,
+          became: "never_created",
+        })),
+        null,
+        2,
+      )}\n`,
     )
     expect(await strikesIn(output)).toEqual([
       [1, 0],
@@ -349,7 +363,6 @@ describe("credentials settle", () => {
     ["an external id that is not known", "x-1-1,never_created\nx-9,never_created\n", "line 3: no login"],
     ["a row that is there twice", "x-1-1,never_created\nx-1-1,never_created\n", "line 3: the same as line 2"],
     ["rows that contradict each other", "x-1-1,never_created\nx-1-1,e-1\n", "line 3: contradicts line 2"],
-    ["an execution id", "x-1-1,e-1\n", "line 2: only `never_created` can be settled"],
     ["nothing that is said", "x-1-1,\n", "nothing is said in column `execution_id`"],
     ["a quote that is never closed", '"x-1-1,never_created\n', "line 2: this quote is never closed"],
   ])("refuses the whole file for %s", async (_, rows, problem) => {
@@ -372,5 +385,206 @@ describe("credentials settle", () => {
     expect(bare.stderr.split("\n")[0]).toBe(
       "line 1: no column `external_execution_id` and no column `execution_id`",
     )
+  })
+})
+
+describe("credentials settle, with the ids of executions", () => {
+  const path = join(base, "nightly.yaml")
+  writeFileSync(
+    path,
+    `name: nightly
+service: { base_url: "http://127.0.0.1:9", app_secret: env:NIGHTJAR_OUTPUT }
+engines: [es-alpha:website]
+customers: [{ id: c-1, parameters: { username: ana } }]
+`,
+  )
+  const own = (execution_id: string, more: object = {}): StateAnswer =>
+    state("COMPLETED", "COMPLETED", {
+      external_execution_id: execution_id.replace("e-", "x-"),
+      customer_id: CustomerId.make(`c-${execution_id.split("-")[1]}`),
+      engine_reference,
+      authentication_status: "AUTH_OK",
+      ...more,
+    })
+  const settled = async (
+    output: string,
+    ids: ReadonlyArray<string>,
+    answers: Script["state"],
+    ...args: ReadonlyArray<string>
+  ) => {
+    const file = join(base, "ids.csv")
+    writeFileSync(
+      file,
+      `external_execution_id,execution_id\n${ids.map((id) => `${id.replace("e-", "x-")},${id}\n`).join("")}`,
+    )
+    const calls: Array<Call> = []
+    const at = (_: unknown, folder: string) =>
+      Layer.merge(
+        scripted({ ...(answers === undefined ? {} : { state: answers }) }, calls),
+        Ledger.layer({ path: join(folder, "ledger.sqlite") }),
+      )
+    const ended = await commandAt(at, "credentials", "settle", file, "--output", output, ...args)
+    return { ...ended, calls: calls.map(([, verb, id]) => [verb, id]) }
+  }
+  const placed = facts.map((fact): Fact => (fact._tag === "RunStarted" ? { ...fact, job_path: path } : fact))
+
+  it("counts each as it ended: accepted sets the account to zero, nothing sent takes its strike off", async () => {
+    const output = await folderOf(placed)
+    const answers = (id: string) =>
+      id === "e-1-1"
+        ? own(id)
+        : own(id, { status_code: "TEMPORARY_ERROR", authentication_status: "not-performed" })
+    const preview = await settled(output, ["e-1-1", "e-4-2"], answers, "--dry-run")
+    expect([preview.code, preview.stdout, preview.calls]).toEqual([
+      0,
+      "This would be settled:\n  1 login that the source accepted\n  1 login of which nothing reached the source\n",
+      [
+        ["state", "e-1-1"],
+        ["state", "e-4-2"],
+      ],
+    ])
+    expect((await strikesIn(output)).map(([sent]) => sent)).toEqual([3, 1, 0, 3])
+    expect((await settled(output, ["e-1-1", "e-4-2"], answers)).code).toBe(0)
+    const [first, , , last] = await accountsIn(output)
+    expect([first?.sent.length, first?.good?.fingerprint, last?.sent.length]).toEqual([
+      0,
+      fingerprintOf(1),
+      2,
+    ])
+  })
+
+  it("closes an account whose login the source refused", async () => {
+    const output = await folderOf(placed)
+    const refusing = (id: string) =>
+      own(id, {
+        status_code: "AUTH_ERROR",
+        status_reason: "BLOCKED_USER",
+        authentication_status: "BLOCKED_USER",
+      })
+    const { stdout } = await settled(output, ["e-2-1"], refusing, "--json")
+    expect(JSON.parse(stdout)).toEqual([
+      { external_execution_id: "x-2-1", execution_id: "e-2-1", became: "rejected" },
+    ])
+    const account = (await accountsIn(output)).find((one) => one.account === keysOf(2).account)
+    expect([account?.sent, account?.rejected.map(({ reason }) => reason)]).toEqual([[], ["BLOCKED_USER"]])
+  })
+
+  it.each([
+    ["still open", working, "whose execution is still open"],
+    ["without an answer", lostAnswer, "whose execution could not be read"],
+  ])("leaves one as it is that is %s", async (_, answer, told) => {
+    const output = await folderOf(placed)
+    const before = await accountsIn(output)
+    const { code, stdout } = await settled(output, ["e-1-1"], (id) =>
+      "view" in answer
+        ? { ...answer, view: { ...answer.view, external_execution_id: id.replace("e-", "x-") } }
+        : answer,
+    )
+    expect([code, stdout]).toEqual([0, `Settled:\n  1 login ${told}: they count as before\n`])
+    expect(await accountsIn(output)).toEqual(before)
+  })
+
+  it.each([
+    ["somebody else's", own("e-9-9"), "line 2: execution e-1-1 does not say that it is the one of x-1-1"],
+    ["nobody's by name", state("COMPLETED", "COMPLETED"), "line 2: execution e-1-1 does not say"],
+    ["not there", { _tag: "NotFound" } as const, "line 2: the service does not know execution e-1-1"],
+  ])("refuses the whole file for one that is %s", async (_, answer, problem) => {
+    const output = await folderOf(placed)
+    const before = await accountsIn(output)
+    const { code, stderr } = await settled(output, ["e-1-1", "e-2-1"], (id) =>
+      id === "e-2-1" ? own(id) : answer,
+    )
+    expect([code, stderr.split("\n")[0]]).toEqual([2, expect.stringContaining(problem)])
+    expect(await accountsIn(output)).toEqual(before)
+  })
+
+  it("asks for the job file if it is not where it was", async () => {
+    const output = await folderOf()
+    const { code, stderr } = await settled(output, ["e-1-1"], own)
+    expect([code, stderr]).toEqual([2, expect.stringContaining("executions of nightly are to be read")])
+    expect((await settled(output, ["e-1-1"], own, "--job", path)).code).toBe(0)
+  })
+})
+
+describe("forget, of a customer with logins whose end nobody has read", () => {
+  const entries = [1, 2, 3, 4, 5].map((attempt) => ({
+    external_execution_id: `x-1-${attempt}`,
+    engine_reference,
+    sent_at: "2026-11-20T22:31:00.000Z",
+  }))
+  const all: ReadonlyArray<Fact> = [
+    started,
+    ...[1, 2].map(planned),
+    // Refused in a shape that says nothing; lost; adopted after a loss, and open; kept there; deleted.
+    ...lost(1, 1, "400"),
+    {
+      _tag: "StartAnswered",
+      ...{
+        ...taskOf(1),
+        attempt: 1,
+        answer: "refused",
+        http_status: 400,
+        status_reason: "UNEXPECTED_ANSWER",
+      },
+    },
+    ...lost(1, 2),
+    ...lost(1, 3),
+    {
+      _tag: "StartAnswered",
+      ...{ ...taskOf(1), attempt: 3, answer: "accepted", http_status: 202, execution_id: anId("e-3") },
+    },
+    { _tag: "OrphanSuspected", ...taskOf(1), attempt: 3, external_execution_id: "x-1-3" },
+    ...lost(2, 1),
+    { _tag: "CredentialReleased", account: "nobody", because: "c-1 has called" },
+    { _tag: "RunEnded", run_id, exit_code: 4, leftovers: true, kept: 0 },
+  ]
+  const remaining = [
+    { kind: "unknown_start", ...entries[1] },
+    { kind: "open_execution", ...entries[2], execution_id: "e-3" },
+    { kind: "possible_orphan", ...entries[2] },
+    { kind: "unproven_login", ...entries[0] },
+  ]
+  const forget = (output: string, ...args: ReadonlyArray<string>) =>
+    commandHere("forget", "c-1", "--here-only", "--output", output, ...args)
+
+  it("names what may remain at the service, then removes it here, and the strikes still count", async () => {
+    const output = await folderOf(all)
+    const preview = await forget(output, "--dry-run", "--json")
+    expect(preview.stderr).toBe("")
+    expect([preview.code, JSON.parse(preview.stdout).may_remain]).toEqual([0, remaining])
+    const { code, stdout } = await forget(output, "--yes")
+    expect([code, stdout.slice(0, stdout.indexOf("Removed:"))]).toEqual([
+      0,
+      [
+        "May remain at the service (note it now: the removal takes it out of this folder):",
+        "  a start whose answer is not known: external id x-1-2, es-alpha:website, sent 2026-11-20T22:31:00.000Z",
+        "  an open execution: external id x-1-3, execution e-3, es-alpha:website, sent 2026-11-20T22:31:00.000Z",
+        "  a possible second execution: external id x-1-3, es-alpha:website, sent 2026-11-20T22:31:00.000Z",
+        "  a login that nobody saw end: external id x-1-1, es-alpha:website, sent 2026-11-20T22:31:00.000Z",
+        "",
+      ].join("\n"),
+    ])
+    const traces = readdirSync(output, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .filter((entry) => /x-1-|e-3|c-1/.test(readFileSync(join(entry.parentPath, entry.name), "latin1")))
+    expect(traces.map(({ name }) => name)).toEqual([])
+    expect(await strikesIn(output)).toEqual([
+      [3, 0],
+      [1, 0],
+    ])
+    expect(JSON.parse((await credentials(output, "list", "--json")).stdout)).toHaveLength(4)
+    expect((await credentials(output, "list")).stdout).toContain("(removed)")
+  })
+
+  it("has them in JSON, also if the part before was cut off when they were gone from the ledger", async () => {
+    const output = await folderOf(all)
+    expect(JSON.parse((await forget(output, "--yes", "--json")).stdout).may_remain).toEqual(remaining)
+    const cut = await folderOf([started])
+    const zero = { runs: 1, facts: 9, bodies: 0, documents: 0, rows: 0, held: 0, tokens: 0, recordings: 0 }
+    const counts = { ...zero, deleted: 0, given_up: 0, left_at_service: 1, logins_kept: 3 }
+    const of = { receipt: "forgotten-0", customer_id: "c-1", tasks: [taskOf(1)], executions: ["e-3"] }
+    const plan = { ...of, sessions: [], documents: [], counts, remaining }
+    writeFileSync(join(cut, "forgetting.json"), JSON.stringify(plan))
+    expect(JSON.parse((await forget(cut, "--yes", "--json")).stdout).may_remain).toEqual(remaining)
   })
 })
