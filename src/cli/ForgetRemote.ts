@@ -180,7 +180,10 @@ export const leftText = (remote: Remote): string => {
 }
 
 /** The jobs that asked for the customer, as far as their files are where they were, or where --job says. */
-export const jobsOf = Effect.fnUntraced(function* ({ paths }: Pick<Remote, "paths">, given: ReadonlyArray<string>) {
+export const jobsOf = Effect.fnUntraced(function* (
+  { paths }: Pick<Remote, "paths">,
+  given: ReadonlyArray<string>,
+) {
   const named = yield* loadJobs(given)
   const others = [...paths].filter(([name]) => !named.some((job) => job.name === name))
   const standing = others.map(([, path]) => path).filter((path) => existsSync(path))

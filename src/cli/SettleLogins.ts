@@ -1,6 +1,7 @@
 /**
  * What the service's support says of logins whose answer nobody read, from a CSV file: each external
- * execution id was never created, or it has an execution id, which is read. Nothing changes if a row is wrong.
+ * execution id was never created, or it has an execution id, which is read. Nothing changes if a row is
+ * wrong.
  */
 import { Clock, Effect } from "effect"
 import { ExecutionId } from "../contract/Ids.ts"
@@ -68,7 +69,8 @@ export const readSettlement = (
     if (problem !== undefined) problems.push(`line ${line}: ${problem}`)
     if (before === undefined) named.set(external_execution_id, row)
   }
-  if (named.size === 0 && problems.length === 0) problems.push(`nothing is said in column \`${saysColumn}\``)
+  if (named.size === 0 && problems.length === 0)
+    problems.push(`no row has anything in column \`${saysColumn}\``)
   return { named: problems.length === 0 ? [...named.values()] : [], problems }
 }
 
@@ -106,9 +108,18 @@ const orderOf = ({ account: { account, identity, row }, login }: Counted): Login
   const { run_id, task_id, attempt, customer_id, engine_reference, password, fingerprint } = login
   if (task_id === undefined || customer_id === undefined) return undefined
   return {
-    ...{ run_id, task_id, attempt, customer_id, engine_reference, fingerprint },
+    run_id,
+    task_id,
+    attempt,
+    customer_id,
+    engine_reference,
+    fingerprint,
     account: {
-      ...{ account, identity, password, former: [], isByHand: true },
+      account,
+      identity,
+      password,
+      former: [],
+      isByHand: true,
       ...(row === undefined ? {} : { row }),
     },
   }
@@ -136,8 +147,12 @@ export const neverCreatedOf = ({ external_execution_id, execution_id, logins }: 
     return [
       {
         _tag: "LoginJudged",
-        ...{ run_id, task_id, attempt, ...login },
-        ...{ verdict: "neutral", said: neverCreated },
+        run_id,
+        task_id,
+        attempt,
+        ...login,
+        verdict: "neutral",
+        said: neverCreated,
       },
     ]
   }),
@@ -179,7 +194,9 @@ const settled = (
 
 const becameOf = (facts: ReadonlyArray<JudgedLogin>): Became => {
   if (facts.some(({ _tag }) => _tag === "CredentialRejected")) return "rejected"
-  return facts.some((fact) => fact._tag === "LoginJudged" && fact.verdict === "good") ? "accepted" : "no_login"
+  return facts.some((fact) => fact._tag === "LoginJudged" && fact.verdict === "good")
+    ? "accepted"
+    : "no_login"
 }
 
 const becameTexts = {

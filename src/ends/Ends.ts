@@ -30,6 +30,8 @@ export interface Verdict {
   readonly who_acts: WhoActs
   /** For people, if the reason alone does not say enough; contains no value of a parameter. */
   readonly message?: string
+  /** As in the fact. */
+  readonly not_before?: number | "next_date"
 }
 
 const verdict = ({ outcome, who_acts }: Pick<EndRow, "outcome" | "who_acts">, reason: SettledReason) => ({

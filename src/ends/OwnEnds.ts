@@ -30,7 +30,7 @@ export const ownEnds = {
   ),
   START_UNKNOWN: Row.unknown(
     "The answer to the start was lost twice, so it is not known whether it ran.",
-    "The next run starts it again; `nightjar rerun` starts it now.",
+    "The next night's run starts it again, once it cannot be open any more.",
   ),
   /** Decision 3: sources lock an account after a few logins that fail. */
   LOGIN_UNPROVEN: Row.engineerActs(

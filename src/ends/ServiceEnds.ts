@@ -113,7 +113,10 @@ export const serviceEnds: { readonly [R in ServiceReason]: Row.EndRow } = {
   ),
   OUT_OF_SERVICE: Row.temporary("The source is out of service.", later),
   ENGINE_UNAVAILABLE: Row.temporary("The engine is offline or in maintenance.", later),
-  ALREADY_EXECUTING: Row.temporary("Another execution of this customer and engine was running.", later),
+  ALREADY_EXECUTING: Row.temporary(
+    "Another execution of this customer or with this login was running.",
+    later,
+  ),
   ENGINE_BANNED: Row.temporary(
     "The source has banned the engine's address.",
     "`nightjar run JOB` tries again; report it if this continues.",

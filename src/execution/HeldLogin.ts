@@ -41,7 +41,7 @@ const ended = (verdict: Verdict): Held => ({ _tag: "Ended", verdict })
 const thirdWaitMs = Duration.toMillis("1 minute")
 const thirdText =
   "nobody knows how the last two logins to this account ended; a third one is sent only while its engine " +
-  "accepts others"
+  "accepts others, or in another night"
 
 /** It is risked only where others pass: then an outage can hold nobody. */
 const thirdLogin = (
@@ -59,7 +59,7 @@ const thirdLogin = (
   if (breaker.hasPassed(engine_reference, account)) return undefined
   const isNewDate = !hold.runs.some((run) => dateOf(run) === dateOf(run_id))
   if (!book.probe && isNewDate && isAlone(night, book)) return undefined
-  return ended({ ...own("ENGINE_UNAVAILABLE"), message: thirdText })
+  return ended({ ...own("ENGINE_UNAVAILABLE"), message: thirdText, not_before: "next_date" })
 }
 
 /** Whether no other account of this run is on its engine. */

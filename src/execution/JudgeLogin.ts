@@ -100,7 +100,7 @@ export const judgeEnd = (
   return judged(order, isNotSent ? "not_sent" : "neutral")
 }
 
-/** What the state of an execution says that was found after its attempt was given up; undefined while it is open. */
+/** Of an execution that was found after its attempt was given up; undefined while it is open. */
 export const judgeFound = (
   order: LoginOrder,
   execution_id: ExecutionId,

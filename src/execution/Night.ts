@@ -2,7 +2,7 @@
  * The shared state of one executing run, and the few operations that change it: fork, release, settle.
  * Everything is in one process and one thread; only the ledger remembers.
  */
-import { Clock, Effect, Option, Queue } from "effect"
+import { Clock, Duration, Effect, Option, Queue } from "effect"
 import { accessOf } from "../contract/Ids.ts"
 import type { EngineReference, RunId, TaskId } from "../contract/Ids.ts"
 import type { Service } from "../client/Service.ts"
@@ -10,6 +10,7 @@ import { own } from "../ends/Ends.ts"
 import type { Outcome } from "../ends/EndRow.ts"
 import type { Verdict } from "../ends/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
+import { busyUntil, isOf, strikesMax, strikesOf } from "../ledger/Accounts.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
@@ -208,13 +209,35 @@ interface Settlement {
   readonly verdict: Verdict
 }
 
+/** Until when nobody may log in for the task that did not finish (milliseconds); undefined if anybody may. */
+const notBefore = Effect.fnUntraced(function* (night: Night, task_id: TaskId, verdict: Verdict) {
+  const { outcome, not_before } = verdict
+  const account = night.books.get(task_id)?.keys.account
+  if (not_before !== undefined) return not_before
+  if (outcome !== "unfinished" || account === undefined) return undefined
+  const now = Math.trunc(yield* Clock.currentTimeMillis)
+  const maxWaitMs = Duration.toMillis(night.rules.max_wait)
+  const accounts = (yield* (yield* Ledger).accountsOf(account)).filter((one) => isOf(one, account))
+  // One more would be the third: only a night in which others pass shows that it may be risked.
+  if (strikesOf(accounts) === strikesMax - 1) return "next_date"
+  const until = busyUntil(accounts, { now, maxWaitMs })
+  return until > now ? until : undefined
+})
+
 /** A task that is cut off meanwhile has this verdict, and gets no other. */
 const writeVerdicts = Effect.fnUntraced(function* (night: Night, settlements: ReadonlyArray<Settlement>) {
   const { run_id, books } = night
   const ledger = yield* Ledger
-  yield* ledger.append(
-    settlements.map(({ task_id, verdict }) => ({ _tag: "TaskSettled", run_id, task_id, ...verdict })),
+  const facts = yield* Effect.forEach(settlements, ({ task_id, verdict }) =>
+    Effect.map(notBefore(night, task_id, verdict), (until) => ({
+      _tag: "TaskSettled" as const,
+      run_id,
+      task_id,
+      ...verdict,
+      ...(until === undefined ? {} : { not_before: until }),
+    })),
   )
+  yield* ledger.append(facts)
   for (const { task_id, verdict } of settlements) {
     noteEnd(night, task_id, verdict.outcome)
     const book = books.get(task_id)

@@ -85,17 +85,14 @@ export const rejectedInARowMax = 2
 const containsAll = (all: ReadonlyArray<string>, some: ReadonlyArray<string>): boolean =>
   some.every((one) => all.includes(one))
 
-/** What a login is recognised by, besides its account. */
+/** What a login is recognised by, besides its account; and what other accounts are found by, too. */
 type Named = Pick<AccountKeys, "identity" | "former">
-/** What other accounts are found by, too. */
 export type Beside = Pick<AccountKeys, "identity" | "former" | "row">
 
 /** What was sent to an account, and what earlier versions called it. */
 export const formerNames = ({ former, sent, rejected, good }: Account): ReadonlyArray<string> => [
   ...former,
-  ...sent.flatMap(({ fingerprint }) => (fingerprint === undefined ? [] : [fingerprint])),
-  ...rejected.map(({ fingerprint }) => fingerprint),
-  ...(good === undefined ? [] : [good.fingerprint]),
+  ...[...sent, ...rejected, good].flatMap((one) => one?.fingerprint ?? []),
 ]
 
 /**
@@ -108,7 +105,7 @@ export const isOf = (account: Account, { identity, former }: Named): boolean =>
 
 export const isSameAttempt = (
   one: Partial<AttemptKeys>,
-  { run_id, task_id, attempt }: AttemptKeys,
+  { run_id, task_id, attempt }: Partial<AttemptKeys>,
 ): boolean => one.run_id === run_id && one.task_id === task_id && one.attempt === attempt
 
 const sum = (numbers: ReadonlyArray<number>): number => numbers.reduce((all, one) => all + one, 0)
@@ -170,7 +167,7 @@ export interface Moment {
 export const holdOf = (
   accounts: ReadonlyArray<Account>,
   login: AccountKeys,
-  { now, maxWaitMs, self }: Moment,
+  moment: Moment,
 ): Hold | undefined => {
   const isThis = ({ password, fingerprint }: RejectedLogin): boolean =>
     password === login.password || login.former.includes(fingerprint)
@@ -179,18 +176,23 @@ export const holdOf = (
   const held = heldOf(accounts, login)
   const own = accounts.filter((account) => isOf(account, login))
   if (held !== undefined && (held.why === "rejections" || !mayExceed(own, login))) return held
-  const sent = own.flatMap((account) => account.sent)
-  const until = Math.max(
+  const until = busyUntil(own, moment)
+  if (until > moment.now) return { why: "busy", until }
+  if (strikesOf(own) !== strikesMax - 1) return undefined
+  const counted = [...own.flatMap(({ sent }) => sent), ...countedRejections(own)]
+  return { why: "third", runs: counted.map(({ run_id }) => run_id) }
+}
+
+/** Until when a login that was sent may be open at the service (milliseconds). */
+export const busyUntil = (accounts: ReadonlyArray<Account>, { now, maxWaitMs, self }: Moment): number =>
+  Math.max(
     -Infinity,
-    ...sent
+    ...accounts
+      .flatMap(({ sent }) => sent)
       .filter((one) => self === undefined || !isSameAttempt(one, self))
       // A clock that was set back makes nobody wait longer than one execution may take.
       .map(({ at }) => Math.min(at, now) + maxWaitMs),
   )
-  if (until > now) return { why: "busy", until }
-  if (strikesOf(own) !== strikesMax - 1) return undefined
-  return { why: "third", runs: [...sent, ...countedRejections(own)].map(({ run_id }) => run_id) }
-}
 
 /**
  * A person released one login, or corrected the password: that buys one login, once until a login is
@@ -212,7 +214,7 @@ const mayExceed = (own: ReadonlyArray<Account>, login: AccountKeys): boolean => 
  * counts here, too.
  */
 export const addSent = (account: Account, login: SentLogin, others: ReadonlyArray<Account> = []): Account => {
-  const before = account.sent.find((one) => isSameLogin(one, login))
+  const before = account.sent.find((one) => isSameAttempt(one, login))
   const isBeyond = strikesOf([account, ...others]) >= strikesMax
   const { answer: _, ...known } = before ?? login
   return {
@@ -227,9 +229,6 @@ export const addSent = (account: Account, login: SentLogin, others: ReadonlyArra
     granted: isBeyond ? Math.max(0, account.granted - 1) : account.granted,
   }
 }
-
-const isSameLogin = (one: SentLogin, other: SentLogin): boolean =>
-  one.run_id === other.run_id && one.task_id === other.task_id && one.attempt === other.attempt
 
 /** What became of the login of an attempt; what is known of none stays. */
 export const loginVerdicts = ["not_sent", "unproven", "neutral", "good"] as const

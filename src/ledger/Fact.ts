@@ -213,6 +213,11 @@ export const TaskSettled = Schema.TaggedStruct("TaskSettled", {
   who_acts: Schema.Literals(actors),
   /** For people, if the reason alone does not say enough; contains no value of a parameter. */
   message: Schema.optionalKey(Schema.String),
+  /**
+   * Milliseconds: until then a login that was sent may be open at the service, and no other one is sent. Or
+   * no other one is sent to the account in this night.
+   */
+  not_before: Schema.optionalKey(Schema.Union([Schema.Int, Schema.Literal("next_date")])),
 })
 export const DeleteIntended = Schema.TaggedStruct("DeleteIntended", {
   ...task,

@@ -12,51 +12,11 @@ const restoreLedger =
 
 export const commandMessages = {
   "usage-wrong": refusal("{mistake}", "`nightjar COMMAND --help` lists the arguments and flags."),
-  "job-invalid": refusal(
-    "{problems} in the job files",
-    "Correct the job files. `nightjar validate` checks them offline, `nightjar plan` with their secrets.",
-  ),
-  "customers-missing": refusal(
-    "the job names {customers}; `min_customers` requires {share} of the {before} in {run_id}",
-    "Check the customers of the job. If they are right, lower `of_last_night` for one run.",
-  ),
-  "job-name-taken": refusal(
-    "{path} and {other} both define the job `{name}`",
-    "Rename one of them: a job's name is the first part of its run ids.",
-  ),
-  "job-name-invalid": refusal(
-    "a job's name may contain a-z, 0-9 and hyphens, at most 64 characters",
-    "Give another name.",
-    "Nothing was written.",
-  ),
-  "job-file-exists": refusal("{path} already exists", "Give another name.", "The file was not changed."),
-  "job-file-unwritable": refusal(
-    "{path} cannot be written ({why})",
-    "Check the folder's permissions and its free space.",
-    "Nothing was written.",
-  ),
   "run-not-held": refusal(
     "no gate holds {run_id} back",
     "`nightjar status` shows how a run ended.",
     "Nothing was changed.",
   ),
-  "job-moved": refusal(
-    "{path} no longer defines the job `{name}`",
-    "Restore the job to that file, or start it with `nightjar run JOB`.",
-  ),
-  "job-file-gone": refusal(
-    "{path}, the job file of {run_id}, does not exist",
-    "Give --job FILE: where it is now. A path that is not absolute is relative to the current folder.",
-  ),
-  "faults-invalid": refusal(
-    "{problems} in the faults file",
-    "Correct the file. `nightjar sandbox --help` describes its keys.",
-  ),
-  "reading-invalid": refusal(
-    "{problems} in the reading file",
-    "Correct the file. `nightjar sandbox --help` lists its keys.",
-  ),
-  "record-schema-invalid": refusal("{problems} in the record schemas", "Correct the record schema."),
   "secret-unavailable": refusal(
     "a secret is not available: {detail}",
     "Set it where the reference points, then run the command again.",
@@ -286,13 +246,13 @@ export const commandMessages = {
     nothingChanged,
   ),
   "settle-job-needed": refusal(
-    "executions of {jobs} are to be read, and its job file is not where it was",
-    "Give it with --job FILE.",
+    "executions of {jobs} are to be read, and its job file is not where it was, or has mistakes",
+    "Give it with --job FILE; `nightjar validate FILE` checks it.",
     nothingChanged,
   ),
   "settle-refused": refusal(
     "{problems} in the file",
-    "Correct these lines: `nightjar credentials list --unproven --csv` prints the logins that can be settled.",
+    "Correct these lines. `nightjar credentials list --unproven --csv` prints what can be settled.",
     nothingChanged,
   ),
   "engine-unknown": refusal(

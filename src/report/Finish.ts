@@ -3,6 +3,7 @@
  * or from the report, and why: pure. Where people have to act first, it says so, and which command is due
  * then.
  */
+import type { Outcome } from "../ends/EndRow.ts"
 import { rowOf } from "../ends/Ends.ts"
 import { shellWord } from "../foundation/ShellWord.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
@@ -42,29 +43,58 @@ export const finishOf = (run: RunState, night: ReadonlyArray<RunState>, output?:
   // A run that left nothing itself has not all the tasks that others of its night left; the first one has.
   const [first = run] = night
   const of = own === exitCodes.leftovers ? run : first
-  const reasons = reasonsLeft(of, night)
-  if (reasons.length === 0)
+  const left = tasksLeft(of, night)
+  const rerun = (tasks: ReadonlyArray<{ readonly reason: string }>): string => {
+    const reasons = [...new Set(tasks.map(({ reason }) => reason))].toSorted()
+    const only = reasons.map((reason) => ` --only ${shellWord(reason)}`)
+    return `nightjar rerun ${of.started.run_id}${only.join("")}${there}`
+  }
+  const endedAt = run.ended?.at ?? 0
+  const later = left.flatMap(({ reason, not_before }) =>
+    typeof not_before === "number" && not_before > endedAt ? [{ reason, not_before }] : [],
+  )
+  const ready = left.filter(({ not_before = 0 }) => typeof not_before === "number" && not_before <= endedAt)
+  if (ready.length > 0)
     return {
-      command: again,
-      why: "This command collects, publishes and deletes what is still at the service:",
+      command: rerun(ready),
+      why: "This command collects what is still at the service and runs again what did not finish:",
     }
-  const only = reasons.map((reason) => ` --only ${shellWord(reason)}`)
+  if (left.length > 0) {
+    const until = new Date(Math.max(0, ...later.map(({ not_before }) => not_before))).toISOString()
+    const isTimed = later.length === left.length
+    const wait = isTimed
+      ? `Until ${until} logins may be open at the service, and no others are sent. ` +
+        `After that, \`${rerun(later)}\` runs again what did not finish.`
+      : waitsText
+    const isRest = [...newestTasks(night).values()].every(
+      (task) => !needsPeople.has(verdictOfTask(task).outcome),
+    )
+    return {
+      command: undefined,
+      why: isRest ? wait : `${wait} ${byHand(night, exitCodes.peopleMustAct, there)}`,
+    }
+  }
   return {
-    command: `nightjar rerun ${of.started.run_id}${only.join("")}${there}`,
-    why: "This command collects what is still at the service and runs again what did not finish:",
+    command: again,
+    why: "This command collects, publishes and deletes what is still at the service:",
   }
 }
 
-/** Why tasks of the run did not finish that no later run of the night finished; sorted. */
-const reasonsLeft = ({ tasks }: RunState, night: ReadonlyArray<RunState>): ReadonlyArray<string> => {
+const needsPeople: ReadonlySet<Outcome> = new Set(["failed", "partial", "skipped"])
+const waitsText =
+  "What did not finish waits for the next night's run: nobody knows how the last logins to these accounts " +
+  "ended, so no further one is sent tonight."
+
+/** Tasks of the run that did not finish, and that no later run of the night finished. */
+const tasksLeft = ({ tasks }: RunState, night: ReadonlyArray<RunState>) => {
   const newest = newestTasks(night)
-  const reasons = [...tasks.values()].flatMap((task) => {
+  return [...tasks.values()].flatMap((task) => {
     const last = newest.get(subjectOf(task)) ?? task
     const isLeft = verdictOfTask(last).outcome === "unfinished"
     const reason = task.settled?.fact.reason
-    return isLeft && reason !== undefined && !collected.has(reason) ? [reason] : []
+    if (!isLeft || reason === undefined || collected.has(reason)) return []
+    return [{ reason, not_before: last.settled?.fact.not_before }]
   })
-  return [...new Set(reasons)].toSorted()
 }
 
 const byHand = (night: ReadonlyArray<RunState>, code: number, there: string): string => {

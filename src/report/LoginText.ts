@@ -8,7 +8,7 @@ const verdicts = {
   not_sent: "no login was made",
   unproven: "nobody knows how its login ended: it counts as one that may have failed",
   neutral: "how its login ended is not known, and it no longer counts",
-  good: "the source accepted its login; earlier failures no longer count",
+  good: "the source accepted its login",
 } as const
 
 type LoginFact = Extract<

@@ -55,6 +55,37 @@ describe("what finishes a night of two runs", () => {
     expect(finishes([...both, ended(4)], rest)).toEqual([nothing, nothing])
   })
 
+  it("is nothing yet while logins may be open, and the others meanwhile", () => {
+    const waits = (id: string, not_before: number | "next_date") => ({
+      ...settled(id, "unfinished", "START_UNKNOWN", "engineer"),
+      not_before,
+    })
+    const [first, last] = [Date.parse("2099-11-20T04:00:00Z"), Date.parse("2099-11-20T05:12:00Z")]
+    const run = runOf(planned("b"), planned("c"), waits("b", first), waits("c", last), ended(4))
+    expect(finishOf(run, [run])).toEqual({
+      command: undefined,
+      why:
+        "Until 2099-11-20T05:12:00.000Z logins may be open at the service, and no others are sent. " +
+        `After that, \`nightjar rerun ${run_id} --only START_UNKNOWN\` runs again what did not finish.`,
+    })
+    const held = runOf(planned("b"), waits("b", "next_date"), ended(4))
+    expect(finishOf(held, [held])).toEqual({
+      command: undefined,
+      why:
+        "What did not finish waits for the next night's run: nobody knows how the last logins to these accounts " +
+        "ended, so no further one is sent tonight.",
+    })
+    const both = runOf(...blocked, planned("b"), waits("b", "next_date"), ended(4))
+    expect(finishOf(both, [both])).toEqual({
+      command: undefined,
+      why: `${finishOf(held, [held]).why} ${peopleFirst.why}`,
+    })
+    const over = runOf(planned("b"), waits("b", 0), ended(4))
+    expect(finishOf(over, [over]).command).toBe(`nightjar rerun ${run_id} --only START_UNKNOWN`)
+    const mixed = runOf(planned("b"), planned("c"), waits("b", first), away("c"), ended(4))
+    expect(finishOf(mixed, [mixed])).toEqual(rerunOf(run_id))
+  })
+
   it("is its acceptance if a gate holds its tables back", () => {
     const gates = [{ gate: "rows", expected: "at least 10", found: "1", what: "" }]
     const held = { _tag: "RunHeld", run_id, database: "published/held/x.duckdb", gates } as unknown as Fact

@@ -97,15 +97,15 @@ const timeGiven = Effect.fnUntraced(function* (flag: string, given: Option.Optio
 })
 
 const releaseFlags = {
-  unproven: switchFlag("unproven", "All accounts that are held as LOGIN_UNPROVEN: one login each"),
-  source: optionalFlag("source", "SOURCE", "With --unproven: only of this source or engine"),
-  answer: optionalFlag("answer", "STATUS", "With --unproven: only where the answer was this, such as 502"),
-  from: optionalFlag("from", "TIME", "With --unproven: only if sent then or later (UTC)"),
-  to: optionalFlag("to", "TIME", "With --unproven: only if sent then or before (UTC)"),
-  run: optionalFlag("run", "RUN", "With --unproven: only if sent by this run"),
-  reason: optionalFlag("reason", "REASON", "With --unproven: only if a login was also rejected so"),
+  unproven: switchFlag("unproven", "One login for each account held as LOGIN_UNPROVEN"),
+  source: optionalFlag("source", "SOURCE", "Of --unproven: only of this source or engine"),
+  answer: optionalFlag("answer", "STATUS", "Of --unproven: only with this answer, such as 502"),
+  from: optionalFlag("from", "TIME", "Of --unproven: only if sent then or later (UTC)"),
+  to: optionalFlag("to", "TIME", "Of --unproven: only if sent then or before (UTC)"),
+  run: optionalFlag("run", "RUN", "Of --unproven: only if sent by this run"),
+  reason: optionalFlag("reason", "REASON", "Of --unproven: only if a login was also rejected so"),
   because: optionalFlag("because", "TEXT", "Why, for the ledger; required with --unproven"),
-  yes: switchFlag("yes", "With --unproven: release them; without this, nothing is released"),
+  yes: switchFlag("yes", "Release what --unproven names; required with it"),
   dryRun: switchFlag("dry-run", "Show what would be released"),
   json: jsonFlag,
 }
@@ -114,7 +114,7 @@ const release = Command.make(
   "release",
   {
     fingerprints: Argument.String("FINGERPRINT").pipe(
-      Argument.withDescription("Of a login or account, as `list` shows it; at least 6 characters"),
+      Argument.withDescription("First characters, of a login or account"),
       Argument.variadic({ min: 0 }),
     ),
     ...releaseFlags,
@@ -218,6 +218,11 @@ const readAll = Effect.fnUntraced(function* (named: Settlement["named"], given: 
   return { problems, settled }
 }, Effect.scoped)
 
+const toldOf = ({ external_execution_id, execution_id, became }: Settled) => ({
+  external_execution_id,
+  execution_id,
+  became,
+})
 const readsAtOnce = 8
 const jobsTold = 5
 
@@ -257,7 +262,7 @@ const settle = Command.make(
       }),
       dryRun ? "read-only" : "read-write",
     )
-    if (json) return yield* sayJson(all.map(({ facts: _, ...one }) => one))
+    if (json) return yield* sayJson(all.map(toldOf))
     yield* say(`${dryRun ? "This would be settled" : "Settled"}:\n${settledText(all)}`)
   }),
 ).pipe(
@@ -272,6 +277,6 @@ const settle = Command.make(
 )
 
 export const credentials = Command.make("credentials").pipe(
-  Command.withDescription("Lists, releases or settles credentials that are rejected or unproven"),
+  Command.withDescription("Lists, releases or settles rejected or unproven logins"),
   Command.withSubcommands([list, release, settle]),
 )

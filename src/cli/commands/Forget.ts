@@ -30,7 +30,7 @@ import type { Remote } from "../ForgetRemote.ts"
 import { shareOf } from "../HeldStore.ts"
 import { requireLedger } from "../LedgerOf.ts"
 import { openedStoreWithKey } from "../LookAtFolder.ts"
-import { say, sayJson, warn } from "../Output.ts"
+import { note, say, sayJson, warn } from "../Output.ts"
 import { keepUnpruned } from "../PruneLock.ts"
 import { holdOutput } from "../RunFolder.ts"
 import { toolVersion } from "../Version.ts"
@@ -113,7 +113,7 @@ const forgets = Effect.fnUntraced(function* (
   const { remaining: may_remain = [] } = cleared
   const counts: ForgetCounts = { ...found.plan.counts, deleted, given_up, left_at_service: leftOf(remote) }
   const plan: ForgetPlan = { ...cleared, counts }
-  if (!json) yield* tellRemaining(may_remain)
+  yield* tellRemaining(may_remain, json)
   const { forget: forgetIn } = yield* keeping
   const { rewriteReport } = yield* Effect.promise(() => import("../RunReport.ts"))
   const share = shareOf(output)
@@ -122,10 +122,10 @@ const forgets = Effect.fnUntraced(function* (
   return { receipt: plan.receipt, ...counts, ...result, may_remain }
 })
 
-/** Before anything is removed here. */
-const tellRemaining = Effect.fnUntraced(function* (remaining: ReadonlyArray<Remaining>) {
-  const [first, ...more] = remainingText(remaining)
-  if (first !== undefined) yield* say([first, ...more].join("\n"))
+/** Before anything is removed here; beside JSON on stderr, which is there if the command is cut off. */
+const tellRemaining = Effect.fnUntraced(function* (remaining: ReadonlyArray<Remaining>, isJson = false) {
+  const text = remainingText(remaining).join("\n")
+  if (text !== "") yield* isJson ? note(text) : say(text)
 })
 
 const tokensToo = "executions or tokens"
@@ -165,7 +165,7 @@ const tell = Effect.fnUntraced(function* (result: Result) {
     yield* say("What a gate holds back is derived again by the next run of its job, or by `nightjar accept`.")
   if (result.logins_kept > 0)
     yield* say(
-      `Still counted, by keyed fingerprint only: ${counted(result.logins_kept, "login")}, rejected or unproven.`,
+      `Still counted, by keyed fingerprint: ${counted(result.logins_kept, "rejected or unproven login")}.`,
     )
   yield* say(elsewhere)
   yield* say(`Receipt: ${result.receipt}, in the ledger and without the customer's id.`)

@@ -46,6 +46,8 @@ describe.concurrent("a bad night", () => {
       job: [
         "retry: { max_attempts: 2, base: 5 seconds, max: 10 seconds }",
         "flow_results: { wait_final: 30 seconds }",
+        // The lost start cannot be open any more when the first rerun comes.
+        "execution: { max_wait: 3 minutes }",
       ],
       faults: [
         "{ on: deleteExecution, customer: conflict, first: 3, status: 409 }",

@@ -100,6 +100,25 @@ const outage = (from: number, until: number) => (client: HttpClient.HttpClient) 
     ),
   )
 
+/** The answers to the first starts are cut off, and nothing was created. */
+const lostStarts = (count: number) => {
+  let lost = 0
+  return (client: HttpClient.HttpClient) =>
+    HttpClient.transform(client, (answer, request) => {
+      if (request.method !== "POST" || !request.url.endsWith("/parametrized") || lost === count) return answer
+      lost += 1
+      return Effect.fail(
+        new HttpClientError.HttpClientError({
+          reason: new HttpClientError.TransportError({
+            request,
+            description: "reset",
+            cause: Object.assign(new Error("reset"), { code: "ECONNRESET", syscall: "read" }),
+          }),
+        }),
+      )
+    })
+}
+
 /** Which records have no schema is not what these tests are about. */
 const isOfTheNight = (line: string): boolean => !line.includes("[records-without-schema]")
 
@@ -126,6 +145,19 @@ describe.each(seeds)("a night of hours, seed %i", (seed) => {
     expect(summary.finish).toEqual({ command: undefined, why: nothingLeft })
     expect(started.length).toBe(12)
     expect(started.filter((ms) => ms >= at(27) && ms < at(28))).toEqual([])
+  })
+
+  it("whose start was lost twice suggests no rerun that would send nothing", () => {
+    const of: Job = {
+      ...job([plain("lost", "queue-60+run-60+records-3")]),
+      execution: { ...jobOf([]).execution, max_wait: Duration.hours(1) },
+    }
+    const { story, first, left, broken } = live(
+      makeNights({}, { startMs, seed, through: lostStarts(2) }),
+      liveAndFollow(of),
+    )
+    expect(first).toContain("\n\nWhat did not finish waits for the next night's run: ")
+    expect([story, left, broken]).toEqual([["nightjar run night.yaml → 4"], 0, []])
   })
 
   it("whose deadline passes with tasks running and waiting", () => {
