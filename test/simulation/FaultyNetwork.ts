@@ -40,7 +40,7 @@ export const calm: FaultRates = {
 
 export type Perform = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
-const transportError = (request: HttpClientRequest.HttpClientRequest, code: string, syscall: string) =>
+export const transportError = (request: HttpClientRequest.HttpClientRequest, code: string, syscall: string) =>
   new HttpClientError.HttpClientError({
     reason: new HttpClientError.TransportError({
       request,
@@ -127,10 +127,10 @@ export const faultyClient = (network: Network): HttpClient.HttpClient => {
         })
       if (fault === "unavailable") return answerOf(request, 503)
       if (fault === "errorBefore") return answerOf(request, random() < 0.5 ? 502 : 500)
-      if (fault === "lostBefore") return yield* broken(request, random())
+      if (fault === "lostBefore") return yield* brokenAnswer(request, random())
       const response = yield* network.perform(network.service.execute(request))
       yield* travel()
-      if (fault === "lostAfter") return yield* broken(request, random())
+      if (fault === "lostAfter") return yield* brokenAnswer(request, random())
       if (fault === "errorAfter") return answerOf(request, random() < 0.5 ? 504 : 500)
       if (fault === "cutBody") return yield* cutInHalf(request, response)
       if (fault === "dripping") return dripped(request, response)
@@ -151,7 +151,7 @@ const dripped = (
 }
 
 /** A reset at once, or silence until the client gives up. */
-const broken = (request: HttpClientRequest.HttpClientRequest, random: number) =>
+export const brokenAnswer = (request: HttpClientRequest.HttpClientRequest, random: number) =>
   random < 0.8 ? Effect.fail(transportError(request, "ECONNRESET", "read")) : Effect.never
 
 const pickFault = (rates: FaultRates, random: number): keyof FaultRates | undefined => {

@@ -13,7 +13,7 @@ export interface Violation {
   readonly what: string
 }
 
-export const runsOf = ({ facts }: NightOutcome): ReadonlyArray<RunState> =>
+export const runsOf = ({ facts }: Pick<NightOutcome, "facts">): ReadonlyArray<RunState> =>
   [...Map.groupBy(facts, ({ fact }) => ("run_id" in fact ? fact.run_id : undefined)).entries()].flatMap(
     ([run_id, ofRun]) => (run_id === undefined ? [] : (foldRun(ofRun) ?? [])),
   )

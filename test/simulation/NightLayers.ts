@@ -43,7 +43,7 @@ export interface Stores {
 /** What all jobs of a process have in common. */
 export const commonOf = (
   { database, landing: store }: Stores,
-  { requestsAtOnce }: NightPlan,
+  { requestsAtOnce }: Pick<NightPlan, "requestsAtOnce">,
   plant: PlantedServices,
 ) => ({
   pause: ServicePause.layer({ requestsAtOnce }),

@@ -215,7 +215,7 @@ const livePipeline = <A, E>(
 }
 
 /** A pipeline may end because the service could not be reached; a defect of the program may not be. */
-const expectExpected = (exit: Exit.Failure<unknown, unknown>) => {
+export const expectExpected = (exit: Exit.Failure<unknown, unknown>) => {
   for (const reason of exit.cause.reasons) {
     if (reason._tag === "Die") throw reason.defect
     if (
@@ -230,7 +230,7 @@ const expectExpected = (exit: Exit.Failure<unknown, unknown>) => {
 const isTagged = (error: unknown, tag: string): boolean =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
 
-const wait = (world: World, ms: number) => {
+export const wait = (world: World, ms: number) => {
   let due = false
   world.at(world.now() + ms, () => (due = true))
   world.runUntil(() => due)
@@ -239,7 +239,7 @@ const wait = (world: World, ms: number) => {
 const newestFact = (database: ReturnType<typeof openLedger>): number =>
   Number(database.prepare("SELECT coalesce(max(seq), 0) AS newest FROM facts").get()?.["newest"])
 
-const readFacts = (database: ReturnType<typeof openLedger>): ReadonlyArray<Recorded> =>
+export const readFacts = (database: ReturnType<typeof openLedger>): ReadonlyArray<Recorded> =>
   database
     .prepare("SELECT seq, at, body FROM facts ORDER BY seq")
     .all()

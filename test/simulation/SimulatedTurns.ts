@@ -43,7 +43,7 @@ interface Ended {
 
 /** Ends with one exit code: with a rerun's if any job has something left. */
 export const runTogether = Effect.fnUntraced(function* (
-  { jobs, isInARow }: NightPlan,
+  { jobs, isInARow }: Pick<NightPlan, "jobs" | "isInARow">,
   options: NightOptions,
   { common, layers, late }: Place,
   plant: PlantTogether = {},

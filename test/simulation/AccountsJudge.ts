@@ -1,0 +1,372 @@
+/**
+ * What must hold after nights of shared accounts (promises 3 and 4), judged by what the sources saw and what
+ * left by the door. Of the ledger it takes only which ends were read and how each task was settled. Where a
+ * caller who knows only the answers could not know better, the judge does not ask for more. Pure.
+ */
+import { verdictOfTask } from "../../src/ledger/RunState.ts"
+import { accountOf, isRefusal } from "./HostileService.ts"
+import type { ExecutionAtSource, SourceLogin, StartSeen, Storm } from "./HostileService.ts"
+import { dateOf, firstNightMs, nightMs } from "./AccountNights.ts"
+import type { AccountsOutcome, Use } from "./AccountNights.ts"
+import { runsOf } from "./InvariantsBeside.ts"
+import { startAnswers } from "./StartAnswers.ts"
+
+export const rules = [
+  "above its bound",
+  "refused login again",
+  "two logins at once",
+  "busy account",
+  "held without cause",
+  "held by an outage",
+  "not read after an outage",
+  "too many exposed",
+  "twice a night",
+] as const
+export interface Complaint {
+  readonly rule: (typeof rules)[number]
+  readonly what: string
+}
+
+const minute = 60_000
+/** Others passed here a short time ago: the design says ten minutes, and another reading may say more. */
+const wellForMs = 30 * minute
+const retryMaxMs = 15 * minute
+
+/** What a caller can conclude of one start, once everything is over. */
+type Meaning = "nothing sent" | "maybe" | "unproven" | "refused" | "good" | "neutral"
+
+interface Strike {
+  readonly start: StartSeen
+  readonly meaning: Meaning
+  /** When the good end or the refusal was in the ledger. */
+  readonly knownAt: number | undefined
+}
+
+const nightOf = (at: number): number => Math.floor((at - firstNightMs) / (nightMs(1) - nightMs(0)))
+const shown = (at: number): string => new Date(at).toISOString().slice(5, 19).replace("T", " ")
+
+const groupBy = <T>(values: Iterable<T>, keyOf: (value: T) => string) => [...Map.groupBy(values, keyOf)]
+
+class Case {
+  readonly outcome: AccountsOutcome
+  readonly strikes: ReadonlyMap<string, ReadonlyArray<Strike>>
+  private readonly closedAt: ReadonlyMap<string, number>
+  private readonly executions: ReadonlyMap<string, ExecutionAtSource>
+
+  constructor(outcome: AccountsOutcome) {
+    this.outcome = outcome
+    this.executions = new Map(outcome.executions.map((one) => [one.execution_id, one]))
+    this.closedAt = new Map(
+      outcome.facts.flatMap(({ at, fact }) =>
+        fact._tag === "AttemptClosed" ? [[String(fact.execution_id), at] as const] : [],
+      ),
+    )
+    const followed = Map.groupBy(
+      outcome.starts.filter(({ execution_id }) => execution_id !== undefined),
+      ({ external }) => external,
+    )
+    this.strikes = new Map(
+      groupBy(outcome.starts, ({ account }) => account).map(([account, starts]) => [
+        account,
+        starts.map((start) => this.strikeOf(start, followed.get(start.external)?.at(-1) ?? start)),
+      ]),
+    )
+  }
+
+  /** `followed`: the start with the same id that told of an execution; its end speaks for both. */
+  private strikeOf(start: StartSeen, followed: StartSeen): Strike {
+    const execution = this.executions.get(followed.execution_id ?? "")
+    if (execution === undefined) {
+      const meaning = meaningOfAnswer(start)
+      return { start, meaning, knownAt: meaning === "refused" ? start.answeredAt : undefined }
+    }
+    const isSilent = start !== followed && meaningOfAnswer(start) === "nothing sent"
+    const closedAt = this.closedAt.get(execution.execution_id)
+    if (isSilent) return { start, meaning: "nothing sent", knownAt: undefined }
+    if (execution.isIdle) return { start, meaning: "neutral", knownAt: closedAt }
+    if (closedAt === undefined) return { start, meaning: "unproven", knownAt: undefined }
+    if (execution.loginAt > execution.closesAt) return { start, meaning: "neutral", knownAt: closedAt }
+    return { start, meaning: isRefusal(execution.end) ? "refused" : "good", knownAt: closedAt }
+  }
+}
+
+const meaningOfAnswer = ({ answer, isListed, status_reason }: StartSeen): Meaning => {
+  if (answer === "refused connection" || answer === 429 || answer === 409 || isListed) return "nothing sent"
+  if (answer === 400 && status_reason === "INCORRECT_CREDENTIALS") return "refused"
+  return answer === 503 || answer === 401 || answer === 403 ? "maybe" : "unproven"
+}
+
+/** At the source: logins in a row of which none had a good end that could be read. */
+const aboveBound = ({ outcome }: Case): ReadonlyArray<Complaint> =>
+  groupBy(outcome.logins, ({ account }) => account).flatMap(([account, logins]) => {
+    let row: Array<SourceLogin> = []
+    let longest: ReadonlyArray<SourceLogin> = []
+    const complaints: Array<Complaint> = []
+    for (const login of logins) {
+      row = login.verdict === "good" && login.execution.toldAt !== undefined ? [] : [...row, login]
+      if (row.length > longest.length) longest = row
+    }
+    const passwords = new Set(longest.map(({ password }) => password)).size
+    const isSteady = outcome.plan.uses
+      .filter(({ engine, username }) => accountOf(engine, username) === account)
+      .every(({ password }) => password(0) === password(outcome.plan.nights - 1))
+    const onlyRefused = longest.every(({ verdict }) => verdict === "refused")
+    const bound = passwords > 1 ? (isSteady && onlyRefused ? 2 : 4) : 3
+    if (longest.length > bound) {
+      const when = longest.map(({ at, verdict }) => `${shown(at)} ${verdict}`).join(", ")
+      const what =
+        `${account}: ${longest.length} logins in a row without a good end that was read, ` +
+        `and ${bound} may be: ${when}`
+      complaints.push({ rule: "above its bound", what })
+    }
+    return complaints
+  })
+
+/** A refusal that is in the ledger is the last time that this password was sent, by whomever. */
+const refusedAgain = ({ strikes }: Case): ReadonlyArray<Complaint> =>
+  [...strikes].flatMap(([account, all]) =>
+    groupBy(all, ({ start }) => start.password).flatMap(([, same]) => {
+      const refused = same.find(({ meaning, knownAt }) => meaning === "refused" && knownAt !== undefined)
+      const again = same.find(({ start }) => start.at > (refused?.knownAt ?? Infinity))
+      if (refused === undefined || again === undefined) return []
+      const { customer, engine, at } = again.start
+      const what =
+        `${account}: refused to ${refused.start.customer} on ${refused.start.engine}, ` +
+        `sent again by ${customer} on ${engine} at ${shown(at)}`
+      return [{ rule: "refused login again", what } as const]
+    }),
+  )
+
+const atOnce = ({ outcome }: Case): ReadonlyArray<Complaint> =>
+  groupBy(outcome.executions, ({ account }) => account).flatMap(([account, executions]) => {
+    const sorted = executions.toSorted((a, b) => a.acceptedAt - b.acceptedAt)
+    const index = sorted.findIndex((one, place) => {
+      const next = sorted[place + 1]
+      return next !== undefined && next.acceptedAt < one.closesAt
+    })
+    const [one, other] = [sorted[index], sorted[index + 1]]
+    if (one === undefined || other === undefined) return []
+    const what =
+      `${account}: ${other.customer} on ${other.engine} at ${shown(other.acceptedAt)} ` +
+      `while ${one.customer} on ${one.engine} was open`
+    return [{ rule: "two logins at once", what } as const]
+  })
+
+/** While a login may be open, only its own id is sent. */
+const whileBusy = ({ strikes, outcome }: Case): ReadonlyArray<Complaint> =>
+  [...strikes].flatMap(([account, all]) => {
+    const broken = all.flatMap(({ start: lost }, index) => {
+      if (meaningOfAnswer(lost) !== "unproven" || lost.execution_id !== undefined) return []
+      const next = all.slice(index + 1).find(({ start }) => start.external !== lost.external)
+      if (next === undefined || next.start.at >= lost.at + outcome.plan.job.maxWaitMs) return []
+      const known = all
+        .slice(index + 1)
+        .some(({ start, knownAt = Infinity }) => start.external === lost.external && knownAt <= next.start.at)
+      return known ? [] : [`lost at ${shown(lost.at)}, another id at ${shown(next.start.at)}`]
+    })
+    return broken.slice(0, 1).map((why) => ({ rule: "busy account", what: `${account}: ${why}` }) as const)
+  })
+
+const twiceANight = ({ strikes }: Case): ReadonlyArray<Complaint> =>
+  [...strikes].flatMap(([account, all]) =>
+    groupBy(
+      all.filter(({ start, meaning }) => meaning === "unproven" && start.execution_id === undefined),
+      ({ start }) => String(nightOf(start.at)),
+    )
+      .filter(([, ofNight]) => ofNight.length > 2)
+      .map(([night, ofNight]) => ({
+        rule: "twice a night" as const,
+        what: `${account}: ${ofNight.length} unproven starts in night ${night}`,
+      })),
+  )
+
+/** The most strikes that a caller can have counted at a moment, and the passwords that were refused. */
+const mostStrikes = (all: ReadonlyArray<Strike>, at: number) => {
+  let strikes = 0
+  let refused = new Set<string>()
+  const goods = all.filter(({ meaning, knownAt = Infinity }) => meaning === "good" && knownAt <= at)
+  const lastGood = Math.max(-Infinity, ...goods.map(({ knownAt = -Infinity }) => knownAt))
+  for (const { start, meaning } of all) {
+    if (start.at > at || (start.answeredAt ?? start.at) <= lastGood) continue
+    if (meaning === "nothing sent" || meaning === "neutral" || meaning === "good") continue
+    strikes += 1
+    if (meaning === "refused") refused = new Set([...refused, start.password])
+  }
+  return { strikes, refused }
+}
+
+/** Of which a caller knows for certain, whatever it makes of a 503. */
+const certainStrikes = (all: ReadonlyArray<Strike>, at: number): ReadonlyArray<Strike> => {
+  const before = all.filter(({ start }) => start.at < at)
+  const good = before.findLastIndex(({ meaning, start }) => meaning === "good" || start.answer === 409)
+  return before.slice(good + 1).filter(({ meaning }) => meaning === "unproven")
+}
+
+const useKey = (customer: string | undefined, engine: string | undefined): string => `${customer} ${engine}`
+
+const heldTasks = ({ outcome }: Case) => {
+  const accounts = new Map(
+    outcome.plan.uses.map((use) => [useKey(use.customer, use.engine), accountOf(use.engine, use.username)]),
+  )
+  return runsOf(outcome).flatMap((run) =>
+    [...run.tasks.values()].flatMap((task) => {
+      const { customer_id, engine_reference } = task.planned
+      const account = accounts.get(useKey(customer_id, engine_reference))
+      const at = task.settled?.at
+      const isHeld = verdictOfTask(task).reason === "LOGIN_UNPROVEN"
+      return isHeld && account !== undefined && at !== undefined ? [{ account, at }] : []
+    }),
+  )
+}
+
+const withoutCause = (all: Case): ReadonlyArray<Complaint> =>
+  heldTasks(all).flatMap(({ account, at }) => {
+    const { strikes, refused } = mostStrikes(all.strikes.get(account) ?? [], at)
+    if (strikes >= 3 || refused.size >= 2) return []
+    const what = `${account}: LOGIN_UNPROVEN at ${shown(at)} after ${strikes} logins that may have failed`
+    return [{ rule: "held without cause" as const, what }]
+  })
+
+/** The third strike only where others pass, or where nobody else is left to show it. */
+const byOutage = (all: Case): ReadonlyArray<Complaint> =>
+  [...all.strikes].flatMap(([account, strikes]) =>
+    strikes.flatMap((strike) => {
+      if (strike.meaning !== "unproven") return []
+      const { start } = strike
+      const before = certainStrikes(strikes, start.at)
+      const second = before.at(-1)
+      if (before.length !== 2 || second === undefined || second.start.external === start.external) return []
+      if (isWell(all, start) || !hadOthers(all, start, nightOf(second.start.at))) return []
+      const what =
+        `${account}: third strike at ${shown(start.at)} on ${start.engine}, ` + "where nobody else had passed"
+      return [{ rule: "held by an outage" as const, what }]
+    }),
+  )
+
+const isWell = ({ outcome }: Case, { account, engine, at }: StartSeen): boolean =>
+  outcome.starts.some(
+    (other) =>
+      other.engine === engine &&
+      other.account !== account &&
+      other.execution_id !== undefined &&
+      (other.answeredAt ?? Infinity) <= at &&
+      other.at >= at - wellForMs,
+  )
+
+/** Accounts that could have gone first: without strikes, and not yet tried in this night. */
+const hadOthers = (
+  { outcome, strikes }: Case,
+  { account, engine, at }: StartSeen,
+  night: number,
+): boolean => {
+  if (night === nightOf(at)) return true
+  return outcome.plan.uses.some((use) => {
+    const other = accountOf(use.engine, use.username)
+    if (use.engine !== engine || other === account || (use.fromNight ?? 0) > nightOf(at)) return false
+    const all = strikes.get(other) ?? []
+    const wasTried = all.some(({ start }) => start.at < at && nightOf(start.at) === nightOf(at))
+    return !wasTried && mostStrikes(all, at).strikes === 0
+  })
+}
+
+/** Whether a use cannot succeed in a night, for reasons of its own. */
+const isStopped = ({ outcome, strikes }: Case, use: Use, night: number): boolean => {
+  const account = accountOf(use.engine, use.username)
+  const all = strikes.get(account) ?? []
+  const before = mostStrikes(all, nightMs(night))
+  const password = use.password(night)
+  const isClosed = all.some(
+    ({ start, meaning }) =>
+      meaning === "refused" &&
+      (start.password === password || start.isEncrypted || use.encrypted !== undefined),
+  )
+  // Another customer's wrong password in the same night may come first, twice.
+  const wrongs = new Set(
+    outcome.plan.uses
+      .filter((other) => accountOf(other.engine, other.username) === account)
+      .map((other) => other.password(night))
+      .filter((sent) => sent !== outcome.plan.rightPassword(account, night)),
+  )
+  return (
+    password !== outcome.plan.rightPassword(account, night) ||
+    isClosed ||
+    before.strikes >= 3 ||
+    before.refused.size >= 2 ||
+    before.strikes + wrongs.size >= 2
+  )
+}
+
+export const isCalm = ({ plan }: AccountsOutcome, night: number): boolean => {
+  const [from, until] = [nightMs(night), nightMs(night + 1)]
+  return (
+    plan.storms.every(({ fromMs, untilMs }) => untilMs <= from || fromMs >= until) &&
+    plan.kills.every((kill) => kill.night !== night) &&
+    Object.values(plan.rates(night)).every((rate) => rate === 0)
+  )
+}
+
+/** In a calm night everybody is read who has done nothing unproven. */
+const notRead = (all: Case): ReadonlyArray<Complaint> => {
+  const { outcome } = all
+  const runs = runsOf(outcome)
+  const nights = Array.from({ length: outcome.plan.nights }, (_, night) => night)
+  return nights
+    .filter((night) => isCalm(outcome, night))
+    .flatMap((night) => {
+      const ofNight = runs.filter(({ started }) => started.run_date === dateOf(night))
+      return outcome.plan.uses.flatMap((use) => {
+        if ((use.fromNight ?? 0) > night || isStopped(all, use, night)) return []
+        const ends = ofNight
+          .filter(({ started }) => started.job === `accounts-${use.job}`)
+          .flatMap(({ tasks }) => [...tasks.values()])
+          .filter(
+            ({ planned }) =>
+              useKey(planned.customer_id, planned.engine_reference) === useKey(use.customer, use.engine),
+          )
+          .map(verdictOfTask)
+        if (ends.some((end) => end.outcome === "succeeded")) return []
+        const said = ends.map((end) => `${end.outcome} ${end.reason}`).join(", ") || "no task"
+        const what = `${use.customer} on ${use.engine} in the calm night ${night}: ${said}`
+        return [{ rule: "not read after an outage" as const, what }]
+      })
+    })
+}
+
+const isOutage = ({ accounts, rate, answer }: Storm): boolean =>
+  accounts === undefined && rate === 1 && startAnswers[answer].login === "may be"
+
+/** §4: dozens of accounts at most in an outage of hours, and not many more starts than accounts. */
+const tooMany = ({ outcome }: Case): ReadonlyArray<Complaint> =>
+  outcome.plan.storms.filter(isOutage).flatMap(({ engines, fromMs, untilMs, answer }) =>
+    engines.flatMap((engine) => {
+      const during = (at: number) => at >= fromMs && at < untilMs
+      const starts = outcome.starts.filter((start) => start.engine === engine && during(start.at))
+      const processes = outcome.processes.filter((one) => one.fromMs < untilMs && one.untilMs > fromMs)
+      const hereMs = processes.reduce(
+        (sum, one) => sum + Math.min(one.untilMs, untilMs) - Math.max(one.fromMs, fromMs),
+        0,
+      )
+      const most = 12 + 5 * processes.length + Math.ceil(hereMs / retryMaxMs)
+      const accounts = new Set(starts.map(({ account }) => account)).size
+      if (accounts <= most && starts.length <= 2 * most) return []
+      const what =
+        `${engine} answered ${answer} from ${shown(fromMs)}: ${starts.length} starts of ${accounts} accounts, ` +
+        `and ${most} accounts may be`
+      return [{ rule: "too many exposed" as const, what }]
+    }),
+  )
+
+export const complaintsOf = (outcome: AccountsOutcome): ReadonlyArray<Complaint> => {
+  const all = new Case(outcome)
+  return [
+    aboveBound,
+    refusedAgain,
+    atOnce,
+    whileBusy,
+    twiceANight,
+    withoutCause,
+    byOutage,
+    notRead,
+    tooMany,
+  ].flatMap((rule) => rule(all))
+}
