@@ -16,7 +16,7 @@ import { runNight } from "../../src/night/Nightly.ts"
 import type { NightOptions } from "../../src/night/Nightly.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
 import { anId } from "../harness/Id.ts"
-import { faultyClient } from "./FaultyNetwork.ts"
+import { faultyClient, transportError } from "./FaultyNetwork.ts"
 import type { FaultRates } from "./FaultyNetwork.ts"
 import { encrypt, HostileService, jsonBody, toldHeader } from "./HostileService.ts"
 import type {
@@ -42,7 +42,7 @@ const dayMs = 24 * hour
 /** The first night begins; the others a day later each. */
 export const firstNightMs = Date.UTC(2026, 10, 20, 22, 0, 0)
 export const nightMs = (night: number): number => firstNightMs + night * dayMs
-export const dateOf = (night: number): string => new Date(nightMs(night)).toISOString().slice(0, 10)
+const dateOf = (night: number): string => new Date(nightMs(night)).toISOString().slice(0, 10)
 
 /** A customer's login on one engine, as one job has it. */
 export interface Use {
@@ -73,11 +73,11 @@ export interface Command {
   readonly offsetMs?: number
 }
 
-/** The pipeline is killed at the so manieth start of a night. */
-export interface Kill {
+/** What happens at the so manieth start of a night. */
+export interface Accident {
   readonly night: number
   readonly nthStart: number
-  readonly when: "before it leaves" | "before the answer"
+  readonly what: "killed before it leaves" | "killed before the answer" | "answer lost"
   /** How long nobody starts it again; undefined: until the next night. */
   readonly awayMs?: number
 }
@@ -91,7 +91,7 @@ export interface AccountsPlan {
   readonly rightPassword: (account: string, night: number) => string
   readonly storms: ReadonlyArray<Storm>
   readonly commands: ReadonlyArray<Command>
-  readonly kills: ReadonlyArray<Kill>
+  readonly accidents: ReadonlyArray<Accident>
   /** How bad the network is in a night, for every request. */
   readonly rates: (night: number) => FaultRates
   readonly job: Pick<Job, "concurrency" | "after_export" | "night" | "deadline" | "retry"> & {
@@ -101,15 +101,29 @@ export interface AccountsPlan {
   readonly lengths?: (random: () => number) => readonly [number, number]
 }
 
+export interface TaskEnd {
+  readonly night: number
+  readonly job: number
+  readonly customer: string
+  readonly engine: string
+  readonly outcome: string
+  readonly reason: string
+  readonly at: number
+}
+
 export interface AccountsOutcome {
   readonly plan: AccountsPlan
   readonly starts: ReadonlyArray<StartSeen>
   readonly logins: ReadonlyArray<SourceLogin>
   readonly executions: ReadonlyArray<ExecutionAtSource>
-  readonly facts: ReadonlyArray<Recorded>
+  /** When the end of an execution was in the ledger, by its id. */
+  readonly closed: ReadonlyMap<string, number>
+  /** What became of each task of each run, in the order of the runs. */
+  readonly ends: ReadonlyArray<TaskEnd>
   /** When each process of the pipeline began and ended, in true time. */
   readonly processes: ReadonlyArray<{
     readonly night: number
+    readonly jobs: ReadonlyArray<number>
     readonly fromMs: number
     readonly untilMs: number
   }>
@@ -177,6 +191,30 @@ const jobOf = (plan: AccountsPlan, night: number, index: number): Job => ({
   sessions: [],
 })
 
+/** What the ledger says, in the judge's words: all that it is asked for. */
+const toldBy = (facts: ReadonlyArray<Recorded>): Pick<AccountsOutcome, "closed" | "ends"> => ({
+  closed: new Map(
+    facts.flatMap(({ at, fact }) =>
+      fact._tag === "AttemptClosed" ? [[String(fact.execution_id), at] as const] : [],
+    ),
+  ),
+  ends: runsOf({ facts }).flatMap(({ started, tasks }) =>
+    [...tasks.values()].map((task): TaskEnd => {
+      const { customer_id = "", engine_reference = "" } = task.planned
+      const { outcome, reason } = verdictOfTask(task)
+      return {
+        night: Math.round((Date.parse(started.run_date) - Date.parse(dateOf(0))) / dayMs),
+        job: Number(started.job.slice("accounts-".length)),
+        customer: customer_id,
+        engine: engine_reference,
+        outcome,
+        reason,
+        at: task.settled?.at ?? Infinity,
+      }
+    }),
+  ),
+})
+
 /** Who watches the door, and kills the pipeline there. */
 class Door {
   readonly starts: Array<StartSeen> = []
@@ -185,12 +223,12 @@ class Door {
   kill: () => void = () => {}
   private readonly world: World
   private readonly service: HostileService
-  private readonly kills: () => ReadonlyArray<Kill>
+  private readonly accidents: () => ReadonlyArray<Accident>
 
-  constructor(world: World, service: HostileService, kills: () => ReadonlyArray<Kill>) {
+  constructor(world: World, service: HostileService, accidents: () => ReadonlyArray<Accident>) {
     this.world = world
     this.service = service
-    this.kills = kills
+    this.accidents = accidents
   }
 
   readonly watched = (client: HttpClient.HttpClient): HttpClient.HttpClient =>
@@ -233,20 +271,26 @@ class Door {
       isListed: false,
     }
     this.startsOfNight += 1
-    const kill = this.kills().find(({ nthStart }) => nthStart === this.startsOfNight)
+    const accident = this.accidents().find(({ nthStart }) => nthStart === this.startsOfNight)
     this.starts.push(seen)
     const dying = Effect.suspend(() => {
       this.kill()
       return Effect.never
     })
-    if (kill?.when === "before it leaves") return dying
+    if (accident?.what === "killed before it leaves") return dying
+    const befallen = (response: HttpClientResponse.HttpClientResponse) =>
+      accident === undefined
+        ? Effect.succeed(response)
+        : accident.what === "answer lost"
+          ? Effect.fail(transportError(request, "ECONNRESET", "read"))
+          : dying
     return client.execute(request).pipe(
+      Effect.flatMap(befallen),
       Effect.tapError(({ reason }) =>
         Effect.sync(() =>
           this.answered(seen, isRefused(reason) ? "refused connection" : "broken", undefined),
         ),
       ),
-      Effect.flatMap((response) => (kill === undefined ? Effect.succeed(response) : dying)),
       Effect.tap((response) =>
         Effect.map(Effect.option(response.json), (json) => {
           this.answered(seen, response.status, json._tag === "Some" ? json.value : undefined)
@@ -277,21 +321,33 @@ const lengthsUsual = (random: () => number) =>
 /** How a process of the pipeline ended; as a value, for a failure is an end like others. */
 type Ended = Exit.Exit<number, unknown>
 
+/** Somebody else in the pipeline's place: what it keeps outlives its processes. */
+export interface Stranger extends Pick<AccountsOutcome, "closed" | "ends"> {
+  /** One process of it. */
+  readonly night: (place: {
+    readonly client: HttpClient.HttpClient
+    readonly command: Command
+    readonly now: () => number
+  }) => Effect.Effect<void>
+}
+
 class Campaign {
   readonly exitCodes: Array<AccountsOutcome["exitCodes"][number]> = []
   readonly processes: Array<AccountsOutcome["processes"][number]> = []
   private night = 0
   private readonly plan: AccountsPlan
   private readonly plant: PlantedServices
+  private readonly stranger: Stranger | undefined
   private readonly world: World
   private readonly service: HostileService
   private readonly door: Door
   private readonly http: HttpClient.HttpClient
   private stores: Parameters<typeof commonOf>[0]
 
-  constructor(plan: AccountsPlan, plant: PlantedServices) {
+  constructor(plan: AccountsPlan, plant: PlantedServices, stranger: Stranger | undefined) {
     this.plan = plan
     this.plant = plant
+    this.stranger = stranger
     this.world = World.make({ startMs: firstNightMs, seed: plan.seed })
     const random = seeded(plan.seed ^ 0x2545f491)
     const lengths = plan.lengths ?? lengthsUsual
@@ -304,7 +360,7 @@ class Campaign {
       lengths: () => lengths(random),
     })
     this.door = new Door(this.world, this.service, () =>
-      plan.kills.filter(({ night }) => night === this.night),
+      plan.accidents.filter(({ night }) => night === this.night),
     )
     const { perform } = this.world.spawn("service", Effect.never)
     const network = faultyClient({
@@ -336,11 +392,12 @@ class Campaign {
     // What is open at the service comes to its end.
     wait(this.world, dayMs)
     const { plan, exitCodes, processes, service, door, world } = this
-    const facts = readFacts(this.stores.database)
     const { executions } = service
     return {
       plan,
-      facts,
+      ...(this.stranger === undefined
+        ? toldBy(readFacts(this.stores.database))
+        : { closed: this.stranger.closed, ends: this.stranger.ends }),
       executions,
       exitCodes,
       processes,
@@ -351,21 +408,33 @@ class Campaign {
   }
 
   private command(command: Command) {
-    let pipeline = command.isRerun === true ? this.reruns(command) : this.runs(command, false)
+    let pipeline = this.pipelineOf(command)
     for (let tries = 0; tries < 4; tries += 1) {
       const startsBefore = this.door.startsOfNight
-      const exit = this.live(pipeline, command.offsetMs ?? 0)
+      const exit = this.live(pipeline, command)
       if (exit !== undefined) return this.ended(exit)
       this.exitCodes.push("killed")
       this.stores.landing.crash()
-      const last = this.plan.kills.find(
-        ({ night, nthStart }) =>
-          night === this.night && nthStart > startsBefore && nthStart <= this.door.startsOfNight,
+      const last = this.plan.accidents.find(
+        ({ night, nthStart, what }) =>
+          night === this.night &&
+          what !== "answer lost" &&
+          nthStart > startsBefore &&
+          nthStart <= this.door.startsOfNight,
       )
       if (last?.awayMs === undefined) return
       wait(this.world, last.awayMs)
-      pipeline = this.runs(command, false)
+      const { isRerun: _, ...resumed } = command
+      pipeline = this.pipelineOf(resumed)
     }
+  }
+
+  private pipelineOf(command: Command): Effect.Effect<Ended> {
+    if (this.stranger !== undefined) {
+      const night = this.stranger.night({ client: this.http, command, now: () => this.world.now() })
+      return Effect.exit(Effect.as(night, 0))
+    }
+    return command.isRerun === true ? this.reruns(command) : this.runs(command, false)
   }
 
   private ended(exit: Ended) {
@@ -375,7 +444,7 @@ class Campaign {
   }
 
   /** Undefined if it was killed. */
-  private live(pipeline: Effect.Effect<Ended>, offsetMs: number): Ended | undefined {
+  private live(pipeline: Effect.Effect<Ended>, { jobs, offsetMs = 0 }: Command): Ended | undefined {
     this.door.process += 1
     const fromMs = this.world.now()
     const handle = this.world.spawn(`pipeline ${this.door.process}`, pipeline, { offsetMs })
@@ -383,7 +452,7 @@ class Campaign {
     this.world.runUntil(() => handle.exit() !== undefined || !handle.alive())
     const exit = handle.exit()
     handle.kill()
-    this.processes.push({ night: this.night, fromMs, untilMs: this.world.now() })
+    this.processes.push({ night: this.night, jobs, fromMs, untilMs: this.world.now() })
     if (exit === undefined || Exit.isFailure(exit)) return exit && Exit.failCause(exit.cause)
     return exit.value
   }
@@ -429,5 +498,8 @@ class Campaign {
 const endOf = <E>(night: Effect.Effect<{ readonly exit_code: number }, E>): Effect.Effect<Ended> =>
   Effect.exit(Effect.map(night, ({ exit_code }) => exit_code))
 
-export const runAccountNights = (plan: AccountsPlan, plant: PlantedServices = {}): AccountsOutcome =>
-  new Campaign(plan, plant).run()
+export const runAccountNights = (
+  plan: AccountsPlan,
+  plant: PlantedServices = {},
+  stranger?: Stranger,
+): AccountsOutcome => new Campaign(plan, plant, stranger).run()

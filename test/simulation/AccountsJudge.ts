@@ -3,12 +3,10 @@
  * left by the door. Of the ledger it takes only which ends were read and how each task was settled. Where a
  * caller who knows only the answers could not know better, the judge does not ask for more. Pure.
  */
-import { verdictOfTask } from "../../src/ledger/RunState.ts"
 import { accountOf, isRefusal } from "./HostileService.ts"
 import type { ExecutionAtSource, SourceLogin, StartSeen, Storm } from "./HostileService.ts"
-import { dateOf, firstNightMs, nightMs } from "./AccountNights.ts"
+import { firstNightMs, nightMs } from "./AccountNights.ts"
 import type { AccountsOutcome, Use } from "./AccountNights.ts"
-import { runsOf } from "./InvariantsBeside.ts"
 import { startAnswers } from "./StartAnswers.ts"
 
 export const rules = [
@@ -33,7 +31,7 @@ const wellForMs = 30 * minute
 const retryMaxMs = 15 * minute
 
 /** What a caller can conclude of one start, once everything is over. */
-type Meaning = "nothing sent" | "maybe" | "unproven" | "refused" | "good" | "neutral"
+type Meaning = "nothing sent" | "maybe" | "perhaps good" | "unproven" | "refused" | "good" | "neutral"
 
 interface Strike {
   readonly start: StartSeen
@@ -50,17 +48,11 @@ const groupBy = <T>(values: Iterable<T>, keyOf: (value: T) => string) => [...Map
 class Case {
   readonly outcome: AccountsOutcome
   readonly strikes: ReadonlyMap<string, ReadonlyArray<Strike>>
-  private readonly closedAt: ReadonlyMap<string, number>
   private readonly executions: ReadonlyMap<string, ExecutionAtSource>
 
   constructor(outcome: AccountsOutcome) {
     this.outcome = outcome
     this.executions = new Map(outcome.executions.map((one) => [one.execution_id, one]))
-    this.closedAt = new Map(
-      outcome.facts.flatMap(({ at, fact }) =>
-        fact._tag === "AttemptClosed" ? [[String(fact.execution_id), at] as const] : [],
-      ),
-    )
     const followed = Map.groupBy(
       outcome.starts.filter(({ execution_id }) => execution_id !== undefined),
       ({ external }) => external,
@@ -73,22 +65,52 @@ class Case {
     )
   }
 
+  /** A 503 of an engine whose page says so, the first two of an account in a night. */
+  private isBelieved({ answer, at, account, engine }: StartSeen): boolean {
+    const { outcome } = this
+    if (answer !== 503 || Object.values(outcome.plan.rates(nightOf(at))).some((rate) => rate > 0))
+      return false
+    const storm = outageAt(outcome, engine, at)
+    const isSaid = storm?.listAway !== true && (storm?.page === "detail" || storm?.page === "offline")
+    const before = outcome.starts.filter(
+      (one) =>
+        one.answer === 503 && one.account === account && one.at < at && nightOf(one.at) === nightOf(at),
+    )
+    // The page is asked afterwards.
+    return isSaid && outageAt(outcome, engine, at + 5 * minute) === storm && before.length < 2
+  }
+
   /** `followed`: the start with the same id that told of an execution; its end speaks for both. */
   private strikeOf(start: StartSeen, followed: StartSeen): Strike {
     const execution = this.executions.get(followed.execution_id ?? "")
     if (execution === undefined) {
-      const meaning = meaningOfAnswer(start)
+      const meaning = this.isBelieved(start) ? "nothing sent" : meaningOfAnswer(start)
       return { start, meaning, knownAt: meaning === "refused" ? start.answeredAt : undefined }
     }
     const isSilent = start !== followed && meaningOfAnswer(start) === "nothing sent"
-    const closedAt = this.closedAt.get(execution.execution_id)
+    const closedAt = this.outcome.closed.get(execution.execution_id)
     if (isSilent) return { start, meaning: "nothing sent", knownAt: undefined }
     if (execution.isIdle) return { start, meaning: "neutral", knownAt: closedAt }
-    if (closedAt === undefined) return { start, meaning: "unproven", knownAt: undefined }
+    if (closedAt === undefined) {
+      // Its login was seen, and its end was not.
+      const isGood = execution.toldAt !== undefined && !isRefusal(execution.end)
+      return { start, meaning: isGood ? "perhaps good" : "unproven", knownAt: undefined }
+    }
     if (execution.loginAt > execution.closesAt) return { start, meaning: "neutral", knownAt: closedAt }
     return { start, meaning: isRefusal(execution.end) ? "refused" : "good", knownAt: closedAt }
   }
 }
+
+/** The storm in which a whole engine is, if it is in one. */
+const outageAt = ({ plan }: AccountsOutcome, engine: string, at: number): Storm | undefined =>
+  plan.storms.find(
+    (storm) =>
+      storm.accounts === undefined &&
+      storm.rate === 1 &&
+      storm.engines.includes(engine) &&
+      storm.fromMs <= at &&
+      at < storm.untilMs,
+  )
 
 const meaningOfAnswer = ({ answer, isListed, status_reason }: StartSeen): Meaning => {
   if (answer === "refused connection" || answer === 429 || answer === 409 || isListed) return "nothing sent"
@@ -167,17 +189,23 @@ const whileBusy = ({ strikes, outcome }: Case): ReadonlyArray<Complaint> =>
     return broken.slice(0, 1).map((why) => ({ rule: "busy account", what: `${account}: ${why}` }) as const)
   })
 
+/** A start and its probe; a good end in between allows two more. */
 const twiceANight = ({ strikes }: Case): ReadonlyArray<Complaint> =>
   [...strikes].flatMap(([account, all]) =>
-    groupBy(
-      all.filter(({ start, meaning }) => meaning === "unproven" && start.execution_id === undefined),
-      ({ start }) => String(nightOf(start.at)),
-    )
-      .filter(([, ofNight]) => ofNight.length > 2)
-      .map(([night, ofNight]) => ({
-        rule: "twice a night" as const,
-        what: `${account}: ${ofNight.length} unproven starts in night ${night}`,
-      })),
+    groupBy(all, ({ start }) => String(nightOf(start.at))).flatMap(([night, ofNight]) => {
+      const rows = ofNight.reduce<ReadonlyArray<number>>(
+        ([now = 0, ...before], { meaning, start }) =>
+          meaning === "good" || meaning === "perhaps good"
+            ? [0, now, ...before]
+            : [now + (meaning === "unproven" && start.execution_id === undefined ? 1 : 0), ...before],
+        [0],
+      )
+      const most = Math.max(...rows)
+      if (most <= 2) return []
+      return [
+        { rule: "twice a night" as const, what: `${account}: ${most} unproven starts in night ${night}` },
+      ]
+    }),
   )
 
 /** The most strikes that a caller can have counted at a moment, and the passwords that were refused. */
@@ -187,7 +215,7 @@ const mostStrikes = (all: ReadonlyArray<Strike>, at: number) => {
   const goods = all.filter(({ meaning, knownAt = Infinity }) => meaning === "good" && knownAt <= at)
   const lastGood = Math.max(-Infinity, ...goods.map(({ knownAt = -Infinity }) => knownAt))
   for (const { start, meaning } of all) {
-    if (start.at > at || (start.answeredAt ?? start.at) <= lastGood) continue
+    if (start.at > at || (start.answeredAt ?? start.at) < lastGood) continue
     if (meaning === "nothing sent" || meaning === "neutral" || meaning === "good") continue
     strikes += 1
     if (meaning === "refused") refused = new Set([...refused, start.password])
@@ -198,25 +226,21 @@ const mostStrikes = (all: ReadonlyArray<Strike>, at: number) => {
 /** Of which a caller knows for certain, whatever it makes of a 503. */
 const certainStrikes = (all: ReadonlyArray<Strike>, at: number): ReadonlyArray<Strike> => {
   const before = all.filter(({ start }) => start.at < at)
-  const good = before.findLastIndex(({ meaning, start }) => meaning === "good" || start.answer === 409)
+  const good = before.findLastIndex(
+    ({ meaning, start }) => meaning === "good" || meaning === "perhaps good" || start.answer === 409,
+  )
   return before.slice(good + 1).filter(({ meaning }) => meaning === "unproven")
 }
 
-const useKey = (customer: string | undefined, engine: string | undefined): string => `${customer} ${engine}`
+export const useKey = ({ customer, engine }: Pick<Use, "customer" | "engine">): string =>
+  `${customer} ${engine}`
 
 const heldTasks = ({ outcome }: Case) => {
-  const accounts = new Map(
-    outcome.plan.uses.map((use) => [useKey(use.customer, use.engine), accountOf(use.engine, use.username)]),
-  )
-  return runsOf(outcome).flatMap((run) =>
-    [...run.tasks.values()].flatMap((task) => {
-      const { customer_id, engine_reference } = task.planned
-      const account = accounts.get(useKey(customer_id, engine_reference))
-      const at = task.settled?.at
-      const isHeld = verdictOfTask(task).reason === "LOGIN_UNPROVEN"
-      return isHeld && account !== undefined && at !== undefined ? [{ account, at }] : []
-    }),
-  )
+  const accounts = new Map(outcome.plan.uses.map((use) => [useKey(use), accountOf(use.engine, use.username)]))
+  return outcome.ends.flatMap((end) => {
+    const account = accounts.get(useKey(end))
+    return end.reason === "LOGIN_UNPROVEN" && account !== undefined ? [{ account, at: end.at }] : []
+  })
 }
 
 const withoutCause = (all: Case): ReadonlyArray<Complaint> =>
@@ -256,13 +280,20 @@ const isWell = ({ outcome }: Case, { account, engine, at }: StartSeen): boolean 
 /** Accounts that could have gone first: without strikes, and not yet tried in this night. */
 const hadOthers = (
   { outcome, strikes }: Case,
-  { account, engine, at }: StartSeen,
+  { account, engine, at, process }: StartSeen,
   night: number,
 ): boolean => {
   if (night === nightOf(at)) return true
+  const jobs = outcome.processes[process - 1]?.jobs ?? []
   return outcome.plan.uses.some((use) => {
     const other = accountOf(use.engine, use.username)
-    if (use.engine !== engine || other === account || (use.fromNight ?? 0) > nightOf(at)) return false
+    if (
+      use.engine !== engine ||
+      other === account ||
+      !jobs.includes(use.job) ||
+      (use.fromNight ?? 0) > nightOf(at)
+    )
+      return false
     const all = strikes.get(other) ?? []
     const wasTried = all.some(({ start }) => start.at < at && nightOf(start.at) === nightOf(at))
     return !wasTried && mostStrikes(all, at).strikes === 0
@@ -296,11 +327,11 @@ const isStopped = ({ outcome, strikes }: Case, use: Use, night: number): boolean
   )
 }
 
-export const isCalm = ({ plan }: AccountsOutcome, night: number): boolean => {
+const isCalm = ({ plan }: AccountsOutcome, night: number): boolean => {
   const [from, until] = [nightMs(night), nightMs(night + 1)]
   return (
     plan.storms.every(({ fromMs, untilMs }) => untilMs <= from || fromMs >= until) &&
-    plan.kills.every((kill) => kill.night !== night) &&
+    plan.accidents.every((accident) => accident.night !== night) &&
     Object.values(plan.rates(night)).every((rate) => rate === 0)
   )
 }
@@ -308,28 +339,21 @@ export const isCalm = ({ plan }: AccountsOutcome, night: number): boolean => {
 /** In a calm night everybody is read who has done nothing unproven. */
 const notRead = (all: Case): ReadonlyArray<Complaint> => {
   const { outcome } = all
-  const runs = runsOf(outcome)
   const nights = Array.from({ length: outcome.plan.nights }, (_, night) => night)
   return nights
     .filter((night) => isCalm(outcome, night))
-    .flatMap((night) => {
-      const ofNight = runs.filter(({ started }) => started.run_date === dateOf(night))
-      return outcome.plan.uses.flatMap((use) => {
+    .flatMap((night) =>
+      outcome.plan.uses.flatMap((use) => {
         if ((use.fromNight ?? 0) > night || isStopped(all, use, night)) return []
-        const ends = ofNight
-          .filter(({ started }) => started.job === `accounts-${use.job}`)
-          .flatMap(({ tasks }) => [...tasks.values()])
-          .filter(
-            ({ planned }) =>
-              useKey(planned.customer_id, planned.engine_reference) === useKey(use.customer, use.engine),
-          )
-          .map(verdictOfTask)
+        const ends = outcome.ends.filter(
+          (end) => end.night === night && end.job === use.job && useKey(end) === useKey(use),
+        )
         if (ends.some((end) => end.outcome === "succeeded")) return []
         const said = ends.map((end) => `${end.outcome} ${end.reason}`).join(", ") || "no task"
         const what = `${use.customer} on ${use.engine} in the calm night ${night}: ${said}`
         return [{ rule: "not read after an outage" as const, what }]
-      })
-    })
+      }),
+    )
 }
 
 const isOutage = ({ accounts, rate, answer }: Storm): boolean =>

@@ -7,7 +7,7 @@ import { Duration } from "effect"
 import { calm } from "./FaultyNetwork.ts"
 import type { FaultRates } from "./FaultyNetwork.ts"
 import { hour, nightMs } from "./AccountNights.ts"
-import type { AccountsPlan, Command, Kill, Use } from "./AccountNights.ts"
+import type { AccountsPlan, Command, Accident, Use } from "./AccountNights.ts"
 import { accountOf } from "./HostileService.ts"
 import type { Channel, Page, Storm } from "./HostileService.ts"
 import { seeded } from "./NightPlan.ts"
@@ -17,7 +17,7 @@ import type { StartAnswerName } from "./StartAnswers.ts"
 
 type Random = () => number
 const minute = 60_000
-const calmNights = 3
+const calmNightsOf = (nights: number): number => (nights < 20 ? 2 : 3)
 const alternatives = ["website", "mobile", "api"]
 
 interface Source {
@@ -131,7 +131,7 @@ const drawStorm = (
   random: Random,
   { sources, accounts, nights }: Pick<World, "sources" | "accounts" | "nights">,
 ): ReadonlyArray<Storm> => {
-  const last = nights - calmNights
+  const last = nights - calmNightsOf(nights)
   const first = Math.floor(random() * last)
   const kind = random()
   const source = pick(random, sources)
@@ -179,18 +179,25 @@ const drawCommands = (random: Random, { nights, jobs }: World): ReadonlyArray<Co
     const runs = together
       ? [{ night, afterMs: 0, jobs: all }]
       : all.map((job): Command => ({ night, afterMs: job === 0 ? 0 : job * 20 * minute, jobs: [job] }))
-    const again = night < nights - calmNights ? random() : 1
+    const again = night < nights - calmNightsOf(nights) ? random() : 1
     const rerun = { night, jobs: all, isRerun: true } as const
     if (again < 0.12) return [...runs, rerun]
     return again < 0.18 ? [...runs, { ...rerun, afterMs: 8 * hour }] : runs
   }).flat()
 }
 
-const drawKills = (random: Random, nights: number): ReadonlyArray<Kill> =>
+const happenings = [
+  "killed before the answer",
+  "killed before the answer",
+  "killed before it leaves",
+  "answer lost",
+] as const
+
+const drawAccidents = (random: Random, nights: number): ReadonlyArray<Accident> =>
   Array.from({ length: Math.floor(random() ** 2 * 6) }, () => ({
-    night: Math.floor(random() * (nights - calmNights)),
+    night: Math.floor(random() * (nights - calmNightsOf(nights))),
     nthStart: 1 + Math.floor(random() ** 2 * 8),
-    when: random() < 0.8 ? ("before the answer" as const) : ("before it leaves" as const),
+    what: pick(random, happenings),
     ...(random() < 0.7 ? { awayMs: Math.floor(random() ** 2 * 40 * minute) } : {}),
   }))
 
@@ -230,7 +237,10 @@ export const planAccounts = (seed: number, nights = 30): AccountsPlan => {
   const world: World = { sources, accounts: [...right.keys()], nights, jobs }
   const storms = Array.from({ length: 2 + Math.floor(random() * 10) }, () => drawStorm(random, world)).flat()
   const noisy = random() < 0.5 ? calm : noise(random)
-  const isNoisy = Array.from({ length: nights }, (_, night) => night < nights - calmNights && random() < 0.3)
+  const isNoisy = Array.from(
+    { length: nights },
+    (_, night) => night < nights - calmNightsOf(nights) && random() < 0.3,
+  )
   return {
     seed,
     nights,
@@ -239,7 +249,7 @@ export const planAccounts = (seed: number, nights = 30): AccountsPlan => {
     rightPassword: (account, night) => right.get(account)?.(night) ?? "",
     storms,
     commands: drawCommands(random, world),
-    kills: random() < 0.5 ? [] : drawKills(random, nights),
+    accidents: random() < 0.5 ? [] : drawAccidents(random, nights),
     rates: (night) => (isNoisy[night] === true ? noisy : calm),
     job: {
       concurrency: { max_in_flight: pick(random, [5, 20, 100]), per_engine: pick(random, [3, 20]) },

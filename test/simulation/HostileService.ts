@@ -29,7 +29,7 @@ export interface Storm {
   /** Engines that it is about. */
   readonly engines: ReadonlyArray<string>
   /** Accounts that it is about, as `accountOf` names them; undefined: all, as in an outage. */
-  readonly accounts?: ReadonlyArray<string>
+  readonly accounts?: ReadonlyArray<string> | undefined
   readonly fromMs: number
   readonly untilMs: number
   /** The share of the starts; 1 for an outage. */

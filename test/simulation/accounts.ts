@@ -35,13 +35,13 @@ interface Share {
 
 const complaintsShownMax = 8
 
-const countsOf = ({ plan, starts, logins, processes, facts }: AccountsOutcome): Counts => ({
+const countsOf = ({ plan, starts, logins, processes, ends }: AccountsOutcome): Counts => ({
   accounts: new Set(starts.map(({ account }) => account)).size,
   starts: starts.length,
   logins: logins.length,
   processes: processes.length,
   storms: plan.storms.length,
-  held: facts.filter(({ fact }) => fact._tag === "TaskSettled" && fact.reason === "LOGIN_UNPROVEN").length,
+  held: ends.filter(({ reason }) => reason === "LOGIN_UNPROVEN").length,
 })
 
 const judged = (seed: number, nights: number): Told => {

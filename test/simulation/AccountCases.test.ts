@@ -1,0 +1,430 @@
+/**
+ * What the sources see in the cases by which the rule about accounts was decided: given → logins (`L`), and whether
+ * the account is held at the end. Of a night everything is real but the service, which answers as the case says. Where
+ * a case speaks of 30 nights, eight tell the same; 5,000 accounts are 150 here.
+ */
+import { Duration } from "effect"
+import { describe, expect, it } from "vitest"
+import { hour, nightMs, runAccountNights } from "./AccountNights.ts"
+import type { Accident, AccountsOutcome, AccountsPlan, Use } from "./AccountNights.ts"
+import { complaintsOf, useKey } from "./AccountsJudge.ts"
+import { calm } from "./FaultyNetwork.ts"
+import { accountOf } from "./HostileService.ts"
+import type { Storm } from "./HostileService.ts"
+
+const minute = 60_000
+const account = "es-a/ana"
+const website = "es-a:website"
+const right = () => "right-password"
+const wrong = () => "wrong-password"
+
+const channels = ["es-a:website", "es-a:mobile", "es-b:website"].map((reference) => ({
+  reference,
+  fields: ["username", "password"],
+  locking: ["username"],
+}))
+
+const use = (more: Partial<Use> = {}): Use => ({
+  job: 0,
+  customer: "c-ana",
+  engine: website,
+  username: "ana",
+  password: right,
+  ...more,
+})
+/** Customers with whom nothing is wrong. */
+const others = (count: number, engine = website): ReadonlyArray<Use> =>
+  Array.from({ length: count }, (_, index) =>
+    use({ customer: `c-${index}`, username: `other${index}`, engine }),
+  )
+const withOthers: ReadonlyArray<Use> = [use(), ...others(2)]
+
+const always = { fromMs: 0, untilMs: Infinity }
+const inNight = (night: number) => ({ fromMs: nightMs(night), untilMs: nightMs(night + 1) })
+const storm = (answer: Storm["answer"], more: Partial<Storm> = {}): Storm => ({
+  engines: channels.map(({ reference }) => reference),
+  accounts: [account],
+  ...always,
+  rate: 1,
+  answer,
+  made: true,
+  page: "available",
+  ...more,
+})
+const lost = (night: number, nthStart: number): Accident => ({ night, nthStart, what: "answer lost" })
+
+/** Executions that are over before anybody can ask for them, and those that go on for a while. */
+const short = () => [0, 100] as const
+const long = () => [1_000, 2 * minute] as const
+
+const nightly = (nights: number): AccountsPlan["commands"] =>
+  Array.from({ length: nights }, (_, night) => ({ night, jobs: [0] }))
+
+const played = (nights: number, more: Partial<AccountsPlan>): AccountsOutcome =>
+  runAccountNights({
+    seed: 1,
+    nights,
+    channels,
+    uses: withOthers,
+    rightPassword: right,
+    storms: [],
+    commands: nightly(nights),
+    accidents: [],
+    rates: () => calm,
+    job: {
+      concurrency: { max_in_flight: 20, per_engine: 10 },
+      after_export: "keep",
+      night: undefined,
+      deadline: undefined,
+      retry: { max_attempts: 3, base: Duration.seconds(30), max: Duration.minutes(15) },
+      maxWaitMs: 3.5 * hour,
+    },
+    lengths: short,
+    ...more,
+  })
+
+const loginsOf = ({ logins }: AccountsOutcome, of = account) => logins.filter((login) => login.account === of)
+
+/** How the tasks of an account ended, in the order of the runs. */
+const endsOf = ({ plan, ends }: AccountsOutcome, of = account): ReadonlyArray<string> => {
+  const keys = new Set(
+    plan.uses.filter(({ engine, username }) => accountOf(engine, username) === of).map(useKey),
+  )
+  return ends
+    .filter((end) => keys.has(useKey(end)))
+    .map(({ outcome, reason }) => (outcome === "succeeded" ? outcome : reason))
+}
+
+/** What a case asks: the logins at the source, whether the account is held at the end, and what else is wrong. */
+const seen = (outcome: AccountsOutcome) => ({
+  L: loginsOf(outcome).length,
+  held: endsOf(outcome).at(-1) === "LOGIN_UNPROVEN",
+  complaints: complaintsOf(outcome).map(({ what }) => what),
+})
+const thrice = { L: 3, held: true, complaints: [] }
+const fine = (L: number) => ({ L, held: false, complaints: [] })
+
+interface Row {
+  readonly title: string
+  readonly nights: number
+  readonly given: Partial<AccountsPlan>
+  readonly expected: {
+    readonly L: number
+    readonly held: boolean
+    readonly complaints: ReadonlyArray<string>
+  }
+}
+
+const fourCustomers = (password: () => string): ReadonlyArray<Use> =>
+  [1, 2, 3, 4].flatMap((number) =>
+    ["es-a:website", "es-a:mobile"].map((engine) => use({ customer: `c-ana-${number}`, engine, password })),
+  )
+const changedIn = (changed: number) => (night: number) =>
+  night < changed ? "first-password" : "right-password"
+const corrected: ReadonlyArray<Use> = [use({ password: changedIn(4) }), ...others(2)]
+const rows: ReadonlyArray<Row> = [
+  {
+    title: "1 every answer lost, while others pass: three logins, then held",
+    nights: 8,
+    given: { storms: [storm("lost: reset")] },
+    expected: thrice,
+  },
+  {
+    title: "2 202 with {ok: true}: three logins, then held",
+    nights: 8,
+    given: { storms: [storm("202 with ok")] },
+    expected: thrice,
+  },
+  {
+    title: "3 503 while the page says available: three logins, then held",
+    nights: 8,
+    given: { storms: [storm("503")] },
+    expected: thrice,
+  },
+  {
+    title: "6 503, and the page itself answers 502: counts as one",
+    nights: 5,
+    given: {
+      uses: [use(), ...others(2, "es-b:website")],
+      storms: [
+        storm("503", { engines: [website], accounts: undefined, ...inNight(0), page: "gateway" }),
+        storm("lost: reset", { fromMs: nightMs(1) }),
+      ],
+    },
+    expected: thrice,
+  },
+  {
+    title: "7 200 with an acceptance: read every night",
+    nights: 4,
+    given: { storms: [storm("200 acceptance")], lengths: long },
+    expected: fine(4),
+  },
+  {
+    title: "7 201 with an acceptance: read every night",
+    nights: 4,
+    given: { storms: [storm("201 acceptance")], lengths: long },
+    expected: fine(4),
+  },
+  {
+    title: "8 400 INCORRECT_CREDENTIALS: one login for ever",
+    nights: 5,
+    given: { uses: [use({ password: wrong }), ...others(2)], storms: [storm("incorrect credentials")] },
+    expected: fine(1),
+  },
+  {
+    title: "9 403 to starts only: three logins, then held",
+    nights: 8,
+    given: { storms: [storm("403")] },
+    expected: thrice,
+  },
+  {
+    title: "10 a hundred 429: no login, no strike",
+    nights: 1,
+    given: { storms: [storm("429", { fromMs: nightMs(0), untilMs: nightMs(0) + 5 * minute, made: false })] },
+    expected: fine(1),
+  },
+  {
+    title: "11 killed between send and answer in three nights, and never readable: three logins at most",
+    nights: 5,
+    given: {
+      uses: [use()],
+      storms: [storm("lost: reset")],
+      accidents: [0, 1, 2].map((night) => ({
+        night,
+        nthStart: 1,
+        what: "killed before the answer" as const,
+      })),
+    },
+    expected: thrice,
+  },
+  {
+    title: "12 killed while the execution goes on: one login, adopted",
+    nights: 1,
+    given: {
+      uses: [use()],
+      lengths: long,
+      accidents: [{ night: 0, nthStart: 1, what: "killed before the answer", awayMs: 10_000 }],
+    },
+    expected: fine(1),
+  },
+  {
+    title: "14 an answer lost, closed unseen, the probe good: two logins and no strike left",
+    nights: 3,
+    given: { uses: [use()], accidents: [lost(0, 1)] },
+    expected: fine(4),
+  },
+  {
+    title: "15 accepted, then 404 for ever: three logins, then held",
+    nights: 5,
+    given: { storms: [storm("never found")] },
+    expected: thrice,
+  },
+  {
+    title: "16 AUTH_OK seen, then 404: good, one login a night",
+    nights: 5,
+    given: { storms: [storm("not found after the login")], lengths: long },
+    expected: fine(5),
+  },
+  {
+    title: "17 lost, lost, NETWORK_ERROR that performed none, lost: held at the third that is unproven",
+    nights: 5,
+    given: {
+      uses: [use()],
+      accidents: [lost(0, 1), lost(0, 2)],
+      storms: [storm("network error", inNight(1)), storm("lost: reset", { fromMs: nightMs(2) })],
+    },
+    expected: thrice,
+  },
+  {
+    title: "18 NETWORK_ERROR three times a night: never held",
+    nights: 8,
+    given: { storms: [storm("network error")] },
+    expected: fine(0),
+  },
+  {
+    title: "19 cancelled in the queue with two strikes: stays two",
+    nights: 5,
+    given: {
+      uses: [use()],
+      accidents: [lost(0, 1), lost(0, 2)],
+      storms: [storm("cancelled in the queue", inNight(1)), storm("lost: reset", { fromMs: nightMs(2) })],
+    },
+    expected: thrice,
+  },
+  {
+    title: "20 four customers on two channels with one wrong login: one login",
+    nights: 3,
+    given: { uses: fourCustomers(wrong) },
+    expected: fine(1),
+  },
+  {
+    title: "21 four customers on two channels with one good login: all are read, never two at once",
+    nights: 2,
+    given: { uses: fourCustomers(right), lengths: long },
+    expected: fine(16),
+  },
+  {
+    title: "23 a wrong and the right password for one username: one refusal, and one good login a night",
+    nights: 8,
+    given: { uses: [use({ password: wrong }), use({ customer: "c-ana-2", username: "Ana" })] },
+    expected: fine(9),
+  },
+  {
+    title: "24 rsa:: anew each night, rejected: one login",
+    nights: 5,
+    given: { uses: [use({ password: wrong, encrypted: "password" }), ...others(2)] },
+    expected: fine(1),
+  },
+  {
+    title: "26 another password every night, every answer lost: three logins",
+    nights: 8,
+    given: {
+      uses: [use({ password: (night) => `password-${night}` }), ...others(2)],
+      storms: [storm("lost: reset")],
+      rightPassword: (of, night) => (of === account ? `password-${night}` : right()),
+    },
+    expected: thrice,
+  },
+  {
+    title: "27 held, the password corrected, and good: one more, and one a night from then on",
+    nights: 6,
+    given: { uses: corrected, storms: [storm("lost: reset", { untilMs: nightMs(4) })] },
+    expected: fine(5),
+  },
+  {
+    title: "27 held, the password corrected, and lost: one more, and held",
+    nights: 7,
+    given: { uses: corrected, storms: [storm("lost: reset")] },
+    expected: { L: 4, held: true, complaints: [] },
+  },
+  {
+    title: "29 a token whose logins are always lost: the good one that made it, and three",
+    nights: 8,
+    given: {
+      uses: [use({ tokenized: true }), ...others(2)],
+      storms: [storm("lost: reset", { fromMs: nightMs(1) })],
+    },
+    expected: { L: 4, held: true, complaints: [] },
+  },
+  {
+    title: "29 a token beside the parameters that it was made with: never two at once",
+    nights: 3,
+    given: {
+      uses: [use({ tokenized: true }), use({ engine: "es-a:mobile" }), ...others(2)],
+      lengths: long,
+    },
+    expected: fine(6),
+  },
+  {
+    title: "30 a login refused on one channel: none on another",
+    nights: 4,
+    given: {
+      uses: [use({ password: wrong }), use({ password: wrong, engine: "es-a:mobile", fromNight: 2 })],
+    },
+    expected: fine(1),
+  },
+]
+
+describe("the sources see", () => {
+  it.each(rows.map((row) => [row.title, row] as const))("%s", (_, { nights, given, expected }) => {
+    expect(seen(played(nights, given))).toEqual(expected)
+  })
+
+  it("4 dozens of starts at most, and no login, in three hours of a maintenance that says so", () => {
+    const span = { fromMs: nightMs(0), untilMs: nightMs(0) + 3 * hour }
+    const outcome = played(1, {
+      uses: [...others(5), ...others(1, "es-b:website")],
+      storms: [
+        storm("503", { ...span, engines: [website], accounts: undefined, made: false, page: "detail" }),
+      ],
+    })
+    const ofEngine = outcome.starts.filter(({ engine }) => engine === website)
+    expect(ofEngine.filter(({ at }) => at < span.untilMs).length).toBeLessThanOrEqual(36)
+    expect(
+      outcome.logins.filter(({ at, account: of }) => of.startsWith("es-a") && at < span.untilMs),
+    ).toEqual([])
+    expect(allEndsOf(outcome)).toEqual(Array.from({ length: 6 }, () => "succeeded"))
+  })
+
+  it("5 eight accounts at most when everything answers 503, and one at a time after that", () => {
+    const span = { fromMs: nightMs(0) + 3 * minute, untilMs: nightMs(0) + hour }
+    const outcome = played(1, {
+      uses: others(60),
+      lengths: () => [30_000, minute],
+      storms: [storm("503", { ...span, engines: [website], accounts: undefined, listAway: true })],
+    })
+    const during = outcome.logins.filter(
+      ({ at, execution }) => execution.acceptedAt >= span.fromMs && at < span.untilMs,
+    )
+    const atFirst = during.filter(({ execution }) => execution.acceptedAt < span.fromMs + 5_000)
+    expect(during.length).toBeGreaterThan(0)
+    expect(new Set(atFirst.map((login) => login.account)).size).toBeLessThanOrEqual(8)
+    expect(during.length).toBeLessThanOrEqual(8 + 12)
+    expect(complaintsOf(outcome).map(({ what }) => what)).toEqual([])
+  })
+
+  it("13 one login while the execution of a lost start may be open, also by a rerun at once", () => {
+    const outcome = played(1, {
+      uses: [use()],
+      lengths: () => [1_000, 20 * minute],
+      accidents: [lost(0, 1), lost(0, 2)],
+      commands: [
+        { night: 0, jobs: [0] },
+        { night: 0, jobs: [0], isRerun: true },
+      ],
+    })
+    const first = loginsOf(outcome)[0]?.execution.acceptedAt ?? Number.NaN
+    const { maxWaitMs } = outcome.plan.job
+    expect(loginsOf(outcome).filter(({ at }) => at < first + maxWaitMs)).toHaveLength(1)
+    expect(seen(outcome).complaints).toEqual([])
+  })
+
+  it("22 two refusals of three wrong passwords for one username in three spellings, and no third", () => {
+    const outcome = played(3, {
+      uses: ["Ana", "ana ", "ANA"].map((username, index) =>
+        use({ username, customer: `c-${index}`, password: () => `wrong-password-${index}` }),
+      ),
+    })
+    expect(loginsOf(outcome).map(({ verdict }) => verdict)).toEqual(["refused", "refused"])
+    expect(complaintsOf(outcome)).toEqual([])
+  })
+
+  it("25 two refusals of a password that is wrong anew each night, where no field is locking", () => {
+    const outcome = played(6, {
+      channels: channels.map((channel) => ({ ...channel, locking: [] })),
+      uses: [use({ password: (night) => `wrong-password-${night}` }), ...others(2)],
+    })
+    expect(loginsOf(outcome).map(({ verdict }) => verdict)).toEqual(["refused", "refused"])
+  })
+
+  it("28 thirty accounts a night at most in an outage of ten minutes, and none is held by three of them", () => {
+    const nights = [0, 1, 2]
+    const outcome = played(3, {
+      uses: others(150),
+      lengths: () => [1_000, 20_000],
+      storms: nights.map((night) => {
+        const fromMs = nightMs(night) + minute
+        const span = { fromMs, untilMs: fromMs + 10 * minute }
+        return storm("502", { ...span, engines: [website], accounts: undefined })
+      }),
+    })
+    const exposed = outcome.plan.storms.map(
+      ({ fromMs, untilMs }) =>
+        new Set(outcome.starts.filter(({ at }) => at >= fromMs && at < untilMs).map((start) => start.account))
+          .size,
+    )
+    expect(exposed.filter((count) => count > 30)).toEqual([])
+    expect(Math.min(...exposed)).toBeGreaterThan(0)
+    expect(allEndsOf(outcome).filter((end) => end === "succeeded")).toHaveLength(450)
+    expect(complaintsOf(outcome).map(({ what }) => what)).toEqual([])
+  })
+
+  it.each([2, -2])("30 three logins, with a clock that is %s days wrong in the second night", (days) => {
+    const commands = nightly(6).map((one) => (one.night === 1 ? { ...one, offsetMs: days * 24 * hour } : one))
+    const outcome = played(6, { commands, storms: [storm("lost: reset")] })
+    expect(loginsOf(outcome)).toHaveLength(3)
+  })
+})
+
+const allEndsOf = (outcome: AccountsOutcome): ReadonlyArray<string> =>
+  outcome.plan.uses.flatMap(({ engine, username }) => endsOf(outcome, accountOf(engine, username)))
