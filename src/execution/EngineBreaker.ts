@@ -41,6 +41,8 @@ interface Line {
   /** Who was accepted in this run, the newest last, each account once. */
   readonly passed: Map<string, number>
   doubt: Doubt | undefined
+  /** Tasks whose login would be the third strike: they wait until the engine accepts others. */
+  readonly thirds: Set<string>
 }
 
 /** What the ledger knows of an account that may be the trial. */
@@ -81,7 +83,14 @@ export class EngineBreaker implements StartGate {
   #line(engine: EngineReference): Line {
     const known = this.#lines.get(engine)
     if (known !== undefined) return known
-    const line: Line = { width: 1, awaiting: 0, failed: 0, passed: new Map(), doubt: undefined }
+    const line: Line = {
+      width: 1,
+      awaiting: 0,
+      failed: 0,
+      passed: new Map(),
+      doubt: undefined,
+      thirds: new Set(),
+    }
     this.#lines.set(engine, line)
     return line
   }
@@ -176,6 +185,17 @@ export class EngineBreaker implements StartGate {
   /** Nobody waits for it any more. */
   giveUp(engine: EngineReference): void {
     this.#line(engine).doubt = undefined
+  }
+
+  noteThird(engine: EngineReference, task_id: string): void {
+    this.#line(engine).thirds.add(task_id)
+  }
+
+  /** Others that wait for a third login; this task no longer does. */
+  thirdsBeside(engine: EngineReference, task_id: string): number {
+    const { thirds } = this.#line(engine)
+    thirds.delete(task_id)
+    return thirds.size
   }
 
   /** Whether it accepts other accounts: only then does a lost login say something about its account. */

@@ -53,8 +53,13 @@ const thirdLogin = (
   const { engine_reference } = book.work
   const account = book.keys.account?.account
   if (breaker.isWell(engine_reference, account, now)) return undefined
-  if (schedule.isWantedOn(engine_reference) || breaker.isInDoubt(engine_reference))
+  // Others that wait for the same cannot show it.
+  const others =
+    schedule.waitingOn(engine_reference) - breaker.thirdsBeside(engine_reference, book.work.task_id)
+  if (others > 0) {
+    breaker.noteThird(engine_reference, book.work.task_id)
     return { _tag: "Waits", until: now + thirdWaitMs }
+  }
   // Nobody else is left to show whether the engine is well.
   if (breaker.hasPassed(engine_reference, account)) return undefined
   const isNewDate = !hold.runs.some((run) => dateOf(run) === dateOf(run_id))

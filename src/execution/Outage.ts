@@ -64,7 +64,7 @@ export const noteFailed = Effect.fnUntraced(function* (night: Night, book: Book)
   const { breaker, schedule } = night
   if (!breaker.failed(engine_reference, accountOf(book), yield* Clock.currentTimeMillis)) return
   // Nobody else could try it instead: the sooner its probe, the sooner a short execution is found.
-  if (!book.probe && !schedule.isWantedOn(engine_reference)) return
+  if (!book.probe && schedule.waitingOn(engine_reference) === 0) return
   for (const engine of new Set([engine_reference, ...breaker.inTrouble()])) {
     const { until, engineLastAt } = yield* closeEngine(night, engine, Duration.zero)
     if (until <= engineLastAt) schedule.closeEngine(engine, until)

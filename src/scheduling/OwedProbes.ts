@@ -22,10 +22,6 @@ interface Owed {
 export class OwedProbes {
   readonly #engines = new Map<EngineReference, Array<Owed>>()
 
-  has(engine: EngineReference): boolean {
-    return this.#engines.has(engine)
-  }
-
   add(candidate: Candidate, notBefore: number): void {
     const owed = this.#engines.get(candidate.engine_reference) ?? []
     this.#engines.set(candidate.engine_reference, owed)

@@ -30,7 +30,7 @@ export class Schedule {
   readonly #engineCount = new Map<EngineReference, number>()
   readonly #engineClosedUntil = new Map<EngineReference, number>()
   readonly #share: SlotShare | undefined
-  #waiting = 0
+  readonly #waitingOn = new Map<EngineReference, number>()
 
   /** `share`: this run's part in the slots of its service, if other runs go on beside it. */
   constructor(limits: Limits, share?: SlotShare, gate: StartGate = openGate) {
@@ -41,7 +41,7 @@ export class Schedule {
 
   /** Candidates that are waiting here, for a slot or for their time. */
   get waiting(): number {
-    return this.#waiting
+    return [...this.#waitingOn.values()].reduce((all, one) => all + one, 0)
   }
 
   get inFlight(): number {
@@ -93,7 +93,7 @@ export class Schedule {
 
   /** Queues a candidate; it is not offered before `notBefore` (milliseconds, the caller's clock). */
   add(candidate: Candidate, notBefore = 0): void {
-    this.#waiting += 1
+    count(this.#waitingOn, candidate.engine_reference, 1)
     if (notBefore <= 0) this.#line(candidate.engine_reference).rest.push(candidate)
     else this.#delayed.add(candidate, notBefore)
   }
@@ -140,14 +140,13 @@ export class Schedule {
 
   /** Queues the probe of a candidate that is in flight; it is not offered before `notBefore`. */
   owe(candidate: Candidate, notBefore: number): void {
-    this.#waiting += 1
+    count(this.#waitingOn, candidate.engine_reference, 1)
     this.#owed.add(candidate, notBefore)
   }
 
-  /** Whether anything still waits for this engine. */
-  isWantedOn(engine: EngineReference): boolean {
-    const isParked = [...this.#parked.values()].some((lines) => lines.has(engine))
-    return this.#owed.has(engine) || isParked || this.#ready.has(engine)
+  /** Candidates of this engine that are waiting here. */
+  waitingOn(engine: EngineReference): number {
+    return this.#waitingOn.get(engine) ?? 0
   }
 
   /**
@@ -161,7 +160,7 @@ export class Schedule {
       this.#gate.room(engine) > 0
     const first = this.#owed.take(now, mayStart(false))
     const found = first ?? this.#takeReady(now) ?? this.#owed.take(now, mayStart(true))
-    this.#waiting -= found === undefined ? 0 : 1
+    if (found !== undefined) count(this.#waitingOn, found.engine_reference, -1)
     return found
   }
 
@@ -212,7 +211,7 @@ export class Schedule {
     const owed = this.#owed.remove(isMeant)
     for (const one of owed) this.abandon(one.task_id)
     all.push(...owed)
-    this.#waiting -= all.length
+    for (const one of all) count(this.#waitingOn, one.engine_reference, -1)
     // Past its deadline, a run drains at every step: two of them would wake each other without end.
     if (all.length > 0) this.#share?.stir()
     return all

@@ -138,6 +138,23 @@ const identityOf = (key: Uint8Array, place: LoginPlace, roles: FieldRoles, sent:
 }
 
 /**
+ * What is sent, whatever the channel calls its fields. Who it is may be spelled in several ways: that is no
+ * other password. Sorted, as the texts of their JSON.
+ */
+const writtenValues = ({ locking, selectors, secret }: FieldRoles, sent: Sent): ReadonlyArray<string> => {
+  const isWho = (name: string) =>
+    !selectors.has(name) &&
+    (locking.length > 0 ? locking.includes(name) : secret.size > 0 && !secret.has(name))
+  return Object.entries(sent)
+    .flatMap(([name, value]) => {
+      if (value === undefined) return []
+      if (isEncrypted(value)) return [unreadable]
+      return [canonicalJson(isWho(name) && isPlain(value) ? spelled(value) : value)]
+    })
+    .toSorted()
+}
+
+/**
  * An encrypted value is never compared: encrypted anew, it is still the same password. `engines` are those of
  * the source under which an earlier version kept rejected logins.
  */
@@ -152,10 +169,12 @@ export const accountKeys = (
   const source = sourceOf(engine_reference)
   const found = identityOf(key, place, roles, sent)
   const isSealed = Object.values(sent).some(isEncrypted)
-  const readable = Object.fromEntries(
-    Object.entries(sent).map(([name, value]) => [name, isEncrypted(value) ? unreadable : value]),
-  )
-  const password = keyedHash(key, ["password", source, readable, ...(isSealed ? [found.identity] : [])])
+  const password = keyedHash(key, [
+    "password",
+    source,
+    writtenValues(roles, sent),
+    ...(isSealed ? [found.identity] : []),
+  ])
   const former = formerAccount(key, place, roles.locking, sent)
   return {
     account: accountOf(key, engine_reference, found.identity),

@@ -195,7 +195,10 @@ const jobOf = (plan: AccountsPlan, night: number, index: number): Job => ({
 const toldBy = (facts: ReadonlyArray<Recorded>): Pick<AccountsOutcome, "closed" | "ends"> => ({
   closed: new Map(
     facts.flatMap(({ at, fact }) =>
-      fact._tag === "AttemptClosed" ? [[String(fact.execution_id), at] as const] : [],
+      // An execution that is gone was closed without an end that anybody read.
+      fact._tag === "AttemptClosed" && fact.status_reason !== "EXECUTION_GONE"
+        ? [[String(fact.execution_id), at] as const]
+        : [],
     ),
   ),
   ends: runsOf({ facts }).flatMap(({ started, tasks }) =>
