@@ -6,7 +6,7 @@ import { Clock, Duration, Effect } from "effect"
 import { cutText } from "../contract/TextBounds.ts"
 import { own } from "../ends/Ends.ts"
 import type { Verdict } from "../ends/Ends.ts"
-import { holdOf } from "../ledger/Accounts.ts"
+import { holdOf, openSame } from "../ledger/Accounts.ts"
 import type { Hold } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { holdText, isLasting, verdictOfHold } from "../planning/LoginHold.ts"
@@ -17,11 +17,18 @@ export type Held =
   /** Until then (milliseconds); without it, as for somebody else's run. */
   | { readonly _tag: "Waits"; readonly until?: number }
 
-/** Undefined if it may be sent. */
+/** Undefined if it may be sent: then no other login to its account may, until its start is answered. */
 export const heldLogin = Effect.fnUntraced(function* (night: Night, book: Book) {
   const { account } = book.keys
   if (account === undefined) return undefined
   const { task_id, customer_id } = book.work
+  // The ledger knows a login only once it has left. Two channels may log in to one account with different
+  // fields, which the schedule cannot see.
+  const isTaken = [...night.books.values()].some(
+    (other) => other !== book && other.isSending && openSame(other.keys.account, account),
+  )
+  if (isTaken) return waitOthers(night)
+  book.isSending = true
   const accounts = yield* (yield* Ledger).accountsOf(account)
   const absorbs = accounts.flatMap(({ identity, former }) => (identity.length === 0 ? former : []))
   if (absorbs.length > 0) book.keys = { ...book.keys, account: { ...account, absorbs } }
@@ -31,9 +38,12 @@ export const heldLogin = Effect.fnUntraced(function* (night: Night, book: Book) 
   if (hold === undefined) return undefined
   if (isLasting(hold)) return ended({ ...verdictOfHold(hold), message: cutText(holdText(hold, customer_id)) })
   if (hold.why === "third") return thirdLogin(night, book, { hold, now })
-  // Another login of the account is waited for as long as the run has other things to do.
-  return night.active > 1 ? ({ _tag: "Waits" } satisfies Held as Held) : ended(own("ALREADY_EXECUTING"))
+  return waitOthers(night)
 })
+
+/** Another login of the account is waited for as long as the run has other things to do. */
+const waitOthers = ({ active }: Night): Held =>
+  active > 1 ? { _tag: "Waits" } : ended(own("ALREADY_EXECUTING"))
 
 const ended = (verdict: Verdict): Held => ({ _tag: "Ended", verdict })
 

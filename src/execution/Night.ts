@@ -8,7 +8,7 @@ import type { EngineReference, RunId, TaskId } from "../contract/Ids.ts"
 import type { Service } from "../client/Service.ts"
 import { own } from "../ends/Ends.ts"
 import type { Outcome } from "../ends/EndRow.ts"
-import type { Verdict } from "../ends/Ends.ts"
+import type { Reason, Verdict } from "../ends/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import { busyUntil, isOf, strikesMax, strikesOf } from "../ledger/Accounts.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"
@@ -58,6 +58,8 @@ export interface Book {
   startedAt: number | undefined
   /** Its start counts as one that waits for an answer. */
   isAwaited: boolean
+  /** Its login may leave now: no other one to its account may. */
+  isSending: boolean
   /** Sent with parameters although a token is stored: the attempt's probe must log in the same way. */
   byParameters: boolean
 }
@@ -80,6 +82,7 @@ export const openBook = (work: TaskWork): Book => ({
   startedAt: undefined,
   byParameters: false,
   isAwaited: false,
+  isSending: false,
 })
 
 /** A task or a session of the run, with its engine. */
@@ -265,16 +268,7 @@ export const noteWait = Effect.fnUntraced(function* (
 })
 
 /** Settles tasks that were removed from the schedule before they could start. */
-export const settleWaiting = (
-  night: Night,
-  waiting: ReadonlyArray<Candidate>,
-  reason:
-    | "DEADLINE_REACHED"
-    | "RUN_DRAINED"
-    | "ALREADY_EXECUTING"
-    | "ENGINE_UNAVAILABLE"
-    | "SERVICE_UNREACHABLE",
-) =>
+export const settleWaiting = (night: Night, waiting: ReadonlyArray<Candidate>, reason: Reason) =>
   settleAll(
     night,
     waiting.flatMap(({ task_id }) => {

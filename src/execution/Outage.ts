@@ -23,6 +23,7 @@ export const noteAnswered = (night: Night, book: Book) =>
   Effect.suspend(() => {
     if (!book.isAwaited) return Effect.void
     book.isAwaited = false
+    book.isSending = false
     night.breaker.answered(book.work.engine_reference)
     return Effect.asVoid(Queue.offer(night.poke, undefined))
   })

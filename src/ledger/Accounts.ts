@@ -95,13 +95,15 @@ export const formerNames = ({ former, sent, rejected, good }: Account): Readonly
   ...[...sent, ...rejected, good].flatMap((one) => one?.fingerprint ?? []),
 ]
 
-/**
- * Whether the login opens this account: by the values that identify a user, or because it was sent before.
- */
+/** Whether two logins open one account, as far as their values say. */
+export const openSame = (one: Pick<Named, "identity"> | undefined, other: Pick<Named, "identity">): boolean =>
+  one !== undefined &&
+  one.identity.length > 0 &&
+  (containsAll(one.identity, other.identity) || containsAll(other.identity, one.identity))
+
+/** Whether the login opens this account: by the values that name a user, or because it was sent before. */
 export const isOf = (account: Account, { identity, former }: Named): boolean =>
-  (account.identity.length > 0 &&
-    (containsAll(account.identity, identity) || containsAll(identity, account.identity))) ||
-  formerNames(account).some((one) => former.includes(one))
+  openSame(account, { identity }) || formerNames(account).some((one) => former.includes(one))
 
 export const isSameAttempt = (
   one: Partial<AttemptKeys>,

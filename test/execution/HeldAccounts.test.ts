@@ -14,7 +14,7 @@ const tasks: ReadonlyArray<NightTask> = [
   { customer: "c-1", engine: "bank:api", fingerprint: "three", account: "A" },
   { customer: "c-2", engine: "bank:api", fingerprint: "four", account: "B" },
 ]
-/** What the source says to each login, and how many executions of c-1 were open at once. */
+/** What the source says to each login, and how many executions of the others were open at once. */
 const source = (ends: Readonly<Record<string, ReturnType<typeof state>>>) => {
   const open = new Set<string>()
   const seen = { most: 0, starts: new Array<string>() }
@@ -22,7 +22,7 @@ const source = (ends: Readonly<Record<string, ReturnType<typeof state>>>) => {
     start: ({ customer_id, engine_reference }) => {
       const id = `${customer_id} ${engine_reference}`
       seen.starts.push(id)
-      if (customer_id === "c-1") open.add(`e-${id}`)
+      if (customer_id !== "c-2") open.add(`e-${id}`)
       seen.most = Math.max(seen.most, open.size)
       return accepted(id)
     },
@@ -74,6 +74,24 @@ describe("an account", () => {
         yield* later(place)
         expect(seen.starts.slice(3)).toEqual(["c-1 bank:api"])
       }),
+  )
+
+  it.effect("that two channels open with different fields gets one login at a time", () =>
+    Effect.gen(function* () {
+      const { script, seen } = source({})
+      const channels: ReadonlyArray<NightTask> = [
+        { customer: "c-1", engine: "bank:website", fingerprint: "one", account: "A", identity: ["user"] },
+        {
+          customer: "c-3",
+          engine: "bank:mobile",
+          fingerprint: "two",
+          account: "A+",
+          identity: ["user", "id"],
+        },
+      ]
+      yield* night({ tasks: channels, script })
+      expect(seen).toEqual({ most: 1, starts: ["c-1 bank:website", "c-3 bank:mobile"] })
+    }),
   )
 
   it.effect("that was logged in to in between is not held", () =>

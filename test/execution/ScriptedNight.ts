@@ -57,6 +57,8 @@ export interface NightTask {
   readonly engine?: string
   readonly fingerprint?: string
   readonly account?: string
+  /** The values that identify the user, if they are not the account. */
+  readonly identity?: ReadonlyArray<string>
   readonly needs?: Duration.Duration
   readonly expected?: Duration.Duration
   /** How often the engine is away before it can be started; `silent` never says. */
@@ -66,15 +68,19 @@ export interface NightTask {
 }
 
 /** A login to its own account, unless one is named. */
-export const keysOf = (fingerprint: string | undefined, account = fingerprint): LoginKeys => {
+export const keysOf = (
+  fingerprint: string | undefined,
+  account = fingerprint,
+  identity: ReadonlyArray<string> = account === undefined ? [] : [account],
+): LoginKeys => {
   if (fingerprint === undefined || account === undefined) return { fingerprint }
-  const of = { account, identity: [account], password: fingerprint, former: [fingerprint], isByHand: true }
+  const of = { account, identity, password: fingerprint, former: [fingerprint], isByHand: true }
   return { fingerprint, account: of }
 }
 
-export const ready = (fingerprint: string | undefined, account?: string): Prepared => ({
+export const ready = (...named: Parameters<typeof keysOf>): Prepared => ({
   _tag: "Ready",
-  keys: keysOf(fingerprint, account),
+  keys: keysOf(...named),
   call: {
     engine_reference: anId("bank"),
     customer_id: anId(""),
@@ -96,6 +102,7 @@ const workOf = ({
   engine = "bank",
   fingerprint,
   account,
+  identity,
   prepare,
   dropped,
   ...more
@@ -103,7 +110,7 @@ const workOf = ({
   let times = 0
   const prepared = Effect.suspend((): Effect.Effect<Prepared> => {
     times += 1
-    const answer = prepare?.(times) ?? ready(fingerprint, account)
+    const answer = prepare?.(times) ?? ready(fingerprint, account, identity)
     if (answer._tag === "Silent") return Effect.never
     return Effect.succeed(
       answer._tag === "Ready"
@@ -115,7 +122,7 @@ const workOf = ({
     task_id: idOf(customer, engine),
     customer_id: anId(customer),
     engine_reference: anId(engine),
-    ...keysOf(fingerprint, account),
+    ...keysOf(fingerprint, account, identity),
     prepare: dropped === true ? undefined : prepared,
     ...more,
   }

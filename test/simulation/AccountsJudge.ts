@@ -277,15 +277,16 @@ const isWell = ({ outcome }: Case, { account, engine, at }: StartSeen): boolean 
       other.at >= at - wellForMs,
   )
 
-/** Accounts that could have gone first: without strikes, and not yet tried in this night. */
+/** Accounts of its run, which is of one job, that could have gone first: without strikes, not yet tried. */
 const hadOthers = (
   { outcome, strikes }: Case,
-  { account, engine, at, process }: StartSeen,
+  { account, customer, engine, at }: StartSeen,
   night: number,
 ): boolean => {
   if (night === nightOf(at)) return true
-  const jobs = outcome.processes[process - 1]?.jobs ?? []
-  return outcome.plan.uses.some((use) => {
+  const { uses } = outcome.plan
+  const jobs = uses.flatMap((use) => (use.customer === customer && use.engine === engine ? [use.job] : []))
+  return uses.some((use) => {
     const other = accountOf(use.engine, use.username)
     if (
       use.engine !== engine ||
