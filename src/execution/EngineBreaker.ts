@@ -192,10 +192,10 @@ export class EngineBreaker implements StartGate {
   }
 
   /** Others that wait for a third login; this task no longer does. */
-  thirdsBeside(engine: EngineReference, task_id: string): number {
+  thirdsBeside(engine: EngineReference, task_id: string): ReadonlySet<string> {
     const { thirds } = this.#line(engine)
     thirds.delete(task_id)
-    return thirds.size
+    return thirds
   }
 
   /** Whether it accepts other accounts: only then does a lost login say something about its account. */

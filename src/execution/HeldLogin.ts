@@ -59,14 +59,15 @@ const thirdLogin = (
   book: Book,
   { hold, now }: { readonly hold: Extract<Hold, { readonly why: "third" }>; readonly now: number },
 ): Held | undefined => {
-  const { breaker, schedule, run_id } = night
+  const { breaker, schedule, run_id, rules } = night
   const { engine_reference } = book.work
   const account = book.keys.account?.account
   if (breaker.isWell(engine_reference, account, now)) return undefined
   // Others that wait for the same cannot show it.
-  const others =
-    schedule.waitingOn(engine_reference) - breaker.thirdsBeside(engine_reference, book.work.task_id)
-  if (others > 0) {
+  const thirds = breaker.thirdsBeside(engine_reference, book.work.task_id)
+  const hasOthers = schedule.hopefulOn(engine_reference).some(({ task_id }) => !thirds.has(task_id))
+  const lastAt = (book.deferredSince ??= now) + Duration.toMillis(rules.max_wait)
+  if (hasOthers && now + thirdWaitMs <= lastAt) {
     breaker.noteThird(engine_reference, book.work.task_id)
     return { _tag: "Waits", until: now + thirdWaitMs }
   }

@@ -64,12 +64,9 @@ export class Schedule {
 
   /** How many slots they could use at once, whatever other runs have open. */
   wanted(now: number): number {
-    let all = 0
-    for (const engine of this.#ready.keys()) {
-      const room = Math.max(0, this.#limits.per_engine - this.inFlightOn(engine))
-      all += Math.min(this.wantedOn(engine, now), room)
-    }
-    return all
+    const room = (engine: EngineReference) => Math.max(0, this.#limits.per_engine - this.inFlightOn(engine))
+    const engines = [...this.#ready.keys()]
+    return engines.reduce((all, one) => all + Math.min(this.wantedOn(one, now), room(one)), 0)
   }
 
   /**
@@ -116,10 +113,7 @@ export class Schedule {
     this.#share?.stir()
   }
 
-  /**
-   * The state of this task's execution cannot be known in this run: tasks that share its customer or its
-   * login keep waiting, and its slot is free for others.
-   */
+  /** What became of it cannot be known in this run: only its slot is free, not its customer or its login. */
   abandon(task_id: TaskId): void {
     const candidate = this.#inFlight.get(task_id)
     if (candidate === undefined) return
@@ -147,6 +141,15 @@ export class Schedule {
   /** Candidates of this engine that are waiting here. */
   waitingOn(engine: EngineReference): number {
     return this.#waitingOn.get(engine) ?? 0
+  }
+
+  /** Those of them that can still start: what they conflict with is in flight here. */
+  hopefulOn(engine: EngineReference): ReadonlyArray<Candidate> {
+    const moving = new Set([...this.#inFlight.values()].flatMap(conflictKeys))
+    return this.whatWaits(0).flatMap(([one, why]) => {
+      const isStuck = why === "conflict" && !conflictKeys(one).some((key) => moving.has(key))
+      return one.engine_reference === engine && !isStuck ? [one] : []
+    })
   }
 
   /**
@@ -185,10 +188,7 @@ export class Schedule {
     return undefined
   }
 
-  /**
-   * Removes everything that is still waiting, for instance at the deadline, or only what waits for one
-   * engine.
-   */
+  /** Removes everything that is still waiting, as at the deadline, or only what waits for one engine. */
   drain(engine_reference?: EngineReference): ReadonlyArray<Candidate> {
     const all: Array<Candidate> = []
     const isMeant = (one: Candidate) =>

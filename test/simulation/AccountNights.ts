@@ -452,7 +452,9 @@ class Campaign {
     const fromMs = this.world.now()
     const handle = this.world.spawn(`pipeline ${this.door.process}`, pipeline, { offsetMs })
     this.door.kill = handle.kill
-    this.world.runUntil(() => handle.exit() !== undefined || !handle.alive())
+    const isEndless = () => this.world.now() - fromMs > dayMs
+    this.world.runUntil(() => handle.exit() !== undefined || !handle.alive() || isEndless())
+    if (isEndless()) throw new Error(`a process of night ${this.night} does not end`)
     const exit = handle.exit()
     handle.kill()
     this.processes.push({ night: this.night, jobs, fromMs, untilMs: this.world.now() })
