@@ -138,8 +138,8 @@ const identityOf = (key: Uint8Array, place: LoginPlace, roles: FieldRoles, sent:
 }
 
 /**
- * What is sent, whatever the channel calls its fields. Who it is may be spelled in several ways: that is no
- * other password. Sorted, as the texts of their JSON.
+ * What is sent besides who it is, whatever the channel calls its fields: a channel that asks for more about
+ * the user asks for no other password. Sorted, as the texts of their JSON.
  */
 const writtenValues = ({ locking, selectors, secret }: FieldRoles, sent: Sent): ReadonlyArray<string> => {
   const isWho = (name: string) =>
@@ -147,9 +147,8 @@ const writtenValues = ({ locking, selectors, secret }: FieldRoles, sent: Sent): 
     (locking.length > 0 ? locking.includes(name) : secret.size > 0 && !secret.has(name))
   return Object.entries(sent)
     .flatMap(([name, value]) => {
-      if (value === undefined) return []
-      if (isEncrypted(value)) return [unreadable]
-      return [canonicalJson(isWho(name) && isPlain(value) ? spelled(value) : value)]
+      if (value === undefined || isWho(name)) return []
+      return [isEncrypted(value) ? unreadable : canonicalJson(value)]
     })
     .toSorted()
 }

@@ -10,7 +10,6 @@ import { builtInSources } from "../../src/contract/ResultsSource.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import type { Recorded } from "../../src/ledger/Fact.ts"
-import { openLedger } from "../../src/ledger/OpenLedger.ts"
 import { subjectOf, verdictOfTask } from "../../src/ledger/RunState.ts"
 import { runNight } from "../../src/night/Nightly.ts"
 import type { NightOptions } from "../../src/night/Nightly.ts"
@@ -28,7 +27,7 @@ import type {
   Storm,
 } from "./HostileService.ts"
 import { runsOf } from "./InvariantsBeside.ts"
-import { commonOf, layersOf } from "./NightLayers.ts"
+import { commonOf, layersOf, seededLedger } from "./NightLayers.ts"
 import type { PlantedServices } from "./NightLayers.ts"
 import { seeded } from "./NightPlan.ts"
 import { expectExpected, readFacts, wait } from "./SimulatedNight.ts"
@@ -377,7 +376,7 @@ class Campaign {
     })
     this.http = this.door.watched(network)
     this.stores = {
-      database: openLedger({ path: ":memory:" }),
+      database: seededLedger(plan.seed),
       tokens: plan.uses.some(({ tokenized }) => tokenized) ? openTokens() : undefined,
       landing: LandingMemory.makeStore(),
       published: SimulatedPublisher.makeHistory(),

@@ -14,7 +14,9 @@ import { Secrets } from "../../src/jobs/Secrets.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import type { LandingStore } from "../../src/landing/LandingMemory.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import type { openLedger } from "../../src/ledger/OpenLedger.ts"
+import { writeKey } from "../../src/ledger/LedgerKeys.ts"
+import { openLedger } from "../../src/ledger/OpenLedger.ts"
+import { sha256 } from "../../src/foundation/Sha256.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { SandboxClient } from "../../src/sandbox/server/SandboxClient.ts"
 import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
@@ -38,6 +40,13 @@ export interface Stores {
   readonly tokens: ReturnType<typeof openTokens> | undefined
   readonly landing: LandingStore
   readonly published: PublishedHistory
+}
+
+/** The order of the tasks follows from the ledger's key: from the seed, so that a seed can be replayed. */
+export const seededLedger = (seed: number) => {
+  const database = openLedger({ path: ":memory:" })
+  writeKey(database, "fingerprint", sha256(`key ${seed}`))
+  return database
 }
 
 /** What all jobs of a process have in common. */

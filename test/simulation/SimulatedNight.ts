@@ -9,13 +9,13 @@ import { runNight } from "../../src/night/Nightly.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import type { LandingStore } from "../../src/landing/LandingMemory.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
-import { openLedger } from "../../src/ledger/OpenLedger.ts"
+import type { openLedger } from "../../src/ledger/OpenLedger.ts"
 import type { Recorded } from "../../src/ledger/Fact.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { SandboxClient } from "../../src/sandbox/server/SandboxClient.ts"
 import type { Truth } from "../../src/sandbox/admin/Truth.ts"
 import { calm, faultyClient } from "./FaultyNetwork.ts"
-import { commonOf, layersOf } from "./NightLayers.ts"
+import { commonOf, layersOf, seededLedger } from "./NightLayers.ts"
 import type { Common, PlantedServices } from "./NightLayers.ts"
 import { processesMax, seeded } from "./NightPlan.ts"
 import type { NightPlan } from "./NightPlan.ts"
@@ -99,7 +99,7 @@ export const runSimulatedNight = (
       return rates
     },
   })
-  const database = openLedger({ path: ":memory:" })
+  const database = seededLedger(plan.seed)
   const landing = LandingMemory.makeStore()
   const published = SimulatedPublisher.makeHistory()
   const stores = { database, tokens, landing, published }
