@@ -9,7 +9,7 @@ import type { Verdict } from "../ends/Ends.ts"
 import { holdOf, openSame } from "../ledger/Accounts.ts"
 import type { Hold } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { holdText, isLasting, verdictOfHold } from "../planning/LoginHold.ts"
+import { holdText, isLasting, mayGoAlone, thirdText, verdictOfHold } from "../planning/LoginHold.ts"
 import type { Book, Night } from "./Night.ts"
 
 export type Held =
@@ -49,9 +49,6 @@ const ended = (verdict: Verdict): Held => ({ _tag: "Ended", verdict })
 
 /** How long a third login waits until the engine is asked again whether it accepts others. */
 const thirdWaitMs = Duration.toMillis("1 minute")
-const thirdText =
-  "nobody knows how the last two logins to this account ended; a third one is sent only while its engine " +
-  "accepts others, or in another night"
 
 /** It is risked only where others pass: then an outage can hold nobody. */
 const thirdLogin = (
@@ -73,8 +70,7 @@ const thirdLogin = (
   }
   // Nobody else is left to show whether the engine is well.
   if (breaker.hasPassed(engine_reference, account)) return undefined
-  const isNewDate = !hold.runs.some((run) => dateOf(run) === dateOf(run_id))
-  if (!book.probe && isNewDate && isAlone(night, book)) return undefined
+  if (!book.probe && mayGoAlone(hold, run_id) && isAlone(night, book)) return undefined
   return ended({ ...own("ENGINE_UNAVAILABLE"), message: thirdText, not_before: "next_date" })
 }
 
@@ -85,6 +81,3 @@ const isAlone = ({ books }: Night, { work: { engine_reference }, keys }: Book): 
       other.work.engine_reference === engine_reference &&
       other.keys.account?.account !== keys.account?.account,
   )
-
-/** Of `<job>.<date>`, and of `<job>.<date>.2`, which is a further run of the date. */
-const dateOf = (run_id: string): string => /\.(\d{4}-\d{2}-\d{2})(?:\.\d+)?$/.exec(run_id)?.[1] ?? run_id

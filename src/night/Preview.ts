@@ -9,9 +9,12 @@ import { own } from "../ends/Ends.ts"
 import { obstaclesOf, resumeWork, unseenOf } from "../execution/TaskResumption.ts"
 import type { Obstacles, TaskResumption } from "../execution/TaskResumption.ts"
 import type { Job } from "../jobs/Job.ts"
+import { holdOf } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import type { Task, TaskVerdict } from "../planning/Assignment.ts"
+import type { Grounds, Task, TaskVerdict } from "../planning/Assignment.ts"
+import { mayGoAlone, thirdText } from "../planning/LoginHold.ts"
+import type { Plan } from "../planning/Plan.ts"
 import { windowOf } from "../planning/NightOf.ts"
 import { conflictKeys } from "../contract/Candidate.ts"
 import { loginKeysOf } from "../secrets/Fingerprint.ts"
@@ -45,9 +48,13 @@ const messages = {
   ENGINE_UNAVAILABLE: "the engine is not available now; it starts once it is, if that is in time",
 } as const
 
-const notStarted = (task: Task, reason: keyof typeof messages): NotStarted => {
+const notStarted = (
+  task: Task,
+  reason: keyof typeof messages,
+  message: string = messages[reason],
+): NotStarted => {
   const { task_id, customer_id, engine_reference } = task
-  return { task_id, customer_id, engine_reference, ...own(reason), message: messages[reason] }
+  return { task_id, customer_id, engine_reference, ...own(reason), message }
 }
 
 const keysOf = (task: Task): ReadonlyArray<string> => conflictKeys({ ...task, account: task.account.account })
@@ -57,7 +64,7 @@ const notYet: ReadonlySet<TaskResumption["_tag"]> = new Set(["Start", "NotStarte
 
 /** Pure. `run`: the run that is resumed. */
 export const decideStarts = (
-  { job, plan, learnt }: JobPlan,
+  { job, plan, learnt, grounds }: JobPlan,
   run: RunState | undefined,
   obstacles: Obstacles,
   /** Customers, logins and accounts that the collected runs have in use. */
@@ -79,7 +86,31 @@ export const decideStarts = (
     else if (task.availability === "ready") starting.push(task)
     else others.push(notStarted(task, "ENGINE_UNAVAILABLE"))
   }
-  return { starting, over, followed, notStarted: [...plan.settled, ...others] }
+  const { sent, kept } = withoutThirds(starting, plan, grounds)
+  return { starting: sent, over, followed, notStarted: [...plan.settled, ...others, ...kept] }
+}
+
+/** A third login is sent if another account shows that its engine is well, or if nobody could show it. */
+const withoutThirds = (starting: ReadonlyArray<Task>, plan: Plan, { accounts, moment }: Grounds) => {
+  const holds = new Map(
+    starting.flatMap((task) => {
+      const hold = holdOf(accounts.of(task.account), task.account, moment)
+      return hold?.why === "third" ? [[task, hold] as const] : []
+    }),
+  )
+  const [sent, kept] = [new Array<Task>(), new Array<NotStarted>()]
+  for (const task of starting) {
+    const hold = holds.get(task)
+    const isBeside = (other: Task) =>
+      other.engine_reference === task.engine_reference && other.account.account !== task.account.account
+    const isSent =
+      hold === undefined ||
+      starting.some((other) => isBeside(other) && !holds.has(other)) ||
+      (mayGoAlone(hold, plan.run_id) && !plan.tasks.some(isBeside))
+    if (isSent) sent.push(task)
+    else kept.push(notStarted(task, "ENGINE_UNAVAILABLE", thirdText))
+  }
+  return { sent, kept }
 }
 
 /** Calls the service for its engines and forms, and changes nothing. */

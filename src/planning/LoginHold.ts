@@ -3,7 +3,7 @@
  * task, and what a person is told.
  */
 import { Predicate, Redacted } from "effect"
-import type { Access, CustomerId } from "../contract/Ids.ts"
+import type { Access, CustomerId, RunId } from "../contract/Ids.ts"
 import { own, verdictOfRejected } from "../ends/Ends.ts"
 import type { Verdict } from "../ends/Ends.ts"
 import type { SeenEngine } from "../forms/EngineForms.ts"
@@ -61,6 +61,17 @@ export const isLasting = (hold: Hold): hold is LastingHold => hold.why !== "busy
 /** How a task ends whose login is held. */
 export const verdictOfHold = (hold: LastingHold): Verdict =>
   hold.why === "unproven" ? own("LOGIN_UNPROVEN") : verdictOfRejected(hold.by.reason)
+
+export const thirdText =
+  "nobody knows how the last two logins to this account ended; a third one is sent only while its engine " +
+  "accepts others, or in another night"
+
+/** Whether a third login may be sent though no other account shows that the engine is well. */
+export const mayGoAlone = ({ runs }: Extract<Hold, { readonly why: "third" }>, run_id: RunId): boolean =>
+  runs.every((run) => dateOf(run) !== dateOf(run_id))
+
+/** Of `<job>.<date>`, and of `<job>.<date>.2`, which is a further run of the date. */
+const dateOf = (run_id: RunId): string => /\.(\d{4}-\d{2}-\d{2})(?:\.\d+)?$/.exec(run_id)?.[1] ?? run_id
 
 const timeText = (at: number): string => new Date(at).toISOString()
 

@@ -224,6 +224,62 @@ describe("a rerun of a night that was cut off", () => {
   })
 })
 
+describe("a third login to an account of which nobody knows how the last two ended", () => {
+  const told = (words: string): Told => ({ words, engine: "sandbox-bank:website", change: "nothing" })
+  const job = (count: number): Job =>
+    jobFor(
+      Array.from({ length: count }, () => told("ok")),
+      false,
+    )
+  /** Two lost logins of these customers, in runs of these dates. */
+  const lose = Effect.fnUntraced(function* (
+    among: Job,
+    customers: ReadonlyArray<string>,
+    dates: ReadonlyArray<string>,
+  ) {
+    const { plan } = yield* previewNight(among, { ...options })
+    const ledger = yield* Ledger
+    for (const { account, customer_id, engine_reference } of plan.tasks)
+      for (const date of customers.includes(customer_id) ? dates : []) {
+        const run_id = anId(`other.${date}`)
+        const task_id = anId(`${run_id}/${customer_id}/${engine_reference}`)
+        const of = { run_id, task_id, attempt: 1, customer_id, engine_reference }
+        yield* ledger.append([
+          {
+            _tag: "StartIntended",
+            ...of,
+            external_execution_id: `x-${date}-${customer_id}`,
+            login: account,
+            probe: false,
+          },
+        ])
+      }
+    yield* Effect.sleep("150 minutes")
+  })
+  const after = (count: number, lost: ReadonlyArray<string>, dates: ReadonlyArray<string>) =>
+    live(
+      makeNights({}, { startMs: Date.UTC(2026, 10, 21, 2) }),
+      Effect.andThen(lose(job(count), lost, dates), sayAndDo(job(count), { _tag: "run" })),
+    )
+  const bank = (one: string) => `${one}/sandbox-bank:website`
+  const older = ["2026-11-19", "2026-11-20"]
+  it.each([
+    ["is sent where nobody else could show that the engine is well", 1, ["c-0"], older, ["c-0"]],
+    [
+      "waits for another night if one of them was lost in this one",
+      1,
+      ["c-0"],
+      ["2026-11-20", "2026-11-21"],
+      [],
+    ],
+    ["is sent after another account was accepted", 2, ["c-0"], ["2026-11-20", "2026-11-21"], ["c-0", "c-1"]],
+    ["waits if all others wait for the same", 2, ["c-0", "c-1"], older, []],
+  ])("%s, as the preview says [promise 20]", (_, count, lost, dates, starts) => {
+    const { said, done } = after(count, lost, dates)
+    expect({ said, starts: said.starts }).toEqual({ said: done, starts: starts.map(bank) })
+  })
+})
+
 describe("a preview", () => {
   it("says what is started, and why the rest is not, whatever became of the night before [promise 20]", () => {
     let started = 0
