@@ -9,8 +9,9 @@ import type { Verdict } from "../ends/Ends.ts"
 import { holdOf, openSame } from "../ledger/Accounts.ts"
 import type { Hold } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { holdText, isLasting, mayGoAlone, thirdText, verdictOfHold } from "../planning/LoginHold.ts"
+import { holdText, chanceOf, isLasting, thirdText, verdictOfHold } from "../planning/LoginHold.ts"
 import type { Book, Night } from "./Night.ts"
+import { SlotsBeside } from "./SlotsBeside.ts"
 
 export type Held =
   | { readonly _tag: "Ended"; readonly verdict: Verdict }
@@ -22,14 +23,12 @@ export const heldLogin = Effect.fnUntraced(function* (night: Night, book: Book) 
   const { account } = book.keys
   if (account === undefined) return undefined
   const { task_id, customer_id } = book.work
-  // The ledger knows a login only once it has left. Two channels may log in to one account with different
-  // fields, which the schedule cannot see.
-  const isTaken = [...night.books.values()].some(
-    (other) => other !== book && other.isSending && openSame(other.keys.account, account),
-  )
-  if (isTaken) return waitOthers(night)
-  book.isSending = true
-  const accounts = yield* (yield* Ledger).accountsOf(account)
+  const ledger = yield* Ledger
+  // Two channels may log in to one account with different fields, which no schedule can see.
+  const isTaken = [...ledger.leaving].some(([other, keys]) => other !== task_id && openSame(keys, account))
+  if (isTaken) return yield* waitOthers(night)
+  ledger.leaving.set(task_id, account)
+  const accounts = yield* ledger.accountsOf(account)
   const absorbs = accounts.flatMap(({ identity, former }) => (identity.length === 0 ? former : []))
   if (absorbs.length > 0) book.keys = { ...book.keys, account: { ...account, absorbs } }
   const now = yield* Clock.currentTimeMillis
@@ -38,12 +37,15 @@ export const heldLogin = Effect.fnUntraced(function* (night: Night, book: Book) 
   if (hold === undefined) return undefined
   if (isLasting(hold)) return ended({ ...verdictOfHold(hold), message: cutText(holdText(hold, customer_id)) })
   if (hold.why === "third") return thirdLogin(night, book, { hold, now })
-  return waitOthers(night)
+  return yield* waitOthers(night)
 })
 
-/** Another login of the account is waited for as long as the run has other things to do. */
-const waitOthers = ({ active }: Night): Held =>
-  active > 1 ? { _tag: "Waits" } : ended(own("ALREADY_EXECUTING"))
+/** Another login of the account is waited for as long as this run, or one beside it, has executions open. */
+const waitOthers = Effect.fnUntraced(function* ({ active }: Night) {
+  const beside = yield* SlotsBeside
+  const isWorthIt = active > 1 || beside?.areOpen() === true
+  return isWorthIt ? ({ _tag: "Waits" } satisfies Held as Held) : ended(own("ALREADY_EXECUTING"))
+})
 
 const ended = (verdict: Verdict): Held => ({ _tag: "Ended", verdict })
 
@@ -59,6 +61,9 @@ const thirdLogin = (
   const { breaker, schedule, run_id, rules } = night
   const { engine_reference } = book.work
   const account = book.keys.account?.account
+  const chance = chanceOf(hold, run_id)
+  const kept = ended({ ...own("ENGINE_UNAVAILABLE"), message: thirdText, not_before: "next_date" })
+  if (chance === "not_tonight") return kept
   if (breaker.isWell(engine_reference, account, now)) return undefined
   // Others that wait for the same cannot show it.
   const thirds = breaker.thirdsBeside(engine_reference, book.work.task_id)
@@ -70,8 +75,7 @@ const thirdLogin = (
   }
   // Nobody else is left to show whether the engine is well.
   if (breaker.hasPassed(engine_reference, account)) return undefined
-  if (!book.probe && mayGoAlone(hold, run_id) && isAlone(night, book)) return undefined
-  return ended({ ...own("ENGINE_UNAVAILABLE"), message: thirdText, not_before: "next_date" })
+  return !book.probe && chance === "alone" && isAlone(night, book) ? undefined : kept
 }
 
 /** Whether no other account of this run is on its engine. */

@@ -58,8 +58,6 @@ export interface Book {
   startedAt: number | undefined
   /** Its start counts as one that waits for an answer. */
   isAwaited: boolean
-  /** Its login may leave now: no other one to its account may. */
-  isSending: boolean
   /** Sent with parameters although a token is stored: the attempt's probe must log in the same way. */
   byParameters: boolean
 }
@@ -82,7 +80,6 @@ export const openBook = (work: TaskWork): Book => ({
   startedAt: undefined,
   byParameters: false,
   isAwaited: false,
-  isSending: false,
 })
 
 /** A task or a session of the run, with its engine. */

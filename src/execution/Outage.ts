@@ -7,6 +7,7 @@
 import { Clock, Duration, Effect, Queue, Random } from "effect"
 import type { EngineReference } from "../contract/Ids.ts"
 import { waitMs } from "../foundation/Waits.ts"
+import { Ledger } from "../ledger/Ledger.ts"
 import { attemptWaits } from "../scheduling/Polling.ts"
 import { candidateOf, release, settleWaiting } from "./Night.ts"
 import type { Book, Night } from "./Night.ts"
@@ -19,14 +20,14 @@ const awayText = (asked: Duration.Duration): string =>
 const accountOf = ({ keys }: Book): string | undefined => keys.account?.account
 
 /** The answer to its start is known, or nothing was sent: another one may be. */
-export const noteAnswered = (night: Night, book: Book) =>
-  Effect.suspend(() => {
-    if (!book.isAwaited) return Effect.void
-    book.isAwaited = false
-    book.isSending = false
-    night.breaker.answered(book.work.engine_reference)
-    return Effect.asVoid(Queue.offer(night.poke, undefined))
-  })
+export const noteAnswered = Effect.fnUntraced(function* (night: Night, book: Book) {
+  if (!book.isAwaited) return
+  book.isAwaited = false
+  const { leaving } = yield* Ledger
+  leaving.delete(book.work.task_id)
+  night.breaker.answered(book.work.engine_reference)
+  yield* Queue.offer(night.poke, undefined)
+})
 
 /** The engine accepts starts. */
 export const noteAvailable = Effect.fnUntraced(function* (night: Night, book: Book) {

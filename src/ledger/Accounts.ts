@@ -1,9 +1,8 @@
 /**
- * The accounts that logins open, over all runs: what was sent to each and whose end nobody has read, which
- * passwords its source rejected, and when it last accepted one. Pure: how a fact changes an account, and
- * whether a login may be sent. A *strike* is a login that may have failed. Sources lock an account after a
- * few in a row, so no account sees more than three, over any number of nights; only a login that was
- * accepted sets them to zero.
+ * The accounts that logins open, over all runs: what was sent to each without a known end, what its source
+ * rejected, and when it last accepted a login. Pure: how a fact changes an account, and whether a login may
+ * be sent. A *strike* is a login that may have failed. Sources lock an account after a few in a row: none
+ * sees more than three, over any number of nights; only a login that was accepted sets them to zero.
  */
 import { Schema } from "effect"
 import { CustomerId, EngineReference, RunId, TaskId } from "../contract/Ids.ts"
@@ -96,10 +95,8 @@ export const formerNames = ({ former, sent, rejected, good }: Account): Readonly
 ]
 
 /** Whether two logins open one account, as far as their values say. */
-export const openSame = (one: Pick<Named, "identity"> | undefined, other: Pick<Named, "identity">): boolean =>
-  one !== undefined &&
-  one.identity.length > 0 &&
-  (containsAll(one.identity, other.identity) || containsAll(other.identity, one.identity))
+export const openSame = (one: Pick<Named, "identity">, { identity }: Pick<Named, "identity">): boolean =>
+  one.identity.length > 0 && (containsAll(one.identity, identity) || containsAll(identity, one.identity))
 
 /** Whether the login opens this account: by the values that name a user, or because it was sent before. */
 export const isOf = (account: Account, { identity, former }: Named): boolean =>
@@ -110,7 +107,6 @@ export const isSameAttempt = (
   { run_id, task_id, attempt }: Partial<AttemptKeys>,
 ): boolean => one.run_id === run_id && one.task_id === task_id && one.attempt === attempt
 
-const sum = (numbers: ReadonlyArray<number>): number => numbers.reduce((all, one) => all + one, 0)
 const distinct = (texts: ReadonlyArray<string>): number => new Set(texts).size
 
 /** Rejected since the account last accepted a login, the newest last. */
@@ -120,7 +116,7 @@ const countedRejections = (accounts: ReadonlyArray<Account>): ReadonlyArray<Reje
     .toSorted((one, other) => one.at - other.at)
 
 const unproven = (accounts: ReadonlyArray<Account>): number =>
-  sum(accounts.flatMap(({ sent }) => sent.map(({ sends }) => sends)))
+  accounts.flatMap(({ sent }) => sent).reduce((all, { sends }) => all + sends, 0)
 
 export const strikesOf = (accounts: ReadonlyArray<Account>): number =>
   unproven(accounts) + distinct(countedRejections(accounts).map(({ password }) => password))
@@ -132,7 +128,7 @@ export type Hold =
   | { readonly why: "unproven"; readonly strikes: number; readonly last: SentLogin | RejectedLogin }
   /** Another login of the account may be open at the service until then (milliseconds). */
   | { readonly why: "busy"; readonly until: number }
-  /** It would be the third strike: it waits until the engine accepts other accounts. */
+  /** The third strike, after those of these runs: it waits until the engine accepts other accounts. */
   | { readonly why: "third"; readonly runs: ReadonlyArray<RunId> }
 
 export type Held = Hold & { readonly why: "rejections" | "unproven" }
@@ -177,12 +173,16 @@ export const holdOf = (
   if (same !== undefined) return { why: "rejected", by: same }
   const held = heldOf(accounts, login)
   const own = accounts.filter((account) => isOf(account, login))
-  if (held !== undefined && (held.why === "rejections" || !mayExceed(own, login))) return held
   const until = busyUntil(own, moment)
-  if (until > moment.now) return { why: "busy", until }
+  const isBusy = until > moment.now
+  // A login that is followed may still end well.
+  const over = own.map((one) => ({ ...one, sent: one.sent.filter(({ answer }) => answer !== undefined) }))
+  const isOpen = isBusy && held?.why === "unproven" && strikesOf(over) < strikesMax
+  if (held !== undefined && !isOpen && (held.why === "rejections" || !mayExceed(own, login))) return held
+  if (isBusy) return { why: "busy", until }
   if (strikesOf(own) !== strikesMax - 1) return undefined
-  const counted = [...own.flatMap(({ sent }) => sent), ...countedRejections(own)]
-  return { why: "third", runs: counted.map(({ run_id }) => run_id) }
+  const sent = own.flatMap((one) => one.sent.flatMap(({ run_id, sends }) => Array(sends).fill(run_id)))
+  return { why: "third", runs: [...sent, ...countedRejections(own).map(({ run_id }) => run_id)] }
 }
 
 /** Until when a login that was sent may be open at the service (milliseconds). */

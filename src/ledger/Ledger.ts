@@ -78,6 +78,8 @@ export class Ledger extends Context.Service<
     readonly accounts: Effect.Effect<ReadonlyArray<Account>, LedgerFailed>
     /** Those that a login opens, and those that may be the same user's (`AccountKeys.row`). */
     readonly accountsOf: (login: AccountKeys) => Effect.Effect<ReadonlyArray<Account>, LedgerFailed>
+    /** Logins of all runs of this process that may leave now, by task: the facts name what has left. */
+    readonly leaving: Map<TaskId, AccountKeys>
     readonly cachedForm: (
       engine_reference: EngineReference,
     ) => Effect.Effect<CachedForm | undefined, LedgerFailed>
@@ -197,6 +199,7 @@ const makeLedger = Effect.fnUntraced(function* (
     runs: attempt(() => foldHeaders(read(tables.headers()))),
     accounts: attempt(() => tables.accounts()),
     accountsOf: (login) => attempt(() => tables.accountsOf(login)),
+    leaving: new Map(),
     cachedForm: (engine_reference) => attempt(() => tables.cachedForm(engine_reference)),
     cacheForm: (form) => attempt(() => tables.cacheForm(form)),
     fingerprintKey: attempt(() => tables.fingerprintKey()),

@@ -13,7 +13,7 @@ import { holdOf } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { Grounds, Task, TaskVerdict } from "../planning/Assignment.ts"
-import { mayGoAlone, thirdText } from "../planning/LoginHold.ts"
+import { chanceOf, thirdText } from "../planning/LoginHold.ts"
 import type { Plan } from "../planning/Plan.ts"
 import { windowOf } from "../planning/NightOf.ts"
 import { conflictKeys } from "../contract/Candidate.ts"
@@ -103,10 +103,11 @@ const withoutThirds = (starting: ReadonlyArray<Task>, plan: Plan, { accounts, mo
     const hold = holds.get(task)
     const isBeside = (other: Task) =>
       other.engine_reference === task.engine_reference && other.account.account !== task.account.account
+    const chance = hold && chanceOf(hold, plan.run_id)
     const isSent =
-      hold === undefined ||
-      starting.some((other) => isBeside(other) && !holds.has(other)) ||
-      (mayGoAlone(hold, plan.run_id) && !plan.tasks.some(isBeside))
+      chance === undefined ||
+      (chance !== "not_tonight" && starting.some((other) => isBeside(other) && !holds.has(other))) ||
+      (chance === "alone" && !plan.tasks.some(isBeside))
     if (isSent) sent.push(task)
     else kept.push(notStarted(task, "ENGINE_UNAVAILABLE", thirdText))
   }

@@ -66,9 +66,17 @@ export const thirdText =
   "nobody knows how the last two logins to this account ended; a third one is sent only while its engine " +
   "accepts others, or in another night"
 
-/** Whether a third login may be sent though no other account shows that the engine is well. */
-export const mayGoAlone = ({ runs }: Extract<Hold, { readonly why: "third" }>, run_id: RunId): boolean =>
-  runs.every((run) => dateOf(run) !== dateOf(run_id))
+/**
+ * When a third login may be sent. Two of one night are enough for it; if none is of this night, it need not
+ * wait for others that show that the engine is well, where there are none.
+ */
+export const chanceOf = (
+  { runs }: Extract<Hold, { readonly why: "third" }>,
+  run_id: RunId,
+): "not_tonight" | "with_others" | "alone" => {
+  const tonight = runs.filter((run) => dateOf(run) === dateOf(run_id)).length
+  return tonight >= 2 ? "not_tonight" : tonight === 1 ? "with_others" : "alone"
+}
 
 /** Of `<job>.<date>`, and of `<job>.<date>.2`, which is a further run of the date. */
 const dateOf = (run_id: RunId): string => /\.(\d{4}-\d{2}-\d{2})(?:\.\d+)?$/.exec(run_id)?.[1] ?? run_id

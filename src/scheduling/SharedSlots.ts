@@ -52,6 +52,8 @@ export interface SlotShare {
   readonly mayOpen: (engine: EngineReference, now: number) => boolean
   /** Whether the others leave it room for an execution at all. */
   readonly hasRoom: (now: number) => boolean
+  /** Whether others have executions open. */
+  readonly areOpen: () => boolean
   /** Slots became free, or are not wanted any more: the others look again. */
   readonly stir: () => void
   /**
@@ -124,6 +126,7 @@ export class SharedSlots {
           claimOn(member, engine, now),
           others().map((one) => claimOn(one, engine, now)),
         ),
+      areOpen: () => others().some(({ schedule }) => (schedule?.inFlight ?? 0) > 0),
       stir,
       standStill: (now) => {
         const wasStill = member.isStill

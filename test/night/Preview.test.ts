@@ -273,6 +273,13 @@ describe("a third login to an account of which nobody knows how the last two end
       [],
     ],
     ["is sent after another account was accepted", 2, ["c-0"], ["2026-11-20", "2026-11-21"], ["c-0", "c-1"]],
+    [
+      "waits for another night if both were lost in this one",
+      2,
+      ["c-0"],
+      ["2026-11-21", "2026-11-21.2"],
+      ["c-1"],
+    ],
     ["waits if all others wait for the same", 2, ["c-0", "c-1"], older, []],
   ])("%s, as the preview says [promise 20]", (_, count, lost, dates, starts) => {
     const { said, done } = after(count, lost, dates)
