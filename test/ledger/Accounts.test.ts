@@ -76,8 +76,25 @@ const after = (facts: ReadonlyArray<Fact>, login = keys()) =>
     }),
   )
 
+const lost = (night: number, login = keys()) => [sent(night, login), judged(night, "unproven", login)]
+
 describe("an account", () => {
-  const lost = (night: number, login = keys()) => [sent(night, login), judged(night, "unproven", login)]
+  it.effect("whose third login is followed waits for its end, and is held once it ended badly", () =>
+    inLedger((ledger) =>
+      Effect.gen(function* () {
+        const why = Effect.map(ledger.accountsOf(keys()), (accounts) =>
+          [0, 2 * hour].map(
+            (now) => holdOf(accounts, keys("p", { isByHand: false }), { now, maxWaitMs: hour })?.why,
+          ),
+        )
+        yield* ledger.append([...lost(1), ...lost(2), sent(3)])
+        expect(yield* why).toEqual(["busy", "unproven"])
+        yield* ledger.append([judged(3, "unproven")])
+        expect(yield* why).toEqual(["unproven", "unproven"])
+      }),
+    ),
+  )
+
   it.effect.each<readonly [string, ReadonlyArray<Fact>, AccountKeys, ReadonlyArray<unknown>]>([
     ["nothing was ever sent to", [], keys(), [0, undefined]],
     ["whose process was killed before any answer counts that login", [sent(1)], keys(), [1, undefined]],
