@@ -168,12 +168,7 @@ export const accountKeys = (
   const source = sourceOf(engine_reference)
   const found = identityOf(key, place, roles, sent)
   const isSealed = Object.values(sent).some(isEncrypted)
-  const password = keyedHash(key, [
-    "password",
-    source,
-    writtenValues(roles, sent),
-    ...(isSealed ? [found.identity] : []),
-  ])
+  const password = keyedHash(key, ["password", source, writtenValues(roles, sent)])
   const former = formerAccount(key, place, roles.locking, sent)
   return {
     account: accountOf(key, engine_reference, found.identity),

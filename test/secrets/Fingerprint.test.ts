@@ -187,6 +187,10 @@ describe("the account that a login opens", () => {
     expect(sealed.map(({ password: one, isByHand }) => [one, isByHand])).toEqual(
       sealed.map(() => [sealed[0]?.password, false]),
     )
-    expect(keys({ user: "eva", password: "rsa::1" }).password).not.toBe(sealed[0]?.password)
+    // A channel that asks for more about the user; passwords are compared within an account.
+    const asked = { document: "12345678Z", login: " ANA", password: "p" }
+    expect(keys(asked, ["login", "document"], { engine_reference: "bank:api" }).password).toBe(password)
+    const hidden = { ...asked, password: "rsa::3" }
+    expect(keys(hidden, ["login", "document"]).password).toBe(sealed[0]?.password)
   })
 })

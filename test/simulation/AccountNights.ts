@@ -117,6 +117,8 @@ export interface AccountsOutcome {
   readonly executions: ReadonlyArray<ExecutionAtSource>
   /** When the end of an execution was in the ledger, by its id. */
   readonly closed: ReadonlyMap<string, number>
+  /** Starts that a process meant to send. Whether they left, nobody can tell if it was killed then. */
+  readonly intended: ReadonlyArray<Pick<StartSeen, "at" | "customer" | "engine" | "external">>
   /** What became of each task of each run, in the order of the runs. */
   readonly ends: ReadonlyArray<TaskEnd>
   /** When each process of the pipeline began and ended, in true time. */
@@ -191,7 +193,16 @@ const jobOf = (plan: AccountsPlan, night: number, index: number): Job => ({
 })
 
 /** What the ledger says, in the judge's words: all that it is asked for. */
-const toldBy = (facts: ReadonlyArray<Recorded>): Pick<AccountsOutcome, "closed" | "ends"> => ({
+const toldBy = (facts: ReadonlyArray<Recorded>): Pick<AccountsOutcome, "closed" | "ends" | "intended"> => ({
+  intended: facts.flatMap(({ at, fact }) => {
+    if (fact._tag !== "StartIntended") return []
+    const {
+      customer_id: customer = "",
+      engine_reference: engine = "",
+      external_execution_id: external,
+    } = fact
+    return [{ at, customer, engine, external }]
+  }),
   closed: new Map(
     facts.flatMap(({ at, fact }) =>
       // An execution that is gone was closed without an end that anybody read.
@@ -399,7 +410,7 @@ class Campaign {
       plan,
       ...(this.stranger === undefined
         ? toldBy(readFacts(this.stores.database))
-        : { closed: this.stranger.closed, ends: this.stranger.ends }),
+        : { closed: this.stranger.closed, ends: this.stranger.ends, intended: [] }),
       executions,
       exitCodes,
       processes,

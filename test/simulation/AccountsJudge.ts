@@ -220,7 +220,7 @@ const mostStrikes = (all: ReadonlyArray<Strike>, at: number) => {
     strikes += 1
     if (meaning === "refused") refused = new Set([...refused, start.password])
   }
-  return { strikes, refused }
+  return { strikes, refused, lastGood }
 }
 
 /** Of which a caller knows for certain, whatever it makes of a 503. */
@@ -243,10 +243,25 @@ const heldTasks = ({ outcome }: Case) => {
   })
 }
 
+/** Meant to be sent by a process that was killed before: nobody but the source could tell. */
+const neverLeft = (
+  { outcome: { plan, intended, starts } }: Case,
+  account: string,
+  [from, until]: readonly [number, number],
+): number => {
+  const seen = new Set(starts.map(({ external }) => external))
+  const uses = new Set(
+    plan.uses.flatMap((use) => (accountOf(use.engine, use.username) === account ? [useKey(use)] : [])),
+  )
+  return intended.filter(
+    (one) => one.at >= from && one.at <= until && uses.has(useKey(one)) && !seen.has(one.external),
+  ).length
+}
+
 const withoutCause = (all: Case): ReadonlyArray<Complaint> =>
   heldTasks(all).flatMap(({ account, at }) => {
-    const { strikes, refused } = mostStrikes(all.strikes.get(account) ?? [], at)
-    if (strikes >= 3 || refused.size >= 2) return []
+    const { strikes, refused, lastGood } = mostStrikes(all.strikes.get(account) ?? [], at)
+    if (strikes + neverLeft(all, account, [lastGood, at]) >= 3 || refused.size >= 2) return []
     const what = `${account}: LOGIN_UNPROVEN at ${shown(at)} after ${strikes} logins that may have failed`
     return [{ rule: "held without cause" as const, what }]
   })
