@@ -1,5 +1,5 @@
 /**
- * `npm run accounts -- --seeds N [--from K] [--nights M] [--verbose]`: campaigns of thirty virtual nights with
+ * `npm run accounts -- --seeds N [--from K] [--nights M] [--verbose] [--json]`: campaigns of thirty virtual nights with
  * hostile start answers over shared accounts, on all cores. Prints what is wrong with each failing seed and the
  * command that replays it alone, and exits 1 if there is one.
  */
@@ -11,6 +11,7 @@ import { rules, complaintsOf } from "./AccountsJudge.ts"
 import type { Complaint } from "./AccountsJudge.ts"
 import { runAccountNights } from "./AccountNights.ts"
 import type { AccountsOutcome } from "./AccountNights.ts"
+import { figuresLine } from "../promises/Figure.ts"
 import { planAccounts } from "./AccountsPlan.ts"
 
 const nothing = { accounts: 0, starts: 0, logins: 0, processes: 0, storms: 0, held: 0 }
@@ -72,7 +73,10 @@ const tell = ({ seed, complaints, stopped, summary, seconds }: Told, nights: num
   }
 }
 
-const runAll = async (from: number, seeds: number, nights: number, verbose: boolean) => {
+const runAll = async (
+  { from, seeds, nights }: Omit<Share, "taken">,
+  { verbose, json }: { readonly verbose: boolean; readonly json: boolean },
+) => {
   const startedAt = performance.now()
   let failed = 0
   const failedOf = new Map<string, number>(rules.map((rule) => [rule, 0]))
@@ -101,6 +105,7 @@ const runAll = async (from: number, seeds: number, nights: number, verbose: bool
   )
   for (const [rule, count] of failedOf) console.log(`  ${rule}: ${count} of ${seeds}`)
   console.log(`${seeds - failed} passed, ${failed} failed`)
+  if (json) console.log(figuresLine([{ of: "nights of shared accounts", tried: seeds * nights, failed }]))
   process.exitCode = failed > 0 ? 1 : 0
 }
 
@@ -111,9 +116,12 @@ if (isMainThread) {
       from: { type: "string", default: "1" },
       nights: { type: "string", default: "30" },
       verbose: { type: "boolean", default: false },
+      /** The last line is the figures, for `npm run promises`. */
+      json: { type: "boolean", default: false },
     },
   })
-  await runAll(Number(values.from), Number(values.seeds), Number(values.nights), values.verbose)
+  const asked = { from: Number(values.from), seeds: Number(values.seeds), nights: Number(values.nights) }
+  await runAll(asked, values)
 } else {
   const { from, seeds, nights, taken } = workerData as Share
   for (let next = Atomics.add(taken, 0, 1); next < seeds; next = Atomics.add(taken, 0, 1))
