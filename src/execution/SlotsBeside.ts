@@ -17,13 +17,13 @@ export const SlotsBeside = Context.Reference<SlotShare | undefined>("nightjar/ex
 const keptFor = Duration.minutes(10)
 
 /** Runs the work of a job with its part in these slots. */
-export const besideOthers = (slots: SharedSlots, { assignments, concurrency }: Job) => {
+export const besideOthers = (slots: SharedSlots, { name, assignments, concurrency }: Job) => {
   const expected = new Map<EngineReference, number>()
   for (const { engine_reference } of assignments)
     expected.set(engine_reference, (expected.get(engine_reference) ?? 0) + 1)
   return <A, E, R>(work: Effect.Effect<A, E, R>) =>
     Effect.gen(function* () {
-      const { share, expectNothing, leave } = slots.join(concurrency, expected)
+      const { share, expectNothing, leave } = slots.join(name, concurrency, expected)
       yield* Effect.addFinalizer(() => Effect.sync(leave))
       yield* Effect.forkScoped(Effect.andThen(Effect.sleep(keptFor), Effect.sync(expectNothing)))
       return yield* Effect.provideService(work, SlotsBeside, share)

@@ -5,6 +5,7 @@
 import { Clock, Duration, Effect } from "effect"
 import type { RunId } from "../contract/Ids.ts"
 import { resumeAttempt } from "../execution/Attempt.ts"
+import { SlotsBeside } from "../execution/SlotsBeside.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldLedger.ts"
@@ -52,7 +53,8 @@ export const followedIn = (collect: ReadonlyArray<RunId>) =>
 
 /**
  * What other runs have open, as long as an execution of this job would be waited for: until then, nobody else
- * logs in there: neither beside what is known to run, nor beside what may run unseen.
+ * logs in there: neither beside what is known to run, nor beside what may run unseen. Runs that go on beside
+ * this one are waited for instead (`HeldLogin.ts`).
  */
 export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (
   run_id: RunId,
@@ -62,9 +64,12 @@ export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (
 ) {
   const now = yield* Clock.currentTimeMillis
   const newest = now - Duration.toMillis(job.execution.max_wait)
+  const live = (yield* SlotsBeside)?.jobs()
   const open = yield* openIn(
     ({ fact, ended, newest_at }) =>
-      fact.run_id !== run_id && !collect.includes(fact.run_id) && (ended === undefined || newest_at > newest),
+      fact.run_id !== run_id &&
+      !collect.includes(fact.run_id) &&
+      (ended === undefined ? live?.has(fact.job) !== true : newest_at > newest),
   )
   return open.filter(({ since }) => since > newest)
 })

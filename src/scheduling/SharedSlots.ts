@@ -52,6 +52,8 @@ export interface SlotShare {
   readonly mayOpen: (engine: EngineReference, now: number) => boolean
   /** Whether the others leave it room for an execution at all. */
   readonly hasRoom: (now: number) => boolean
+  /** The jobs of the others. */
+  readonly jobs: () => ReadonlySet<string>
   /** Whether others have executions open. */
   readonly areOpen: () => boolean
   /** Slots became free, or are not wanted any more: the others look again. */
@@ -70,6 +72,7 @@ export interface SlotShare {
 }
 
 interface Member {
+  readonly job: string
   readonly limits: Limits
   /** What the run will probably want before it has a schedule, by engine. */
   expected: ReadonlyMap<string, number>
@@ -104,8 +107,8 @@ export class SharedSlots {
   readonly #members = new Set<Member>()
 
   /** A run that will soon start tasks; `expected` counts them by engine. */
-  join(limits: Limits, expected: ReadonlyMap<string, number>) {
-    const member: Member = { limits, expected, schedule: undefined, wake: undefined, isStill: false }
+  join(job: string, limits: Limits, expected: ReadonlyMap<string, number>) {
+    const member: Member = { job, limits, expected, schedule: undefined, wake: undefined, isStill: false }
     this.#members.add(member)
     const others = () => [...this.#members].filter((one) => one !== member)
     const stir = () => {
@@ -126,6 +129,7 @@ export class SharedSlots {
           claimOn(member, engine, now),
           others().map((one) => claimOn(one, engine, now)),
         ),
+      jobs: () => new Set(others().map((one) => one.job)),
       areOpen: () => others().some(({ schedule }) => (schedule?.inFlight ?? 0) > 0),
       stir,
       standStill: (now) => {

@@ -16,7 +16,7 @@ const candidate = (run: number, number: number, engine: string): Candidate => ({
 
 /** A run with a schedule and as many tasks on each engine as it expects. */
 const joined = (slots: SharedSlots, run: number, limits: Limits, tasks: Readonly<Record<string, number>>) => {
-  const seat = slots.join(limits, new Map(Object.entries(tasks)))
+  const seat = slots.join(`job-${run}`, limits, new Map(Object.entries(tasks)))
   const schedule = new Schedule(limits, seat.share)
   let woken = 0
   const begin = () => {

@@ -94,7 +94,9 @@ class Case {
     if (closedAt === undefined) {
       // Its login was seen, and its end was not.
       const isGood = execution.toldAt !== undefined && !isRefusal(execution.end)
-      return { start, meaning: isGood ? "perhaps good" : "unproven", knownAt: undefined }
+      return isGood
+        ? { start, meaning: "perhaps good", knownAt: execution.toldAt }
+        : { start, meaning: "unproven", knownAt: undefined }
     }
     if (execution.loginAt > execution.closesAt) return { start, meaning: "neutral", knownAt: closedAt }
     return { start, meaning: isRefusal(execution.end) ? "refused" : "good", knownAt: closedAt }
