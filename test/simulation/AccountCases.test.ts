@@ -419,6 +419,32 @@ describe("the sources see", () => {
     expect(complaintsOf(outcome).map(({ what }) => what)).toEqual([])
   })
 
+  it("a login a night of each of two jobs side by side that share a user, whose fields or passwords differ", () => {
+    const commands = nightly(4).map((one) => ({ ...one, jobs: [0, 1] }))
+    const mobile = "es-a:mobile"
+    const outcome = played(4, {
+      commands,
+      channels: [
+        {
+          reference: website,
+          fields: ["username", "document", "password"],
+          locking: ["username", "document"],
+        },
+        { reference: mobile, fields: ["login", "secret"], locking: ["login"] },
+      ],
+      uses: [
+        use(),
+        use({ job: 1, customer: "c-2", password: wrong }),
+        use({ job: 1, customer: "c-3", engine: mobile }),
+      ],
+      lengths: () => [60_000, 60_000],
+    })
+    const verdicts = loginsOf(outcome).map(({ verdict }) => verdict)
+    expect([verdicts.filter((one) => one === "refused").length, verdicts.length]).toEqual([1, 9])
+    expect(outcome.ends.filter(({ outcome: end }) => end === "unfinished")).toEqual([])
+    expect(complaintsOf(outcome).map(({ what }) => what)).toEqual([])
+  })
+
   it.each([2, -2])("30 three logins, with a clock that is %s days wrong in the second night", (days) => {
     const commands = nightly(6).map((one) => (one.night === 1 ? { ...one, offsetMs: days * 24 * hour } : one))
     const outcome = played(6, { commands, storms: [storm("lost: reset")] })
