@@ -220,6 +220,24 @@ describe("Schedule", () => {
   })
 })
 
+describe("what can still start on an engine", () => {
+  it("is what waits for a time, a slot or something in flight, and not what was given up", () => {
+    const schedule = new Schedule({ max_in_flight: 9, per_engine: 9 })
+    schedule.occupy(candidate("lost", "c-1"))
+    schedule.abandon(anId("lost"))
+    schedule.occupy(candidate("open", "c-2"))
+    schedule.add(candidate("stuck", "c-1"))
+    schedule.add(candidate("next", "c-2"))
+    schedule.add(candidate("later", "c-3"), 50)
+    schedule.add(candidate("elsewhere", "c-4", "other"), 50)
+    expect(takeAll(schedule, 1)).toEqual([])
+    const hopeful = () => ids(schedule.hopefulOn(anId("bank"))).toSorted()
+    expect([hopeful(), schedule.waitingOn(anId("bank"))]).toEqual([["later", "next"], 3])
+    schedule.abandon(anId("open"))
+    expect(hopeful()).toEqual(["later"])
+  })
+})
+
 describe("DelayQueue", () => {
   it("returns everything by time, and by arrival if times are equal", () => {
     fc.assert(
