@@ -53,8 +53,8 @@ export const followedIn = (collect: ReadonlyArray<RunId>) =>
 
 /**
  * What other runs have open, as long as an execution of this job would be waited for: until then, nobody else
- * logs in there: neither beside what is known to run, nor beside what may run unseen. Runs that go on beside
- * this one are waited for instead (`HeldLogin.ts`).
+ * logs in there: neither beside what is known to run, nor beside what may run unseen. The logins of runs
+ * that go on beside this one are waited for instead (`HeldLogin.ts`).
  */
 export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (
   run_id: RunId,
@@ -67,9 +67,11 @@ export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (
   const live = (yield* SlotsBeside)?.jobs()
   const open = yield* openIn(
     ({ fact, ended, newest_at }) =>
-      fact.run_id !== run_id &&
-      !collect.includes(fact.run_id) &&
-      (ended === undefined ? live?.has(fact.job) !== true : newest_at > newest),
+      fact.run_id !== run_id && !collect.includes(fact.run_id) && (ended === undefined || newest_at > newest),
   )
-  return open.filter(({ since }) => since > newest)
+  return open
+    .filter(({ since }) => since > newest)
+    .map((one) =>
+      live?.has(one.job) === true ? { ...one, fingerprint: undefined, account: undefined } : one,
+    )
 })

@@ -182,6 +182,16 @@ export class BadNight {
     await this.do(`nightjar credentials release ${row?.["fingerprint"]?.slice(0, 16)}`)
   }
 
+  /** The service's support says that it never created an execution for the logins whose answer nobody read. */
+  async settle(): Promise<void> {
+    const rows = (await this.place.json("credentials", "list", "--unproven")) as ReadonlyArray<
+      Record<string, string>
+    >
+    const lines = rows.map((row) => `${row["external_execution_id"]},never_created`)
+    this.place.write("said.csv", ["external_execution_id,execution_id", ...lines, ""].join("\n"))
+    await this.do("nightjar credentials settle said.csv")
+  }
+
   async status(...run: ReadonlyArray<string>): Promise<Status> {
     return (await this.place.json("status", ...run)) as Status
   }

@@ -64,6 +64,7 @@ describe.concurrent("a bad night", () => {
     const last = await night.follow(first, async () => {
       night.customers(corrected)
       await night.release("blocked")
+      await night.settle()
     })
     expect(await night.disagreements(last)).toEqual([])
     await expect(night.told.join("\n")).toMatchFileSnapshot("recorded/every-class.txt")
