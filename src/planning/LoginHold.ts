@@ -63,8 +63,8 @@ export const verdictOfHold = (hold: LastingHold): Verdict =>
   hold.why === "unproven" ? own("LOGIN_UNPROVEN") : verdictOfRejected(hold.by.reason)
 
 export const thirdText =
-  "nobody knows how the last two logins to this account ended; a third one is sent while its engine accepts " +
-  "others, and not in the night of those two"
+  "nobody knows how the last two logins to this account ended; a third one is sent while its engine " +
+  "accepts others, and not in the night of those two"
 
 /**
  * When a third login may be sent. Two of one night are enough for it; if none is of this night, it need not
