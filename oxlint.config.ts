@@ -7,31 +7,22 @@
 
 /** From top to bottom: a room imports only rooms above it. */
 const rooms = [
-  "foundation",
-  "contract",
+  "base",
+  "service",
   "messages",
   "sandbox",
-  "secrets",
-  "duckdb",
+  "privacy",
   "jobs",
-  "ends",
   "ledger",
-  "scheduling",
   "client",
-  "forms",
   "tokens",
-  "planning",
-  "timers",
   "landing",
   "records",
-  "execution",
-  "publishing",
+  "task",
+  "tables",
   "report",
-  "notify",
-  "telemetry",
-  "keeping",
-  "night",
-  "acquaint",
+  "folder",
+  "run",
   "cli",
 ] as const
 type Room = (typeof rooms)[number]
@@ -54,19 +45,11 @@ const sandboxRooms = [
 type SandboxRoom = (typeof sandboxRooms)[number]
 
 /** The rooms that decide and never touch the machine: what they need of it comes through services. */
-const pureRooms: ReadonlyArray<Room> = [
-  "contract",
-  "ends",
-  "planning",
-  "timers",
-  "scheduling",
-  "execution",
-  "report",
-]
+const pureRooms: ReadonlyArray<Room> = ["service", "task", "report"]
 /** The rooms that read and write tables. */
-const tableRooms: ReadonlyArray<Room> = ["duckdb", "jobs", "records", "publishing", "cli"]
+const tableRooms: ReadonlyArray<Room> = ["base", "jobs", "records", "tables", "cli"]
 /** The rooms with a file of SQLite: facts, tokens, and the lock of a folder. */
-const sqliteRooms: ReadonlyArray<Room> = ["ledger", "tokens", "foundation"]
+const sqliteRooms: ReadonlyArray<Room> = ["ledger", "tokens", "base"]
 
 /**
  * The embedded service is a stranger to the pipeline: they share the contract and what knows nothing of either, and
@@ -74,7 +57,7 @@ const sqliteRooms: ReadonlyArray<Room> = ["ledger", "tokens", "foundation"]
  */
 const visibleFrom = (room: Room): ReadonlyArray<Room> =>
   room === "sandbox"
-    ? ["foundation", "contract"]
+    ? ["base", "service"]
     : rooms.slice(0, rooms.indexOf(room)).filter((other) => other !== "sandbox" || room === "cli")
 
 const forbid = (regex: string, message: string) => ({ regex, message })
@@ -88,7 +71,7 @@ const everywhere = [
     "Sources stand alone: nothing here imports tests or built files, or names src.",
   ),
 ]
-const onlyDuckdb = forbid("^(?:@duckdb/.*|p-limit)$", "Only src/duckdb knows DuckDB and Promises.")
+const onlyDuckdb = forbid("^(?:@duckdb/.*|p-limit)$", "Only src/base knows DuckDB and Promises.")
 const onlyTables = forbid(
   "^(?:apache-arrow|parquet-wasm)(?:/|$)",
   "Only rooms of tables load Arrow and Parquet.",
@@ -113,7 +96,7 @@ const importsOf = (room: Room, depth = 1) => {
             `src/${room} may import only: ${visible.length === 0 ? "nothing" : visible.join(", ")}.`,
           ),
         ]),
-    ...(room === "duckdb" ? [] : [onlyDuckdb]),
+    ...(room === "base" ? [] : [onlyDuckdb]),
     ...(tableRooms.includes(room) ? [] : [onlyTables]),
     ...(sqliteRooms.includes(room) ? [] : [onlySqlite]),
     ...(pureRooms.includes(room) ? [forbid(machinery, `src/${room} decides; a service acts.`)] : []),
@@ -172,7 +155,7 @@ export default {
     {
       files: ["src/**/*.ts"],
       rules: {
-        "max-lines": ["error", { max: 300 }],
+        "max-lines": ["error", { max: 500 }],
         "max-lines-per-function": ["error", { max: 70 }],
         "no-restricted-globals": [
           "error",
@@ -201,7 +184,7 @@ export default {
       forbid("^\\./commands/", "Commands use the kit; only Nightjar.ts, which lists them, knows them."),
     ]),
     refuse("src/cli/Nightjar.ts", importsOf("cli")),
-    refuse("src/cli/commands/*.ts", importsOf("cli", 2)),
+    refuse("src/cli/{acquaint,commands}/*.ts", importsOf("cli", 2)),
     refuse("src/landing/{Landing,LandingMemory}.ts", [
       ...importsOf("landing"),
       forbid(machinery, "The port and its memory layer serve simulated nights: no disk here."),

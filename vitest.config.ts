@@ -51,10 +51,10 @@ const longest = [
   "attack/Attack",
   "canaries/Echoes",
   "cli/commands/Tokens",
-  "publishing/Repair",
+  "tables/Repair",
   "simulation/simulation",
   "conformance/Traffic", // 12
-  "publishing/PublisherDuckDb",
+  "tables/PublisherDuckDb",
   "acceptance/DemoSet",
   "faults/Unusable",
   "cli/Processes",
@@ -64,7 +64,7 @@ const longest = [
   "jobs/HostileFiles",
   "project/readme",
   "acceptance/ReadingNights",
-  "secrets/JsonTokens", // 5
+  "privacy/JsonTokens", // 5
 ].map((name) => `/test/${name}.test.ts`)
 
 class LongestFirst extends BaseSequencer {

@@ -22,7 +22,7 @@ import type { Ledger, LedgerFailed } from "./ledger/Ledger.ts"
 import type { LedgerCopy } from "./ledger/LedgerCopy.ts"
 import { EmbeddedClock } from "./cli/EmbeddedClocks.ts"
 import { forTerminal } from "./report/TerminalText.ts"
-import { processSecrets } from "./secrets/KnownSecrets.ts"
+import { processSecrets } from "./privacy/KnownSecrets.ts"
 import { Settings } from "./cli/Settings.ts"
 
 const ledgerPath = (output: string) => `${output}/ledger.sqlite`
@@ -61,14 +61,14 @@ const ledgerOrEmpty = (output: string) =>
     return Ledger.layer({ path, tell: tellCopy })
   })
 
-const database = lazily(async () => (await import("./duckdb/DuckDb.ts")).DuckDb.layer)
+const database = lazily(async () => (await import("./base/DuckDb.ts")).DuckDb.layer)
 
 const landing = (output: string, access: "read-only" | "read-write") =>
   lazily(async () => (await import("./landing/LandingFiles.ts")).LandingFiles.layer({ root: output, access }))
 
 const publisher = (output: string, job: Job) =>
   lazily(async () => {
-    const { publisherOfJob } = await import("./publishing/PublisherDuckDb.ts")
+    const { publisherOfJob } = await import("./tables/PublisherDuckDb.ts")
     const { readingsOf } = await import("./cli/ReadingsOfJob.ts")
     const readings = readingsOf(job)
     return publisherOfJob(job, { root: output, schemasFolder: recordSchemas, readings, toolVersion })
@@ -102,9 +102,9 @@ const subscriptions = (target: RemoteTarget) =>
   )
 
 const catalogue = lazily(async () => {
-  const { ServiceCatalogue } = await import("./forms/ServiceCatalogue.ts")
-  const { FormThread } = await import("./forms/FormThread.ts")
-  const { FormCache } = await import("./forms/EngineForms.ts")
+  const { ServiceCatalogue } = await import("./client/ServiceCatalogue.ts")
+  const { FormThread } = await import("./client/FormThread.ts")
+  const { FormCache } = await import("./client/EngineForms.ts")
   return FormCache.layer.pipe(Layer.provide(Layer.merge(ServiceCatalogue.layer, FormThread.layer())))
 })
 

@@ -4,9 +4,9 @@
  * do not load a night.
  */
 import { Effect, Layer } from "effect"
-import type { RunId } from "../contract/Ids.ts"
+import type { RunId } from "../service/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
-import { acceptRun } from "../night/Nightly.ts"
+import { acceptRun } from "../run/Nightly.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import { announced } from "./Notices.ts"
 import { NoProgressFlag } from "./CommonFlags.ts"

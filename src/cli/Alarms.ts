@@ -4,9 +4,9 @@
  * nobody would hear is a wrong setting, so a run does not start with one.
  */
 import { Effect } from "effect"
-import { counted } from "../foundation/Counted.ts"
-import { renderProblem } from "../foundation/FileProblem.ts"
-import type { Problem } from "../foundation/FileProblem.ts"
+import { counted } from "../base/Counted.ts"
+import { renderProblem } from "../base/FileProblem.ts"
+import type { Problem } from "../base/FileProblem.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { Secrets } from "../jobs/Secrets.ts"
 import { failed, ok } from "./Check.ts"
@@ -20,7 +20,7 @@ type Checked = readonly [name: string, check: Effect.Effect<unknown, string, Sec
 const checksOf = Effect.fnUntraced(function* ({ notify, telemetry }: Job) {
   const checks: Array<Checked> = []
   if (notify.length > 0) {
-    const { checkReceiver } = yield* Effect.promise(() => import("../notify/Receivers.ts"))
+    const { checkReceiver } = yield* Effect.promise(() => import("./Receivers.ts"))
     checks.push(...notify.map((receiver): Checked => [receiver.name, checkReceiver(receiver)]))
   }
   if (telemetry !== undefined) {

@@ -7,9 +7,9 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { Duration, Effect, FileSystem, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { identifier } from "../duckdb/SqlText.ts"
-import { counted } from "../foundation/Counted.ts"
-import { bytesText } from "../foundation/BytesText.ts"
+import { identifier } from "../base/SqlText.ts"
+import { counted } from "../base/Counted.ts"
+import { bytesText } from "../base/BytesText.ts"
 import { findIn, makeCanaries } from "./Canaries.ts"
 import type { Canaries, Finding, Written } from "./Canaries.ts"
 import { openCanaryService } from "./CanaryService.ts"
@@ -111,7 +111,7 @@ const filesIn = (folder: string): ReadonlyArray<Written> =>
 
 /** Every row of every table and of every Parquet file: there the bytes are compressed. */
 const tablesIn = Effect.fnUntraced(function* (output: string, parquet: ReadonlyArray<string>) {
-  const { DuckDb } = yield* Effect.promise(() => import("../duckdb/DuckDb.ts"))
+  const { DuckDb } = yield* Effect.promise(() => import("../base/DuckDb.ts"))
   const { open } = yield* DuckDb
   const connection = yield* open({ path: join(output, "nightjar.duckdb"), access: "read-only" })
   const rowsOf = (where: string, source: string, parameters: ReadonlyArray<string> = []) =>

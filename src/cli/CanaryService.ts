@@ -12,8 +12,8 @@ import {
   HttpServerRequest,
   HttpServerResponse,
 } from "effect/http"
-import { secretHeader } from "../contract/Api.ts"
-import { LocalServer } from "../foundation/LocalServer.ts"
+import { secretHeader } from "../service/Api.ts"
+import { LocalServer } from "../base/LocalServer.ts"
 import { SandboxServer } from "../sandbox/server/SandboxServer.ts"
 import { issuedCanary, spelled } from "./Canaries.ts"
 import type { Canaries, Canary, Written } from "./Canaries.ts"

@@ -4,11 +4,11 @@
  * warning.
  */
 import { Clock, Duration, Effect } from "effect"
-import { bytesText } from "../foundation/BytesText.ts"
-import { counted } from "../foundation/Counted.ts"
+import { bytesText } from "../base/BytesText.ts"
+import { counted } from "../base/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { Compacted } from "../publishing/Compact.ts"
+import type { Compacted } from "../tables/Compact.ts"
 import { openedStore } from "./LookAtFolder.ts"
 import { note, warn } from "./Output.ts"
 
@@ -22,7 +22,7 @@ export const compactJob = Effect.fnUntraced(function* (
   { isDry, monthsMax }: { readonly isDry: boolean; readonly monthsMax: number },
 ) {
   if (retain?.compact === undefined) return undefined
-  const { compact } = yield* Effect.promise(() => import("../publishing/Compact.ts"))
+  const { compact } = yield* Effect.promise(() => import("../tables/Compact.ts"))
   const ledger = yield* Ledger
   const own = (yield* ledger.runs).filter(({ fact }) => fact.job === name)
   const runs = new Set<string>(own.map(({ fact }) => fact.run_id))

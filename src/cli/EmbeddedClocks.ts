@@ -11,7 +11,7 @@ const layer = (speed: number, journal: string | undefined) =>
     Effect.gen(function* () {
       const { Ledger } = yield* Effect.promise(() => import("../ledger/Ledger.ts"))
       const { newestEventAt } = yield* Effect.promise(() => import("../sandbox/state/Journal.ts"))
-      const { ScaledClock } = yield* Effect.promise(() => import("../foundation/ScaledClock.ts"))
+      const { ScaledClock } = yield* Effect.promise(() => import("../base/ScaledClock.ts"))
       const now = yield* Clock.currentTimeMillis
       const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
       const recorded = yield* newestFactAt(yield* Ledger)
@@ -32,7 +32,7 @@ const layerServer = (speed: number, journal: string | undefined) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { newestEventAt } = yield* Effect.promise(() => import("../sandbox/state/Journal.ts"))
-      const { ScaledClock } = yield* Effect.promise(() => import("../foundation/ScaledClock.ts"))
+      const { ScaledClock } = yield* Effect.promise(() => import("../base/ScaledClock.ts"))
       const now = yield* Clock.currentTimeMillis
       const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
       return speed === 1 && (happened ?? 0) <= now

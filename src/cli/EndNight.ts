@@ -4,7 +4,7 @@
  */
 import { Effect, Layer } from "effect"
 import type { Job } from "../jobs/Job.ts"
-import type { NightResult } from "../night/Nightly.ts"
+import type { NightResult } from "../run/Nightly.ts"
 import { summarise } from "../report/Summary.ts"
 import { namedOutput } from "./CommonFlags.ts"
 import { nameDocumentsAfterNight } from "./NameDocuments.ts"

@@ -5,12 +5,12 @@
  */
 import { Clock, Effect } from "effect"
 import { existsSync } from "node:fs"
-import { counted } from "../foundation/Counted.ts"
-import type { RunId } from "../contract/Ids.ts"
-import type { DueDeletion } from "../execution/DeleteExecutions.ts"
+import { counted } from "../base/Counted.ts"
+import type { RunId } from "../service/Ids.ts"
+import type { DueDeletion } from "../task/DeleteExecutions.ts"
 import type { Job } from "../jobs/Job.ts"
-import { resumeAttempt } from "../execution/Attempt.ts"
-import type { ForgetPlan, Remaining } from "../keeping/ForgetPlan.ts"
+import { resumeAttempt } from "../task/Attempt.ts"
+import type { ForgetPlan, Remaining } from "../folder/ForgetPlan.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { StoredToken } from "../tokens/StoredToken.ts"
 import { refuse } from "./Failures.ts"
@@ -41,7 +41,7 @@ export interface Remote {
 
 /** Needs the ledger. */
 export const remoteOf = Effect.fnUntraced(function* (output: string, plan: ForgetPlan) {
-  const { dueDeletions } = yield* Effect.promise(() => import("../execution/DeleteExecutions.ts"))
+  const { dueDeletions } = yield* Effect.promise(() => import("../task/DeleteExecutions.ts"))
   const ledger = yield* openedLedger
   const runs: Array<LeftInRun> = []
   const paths = new Map<string, string>()
@@ -218,7 +218,7 @@ export const deleteRemote = Effect.fnUntraced(function* (
 })
 
 const deleteFor = Effect.fnUntraced(function* (remote: Remote, runs: ReadonlyArray<LeftInRun>) {
-  const { deleteAll } = yield* Effect.promise(() => import("../execution/DeleteExecutions.ts"))
+  const { deleteAll } = yield* Effect.promise(() => import("../task/DeleteExecutions.ts"))
   const { TokenStore } = yield* Effect.promise(() => import("../tokens/TokenStore.ts"))
   const { revokeByHand } = yield* Effect.promise(() => import("../tokens/ByHand.ts"))
   for (const { run_id, due } of runs) yield* deleteAll(run_id, due, Infinity)

@@ -4,11 +4,11 @@
  */
 import { statSync } from "node:fs"
 import { Effect, Layer } from "effect"
-import type { DuckDb } from "../duckdb/DuckDb.ts"
+import type { DuckDb } from "../base/DuckDb.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { Landing } from "../landing/Landing.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
-import type { Store } from "../publishing/Store.ts"
+import type { Store } from "../tables/Store.ts"
 import { holdOutput } from "./RunFolder.ts"
 import { Wiring } from "./Wiring.ts"
 

@@ -4,10 +4,10 @@
  * the newest records of each.
  */
 import { Effect, Schema, Stream } from "effect"
-import { counted } from "../foundation/Counted.ts"
-import type { Connection } from "../duckdb/DuckDb.ts"
-import { feedersOf } from "../publishing/FeatureProducts.ts"
-import { publishedTables, publishedViews } from "../publishing/DataDictionary.ts"
+import { counted } from "../base/Counted.ts"
+import type { Connection } from "../base/DuckDb.ts"
+import { feedersOf } from "../tables/FeatureProducts.ts"
+import { publishedTables, publishedViews } from "../tables/DataDictionary.ts"
 import { draftSchema, observerOf, reviseSchema } from "../records/DraftSchema.ts"
 import type { Draft } from "../records/DraftSchema.ts"
 import { draftText } from "../records/DraftText.ts"

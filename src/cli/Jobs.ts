@@ -5,12 +5,12 @@
 import { realpathSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { counted } from "../foundation/Counted.ts"
+import { counted } from "../base/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
 import { orderProblems } from "../jobs/JobOrder.ts"
 import { readingTables } from "../jobs/RecordSchemas.ts"
-import { renderProblem } from "../foundation/FileProblem.ts"
-import type { Problem } from "../foundation/FileProblem.ts"
+import { renderProblem } from "../base/FileProblem.ts"
+import type { Problem } from "../base/FileProblem.ts"
 import { EnvFileFlag } from "./CommonFlags.ts"
 import { refuse } from "./Failures.ts"
 import { note, warn } from "./Output.ts"
@@ -71,7 +71,7 @@ const problemsOfPseudonyms = Effect.fnUntraced(function* (job: Job) {
   if (wiring === undefined) return []
   const { listedSchemas } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
   const { readingsOf } = yield* Effect.promise(() => import("./ReadingsOfJob.ts"))
-  const { columnTroubles } = yield* Effect.promise(() => import("../publishing/Treatments.ts"))
+  const { columnTroubles } = yield* Effect.promise(() => import("../tables/Treatments.ts"))
   const own = schemas === undefined ? undefined : join(schemas, "records")
   // What is wrong with a schema is told as such.
   const folders = { package: wiring.recordSchemas, own }

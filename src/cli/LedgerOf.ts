@@ -4,8 +4,8 @@
  */
 import { existsSync } from "node:fs"
 import { Effect, Option } from "effect"
-import { RunId } from "../contract/Ids.ts"
-import { suggestion } from "../foundation/Nearest.ts"
+import { RunId } from "../service/Ids.ts"
+import { suggestion } from "../base/Nearest.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
 import { nightAround } from "../ledger/WholeNight.ts"
 import { outputFolder } from "./CommonFlags.ts"

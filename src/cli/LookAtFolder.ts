@@ -22,20 +22,20 @@ const storeOptions = Effect.fnUntraced(function* (output: string, share: Job["sh
 })
 
 export const openedStore = Effect.fnUntraced(function* (output: string, share: Job["share"] = "none") {
-  const { openStore } = yield* Effect.promise(() => import("../publishing/OpenStore.ts"))
+  const { openStore } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
   return yield* openStore(yield* storeOptions(output, share))
 })
 
 /** With the key of its pseudonyms, if it has any: rows can be derived, and those of a customer found. */
 export const openedStoreWithKey = Effect.fnUntraced(function* (output: string, share: Job["share"]) {
-  const { openStore } = yield* Effect.promise(() => import("../publishing/OpenStore.ts"))
+  const { openStore } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
   return yield* openStore(yield* storeOptions(output, share), yield* publishedKey(output))
 })
 
 /** To derive all rows again with what this job asks for in place of the customers. */
 export const openedStoreAsked = (job: Job) =>
   Effect.fnUntraced(function* (output: string, share: Job["share"]) {
-    const { openStoreAsked, ownSchemasOf } = yield* Effect.promise(() => import("../publishing/OpenStore.ts"))
+    const { openStoreAsked, ownSchemasOf } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
     const { readingsOf } = yield* Effect.promise(() => import("./ReadingsOfJob.ts"))
     const pseudonyms = yield* askedWith(job)
     const options = yield* storeOptions(output, share)
@@ -45,14 +45,14 @@ export const openedStoreAsked = (job: Job) =>
 
 /** What the published tables have in place of the customers; undefined if they name them. */
 export const policyOf = Effect.fnUntraced(function* (output: string) {
-  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../publishing/Manifest.ts"))
+  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
   return yield* Effect.sync(() => readManifest(layoutOf(output).manifest)?.pseudonyms)
 })
 
 /** The record families of what is published, or those of the program if nothing is. */
 export const familiesOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
-  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../publishing/Manifest.ts"))
+  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
   const { schemasOfTables } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
   const layout = layoutOf(output)
   const folders = { package: wiring.recordSchemas, own: undefined, kept: layout.schemas }
@@ -63,9 +63,9 @@ export const familiesOf = Effect.fnUntraced(function* (output: string) {
 /** All problems of a folder that has a ledger. */
 export const problemsOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
-  const { verify, verifyTables } = yield* Effect.promise(() => import("../publishing/Verify.ts"))
-  const { verifyBeside } = yield* Effect.promise(() => import("../publishing/VerifyBeside.ts"))
-  const { layoutOf } = yield* Effect.promise(() => import("../publishing/Manifest.ts"))
+  const { verify, verifyTables } = yield* Effect.promise(() => import("../tables/Verify.ts"))
+  const { verifyBeside } = yield* Effect.promise(() => import("../tables/VerifyBeside.ts"))
+  const { layoutOf } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
   const services = Layer.mergeAll(
     wiring.landing(output, "read-only"),
     wiring.database,

@@ -12,9 +12,9 @@ import { Wiring } from "./Wiring.ts"
 
 /** The folder is already held; undefined if nothing is published yet. */
 export const nameDocumentsIn = Effect.fn("NameDocuments.name")(function* (output: string) {
-  const { nameDocuments } = yield* Effect.promise(() => import("../keeping/NamedDocuments.ts"))
+  const { nameDocuments } = yield* Effect.promise(() => import("../folder/NamedDocuments.ts"))
   const wiring = yield* Wiring
-  const { revealer } = yield* Effect.promise(() => import("../publishing/Disguise.ts"))
+  const { revealer } = yield* Effect.promise(() => import("../tables/Disguise.ts"))
   const store = yield* openedStoreWithKey(output, "none")
   const reveal = yield* Effect.provide(revealer(store), wiring.ledger(output, "read-only"))
   return yield* withPublished(output, (connection) => nameDocuments(store, connection, reveal))

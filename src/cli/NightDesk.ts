@@ -4,13 +4,13 @@
  * the socket cannot be opened, a line says so and the nights run without it.
  */
 import { Context, Effect, Option, Schema } from "effect"
-import { NightPicture } from "../execution/NightPicture.ts"
-import { Progress } from "../execution/Progress.ts"
-import type { ProgressEvent } from "../execution/Progress.ts"
-import { NotSteered, Order, steerAll, SteeredNight, Steering } from "../execution/Steering.ts"
-import type { SteerableNight } from "../execution/Steering.ts"
+import { NightPicture } from "../task/NightPicture.ts"
+import { Progress } from "../task/Progress.ts"
+import type { ProgressEvent } from "../task/Progress.ts"
+import { NotSteered, Order, steerAll, SteeredNight, Steering } from "../task/Steering.ts"
+import type { SteerableNight } from "../task/Steering.ts"
 import type { RunNews } from "../ledger/LiveFacts.ts"
-import { askLine, serveLines } from "../foundation/LineSocket.ts"
+import { askLine, serveLines } from "../base/LineSocket.ts"
 import { warn } from "./Output.ts"
 
 const socketName = "nightjar.sock"
@@ -170,7 +170,7 @@ export interface WorkHere {
 }
 
 export const workIn = Effect.fnUntraced(function* (output: string) {
-  const { isFolderLocked } = yield* Effect.promise(() => import("../foundation/FolderLock.ts"))
+  const { isFolderLocked } = yield* Effect.promise(() => import("../base/FolderLock.ts"))
   const isHeld = yield* Effect.sync(() => isFolderLocked(`${output}/run.lock`))
   // Asked last: what is held then may have begun to execute.
   const nights = isHeld ? yield* runningNights(output) : []

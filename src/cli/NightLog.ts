@@ -4,13 +4,13 @@
  */
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
-import { durableFiles } from "../foundation/DurableFile.ts"
-import type { AppendedFile } from "../foundation/DurableFile.ts"
-import type { RunId } from "../contract/Ids.ts"
+import { durableFiles } from "../base/DurableFile.ts"
+import type { AppendedFile } from "../base/DurableFile.ts"
+import type { RunId } from "../service/Ids.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { cleanFact } from "../ledger/CleanFact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { fileMode, folderMode, runFolder } from "./RunFolder.ts"
 import type { Share } from "./RunFolder.ts"
 

@@ -7,16 +7,16 @@ import { Cause, Clock, Duration, Effect, Layer } from "effect"
 import type { Context } from "effect"
 import type { ListenAt } from "../client/HookReceiver.ts"
 import { Hints } from "../client/Hints.ts"
-import type { Progress } from "../execution/Progress.ts"
-import type { HeldLock } from "../foundation/FolderLock.ts"
+import type { Progress } from "../task/Progress.ts"
+import type { HeldLock } from "../base/FolderLock.ts"
 import type { Job } from "../jobs/Job.ts"
 import { toldWhole } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
-import { inTurns, turnsOf } from "../night/JobTurns.ts"
-import type { Place } from "../night/JobTurns.ts"
-import type { NightOptions, NightResult } from "../night/Nightly.ts"
-import { startsPossibleUntil } from "../planning/NightOf.ts"
-import type { Turn } from "../planning/SideBySide.ts"
+import { inTurns, turnsOf } from "../run/JobTurns.ts"
+import type { Place } from "../run/JobTurns.ts"
+import type { NightOptions, NightResult } from "../run/Nightly.ts"
+import { startsPossibleUntil } from "../task/NightOf.ts"
+import type { Turn } from "../task/SideBySide.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import type { Summary } from "../report/Summary.ts"
 import { refuseSilent } from "./Alarms.ts"
@@ -177,7 +177,7 @@ const tellFailure =
 
 /** A run with its summary written; nothing is printed yet. */
 export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: string, options: NightOptions) {
-  const { runNight } = yield* Effect.promise(() => import("../night/Nightly.ts"))
+  const { runNight } = yield* Effect.promise(() => import("../run/Nightly.ts"))
   const result = yield* runNight(job, options)
   return { result, summary: yield* writeSummary(job, output, result) }
 })

@@ -6,8 +6,8 @@ import { Context, Effect, Layer, PlatformError, Stdio, Stream } from "effect"
 import type { Style } from "../report/RenderSummary.ts"
 import { told } from "../messages/Catalogue.ts"
 import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
-import { cleanValue } from "../secrets/CleanValue.ts"
-import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { cleanValue } from "../privacy/CleanValue.ts"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { forTerminal } from "../report/TerminalText.ts"
 
 export interface OutputValues {

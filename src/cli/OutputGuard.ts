@@ -5,8 +5,8 @@
  */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { listed } from "../foundation/Counted.ts"
-import type { DurableFiles } from "../foundation/DurableFile.ts"
+import { listed } from "../base/Counted.ts"
+import type { DurableFiles } from "../base/DurableFile.ts"
 import { refuse } from "./Failures.ts"
 import type { Refused } from "./Failures.ts"
 

@@ -3,12 +3,12 @@
  * task by task, a large one by engine, reason and count, unless everything is asked for.
  */
 import { Duration } from "effect"
-import { counted, listed } from "../foundation/Counted.ts"
+import { counted, listed } from "../base/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
-import type { NotStarted, Starts } from "../night/Preview.ts"
-import type { Task } from "../planning/Assignment.ts"
-import type { ExpectedEnd } from "../planning/ExpectedEnd.ts"
-import type { Conflict, Plan } from "../planning/Plan.ts"
+import type { NotStarted, Starts } from "../run/Preview.ts"
+import type { Task } from "../task/Assignment.ts"
+import type { ExpectedEnd } from "../task/ExpectedEnd.ts"
+import type { Conflict, Plan } from "../task/Plan.ts"
 import type { Style } from "../report/RenderSummary.ts"
 import { span, table, wrap } from "../report/TextTable.ts"
 

@@ -5,7 +5,7 @@
 import { Console, Effect } from "effect"
 import { CliOutput } from "effect/cli"
 import type { CliError } from "effect/cli"
-import { nearestName } from "../foundation/Nearest.ts"
+import { nearestName } from "../base/Nearest.ts"
 import { told } from "../messages/Catalogue.ts"
 import { layOutHelp } from "./HelpLayout.ts"
 import { plain } from "../report/TextTable.ts"

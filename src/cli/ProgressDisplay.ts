@@ -14,15 +14,15 @@ import {
   Stdio,
   Stream,
 } from "effect"
-import type { ProgressEvent } from "../execution/Progress.ts"
-import { Progress } from "../execution/Progress.ts"
-import { outcomes } from "../ends/EndRow.ts"
-import type { Outcome } from "../ends/EndRow.ts"
-import { listed } from "../foundation/Counted.ts"
+import type { ProgressEvent } from "../task/Progress.ts"
+import { Progress } from "../task/Progress.ts"
+import { outcomes } from "../service/EndRow.ts"
+import type { Outcome } from "../service/EndRow.ts"
+import { listed } from "../base/Counted.ts"
 import type { RunNews } from "../ledger/LiveFacts.ts"
 import { cut, plain, span } from "../report/TextTable.ts"
 import { runFactText } from "../report/Timeline.ts"
-import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { Output } from "./Output.ts"
 
 /** What is known about the current run. */

@@ -3,11 +3,11 @@
  * least important step: it waits for nobody, and a failure costs a warning.
  */
 import { Clock, Duration, Effect } from "effect"
-import { bytesText } from "../foundation/BytesText.ts"
-import { counted } from "../foundation/Counted.ts"
+import { bytesText } from "../base/BytesText.ts"
+import { counted } from "../base/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
 import { compressAfter } from "../jobs/Retain.ts"
-import type { PruneOptions, PruneResult, PruneRules } from "../keeping/Prune.ts"
+import type { PruneOptions, PruneResult, PruneRules } from "../folder/Prune.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { compactAfterNight } from "./CompactTables.ts"
 import { openedStore } from "./LookAtFolder.ts"
@@ -52,7 +52,7 @@ export const pruneJobs = Effect.fnUntraced(function* (
   jobs: ReadonlyArray<Job>,
   options: Pick<PruneOptions, "isDry" | "runsMax">,
 ) {
-  const { prune } = yield* Effect.promise(() => import("../keeping/Prune.ts"))
+  const { prune } = yield* Effect.promise(() => import("../folder/Prune.ts"))
   yield* keepUnpruned(output)
   const store = yield* openedStore(output)
   return yield* prune(store, jobs.map(rulesOf), { ...options, now: yield* Clock.currentTimeMillis })

@@ -6,6 +6,6 @@ import { Effect } from "effect"
 
 /** Until the scope ends, nothing is pruned in this folder. */
 export const keepUnpruned = Effect.fnUntraced(function* (output: string) {
-  const { lockFolder } = yield* Effect.promise(() => import("../foundation/FolderLock.ts"))
+  const { lockFolder } = yield* Effect.promise(() => import("../base/FolderLock.ts"))
   return yield* lockFolder(`${output}/prune.lock`)
 })

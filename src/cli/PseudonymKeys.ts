@@ -9,9 +9,9 @@ import { Wiring } from "./Wiring.ts"
 
 /** Undefined if the published tables have no pseudonyms. */
 export const publishedKey = Effect.fnUntraced(function* (output: string) {
-  const { layoutOf } = yield* Effect.promise(() => import("../publishing/Manifest.ts"))
-  const { standingIn } = yield* Effect.promise(() => import("../publishing/PseudonymsOfJob.ts"))
-  const { keyPlace } = yield* Effect.promise(() => import("../publishing/KeyPlaces.ts"))
+  const { layoutOf } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
+  const { standingIn } = yield* Effect.promise(() => import("../tables/PseudonymsOfJob.ts"))
+  const { keyPlace } = yield* Effect.promise(() => import("../tables/KeyPlaces.ts"))
   const layout = layoutOf(output)
   const policy = (yield* standingIn(layout))?.pseudonyms
   if (policy === undefined) return undefined
@@ -26,6 +26,6 @@ export const askedWith = Effect.fnUntraced(function* (job: {
   readonly pseudonyms?: Pick<NonNullable<Job["pseudonyms"]>, "key" | "columns">
 }) {
   const wiring = yield* Wiring
-  const { askedBy } = yield* Effect.promise(() => import("../publishing/PseudonymsOfJob.ts"))
+  const { askedBy } = yield* Effect.promise(() => import("../tables/PseudonymsOfJob.ts"))
   return yield* Effect.provide(askedBy(job), wiring.secrets)
 })

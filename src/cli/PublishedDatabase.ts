@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs"
 import { Effect } from "effect"
-import type { Connection } from "../duckdb/DuckDb.ts"
+import type { Connection } from "../base/DuckDb.ts"
 import { Wiring } from "./Wiring.ts"
 
 /** Undefined, without `use`, if nothing is published in the folder yet. */
@@ -16,7 +16,7 @@ export const withPublished = Effect.fnUntraced(function* <A, E, R>(
   if (!existsSync(path)) return undefined
   const wiring = yield* Wiring
   return yield* Effect.gen(function* () {
-    const { DuckDb } = yield* Effect.promise(() => import("../duckdb/DuckDb.ts"))
+    const { DuckDb } = yield* Effect.promise(() => import("../base/DuckDb.ts"))
     const database = yield* DuckDb
     return yield* use(yield* database.open({ path, access: "read-only", files: "none" }))
   }).pipe(Effect.scoped, Effect.provide(wiring.database))

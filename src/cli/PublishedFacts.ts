@@ -3,7 +3,7 @@
  * job, and the coverage of its own run. One look at the database, however many runs it holds.
  */
 import { Effect, Schema } from "effect"
-import { outcomes } from "../ends/EndRow.ts"
+import { outcomes } from "../service/EndRow.ts"
 import type { PublishedFacts } from "../report/Report.ts"
 import { withPublished } from "./PublishedDatabase.ts"
 

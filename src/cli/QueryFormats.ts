@@ -2,8 +2,8 @@
  * Query results as text, chunk by chunk: an aligned table, CSV with every value as it is (or, if asked for,
  * with none that a spreadsheet takes for a formula), JSON. At most one chunk of rows is in memory.
  */
-import type { Column, QueryResult } from "../duckdb/DuckDb.ts"
-import type { Json } from "../duckdb/JsonValue.ts"
+import type { Column, QueryResult } from "../base/DuckDb.ts"
+import type { Json } from "../base/JsonValue.ts"
 import { csvLine, harmless } from "../report/CsvText.ts"
 import { table } from "../report/TextTable.ts"
 

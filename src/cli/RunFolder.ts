@@ -6,11 +6,11 @@
 import { chmodSync, existsSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Clock, Duration, Effect } from "effect"
-import { durableFiles } from "../foundation/DurableFile.ts"
-import type { DurableFiles } from "../foundation/DurableFile.ts"
-import { codeOf } from "../foundation/FileCalls.ts"
-import type { LockWait } from "../foundation/FolderLock.ts"
-import type { RunId } from "../contract/Ids.ts"
+import { durableFiles } from "../base/DurableFile.ts"
+import type { DurableFiles } from "../base/DurableFile.ts"
+import { codeOf } from "../base/FileCalls.ts"
+import type { LockWait } from "../base/FolderLock.ts"
+import type { RunId } from "../service/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { refuse } from "./Failures.ts"
 import type { Refused } from "./Failures.ts"
@@ -67,7 +67,7 @@ export const holdOutput = Effect.fnUntraced(function* (
   shares: ReadonlyArray<Share>,
   { works, longest, until }: Holding = atOnce,
 ) {
-  const { awaitLock } = yield* Effect.promise(() => import("../foundation/FolderLock.ts"))
+  const { awaitLock } = yield* Effect.promise(() => import("../base/FolderLock.ts"))
   const latest = Math.min(until, (yield* Clock.currentTimeMillis) + Duration.toMillis(longest))
   const onHolder = (holder: string) =>
     note(

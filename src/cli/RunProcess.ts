@@ -9,7 +9,7 @@ import { endingFor, endingOfCause } from "./Failures.ts"
 import type { Ending, Failure } from "./Failures.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { forTerminal } from "../report/TerminalText.ts"
-import { processSecrets } from "../secrets/KnownSecrets.ts"
+import { processSecrets } from "../privacy/KnownSecrets.ts"
 
 type Signal = "SIGINT" | "SIGTERM" | "SIGHUP"
 const signalCodes: Readonly<Record<Signal, number>> = {

@@ -5,12 +5,12 @@
  */
 import { existsSync, readFileSync } from "node:fs"
 import { Cause, Duration, Effect } from "effect"
-import type { RunId } from "../contract/Ids.ts"
+import type { RunId } from "../service/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
 import { nightAround } from "../ledger/WholeNight.ts"
 import { newestFactIn, renderReport } from "../report/RenderReport.ts"
 import { reportOf } from "../report/Report.ts"
-import { machineZone } from "../foundation/MachineZone.ts"
+import { machineZone } from "../base/MachineZone.ts"
 import { worklistCsv } from "../report/Worklist.ts"
 import { reasonOfCause, refuse } from "./Failures.ts"
 import { namedOutput } from "./CommonFlags.ts"
@@ -40,7 +40,7 @@ export interface WrittenReport {
 export const writeReport = Effect.fn("RunReport.write")(function* (target: ReportTarget) {
   const { output, run_id } = target
   const ledger = yield* openedLedger
-  const { earlierRuns } = yield* Effect.promise(() => import("../night/EarlierRuns.ts"))
+  const { earlierRuns } = yield* Effect.promise(() => import("../run/EarlierRuns.ts"))
   const facts = yield* ledger.facts(run_id)
   const { before } = yield* earlierRuns(run_id)
   const job = (yield* ledger.runs).find(({ fact }) => fact.run_id === run_id)?.fact.job ?? ""

@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { suggestion } from "../foundation/Nearest.ts"
+import { suggestion } from "../base/Nearest.ts"
 import { refuse } from "./Failures.ts"
 import { Wiring } from "./Wiring.ts"
 

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import { HttpClient } from "effect/http"
-import { counted } from "../foundation/Counted.ts"
+import { counted } from "../base/Counted.ts"
 import type { Job } from "../jobs/Job.ts"
 import { failed, ok, warning } from "./Check.ts"
 import type { Check } from "./Check.ts"

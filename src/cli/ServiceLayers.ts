@@ -68,7 +68,7 @@ const remote = (target: RemoteTarget, common: Common, through?: Through) =>
     const { Secrets } = await import("../jobs/Secrets.ts")
     const { ServiceHttp } = await import("../client/ServiceHttp.ts")
     const { ServicePaced } = await import("../client/ServicePaced.ts")
-    const { SteadyClock } = await import("../foundation/SteadyClock.ts")
+    const { SteadyClock } = await import("../base/SteadyClock.ts")
     const http = Layer.unwrap(
       Effect.gen(function* () {
         const { resolve } = yield* Secrets

@@ -4,9 +4,9 @@
  * wrong.
  */
 import { Clock, Effect } from "effect"
-import { ExecutionId } from "../contract/Ids.ts"
-import type { JudgedLogin, LoginOrder } from "../execution/JudgeLogin.ts"
-import { counted } from "../foundation/Counted.ts"
+import { ExecutionId } from "../service/Ids.ts"
+import type { JudgedLogin, LoginOrder } from "../task/JudgeLogin.ts"
+import { counted } from "../base/Counted.ts"
 import { CsvReader } from "../jobs/Csv.ts"
 import type { CsvRow } from "../jobs/Csv.ts"
 import type { Account, SentLogin } from "../ledger/Accounts.ts"
@@ -165,9 +165,9 @@ export const readNamed = Effect.fnUntraced(function* ({ line, logins, ...of }: N
   const { external_execution_id, execution_id } = of
   if (execution_id === undefined) return neverCreatedOf({ line, logins, ...of })
   const { Service } = yield* Effect.promise(() => import("../client/Service.ts"))
-  const { isOurs } = yield* Effect.promise(() => import("../execution/Attempt.ts"))
-  const { answeredBy } = yield* Effect.promise(() => import("../execution/Ending.ts"))
-  const { judgeFound } = yield* Effect.promise(() => import("../execution/JudgeLogin.ts"))
+  const { isOurs } = yield* Effect.promise(() => import("../task/Attempt.ts"))
+  const { answeredBy } = yield* Effect.promise(() => import("../task/Ending.ts"))
+  const { judgeFound } = yield* Effect.promise(() => import("../task/JudgeLogin.ts"))
   const service = yield* Service
   const until = (yield* Clock.currentTimeMillis) + readWithinMs
   const read = answeredBy(service.readExecution(execution_id), until)

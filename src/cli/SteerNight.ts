@@ -3,10 +3,10 @@
  * `drain` and `limit` are this with different orders. Exit code 2 if no night runs, or if it refuses.
  */
 import { Effect } from "effect"
-import type { NightPicture } from "../execution/NightPicture.ts"
-import type { Order } from "../execution/Steering.ts"
-import { counted } from "../foundation/Counted.ts"
-import { localTime } from "../planning/LocalTime.ts"
+import type { NightPicture } from "../task/NightPicture.ts"
+import type { Order } from "../task/Steering.ts"
+import { counted } from "../base/Counted.ts"
+import { localTime } from "../task/LocalTime.ts"
 import { outputFolder } from "./CommonFlags.ts"
 import { refuse } from "./Failures.ts"
 import { askNight } from "./NightDesk.ts"

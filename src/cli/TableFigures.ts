@@ -3,7 +3,7 @@
  * second one reads its newest night only, whatever the history holds.
  */
 import { Effect, Schema } from "effect"
-import { identifier } from "../duckdb/SqlText.ts"
+import { identifier } from "../base/SqlText.ts"
 import type { TableFigures } from "../report/TablesPage.ts"
 import { withPublished } from "./PublishedDatabase.ts"
 

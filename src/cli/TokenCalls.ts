@@ -4,11 +4,11 @@
  */
 import { existsSync } from "node:fs"
 import { Effect, Redacted, Stdio, Stream } from "effect"
-import type { ExecutionId } from "../contract/Ids.ts"
+import type { ExecutionId } from "../service/Ids.ts"
 import { loadJobs } from "./Jobs.ts"
 import { refuse } from "./Failures.ts"
 import { holdOutput } from "./RunFolder.ts"
-import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { Wiring } from "./Wiring.ts"
 
 interface ByHand {

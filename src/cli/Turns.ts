@@ -3,8 +3,8 @@
  * `plan` says it on stdout, `run` on stderr before any of them starts.
  */
 import { Effect } from "effect"
-import type { Turn, Wait } from "../planning/SideBySide.ts"
-import { counted } from "../foundation/Counted.ts"
+import type { Turn, Wait } from "../task/SideBySide.ts"
+import { counted } from "../base/Counted.ts"
 import { note } from "./Output.ts"
 
 const reasonText = (wait: Wait): string => {

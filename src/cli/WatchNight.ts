@@ -4,10 +4,10 @@
  * was found, however the watching ends.
  */
 import { Duration, Effect, Stdio, Stream } from "effect"
-import type { NightPicture } from "../execution/NightPicture.ts"
+import type { NightPicture } from "../task/NightPicture.ts"
 import { renderNight, renderNightLine } from "../report/RenderNight.ts"
-import { cleanValue } from "../secrets/CleanValue.ts"
-import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { cleanValue } from "../privacy/CleanValue.ts"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { runningNights } from "./NightDesk.ts"
 import { Output, writeOut } from "./Output.ts"
 

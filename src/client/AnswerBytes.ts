@@ -4,7 +4,7 @@
  */
 import { Duration, Effect, Stream } from "effect"
 import type { Headers, HttpClientResponse } from "effect/http"
-import { secretCharactersMax } from "../contract/TextBounds.ts"
+import { secretCharactersMax } from "../service/TextBounds.ts"
 import { uncountedBytes } from "./BodiesInFlight.ts"
 import type { Hold } from "./BodiesInFlight.ts"
 import { failedSize, failedTransport } from "./CallFailures.ts"

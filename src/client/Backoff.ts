@@ -5,8 +5,8 @@
  * at most twice. The last failure is the result.
  */
 import { Duration, Effect } from "effect"
-import { retrySchedule } from "../foundation/Waits.ts"
-import type { WaitPolicy } from "../foundation/Waits.ts"
+import { retrySchedule } from "../base/Waits.ts"
+import type { WaitPolicy } from "../base/Waits.ts"
 import type { CallFailure } from "./Service.ts"
 
 export const callWaits: WaitPolicy = { base: Duration.seconds(1), max: Duration.minutes(1), jitter: 1 }

@@ -6,8 +6,8 @@
 import { Result } from "effect"
 import { HttpBody, HttpClientRequest } from "effect/http"
 import type { Headers, HttpMethod } from "effect/http"
-import { isAddressable } from "../contract/ResultsSource.ts"
-import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"
+import { isAddressable } from "../service/ResultsSource.ts"
+import type { ResultsSource, SourceIds } from "../service/ResultsSource.ts"
 import { NotSent } from "./Service.ts"
 
 /** The parts of an endpoint of `ExecutionApi` or `FlowApi` that a request needs. */

@@ -5,7 +5,7 @@
  * the reference.
  */
 import { Predicate, Result, Schema } from "effect"
-import { EngineDetails, FormSchema } from "../contract/Engine.ts"
+import { EngineDetails, FormSchema } from "../service/Engine.ts"
 import { ownField } from "./Views.ts"
 import type { JsonObject } from "./Views.ts"
 

@@ -6,9 +6,9 @@
  */
 import { Clock, Context, Effect, Queue } from "effect"
 import type { Scope } from "effect"
-import type { EngineReference } from "../contract/Ids.ts"
-import { isOutdated, isTrusted, noTrust, plausibleDate, trustAfter } from "../scheduling/Hinting.ts"
-import type { HintTrust, LookResult } from "../scheduling/Hinting.ts"
+import type { EngineReference } from "../service/Ids.ts"
+import { isOutdated, isTrusted, noTrust, plausibleDate, trustAfter } from "./Hinting.ts"
+import type { HintTrust, LookResult } from "./Hinting.ts"
 import type { EventView } from "./EventView.ts"
 
 /** The hints about one execution or session, for whoever polls it. */

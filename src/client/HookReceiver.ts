@@ -7,7 +7,7 @@
 import { Context, Duration, Effect, Layer, Schema, Stream } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpServerError } from "effect/http"
-import { LocalServer } from "../foundation/LocalServer.ts"
+import { LocalServer } from "../base/LocalServer.ts"
 import { eventBytesMax, readEvent, skimEvent } from "./EventView.ts"
 import type { EventView } from "./EventView.ts"
 

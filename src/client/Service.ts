@@ -6,10 +6,10 @@
  */
 import { Context, Schema } from "effect"
 import type { Duration, Effect, Redacted, Stream } from "effect"
-import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
-import type { EngineDetails } from "../contract/Engine.ts"
-import type { ProductsCount } from "../contract/ProductsCount.ts"
-import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"
+import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
+import type { EngineDetails } from "../service/Engine.ts"
+import type { ProductsCount } from "../service/ProductsCount.ts"
+import type { ResultsSource, SourceIds } from "../service/ResultsSource.ts"
 
 /** The body of an answer: its bytes as they arrived, and their JSON (undefined if they are not JSON). */
 export interface Body {

@@ -6,9 +6,9 @@
  */
 import { Effect, Layer, Redacted } from "effect"
 import { Headers, HttpClient } from "effect/http"
-import type { ExecutionId } from "../contract/Ids.ts"
-import { KnownSecrets } from "../secrets/KnownSecrets.ts"
-import { ExecutionApi, FlowApi, secretHeader } from "../contract/Api.ts"
+import type { ExecutionId } from "../service/Ids.ts"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
+import { ExecutionApi, FlowApi, secretHeader } from "../service/Api.ts"
 import { retryAfter } from "./CallFailures.ts"
 import { CallObserver } from "./CallObserver.ts"
 import { makeExchange } from "./Exchange.ts"
@@ -24,8 +24,8 @@ import type {
   StateAnswer,
 } from "./Service.ts"
 import { Service, Throttled } from "./Service.ts"
-import { recordsPlace } from "../contract/ResultsSource.ts"
-import type { ResultsSource, SourceIds } from "../contract/ResultsSource.ts"
+import { recordsPlace } from "../service/ResultsSource.ts"
+import type { ResultsSource, SourceIds } from "../service/ResultsSource.ts"
 import { checkAddress, checkSecret } from "./ServiceSettings.ts"
 import type { ServiceSettings, ServiceSettingsRefused } from "./ServiceSettings.ts"
 import { encodeSegment } from "./EndpointRequest.ts"

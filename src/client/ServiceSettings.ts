@@ -3,9 +3,9 @@
  * request, so a URL is refused before the first call if it could give the secret to somebody else: plain
  * http to another machine, credentials in the URL, or a secret that is not a header value (promise 12).
  */
-import { withoutEnd } from "../contract/TextEnds.ts"
+import { withoutEnd } from "../service/TextEnds.ts"
 import { Redacted, Result, Schema } from "effect"
-import { isLoopback } from "../foundation/Loopback.ts"
+import { isLoopback } from "../base/Loopback.ts"
 
 export interface ServiceAddresses {
   readonly base_url: string

@@ -5,8 +5,8 @@
  */
 import { Context, Effect, Layer, Schema } from "effect"
 import { HttpClient } from "effect/http"
-import { FlowApi, secretHeader } from "../contract/Api.ts"
-import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { FlowApi, secretHeader } from "../service/Api.ts"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { resolveReference } from "../jobs/Secrets.ts"
 import type { Secrets, SecretUnavailable } from "../jobs/Secrets.ts"
 import type { ServiceTarget } from "../jobs/Job.ts"

@@ -4,7 +4,7 @@
  * of a key.
  */
 import { Effect } from "effect"
-import { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import type { Answer } from "./Exchange.ts"
 import type { CallFailure, ExchangeAnswer, RevokeAnswer } from "./Service.ts"
 import { AnswerLost } from "./Service.ts"

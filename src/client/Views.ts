@@ -3,13 +3,13 @@
  * unknown field is ignored, and nothing here throws, whatever a body contains (promise 11).
  */
 import { Predicate, Redacted, Schema } from "effect"
-import { CustomerId, EngineReference, ExecutionId, SessionId } from "../contract/Ids.ts"
-import { measureLargeBody } from "../contract/BodyBounds.ts"
-import { acceptanceFields, executionStateFields, FeatureState } from "../contract/Execution.ts"
-import { readProductsCount } from "../contract/ProductsCount.ts"
-import { cutText, idCharactersMax, secretCharactersMax } from "../contract/TextBounds.ts"
-import { TokenContext, TokenPair } from "../contract/Token.ts"
-import { blanked } from "../secrets/KnownSecrets.ts"
+import { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
+import { measureLargeBody } from "../service/BodyBounds.ts"
+import { acceptanceFields, executionStateFields, FeatureState } from "../service/Execution.ts"
+import { readProductsCount } from "../service/ProductsCount.ts"
+import { cutText, idCharactersMax, secretCharactersMax } from "../service/TextBounds.ts"
+import { TokenContext, TokenPair } from "../service/Token.ts"
+import { blanked } from "../privacy/KnownSecrets.ts"
 import type { AcceptanceView, Body, ExchangeAnswer, StateView } from "./Service.ts"
 
 const utf8 = new TextDecoder()

@@ -4,16 +4,16 @@
  * findings collect what is wrong.
  */
 import { Predicate } from "effect"
-import { CustomerId, EngineReference } from "../contract/Ids.ts"
-import { features as knownFeatures } from "../contract/Vocabulary.ts"
+import { CustomerId, EngineReference } from "../service/Ids.ts"
+import { features as knownFeatures } from "../service/Vocabulary.ts"
 import { warnOfLoginId, warnOfResemblance } from "./CustomerId.ts"
 import type { Context } from "./Decode.ts"
-import { missingKey } from "../foundation/SchemaFindings.ts"
+import { missingKey } from "../base/SchemaFindings.ts"
 import type { Assignment, JobFeature, Login, ParameterSource } from "./Job.ts"
 import type { Customer, CustomerEngine, JobEngine } from "./JobFile.ts"
-import { nearestName } from "../foundation/Nearest.ts"
+import { nearestName } from "../base/Nearest.ts"
 import type { Findings } from "./Problem.ts"
-import type { Place } from "../foundation/FileProblem.ts"
+import type { Place } from "../base/FileProblem.ts"
 import { readParameter } from "./Reference.ts"
 
 type Path = ReadonlyArray<PropertyKey>

@@ -2,7 +2,7 @@
  * Binds a customer of a file to its engines: those of its row, or every engine of the job. A row may have its
  * own features, and a stored token instead of parameters, in columns that the job names.
  */
-import { CustomerId } from "../contract/Ids.ts"
+import { CustomerId } from "../service/Ids.ts"
 import { add, everyEngine, warnOfFeature } from "./Assignments.ts"
 import type { Binding, Surroundings } from "./Assignments.ts"
 import { warnOfLoginId, warnOfResemblance } from "./CustomerId.ts"

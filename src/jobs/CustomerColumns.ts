@@ -3,8 +3,8 @@
  * that the job names for features and stored tokens.
  */
 import { Predicate } from "effect"
-import type { Place } from "../foundation/FileProblem.ts"
-import { nearestName } from "../foundation/Nearest.ts"
+import type { Place } from "../base/FileProblem.ts"
+import { nearestName } from "../base/Nearest.ts"
 import type { Findings } from "./Problem.ts"
 
 /** Columns that the job names, and where problems go. */

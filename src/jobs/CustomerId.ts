@@ -6,7 +6,7 @@ import { Predicate, Redacted } from "effect"
 import type { Context } from "./Decode.ts"
 import type { ParameterSource } from "./Job.ts"
 import { judgeCustomerId } from "./PersonalData.ts"
-import type { Place } from "../foundation/FileProblem.ts"
+import type { Place } from "../base/FileProblem.ts"
 
 const why = "the service stores it and may put it into webhook addresses"
 const next = "use an id that says nothing about the person"

@@ -4,17 +4,17 @@
  * `65e0`), values are redacted as they are read, empty cells and nulls are absent parameters, and problems
  * are reported with line and column.
  */
-import { counted } from "../foundation/Counted.ts"
+import { counted } from "../base/Counted.ts"
 import { Effect, Predicate, Result, Stream } from "effect"
-import { CustomerId, EngineReference } from "../contract/Ids.ts"
+import { CustomerId, EngineReference } from "../service/Ids.ts"
 import { cellsMax, CsvReader } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
 import { checkColumns, codesIn, engineColumn, idColumn, textColumns, tokenIn } from "./CustomerColumns.ts"
 import type { NamedColumns } from "./CustomerColumns.ts"
 import type { Cells } from "./DataCells.ts"
 import type { ParameterSource } from "./Job.ts"
-import type { Place } from "../foundation/FileProblem.ts"
-import { checkFile, noSuchFile, streamFile } from "../foundation/RegularFile.ts"
+import type { Place } from "../base/FileProblem.ts"
+import { checkFile, noSuchFile, streamFile } from "../base/RegularFile.ts"
 
 export interface CustomerRow {
   readonly place: Place

@@ -5,8 +5,8 @@
  */
 import { Redacted } from "effect"
 import type { ParameterSource } from "./Job.ts"
-import { nearestName } from "../foundation/Nearest.ts"
-import type { Place } from "../foundation/FileProblem.ts"
+import { nearestName } from "../base/Nearest.ts"
+import type { Place } from "../base/FileProblem.ts"
 import type { Findings } from "./Problem.ts"
 import { looksLikeReference, parseReference } from "./Reference.ts"
 

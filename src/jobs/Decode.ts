@@ -3,9 +3,9 @@
  * key or value that is wrong, in YAML terms rather than types, and without the value.
  */
 import { Predicate, Result, Schema } from "effect"
-import { nearestName, suggestion } from "../foundation/Nearest.ts"
-import { findingsOf } from "../foundation/SchemaFindings.ts"
-import type { YamlDocument } from "../foundation/YamlText.ts"
+import { nearestName, suggestion } from "../base/Nearest.ts"
+import { findingsOf } from "../base/SchemaFindings.ts"
+import type { YamlDocument } from "../base/YamlText.ts"
 import type { Findings } from "./Problem.ts"
 
 type Path = ReadonlyArray<PropertyKey>

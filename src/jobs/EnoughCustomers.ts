@@ -2,7 +2,7 @@
  * Refuses a job with too few customers before anything starts: an export that came back empty, or was cut
  * off, must not pass for a quiet night.
  */
-import { counted } from "../foundation/Counted.ts"
+import { counted } from "../base/Counted.ts"
 import type { Context } from "./Decode.ts"
 import type { Job } from "./Job.ts"
 import type { MinCustomers } from "./NightShape.ts"

@@ -1,10 +1,10 @@
 /**
  * How old the data of a customer, engine and feature may get (`freshness` in a job file): limits in whole
  * days, since a night has one date. What an engine says for itself wins over what the job says for all, key
- * by key. `publishing/AskFreshness.ts` compares.
+ * by key. `tables/AskFreshness.ts` compares.
  */
 import { Duration, Schema } from "effect"
-import { suggestion } from "../foundation/Nearest.ts"
+import { suggestion } from "../base/Nearest.ts"
 import type { Context } from "./Decode.ts"
 import type { Freshness, FreshnessLimits } from "./Job.ts"
 import { duration } from "./Scalars.ts"

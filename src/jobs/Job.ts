@@ -3,10 +3,10 @@
  * secret still a reference or already redacted. `LoadJob.ts` turns a file into one.
  */
 import type { Duration, Redacted } from "effect"
-import type { Access, CustomerId, SessionId } from "../contract/Ids.ts"
-import type { ResultsSource } from "../contract/ResultsSource.ts"
-import type { Feature } from "../contract/Vocabulary.ts"
-import type { Place } from "../foundation/FileProblem.ts"
+import type { Access, CustomerId, SessionId } from "../service/Ids.ts"
+import type { ResultsSource } from "../service/ResultsSource.ts"
+import type { Feature } from "../service/Vocabulary.ts"
+import type { Place } from "../base/FileProblem.ts"
 
 /** A setting of the job file that is known only at run time. The text is safe to show, not the value. */
 export type SecretReference =

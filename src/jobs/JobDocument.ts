@@ -3,8 +3,8 @@
  * problems go to the findings.
  */
 import type { SchemaAST } from "effect"
-import { readYamlText } from "../foundation/YamlText.ts"
-import type { Replace, YamlDocument } from "../foundation/YamlText.ts"
+import { readYamlText } from "../base/YamlText.ts"
+import type { Replace, YamlDocument } from "../base/YamlText.ts"
 import type { Findings } from "./Problem.ts"
 
 /** Far more than a real file has; any beyond that are reported as missing from the environment. */

@@ -3,8 +3,8 @@
  * after the jobs that it names, else where it was given. A job that would have to wait for itself is a
  * problem of its file; one that is not given has nothing to be waited for.
  */
-import { suggestion } from "../foundation/Nearest.ts"
-import type { Problem } from "../foundation/FileProblem.ts"
+import { suggestion } from "../base/Nearest.ts"
+import type { Problem } from "../base/FileProblem.ts"
 import type { Job } from "./Job.ts"
 
 export type OrderedJob = Pick<Job, "name" | "after">

@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import type { Item } from "./Assignments.ts"
-import { missingKey } from "../foundation/SchemaFindings.ts"
+import { missingKey } from "../base/SchemaFindings.ts"
 import { decodePart, unknownKey } from "./Decode.ts"
 import type { Context } from "./Decode.ts"
 import { FreshnessShape } from "./Freshness.ts"

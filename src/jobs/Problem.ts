@@ -3,8 +3,8 @@
  * repeating a value; names of keys, engines and features are not values.
  */
 import { Schema } from "effect"
-import { Problem, renderProblem } from "../foundation/FileProblem.ts"
-import type { Place } from "../foundation/FileProblem.ts"
+import { Problem, renderProblem } from "../base/FileProblem.ts"
+import type { Place } from "../base/FileProblem.ts"
 
 /** The job cannot be run as it is written: every error at once, in the order of the files. */
 export class JobInvalid extends Schema.TaggedError<JobInvalid>()("JobInvalid", {

@@ -2,7 +2,7 @@
  * The keys that the program itself uses, as a job names them: of the token store, and of the pseudonyms in
  * the published tables, with what a job must not be called if its tables may not name a customer.
  */
-import { isInsideSize } from "../secrets/SecretValue.ts"
+import { isInsideSize } from "../privacy/SecretValue.ts"
 import type { Context } from "./Decode.ts"
 import type { Job } from "./Job.ts"
 import type { Parts } from "./JobParts.ts"

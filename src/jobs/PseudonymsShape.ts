@@ -1,6 +1,6 @@
 /**
  * `pseudonyms` in a job file: the key, and the columns of record tables that have pseudonyms beside
- * `customer_id`. Which columns there are is known where tables are made (`publishing/PseudonymsOfJob.ts`).
+ * `customer_id`. Which columns there are is known where tables are made (`tables/PseudonymsOfJob.ts`).
  */
 import { Schema } from "effect"
 import { parseReference } from "./Reference.ts"

@@ -7,14 +7,14 @@
 import { isAbsolute, join } from "node:path"
 import { Effect, FileSystem, Result, Struct } from "effect"
 import { Schema } from "effect"
-import { builtInSources, ResultsSource, sourceNamePattern } from "../contract/ResultsSource.ts"
-import { nearestName } from "../foundation/Nearest.ts"
-import { missingKey } from "../foundation/SchemaFindings.ts"
+import { builtInSources, ResultsSource, sourceNamePattern } from "../service/ResultsSource.ts"
+import { nearestName } from "../base/Nearest.ts"
+import { missingKey } from "../base/SchemaFindings.ts"
 import { decodePart } from "./Decode.ts"
 import { readDocument } from "./JobDocument.ts"
-import type { Place } from "../foundation/FileProblem.ts"
+import type { Place } from "../base/FileProblem.ts"
 import type { Findings } from "./Problem.ts"
-import { readTextFile } from "../foundation/RegularFile.ts"
+import { readTextFile } from "../base/RegularFile.ts"
 
 /** Far more than a service has; stops a wrong folder. */
 const filesMax = 100

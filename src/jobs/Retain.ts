@@ -1,7 +1,7 @@
 /**
  * How long the files of a job's runs are kept (`retain` in a job file), when landed bodies and the facts
  * of a run are compressed, and when many small Parquet files become few. What is not named is kept;
- * nothing that is still needed is ever removed, however old it is (`keeping/Prune.ts`).
+ * nothing that is still needed is ever removed, however old it is (`folder/Prune.ts`).
  */
 import { Duration, Schema } from "effect"
 import { count, optional, optionalDuration } from "./ShapeKeys.ts"

@@ -5,7 +5,7 @@
  */
 import { isAbsolute, join } from "node:path"
 import type { Context } from "./Decode.ts"
-import { missingKey } from "../foundation/SchemaFindings.ts"
+import { missingKey } from "../base/SchemaFindings.ts"
 import { defaults } from "./Defaults.ts"
 import type { SecretReference, ServiceTarget } from "./Job.ts"
 import type { Service } from "./JobFile.ts"

@@ -6,9 +6,9 @@
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Stream } from "effect"
-import { beginSha256 } from "../foundation/Sha256.ts"
-import type { AppendedFile, DurableFiles } from "../foundation/DurableFile.ts"
-import { quietly } from "../foundation/FileCalls.ts"
+import { beginSha256 } from "../base/Sha256.ts"
+import type { AppendedFile, DurableFiles } from "../base/DurableFile.ts"
+import { quietly } from "../base/FileCalls.ts"
 import type { LandedAttachment, LandingFailed } from "./Landing.ts"
 import { landingFailed } from "./SegmentWriter.ts"
 

@@ -5,9 +5,9 @@
  */
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import type { RunId } from "../contract/Ids.ts"
-import type { DurableFiles } from "../foundation/DurableFile.ts"
-import { contentBytesMax, pack, unpack } from "../foundation/Zstd.ts"
+import type { RunId } from "../service/Ids.ts"
+import type { DurableFiles } from "../base/DurableFile.ts"
+import { contentBytesMax, pack, unpack } from "../base/Zstd.ts"
 import { isRunId } from "../ledger/RunId.ts"
 import { packedPathOf, segmentNames } from "./SegmentFile.ts"
 

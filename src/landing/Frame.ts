@@ -5,7 +5,7 @@
  * it names, so a body that looks like a frame is not taken for one.
  */
 import { Schema } from "effect"
-import { sha256Hex } from "../foundation/Sha256.ts"
+import { sha256Hex } from "../base/Sha256.ts"
 import { BodyMeta } from "./Landing.ts"
 
 export const headerBytesMax = 65_536

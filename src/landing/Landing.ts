@@ -5,7 +5,7 @@
  */
 import { Context, Schema } from "effect"
 import type { Effect, Stream } from "effect"
-import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
+import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../service/Ids.ts"
 import { LandedRef } from "../ledger/Fact.ts"
 
 /**

@@ -6,9 +6,9 @@
  */
 import { join } from "node:path"
 import { Deferred, Effect, Exit, Layer, Queue } from "effect"
-import { sha256Hex } from "../foundation/Sha256.ts"
-import { durableFiles } from "../foundation/DurableFile.ts"
-import type { RunId } from "../contract/Ids.ts"
+import { sha256Hex } from "../base/Sha256.ts"
+import { durableFiles } from "../base/DurableFile.ts"
+import type { RunId } from "../service/Ids.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { isRunId } from "../ledger/RunId.ts"
 import { cleanAttachments, landAttachmentIn } from "./AttachmentFiles.ts"

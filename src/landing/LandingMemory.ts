@@ -4,8 +4,8 @@
  * what was never reported as landed.
  */
 import { Effect, Layer, Stream } from "effect"
-import { sha256Hex } from "../foundation/Sha256.ts"
-import type { RunId } from "../contract/Ids.ts"
+import { sha256Hex } from "../base/Sha256.ts"
+import type { RunId } from "../service/Ids.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { Landing, LandingDamaged } from "./Landing.ts"
 import type { BodyMeta, LandedAttachment } from "./Landing.ts"

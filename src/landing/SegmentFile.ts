@@ -13,8 +13,8 @@ import {
   readSync,
   statSync,
 } from "node:fs"
-import { codeOf } from "../foundation/FileCalls.ts"
-import { unpack } from "../foundation/Zstd.ts"
+import { codeOf } from "../base/FileCalls.ts"
+import { unpack } from "../base/Zstd.ts"
 
 export const segmentPattern = /^segment-(\d{6,})\.njl$/
 const packedEnd = ".zst"

@@ -3,7 +3,7 @@
  * there is an error. What follows the last known sync may be torn by a crash: there, every body is hashed,
  * and the first incomplete one ends the segment. Those bodies were never reported as landed.
  */
-import { sha256Hex } from "../foundation/Sha256.ts"
+import { sha256Hex } from "../base/Sha256.ts"
 import { headerBytesMax, headerStart, isFrameEnd, readHeader } from "./Frame.ts"
 import type { FrameHeader } from "./Frame.ts"
 import { openSegment } from "./SegmentFile.ts"

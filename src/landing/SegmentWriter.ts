@@ -6,9 +6,9 @@
  */
 import { join } from "node:path"
 import { Effect } from "effect"
-import { sha256Hex } from "../foundation/Sha256.ts"
-import type { AppendedFile, DurableFiles } from "../foundation/DurableFile.ts"
-import { FileFailed, quietly } from "../foundation/FileCalls.ts"
+import { sha256Hex } from "../base/Sha256.ts"
+import type { AppendedFile, DurableFiles } from "../base/DurableFile.ts"
+import { FileFailed, quietly } from "../base/FileCalls.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { encodeHeader, frameEnd } from "./Frame.ts"
 import { LandingFailed } from "./Landing.ts"

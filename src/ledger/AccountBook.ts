@@ -2,7 +2,7 @@
  * The accounts of a ledger as a plan asks for them: once for each task, without a further read. Pure; the
  * names by which an account is found are those of the ledger's own rows.
  */
-import { sourceOf } from "../contract/Ids.ts"
+import { sourceOf } from "../service/Ids.ts"
 import { formerNames, isOf } from "./Accounts.ts"
 import type { Account, Beside } from "./Accounts.ts"
 

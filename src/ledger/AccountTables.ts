@@ -5,8 +5,8 @@
  */
 import { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
-import { sha256 } from "../foundation/Sha256.ts"
-import type { AccountKeys } from "../secrets/Fingerprint.ts"
+import { sha256 } from "../base/Sha256.ts"
+import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import * as Accounts from "./Accounts.ts"
 import type { Account } from "./Accounts.ts"
 import { StartIntended } from "./Fact.ts"

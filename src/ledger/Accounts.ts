@@ -5,8 +5,8 @@
  * sees more than three, over any number of nights; only a login that was accepted sets them to zero.
  */
 import { Schema } from "effect"
-import { CustomerId, EngineReference, RunId, TaskId } from "../contract/Ids.ts"
-import type { AccountKeys } from "../secrets/Fingerprint.ts"
+import { CustomerId, EngineReference, RunId, TaskId } from "../service/Ids.ts"
+import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import type { AttemptKeys } from "./FactKeys.ts"
 
 /** Logins of one attempt whose end nobody has read: the start, and the probe if it was sent. */

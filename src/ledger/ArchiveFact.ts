@@ -4,7 +4,7 @@
  * once.
  */
 import { Schema } from "effect"
-import { RunId } from "../contract/Ids.ts"
+import { RunId } from "../service/Ids.ts"
 
 /** Facts that were compressed together: their bytes in the file, and the first and last of their places. */
 const ArchivedFrame = Schema.Struct({

@@ -5,8 +5,8 @@
  * the last frame.
  */
 import { Effect } from "effect"
-import type { RunId } from "../contract/Ids.ts"
-import type { DurableFiles } from "../foundation/DurableFile.ts"
+import type { RunId } from "../service/Ids.ts"
+import type { DurableFiles } from "../base/DurableFile.ts"
 import { packedBytes, placeFor, writeFrames } from "./ArchiveFiles.ts"
 import type { StoredFact } from "./ArchiveFiles.ts"
 import { rowOf } from "./FactRows.ts"

@@ -4,8 +4,8 @@
  */
 import type { Fact, StartIntended } from "./Fact.ts"
 import type { AttemptState } from "./RunState.ts"
-import { loginKeysOf } from "../secrets/Fingerprint.ts"
-import type { LoginKeys } from "../secrets/Fingerprint.ts"
+import { loginKeysOf } from "../privacy/Fingerprint.ts"
+import type { LoginKeys } from "../privacy/Fingerprint.ts"
 
 /** The login as it was sent; that somebody wrote it out matters only before it is. */
 const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>

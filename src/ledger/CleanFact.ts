@@ -2,8 +2,8 @@
  * Which parts of a fact may contain a secret that the service repeated: everything except the fields named
  * here. Those are our own ids and words, and the ids that are needed to resume a run and to call the service.
  */
-import { cleanValue } from "../secrets/CleanValue.ts"
-import type { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import { cleanValue } from "../privacy/CleanValue.ts"
+import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import type { Fact } from "./Fact.ts"
 
 /** A field that is not listed here is cleaned; `test/ledger/CleanFact.test.ts` checks all of them. */

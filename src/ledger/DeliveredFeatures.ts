@@ -4,7 +4,7 @@
  * such a task is asked for as a whole.
  */
 import { Schema } from "effect"
-import { TaskId } from "../contract/Ids.ts"
+import { TaskId } from "../service/Ids.ts"
 
 export const DeliveredFeatures = Schema.Struct({ task_id: TaskId, features: Schema.Array(Schema.String) })
 export type DeliveredFeatures = typeof DeliveredFeatures.Type

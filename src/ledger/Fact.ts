@@ -4,11 +4,11 @@
  * a secret.
  */
 import { Schema } from "effect"
-import { CustomerId, EngineReference, ExecutionId, RunId, SessionId } from "../contract/Ids.ts"
-import { ResultsSource } from "../contract/ResultsSource.ts"
-import { actors, outcomes } from "../ends/EndRow.ts"
-import { abortCauses, SettledReason } from "../ends/Ends.ts"
-import type { Reason } from "../ends/Ends.ts"
+import { CustomerId, EngineReference, ExecutionId, RunId, SessionId } from "../service/Ids.ts"
+import { ResultsSource } from "../service/ResultsSource.ts"
+import { actors, outcomes } from "../service/EndRow.ts"
+import { abortCauses, SettledReason } from "../service/Ends.ts"
+import type { Reason } from "../service/Ends.ts"
 import { FactsArchived } from "./ArchiveFact.ts"
 import { attempt, task } from "./FactKeys.ts"
 import {

@@ -2,7 +2,7 @@
  * Each fact of the ledger carries a hash of itself and the hash of the fact before: a flipped bit, or a fact
  * removed between two others, is noticed. Facts cut off at the end are not: no later fact refers to them.
  */
-import { sha256 } from "../foundation/Sha256.ts"
+import { sha256 } from "../base/Sha256.ts"
 
 export interface ChainedRow {
   readonly seq: number

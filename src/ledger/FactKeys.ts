@@ -3,7 +3,7 @@
  * those of tokens. Code that works on an attempt carries these as one value.
  */
 import { Schema } from "effect"
-import { CustomerId, EngineReference, RunId, TaskId } from "../contract/Ids.ts"
+import { CustomerId, EngineReference, RunId, TaskId } from "../service/Ids.ts"
 
 export const task = { run_id: RunId, task_id: TaskId }
 export const attempt = { ...task, attempt: Schema.Int }

@@ -4,7 +4,7 @@
  */
 import { Clock, Deferred, Effect, Schema } from "effect"
 import type { DatabaseSync } from "node:sqlite"
-import type { KnownSecrets } from "../secrets/KnownSecrets.ts"
+import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import type { StoredFact } from "./ArchiveFiles.ts"
 import { cleanFact } from "./CleanFact.ts"
 import { Fact } from "./Fact.ts"

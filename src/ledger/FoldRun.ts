@@ -3,7 +3,7 @@
  * their clocks said. A state is never changed: further facts create a new one, which shares what they do
  * not affect.
  */
-import { builtInSources, withEarlier } from "../contract/ResultsSource.ts"
+import { builtInSources, withEarlier } from "../service/ResultsSource.ts"
 import { emptyAttempt, foldAttempt, startAgain } from "./AttemptFold.ts"
 import { foldDeletion } from "./Deletion.ts"
 import type { Fact, Recorded, TaskPlanned } from "./Fact.ts"

@@ -4,7 +4,7 @@
  * last, and whoever repeats a removal that was cut off removes them.
  */
 import { Effect } from "effect"
-import type { DurableFiles } from "../foundation/DurableFile.ts"
+import type { DurableFiles } from "../base/DurableFile.ts"
 import { rewriteArchives, tidyArchives } from "./ArchiveFiles.ts"
 import type { StoredFact } from "./ArchiveFiles.ts"
 import { readerOf, rowOf } from "./FactRows.ts"

@@ -3,7 +3,7 @@
  * about the customer, the receipt, and the end of the removal.
  */
 import { Schema } from "effect"
-import { RunId } from "../contract/Ids.ts"
+import { RunId } from "../service/Ids.ts"
 
 /** A fact about the customer stood here; only its place, its time and its run are left. */
 export const FactForgotten = Schema.TaggedStruct("FactForgotten", {

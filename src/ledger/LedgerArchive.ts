@@ -4,7 +4,7 @@
  * stay with their tasks, and the hash that the next fact continues from.
  */
 import type { DatabaseSync } from "node:sqlite"
-import type { RunId } from "../contract/Ids.ts"
+import type { RunId } from "../service/Ids.ts"
 import type { StoredFact } from "./ArchiveFiles.ts"
 import { acrossRuns } from "./LedgerSchema.ts"
 

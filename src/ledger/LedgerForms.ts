@@ -3,8 +3,8 @@
  * written.
  */
 import type { DatabaseSync } from "node:sqlite"
-import { sha256 } from "../foundation/Sha256.ts"
-import type { EngineReference } from "../contract/Ids.ts"
+import { sha256 } from "../base/Sha256.ts"
+import type { EngineReference } from "../service/Ids.ts"
 
 export interface CachedForm {
   readonly engine_reference: EngineReference

@@ -3,8 +3,8 @@
  * thousand nights; of archived runs, the ids stay in the ledger with their tasks.
  */
 import type { DatabaseSync } from "node:sqlite"
-import { CustomerId, RunId, TaskId } from "../contract/Ids.ts"
-import type { ExecutionId } from "../contract/Ids.ts"
+import { CustomerId, RunId, TaskId } from "../service/Ids.ts"
+import type { ExecutionId } from "../service/Ids.ts"
 import { kinds } from "./LedgerArchive.ts"
 import {
   customerIdOf,

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto"
 import type { DatabaseSync } from "node:sqlite"
-import { sha256 } from "../foundation/Sha256.ts"
+import { sha256 } from "../base/Sha256.ts"
 import { within } from "./Transaction.ts"
 
 /** The content of the ledger has changed since it was written. */

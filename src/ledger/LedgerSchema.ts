@@ -3,7 +3,7 @@
  * row of a fact looks like.
  */
 import type { DatabaseSync } from "node:sqlite"
-import { sha256 } from "../foundation/Sha256.ts"
+import { sha256 } from "../base/Sha256.ts"
 import { makeAccounts } from "./AccountTables.ts"
 import { beginning, linkOf } from "./FactChain.ts"
 import type { ChainedRow } from "./FactChain.ts"

@@ -5,7 +5,7 @@
  */
 import type { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
-import type { RunId } from "../contract/Ids.ts"
+import type { RunId } from "../service/Ids.ts"
 import { accountsIn, hasAccounts, readAccounts } from "./AccountTables.ts"
 import { FactsArchived } from "./ArchiveFact.ts"
 import type { Archive } from "./ArchiveFact.ts"

@@ -3,7 +3,7 @@
  * publication, so that the summary reports it and its execution is kept.
  */
 import { Schema } from "effect"
-import { ExecutionId, TaskId } from "../contract/Ids.ts"
+import { ExecutionId, TaskId } from "../service/Ids.ts"
 
 /** A landed body that publishing could not use. */
 export const LeftOutBody = Schema.Struct({

@@ -4,7 +4,7 @@
  * started late or not at all.
  */
 import { Schema } from "effect"
-import { EngineReference, RunId } from "../contract/Ids.ts"
+import { EngineReference, RunId } from "../service/Ids.ts"
 import { task } from "./FactKeys.ts"
 
 const steeringOrders = ["pause", "resume", "drain", "limit"] as const

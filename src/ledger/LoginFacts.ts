@@ -3,7 +3,7 @@
  * ledger are derived (`AccountTables.ts`).
  */
 import { Schema } from "effect"
-import { CustomerId, EngineReference, RunId, TaskId } from "../contract/Ids.ts"
+import { CustomerId, EngineReference, RunId, TaskId } from "../service/Ids.ts"
 import { loginVerdicts } from "./Accounts.ts"
 import { attempt, task } from "./FactKeys.ts"
 

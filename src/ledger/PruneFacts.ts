@@ -3,7 +3,7 @@
  * file is removed: from then on, what is missing was pruned, not lost.
  */
 import { Schema } from "effect"
-import { RunId } from "../contract/Ids.ts"
+import { RunId } from "../service/Ids.ts"
 
 /** The landed bodies of the run are removed; its tables can no longer be derived again. */
 export const LandingPruned = Schema.TaggedStruct("LandingPruned", { run_id: RunId, bytes: Schema.Int })

@@ -3,7 +3,7 @@
  * `Fact.ts`.
  */
 import { Schema } from "effect"
-import { EngineReference, ExecutionId, RunId } from "../contract/Ids.ts"
+import { EngineReference, ExecutionId, RunId } from "../service/Ids.ts"
 import { ChangeCounts } from "./ChangeCounts.ts"
 import { DeliveredFeatures } from "./DeliveredFeatures.ts"
 import { LeftOutBody } from "./LeftOutBody.ts"

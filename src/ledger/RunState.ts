@@ -2,11 +2,11 @@
  * The state of a run, as `foldRun` derives it from its facts. Resume, publishing, reports and `status` all
  * use this state, so that none of them can know something that the ledger does not.
  */
-import type { ExecutionId, SessionId } from "../contract/Ids.ts"
-import type { ResultsSource } from "../contract/ResultsSource.ts"
-import { own } from "../ends/Ends.ts"
-import type { Verdict } from "../ends/Ends.ts"
-import type { AccountKeys } from "../secrets/Fingerprint.ts"
+import type { ExecutionId, SessionId } from "../service/Ids.ts"
+import type { ResultsSource } from "../service/ResultsSource.ts"
+import { own } from "../service/Ends.ts"
+import type { Verdict } from "../service/Ends.ts"
+import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import type { ChangeCounts } from "./ChangeCounts.ts"
 import type { Deletion } from "./Deletion.ts"
 import type {

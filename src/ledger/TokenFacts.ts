@@ -3,7 +3,7 @@
  * the token store and nowhere else.
  */
 import { Schema } from "effect"
-import { ExecutionId, RunId, TaskId } from "../contract/Ids.ts"
+import { ExecutionId, RunId, TaskId } from "../service/Ids.ts"
 import { access, attempt, task } from "./FactKeys.ts"
 
 /** The start was answered with a ticket; its value is in the token store and nowhere else. */

@@ -4,7 +4,7 @@
  * fingerprint is a keyed hash and says nothing about whose login it is.
  */
 import { isDeepStrictEqual } from "node:util"
-import type { CustomerId } from "../contract/Ids.ts"
+import type { CustomerId } from "../service/Ids.ts"
 import type { Fact } from "./Fact.ts"
 import type { CredentialRejected } from "./LoginFacts.ts"
 import { withoutName } from "./OtherCustomer.ts"

@@ -4,8 +4,8 @@
  * Only identifiers from a harmless alphabet are ever requested; everything else is listed separately, never
  * dropped.
  */
-import { BoundBroken, bodyBounds } from "../contract/BodyBounds.ts"
-import { cutText, idCharactersMax } from "../contract/TextBounds.ts"
+import { BoundBroken, bodyBounds } from "../service/BodyBounds.ts"
+import { cutText, idCharactersMax } from "../service/TextBounds.ts"
 import { ExactNumber } from "./ExactNumber.ts"
 
 export interface AttachmentIds {

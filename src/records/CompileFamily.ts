@@ -4,7 +4,7 @@
  * it is: the column is NULL, `extra` keeps the value as it arrived, `misfits` says why, and it is counted.
  * Nothing is written before the whole record has been checked.
  */
-import { counted } from "../foundation/Counted.ts"
+import { counted } from "../base/Counted.ts"
 import { converter, misfitReason } from "./Cells.ts"
 import type { Convert } from "./Cells.ts"
 import type { Cell, ColumnType } from "./ColumnData.ts"

@@ -3,7 +3,7 @@
  * required, tables for lists. A draft takes each record that it was drafted from without a misfit. If the
  * records were rejected by a schema, the draft is that schema, changed as little as they need.
  */
-import { counted, listed } from "../foundation/Counted.ts"
+import { counted, listed } from "../base/Counted.ts"
 import type { ColumnType } from "./ColumnData.ts"
 import { isColumnName, refuses } from "./RecordSchema.ts"
 import type { Mode, RecordChild, RecordColumn, RecordFamily, RecordSchemaFile } from "./RecordSchema.ts"

@@ -5,7 +5,7 @@
  * has its own stack: no nesting is too deep. A record of more than `recordDepthMax` levels keeps the
  * records in it to itself.
  */
-import { BoundBroken, bodyBounds } from "../contract/BodyBounds.ts"
+import { BoundBroken, bodyBounds } from "../service/BodyBounds.ts"
 import { ExactNumber } from "./ExactNumber.ts"
 import { recordDepthMax } from "./RecordIdentity.ts"
 

@@ -2,7 +2,7 @@
  * Where a body comes from: the first columns of every row that is made of it, so that each row of each table
  * names its run, the date of the run, task, execution, session, customer and engine.
  */
-import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../contract/Ids.ts"
+import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../service/Ids.ts"
 import { dateCell } from "./Cells.ts"
 import type { Cell } from "./ColumnData.ts"
 import type { RecordIds } from "./RecordIdentity.ts"

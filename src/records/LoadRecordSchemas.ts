@@ -5,8 +5,8 @@
 import { Effect, FileSystem } from "effect"
 import { RecordSchemaInvalid, parseRecordSchema } from "./RecordSchema.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
-import { readTextFile } from "../foundation/RegularFile.ts"
-import { sha256Hex } from "../foundation/Sha256.ts"
+import { readTextFile } from "../base/RegularFile.ts"
+import { sha256Hex } from "../base/Sha256.ts"
 
 /** Far larger than any schema of records. */
 const bytesMax = 1_000_000

@@ -3,7 +3,7 @@
  * memory. Every row may have a text of up to `shortUnits`; longer ones fill a bucket that each row drains by
  * that amount, so that no 2,048 rows of a run have more than twice `bucketUnits`, whatever bodies contain.
  */
-import { BoundBroken } from "../contract/BodyBounds.ts"
+import { BoundBroken } from "../service/BodyBounds.ts"
 
 /** UTF-16 units. */
 const shortUnits = 64 * 1024

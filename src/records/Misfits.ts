@@ -3,7 +3,7 @@
  * records without a schema by family. Added up per record,
  * per body and per run, so that a person learns which column to look at, however many rows there are.
  */
-import { cutText } from "../contract/TextBounds.ts"
+import { cutText } from "../service/TextBounds.ts"
 import type { FamilyCount, MisfitCount, OtherRecords, RejectedCount } from "../ledger/TableNotes.ts"
 
 /** One count per table and column, in the order in which they first appear. */

@@ -27,8 +27,8 @@ import {
   writtenTexts,
 } from "./RecordIdentity.ts"
 import type { RecordIds } from "./RecordIdentity.ts"
-import { recordsIn } from "../contract/ResultsSource.ts"
-import type { ResultsSource } from "../contract/ResultsSource.ts"
+import { recordsIn } from "../service/ResultsSource.ts"
+import type { ResultsSource } from "../service/ResultsSource.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
 import { flushAll, markAll } from "./Flush.ts"
 import type { Flushed } from "./Flush.ts"

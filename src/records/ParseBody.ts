@@ -4,7 +4,7 @@
  * fit a double is read a second time, number by number. If a key appears twice in one object, the last one
  * wins, as everywhere in JavaScript; bytes that are not UTF-8 become U+FFFD and affect only their own string.
  */
-import { measureLargeBody } from "../contract/BodyBounds.ts"
+import { measureLargeBody } from "../service/BodyBounds.ts"
 import { exactNumber } from "./ExactNumber.ts"
 
 export type ParsedBody =

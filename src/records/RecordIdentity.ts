@@ -5,7 +5,7 @@
  * stays while nothing but the time of the visit changes.
  */
 import { hash } from "node:crypto"
-import type { CustomerId, EngineReference, SessionId } from "../contract/Ids.ts"
+import type { CustomerId, EngineReference, SessionId } from "../service/Ids.ts"
 import { ExactNumber, decimalIdentity } from "./ExactNumber.ts"
 import { jsonText } from "./JsonText.ts"
 

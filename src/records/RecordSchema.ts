@@ -4,9 +4,9 @@
  * refused with file, line and column before a run begins.
  */
 import { Effect, Result, Schema } from "effect"
-import type { Finding } from "../foundation/SchemaFindings.ts"
-import { decodeYaml, problemLines } from "../foundation/YamlFile.ts"
-import type { YamlKind } from "../foundation/YamlFile.ts"
+import type { Finding } from "../base/SchemaFindings.ts"
+import { decodeYaml, problemLines } from "../base/YamlFile.ts"
+import type { YamlKind } from "../base/YamlFile.ts"
 import { decimalShape } from "./ColumnData.ts"
 import type { ColumnType } from "./ColumnData.ts"
 

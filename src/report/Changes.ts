@@ -3,8 +3,8 @@
  * compared with how each customer and engine stood before it: the last complete run of the job, and the
  * reruns after it.
  */
-import type { RunId } from "../contract/Ids.ts"
-import type { Outcome, WhoActs } from "../ends/EndRow.ts"
+import type { RunId } from "../service/Ids.ts"
+import type { Outcome, WhoActs } from "../service/EndRow.ts"
 import { verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { newestTasks } from "../ledger/WholeNight.ts"

@@ -2,8 +2,8 @@
  * The exit code of a finished run: pure. 4 takes precedence over 3, because what a rerun can finish comes
  * first, and what needs a person will still be there afterwards.
  */
-import { exitOf } from "../ends/EndRow.ts"
-import { pendingDeletions } from "../execution/DeleteExecutions.ts"
+import { exitOf } from "../service/EndRow.ts"
+import { pendingDeletions } from "../task/DeleteExecutions.ts"
 import { isOpenAtService, verdictOfTask } from "../ledger/RunState.ts"
 import { isTooOld } from "../ledger/WholeNight.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"

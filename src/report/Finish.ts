@@ -3,9 +3,9 @@
  * or from the report, and why: pure. Where people have to act first, it says so, and which command is due
  * then.
  */
-import type { Outcome } from "../ends/EndRow.ts"
-import { rowOf } from "../ends/Ends.ts"
-import { shellWord } from "../foundation/ShellWord.ts"
+import type { Outcome } from "../service/EndRow.ts"
+import { rowOf } from "../service/Ends.ts"
+import { shellWord } from "../base/ShellWord.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"

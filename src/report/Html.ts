@@ -3,8 +3,8 @@
  * template too. Control and direction characters are shown as `\u202e`, so that no id or message reorders a
  * line.
  */
-import { cutText } from "../contract/TextBounds.ts"
-import { escapeHtml } from "../foundation/HtmlText.ts"
+import { cutText } from "../service/TextBounds.ts"
+import { escapeHtml } from "../base/HtmlText.ts"
 import { forTerminal } from "./TerminalText.ts"
 
 /** Markup that only templates make. */

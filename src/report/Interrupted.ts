@@ -2,13 +2,13 @@
  * A run that was cut off, as `status` tells it: since when nobody works on it, what is in flight, and what
  * the next `nightjar run JOB` does about it. Pure: whether a process works on it is known to whoever asks.
  */
-import { endOfAttempt } from "../ends/Ends.ts"
-import { resumeTask } from "../execution/TaskResumption.ts"
-import type { TaskResumption } from "../execution/TaskResumption.ts"
-import { counted, listed } from "../foundation/Counted.ts"
+import { endOfAttempt } from "../service/Ends.ts"
+import { resumeTask } from "../task/TaskResumption.ts"
+import type { TaskResumption } from "../task/TaskResumption.ts"
+import { counted, listed } from "../base/Counted.ts"
 import { isOpenAtService } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
-import { resumeAgeMaxMs } from "../planning/ChooseRun.ts"
+import { resumeAgeMaxMs } from "../task/ChooseRun.ts"
 import { span } from "./TextTable.ts"
 
 interface OpenExecution {

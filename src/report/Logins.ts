@@ -3,8 +3,8 @@
  * login, for JSON, for the service's support as CSV, and by incident for a terminal. An incident is what
  * happened to many accounts alike: one run, one engine, one answer. Pure.
  */
-import { sourceOf } from "../contract/Ids.ts"
-import { counted, listed } from "../foundation/Counted.ts"
+import { sourceOf } from "../service/Ids.ts"
+import { counted, listed } from "../base/Counted.ts"
 import { AccountBook } from "../ledger/AccountBook.ts"
 import { heldOf, strikesMax, strikesOf } from "../ledger/Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "../ledger/Accounts.ts"

@@ -3,10 +3,10 @@
  * it wrote. Pure, from the ledger and the manifest, so the same run gives the same events. Names of engines,
  * tables and gates, and counts: no customer, and nothing of a record.
  */
-import { stableUuid } from "../foundation/StableUuid.ts"
+import { stableUuid } from "../base/StableUuid.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
-import type { ManifestFile } from "../publishing/Manifest.ts"
+import type { ManifestFile } from "../tables/Manifest.ts"
 import type { TableSpec } from "../records/Columns.ts"
 
 /** What the events of all runs share. */

@@ -2,7 +2,7 @@
  * The head of every page that is written: its style and its script are inside, and the page may load nothing
  * from anywhere, whatever a value in it contains (Content-Security-Policy).
  */
-import { sha256 } from "../foundation/Sha256.ts"
+import { sha256 } from "../base/Sha256.ts"
 import { Html, html, nothing } from "./Html.ts"
 
 interface Head {

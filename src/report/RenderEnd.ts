@@ -2,9 +2,9 @@
  * One row of the table of ends, for people and for programs: what the reason means, what follows from it,
  * and what to do next. Pure. A feature changes no exit code and is not retried by itself: its task is.
  */
-import { actionNeeded, exitOf } from "../ends/EndRow.ts"
-import type { EndRow } from "../ends/EndRow.ts"
-import { isReason } from "../ends/Ends.ts"
+import { actionNeeded, exitOf } from "../service/EndRow.ts"
+import type { EndRow } from "../service/EndRow.ts"
+import { isReason } from "../service/Ends.ts"
 import { wrap } from "./TextTable.ts"
 
 /** Whether the same run tries it again. */

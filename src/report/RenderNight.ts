@@ -2,10 +2,10 @@
  * The running night for people: a screen of any size with one line per engine, and one plain line for logs.
  * Pure; lines never exceed the width, and engines that do not fit are counted.
  */
-import { outcomes } from "../ends/EndRow.ts"
-import type { EnginePicture, NightPicture } from "../execution/NightPicture.ts"
-import { counted } from "../foundation/Counted.ts"
-import { localTime } from "../planning/LocalTime.ts"
+import { outcomes } from "../service/EndRow.ts"
+import type { EnginePicture, NightPicture } from "../task/NightPicture.ts"
+import { counted } from "../base/Counted.ts"
+import { localTime } from "../task/LocalTime.ts"
 import { paint } from "./RenderSummary.ts"
 import type { Style } from "./RenderSummary.ts"
 import { cut, plain, span, table } from "./TextTable.ts"

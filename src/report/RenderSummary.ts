@@ -2,13 +2,13 @@
  * The summary as a person reads it in the morning: what succeeded, who has to act on the rest, and what is
  * left. Fits any terminal; without one, there are no colours and no line breaks inside sentences.
  */
-import { actings, actionNeeded, outcomes } from "../ends/EndRow.ts"
+import { actings, actionNeeded, outcomes } from "../service/EndRow.ts"
 import { changeKinds } from "./Changes.ts"
 import { changeTitles } from "./ReportText.ts"
 import { nothingLeft } from "./Finish.ts"
 import type { Finish } from "./Finish.ts"
 import type { NightSummary, Summary, Trouble } from "./Summary.ts"
-import { counted } from "../foundation/Counted.ts"
+import { counted } from "../base/Counted.ts"
 import { oneLine } from "./TerminalText.ts"
 import { plain, span, wrap } from "./TextTable.ts"
 

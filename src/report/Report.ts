@@ -3,8 +3,8 @@
  * and of what the published tables know. `RenderReport.ts` turns it into a page. Like the summary, it
  * contains ids, reasons and messages, never a value of a parameter.
  */
-import type { Outcome } from "../ends/EndRow.ts"
-import { rowOf } from "../ends/Ends.ts"
+import type { Outcome } from "../service/EndRow.ts"
+import { rowOf } from "../service/Ends.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
 import type { Recorded } from "../ledger/Fact.ts"
 import type { RunState } from "../ledger/RunState.ts"

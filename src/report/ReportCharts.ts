@@ -3,7 +3,7 @@
  * by hand, because the three of them are rectangles and polylines, and a chart library would be larger than
  * the page. Each has a text for readers who do not see it; colours come from the page's style.
  */
-import { counted } from "../foundation/Counted.ts"
+import { counted } from "../base/Counted.ts"
 import type { EngineNight, TimelineRow } from "./Report.ts"
 import { loadOver } from "./Executions.ts"
 import { Html, html } from "./Html.ts"

@@ -2,8 +2,8 @@
  * The sections of the report about what to do: how the run ended, what is new, still there or mended, and the
  * whole worklist. From a `Report` to HTML, pure.
  */
-import { counted } from "../foundation/Counted.ts"
-import { actings, actionNeeded, outcomes } from "../ends/EndRow.ts"
+import { counted } from "../base/Counted.ts"
+import { actings, actionNeeded, outcomes } from "../service/EndRow.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { changeKinds } from "./Changes.ts"
 import type { ChangeKind } from "./Changes.ts"

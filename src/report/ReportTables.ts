@@ -2,8 +2,8 @@
  * The report's tables: the engines over the last runs, coverage, calls and deletions. From a `Report` to
  * HTML, pure.
  */
-import { outcomes } from "../ends/EndRow.ts"
-import type { Outcome } from "../ends/EndRow.ts"
+import { outcomes } from "../service/EndRow.ts"
+import type { Outcome } from "../service/EndRow.ts"
 import { dataTable, scrollable } from "./DataTable.ts"
 import type { Heading } from "./DataTable.ts"
 import { html } from "./Html.ts"

@@ -2,7 +2,7 @@
  * The report's timeline: how many executions were open over the run, each of them as a bar (all in the page's
  * data, for its script to zoom into), and the slowest ones. From a `Report` to HTML, pure.
  */
-import { counted } from "../foundation/Counted.ts"
+import { counted } from "../base/Counted.ts"
 import { dataTable, scrollable } from "./DataTable.ts"
 import type { Heading } from "./DataTable.ts"
 import { html, jsonText, nothing, visible } from "./Html.ts"

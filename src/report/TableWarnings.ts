@@ -3,7 +3,7 @@
  * missing, answers that are not in the tables, columns whose values did not fit, records that were rejected.
  * All of it comes from the fact of the newest publication.
  */
-import { counted, listed } from "../foundation/Counted.ts"
+import { counted, listed } from "../base/Counted.ts"
 import type { RunHeld } from "../ledger/RunFacts.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { StaleData } from "../ledger/StaleData.ts"

@@ -3,7 +3,7 @@
  * tables belong together, how full and how fresh they are. It holds counts, never a value of a record, so
  * that it can be passed on. Pure.
  */
-import { counted } from "../foundation/Counted.ts"
+import { counted } from "../base/Counted.ts"
 import { dataTable, scrollable } from "./DataTable.ts"
 import type { Heading } from "./DataTable.ts"
 import { Html, html, nothing } from "./Html.ts"

@@ -4,7 +4,7 @@
  * JSON; an overlong line is cut with a mark. Only terminals are written to through here: a pipe and a file
  * get every byte as it is.
  */
-import { cutText } from "../contract/TextBounds.ts"
+import { cutText } from "../service/TextBounds.ts"
 
 /** Longer lines are cut: a screen of any size shows far less of one. */
 const lineMax = 10_000

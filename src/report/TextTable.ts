@@ -3,7 +3,7 @@
  * code or control character in a value ever reaches the terminal from here.
  */
 
-import { cutText } from "../contract/TextBounds.ts"
+import { cutText } from "../service/TextBounds.ts"
 
 /** A value of the service may be of any length; the part shown in a sentence or a cell is limited. */
 const sentenceMax = 2_000

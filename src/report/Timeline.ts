@@ -2,12 +2,12 @@
  * Facts as lines for people: what was decided and what happened, each with its time. Pure; every fact has
  * its sentence, and none contains a value of a parameter.
  */
-import { sourceNameOf } from "../contract/ResultsSource.ts"
+import { sourceNameOf } from "../service/ResultsSource.ts"
 import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
 import type { RunNews, RunSteered, Trouble } from "../ledger/LiveFacts.ts"
-import { actionNeeded } from "../ends/EndRow.ts"
-import { actingOf } from "../ends/Ends.ts"
-import { counted as times } from "../foundation/Counted.ts"
+import { actionNeeded } from "../service/EndRow.ts"
+import { actingOf } from "../service/Ends.ts"
+import { counted as times } from "../base/Counted.ts"
 import { loginText } from "./LoginText.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 

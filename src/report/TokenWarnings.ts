@@ -2,7 +2,7 @@
  * What the summary says of stored tokens: those that expire soon, were dropped, or were refused by the
  * service. Pure; no token is named.
  */
-import { counted } from "../foundation/Counted.ts"
+import { counted } from "../base/Counted.ts"
 import type { TaskState, TokenNote } from "../ledger/RunState.ts"
 import { told } from "../messages/Catalogue.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"

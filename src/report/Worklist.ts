@@ -2,10 +2,10 @@
  * Everything that somebody has to do something about after a run, one row per customer and engine, for the
  * report and as CSV for a ticket system: who acts, why, what to do, and whether it is new. Pure.
  */
-import { cutText } from "../contract/TextBounds.ts"
-import { actings } from "../ends/EndRow.ts"
-import type { Acting, Outcome, WhoActs } from "../ends/EndRow.ts"
-import { actingOf, rowOf } from "../ends/Ends.ts"
+import { cutText } from "../service/TextBounds.ts"
+import { actings } from "../service/EndRow.ts"
+import type { Acting, Outcome, WhoActs } from "../service/EndRow.ts"
+import { actingOf, rowOf } from "../service/Ends.ts"
 import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { changeKinds } from "./Changes.ts"

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import type { Redacted } from "effect"
-import type { ExecutionId } from "../contract/Ids.ts"
+import type { ExecutionId } from "../service/Ids.ts"
 import { Service } from "../client/Service.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
 import { storedFact } from "./ExchangeTicket.ts"

@@ -4,8 +4,8 @@
  * whose answer was lost may have used it up. Whatever happens to it, the execution itself is not affected.
  */
 import { Clock, Duration, Effect } from "effect"
-import { accessOf } from "../contract/Ids.ts"
-import type { Access, ExecutionId } from "../contract/Ids.ts"
+import { accessOf } from "../service/Ids.ts"
+import type { Access, ExecutionId } from "../service/Ids.ts"
 import { askedWait, retryWaitMax } from "../client/Backoff.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, ExchangeAnswer, StartAnswer, StartCall } from "../client/Service.ts"
@@ -16,8 +16,8 @@ import { defaultTokenName, tokenKeys, tokenLifetimeMs } from "./StoredToken.ts"
 import { TokenStore } from "./TokenStore.ts"
 import type { NewToken, PendingTicket } from "./StoredToken.ts"
 import type { OpenTokenStore } from "./TokenStore.ts"
-import { waitMs } from "../foundation/Waits.ts"
-import { lookWaits } from "../scheduling/Polling.ts"
+import { waitMs } from "../base/Waits.ts"
+import { lookWaits } from "../client/Polling.ts"
 import { append } from "../ledger/Ledger.ts"
 
 /** The attempt whose start asked for a ticket. */

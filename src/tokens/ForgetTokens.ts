@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs"
 import type { DatabaseSync } from "node:sqlite"
 import { Effect } from "effect"
-import type { CustomerId } from "../contract/Ids.ts"
+import type { CustomerId } from "../service/Ids.ts"
 import { LedgerFailed } from "../ledger/Ledger.ts"
 import { within } from "../ledger/Transaction.ts"
 import { openTokenDatabase } from "./TokenTables.ts"

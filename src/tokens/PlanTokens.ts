@@ -4,7 +4,7 @@
  * the request that needs it.
  */
 import { Clock, Effect } from "effect"
-import type { Access, RunId } from "../contract/Ids.ts"
+import type { Access, RunId } from "../service/Ids.ts"
 import type { StartLogin } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import type { RunState } from "../ledger/RunState.ts"

@@ -3,8 +3,8 @@
  * reports may see.
  */
 import type { Redacted } from "effect"
-import { accessOf } from "../contract/Ids.ts"
-import type { Access, CustomerId, EngineReference, ExecutionId, TaskId } from "../contract/Ids.ts"
+import { accessOf } from "../service/Ids.ts"
+import type { Access, CustomerId, EngineReference, ExecutionId, TaskId } from "../service/Ids.ts"
 
 /** A stored token without its key. Times are milliseconds since the epoch. */
 export interface StoredToken extends Access {

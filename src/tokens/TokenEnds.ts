@@ -4,14 +4,14 @@
  * run logs in with it again.
  */
 import { Effect } from "effect"
-import type { Access } from "../contract/Ids.ts"
+import type { Access } from "../service/Ids.ts"
 import type { AttemptClosed } from "../ledger/Fact.ts"
 import { TokenStore } from "./TokenStore.ts"
 import { taskKeys } from "../ledger/FactKeys.ts"
 import type { TaskKeys } from "../ledger/FactKeys.ts"
 import { append } from "../ledger/Ledger.ts"
 import { tokenKeys } from "./StoredToken.ts"
-import { refusalOf } from "../ends/Ends.ts"
+import { refusalOf } from "../service/Ends.ts"
 
 export interface TokenEnd {
   readonly reason: string

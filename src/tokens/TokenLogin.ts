@@ -4,13 +4,13 @@
  * login, which the old token must not replace.
  */
 import type { Redacted } from "effect"
-import type { Reason } from "../ends/Ends.ts"
-import type { Access } from "../contract/Ids.ts"
+import type { Reason } from "../service/Ends.ts"
+import type { Access } from "../service/Ids.ts"
 import { belongsTo } from "../ledger/OtherCustomer.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import type { StoredToken } from "./StoredToken.ts"
 import { defaultTokenName } from "./StoredToken.ts"
-import { fingerprintLogin } from "../secrets/Fingerprint.ts"
+import { fingerprintLogin } from "../privacy/Fingerprint.ts"
 
 /** How a task logs in. */
 export type TaskLogin =

@@ -202,7 +202,7 @@ describe("`doctor --canary`", () => {
       "a ticket",
     ].map((secret) => `${secret} in ${segment}`)
     const change = {
-      in: "src/secrets/KnownSecrets.ts",
+      in: "src/privacy/KnownSecrets.ts",
       replace: "if (isPublic(text)) return text",
       by: "return text",
     }

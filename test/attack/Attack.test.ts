@@ -1,6 +1,6 @@
 /** A small sample of `npm run attack`, and that its bodies are what they are said to be. */
 import { describe, expect, it } from "vitest"
-import { measureBody } from "../../src/contract/BodyBounds.ts"
+import { measureBody } from "../../src/service/BodyBounds.ts"
 import { attackBody, attackForms } from "./AttackBodies.ts"
 import { attackNight } from "./AttackedNight.ts"
 

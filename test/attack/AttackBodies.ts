@@ -2,7 +2,7 @@
  * Results bodies that are made to fill a memory: each a few bytes over and over, up to any size, in pieces, so
  * that whoever sends a hundred of 200 MB needs no memory for them. The same seed, the same body.
  */
-import { bodyBounds } from "../../src/contract/BodyBounds.ts"
+import { bodyBounds } from "../../src/service/BodyBounds.ts"
 import { defaultLimits } from "../../src/client/Exchange.ts"
 import { seeded } from "../../src/sandbox/state/Seeded.ts"
 

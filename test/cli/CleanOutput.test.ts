@@ -10,8 +10,8 @@ import { note, say, sayJson } from "../../src/cli/Output.ts"
 import { lastWordsOf } from "../../src/cli/RunProcess.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/OpenLedger.ts"
-import { said } from "../ends/Said.ts"
-import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/secrets/KnownSecrets.ts"
+import { said } from "../service/Said.ts"
+import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { anId } from "../harness/Id.ts"
 
 const secret = 'shown-canary"7+'

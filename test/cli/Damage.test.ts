@@ -1,7 +1,7 @@
 /**
  * Kinds of damage to an output folder of two small nights: `verify` names each one, and `repair` mends it or says what
  * to do. Whatever it mends, all tables have the rows that they had; what it cannot mend costs nothing besides. What a
- * later night makes of damage is in `test/publishing/Repair.test.ts`, more of the ledger in `DamagedLedger.test.ts`.
+ * later night makes of damage is in `test/tables/Repair.test.ts`, more of the ledger in `DamagedLedger.test.ts`.
  */
 import { spawnSync } from "node:child_process"
 import {
@@ -21,7 +21,7 @@ import { join } from "node:path"
 import { Effect, Struct } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { command as main } from "../acceptance/BuiltCommand.ts"
-import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { DuckDb } from "../../src/base/DuckDb.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { readTables } from "../faults/PublishedTables.ts"
 import { commandHere } from "../harness/CommandsHere.ts"

@@ -10,10 +10,10 @@ import fc from "fast-check"
 import { schemasCheck } from "../../src/cli/FolderHealth.ts"
 import { inferDrafts, looseKinds, basesOf, tableName } from "../../src/cli/InferDrafts.ts"
 import { sayJson } from "../../src/cli/Output.ts"
-import { DuckDb } from "../../src/duckdb/DuckDb.ts"
-import { PublisherDuckDb } from "../../src/publishing/PublisherDuckDb.ts"
-import { Publisher } from "../../src/publishing/Publisher.ts"
-import { feedersOf } from "../../src/publishing/FeatureProducts.ts"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { feedersOf } from "../../src/tables/FeatureProducts.ts"
 import { compileFamily, isMisfit } from "../../src/records/CompileFamily.ts"
 import { draftSchema, observerOf, reviseSchema } from "../../src/records/DraftSchema.ts"
 import { draftText } from "../../src/records/DraftText.ts"
@@ -34,7 +34,7 @@ import {
   resultsOf,
   rowsOf,
   succeed,
-} from "../publishing/night.ts"
+} from "../tables/night.ts"
 
 type Fields = Readonly<Record<string, unknown>>
 type Columns = RecordSchemaFile["columns"]

@@ -6,10 +6,10 @@ import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { NightLog } from "../../src/cli/NightLog.ts"
-import { FileCalls } from "../../src/foundation/FileCalls.ts"
+import { FileCalls } from "../../src/base/FileCalls.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/OpenLedger.ts"
-import { faultyCalls, refusal } from "../foundation/FaultyCalls.ts"
+import { faultyCalls, refusal } from "../base/FaultyCalls.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-log-"))
 afterAll(() => rmSync(base, { recursive: true, force: true }))

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { prepareOutput, writeRunFile } from "../../src/cli/RunFolder.ts"
-import { faultyCalls, refusal, refusingFrom, withCalls } from "../foundation/FaultyCalls.ts"
+import { faultyCalls, refusal, refusingFrom, withCalls } from "../base/FaultyCalls.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-run-folder-"))
 afterAll(() => rmSync(base, { recursive: true, force: true }))

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readSavedQueries } from "../../src/cli/SavedQueries.ts"
-import { Publisher } from "../../src/publishing/Publisher.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
 import { anId } from "../harness/Id.ts"
 import {
   append,
@@ -16,7 +16,7 @@ import {
   rowsOf,
   stateOf,
   succeed,
-} from "../publishing/night.ts"
+} from "../tables/night.ts"
 
 const queries = readSavedQueries(fileURLToPath(new URL("../../", import.meta.url)))
 

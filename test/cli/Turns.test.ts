@@ -3,7 +3,7 @@
  */
 import { describe, expect, it } from "vitest"
 import { turnLines } from "../../src/cli/Turns.ts"
-import type { WaitReason } from "../../src/planning/SideBySide.ts"
+import type { WaitReason } from "../../src/task/SideBySide.ts"
 import { anId } from "../harness/Id.ts"
 
 const engine_reference = anId("sandbox-bank:website")

@@ -8,7 +8,7 @@ import type { CallFailure } from "../../src/client/Service.ts"
 import { Service } from "../../src/client/Service.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import type { ServiceSettingsRefused } from "../../src/client/ServiceSettings.ts"
-import { builtInSources } from "../../src/contract/ResultsSource.ts"
+import { builtInSources } from "../../src/service/ResultsSource.ts"
 import { settingsFor } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
 

@@ -5,7 +5,7 @@ import { callWaits, retryCall } from "../../src/client/Backoff.ts"
 import type { RetryOptions } from "../../src/client/Backoff.ts"
 import type { CallFailure } from "../../src/client/Service.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
-import { waitMs } from "../../src/foundation/Waits.ts"
+import { waitMs } from "../../src/base/Waits.ts"
 
 const message = "m"
 const failures = {

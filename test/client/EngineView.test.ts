@@ -5,7 +5,7 @@
 import { Result } from "effect"
 import { describe, expect, it } from "vitest"
 import { readEngine } from "../../src/client/EngineView.ts"
-import type { EngineDetails } from "../../src/contract/Engine.ts"
+import type { EngineDetails } from "../../src/service/Engine.ts"
 import { engineDetails } from "./Examples.ts"
 
 const whole = {

@@ -6,7 +6,7 @@ import { Duration, Effect, Exit, Random } from "effect"
 import { callWaits } from "../../src/client/Backoff.ts"
 import { EngineOfCalls, Throttled } from "../../src/client/Service.ts"
 import { ServicePause } from "../../src/client/ServicePaced.ts"
-import { waitMs } from "../../src/foundation/Waits.ts"
+import { waitMs } from "../../src/base/Waits.ts"
 import { anId } from "../harness/Id.ts"
 import { World } from "../simulation/World.ts"
 

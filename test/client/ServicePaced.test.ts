@@ -5,7 +5,7 @@ import type { Asked } from "../../src/client/Closures.ts"
 import type { CallFailure } from "../../src/client/Service.ts"
 import { NotSent, Service, Throttled } from "../../src/client/Service.ts"
 import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
-import { scripted } from "../execution/ScriptedService.ts"
+import { scripted } from "../task/ScriptedService.ts"
 import { startCall } from "./Examples.ts"
 import { anId } from "../harness/Id.ts"
 

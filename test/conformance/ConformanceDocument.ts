@@ -80,7 +80,7 @@ export const renderConformance = (
     "",
     "Derived by `npm run generate` from `test/conformance/inventory` and the titles of the tests: a test names the",
     "rows that it checks in square brackets. `npm run check` fails if a row has no test, if a title names an unknown",
-    "row, or if the inventory and the contract in `src/contract` differ. Each row has its own bug in",
+    "row, or if the inventory and the contract in `src/service` differ. Each row has its own bug in",
     "`test/conformance/bugs`; `npm run planted` plants them and fails if the row's tests still pass.",
     "",
     `${reference.length} rows of the reference, ${own.length} additions of our own, ` +

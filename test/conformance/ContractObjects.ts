@@ -3,8 +3,8 @@
  * document their schemas: one list, so that reference, contract and document cannot drift apart.
  */
 import { Schema } from "effect"
-import { Engine, EngineDetails, EngineFeature, FeatureCode, FormSchema } from "../../src/contract/Engine.ts"
-import { ExecutionEvent, FlowEvent, FlowHook } from "../../src/contract/Event.ts"
+import { Engine, EngineDetails, EngineFeature, FeatureCode, FormSchema } from "../../src/service/Engine.ts"
+import { ExecutionEvent, FlowEvent, FlowHook } from "../../src/service/Event.ts"
 import {
   Acceptance,
   actionRequiredFields,
@@ -16,16 +16,16 @@ import {
   StatusCodeSchema,
   StatusReasonSchema,
   ValidationItem,
-} from "../../src/contract/Execution.ts"
-import { AcceptedDocument, Consent, flowResultsFields } from "../../src/contract/FlowResults.ts"
-import { open } from "../../src/contract/Open.ts"
+} from "../../src/service/Execution.ts"
+import { AcceptedDocument, Consent, flowResultsFields } from "../../src/service/FlowResults.ts"
+import { open } from "../../src/service/Open.ts"
 import {
   exchangedFields,
   ExchangeRequest,
   TokenContext,
   TokenizedStartRequest,
   TokenPair,
-} from "../../src/contract/Token.ts"
+} from "../../src/service/Token.ts"
 
 export interface ContractObject {
   /** As in the inventory's `field <object>.<name>`; absent where the reference shows no fields. */

@@ -3,12 +3,12 @@
  * second time, whether the login is sent again, and the exit code of a run with that task alone.
  */
 import { describe, expect, it } from "vitest"
-import { beforeStart, endOfAttempt, own, isReason, verdictOfRefusal } from "../../src/ends/Ends.ts"
-import type { Verdict } from "../../src/ends/Ends.ts"
+import { beforeStart, endOfAttempt, own, isReason, verdictOfRefusal } from "../../src/service/Ends.ts"
+import type { Verdict } from "../../src/service/Ends.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { exitCodeOf } from "../../src/report/ExitCode.ts"
-import { contractEnds } from "../ends/ContractEnds.ts"
-import type { Promised } from "../ends/ContractEnds.ts"
+import { contractEnds } from "../service/ContractEnds.ts"
+import type { Promised } from "../service/ContractEnds.ts"
 import { planned, settled, started } from "../report/Samples.ts"
 
 const told = ({ outcome, reason, who_acts }: Verdict) => {

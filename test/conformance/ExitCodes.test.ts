@@ -9,9 +9,9 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { afterAll, describe, expect, it } from "vitest"
 import { claimFolder } from "../../src/cli/OutputGuard.ts"
-import { DurableFiles } from "../../src/foundation/DurableFile.ts"
-import { machineCalls } from "../../src/foundation/FileCalls.ts"
-import { lockFolder } from "../../src/foundation/FolderLock.ts"
+import { DurableFiles } from "../../src/base/DurableFile.ts"
+import { machineCalls } from "../../src/base/FileCalls.ts"
+import { lockFolder } from "../../src/base/FolderLock.ts"
 import { program } from "../acceptance/BuiltCommand.ts"
 
 const root = mkdtempSync(join(tmpdir(), "exit-codes-"))

@@ -24,7 +24,7 @@ import { DuckDBInstance } from "@duckdb/node-api"
 import { command } from "../acceptance/BuiltCommand.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
 import { figuresLine } from "../promises/Figure.ts"
-import { snapshotOf } from "../publishing/DeltaReplay.ts"
+import { snapshotOf } from "../tables/DeltaReplay.ts"
 
 const { values } = parseArgs({
   options: { reader: { type: "string" }, json: { type: "boolean", default: false } },

@@ -5,13 +5,13 @@
 import { existsSync, globSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { DuckDb } from "../../src/duckdb/DuckDb.ts"
-import type { Column, Connection } from "../../src/duckdb/DuckDb.ts"
-import type { Json } from "../../src/duckdb/JsonValue.ts"
-import { identifier, literal } from "../../src/duckdb/SqlText.ts"
-import { filesOf, layoutOf, readManifest } from "../../src/publishing/Manifest.ts"
-import type { Manifest } from "../../src/publishing/Manifest.ts"
-import { filesBelow } from "../../src/publishing/OutputFiles.ts"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import type { Column, Connection } from "../../src/base/DuckDb.ts"
+import type { Json } from "../../src/base/JsonValue.ts"
+import { identifier, literal } from "../../src/base/SqlText.ts"
+import { filesOf, layoutOf, readManifest } from "../../src/tables/Manifest.ts"
+import type { Manifest } from "../../src/tables/Manifest.ts"
+import { filesBelow } from "../../src/tables/OutputFiles.ts"
 
 export interface TableRows {
   readonly columns: ReadonlyArray<Column>

@@ -12,7 +12,7 @@ import { Output } from "../../src/cli/Output.ts"
 import { Presenter } from "../../src/cli/Presenter.ts"
 import { Settings } from "../../src/cli/Settings.ts"
 import { Wiring } from "../../src/cli/Wiring.ts"
-import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { DuckDb } from "../../src/base/DuckDb.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 

@@ -3,8 +3,8 @@
  * whose forms are known and whose time is virtual.
  */
 import { Effect, Layer } from "effect"
-import { makeFitter } from "../../src/forms/FitForms.ts"
-import { FormChecker } from "../../src/forms/FormChecker.ts"
+import { makeFitter } from "../../src/client/FitForms.ts"
+import { FormChecker } from "../../src/client/FormChecker.ts"
 
 export const FormCheckerInProcess = {
   layer: Layer.sync(FormChecker, () => {

@@ -6,7 +6,7 @@ import type {
   RunId,
   SessionId,
   TaskId,
-} from "../../src/contract/Ids.ts"
+} from "../../src/service/Ids.ts"
 
 export type AnyId = RunId & TaskId & ExecutionId & SessionId & CustomerId & EngineReference
 

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { FormThread } from "../../src/forms/FormThread.ts"
+import { FormThread } from "../../src/client/FormThread.ts"
 import { runCampaign } from "./FormCampaign.ts"
 import { hostileEngine } from "./HostileForms.ts"
 

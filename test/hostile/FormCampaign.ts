@@ -5,9 +5,9 @@
 import { Effect, Exit, Layer, Redacted, Result } from "effect"
 import { readEngine } from "../../src/client/EngineView.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { EngineCatalogue, FormCache } from "../../src/forms/EngineForms.ts"
-import type { EngineAnswer, EngineFinding } from "../../src/forms/EngineForms.ts"
-import { engineDetails } from "../planning/Samples.ts"
+import { EngineCatalogue, FormCache } from "../../src/client/EngineForms.ts"
+import type { EngineAnswer, EngineFinding } from "../../src/client/EngineForms.ts"
+import { engineDetails } from "../task/Samples.ts"
 import { hostileEngine } from "./HostileForms.ts"
 import { anId } from "../harness/Id.ts"
 

@@ -6,7 +6,7 @@
  */
 import { parseArgs } from "node:util"
 import { Effect } from "effect"
-import { FormThread } from "../../src/forms/FormThread.ts"
+import { FormThread } from "../../src/client/FormThread.ts"
 import { figuresLine } from "../promises/Figure.ts"
 import { runCampaign } from "./FormCampaign.ts"
 

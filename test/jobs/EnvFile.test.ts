@@ -10,8 +10,8 @@ import { ConfigProvider, Effect, Layer, Redacted } from "effect"
 import { Secrets } from "../../src/jobs/Secrets.ts"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
 import { referencesOf } from "../../src/jobs/EnvFile.ts"
-import { renderProblem } from "../../src/foundation/FileProblem.ts"
-import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
+import { renderProblem } from "../../src/base/FileProblem.ts"
+import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 
 const job = `name: small
 service:

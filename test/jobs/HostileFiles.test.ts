@@ -2,7 +2,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem, Result } from "effect"
-import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { DuckDb } from "../../src/base/DuckDb.ts"
 import { readParquetRows } from "../../src/jobs/ParquetRows.ts"
 import { judgeFiles } from "./HostileFiles.ts"
 import { load } from "./loading.ts"

@@ -9,7 +9,7 @@ import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, ConfigProvider, Effect, Exit } from "effect"
 import { checkJobs } from "../../src/cli/Jobs.ts"
-import { DuckDb } from "../../src/duckdb/DuckDb.ts"
+import { DuckDb } from "../../src/base/DuckDb.ts"
 
 /** A value that a customer could have typed; no message may hold it. */
 const canary = "hunter2-9f3"

@@ -15,11 +15,11 @@ import {
 import { ChildProcessSpawner } from "effect/process"
 import { TestClock } from "effect/testing"
 import { vi } from "vitest"
-import { MachineClock } from "../../src/foundation/MachineTime.ts"
-import { ScaledClock } from "../../src/foundation/ScaledClock.ts"
+import { MachineClock } from "../../src/base/MachineTime.ts"
+import { ScaledClock } from "../../src/base/ScaledClock.ts"
 import type { SecretReference } from "../../src/jobs/Job.ts"
 import { describeReference, parseReference } from "../../src/jobs/Reference.ts"
-import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
+import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { resolveReference, Secrets } from "../../src/jobs/Secrets.ts"
 
 const live = Layer.provideMerge(Secrets.layer, NodeServices.layer)

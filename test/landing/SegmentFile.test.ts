@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } f
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
-import { pack } from "../../src/foundation/Zstd.ts"
+import { pack } from "../../src/base/Zstd.ts"
 import { contentOf, SegmentBodies } from "../../src/landing/SegmentFile.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-segment-"))

@@ -6,7 +6,7 @@ import { holdOf, strikesOf } from "../../src/ledger/Accounts.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import type { LedgerFailed } from "../../src/ledger/Ledger.ts"
-import type { AccountKeys } from "../../src/secrets/Fingerprint.ts"
+import type { AccountKeys } from "../../src/privacy/Fingerprint.ts"
 import { anId } from "../harness/Id.ts"
 
 const hour = 3_600_000

@@ -4,9 +4,9 @@
  */
 import { SchemaAST } from "effect"
 import * as fc from "fast-check"
-import { builtInSources } from "../../src/contract/ResultsSource.ts"
+import { builtInSources } from "../../src/service/ResultsSource.ts"
 import { Fact } from "../../src/ledger/Fact.ts"
-import { begun, run_id, task_id } from "../execution/Lives.ts"
+import { begun, run_id, task_id } from "../task/Lives.ts"
 
 const pools: Readonly<Record<string, ReadonlyArray<string>>> = {
   run_id: [run_id],

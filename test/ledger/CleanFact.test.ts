@@ -6,7 +6,7 @@ import { cleanFact, keptFields } from "../../src/ledger/CleanFact.ts"
 import { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/OpenLedger.ts"
-import { KnownSecrets, makeKnownSecrets } from "../../src/secrets/KnownSecrets.ts"
+import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 
 const secret = "canary-5f2c9d"
 

@@ -1,7 +1,7 @@
 /** One fact of each kind with every field that it may have, and one for each word that a field may hold. */
-import { flowResultsSource } from "../../src/contract/ResultsSource.ts"
+import { flowResultsSource } from "../../src/service/ResultsSource.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { said } from "../ends/Said.ts"
+import { said } from "../service/Said.ts"
 import { anId } from "../harness/Id.ts"
 
 export const everyRun = anId("job.2026-11-21")

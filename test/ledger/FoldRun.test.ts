@@ -7,7 +7,7 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/OpenLedger.ts"
-import { begun, lives, recorded, run_id } from "../execution/Lives.ts"
+import { begun, lives, recorded, run_id } from "../task/Lives.ts"
 import { anyFacts } from "./AnyFacts.ts"
 import { anId } from "../harness/Id.ts"
 

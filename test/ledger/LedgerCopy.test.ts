@@ -6,11 +6,11 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { FileCalls } from "../../src/foundation/FileCalls.ts"
+import { FileCalls } from "../../src/base/FileCalls.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import type { LedgerCopy } from "../../src/ledger/LedgerCopy.ts"
 import { openLedger } from "../../src/ledger/OpenLedger.ts"
-import { faultyCalls, refusal, refusingFrom } from "../foundation/FaultyCalls.ts"
+import { faultyCalls, refusal, refusingFrom } from "../base/FaultyCalls.ts"
 import { anId } from "../harness/Id.ts"
 
 const run_id = anId("job.2026-11-21")

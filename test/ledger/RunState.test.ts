@@ -1,8 +1,8 @@
 /** The fold of a run's facts: what every reader of the ledger sees. */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { builtInSources, flowResultsSource } from "../../src/contract/ResultsSource.ts"
-import { own } from "../../src/ends/Ends.ts"
+import { builtInSources, flowResultsSource } from "../../src/service/ResultsSource.ts"
+import { own } from "../../src/service/Ends.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { attemptKeys, taskKeys } from "../../src/ledger/FactKeys.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
@@ -21,7 +21,7 @@ import {
   run_id,
   settled,
   task_id,
-} from "../execution/Lives.ts"
+} from "../task/Lives.ts"
 import { anId } from "../harness/Id.ts"
 
 const taskOf = (facts: ReadonlyArray<Fact>) => {

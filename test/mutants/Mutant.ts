@@ -10,7 +10,7 @@ import type { FoundEdit } from "./Mutators.ts"
 import { functionBodies, parseSource } from "./Syntax.ts"
 
 export interface Mutant extends FoundEdit {
-  /** `src/execution/Verdict.ts#41` */
+  /** `src/task/Verdict.ts#41` */
   readonly id: string
   readonly file: string
   /** From 1. */
@@ -24,19 +24,19 @@ export interface Mutant extends FoundEdit {
 
 /** Each room by the files that belong to it. A file may belong to two. */
 export const rooms = {
-  execution: ["src/execution/*.ts"],
-  scheduling: ["src/scheduling/*.ts"],
-  planning: ["src/planning/*.ts"],
-  timers: ["src/timers/*.ts"],
+  execution: ["src/task/*.ts"],
+  scheduling: ["src/task/*.ts"],
+  planning: ["src/task/*.ts"],
+  timers: ["src/cli/*.ts"],
   ledger: ["src/ledger/*.ts"],
   landing: ["src/landing/*.ts"],
   records: ["src/records/*.ts"],
-  publishing: ["src/publishing/*.ts"],
-  keeping: ["src/keeping/*.ts"],
-  ends: ["src/ends/*.ts"],
-  night: ["src/night/*.ts"],
+  publishing: ["src/tables/*.ts"],
+  keeping: ["src/folder/*.ts"],
+  ends: ["src/service/*.ts"],
+  night: ["src/run/*.ts"],
   tokens: ["src/tokens/*.ts", "src/ledger/TokenFacts.ts"],
-  secrets: ["src/secrets/*.ts", "src/jobs/Secret*.ts"],
+  secrets: ["src/privacy/*.ts", "src/jobs/Secret*.ts"],
 } as const satisfies Record<string, ReadonlyArray<string>>
 export type Room = keyof typeof rooms
 

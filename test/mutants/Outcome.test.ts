@@ -30,18 +30,18 @@ describe("a mutant", () => {
       reached,
     })
     const tests = {
-      "test/a.test.ts": test(1, "src/execution/B.ts#2"),
-      "test/b.test.ts": test(0, "src/execution/B.ts#2"),
-      "test/execution/A.test.ts": test(9, "src/execution/B.ts#2"),
-      "test/execution/B.test.ts": test(99, "src/execution/B.ts#2", "src/execution/B.ts#1"),
-      "test/execution/C.test.ts": test(1, "src/execution/B.ts#1"),
-      "test/execution/D.test.ts": test(1),
+      "test/a.test.ts": test(1, "src/task/B.ts#2"),
+      "test/b.test.ts": test(0, "src/task/B.ts#2"),
+      "test/task/A.test.ts": test(9, "src/task/B.ts#2"),
+      "test/task/B.test.ts": test(99, "src/task/B.ts#2", "src/task/B.ts#1"),
+      "test/task/C.test.ts": test(1, "src/task/B.ts#1"),
+      "test/task/D.test.ts": test(1),
     }
     const filesFor = (pattern: RegExp) =>
-      reaching({ file: "src/execution/B.ts", inFunction: 2 }, tests, pattern).map(({ file }) => file)
+      reaching({ file: "src/task/B.ts", inFunction: 2 }, tests, pattern).map(({ file }) => file)
     expect(filesFor(/./)).toEqual([
-      "test/execution/B.test.ts",
-      "test/execution/A.test.ts",
+      "test/task/B.test.ts",
+      "test/task/A.test.ts",
       "test/b.test.ts",
       "test/a.test.ts",
     ])

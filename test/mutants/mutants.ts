@@ -25,7 +25,7 @@ const { values } = parseArgs({
     room: { type: "string", multiple: true },
     /** Part of a file's path. */
     file: { type: "string", multiple: true },
-    /** One mutant again, as `src/execution/Verdict.ts#41`. */
+    /** One mutant again, as `src/task/Verdict.ts#41`. */
     id: { type: "string", multiple: true },
     /** So many, in an order that the seed draws, from the K-th on. */
     sample: { type: "string" },

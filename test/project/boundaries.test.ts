@@ -13,19 +13,18 @@ const root = fileURLToPath(new URL("../../", import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), "boundaries-"))
 
 /** The order of the rooms, written down a second time on purpose. */
-const order = (
-  "foundation contract messages sandbox secrets duckdb jobs ends ledger scheduling client forms tokens planning " +
-  "timers landing " +
-  "records execution publishing report notify telemetry keeping night acquaint cli"
-).split(" ")
+const order =
+  "base service messages sandbox privacy jobs ledger client tokens landing records task tables report folder run cli".split(
+    " ",
+  )
 const inside = "state engines data faults readings core executions tokens flows hooks admin server".split(" ")
 const above = (room: string) =>
   room === "sandbox"
-    ? ["foundation", "contract"]
+    ? ["base", "service"]
     : order.slice(0, order.indexOf(room)).filter((other) => other !== "sandbox" || room === "cli")
-const pure = ["contract", "ends", "planning", "timers", "scheduling", "execution", "report"]
-const ofTables = ["duckdb", "jobs", "records", "publishing", "cli"]
-const ofSqlite = ["ledger", "tokens", "foundation"]
+const pure = ["service", "task", "report"]
+const ofTables = ["base", "jobs", "records", "tables", "cli"]
+const ofSqlite = ["ledger", "tokens", "base"]
 
 const write = (path: string, text: string) => {
   mkdirSync(dirname(join(folder, path)), { recursive: true })
@@ -83,7 +82,7 @@ const files: Readonly<Record<string, string>> = {
   "src/Loose.ts": importing(["./jobs/Job.ts", "effect"]),
   "src/cellar/Breaks.ts": importing(["../jobs/Job.ts", "effect"]),
   "src/jobs/deeper/Breaks.ts": importing(["../Job.ts", "../../cli/Output.ts"]),
-  "src/sandbox/Loose.ts": importing(["../contract/Api.ts", "./state/X.ts"]),
+  "src/sandbox/Loose.ts": importing(["../service/Api.ts", "./state/X.ts"]),
   "src/landing/LandingMemory.ts": importing(["node:fs", "../ledger/Fact.ts"]),
   "src/main.ts": importing(["./cli/run.ts", "./night/Nightly.ts", "./sandbox/server/X.ts", "p-limit"]),
   "src/jobs/Impure.ts":
@@ -91,7 +90,7 @@ const files: Readonly<Record<string, string>> = {
     "setTimeout(() => {}, 1)\nsetInterval(() => {}, 1)\nqueueMicrotask(() => {})\nconsole.log(fetch)\n" +
     "globalThis.setImmediate(() => {})\n",
   "src/jobs/Default.ts": "export default 1\n",
-  "src/jobs/LongFile.ts": `const use = (n: number) => n\n${long(300)}`,
+  "src/jobs/LongFile.ts": `const use = (n: number) => n\n${long(500)}`,
   "src/jobs/LongFunction.ts": `const use = (n: number) => n\nexport const f = () => {\n${long(69)}}\n`,
   "src/jobs/Any.ts": "export const a: any = 1\n",
   "src/jobs/CycleA.ts": 'import { b } from "./CycleB.ts"\nexport const a = () => b\n',
@@ -120,7 +119,7 @@ describe("boundaries", () => {
   for (const room of order.filter((one) => one !== "sandbox")) {
     it(`src/${room} may import only the rooms above it, and the embedded service only if it is cli`, () => {
       const allowed = [room, ...above(room)].map((other) => `../${other}/X.ts`)
-      if (room === "duckdb") allowed.push("@duckdb/node-api", "p-limit")
+      if (room === "base") allowed.push("@duckdb/node-api", "p-limit")
       if (ofTables.includes(room)) allowed.push("apache-arrow")
       if (ofSqlite.includes(room)) allowed.push("node:sqlite")
       if (!pure.includes(room)) allowed.push("node:fs", "node:fs/promises")
@@ -133,7 +132,7 @@ describe("boundaries", () => {
   }
 
   for (const room of inside) {
-    it(`src/sandbox/${room} may import only the contract, the foundation and the sandbox's rooms below it`, () => {
+    it(`src/sandbox/${room} may import only the service, the base and the sandbox's rooms below it`, () => {
       const below = inside.slice(0, inside.indexOf(room) + 1)
       const allowed = [
         ...["sandbox", ...above("sandbox")].map((other) => `../../${other}/X.ts`),
@@ -167,7 +166,7 @@ describe("boundaries", () => {
       loose: ["./jobs/Job.ts", "effect"],
       unknown: ["../jobs/Job.ts", "effect"],
       deeper: ["../../cli/Output.ts", "../Job.ts"],
-      before: ["../contract/Api.ts", "./state/X.ts"],
+      before: ["../service/Api.ts", "./state/X.ts"],
     })
   })
 
@@ -229,7 +228,7 @@ describe("boundaries", () => {
 
   it("tests mirror src: a folder below test is a room, or one of the kinds of tests that span rooms", () => {
     const spanning =
-      "acceptance acquaint attack bench canaries conformance delta faults harness hostile mutants project promises simulation".split(
+      "acceptance attack bench canaries conformance delta faults harness hostile mutants project promises simulation".split(
         " ",
       )
     const folders = readdirSync(join(root, "test"), { withFileTypes: true })

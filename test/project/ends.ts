@@ -4,12 +4,12 @@
  */
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
-import { actionNeeded, actors, exitOf, outcomes } from "../../src/ends/EndRow.ts"
-import type { EndRow } from "../../src/ends/EndRow.ts"
-import { endOfAttempt, ends, verdictOfRefusal } from "../../src/ends/Ends.ts"
-import { featureEnds } from "../../src/ends/FeatureEnds.ts"
-import { ownEnds } from "../../src/ends/OwnEnds.ts"
+import { statusReasonsByCode } from "../../src/service/Vocabulary.ts"
+import { actionNeeded, actors, exitOf, outcomes } from "../../src/service/EndRow.ts"
+import type { EndRow } from "../../src/service/EndRow.ts"
+import { endOfAttempt, ends, verdictOfRefusal } from "../../src/service/Ends.ts"
+import { featureEnds } from "../../src/service/FeatureEnds.ts"
+import { ownEnds } from "../../src/service/OwnEnds.ts"
 import { triedAgain } from "../../src/report/RenderEnd.ts"
 
 type Told = Pick<EndRow, "outcome" | "who_acts">
@@ -141,7 +141,7 @@ export const endsDocument = (): string =>
   [
     "# Every reason a task can end with",
     "",
-    "Derived by `npm run generate` from `src/ends`. `nightjar explain REASON` prints one row.",
+    "Derived by `npm run generate` from `src/service`. `nightjar explain REASON` prints one row.",
     "",
     `Who acts is ${whoActs.join(", ")}.`,
     "Where this program itself stopped, or is not over, people are told what the brackets say instead.",

@@ -5,7 +5,7 @@
  */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { secretHeader, ServiceApi } from "../../src/contract/Api.ts"
+import { secretHeader, ServiceApi } from "../../src/service/Api.ts"
 import { contractObjects } from "../conformance/ContractObjects.ts"
 import type { ContractObject } from "../conformance/ContractObjects.ts"
 import { readInventory } from "../conformance/Inventory.ts"

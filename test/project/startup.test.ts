@@ -103,19 +103,22 @@ process.stdout.write = (text, ...more) => {
     const run = nodeRuns(["--import", recorder, "src/main.ts", ...args])
     const paths = readFileSync(list, "utf8").split("\n")
     const packages = paths.map((path) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1])
-    const rooms = paths.map((path) => /\/src\/([a-z]+)\//.exec(path)?.[1])
+    const sources = paths.map((path) => /\/src\/([a-z]+\/.+)$/.exec(path)?.[1])
+    const rooms = sources.map((path) => path?.split("/")[0])
     const named = (names: ReadonlyArray<string | undefined>) =>
       [...new Set(names.filter((name) => name !== undefined))].toSorted()
-    return { status: run.status, packages: named(packages), rooms: named(rooms) }
+    return { status: run.status, packages: named(packages), rooms: named(rooms), sources: named(sources) }
   }
 
   it("the embedded service as a server: neither DuckDB nor Arrow", () => {
-    const { status, packages, rooms } = loadedBy("sandbox", "--port", "0")
+    const { status, packages, rooms, sources } = loadedBy("sandbox", "--port", "0")
     expect(status).toBe(143)
     expect(packages).toEqual(expect.arrayContaining(["effect", "yaml"]))
     expect(rooms).toEqual(expect.arrayContaining(["sandbox"]))
-    const heavy = /duckdb|arrow|parquet|^(?:publishing|landing|night|scheduling|forms)$/
+    const heavy = /duckdb|arrow|parquet|^(?:tables|landing|run)$/
     expect([...packages, ...rooms].filter((name) => heavy.test(name))).toEqual([])
+    for (const unneeded of ["base/DuckDb", "client/EngineForms", "task/ExecuteRun", "task/Schedule"])
+      expect(sources).not.toContain(`${unneeded}.ts`)
   })
 
   it("a run whose job has no `telemetry`: nothing of it", () => {
@@ -128,10 +131,18 @@ engines: [sandbox-bank:website]
 customers: [{ id: c-1, parameters: { username: ok+records-1, password: anything } }]
 `,
     )
-    const { status, rooms } = loadedBy("run", job, "--output", join(folder, "output"), "--no-progress")
+    const { status, rooms, sources } = loadedBy(
+      "run",
+      job,
+      "--output",
+      join(folder, "output"),
+      "--no-progress",
+    )
     expect(status).toBe(0)
-    expect(rooms).toEqual(expect.arrayContaining(["execution", "publishing"]))
-    expect(rooms).not.toContain("telemetry")
+    expect(rooms).toEqual(expect.arrayContaining(["task", "tables"]))
+    expect(sources).toContain("report/Summary.ts")
+    expect(sources).not.toContain("report/Telemetry.ts")
+    expect(sources).not.toContain("report/Spans.ts")
   })
 
   it("validate: a parser of YAML, and neither a client nor a database", () => {

@@ -40,13 +40,13 @@ const lineRules = {
 
 /** Each rule with the one file that may spell it out; everybody else imports it. */
 const onePlace = {
-  "src/foundation/FileCalls.ts":
+  "src/base/FileCalls.ts":
     /\b(?:(?:append|write|writev|writeFile|fsync|fdatasync|ftruncate|rename|copyFile|link|mkdtemp)Sync|createWriteStream)\b/,
-  "src/foundation/Sha256.ts": /\bcreateHash\b/,
-  "src/foundation/Loopback.ts": /127\\\./,
+  "src/base/Sha256.ts": /\bcreateHash\b/,
+  "src/base/Loopback.ts": /127\\\./,
   "src/ledger/RunId.ts": /\[a-z0-9\.-\]\{0,199\}/,
-  "src/contract/TextBounds.ts": /\[cut: /,
-  "src/foundation/YamlText.ts": /\bnew LineCounter\b|\bparseDocument\b/,
+  "src/service/TextBounds.ts": /\[cut: /,
+  "src/base/YamlText.ts": /\bnew LineCounter\b|\bparseDocument\b/,
   "Predicate.isObject of effect": /!== null && !Array\.isArray\(/,
 } as const
 

@@ -2,7 +2,7 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { features } from "../../src/contract/Vocabulary.ts"
+import { features } from "../../src/service/Vocabulary.ts"
 import { readingTables } from "../../src/jobs/RecordSchemas.ts"
 import { readRecordSchemas, refuseClashes } from "../../src/records/LoadRecordSchemas.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { bodyBounds } from "../../src/contract/BodyBounds.ts"
+import { bodyBounds } from "../../src/service/BodyBounds.ts"
 import { attachmentIds } from "../../src/records/AttachmentIds.ts"
 import { findRecords, pathText } from "../../src/records/FindRecords.ts"
 

@@ -3,7 +3,7 @@
  * keys twice, numbers that fit no double, half characters, bombs of depth and of count; and what is lost of one.
  */
 import * as fc from "fast-check"
-import { flowResultsSource, recordsIn } from "../../src/contract/ResultsSource.ts"
+import { flowResultsSource, recordsIn } from "../../src/service/ResultsSource.ts"
 import { findRecords } from "../../src/records/FindRecords.ts"
 import type { Normaliser } from "../../src/records/Normalise.ts"
 import { parseBody } from "../../src/records/ParseBody.ts"

@@ -1,7 +1,7 @@
 /** What a run changed since the one before: new trouble, old trouble, and what is mended. */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { outcomes } from "../../src/ends/EndRow.ts"
+import { outcomes } from "../../src/service/EndRow.ts"
 import type { RunHeader } from "../../src/ledger/FoldLedger.ts"
 import {
   changesBetween,
@@ -14,7 +14,7 @@ import type { Standing, Standings } from "../../src/report/Changes.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { anId } from "../harness/Id.ts"
-import { said } from "../ends/Said.ts"
+import { said } from "../service/Said.ts"
 
 const standing = fc.record({
   outcome: fc.constantFrom(...outcomes),

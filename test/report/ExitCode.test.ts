@@ -1,6 +1,6 @@
 /** What a finished run answers its caller. */
 import { describe, expect, it } from "vitest"
-import type { Outcome } from "../../src/ends/EndRow.ts"
+import type { Outcome } from "../../src/service/EndRow.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { exitCodeOf, hasLeftovers } from "../../src/report/ExitCode.ts"

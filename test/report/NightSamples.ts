@@ -2,13 +2,13 @@
  * Facts of whole nights in miniature or at full size, made from a seed, for the report's tests and screenshots: queues,
  * retries, every kind of end, hostile texts. Each night is as plausible as the fold and the page need it to be.
  */
-import type { Outcome, WhoActs } from "../../src/ends/EndRow.ts"
-import { rowOf } from "../../src/ends/Ends.ts"
+import type { Outcome, WhoActs } from "../../src/service/EndRow.ts"
+import { rowOf } from "../../src/service/Ends.ts"
 import type { Fact, Recorded } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import type { PublishedFacts } from "../../src/report/Report.ts"
-import { said } from "../ends/Said.ts"
+import { said } from "../service/Said.ts"
 import { anId } from "../harness/Id.ts"
 
 export const hostile = `<img src=x onerror="alert('1')">&\u202e</script>=1+1`

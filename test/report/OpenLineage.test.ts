@@ -5,11 +5,11 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import type { Layer } from "effect"
-import { stableUuid } from "../../src/foundation/StableUuid.ts"
+import { stableUuid } from "../../src/base/StableUuid.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { publishedTables } from "../../src/publishing/DataDictionary.ts"
-import { readManifest } from "../../src/publishing/Manifest.ts"
+import { publishedTables } from "../../src/tables/DataDictionary.ts"
+import { readManifest } from "../../src/tables/Manifest.ts"
 import { lineageEvents } from "../../src/report/OpenLineage.ts"
 import { anId } from "../harness/Id.ts"
 import {
@@ -24,7 +24,7 @@ import {
   rowsOf,
   storeOf,
   succeed,
-} from "../publishing/night.ts"
+} from "../tables/night.ts"
 
 /**
  * What the specification (2-0-2 and its facets) asks for, as far as these events use it, written by hand, and closed: a

@@ -15,7 +15,7 @@ import { worklistCsv } from "../../src/report/Worklist.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hostile, nightFacts, publishedSample, stateOf } from "./NightSamples.ts"
 import { deleted, executed, idOf, planned, recorded, run_id, settled, started } from "./Samples.ts"
-import { said } from "../ends/Said.ts"
+import { said } from "../service/Said.ts"
 import { anId } from "../harness/Id.ts"
 
 const ended = (exit_code: number, leftovers = false): Fact => ({

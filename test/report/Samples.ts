@@ -2,11 +2,11 @@
  * Runs in miniature for the report's tests: facts in order, a second apart, folded by the ledger's own fold.
  */
 import { expect } from "vitest"
-import type { Outcome, WhoActs } from "../../src/ends/EndRow.ts"
+import type { Outcome, WhoActs } from "../../src/service/EndRow.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
-import { said } from "../ends/Said.ts"
+import { said } from "../service/Said.ts"
 import { anId } from "../harness/Id.ts"
 
 export const run_id = anId("demo.2026-11-21")

@@ -1,7 +1,7 @@
 /** What a terminal is shown of a text that somebody else wrote. */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { cutText } from "../../src/contract/TextBounds.ts"
+import { cutText } from "../../src/service/TextBounds.ts"
 import { paint } from "../../src/report/RenderSummary.ts"
 import { forTerminal } from "../../src/report/TerminalText.ts"
 import { table, wrap } from "../../src/report/TextTable.ts"

@@ -4,7 +4,7 @@
  * be those of the same jobs one after the other.
  */
 import { Redacted } from "effect"
-import { accessKey } from "../../src/contract/Ids.ts"
+import { accessKey } from "../../src/service/Ids.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
 import { anId } from "../harness/Id.ts"
 import { calm } from "./FaultyNetwork.ts"

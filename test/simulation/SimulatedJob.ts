@@ -3,8 +3,8 @@
  * rejected credentials, engines that are away, unknown, or need a person.
  */
 import { Duration, Redacted } from "effect"
-import { builtInSources } from "../../src/contract/ResultsSource.ts"
-import { statusReasonsByCode } from "../../src/contract/Vocabulary.ts"
+import { builtInSources } from "../../src/service/ResultsSource.ts"
+import { statusReasonsByCode } from "../../src/service/Vocabulary.ts"
 import { standingSessionId } from "../../src/sandbox/flows/StandingSessions.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
 import { anId } from "../harness/Id.ts"

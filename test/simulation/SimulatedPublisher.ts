@@ -3,9 +3,9 @@
  * an observer can compare every deletion with what had been published by then.
  */
 import { Context, Effect, Layer } from "effect"
-import { Publisher } from "../../src/publishing/Publisher.ts"
-import { PublisherMemory } from "../../src/publishing/PublisherMemory.ts"
-import type { PublishedBody } from "../../src/publishing/PublisherMemory.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { PublisherMemory } from "../../src/tables/PublisherMemory.ts"
+import type { PublishedBody } from "../../src/tables/PublisherMemory.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 
 export interface PublishedVersion {

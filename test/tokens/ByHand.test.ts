@@ -10,8 +10,8 @@ import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
 import type { NewToken } from "../../src/tokens/StoredToken.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
-import { lost, scripted, unexpected } from "../execution/ScriptedService.ts"
-import type { Call, Script } from "../execution/ScriptedService.ts"
+import { lost, scripted, unexpected } from "../task/ScriptedService.ts"
+import type { Call, Script } from "../task/ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
 const access = { customer_id: anId("c-1"), engine_reference: anId("bank") }

@@ -7,8 +7,8 @@ import { Duration, Effect, Fiber, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import type { ExchangeAnswer, StartCall } from "../../src/client/Service.ts"
 import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
-import { accessOf } from "../../src/contract/Ids.ts"
-import type { Prepared, TokenRef } from "../../src/execution/Work.ts"
+import { accessOf } from "../../src/service/Ids.ts"
+import type { Prepared, TokenRef } from "../../src/task/Work.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { exchangeTicket, forgetTicket, hasTicket, keepTicket } from "../../src/tokens/ExchangeTicket.ts"
@@ -16,8 +16,8 @@ import type { TicketOrder } from "../../src/tokens/ExchangeTicket.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
-import { idOf, makePlace, night, ready, run_id, second } from "../execution/ScriptedNight.ts"
-import type { Night, NightEnd, Place } from "../execution/ScriptedNight.ts"
+import { idOf, makePlace, night, ready, run_id, second } from "../task/ScriptedNight.ts"
+import type { Night, NightEnd, Place } from "../task/ScriptedNight.ts"
 import {
   accepted,
   bodyOf,
@@ -31,8 +31,8 @@ import {
   throttled,
   unexpected,
   working,
-} from "../execution/ScriptedService.ts"
-import type { Call, Script } from "../execution/ScriptedService.ts"
+} from "../task/ScriptedService.ts"
+import type { Call, Script } from "../task/ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
 const ticket = "ticket-canary-1"

@@ -8,11 +8,11 @@ import { TestClock } from "effect/testing"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import type { StoredToken } from "../../src/tokens/StoredToken.ts"
 import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
-import type { Decision } from "../../src/planning/Assignment.ts"
-import { noExpectations } from "../../src/planning/Expectations.ts"
-import { fingerprintLogin } from "../../src/secrets/Fingerprint.ts"
-import type { ResolvedLogin } from "../../src/planning/Logins.ts"
-import { planTasks } from "../../src/planning/Plan.ts"
+import type { Decision } from "../../src/task/Assignment.ts"
+import { noExpectations } from "../../src/task/Expectations.ts"
+import { fingerprintLogin } from "../../src/privacy/Fingerprint.ts"
+import type { ResolvedLogin } from "../../src/task/Logins.ts"
+import { planTasks } from "../../src/task/Plan.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import {
   endTokens,
@@ -38,7 +38,7 @@ import {
   noAccounts,
   rejectedAccount,
   unknownAccount,
-} from "../planning/Samples.ts"
+} from "../task/Samples.ts"
 import { anId } from "../harness/Id.ts"
 
 const day = 24 * 60 * 60_000

@@ -16,7 +16,7 @@ import { say } from "../Output.ts"
 /** The named run, or the newest one that a gate holds back; undefined if there is none. */
 const findHeld = Effect.fnUntraced(function* (named: Option.Option<string>) {
   if (Option.isSome(named)) return yield* findRun(named)
-  const { heldRuns } = yield* Effect.promise(() => import("../../publishing/HeldRuns.ts"))
+  const { heldRuns } = yield* Effect.promise(() => import("../../tables/HeldRuns.ts"))
   return (yield* heldRuns).at(-1)
 })
 

@@ -6,9 +6,9 @@ import { existsSync, readdirSync, statSync } from "node:fs"
 import { resolve, sep } from "node:path"
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
-import { bytesText } from "../../foundation/BytesText.ts"
-import { counted } from "../../foundation/Counted.ts"
-import type { BackupFailed, BackupHolds } from "../../keeping/Backup.ts"
+import { bytesText } from "../../base/BytesText.ts"
+import { counted } from "../../base/Counted.ts"
+import type { BackupFailed, BackupHolds } from "../../folder/Backup.ts"
 import { withId } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
@@ -31,7 +31,7 @@ const refusalOfBackup = ({ message, isUnsettled }: BackupFailed) =>
   isUnsettled ? refuse("backup-unsettled") : refuse("backup-failed", { detail: message })
 
 const copied = Effect.fnUntraced(function* (output: string, to: string) {
-  const { backup: copy } = yield* Effect.promise(() => import("../../keeping/Backup.ts"))
+  const { backup: copy } = yield* Effect.promise(() => import("../../folder/Backup.ts"))
   yield* keepUnpruned(output)
   return yield* Effect.mapError(copy(resolve(output), to), refusalOfBackup)
 }, Effect.scoped)

@@ -4,7 +4,7 @@
  */
 import { Clock, Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { isDurationWithin, readDuration } from "../../foundation/DurationText.ts"
+import { isDurationWithin, readDuration } from "../../base/DurationText.ts"
 import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { compactedText } from "../CompactTables.ts"
 import { endWith, refuse } from "../Failures.ts"
@@ -17,7 +17,7 @@ import { say, sayJson } from "../Output.ts"
 const ageDefault = "35 days"
 
 const compacts = Effect.fnUntraced(function* (output: string, age: Duration.Duration, isDry: boolean) {
-  const { compact: compactStore } = yield* Effect.promise(() => import("../../publishing/Compact.ts"))
+  const { compact: compactStore } = yield* Effect.promise(() => import("../../tables/Compact.ts"))
   const overBy = (yield* Clock.currentTimeMillis) - Duration.toMillis(age)
   const options = { overBy, isDry, monthsMax: Number.POSITIVE_INFINITY }
   return yield* inHeldStore(output, (store) => compactStore(store, options), openedStore)

@@ -5,8 +5,8 @@
  */
 import { Effect, Option, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
-import { counted, listed } from "../../foundation/Counted.ts"
-import { readTextFile } from "../../foundation/RegularFile.ts"
+import { counted, listed } from "../../base/Counted.ts"
+import { readTextFile } from "../../base/RegularFile.ts"
 import { rejectedInARowMax, strikesMax } from "../../ledger/Accounts.ts"
 import type { SentLogin } from "../../ledger/Accounts.ts"
 import type { CredentialReleased } from "../../ledger/LoginFacts.ts"

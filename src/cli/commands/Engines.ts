@@ -4,12 +4,12 @@
  */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
-import { EngineReference } from "../../contract/Ids.ts"
+import { EngineReference } from "../../service/Ids.ts"
 import type { ServiceTarget } from "../../jobs/Job.ts"
-import type { EngineDetails } from "../../contract/Engine.ts"
-import { suggestion } from "../../foundation/Nearest.ts"
+import type { EngineDetails } from "../../service/Engine.ts"
+import { suggestion } from "../../base/Nearest.ts"
 import { table, wrap } from "../../report/TextTable.ts"
-import { KnownSecrets } from "../../secrets/KnownSecrets.ts"
+import { KnownSecrets } from "../../privacy/KnownSecrets.ts"
 import { Settings } from "../Settings.ts"
 import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
@@ -29,7 +29,7 @@ const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
   if (Option.isSome(flags.job)) {
     const [job] = yield* loadJobs([flags.job.value])
     if (job !== undefined) {
-      const { holdLogins } = yield* Effect.promise(() => import("../../planning/HeldLogins.ts"))
+      const { holdLogins } = yield* Effect.promise(() => import("../../task/HeldLogins.ts"))
       holdLogins(yield* KnownSecrets, job, job.assignments)
       return job.service
     }
@@ -111,7 +111,7 @@ const show = Command.make(
   },
   Effect.fn("Engines.show")(function* ({ reference, json, ...flags }) {
     const services = yield* withService(flags)
-    const { FormCache } = yield* Effect.promise(() => import("../../forms/EngineForms.ts"))
+    const { FormCache } = yield* Effect.promise(() => import("../../client/EngineForms.ts"))
     const { finding, catalogue } = yield* Effect.gen(function* () {
       const finding = yield* (yield* FormCache).look(EngineReference.make(reference))
       return { finding, catalogue: finding._tag === "Unknown" ? yield* fetchList : [] }

@@ -5,14 +5,14 @@
 import { Effect, Layer } from "effect"
 import { Argument, Command } from "effect/cli"
 import { resolve } from "node:path"
-import { CustomerId } from "../../contract/Ids.ts"
-import type { RunId } from "../../contract/Ids.ts"
-import { counted } from "../../foundation/Counted.ts"
-import type { ForgetFailed } from "../../keeping/ForgetFailed.ts"
-import type { ForgetPlan, Remaining } from "../../keeping/ForgetPlan.ts"
-import type { NamesLeft } from "../../keeping/NamesLeft.ts"
+import { CustomerId } from "../../service/Ids.ts"
+import type { RunId } from "../../service/Ids.ts"
+import { counted } from "../../base/Counted.ts"
+import type { ForgetFailed } from "../../folder/ForgetFailed.ts"
+import type { ForgetPlan, Remaining } from "../../folder/ForgetPlan.ts"
+import type { NamesLeft } from "../../folder/NamesLeft.ts"
 import type { ForgetCounts } from "../../ledger/ForgetFacts.ts"
-import type { Store } from "../../publishing/Store.ts"
+import type { Store } from "../../tables/Store.ts"
 import { jobFlags, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import {
@@ -44,7 +44,7 @@ const inFolder = Effect.fnUntraced(function* <A, E, R>(output: string, work: Eff
   return yield* Effect.provide(work, Layer.mergeAll(wiring.database, wiring.ledger(output, "read-write")))
 })
 
-const keeping = Effect.promise(() => import("../../keeping/Forget.ts"))
+const keeping = Effect.promise(() => import("../../folder/Forget.ts"))
 
 const tellNames = Effect.fnUntraced(function* ({ jobs, jobPaths, folder, models }: NamesLeft) {
   for (const name of jobs) yield* warn("customer-in-job-name", { name })
@@ -56,8 +56,8 @@ const tellNames = Effect.fnUntraced(function* ({ jobs, jobPaths, folder, models 
 /** What is here and what is at the service, before anything is removed. */
 const lookFor = Effect.fnUntraced(function* (output: string, customer_id: CustomerId) {
   const { checkWhole } = yield* keeping
-  const { planForget } = yield* Effect.promise(() => import("../../keeping/ForgetPlan.ts"))
-  const { namesLeft } = yield* Effect.promise(() => import("../../keeping/NamesLeft.ts"))
+  const { planForget } = yield* Effect.promise(() => import("../../folder/ForgetPlan.ts"))
+  const { namesLeft } = yield* Effect.promise(() => import("../../folder/NamesLeft.ts"))
   const store = yield* openedStoreWithKey(output, shareOf(output))
   return yield* inFolder(
     output,
@@ -85,7 +85,7 @@ const clearService = Effect.fnUntraced(function* (
       yield* warn("customer-still-in-job", { path: job.path })
   const isDue = !isHereOnly && leftOf(remote) > 0
   if (isDue) yield* requireJobs(remote, jobs)
-  const { keepPlan } = yield* Effect.promise(() => import("../../keeping/ForgetPlan.ts"))
+  const { keepPlan } = yield* Effect.promise(() => import("../../folder/ForgetPlan.ts"))
   // The intent: from here on the same command continues, whatever happens.
   yield* keepPlan(store, plan)
   if (!isDue) return { plan, remote }

@@ -5,8 +5,8 @@
  */
 import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { suggestion } from "../../foundation/Nearest.ts"
-import { flowEvents } from "../../contract/Vocabulary.ts"
+import { suggestion } from "../../base/Nearest.ts"
+import { flowEvents } from "../../service/Vocabulary.ts"
 import type { ChangeAnswer, Subscription } from "../../client/Subscriptions.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, switchFlag } from "../CommonFlags.ts"

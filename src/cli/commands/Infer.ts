@@ -4,8 +4,8 @@
  */
 import { Effect, Option } from "effect"
 import { Command } from "effect/cli"
-import { counted } from "../../foundation/Counted.ts"
-import { suggestion } from "../../foundation/Nearest.ts"
+import { counted } from "../../base/Counted.ts"
+import { suggestion } from "../../base/Nearest.ts"
 import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { familiesOf, policyOf } from "../LookAtFolder.ts"

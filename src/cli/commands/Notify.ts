@@ -6,7 +6,7 @@ import { Clock, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Job, Receiver } from "../../jobs/Job.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
-import type { Notice } from "../../notify/Notice.ts"
+import type { Notice } from "../../report/Notice.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag } from "../CommonFlags.ts"
 import { endWith, refuse } from "../Failures.ts"
@@ -27,7 +27,7 @@ interface Answer {
 }
 
 const tryReceiver = Effect.fnUntraced(function* (job: Job, receiver: Receiver, notice: Notice) {
-  const { toldWithin, tryOut } = yield* Effect.promise(() => import("../../notify/Receivers.ts"))
+  const { toldWithin, tryOut } = yield* Effect.promise(() => import("../Receivers.ts"))
   const begunAt = yield* Clock.currentTimeMillis
   const [told, answer] = yield* tryOut(receiver, notice).pipe(
     Effect.timeoutOrElse({ duration: toldWithin, orElse: () => Effect.fail("it did not answer in time") }),
@@ -52,7 +52,7 @@ const tryReceiver = Effect.fnUntraced(function* (job: Job, receiver: Receiver, n
 /** All at once: ten dead receivers take as long as one. */
 const tryAll = Effect.fnUntraced(function* (job: Job) {
   const { originOf } = yield* Effect.promise(() => import("../Notices.ts"))
-  const { testNotice } = yield* Effect.promise(() => import("../../notify/Notice.ts"))
+  const { testNotice } = yield* Effect.promise(() => import("../../report/Notice.ts"))
   const notice = testNotice(yield* originOf(job))
   const wiring = yield* Wiring
   return yield* Effect.forEach(job.notify, (receiver) => tryReceiver(job, receiver, notice), {

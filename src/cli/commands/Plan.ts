@@ -7,7 +7,7 @@ import { Command } from "effect/cli"
 import type { Job } from "../../jobs/Job.ts"
 import { nightAround, nightExitCode } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
-import { accessKey } from "../../contract/Ids.ts"
+import { accessKey } from "../../service/Ids.ts"
 import { jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuseSilent } from "../Alarms.ts"
 import { loadJobs } from "../Jobs.ts"
@@ -15,7 +15,7 @@ import { openedLedger, refuseLostLedger } from "../LedgerOf.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { renderPreview, tokenName } from "../PlanText.ts"
 import type { Preview } from "../PlanText.ts"
-import type { Task } from "../../planning/Assignment.ts"
+import type { Task } from "../../task/Assignment.ts"
 import { turnLines } from "../Turns.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { Wiring } from "../Wiring.ts"
@@ -23,10 +23,10 @@ import { Wiring } from "../Wiring.ts"
 const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
 
 const previewJob = Effect.fnUntraced(function* (job: Job) {
-  const { previewNight } = yield* Effect.promise(() => import("../../night/Preview.ts"))
+  const { previewNight } = yield* Effect.promise(() => import("../../run/Preview.ts"))
   const { differences } = yield* Effect.promise(() => import("../../jobs/ResultsSources.ts"))
-  const { expectedCalls, expectEnd } = yield* Effect.promise(() => import("../../planning/ExpectedEnd.ts"))
-  const { estimateNight } = yield* Effect.promise(() => import("../../planning/Expectations.ts"))
+  const { expectedCalls, expectEnd } = yield* Effect.promise(() => import("../../task/ExpectedEnd.ts"))
+  const { estimateNight } = yield* Effect.promise(() => import("../../task/Expectations.ts"))
   const ledger = yield* openedLedger
   const asked = { further: false, parent: undefined, only: undefined }
   const preview = yield* previewNight(job, asked)
@@ -72,7 +72,7 @@ export const plan = Command.make(
         Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
       ),
     )
-    const { turnsOf } = yield* Effect.promise(() => import("../../night/JobTurns.ts"))
+    const { turnsOf } = yield* Effect.promise(() => import("../../run/JobTurns.ts"))
     const [first] = loaded
     const turns =
       first === undefined ? [] : yield* Effect.provide(turnsOf(loaded), wiring.plan(first.service, output))

@@ -5,8 +5,8 @@
  */
 import { Effect, Option, Stdio, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { Connection } from "../../duckdb/DuckDb.ts"
-import { counted } from "../../foundation/Counted.ts"
+import type { Connection } from "../../base/DuckDb.ts"
+import { counted } from "../../base/Counted.ts"
 import { outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { table } from "../../report/TextTable.ts"
@@ -45,7 +45,7 @@ const writeBytes = Effect.fnUntraced(function* (connection: Connection, sql: str
   const stdio = yield* Stdio.Stdio
   if (yield* stdio.stdoutIsTerminal) return yield* refuse("terminal-refused", { format })
   if (format === "xlsx") return yield* writeWorkbook(connection, sql)
-  const { queryArrow } = yield* Effect.promise(() => import("../../duckdb/QueryArrow.ts"))
+  const { queryArrow } = yield* Effect.promise(() => import("../../base/QueryArrow.ts"))
   const arrow = yield* queryArrow(connection, sql)
   if (format === "arrow") return yield* writeOut(Stream.make(arrow))
   const { parquetOf } = yield* Effect.promise(() => import("../QueryParquet.ts"))
@@ -54,7 +54,7 @@ const writeBytes = Effect.fnUntraced(function* (connection: Connection, sql: str
 
 const writeWorkbook = Effect.fnUntraced(function* (connection: Connection, sql: string) {
   const { xlsxOf, columnsMax } = yield* Effect.promise(() => import("../QueryXlsx.ts"))
-  const { DuckDbFailed, failureOf } = yield* Effect.promise(() => import("../../duckdb/DuckDbFailed.ts"))
+  const { DuckDbFailed, failureOf } = yield* Effect.promise(() => import("../../base/DuckDbFailed.ts"))
   const { columns, chunks } = yield* connection.stream(sql)
   if (columns.length > columnsMax) return yield* refuse("workbook-too-wide", { columnsMax })
   let cut = 0

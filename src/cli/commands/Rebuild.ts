@@ -4,10 +4,10 @@
  */
 import { Effect, Option } from "effect"
 import { Command } from "effect/cli"
-import { counted } from "../../foundation/Counted.ts"
+import { counted } from "../../base/Counted.ts"
 import { told } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
-import type { Rebuilt } from "../../publishing/Rebuild.ts"
+import type { Rebuilt } from "../../tables/Rebuild.ts"
 import { deltaWarnings } from "../../report/TableWarnings.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, optionalFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
@@ -27,7 +27,7 @@ interface Asked {
 }
 
 const rebuilds = Effect.fnUntraced(function* (output: string, { publishes, leavesOut, job }: Asked) {
-  const { rebuild: rebuildStore } = yield* Effect.promise(() => import("../../publishing/Rebuild.ts"))
+  const { rebuild: rebuildStore } = yield* Effect.promise(() => import("../../tables/Rebuild.ts"))
   const [loaded] = job === undefined ? [] : yield* loadJobs([job])
   return yield* inHeldStore(
     output,

@@ -29,13 +29,13 @@ const schemasOfJobs = Effect.gen(function* () {
 
 const repairsSchemas = Effect.fnUntraced(function* (root: string, share: Job["share"]) {
   const { recordSchemas } = yield* Wiring
-  const { repairSchemas } = yield* Effect.promise(() => import("../../publishing/RepairSchemas.ts"))
+  const { repairSchemas } = yield* Effect.promise(() => import("../../tables/RepairSchemas.ts"))
   const { readShipped } = yield* Effect.promise(() => import("../../records/SchemasInForce.ts"))
   return yield* repairSchemas({ root, share }, [readShipped(recordSchemas), schemasOfJobs])
 })
 
 const repairs = Effect.fnUntraced(function* (output: string) {
-  const { repair: repairStore } = yield* Effect.promise(() => import("../../publishing/Repair.ts"))
+  const { repair: repairStore } = yield* Effect.promise(() => import("../../tables/Repair.ts"))
   const written: Array<string> = []
   const opens = Effect.fnUntraced(function* (root: string, share: Job["share"]) {
     written.push(...(yield* repairsSchemas(root, share)))

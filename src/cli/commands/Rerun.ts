@@ -7,16 +7,16 @@ import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { accessKey } from "../../contract/Ids.ts"
-import { own } from "../../ends/Ends.ts"
-import { suggestion } from "../../foundation/Nearest.ts"
+import { accessKey } from "../../service/Ids.ts"
+import { own } from "../../service/Ends.ts"
+import { suggestion } from "../../base/Nearest.ts"
 import { subjectOf, verdictOfTask } from "../../ledger/RunState.ts"
 import type { RunState, TaskState } from "../../ledger/RunState.ts"
 import { deliveredInNight, newestTasks } from "../../ledger/WholeNight.ts"
-import { counted } from "../../foundation/Counted.ts"
+import { counted } from "../../base/Counted.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import type { Job } from "../../jobs/Job.ts"
-import type { Request } from "../../night/ChooseNight.ts"
+import type { Request } from "../../run/ChooseNight.ts"
 import { jsonFlag, optionalFlag, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
 import { endWith, refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
@@ -174,7 +174,7 @@ export const rerun = Command.make(
 )
 
 const previewOf = Effect.fnUntraced(function* (job: Job, asked: Request) {
-  const { previewNight } = yield* Effect.promise(() => import("../../night/Preview.ts"))
+  const { previewNight } = yield* Effect.promise(() => import("../../run/Preview.ts"))
   const wiring = yield* Wiring
   const output = yield* outputFolder
   return yield* Effect.provide(

@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { listed } from "../../foundation/Counted.ts"
+import { listed } from "../../base/Counted.ts"
 import { deltaWarnings } from "../../report/TableWarnings.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
@@ -21,7 +21,7 @@ export const rollback = Command.make(
   Effect.fn("Rollback.handle")(function* ({ json }) {
     const output = yield* outputFolder
     yield* requireLedger(output)
-    const { rollback: rollBack } = yield* Effect.promise(() => import("../../publishing/Rollback.ts"))
+    const { rollback: rollBack } = yield* Effect.promise(() => import("../../tables/Rollback.ts"))
     const result = yield* inHeldStore(output, rollBack, openedStore)
     if (result._tag === "NoEarlierVersion") return yield* refuse("no-earlier-version", { output })
     if (result._tag === "Incomplete") {

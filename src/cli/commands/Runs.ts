@@ -5,7 +5,7 @@
 import { resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { suggestion } from "../../foundation/Nearest.ts"
+import { suggestion } from "../../base/Nearest.ts"
 import type { RunHeader } from "../../ledger/FoldLedger.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
@@ -18,8 +18,8 @@ import { toolVersion } from "../Version.ts"
 
 /** What the published tables have of each run, by its id; none before anything is published. */
 const publishedRuns = Effect.fnUntraced(function* (output: string) {
-  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../../publishing/Manifest.ts"))
-  const { newestDerived } = yield* Effect.promise(() => import("../../publishing/KeptVersions.ts"))
+  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../../tables/Manifest.ts"))
+  const { newestDerived } = yield* Effect.promise(() => import("../../tables/KeptVersions.ts"))
   return yield* Effect.sync(() => {
     const layout = layoutOf(output)
     const current = readManifest(layout.manifest)
@@ -34,7 +34,7 @@ const eventsOf = Effect.fnUntraced(function* (
 ) {
   const output = resolve(yield* outputFolder)
   const { lineageEvents } = yield* Effect.promise(() => import("../../report/OpenLineage.ts"))
-  const { publishedTables } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
+  const { publishedTables } = yield* Effect.promise(() => import("../../tables/DataDictionary.ts"))
   const tables = publishedTables(yield* familiesOf(output), yield* policyOf(output))
   const source = { output, toolVersion, tables }
   const files = yield* publishedRuns(output)

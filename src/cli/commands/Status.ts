@@ -4,8 +4,8 @@
  */
 import { Clock, Effect, Option } from "effect"
 import { Command } from "effect/cli"
-import { actingOf } from "../../ends/Ends.ts"
-import { counted, listed } from "../../foundation/Counted.ts"
+import { actingOf } from "../../service/Ends.ts"
+import { counted, listed } from "../../base/Counted.ts"
 import type { RunHeader } from "../../ledger/FoldLedger.ts"
 import { executionsOf } from "../../ledger/RunState.ts"
 import type { RunState, TaskState } from "../../ledger/RunState.ts"

@@ -8,12 +8,12 @@ import { existsSync, lstatSync } from "node:fs"
 import { join } from "node:path"
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { PseudonymPolicy } from "../../publishing/Treatments.ts"
+import type { PseudonymPolicy } from "../../tables/Treatments.ts"
 import type { RecordFamily } from "../../records/RecordSchema.ts"
-import { codeOf } from "../../foundation/FileCalls.ts"
-import { durableFiles } from "../../foundation/DurableFile.ts"
-import { suggestion } from "../../foundation/Nearest.ts"
-import { machineZone } from "../../foundation/MachineZone.ts"
+import { codeOf } from "../../base/FileCalls.ts"
+import { durableFiles } from "../../base/DurableFile.ts"
+import { suggestion } from "../../base/Nearest.ts"
+import { machineZone } from "../../base/MachineZone.ts"
 import type { PageView } from "../../report/TablesPage.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
@@ -38,11 +38,11 @@ const documentOf = Effect.fnUntraced(function* (
   isChosen: (name: string) => boolean,
 ) {
   if (format === "dbt") {
-    const { dbtSources } = yield* Effect.promise(() => import("../../publishing/DbtSources.ts"))
+    const { dbtSources } = yield* Effect.promise(() => import("../../tables/DbtSources.ts"))
     return dbtSources(families, isChosen, toolVersion, policy)
   }
   const { contractObjects, dataContract } = yield* Effect.promise(
-    () => import("../../publishing/DataContract.ts"),
+    () => import("../../tables/DataContract.ts"),
   )
   const objects = contractObjects(families, policy).filter(({ name }) => isChosen(name))
   return dataContract(objects, toolVersion)
@@ -72,8 +72,8 @@ const tablesPage = Effect.fnUntraced(function* (
   { families, policy }: Described,
   all: ReadonlyArray<PageView>,
 ) {
-  const { publishedTables } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
-  const { relationsOf } = yield* Effect.promise(() => import("../../publishing/Relations.ts"))
+  const { publishedTables } = yield* Effect.promise(() => import("../../tables/DataDictionary.ts"))
+  const { relationsOf } = yield* Effect.promise(() => import("../../tables/Relations.ts"))
   const { renderTablesPage } = yield* Effect.promise(() => import("../../report/TablesPage.ts"))
   const { tableFigures } = yield* Effect.promise(() => import("../TableFigures.ts"))
   const specs = publishedTables(families, policy)
@@ -96,7 +96,7 @@ const modelsIn = Effect.fnUntraced(function* (output: string, known: ReadonlySet
   const { database } = yield* Wiring
   const path = join(output, "nightjar.duckdb")
   if (!existsSync(path)) return []
-  const { publishedModels } = yield* Effect.promise(() => import("../../publishing/Models.ts"))
+  const { publishedModels } = yield* Effect.promise(() => import("../../tables/Models.ts"))
   return yield* Effect.provide(publishedModels(path, known), database)
 })
 
@@ -115,7 +115,7 @@ export const tables = Command.make(
     json: jsonFlag,
   },
   Effect.fn("Tables.handle")(function* ({ name, format, html, json }) {
-    const { dataDictionary } = yield* Effect.promise(() => import("../../publishing/DataDictionary.ts"))
+    const { dataDictionary } = yield* Effect.promise(() => import("../../tables/DataDictionary.ts"))
     const output = yield* outputFolder
     const families = yield* familiesOf(output)
     const policy = yield* policyOf(output)

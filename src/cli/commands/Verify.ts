@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { withId } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
-import { counted } from "../../foundation/Counted.ts"
+import { counted } from "../../base/Counted.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
@@ -16,7 +16,7 @@ import { Output, say, sayJson } from "../Output.ts"
 
 const publishedIn = Effect.fnUntraced(function* (output: string) {
   const { layoutOf, nothingPublished, readManifest } = yield* Effect.promise(
-    () => import("../../publishing/Manifest.ts"),
+    () => import("../../tables/Manifest.ts"),
   )
   return readManifest(layoutOf(output).manifest) ?? nothingPublished
 })

@@ -3,7 +3,7 @@
  * its forms.
  */
 import { Clock, Effect } from "effect"
-import { features, featuresModes, mainCategories } from "../../contract/Vocabulary.ts"
+import { features, featuresModes, mainCategories } from "../../service/Vocabulary.ts"
 import { engineDefinitions, findEngine } from "./EngineCatalogue.ts"
 import { CallingApplication } from "../state/Application.ts"
 import { whyUnavailable } from "./EngineAdmission.ts"

@@ -6,7 +6,7 @@
 import { Ajv } from "ajv"
 import type { ErrorObject, ValidateFunction } from "ajv"
 import ajvFormats from "ajv-formats"
-import type { FormSchema } from "../../contract/Engine.ts"
+import type { FormSchema } from "../../service/Engine.ts"
 import type { ErrorItem } from "../state/ResultsPlan.ts"
 
 /** A form's complaint and the value behind it, which leaves memory only in the echo of an answer. */

@@ -2,7 +2,7 @@
  * What the embedded service knows about an engine (sections 2.2 and 2.3), with the defaults for engines
  * whose definition does not say otherwise.
  */
-import type { FormSchema } from "../../contract/Engine.ts"
+import type { FormSchema } from "../../service/Engine.ts"
 import type {
   actionRequiredFrequencies,
   engineEvents,
@@ -10,7 +10,7 @@ import type {
   environments,
   Feature,
   mainCategories,
-} from "../../contract/Vocabulary.ts"
+} from "../../service/Vocabulary.ts"
 import { loginForm, password, settingsForm, text } from "./EngineForms.ts"
 import type { MaintenanceWindow } from "./MaintenanceWindows.ts"
 

@@ -3,10 +3,10 @@
  * definitions, hidden and lazy fields, so that the forms of the catalogue differ as much as those of real
  * sources.
  */
-import type { FormSchema } from "../../contract/Engine.ts"
-import { definedSettings } from "../../contract/FeatureSettings.ts"
-import type { Setting } from "../../contract/FeatureSettings.ts"
-import { features } from "../../contract/Vocabulary.ts"
+import type { FormSchema } from "../../service/Engine.ts"
+import { definedSettings } from "../../service/FeatureSettings.ts"
+import type { Setting } from "../../service/FeatureSettings.ts"
+import { features } from "../../service/Vocabulary.ts"
 
 type Field = Readonly<Record<string, unknown>>
 

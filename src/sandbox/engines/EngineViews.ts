@@ -2,9 +2,9 @@
  * The catalogue as the service shows it: engines in list and detail view (sections 2.2 and 2.3), and what
  * counts as an engine reference.
  */
-import type { Engine, EngineDetails, FormSchema } from "../../contract/Engine.ts"
-import type { Feature } from "../../contract/Vocabulary.ts"
-import { engineAlternatives } from "../../contract/Vocabulary.ts"
+import type { Engine, EngineDetails, FormSchema } from "../../service/Engine.ts"
+import type { Feature } from "../../service/Vocabulary.ts"
+import { engineAlternatives } from "../../service/Vocabulary.ts"
 import { engineDefinitions } from "./EngineCatalogue.ts"
 import type { EngineDefinition } from "./EngineDefinition.ts"
 import { featureSettings } from "./EngineForms.ts"

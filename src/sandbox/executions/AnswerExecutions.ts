@@ -3,8 +3,8 @@
  * decision, its events recorded, the body read from the state after them.
  */
 import { Effect } from "effect"
-import type { StartRequest } from "../../contract/Execution.ts"
-import type { StatusReason } from "../../contract/Vocabulary.ts"
+import type { StartRequest } from "../../service/Execution.ts"
+import type { StatusReason } from "../../service/Vocabulary.ts"
 import { noteStateRead } from "../core/CallWatch.ts"
 import { decideAbort, decideDelete, decideRead, decideResume } from "./DecideCalls.ts"
 import { decideStart } from "./DecideStart.ts"

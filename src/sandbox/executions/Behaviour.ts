@@ -3,8 +3,8 @@
  * execution. One table documents every word for README and help; `readBehaviour` turns a text into what the
  * words ask for. Unknown words mean nothing, so any other text is a login that succeeds.
  */
-import { featureStatusReasons, statusReasons } from "../../contract/Vocabulary.ts"
-import type { FeatureStatusReason, StatusReason } from "../../contract/Vocabulary.ts"
+import { featureStatusReasons, statusReasons } from "../../service/Vocabulary.ts"
+import type { FeatureStatusReason, StatusReason } from "../../service/Vocabulary.ts"
 
 /** `own` words are additions of this service to those that the product's contract names. */
 export const behaviourWords = [

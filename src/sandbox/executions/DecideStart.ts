@@ -3,8 +3,8 @@
  * to a decision. The checks are in the reference's order: the engine first, then what the application and the
  * engine allow, then conflicts; forms and encryption are judged only after the acceptance.
  */
-import type { StartRequest, ValidationItem } from "../../contract/Execution.ts"
-import type { StatusReason } from "../../contract/Vocabulary.ts"
+import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
+import type { StatusReason } from "../../service/Vocabulary.ts"
 import type { Look } from "../core/SandboxCore.ts"
 import { readBehaviour } from "./Behaviour.ts"
 import type { Behaviour } from "./Behaviour.ts"

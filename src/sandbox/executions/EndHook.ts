@@ -2,7 +2,7 @@
  * `end_hook` of an execution (section 2.4): the outcome of delivering its `ended`. The reference shows when
  * a value applies only for `skipped` and for the background retries; the others are own choice.
  */
-import type { endHooks } from "../../contract/Vocabulary.ts"
+import type { endHooks } from "../../service/Vocabulary.ts"
 import { findRecord, rulesFor } from "../state/HookState.ts"
 import type { DeliveryRecord, HookState } from "../state/HookState.ts"
 import { raisesEvent } from "../engines/EngineCatalogue.ts"

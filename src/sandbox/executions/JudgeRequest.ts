@@ -3,9 +3,9 @@
  * enumerations is malformed; encryption, the engine's login form, its settings and its date limits are judged
  * after the start was accepted. Also the keyed hashes by which a login is recognised without being stored.
  */
-import type { StartRequest, ValidationItem } from "../../contract/Execution.ts"
-import { features } from "../../contract/Vocabulary.ts"
-import type { StatusReason } from "../../contract/Vocabulary.ts"
+import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
+import { features } from "../../service/Vocabulary.ts"
+import type { StatusReason } from "../../service/Vocabulary.ts"
 import { checkForm } from "../engines/CheckForm.ts"
 import type { FormFinding } from "../engines/CheckForm.ts"
 import { isSealed } from "./Encryption.ts"

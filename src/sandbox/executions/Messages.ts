@@ -2,8 +2,8 @@
  * The text parts of a state: prose and messages in the source market's language, and the outcome of each
  * feature (section 2.4). Automation uses `id` and the reasons; the texts are for people.
  */
-import type { ExecutionMessage } from "../../contract/Execution.ts"
-import type { FeatureStatusReason, StatusReason } from "../../contract/Vocabulary.ts"
+import type { ExecutionMessage } from "../../service/Execution.ts"
+import type { FeatureStatusReason, StatusReason } from "../../service/Vocabulary.ts"
 import { isOpenOutcome } from "./Behaviour.ts"
 import { retrievedByFeature } from "./PlanResults.ts"
 import { retrievedAt } from "./Progress.ts"

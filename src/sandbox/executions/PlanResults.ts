@@ -3,9 +3,9 @@
  * how they are counted (`<family>:<subtype>@<product>`, section 2.4). Counts depend only on the plan,
  * without making a single record, so that thousands of executions cost no memory.
  */
-import type { StartRequest } from "../../contract/Execution.ts"
-import { features as featureCodes } from "../../contract/Vocabulary.ts"
-import type { Feature, FeatureStatusReason, StatusReason } from "../../contract/Vocabulary.ts"
+import type { StartRequest } from "../../service/Execution.ts"
+import { features as featureCodes } from "../../service/Vocabulary.ts"
+import type { Feature, FeatureStatusReason, StatusReason } from "../../service/Vocabulary.ts"
 import { isOpenOutcome } from "./Behaviour.ts"
 import type { Behaviour } from "./Behaviour.ts"
 import { civicFamilies } from "../data/CivicRecords.ts"

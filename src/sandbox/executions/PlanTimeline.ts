@@ -2,7 +2,7 @@
  * Decides an execution's life from what its login asks for and, if that says nothing, from the seed:
  * minutes to hours, as in a real night. Pure: equal inputs give equal lives.
  */
-import type { StatusReason } from "../../contract/Vocabulary.ts"
+import type { StatusReason } from "../../service/Vocabulary.ts"
 import { foreverMs, isOpenOutcome } from "./Behaviour.ts"
 import type { Behaviour } from "./Behaviour.ts"
 import { fingerprint, seeded } from "../state/Seeded.ts"

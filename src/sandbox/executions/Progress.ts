@@ -2,7 +2,7 @@
  * How far an execution's results are at one moment: how many of its planned records there are, whether that
  * is all of them, and whether the session calls them final (sections 2.7 and 3.4). Pure.
  */
-import type { StatusReason } from "../../contract/Vocabulary.ts"
+import type { StatusReason } from "../../service/Vocabulary.ts"
 import { recordsBefore, recordsPlanned } from "./PlanResults.ts"
 import type { Retrieval } from "../state/ResultsPlan.ts"
 import { closesAt, momentAt } from "../state/SandboxState.ts"

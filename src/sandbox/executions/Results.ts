@@ -3,7 +3,7 @@
  * are read. A record depends only on seed, customer, engine and feature: another attempt gives the same
  * data, except `fetch_date`.
  */
-import type { StatusReason } from "../../contract/Vocabulary.ts"
+import type { StatusReason } from "../../service/Vocabulary.ts"
 import { inventedConsent } from "../data/Consent.ts"
 import { documentsOf } from "../data/Documents.ts"
 import { featuresAt } from "./Messages.ts"

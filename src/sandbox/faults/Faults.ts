@@ -4,8 +4,8 @@
  */
 import { Schema } from "effect"
 import { HttpApi } from "effect/http-api"
-import { isDurationWithin } from "../../foundation/DurationText.ts"
-import { ServiceApi } from "../../contract/Api.ts"
+import { isDurationWithin } from "../../base/DurationText.ts"
+import { ServiceApi } from "../../service/Api.ts"
 
 /** The contract's endpoints by what a router knows about a request: `GET /api/…/:execution_id`. */
 export const endpointOfRoute: ReadonlyMap<string, string> = (() => {

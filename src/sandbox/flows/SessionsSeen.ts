@@ -2,7 +2,7 @@
  * What really happened to the flow sessions without an execution, for the observers of tests: which they
  * are, their states over time, every read, and every read that came too soon (section 8).
  */
-import type { FlowEventName } from "../../contract/Vocabulary.ts"
+import type { FlowEventName } from "../../service/Vocabulary.ts"
 import type { FlowPhase } from "../state/FlowMoves.ts"
 import type { FlowState } from "../state/FlowSession.ts"
 import type { SessionRead } from "../state/ReadLimit.ts"

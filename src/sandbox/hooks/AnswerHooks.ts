@@ -3,7 +3,7 @@
  * are this service's own interface: a decision, its events recorded, and the resulting rules.
  */
 import { Effect } from "effect"
-import { engineEvents, flowEvents } from "../../contract/Vocabulary.ts"
+import { engineEvents, flowEvents } from "../../service/Vocabulary.ts"
 import type { HookRule } from "../state/HookEvent.ts"
 import {
   decideBindHooks,

@@ -3,8 +3,8 @@
  * reading of its phases, so that no event can disagree with a state read. Payloads other than that of
  * `auth_ended` are not shown; own choice: the same shape for all.
  */
-import type { ExecutionEvent } from "../../contract/Event.ts"
-import type { engineEvents, StatusReason } from "../../contract/Vocabulary.ts"
+import type { ExecutionEvent } from "../../service/Event.ts"
+import type { engineEvents, StatusReason } from "../../service/Vocabulary.ts"
 import { statusMessage } from "../executions/Messages.ts"
 import type { Execution } from "../state/SandboxState.ts"
 import { isClosedPhase, isJudged } from "../state/Timeline.ts"

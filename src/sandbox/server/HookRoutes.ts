@@ -4,7 +4,7 @@
  */
 import { Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { Forbidden, Invalid, NoContent, NotFound, Unauthorized } from "../../contract/Api.ts"
+import { Forbidden, Invalid, NoContent, NotFound, Unauthorized } from "../../service/Api.ts"
 import { deliveryOrders } from "../state/HookEvent.ts"
 import { bindHooks, listHooks, unbindHooks } from "../hooks/AnswerHooks.ts"
 import { SandboxGate } from "./SandboxGate.ts"

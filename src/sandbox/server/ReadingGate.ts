@@ -5,7 +5,7 @@
  */
 import { Clock, Effect, Layer, Predicate, Result } from "effect"
 import { HttpClientRequest, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { secretHeader } from "../../contract/Api.ts"
+import { secretHeader } from "../../service/Api.ts"
 import { endpointOfRoute } from "../faults/Faults.ts"
 import { Sandbox } from "./Sandbox.ts"
 import { applicationOf } from "./SandboxGate.ts"

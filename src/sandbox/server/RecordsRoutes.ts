@@ -5,7 +5,7 @@
  */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { secretHeader } from "../../contract/Api.ts"
+import { secretHeader } from "../../service/Api.ts"
 import { Core } from "../core/SandboxCore.ts"
 import { readRecords } from "../executions/AnswerExecutions.ts"
 import { CallingApplication } from "../state/Application.ts"

@@ -5,8 +5,8 @@
 import { Effect, Layer, SchemaIssue } from "effect"
 import { HttpMethod, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
-import { secretHeader } from "../../contract/Api.ts"
-import { measureBody } from "../../contract/BodyBounds.ts"
+import { secretHeader } from "../../service/Api.ts"
+import { measureBody } from "../../service/BodyBounds.ts"
 import { CallingApplication } from "../state/Application.ts"
 import type { Application } from "../state/Application.ts"
 

@@ -5,7 +5,7 @@
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
-import { ServiceApi } from "../../contract/Api.ts"
+import { ServiceApi } from "../../service/Api.ts"
 import { noteCatalogueRead } from "../core/CallWatch.ts"
 import { beginCall } from "../core/SandboxCore.ts"
 import * as Executions from "../executions/AnswerExecutions.ts"

@@ -5,7 +5,7 @@
 import { Context, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import type { HttpServerError } from "effect/http"
-import { LocalServer } from "../../foundation/LocalServer.ts"
+import { LocalServer } from "../../base/LocalServer.ts"
 import type { Sandbox } from "./Sandbox.ts"
 import { routerConfig, SandboxRoutes } from "./SandboxRoutes.ts"
 import { ServerGuard, serverLimits } from "./ServerGuard.ts"

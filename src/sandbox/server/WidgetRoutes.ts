@@ -5,8 +5,8 @@
  */
 import { Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { Conflict, Forbidden, Invalid, NotFound, Unauthorized } from "../../contract/Api.ts"
-import { features as featureCodes } from "../../contract/Vocabulary.ts"
+import { Conflict, Forbidden, Invalid, NotFound, Unauthorized } from "../../service/Api.ts"
+import { features as featureCodes } from "../../service/Vocabulary.ts"
 import { createSession, takeStep, viewSession } from "../flows/AnswerWidget.ts"
 import { SandboxGate } from "./SandboxGate.ts"
 

@@ -5,9 +5,9 @@
  * here.
  */
 import { Schema } from "effect"
-import type { ValidationItem } from "../../contract/Execution.ts"
-import { definedSettings } from "../../contract/FeatureSettings.ts"
-import type { Setting } from "../../contract/FeatureSettings.ts"
+import type { ValidationItem } from "../../service/Execution.ts"
+import { definedSettings } from "../../service/FeatureSettings.ts"
+import type { Setting } from "../../service/FeatureSettings.ts"
 import { monthsBefore, readDate } from "./RelativeDate.ts"
 
 type Configurations = Readonly<Record<string, unknown>>

@@ -3,7 +3,7 @@
  * reference shows the values (section 2.7) and the events (section 6.2) but no transitions (section 3.4):
  * this table is this service's own choice, in this one place.
  */
-import type { FlowEventName, sessionCursors, sessionStatusCodes } from "../../contract/Vocabulary.ts"
+import type { FlowEventName, sessionCursors, sessionStatusCodes } from "../../service/Vocabulary.ts"
 import type { FlowStep } from "./FlowEvent.ts"
 
 export type SessionStatusCode = (typeof sessionStatusCodes)[number]

@@ -3,7 +3,7 @@
  * it out as phases and sources, `flowMomentOf` reads it at any time, `flowEventsOf` says when each event of
  * section 6.2 happens. Pure: no timer runs, and a session that nobody reads costs nothing.
  */
-import type { FlowEventName, StatusReason } from "../../contract/Vocabulary.ts"
+import type { FlowEventName, StatusReason } from "../../service/Vocabulary.ts"
 import type { FlowSessionCreated, FlowSourcePlan, TakenStep } from "./FlowEvent.ts"
 import { flowMoves, refusalOf } from "./FlowMoves.ts"
 import type { FlowMove, FlowMoveName, FlowPhase } from "./FlowMoves.ts"

@@ -6,7 +6,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { Effect, Result, Schema } from "effect"
 import type { Scope } from "effect"
-import { durableFiles } from "../../foundation/DurableFile.ts"
+import { durableFiles } from "../../base/DurableFile.ts"
 import { SandboxEvent } from "./SandboxEvent.ts"
 
 /** The file cannot be read, written or understood. */

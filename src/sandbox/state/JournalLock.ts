@@ -3,7 +3,7 @@
  * ends.
  */
 import { Effect, Layer } from "effect"
-import { lockFolder } from "../../foundation/FolderLock.ts"
+import { lockFolder } from "../../base/FolderLock.ts"
 import { JournalFailed, JournalInUse } from "./Journal.ts"
 
 export const lockJournal = (path: string) =>

@@ -3,7 +3,7 @@
  * and delays, never a record. Records are made from it when they are read.
  */
 import { Schema } from "effect"
-import { featureStatusReasons } from "../../contract/Vocabulary.ts"
+import { featureStatusReasons } from "../../service/Vocabulary.ts"
 import { ResolvedSettings } from "./FeatureSettings.ts"
 import type { Phase, Timeline } from "./Timeline.ts"
 

@@ -3,7 +3,7 @@
  * only by its verifier. The login that it will be exchanged for waits encrypted under it, so that a reader
  * of the events has neither.
  */
-import type { StartRequest } from "../../contract/Execution.ts"
+import type { StartRequest } from "../../service/Execution.ts"
 import { sealText, ticketFor, verifierOf } from "./Sealing.ts"
 import type { Seal } from "./Sealing.ts"
 import type { TicketIssued } from "./TokenEvent.ts"

@@ -5,8 +5,8 @@
  * time passes by itself.
  */
 import { Schema } from "effect"
-import { authenticationStatuses, statusReasons, statusReasonsByCode } from "../../contract/Vocabulary.ts"
-import type { StatusCode, StatusReason } from "../../contract/Vocabulary.ts"
+import { authenticationStatuses, statusReasons, statusReasonsByCode } from "../../service/Vocabulary.ts"
+import type { StatusCode, StatusReason } from "../../service/Vocabulary.ts"
 
 export type AuthenticationStatus = (typeof authenticationStatuses)[number]
 

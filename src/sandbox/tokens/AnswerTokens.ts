@@ -3,7 +3,7 @@
  * recorded, a body. `ticket` and `token_key` are passed to the caller and never stored.
  */
 import { Effect } from "effect"
-import type { TokenizedStartRequest } from "../../contract/Token.ts"
+import type { TokenizedStartRequest } from "../../service/Token.ts"
 import { answerStart } from "../executions/AnswerExecutions.ts"
 import { decideTokenizedStart, malformedTokenId } from "./DecideTokenizedStart.ts"
 import { decideExchange, decideRevoke, findToken, isTokenId, locksAt, tokenStatusAt } from "./DecideTokens.ts"

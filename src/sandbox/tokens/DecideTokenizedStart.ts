@@ -5,9 +5,9 @@
  * the request.
  */
 import { Schema } from "effect"
-import { LoginParameters } from "../../contract/Execution.ts"
-import type { StartRequest, ValidationItem } from "../../contract/Execution.ts"
-import type { TokenizedStartRequest } from "../../contract/Token.ts"
+import { LoginParameters } from "../../service/Execution.ts"
+import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
+import type { TokenizedStartRequest } from "../../service/Token.ts"
 import type { Look } from "../core/SandboxCore.ts"
 import { decideStart, refusal } from "../executions/DecideStart.ts"
 import type { StartDecision, StartInput } from "../executions/DecideStart.ts"

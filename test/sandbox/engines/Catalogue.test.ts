@@ -1,8 +1,8 @@
 /** The catalogue covers the reference, and what it invents is well formed. */
 import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { Engine, EngineDetails } from "../../../src/contract/Engine.ts"
-import { features, mainCategories } from "../../../src/contract/Vocabulary.ts"
+import { Engine, EngineDetails } from "../../../src/service/Engine.ts"
+import { features, mainCategories } from "../../../src/service/Vocabulary.ts"
 import { checkForm } from "../../../src/sandbox/engines/CheckForm.ts"
 import { engineDefinitions, findEngine } from "../../../src/sandbox/engines/EngineCatalogue.ts"
 import {

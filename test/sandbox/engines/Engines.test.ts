@@ -13,7 +13,7 @@ import {
   engineStatuses,
   features,
   mainCategories,
-} from "../../../src/contract/Vocabulary.ts"
+} from "../../../src/service/Vocabulary.ts"
 import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.ts"
 import {
   isInMaintenance,

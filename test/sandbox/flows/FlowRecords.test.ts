@@ -8,7 +8,7 @@ import {
   higherEducationSubFamilies,
   identificationNumberTypes,
   secondaryEducationSubFamilies,
-} from "../../../src/contract/Vocabulary.ts"
+} from "../../../src/service/Vocabulary.ts"
 import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.ts"
 import { flowSessionBody, sessionDocuments } from "../../../src/sandbox/flows/FlowBody.ts"
 import type { FlowSessionCreated } from "../../../src/sandbox/state/FlowEvent.ts"

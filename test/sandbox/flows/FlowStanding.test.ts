@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { features } from "../../../src/contract/Vocabulary.ts"
+import { features } from "../../../src/service/Vocabulary.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import {
   firstDrawnScript,

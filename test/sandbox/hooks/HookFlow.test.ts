@@ -1,8 +1,8 @@
 /** Which events a flow session raises, and what their webhooks carry (section 6.2). */
 import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"
-import { FlowEvent } from "../../../src/contract/Event.ts"
-import { flowEvents } from "../../../src/contract/Vocabulary.ts"
+import { FlowEvent } from "../../../src/service/Event.ts"
+import { flowEvents } from "../../../src/service/Vocabulary.ts"
 import type { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
 import { Caller, field, textField } from "../server/Caller.ts"

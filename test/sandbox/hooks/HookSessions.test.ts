@@ -4,8 +4,8 @@
  */
 import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"
-import { FlowEvent } from "../../../src/contract/Event.ts"
-import { flowEvents } from "../../../src/contract/Vocabulary.ts"
+import { FlowEvent } from "../../../src/service/Event.ts"
+import { flowEvents } from "../../../src/service/Vocabulary.ts"
 import type { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 import { HookTarget, inVirtualTime, pass, served, webhookUrl } from "./HookTarget.ts"

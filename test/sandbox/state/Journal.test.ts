@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { openJournal } from "../../../src/sandbox/state/Journal.ts"
-import { faultyCalls, refusal, withCalls } from "../../foundation/FaultyCalls.ts"
+import { faultyCalls, refusal, withCalls } from "../../base/FaultyCalls.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-journal-"))
 afterAll(() => rmSync(base, { recursive: true, force: true }))

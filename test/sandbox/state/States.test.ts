@@ -2,7 +2,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { featureStatusReasons, statusReasonsByCode } from "../../../src/contract/Vocabulary.ts"
+import { featureStatusReasons, statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
 import { inBothWays } from "../server/BothWays.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 

@@ -1,7 +1,7 @@
 /** The life of an execution as a property: whatever was planned and done, time only ever moves it forward. */
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
-import { statusReasons } from "../../../src/contract/Vocabulary.ts"
+import { statusReasons } from "../../../src/service/Vocabulary.ts"
 import { behaviourWords, readBehaviour } from "../../../src/sandbox/executions/Behaviour.ts"
 import { loginVerdictOf, planTimeline } from "../../../src/sandbox/executions/PlanTimeline.ts"
 import {

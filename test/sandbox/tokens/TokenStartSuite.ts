@@ -5,7 +5,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { statusReasonsByCode } from "../../../src/contract/Vocabulary.ts"
+import { statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
 import type { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 import type { Reach } from "../server/Caller.ts"

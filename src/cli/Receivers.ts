@@ -1,0 +1,192 @@
+/**
+ * Telling receivers over HTTP, by e-mail or by a command: bounded in time, tried twice, never followed
+ * elsewhere. A receiver that cannot be told is an error with its name and no address, for its address is a
+ * secret.
+ */
+import { accessSync, constants } from "node:fs"
+import { delimiter, join } from "node:path"
+import { ConfigProvider, Duration, Effect, Redacted, Schema, Stream } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { isSafeAddress } from "../jobs/Scalars.ts"
+import type { Receiver, SecretReference } from "../jobs/Job.ts"
+import { resolveReference } from "../jobs/Secrets.ts"
+import type { Secrets } from "../jobs/Secrets.ts"
+import type { MailServer } from "./Email.ts"
+import { slackOf } from "../report/Notice.ts"
+import type { Notice } from "../report/Notice.ts"
+
+/** A receiver could not be told; the message contains no address. */
+export class Undelivered extends Schema.TaggedError<Undelivered>()("Undelivered", {
+  receiver: Schema.String,
+  message: Schema.String,
+}) {}
+
+const answersWithin = Duration.seconds(5)
+const pauseBetween = Duration.seconds(1)
+
+/**
+ * Two tries, the pause between them, and what it takes to give up: nothing is waited for any longer. The
+ * commands of `exec:` references have their own time in it.
+ */
+export const toldWithin = Duration.seconds(43)
+
+type ToPing = Extract<Receiver, { readonly _tag: "Ping" }>
+type ToMail = Extract<Receiver, { readonly _tag: "Email" }>
+type ToNotify = Exclude<Receiver, ToPing>
+
+/** Sends once and returns what was answered, in a word or two; what is known of the body is its status. */
+const post = Effect.fnUntraced(function* (address: URL, body: string, type: string) {
+  const client = yield* HttpClient.HttpClient
+  const request = HttpClientRequest.post(address).pipe(HttpClientRequest.bodyText(body, type))
+  const { status } = yield* client.execute(request).pipe(
+    Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
+    Effect.provideService(HttpClient.TracerPropagationEnabled, false),
+    Effect.mapError(() => "it cannot be reached"),
+  )
+  if (status >= 300 && status < 400)
+    return yield* Effect.fail(`it redirects (${status}), which is not followed`)
+  if (status < 200 || status > 299) return yield* Effect.fail(`it answered ${status}`)
+  return `it answered ${status}`
+})
+
+const secretOf = (reference: SecretReference) =>
+  Effect.mapError(resolveReference(reference), ({ message }) => message)
+
+const addressOf = Effect.fnUntraced(function* ({ address }: Pick<ToPing, "address">) {
+  const url = URL.parse(Redacted.value(yield* secretOf(address)).trim())
+  if (url === null || !isSafeAddress(url))
+    return yield* Effect.fail("its address is not https:// (plain http only to this machine)")
+  return url
+})
+
+const loadEmail = Effect.promise(() => import("./Email.ts"))
+
+const mailServerOf = Effect.fnUntraced(function* ({ address }: Pick<ToMail, "address">) {
+  const { mailServerRule, parseMailServer } = yield* loadEmail
+  const server = parseMailServer(Redacted.value(yield* secretOf(address)))
+  return server ?? (yield* Effect.fail(mailServerRule))
+})
+
+/** The same address, one level down, with its query. */
+const below = (url: URL, name: string): URL => {
+  const further = new URL(url)
+  further.pathname = `${url.pathname.replace(/\/$/, "")}/${name}`
+  return further
+}
+
+const isProgram = (path: string): boolean => {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The program of a command is looked for as the system does: in PATH, unless its name has a slash. */
+const checkProgram = Effect.fnUntraced(function* ([program = ""]: ReadonlyArray<string>) {
+  const provider = yield* ConfigProvider.ConfigProvider
+  const path = yield* provider.load(["PATH"]).pipe(Effect.orElseSucceed(() => undefined))
+  const folders = path?.value?.split(delimiter) ?? []
+  const places = program.includes("/") ? [program] : folders.map((folder) => join(folder, program))
+  if (!places.some(isProgram)) return yield* Effect.fail("there is no such program, or it is not executable")
+})
+
+const runCommand = Effect.fnUntraced(function* (argv: ReadonlyArray<string>, input: string) {
+  const [program = "", ...args] = argv
+  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+  const handle = yield* spawner
+    .spawn(
+      ChildProcess.make(program, args, {
+        stdin: Stream.make(new TextEncoder().encode(input)),
+        stdout: "ignore",
+        stderr: "ignore",
+        forceKillAfter: "1 second",
+      }),
+    )
+    .pipe(Effect.mapError(() => "the command cannot be started"))
+  const code = yield* handle.exitCode.pipe(Effect.mapError(() => "the command was killed"))
+  if (code !== 0) return yield* Effect.fail(`the command ended with exit code ${code}`)
+  return "the command ended with exit code 0"
+}, Effect.scoped)
+
+/** A delivery to an address that is known. */
+type Delivery = Effect.Effect<string, string, HttpClient.HttpClient | ChildProcessSpawner.ChildProcessSpawner>
+
+const letterTo = (server: MailServer, receiver: ToMail, notice: Notice): Delivery =>
+  loadEmail.pipe(
+    Effect.flatMap(({ mail }) => mail(server, receiver, notice)),
+    Effect.as("the mail server took it"),
+  )
+
+/** Resolves the address; the delivery is what it returns. */
+const deliveryTo = (receiver: ToNotify, notice: Notice): Effect.Effect<Delivery, string, Secrets> => {
+  switch (receiver._tag) {
+    case "Command":
+      return Effect.succeed(runCommand(receiver.argv, `${JSON.stringify(notice)}\n`))
+    case "Email":
+      return Effect.map(mailServerOf(receiver), (server) => letterTo(server, receiver, notice))
+    case "Url": {
+      const body = JSON.stringify(receiver.format === "slack" ? slackOf(notice) : notice)
+      return Effect.map(addressOf(receiver), (url) => post(url, body, "application/json"))
+    }
+  }
+}
+
+/** In the manner of Healthchecks: a run begins, or ended; or nothing of it changes, and a line is noted. */
+export type Moment =
+  | { readonly _tag: "Begins" }
+  | { readonly _tag: "Ended"; readonly exit_code: number; readonly isAlarm: boolean }
+  | { readonly _tag: "Test"; readonly text: string }
+
+const pingTo = (url: URL, moment: Moment): Delivery => {
+  switch (moment._tag) {
+    case "Begins":
+      return post(below(url, "start"), "", "text/plain")
+    case "Ended":
+      return post(moment.isAlarm ? below(url, "fail") : url, `exit code ${moment.exit_code}\n`, "text/plain")
+    case "Test":
+      return post(below(url, "log"), moment.text, "text/plain")
+  }
+}
+
+/** Each delivery within its time, whatever it took to resolve the address. */
+const once = <R>(opened: Effect.Effect<Delivery, string, R>) =>
+  Effect.flatMap(opened, (delivery) =>
+    Effect.timeoutOrElse(delivery, {
+      duration: answersWithin,
+      orElse: () => Effect.fail(`it did not answer within ${Duration.toSeconds(answersWithin)} seconds`),
+    }),
+  )
+
+/** A second try after a pause. */
+const twice = <R>(receiver: string, opened: Effect.Effect<Delivery, string, R>) =>
+  once(opened).pipe(
+    Effect.catch(() => Effect.andThen(Effect.sleep(pauseBetween), once(opened))),
+    Effect.mapError((message) => new Undelivered({ receiver, message })),
+    Effect.asVoid,
+  )
+
+/** One notice to a receiver that listens to at least one of its events; pings get no notices. */
+export const tell = (receiver: ToNotify, notice: Notice) => twice(receiver.name, deliveryTo(receiver, notice))
+
+export const ping = (receiver: ToPing, moment: Exclude<Moment, { readonly _tag: "Test" }>) =>
+  twice(
+    receiver.name,
+    Effect.map(addressOf(receiver), (url) => pingTo(url, moment)),
+  )
+
+/** One try; returns what was answered, or fails with why not. */
+export const tryOut = (receiver: Receiver, notice: Notice) =>
+  once(
+    receiver._tag === "Ping"
+      ? Effect.map(addressOf(receiver), (url) => pingTo(url, { _tag: "Test", text: notice.text }))
+      : deliveryTo(receiver, notice),
+  )
+
+/** Whether a receiver could be told, as far as that is known without telling it; fails with why not. */
+export const checkReceiver = (receiver: Receiver): Effect.Effect<unknown, string, Secrets> => {
+  if (receiver._tag === "Command") return checkProgram(receiver.argv)
+  return receiver._tag === "Email" ? mailServerOf(receiver) : addressOf(receiver)
+}

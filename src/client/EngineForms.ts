@@ -1,0 +1,253 @@
+/**
+ * Engines as planning sees them: their forms, cached for half a day in the ledger as section 8 advises.
+ * Only a form that was compiled is cached, and a cached one is compiled before it is trusted: a form that
+ * cannot be used settles only its own engine's tasks. Whether an engine can be used right now is never
+ * cached: a cached form says nothing about it, and an expired one can still check parameters while the
+ * engine is away. An unknown engine is never cached.
+ */
+import type { Duration } from "effect"
+import { Clock, Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
+import { EngineReference } from "../service/Ids.ts"
+import { EngineDetails } from "../service/Engine.ts"
+import type { JobFeature } from "../jobs/Job.ts"
+import { namesSecret } from "../jobs/HooksData.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { LedgerFailed } from "../ledger/Ledger.ts"
+import { beyondText, count, textMax } from "./FormBounds.ts"
+import { FormChecker } from "./FormChecker.ts"
+import type { FormsUncheckable } from "./FormChecker.ts"
+import type { RawFit, Unusable } from "./FitForms.ts"
+import type { Findings } from "./Parameters.ts"
+
+/** No engine can be read: the service refuses the secret or cannot be reached. Ends planning. */
+export class CatalogueFailed extends Schema.TaggedError<CatalogueFailed>()("CatalogueFailed", {
+  message: Schema.String,
+}) {}
+
+/** What the service says about one engine (section 4.9). */
+export type EngineAnswer =
+  | { readonly _tag: "Known"; readonly details: EngineDetails }
+  /** 404 or 422. */
+  | { readonly _tag: "Unknown" }
+  /** 503, or no answer because of lasting trouble with this one engine. */
+  | ({ readonly _tag: "Unavailable" } & Away)
+  | Unreadable
+
+/** What a service says about an engine that cannot be used now. */
+export interface Away {
+  readonly detail?: string
+  /** How long it asks us to wait. */
+  readonly retry_after?: Duration.Duration
+}
+
+/** It answered 200, but its details have no form to log in with; that will not change until somebody acts. */
+export interface Unreadable {
+  readonly _tag: "Unreadable"
+  readonly detail: string
+}
+
+/** The catalogue as planning needs it; it calls the service's client. */
+export class EngineCatalogue extends Context.Service<
+  EngineCatalogue,
+  { readonly showEngine: (engine_reference: EngineReference) => Effect.Effect<EngineAnswer, CatalogueFailed> }
+>()("nightjar/forms/EngineCatalogue") {}
+
+/** An engine whose forms can be used. */
+export interface SeenEngine {
+  readonly details: EngineDetails
+  /** The details, both compiled and as they are cached. */
+  readonly body: string
+  /** The parts of its forms that are not checked. */
+  readonly warnings: ReadonlyArray<string>
+  /** Fields that hold a secret according to the login form or their name. */
+  readonly secret: ReadonlySet<string>
+}
+
+/** `available` is what was seen; a cached form counts as `ready` until a start says otherwise. */
+export interface KnownEngine extends Away {
+  readonly _tag: "Known"
+  readonly engine: SeenEngine
+  readonly available: boolean
+}
+
+export type EngineFinding =
+  | KnownEngine
+  | { readonly _tag: "Unknown" }
+  /** Cannot be used now, and its form has never been seen. */
+  | ({ readonly _tag: "Unavailable" } & Away)
+  | Unreadable
+  /** Its forms exceed the limits: no login is checked against them, and none is sent. */
+  | Unusable
+
+/** Its settings and its login in the job. */
+export interface FitCase {
+  readonly features: ReadonlyArray<JobFeature>
+  readonly configurations: Readonly<Record<string, unknown>>
+  /** Absent if there are no parameters to check. */
+  readonly parameters?: Redacted.Redacted<Readonly<Record<string, unknown>>>
+}
+
+/** What an engine's forms say about one case. */
+export interface Fit {
+  readonly settings: Findings
+  readonly login?: Findings & {
+    /** The values as they will be sent: strings converted to the type that the form asks for. */
+    readonly parameters: Redacted.Redacted<Readonly<Record<string, unknown>>>
+  }
+}
+
+/** 2.2: an engine may return its details and still be out of use. */
+export const isAvailable = ({ is_online, status }: EngineDetails): boolean =>
+  is_online && status !== "maintenance"
+
+export const secretFields = ({ properties }: EngineDetails["parameters"]): ReadonlySet<string> =>
+  new Set(
+    Object.entries(properties).flatMap(([name, field]) => {
+      const says =
+        Predicate.isObject(field) && (field["format"] === "password" || field["writeOnly"] === true)
+      return says || namesSecret(name) ? [name] : []
+    }),
+  )
+
+const unusable = (why: string): Unusable => ({ _tag: "Unusable", why })
+
+/** The details as JSON, as far as they are within the limits. */
+const bodyOf = (details: EngineDetails): string | Unusable => {
+  const beyond = beyondText(details)
+  if (beyond !== undefined) return unusable(beyond)
+  const body = JSON.stringify(details)
+  return body.length <= textMax ? body : unusable(`its details are longer than ${count(textMax)} characters`)
+}
+
+const freshMs = 12 * 60 * 60 * 1_000
+const concurrency = 8
+/** How many cases one request to the checker holds. */
+const casesMax = 250
+const StoredDetails = Schema.fromJsonString(EngineDetails)
+const readDetails = Schema.decodeUnknownOption(StoredDetails)
+
+type Failure = CatalogueFailed | LedgerFailed
+
+export class FormCache extends Context.Service<
+  FormCache,
+  {
+    /** From the cache if it is fresh, otherwise from the service. */
+    readonly find: (engine_reference: EngineReference) => Effect.Effect<EngineFinding, Failure>
+    /** Always from the service: for when availability matters. */
+    readonly look: (engine_reference: EngineReference) => Effect.Effect<EngineFinding, Failure>
+    /** Each distinct engine once. */
+    readonly findAll: (
+      engine_references: Iterable<EngineReference>,
+    ) => Effect.Effect<ReadonlyMap<string, EngineFinding>, Failure>
+    /** One answer per case, in their order; Unusable if checking exceeded its limits. */
+    readonly fit: (
+      engine: SeenEngine,
+      cases: ReadonlyArray<FitCase>,
+    ) => Effect.Effect<ReadonlyArray<Fit> | Unusable, CatalogueFailed>
+  }
+>()("nightjar/forms/FormCache") {
+  static readonly layer = Layer.effect(
+    FormCache,
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const catalogue = yield* EngineCatalogue
+      const checker = yield* FormChecker
+      const { compile, fit } = makeForms(checker)
+
+      /** Undefined if the cached form cannot be used: it is fetched again. */
+      const kept = Effect.fn("FormCache.kept")(function* (reference: EngineReference) {
+        const form = yield* ledger.cachedForm(reference)
+        if (form === undefined || form.body.length > textMax) return undefined
+        const details = Option.getOrUndefined(readDetails(form.body))
+        const engine = details === undefined ? undefined : yield* compile(reference, details)
+        return engine === undefined || "why" in engine ? undefined : { engine, fetched_at: form.fetched_at }
+      })
+
+      const ask = Effect.fn("FormCache.ask")(function* (
+        reference: EngineReference,
+        known: SeenEngine | undefined,
+      ) {
+        const answer = yield* catalogue.showEngine(reference)
+        if (answer._tag === "Unknown" || answer._tag === "Unreadable") return answer satisfies EngineFinding
+        if (answer._tag === "Unavailable") {
+          return known === undefined
+            ? (answer satisfies EngineFinding)
+            : ({ ...answer, _tag: "Known", engine: known, available: false } satisfies EngineFinding)
+        }
+        const engine = yield* compile(reference, answer.details)
+        if ("why" in engine) return engine satisfies EngineFinding
+        const fetched_at = yield* Clock.currentTimeMillis
+        yield* ledger.cacheForm({ engine_reference: reference, fetched_at, body: engine.body })
+        return { _tag: "Known", engine, available: isAvailable(answer.details) } satisfies EngineFinding
+      })
+
+      const look = Effect.fn("FormCache.look")(function* (reference: EngineReference) {
+        return yield* ask(reference, (yield* kept(reference))?.engine)
+      })
+      const find = Effect.fn("FormCache.find")(function* (reference: EngineReference) {
+        const form = yield* kept(reference)
+        const age = (yield* Clock.currentTimeMillis) - (form?.fetched_at ?? 0)
+        if (form === undefined || age < 0 || age >= freshMs) return yield* ask(reference, form?.engine)
+        return { _tag: "Known", engine: form.engine, available: true } satisfies EngineFinding
+      })
+      const findAll = (references: Iterable<EngineReference>) =>
+        Effect.map(
+          Effect.forEach(
+            new Set(references),
+            (reference) => Effect.map(find(reference), (finding) => [reference, finding] as const),
+            { concurrency },
+          ),
+          (found): ReadonlyMap<string, EngineFinding> => new Map(found),
+        )
+      return FormCache.of({ find, look, findAll, fit })
+    }),
+  )
+}
+
+/** Asks the checker, and keeps the newest answer per engine: the body shows whether it still applies. */
+const makeForms = ({ check }: FormChecker["Service"]) => {
+  const compiled = new Map<string, SeenEngine>()
+
+  const compile = Effect.fn("FormCache.compile")(function* (
+    reference: EngineReference,
+    details: EngineDetails,
+  ) {
+    const body = bodyOf(details)
+    if (typeof body !== "string") return body
+    const known = compiled.get(reference)
+    if (known?.body === body) return known
+    const answer = yield* Effect.mapError(check({ body, cases: [] }), endPlanning)
+    if (answer._tag === "Unusable") return answer
+    const engine: SeenEngine = {
+      details,
+      body,
+      warnings: answer.warnings,
+      secret: secretFields(details.parameters),
+    }
+    compiled.set(reference, engine)
+    return engine
+  })
+
+  const fit = Effect.fn("FormCache.fit")(function* ({ body }: SeenEngine, cases: ReadonlyArray<FitCase>) {
+    const fits: Array<Fit> = []
+    for (let at = 0; at < cases.length; at += casesMax) {
+      const open = cases.slice(at, at + casesMax).map(({ features, configurations, parameters }) => ({
+        features,
+        configurations,
+        ...(parameters === undefined ? {} : { parameters: Redacted.value(parameters) }),
+      }))
+      const answer = yield* Effect.mapError(check({ body, cases: open }), endPlanning)
+      if (answer._tag === "Unusable") return answer
+      fits.push(...answer.fits.map(close))
+    }
+    return fits
+  })
+  return { compile, fit }
+}
+
+const endPlanning = ({ message }: FormsUncheckable) => new CatalogueFailed({ message })
+
+const close = ({ settings, parameters: login }: RawFit): Fit =>
+  login === undefined
+    ? { settings }
+    : { settings, login: { ...login, parameters: Redacted.make(login.parameters) } }

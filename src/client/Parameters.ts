@@ -1,0 +1,179 @@
+/**
+ * Login parameters checked against their engine's form, so that a login that cannot succeed is never sent.
+ * Pure; no message contains a value: messages are built only from the form's own words and field names.
+ */
+import type { ErrorObject } from "ajv"
+import { suggestion } from "../base/Nearest.ts"
+import { isEncrypted } from "../service/Execution.ts"
+import { cutText } from "../service/TextBounds.ts"
+import type { CompiledForm } from "./CompiledForm.ts"
+import { comparedMax } from "./FormBounds.ts"
+
+/**
+ * `loc` names the field, as the service's own validation items do (section 2.4); empty for the whole object.
+ */
+export interface Issue {
+  readonly loc: ReadonlyArray<string>
+  readonly message: string
+}
+
+export interface Findings {
+  readonly errors: ReadonlyArray<Issue>
+  readonly warnings: ReadonlyArray<Issue>
+}
+
+export interface FittedParameters extends Findings {
+  /** The values as they will be sent: strings converted to the type that the form asks for. */
+  readonly parameters: Values
+}
+
+type Values = Readonly<Record<string, unknown>>
+
+export const fitParameters = (form: CompiledForm, values: Values): FittedParameters => {
+  const found = checkValues(form, values)
+  if (found.errors.length === 0) return { ...found, parameters: values }
+  const coerced = coerceFields(form, values, new Set(found.errors.flatMap(({ loc }) => loc)))
+  if (coerced === undefined) return { ...found, parameters: values }
+  return { ...checkValues(form, coerced), parameters: coerced }
+}
+
+/** The same check for settings, which are never coerced: a job file gives them the right types. */
+export const checkValues = (form: CompiledForm, values: Values): Findings => {
+  const exempt = new Set(Object.keys(values).filter((name) => isEncrypted(values[name])))
+  const context: Context = {
+    form,
+    exempt,
+    unsure: exempt.size > 0 || [...form.lazy].some((name) => !Object.hasOwn(values, name)),
+  }
+  const errors: Array<Issue> = []
+  const warnings: Array<Issue> = []
+  for (const error of form.check(values)) {
+    const weight = weigh(error, context)
+    if (weight !== "nothing") (weight === "error" ? errors : warnings).push(issueOf(error))
+  }
+  for (const [name, value] of Object.entries(values)) {
+    if (typeof value === "string" && value.length > comparedMax)
+      warnings.push({ loc: [name], message: "is too long to be matched against patterns" })
+    if (form.fields.has(name)) continue
+    const message = `is not a field of this engine's form${cutSaid(suggestion(name, [...form.fields]))}`
+    if (form.takesOthers || exempt.has(name)) warnings.push({ loc: [name], message })
+    else errors.push({ loc: [name], message })
+  }
+  return { errors: boundIssues(distinct(errors)), warnings: boundIssues(distinct(warnings)) }
+}
+
+interface Context {
+  readonly form: CompiledForm
+  readonly exempt: ReadonlySet<string>
+  /** Some field is unreadable or comes later, so a rule over several fields proves nothing. */
+  readonly unsure: boolean
+}
+
+const weigh = (error: ErrorObject, { form, exempt, unsure }: Context): "error" | "warning" | "nothing" => {
+  const field = fieldOf(error)
+  if (field !== undefined && exempt.has(field)) return "nothing"
+  const onWhole = error.instancePath === ""
+  if (onWhole && error.schemaPath === "#/additionalProperties") return form.takesOthers ? "error" : "nothing"
+  if (onWhole && error.schemaPath === "#/required") {
+    const later = field !== undefined && (form.lazy.has(field) || form.defaulted.has(field))
+    return later ? "nothing" : "error"
+  }
+  const ofOneField =
+    !onWhole && /^#\/(?:(?:pattern)?properties|additionalProperties|\$defs)\//i.test(error.schemaPath)
+  return ofOneField || !unsure ? "error" : "warning"
+}
+
+/** Only the parameter's own name: anything inside a value, even its keys, may be secret. */
+const fieldOf = (error: ErrorObject): string | undefined => {
+  if (error.instancePath !== "") {
+    return (error.instancePath.split("/")[1] ?? "").replaceAll("~1", "/").replaceAll("~0", "~")
+  }
+  const named: unknown = error.params["missingProperty"] ?? error.params["additionalProperty"]
+  return typeof named === "string" ? named : undefined
+}
+
+const saidMax = 160
+/** A form's own words may be of any length. */
+export const cutSaid = (text: string): string => cutText(text, saidMax)
+
+const issueOf = (error: ErrorObject): Issue => {
+  const field = fieldOf(error)
+  return { loc: field === undefined ? [] : [field], message: cutSaid(messageOf(error)) }
+}
+
+/** The validator's words come only from the form, except for the rules that quote a key of the value. */
+const messageOf = (error: ErrorObject): string => {
+  switch (error.keyword) {
+    case "required":
+      return error.instancePath === ""
+        ? "is missing; the form requires it"
+        : "lacks a field that the form requires"
+    case "enum": {
+      const allowed: unknown = error.params["allowedValues"]
+      return `must be one of ${JSON.stringify(allowed)}`
+    }
+    case "additionalProperties":
+      return error.instancePath === "" ? "is refused by the form" : "contains a field that the form refuses"
+    case "uniqueItems":
+      return "must not contain the same item twice"
+    default:
+      return error.message ?? "does not fit the form"
+  }
+}
+
+const distinct = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> => {
+  if (issues.length < 2) return issues
+  const seen = new Map(issues.map((issue) => [JSON.stringify([issue.loc, issue.message]), issue]))
+  return [...seen.values()]
+}
+
+/** A form can find thousands of problems in one login; a person reads the first ones. */
+const issuesMax = 100
+
+const boundIssues = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> =>
+  issues.length <= issuesMax
+    ? issues
+    : [
+        ...issues.slice(0, issuesMax),
+        { loc: [], message: `${issues.length - issuesMax} more problems of this kind are not listed` },
+      ]
+
+/** Undefined if no field changed. Only fields that did not fit the form are touched. */
+const coerceFields = (
+  form: CompiledForm,
+  values: Values,
+  broken: ReadonlySet<string>,
+): Values | undefined => {
+  const changes = new Map<string, unknown>()
+  for (const name of broken) {
+    const value = Object.hasOwn(values, name) ? values[name] : undefined
+    const types = form.typesOf(name)
+    if (typeof value !== "string" || types === undefined || types.has("string")) continue
+    const coerced = coerceText(value, types)
+    if (coerced !== undefined) changes.set(name, coerced)
+  }
+  if (changes.size === 0) return undefined
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, changes.has(name) ? changes.get(name) : value]),
+  )
+}
+
+const coerceText = (raw: string, types: ReadonlySet<string>): unknown => {
+  const text = raw.trim()
+  if (types.has("boolean") && /^(?:true|false)$/i.test(text)) return text.toLowerCase() === "true"
+  if (types.has("integer") || types.has("number")) {
+    const number = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?$/i.test(text) ? Number(text) : Number.NaN
+    if (Number.isFinite(number) && (Number.isSafeInteger(number) || !Number.isInteger(number))) return number
+  }
+  if (types.has("array") || types.has("object")) return parseJson(text)
+  return undefined
+}
+
+const parseJson = (text: string): unknown => {
+  try {
+    const value: unknown = /^[[{]/.test(text) ? JSON.parse(text) : undefined
+    return value
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,292 @@
+/**
+ * Removes what is older than a job's `retain` says: landed bodies, documents, logs, run by run. Each
+ * removal is a fact before the first file goes, and is finished later if it was cut off. A run that is not
+ * over, or of which anything is at the service or not intact in the tables, keeps its files whatever their
+ * age. Landed bodies that stay are compressed after a while, and facts of old runs are archived; commands
+ * read both as before.
+ */
+import { existsSync, statSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { Duration, Effect, Schema } from "effect"
+import type { RunId } from "../service/Ids.ts"
+import type { DurableFiles } from "../base/DurableFile.ts"
+import { compressSegments } from "../landing/CompressLanding.ts"
+import type { Compressed } from "../landing/CompressLanding.ts"
+import type { ArchivedRun } from "../ledger/ArchiveRun.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { RunHeader } from "../ledger/FoldLedger.ts"
+import type { Pruned } from "../ledger/PruneFacts.ts"
+import { runsLearntFrom } from "../ledger/RunId.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import { isToCollect } from "../task/ChooseRun.ts"
+import { newestDerived, placeIn } from "../tables/KeptVersions.ts"
+import { readManifest } from "../tables/Manifest.ts"
+import type { Manifest } from "../tables/Manifest.ts"
+import { filesBelow } from "../tables/OutputFiles.ts"
+import { gapsIn } from "../tables/Standing.ts"
+import type { Store } from "../tables/Store.ts"
+import { reasonToKeep } from "./MayPrune.ts"
+import { sweepDocuments } from "./NamedDocuments.ts"
+
+/** A file could not be removed; what was removed before is recorded. */
+export class PruneFailed extends Schema.TaggedError<PruneFailed>()("PruneFailed", {
+  message: Schema.String,
+}) {}
+
+export interface PruneRules {
+  readonly job: string
+  /** Landed bodies of a run that ended so long ago are compressed. */
+  readonly compress?: Duration.Duration
+  readonly landing?: Duration.Duration
+  readonly attachments?: Duration.Duration
+  readonly logs?: Duration.Duration
+  /** The facts of a run that ended so long ago are moved to the archive. */
+  readonly ledger?: Duration.Duration
+}
+
+export interface PruneOptions {
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  /** Only says what would be removed, compressed and archived. */
+  readonly isDry: boolean
+  /** The most runs of which something is removed or found not to be there, oldest first. */
+  readonly runsMax: number
+}
+
+type What = "landing" | "attachments" | "log"
+
+export interface PruneResult {
+  readonly removed: ReadonlyArray<{ readonly run_id: RunId; readonly what: What; readonly bytes: number }>
+  /** Old enough, but still needed. */
+  readonly kept: ReadonlyArray<{ readonly run_id: RunId; readonly what: What; readonly reason: string }>
+  /** Runs whose landed bodies take less room now. */
+  readonly compressed: ReadonlyArray<Compressed & { readonly run_id: RunId }>
+  /** Runs of which the ledger's file says less now. */
+  readonly archived: ReadonlyArray<ArchivedRun & { readonly run_id: RunId }>
+  /** Why the ledger's file is as large as before, although less is in it. */
+  readonly still_large?: string
+}
+
+interface Work {
+  readonly store: Store
+  /** The tables of everything published, also if a rollback took some back. */
+  readonly tables: Manifest | undefined
+  readonly pruned: Pruned
+  readonly isDry: boolean
+  readonly removed: Array<PruneResult["removed"][number]>
+  readonly kept: Array<PruneResult["kept"][number]>
+  readonly compressed: Array<PruneResult["compressed"][number]>
+  readonly archived: Array<PruneResult["archived"][number]>
+  /** Runs whose facts are archived already, or stay in the ledger's file. */
+  readonly notNow: ReadonlySet<string>
+  readonly handled: Set<RunId>
+}
+
+const step = <A>(work: () => A) =>
+  Effect.try({
+    try: work,
+    catch: (cause) => new PruneFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
+  })
+
+const landingOf = ({ layout }: Store, run_id: string) => join(layout.root, "landing", run_id)
+const logOf = ({ layout }: Store, run_id: string) => join(layout.root, "runs", run_id, "log.ndjson")
+
+/** The caller holds the folder, so no run works in it. */
+export const prune = Effect.fn("Keeping.prune")(function* (
+  store: Store,
+  rules: ReadonlyArray<PruneRules>,
+  { now, isDry, runsMax }: PruneOptions,
+) {
+  const ledger = yield* Ledger
+  const [pruned, runs] = [yield* ledger.pruned, yield* ledger.runs]
+  const tables = yield* step(() => tablesOf(store))
+  const notNow = new Set([...(yield* ledger.archived).keys(), ...newestRuns(runs)])
+  const work: Work = { store, tables, pruned, isDry, notNow, ...noResult(), handled: new Set() }
+  if (!isDry) yield* finishInterrupted(store, pruned)
+  const byJob = new Map(rules.map((rule) => [rule.job, rule]))
+  for (const header of runs) {
+    if (work.handled.size >= runsMax) break
+    const rule = byJob.get(header.fact.job)
+    if (rule !== undefined) yield* pruneRun(work, header, rule, now)
+  }
+  if (!isDry) yield* Effect.mapError(sweepDocuments(store), ({ message }) => new PruneFailed({ message }))
+  const still_large = isDry || rules.every((rule) => rule.ledger === undefined) ? undefined : yield* giveBack
+  const { removed, kept, compressed, archived } = work
+  const result: PruneResult = { removed, kept, compressed, archived }
+  return still_large === undefined ? result : { ...result, still_large }
+})
+
+/** What was archived stays so if the disk has no room for making the file smaller. */
+const giveBack = Effect.gen(function* () {
+  const ledger = yield* Ledger
+  const given = yield* Effect.result(ledger.giveBack)
+  if (given._tag === "Success") return undefined
+  return given.failure.damaged === true ? yield* given.failure : given.failure.message
+})
+
+/** What the next night reads stays in the ledger's file, however old it is. */
+const newestRuns = (runs: ReadonlyArray<RunHeader>): ReadonlyArray<string> =>
+  [...Map.groupBy(runs, ({ fact }) => fact.job).values()].flatMap((ofJob) =>
+    ofJob.slice(-runsLearntFrom).map(({ fact }) => fact.run_id),
+  )
+
+const noResult = (): Pick<Work, "removed" | "kept" | "compressed" | "archived"> => ({
+  removed: [],
+  kept: [],
+  compressed: [],
+  archived: [],
+})
+
+const tablesOf = (store: Store): Manifest | undefined => {
+  const current = readManifest(store.layout.manifest)
+  return current && newestDerived(store, current)
+}
+
+const pruneRun = Effect.fnUntraced(function* (work: Work, header: RunHeader, rule: PruneRules, now: number) {
+  const { store, pruned } = work
+  const { run_id } = header.fact
+  const isOld = (age: Duration.Duration | undefined): boolean =>
+    age !== undefined && header.ended !== undefined && header.ended.at + Duration.toMillis(age) <= now
+  const landing = isOld(rule.landing) && !pruned.landing.has(run_id) && existsSync(landingOf(store, run_id))
+  const attachments = isOld(rule.attachments) && !pruned.attachments.has(run_id)
+  if (landing || attachments) {
+    const ledger = yield* Ledger
+    const state = yield* ledger.state(run_id)
+    if (state !== undefined && landing) yield* pruneLanding(work, state)
+    if (state !== undefined && attachments) yield* pruneAttachments(work, state)
+  }
+  if (isOld(rule.compress)) yield* step(() => compressRun(work, run_id))
+  // Last: a log notes the facts about the others.
+  if (isOld(rule.logs)) yield* pruneLog(work, run_id)
+  if (isOld(rule.ledger)) yield* archiveFacts(work, header, now)
+})
+
+const pruneLanding = Effect.fnUntraced(function* (work: Work, state: RunState) {
+  const { store, isDry } = work
+  const { run_id } = state.started
+  const reason = reasonToKeep(state) ?? (yield* step(() => gapOf(work, run_id)))
+  if (reason !== undefined) {
+    work.kept.push({ run_id, what: "landing", reason })
+    return
+  }
+  const folder = landingOf(store, run_id)
+  const bytes = yield* step(() => bytesOf(filesBelow(folder).map((name) => join(folder, name))))
+  if (!isDry) {
+    const ledger = yield* Ledger
+    yield* ledger.append([{ _tag: "LandingPruned", run_id, bytes }])
+    yield* step(() => removeFrom(store.files, [folder]))
+  }
+  note(work, { run_id, what: "landing", bytes })
+})
+
+const compressRun = (work: Work, run_id: RunId): void => {
+  const { layout, files } = work.store
+  if (work.removed.some((one) => one.run_id === run_id && one.what === "landing")) return
+  const compressed = compressSegments(files, join(layout.root, "landing"), run_id, work.isDry)
+  if (compressed.before === 0) return
+  work.compressed.push({ run_id, ...compressed })
+  work.handled.add(run_id)
+}
+
+/** A run that anything is still asked of keeps its facts where they are written. */
+const archiveFacts = Effect.fnUntraced(function* (work: Work, header: RunHeader, now: number) {
+  const { run_id } = header.fact
+  if (work.notNow.has(run_id) || isToCollect(header, now)) return
+  const ledger = yield* Ledger
+  const state = yield* ledger.state(run_id)
+  if (state === undefined || state.held !== undefined || state.accepted === true) return
+  const archived = yield* ledger.archive(header.fact, work.isDry)
+  if (archived === undefined) return
+  work.archived.push({ run_id, ...archived })
+  work.handled.add(run_id)
+})
+
+/** Nobody could derive tables again that are damaged before landing goes. */
+const gapOf = ({ store, tables }: Work, run_id: RunId): string | undefined => {
+  const files = tables?.runs[run_id]?.files
+  if (files === undefined) return "its tables are not published"
+  const [gap] = gapsIn(store, files, true, placeIn(store))
+  return gap === undefined ? undefined : `${gap.path} is ${gap.state}`
+}
+
+const pruneAttachments = Effect.fnUntraced(function* (work: Work, state: RunState) {
+  const { store, pruned, isDry } = work
+  const { run_id } = state.started
+  const hasSome = downloadsOf(state).size > 0
+  const reason = reasonToKeep(state)
+  if (reason !== undefined) {
+    if (hasSome) work.kept.push({ run_id, what: "attachments", reason })
+    return
+  }
+  const taken = new Set(work.removed.flatMap((one) => (one.what === "attachments" ? [one.run_id] : [])))
+  const isDone = (run: string) => run === run_id || pruned.attachments.has(run) || taken.has(run as RunId)
+  const paths = yield* unsharedDocuments(store, state, isDone)
+  const bytes = yield* step(() => bytesOf(paths))
+  if (!isDry) {
+    const ledger = yield* Ledger
+    // Also if there were none: a run is not read again each night to find that out.
+    yield* ledger.append([{ _tag: "AttachmentsPruned", run_id, bytes }])
+    yield* step(() => removeFrom(store.files, paths))
+  }
+  if (hasSome) note(work, { run_id, what: "attachments", bytes })
+  else work.handled.add(run_id)
+})
+
+/** The documents of a run that no other run needs. */
+const unsharedDocuments = Effect.fnUntraced(function* (
+  { layout }: Store,
+  state: RunState,
+  isDone: (run_id: string) => boolean,
+) {
+  const ledger = yield* Ledger
+  const paths: Array<string> = []
+  for (const [sha256, path] of downloadsOf(state))
+    if ((yield* ledger.runsWithDocument(sha256)).every(isDone)) paths.push(join(layout.root, path))
+  return paths
+})
+
+const downloadsOf = ({ tasks }: RunState): ReadonlyMap<string, string> =>
+  new Map(
+    [...tasks.values()].flatMap(({ attachments }) =>
+      attachments.flatMap(({ sha256, path }) =>
+        sha256 === undefined || path === undefined ? [] : [[sha256, path] as const],
+      ),
+    ),
+  )
+
+const note = ({ removed, handled }: Work, one: PruneResult["removed"][number]): void => {
+  removed.push(one)
+  handled.add(one.run_id)
+}
+
+const pruneLog = Effect.fnUntraced(function* (work: Work, run_id: RunId) {
+  const { store, isDry } = work
+  const path = logOf(store, run_id)
+  if (!existsSync(path)) return
+  const bytes = yield* step(() => bytesOf([path]))
+  if (!isDry) yield* step(() => removeFrom(store.files, [path]))
+  note(work, { run_id, what: "log", bytes })
+})
+
+/** Folders whose removal was recorded and cut off; of documents, only the last run's may be left. */
+const finishInterrupted = Effect.fnUntraced(function* (store: Store, pruned: Pruned) {
+  const folders = [...pruned.landing.keys()].map((run_id) => landingOf(store, run_id))
+  yield* step(() => removeFrom(store.files, folders))
+  const last = [...pruned.attachments.keys()].at(-1)
+  if (last === undefined) return
+  const ledger = yield* Ledger
+  const state = (yield* ledger.runs).find(({ fact }) => fact.run_id === last)
+  const found = state && (yield* ledger.state(state.fact.run_id))
+  if (found === undefined) return
+  const paths = yield* unsharedDocuments(store, found, (run_id) => pruned.attachments.has(run_id))
+  yield* step(() => removeFrom(store.files, paths))
+})
+
+const bytesOf = (paths: ReadonlyArray<string>): number =>
+  paths.reduce((sum, path) => sum + (statSync(path, { throwIfNoEntry: false })?.size ?? 0), 0)
+
+const removeFrom = (files: DurableFiles, paths: ReadonlyArray<string>): void => {
+  const there = paths.filter((path) => existsSync(path))
+  for (const path of there) files.remove(path)
+  for (const folder of new Set(there.map((path) => dirname(path)))) files.syncFolder(folder)
+}

@@ -1,0 +1,229 @@
+/**
+ * What the credential breaker remembers of a login: a keyed hash of the engine and everything sent to log
+ * in. Equal credentials have equal fingerprints, whoever uses them. Without the output folder's key nobody
+ * can test a guess against one, so it may appear in the ledger and in reports.
+ */
+import { createHmac, createSecretKey } from "node:crypto"
+import type { KeyObject } from "node:crypto"
+import { isEncrypted } from "../service/Execution.ts"
+import { sourceOf } from "../service/Ids.ts"
+
+/** Making a key costs six times as much as the hash, and a run has one key. */
+const keys = new WeakMap<Uint8Array, KeyObject>()
+const keyOf = (bytes: Uint8Array): KeyObject => {
+  const known = keys.get(bytes) ?? createSecretKey(bytes)
+  keys.set(bytes, known)
+  return known
+}
+
+/** HMAC-SHA256, hexadecimal. */
+const keyedHash = (key: Uint8Array, value: unknown): string =>
+  createHmac("sha256", keyOf(key)).update(canonicalJson(value)).digest("hex")
+
+/** `parameters` are those sent: types matter, the order of keys does not. */
+export const fingerprintLogin = (
+  key: Uint8Array,
+  engine_reference: string,
+  parameters: Readonly<Record<string, unknown>>,
+): string => keyedHash(key, [engine_reference, parameters])
+
+/** Where a task comes in a run whose order says nothing; its text is compared. */
+export const keyedPlace = (key: Uint8Array, run_id: string, subject: string): string =>
+  keyedHash(key, ["place", run_id, subject])
+
+/** A login, by what is sent and by the account that it opens; nothing in it says whose it is. */
+export interface LoginKeys {
+  /** Of the engine and everything that is sent. */
+  readonly fingerprint: string | undefined
+  /** Absent for a login of an earlier version, and for a task that is only collected. */
+  readonly account?: AccountKeys | undefined
+}
+
+/** The account that a login opens at its source, and what is sent to open it. Keyed hashes. */
+export interface AccountKeys {
+  /** Of the source and the values of `identity`. */
+  readonly account: string
+  /**
+   * The values that say whose login it is, sorted. Two logins of a source open one account if the list of one
+   * contains that of the other: its channels may ask for different fields.
+   */
+  readonly identity: ReadonlyArray<string>
+  /** Of the source and everything that is sent, whatever the channel. */
+  readonly password: string
+  /** Of what is sent besides secrets, if the form does not say what identifies a user. */
+  readonly row?: string
+  /** What earlier versions called this login and its account. */
+  readonly former: ReadonlyArray<string>
+  /** Those of them under which something is known; set once that was looked up. */
+  readonly absorbs?: ReadonlyArray<string>
+  /** Its values are written out and stand still: if they change, a person has changed them. */
+  readonly isByHand: boolean
+}
+
+/** Only the keys of a login. */
+export const loginKeysOf = ({ fingerprint, account }: LoginKeys): LoginKeys => ({
+  fingerprint,
+  ...(account === undefined ? {} : { account }),
+})
+
+/** What is hashed for every encrypted value; no value that is written out becomes it. */
+const unreadable = "ENCRYPTED"
+
+/** Whose login it is, and where. */
+export interface LoginPlace {
+  readonly customer_id: string
+  readonly engine_reference: string
+}
+
+/** What an engine's form says about its fields (2.3); undefined while no form has been seen. */
+export interface FieldRoles {
+  /** `locking_fields`: they never change for a user. */
+  readonly locking: ReadonlyArray<string>
+  /** Fields with a few values to choose from: they say nothing about whose login it is. */
+  readonly selectors: ReadonlySet<string>
+  readonly secret: ReadonlySet<string>
+}
+
+export const noRoles: FieldRoles = { locking: [], selectors: new Set(), secret: new Set() }
+
+/** Spelling does not make another account: case, spaces, signs and leading zeros are left out. */
+const spelled = (value: string | number | boolean): string => {
+  const text = String(value)
+  const bare = text
+    .normalize("NFKC")
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]/gu, "")
+  if (bare === "") return text
+  return /^\d+$/.test(bare) ? bare.replace(/^0+(?=\d)/, "") : bare
+}
+
+type Sent = Readonly<Record<string, unknown>>
+const isPlain = (value: unknown): value is string | number | boolean =>
+  (typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean"
+const ofFields = (names: ReadonlyArray<string>, sent: Sent): ReadonlyArray<string | number | boolean> =>
+  names.flatMap((name) => {
+    const value = Object.hasOwn(sent, name) ? sent[name] : undefined
+    return isPlain(value) ? [value] : []
+  })
+
+/** A value that is sent to a source, however it is spelled; forms may turn a text into a number. */
+export const valueKey = (key: Uint8Array, engine_reference: string, value: unknown): string =>
+  keyedHash(key, ["value", sourceOf(engine_reference), isPlain(value) ? spelled(value) : value])
+
+/** The account of a customer at a source, where nothing readable says which of them a login opens. */
+export const customerAccount = (
+  key: Uint8Array,
+  { customer_id, engine_reference }: LoginPlace,
+): ReadonlyArray<string> => [keyedHash(key, ["customer", sourceOf(engine_reference), customer_id])]
+
+/**
+ * `locking_fields` that are sent, but not those to choose from; if there are none, everything that is sent.
+ * Without a readable value, the login is the customer's at this source.
+ */
+const identityOf = (key: Uint8Array, place: LoginPlace, roles: FieldRoles, sent: Sent) => {
+  const source = sourceOf(place.engine_reference)
+  const isNamed = (name: string) => !roles.selectors.has(name)
+  const locking = ofFields(roles.locking.filter(isNamed), sent)
+  const values = locking.length > 0 ? locking : ofFields(Object.keys(sent).filter(isNamed), sent)
+  if (values.length === 0 || values.some(isEncrypted)) return { identity: customerAccount(key, place) }
+  const hashes = (of: typeof values) =>
+    [...new Set(of.map((value) => valueKey(key, place.engine_reference, value)))].toSorted()
+  if (locking.length > 0) return { identity: hashes(locking) }
+  const open = ofFields(
+    Object.keys(sent).filter((name) => isNamed(name) && !roles.secret.has(name)),
+    sent,
+  )
+  const row = open.length === 0 ? {} : { row: keyedHash(key, ["row", source, hashes(open)]) }
+  return { identity: hashes(values), ...row }
+}
+
+/**
+ * What is sent besides who it is, whatever the channel calls its fields: a channel that asks for more about
+ * the user asks for no other password. Sorted, as the texts of their JSON.
+ */
+const writtenValues = ({ locking, selectors, secret }: FieldRoles, sent: Sent): ReadonlyArray<string> => {
+  const isWho = (name: string) =>
+    !selectors.has(name) &&
+    (locking.length > 0 ? locking.includes(name) : secret.size > 0 && !secret.has(name))
+  return Object.entries(sent)
+    .flatMap(([name, value]) => {
+      if (value === undefined || isWho(name)) return []
+      return [isEncrypted(value) ? unreadable : canonicalJson(value)]
+    })
+    .toSorted()
+}
+
+/**
+ * An encrypted value is never compared: encrypted anew, it is still the same password. `engines` are those of
+ * the source under which an earlier version kept rejected logins.
+ */
+export const accountKeys = (
+  key: Uint8Array,
+  place: LoginPlace,
+  login: { readonly sent: Sent; readonly roles: FieldRoles; readonly isByHand: boolean },
+  engines: ReadonlyArray<string> = [],
+): AccountKeys => {
+  const { sent, roles } = login
+  const { engine_reference } = place
+  const source = sourceOf(engine_reference)
+  const found = identityOf(key, place, roles, sent)
+  const isSealed = Object.values(sent).some(isEncrypted)
+  const password = keyedHash(key, ["password", source, writtenValues(roles, sent)])
+  const former = formerAccount(key, place, roles.locking, sent)
+  return {
+    account: accountOf(key, engine_reference, found.identity),
+    ...found,
+    password,
+    former: [
+      ...(former === undefined ? [] : [former]),
+      ...new Set([engine_reference, ...engines].map((engine) => fingerprintLogin(key, engine, sent))),
+    ],
+    isByHand: login.isByHand && !isSealed,
+  }
+}
+
+/** The keys of a login with a stored token of which it is not known what it was made with. */
+export const tokenAccountKeys = (key: Uint8Array, place: LoginPlace, fingerprint: string): AccountKeys => {
+  const identity = customerAccount(key, place)
+  return {
+    account: accountOf(key, place.engine_reference, identity),
+    identity,
+    password: fingerprint,
+    former: [fingerprint],
+    isByHand: false,
+  }
+}
+
+const accountOf = (key: Uint8Array, engine_reference: string, identity: ReadonlyArray<string>): string =>
+  keyedHash(key, ["account", sourceOf(engine_reference), identity])
+
+/** What versions up to 0.17.0 called the account: the customer was part of it. */
+const formerAccount = (
+  key: Uint8Array,
+  { customer_id, engine_reference }: LoginPlace,
+  locking: ReadonlyArray<string>,
+  sent: Sent,
+): string | undefined => {
+  const values = new Set(
+    ofFields(locking, sent).map((value) =>
+      isEncrypted(value) ? unreadable : String(value).trim().toLowerCase(),
+    ),
+  )
+  if (values.size === 0 && Object.values(sent).some(isEncrypted)) values.add(unreadable)
+  return values.size === 0
+    ? undefined
+    : keyedHash(key, ["account", customer_id, sourceOf(engine_reference), [...values].toSorted()])
+}
+
+/**
+ * The JSON text of a value with the keys of every object in order; what JSON cannot express is left out,
+ * as it is when sent.
+ */
+export const canonicalJson = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null"
+  const entries = Object.entries(value)
+    .filter(([, item]) => item !== undefined)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return `{${entries.map(([name, item]) => `${JSON.stringify(name)}:${canonicalJson(item)}`).join(",")}}`
+}

@@ -1,0 +1,152 @@
+/**
+ * The last thing that happens to what is sent: every text passes the registry of secrets, whatever wrote
+ * it, and what Effect adds on its own (stack traces, units as attributes, fibers) is taken out. Tells how
+ * many records a body has, so that lost ones can be counted.
+ */
+import { Effect, Layer } from "effect"
+import type { HttpBody } from "effect/http"
+import { OtlpSerialization } from "effect/observability"
+import type { OtlpLogger, OtlpMetrics, OtlpTracer } from "effect/observability"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
+
+export type Signal = "traces" | "metrics" | "logs"
+
+/** What a body carries, by the body itself. */
+export type Counted = WeakMap<object, { readonly signal: Signal; readonly records: number }>
+
+interface KeyValue {
+  readonly key: string
+  readonly value: { stringValue?: string | null }
+}
+
+/** Effect says these of its own, and they say nothing about a run. */
+const isOurs = ({ key }: KeyValue): boolean => key !== "unit" && !key.startsWith("effect.")
+
+interface Scope {
+  readonly name: string
+  readonly version: string
+}
+
+/** Ids of the service, which may be anything. */
+const isForeign = (key: string): boolean => key === "nightjar.execution.id" || key === "nightjar.session.id"
+
+/** The texts of one body repeat each other: each is looked at once, by the registry as it is now. */
+const makeOnce = (clean: (text: string) => string) => {
+  const seen = new Map<string, string>()
+  return (text: string): string => {
+    const known = seen.get(text)
+    if (known !== undefined) return known
+    const cleaned = clean(text)
+    seen.set(text, cleaned)
+    return cleaned
+  }
+}
+
+/** The same data with every text cleaned; each is built for one body, so it is changed in place. */
+const makeCleaning = (scope: Scope, known: KnownSecrets) => {
+  const clean = makeOnce((text) => known.clean(text, "own"))
+  const values = <A extends KeyValue>(attributes: Array<A>): Array<A> => {
+    for (const { key, value } of attributes) {
+      const text = value.stringValue
+      if (typeof text !== "string") continue
+      value.stringValue = isForeign(key) ? known.clean(text, "free") : clean(text)
+    }
+    return attributes
+  }
+  const own = <A extends KeyValue>(attributes: Array<A>): Array<A> => values(attributes.filter(isOurs))
+  return { scope, clean, values, own }
+}
+
+type Cleaning = ReturnType<typeof makeCleaning>
+
+const cleanTraces = ({ resourceSpans }: OtlpTracer.TraceData, { scope, clean, own }: Cleaning) => ({
+  resourceSpans: resourceSpans.map(({ resource, scopeSpans }) => ({
+    resource: { ...resource, attributes: own(resource.attributes) },
+    scopeSpans: scopeSpans.map(({ spans }) => ({
+      scope,
+      spans: spans.map((span) => {
+        const { attributes, events, status } = span
+        const told = { ...span, attributes: own(attributes) }
+        // Effect's own events of a failure have a stack trace, which has paths of this machine.
+        if (events.length > 0)
+          told.events = events
+            .filter(({ name }) => name !== "exception")
+            .map((event) => ({ ...event, attributes: own(event.attributes) }))
+        if (status.message !== undefined) told.status = { ...status, message: clean(status.message) }
+        return told
+      }),
+    })),
+  })),
+})
+
+const cleanLogs = ({ resourceLogs }: OtlpLogger.LogsData, { scope, values, own }: Cleaning) => ({
+  resourceLogs: resourceLogs.map(({ resource, scopeLogs }) => ({
+    ...(resource === undefined ? {} : { resource: { ...resource, attributes: own(resource.attributes) } }),
+    scopeLogs: scopeLogs.map(({ logRecords = [] }) => ({
+      scope,
+      logRecords: logRecords.map(({ body, ...record }) => {
+        if (body !== undefined) values([{ key: "body", value: body }])
+        return { ...record, ...(body === undefined ? {} : { body }), attributes: own(record.attributes) }
+      }),
+    })),
+  })),
+})
+
+type Metric = OtlpMetrics.MetricsData["resourceMetrics"][number]["scopeMetrics"][number]["metrics"][number]
+
+const cleanMetric = (metric: Metric, { own }: Cleaning): Metric => {
+  const points = <P extends { readonly attributes?: Array<KeyValue> }>(of: { dataPoints: Array<P> }) => ({
+    ...of,
+    dataPoints: of.dataPoints.map((point) => ({ ...point, attributes: own(point.attributes ?? []) })),
+  })
+  return {
+    ...metric,
+    ...(metric.sum === undefined ? {} : { sum: points(metric.sum) }),
+    ...(metric.gauge === undefined ? {} : { gauge: points(metric.gauge) }),
+    ...(metric.histogram === undefined ? {} : { histogram: points(metric.histogram) }),
+  } as Metric
+}
+
+const cleanMetrics = ({ resourceMetrics }: OtlpMetrics.MetricsData, cleaning: Cleaning) => ({
+  resourceMetrics: resourceMetrics.map(({ resource, scopeMetrics }) => ({
+    resource: { ...resource, attributes: cleaning.own(resource.attributes) },
+    scopeMetrics: scopeMetrics.map(({ metrics }) => ({
+      scope: cleaning.scope,
+      metrics: metrics.map((metric) => cleanMetric(metric, cleaning)),
+    })),
+  })),
+})
+
+const sum = (counts: ReadonlyArray<number>): number => counts.reduce((total, one) => total + one, 0)
+
+/** JSON, so that whoever wants to know what leaves can read it on the way. */
+export const outbound = (counted: Counted, version: string) =>
+  Layer.effect(
+    OtlpSerialization.OtlpSerialization,
+    Effect.gen(function* () {
+      const json = yield* OtlpSerialization.OtlpSerialization
+      const known = yield* KnownSecrets
+      const cleaning = () => makeCleaning({ name: "nightjar", version }, known)
+      const count = (signal: Signal, records: number, body: HttpBody.HttpBody) => {
+        counted.set(body, { signal, records })
+        return body
+      }
+      return OtlpSerialization.OtlpSerialization.of({
+        traces: (data) => {
+          const records = sum(
+            data.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.map(({ spans }) => spans.length)),
+          )
+          return count("traces", records, json.traces(cleanTraces(data, cleaning())))
+        },
+        logs: (data) => {
+          const records = sum(
+            data.resourceLogs.flatMap(({ scopeLogs }) =>
+              scopeLogs.map(({ logRecords = [] }) => logRecords.length),
+            ),
+          )
+          return count("logs", records, json.logs(cleanLogs(data, cleaning())))
+        },
+        metrics: (data) => count("metrics", 1, json.metrics(cleanMetrics(data, cleaning()))),
+      })
+    }),
+  ).pipe(Layer.provide(OtlpSerialization.layerJson))

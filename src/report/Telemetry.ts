@@ -1,0 +1,209 @@
+/**
+ * Logs, metrics and traces of a run with Effect's own exporters: what facts and calls say (`RunStory.ts`),
+ * what may leave (`Outbound.ts`), and how it is sent (`Sending.ts`). Runs on the machine's clock, however
+ * fast the run's goes.
+ */
+import { ConfigProvider, Duration, Effect, Exit, Layer, Logger, References, Scope } from "effect"
+import type { Tracer } from "effect"
+import { HttpClient } from "effect/http"
+import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpTracer } from "effect/observability"
+import type { ObserveCalls } from "../client/CallObserver.ts"
+import type { RunId } from "../service/Ids.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import { Meter } from "./Meter.ts"
+import { outbound } from "./Outbound.ts"
+import type { Counted, Signal } from "./Outbound.ts"
+import { observeCalls } from "./RunCalls.ts"
+import { recordOf } from "./RunLog.ts"
+import { RunStory } from "./RunStory.ts"
+import { noDeliveries, sendingThrough } from "./Sending.ts"
+import type { Deliveries } from "./Sending.ts"
+import { Spans } from "./Spans.ts"
+
+/** What a dead collector may cost at the end of a run. */
+const endsWithin = Duration.seconds(3)
+/** A request to the collector costs more than what it carries: few of them. Metrics are totals. */
+const sentEvery = { traces: Duration.seconds(10), logs: Duration.seconds(10), metrics: Duration.seconds(30) }
+
+export interface Collector {
+  /** Without a slash at its end. */
+  readonly endpoint: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export interface TelemetryOptions {
+  readonly job: string
+  readonly version: string
+  readonly namesCustomers: boolean
+  /** Undefined: only metrics, which are sent nowhere. */
+  readonly collector: Collector | undefined
+}
+
+export interface RunTelemetry {
+  readonly observe: ObserveCalls
+  /** Facts that the ledger has. Never fails. */
+  readonly tell: (facts: ReadonlyArray<Fact>) => Effect.Effect<void>
+  /** All metrics so far, as Prometheus reads them. */
+  readonly prometheus: () => string
+  /** Ends and sends what is left, within some seconds; what did not arrive, in words. */
+  readonly close: Effect.Effect<string | undefined>
+}
+
+interface Exporting {
+  readonly tracer: Tracer.Tracer
+  readonly logger: Logger.Logger<unknown, void>
+  readonly deliveries: Deliveries
+  /** Sends what is left; all three at once. */
+  readonly close: Effect.Effect<void>
+}
+
+/** Settings of the environment count for nothing here: the job's are all there are. */
+const noEnvironment = Layer.succeed(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown({}))
+
+const makeExporting = Effect.fnUntraced(function* (
+  { endpoint, headers }: Collector,
+  { version }: TelemetryOptions,
+  meter: Meter,
+) {
+  const counted: Counted = new WeakMap()
+  const deliveries = noDeliveries()
+  const client = sendingThrough(yield* HttpClient.HttpClient, counted, deliveries)
+  const to = (signal: Signal) => ({
+    url: `${endpoint}/v1/${signal}`,
+    exportInterval: sentEvery[signal],
+    headers,
+    resource: { serviceName: "nightjar", serviceVersion: version },
+    shutdownTimeout: endsWithin,
+  })
+  // Each exporter ends in its own order, and all three at the same time.
+  const scopes = { traces: Scope.makeUnsafe(), logs: Scope.makeUnsafe(), metrics: Scope.makeUnsafe() }
+  const exporters = Effect.gen(function* () {
+    const tracer = yield* Scope.provide(OtlpTracer.make(to("traces")), scopes.traces)
+    const logs = { ...to("logs"), excludeLogSpans: true }
+    const logger = yield* Scope.provide(OtlpLogger.make(logs), scopes.logs)
+    const metrics = Effect.provideContext(OtlpMetrics.make(to("metrics")), meter.context)
+    yield* Scope.provide(metrics, scopes.metrics)
+    return { tracer, logger }
+  })
+  const made = yield* Effect.provide(
+    exporters,
+    Layer.mergeAll(
+      OtlpExporter.layerFlusher,
+      outbound(counted, version),
+      Layer.succeed(HttpClient.HttpClient, client),
+      noEnvironment,
+    ),
+  )
+  const close = Effect.forEach(Object.values(scopes), (scope) => Scope.close(scope, Exit.void), {
+    concurrency: "unbounded",
+    discard: true,
+  })
+  return { ...made, deliveries, close } satisfies Exporting as Exporting
+})
+
+const lost = (made: number, { delivered }: Deliveries["traces"], one: string): ReadonlyArray<string> =>
+  delivered >= made ? [] : [`${made - delivered} of ${made} ${one}${made === 1 ? "" : "s"}`]
+
+const undelivered = (spans: Spans, logs: number, { deliveries }: Exporting): string | undefined => {
+  const { traces, metrics, logs: records } = deliveries
+  const missing = [
+    ...lost(spans.ended, traces, "span"),
+    ...lost(logs, records, "log record"),
+    ...(metrics.isUpToDate ? [] : ["the last metrics"]),
+  ]
+  const why = traces.why ?? records.why ?? metrics.why ?? "the run ended before it answered"
+  return missing.length === 0 ? undefined : `the collector did not take ${missing.join(", ")}: ${why}`
+}
+
+type OfRun = Extract<Fact, { readonly run_id: RunId }>
+
+const isOfRun = (fact: Fact): fact is OfRun => "run_id" in fact && fact.run_id !== undefined
+
+const taskIn = (fact: OfRun) =>
+  "task_id" in fact && fact.task_id !== undefined ? { run_id: fact.run_id, task_id: fact.task_id } : undefined
+
+/** A fact as a log record, in the span of its task or its run; nothing for most facts. */
+const makeLog = (logger: Logger.Logger<unknown, void>, { job, namesCustomers }: TelemetryOptions) => {
+  const loggers = new Set([logger])
+  return (fact: OfRun, story: RunStory): Effect.Effect<void> | undefined => {
+    const told = recordOf(fact)
+    if (told === undefined) return undefined
+    const about = taskIn(fact)
+    const engine = about === undefined ? undefined : story.taskOf(about)?.engine
+    const values = {
+      "event.name": told.event,
+      "nightjar.job": job,
+      "nightjar.run.id": fact.run_id,
+      ...(engine === undefined ? {} : { "nightjar.engine": engine }),
+      ...(namesCustomers && about !== undefined ? { "nightjar.task.id": about.task_id } : {}),
+      ...told.values,
+    }
+    const logged = Effect.logWithLevel(told.level)(told.body).pipe(
+      Effect.annotateLogs(values),
+      Effect.provideService(Logger.CurrentLoggers, loggers),
+      Effect.provideService(References.MinimumLogLevel, "All"),
+    )
+    const span = story.spanOf(fact.run_id, about?.task_id)
+    return span === undefined ? logged : Effect.withParentSpan(logged, span.ids)
+  }
+}
+
+/**
+ * Nothing fails here: what cannot be sent is told by `close`. `plannedIn` reads the tasks of a run that an
+ * earlier process planned.
+ */
+export const openTelemetry = Effect.fnUntraced(function* (
+  options: TelemetryOptions,
+  plannedIn: (run_id: RunId) => Effect.Effect<ReadonlyArray<Fact>>,
+) {
+  const { job, collector, namesCustomers } = options
+  const meter = new Meter(job)
+  const exporting = collector === undefined ? undefined : yield* makeExporting(collector, options, meter)
+  const spans = exporting === undefined ? undefined : new Spans(exporting.tracer)
+  const story = new RunStory({ meter, spans, job, namesCustomers })
+  const log = exporting === undefined ? () => undefined : makeLog(exporting.logger, options)
+  let logs = 0
+  let newestAt = 0n
+  const begin = (fact: OfRun, at: bigint) => {
+    story.begin(fact.run_id, at, fact._tag === "RunStarted" ? { "nightjar.run.date": fact.run_date } : {})
+    if (fact._tag === "RunStarted") return Effect.void
+    return Effect.map(plannedIn(fact.run_id), (facts) => {
+      for (const planned of facts) if (planned._tag === "TaskPlanned") story.planned(planned)
+    })
+  }
+  const tellOne = (fact: OfRun, at: bigint): Effect.Effect<void> | undefined => {
+    // First: the end of a task ends the span that its record belongs to.
+    const logged = log(fact, story)
+    if (logged !== undefined) logs += 1
+    story.tell(fact, at)
+    return logged
+  }
+  const tell = (facts: ReadonlyArray<Fact>) =>
+    Effect.clockWith((clock) => {
+      const at = clock.currentTimeNanosUnsafe()
+      newestAt = at
+      const told = facts.filter(isOfRun)
+      // Most facts are no record and begin nothing: they cost no effect of their own.
+      if (told.every(({ run_id }) => story.knows(run_id))) {
+        const logged = told.flatMap((fact) => tellOne(fact, at) ?? [])
+        return logged.length === 0 ? Effect.void : Effect.all(logged, { discard: true })
+      }
+      return Effect.forEach(
+        told,
+        (fact) =>
+          Effect.andThen(
+            story.knows(fact.run_id) ? Effect.void : begin(fact, at),
+            Effect.suspend(() => tellOne(fact, at) ?? Effect.void),
+          ),
+        { discard: true },
+      )
+    })
+  const close = Effect.gen(function* () {
+    story.closeAll(newestAt)
+    if (exporting === undefined || spans === undefined) return undefined
+    yield* exporting.close
+    return undelivered(spans, logs, exporting)
+  })
+  const observe = observeCalls(meter, spans, (ids, at) => story.ownerOf(ids, at))
+  return { observe, tell, prometheus: () => meter.prometheus(), close } satisfies RunTelemetry as RunTelemetry
+})

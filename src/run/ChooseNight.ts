@@ -1,0 +1,160 @@
+/**
+ * What `run` does now, for `run` and `plan` alike: which run it begins or resumes, and what older runs left.
+ * If a night was rerun in part, `run` goes on with the tasks that none of its runs has finished.
+ */
+import { Clock, Effect, Schema } from "effect"
+import { RunId } from "../service/Ids.ts"
+import { resumeTask } from "../task/TaskResumption.ts"
+import type { TaskResumption } from "../task/TaskResumption.ts"
+import type { Job } from "../jobs/Job.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { RunHeader } from "../ledger/FoldLedger.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
+import { newestTasks, runsOfNight, statesOf } from "../ledger/WholeNight.ts"
+import { chooseRun, isResumable, nextRunId } from "../task/ChooseRun.ts"
+import type { RunChoice } from "../task/ChooseRun.ts"
+import { missedBetween } from "../task/NightOf.ts"
+import { askedAgain } from "./AskAgain.ts"
+import type { Asked } from "./AskAgain.ts"
+import { subjectsOf } from "./PlanJob.ts"
+
+export interface NightChoice extends RunChoice {
+  /** The run that a new one is a rerun of. */
+  readonly parent: string | undefined
+  /** What a new run is limited to. */
+  readonly only: Asked | undefined
+  /** Nights without a run since the one before, oldest first. */
+  readonly missed: ReadonlyArray<string>
+}
+
+/** What `run` would start if it resumed the run of the task; a start that was lost is left to a person. */
+const canStart = (job: Job, runs: ReadonlyArray<RunState>): ReadonlyArray<string> => {
+  const named = subjectsOf(job)
+  return [...newestTasks(runs)].flatMap(([subject, task]) =>
+    named.has(subject) && resumeTask(task, "night")._tag === "Start" ? [subject] : [],
+  )
+}
+
+/**
+ * What the collected runs of a night still follow or read: its outcome is not known yet, so that nothing is
+ * started for it again before somebody has seen it.
+ */
+const stillFollowed = (collect: ReadonlyArray<RunId>, runs: ReadonlyArray<RunState>): ReadonlySet<string> => {
+  const isFollowed = (task: TaskState) => {
+    const { _tag } = resumeTask(task, "collect")
+    return collect.includes(task.planned.run_id) && followed.has(_tag)
+  }
+  return new Set([...newestTasks(runs)].flatMap(([subject, task]) => (isFollowed(task) ? [subject] : [])))
+}
+/** When a run is collected, a start is a probe for what may be running. */
+const followed: ReadonlySet<TaskResumption["_tag"]> = new Set(["Start", "Follow", "Finish"])
+
+const askedOf = (
+  runs: ReadonlyArray<RunState>,
+  subjects: Iterable<string>,
+  collect: ReadonlyArray<RunId>,
+): Asked => {
+  const notYet = stillFollowed(collect, runs)
+  return askedAgain(
+    runs,
+    [...subjects].filter((subject) => !notYet.has(subject)),
+  )
+}
+
+/** The job names far fewer customers than the run before: an export that was cut off, or a mistake. */
+export class TooFewCustomers extends Schema.TaggedError<TooFewCustomers>()("TooFewCustomers", {
+  customers: Schema.Int,
+  before: Schema.Int,
+  run_id: RunId,
+  share: Schema.Finite,
+}) {}
+
+const numberOfCustomers = (ids: Iterable<string | undefined>): number =>
+  [...new Set(ids)].filter((id) => id !== undefined).length
+
+/** Compared with the newest run that planned something; reruns are not compared. */
+const checkShare = Effect.fnUntraced(function* (job: Job, runs: ReadonlyArray<RunHeader>) {
+  const share = job.customersShareMin
+  if (share === undefined) return
+  const ledger = yield* Ledger
+  for (const { fact } of runs.toReversed()) {
+    if (fact.job !== job.name || fact.parent !== undefined) continue
+    const tasks = [...((yield* ledger.state(fact.run_id))?.tasks.values() ?? [])]
+    const before = numberOfCustomers(
+      tasks.map(({ planned }) => (planned.session_id === undefined ? planned.customer_id : undefined)),
+    )
+    if (before === 0) continue
+    const customers = numberOfCustomers(job.assignments.map(({ customer_id }) => customer_id))
+    if (customers >= before * share) return
+    return yield* new TooFewCustomers({ customers, before, run_id: fact.run_id, share })
+  }
+})
+
+export interface Request extends Pick<NightChoice, "parent"> {
+  /** What a rerun is limited to, as `subjectOf` names it. */
+  readonly only: ReadonlySet<string> | undefined
+  /** `--new` and `rerun`: another run in any case. */
+  readonly further: boolean
+  readonly waitedMs?: number | undefined
+}
+
+export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, request: Request) {
+  const ledger = yield* Ledger
+  const runs = yield* ledger.runs
+  const now = yield* Clock.currentTimeMillis
+  const { further, parent, waitedMs } = request
+  const choice = chooseRun({ runs, job, now, waitedMs, further, parent })
+  const rest = further ? undefined : yield* restOfNight(job, choice, runs, now)
+  if (rest !== undefined) return rest
+  if (parent === undefined && choice.chosen._tag !== "NothingToDo") yield* checkShare(job, runs)
+  const missed = parent === undefined ? missedNights(job, choice, runs) : []
+  const night = runsOfNight(runs, { job: job.name, run_date: choice.run_date })
+  const only =
+    request.only === undefined
+      ? undefined
+      : askedOf(yield* statesOf(ledger, night), request.only, choice.collect)
+  return { ...choice, parent, only, missed } satisfies NightChoice as NightChoice
+})
+
+/**
+ * Only a job with `night` says that there is one each day. A rerun has the date of its night, which may be an
+ * old one.
+ */
+const missedNights = (
+  job: Job,
+  { run_date, chosen }: RunChoice,
+  runs: ReadonlyArray<RunHeader>,
+): ReadonlyArray<string> => {
+  const last = runs.findLast(({ fact }) => fact.job === job.name && fact.parent === undefined)
+  return chosen._tag !== "New" || job.night === undefined || last === undefined
+    ? []
+    : missedBetween(last.fact.run_date, run_date)
+}
+
+/** A further run with the tasks of the night that none of its runs has finished, if the newest is a rerun. */
+const restOfNight = Effect.fnUntraced(function* (
+  job: Job,
+  { run_date: today, chosen, collect }: RunChoice,
+  runs: ReadonlyArray<RunHeader>,
+  now: number,
+) {
+  if (chosen._tag === "Resume") return
+  const ofJob = runs.filter(({ fact }) => fact.job === job.name)
+  const newest = ofJob.at(-1)
+  if (newest?.fact.parent === undefined) return
+  const { run_id: parent, run_date } = newest.fact
+  const night = runsOfNight(ofJob, newest.fact)
+  if (!isResumable(job, newest, night[0], { run_date: today, now })) return
+  const states = yield* statesOf(yield* Ledger, night)
+  const only = askedOf(states, canStart(job, states), collect)
+  if (only.size === 0) return
+  const rest: NightChoice = {
+    run_date,
+    chosen: { _tag: "New", run_id: nextRunId(job.name, run_date, night) },
+    collect,
+    parent,
+    only,
+    missed: [],
+  }
+  return rest
+})

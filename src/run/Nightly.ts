@@ -1,0 +1,290 @@
+/**
+ * The pipeline, from top to bottom: which run, what an older run left, the plan, the executions, the
+ * tables, the deletions, the end. Every stage reads the ledger and writes to it; a run that was cut off is
+ * resumed here.
+ */
+import { resolve } from "node:path"
+import { Clock, Effect, Fiber } from "effect"
+import { RunId } from "../service/Ids.ts"
+import { deleteExecutions } from "../task/DeleteExecutions.ts"
+import { deletingUntil } from "../task/Ending.ts"
+import { executeRun } from "../task/ExecuteRun.ts"
+import { tell } from "../task/Progress.ts"
+import type { Mode } from "../task/TaskResumption.ts"
+import type { Job } from "../jobs/Job.ts"
+import type { RunStarted } from "../ledger/RunFacts.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import { nightAround, nightExitCode } from "../ledger/WholeNight.ts"
+import { waitsUntil } from "../task/NightOf.ts"
+import { askedBy } from "./AskAgain.ts"
+import { chooseNight } from "./ChooseNight.ts"
+import type { NightChoice } from "./ChooseNight.ts"
+import {
+  planJob,
+  planningFacts,
+  removedFacts,
+  rulesOf,
+  sessionsToPull,
+  sourceFacts,
+  worksOf,
+} from "./PlanJob.ts"
+import type { JobPlan } from "./PlanJob.ts"
+import { changesOf } from "./EarlierRuns.ts"
+import { mayHaveInterims, publishMeanwhile } from "./PublishMeanwhile.ts"
+import { leftOpenBeside } from "./LeftOpen.ts"
+import { publishStage, runIn } from "./PublishRun.ts"
+import { reachService } from "./ReachService.ts"
+import { endTokens } from "../tokens/PlanTokens.ts"
+import { Publisher } from "../tables/Publisher.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
+import type { News } from "../report/Changes.ts"
+import { alarmCodeOf, hasLeftovers, keptExecutions } from "../report/ExitCode.ts"
+
+export interface NightOptions {
+  /** Another run in any case, as `--new` and `rerun` require. */
+  readonly further: boolean
+  /** The run that this run is a rerun of. */
+  readonly parent: string | undefined
+  /** What a rerun is limited to, as `subjectOf` names it. */
+  readonly only: ReadonlySet<string> | undefined
+  /** For how long the command waited for the output folder, in milliseconds. */
+  readonly waitedMs?: number
+  readonly toolVersion: string
+}
+
+export interface NightResult {
+  readonly run_id: RunId
+  /** Of the whole night, reruns included; a run that was forced or is a rerun answers for itself. */
+  readonly exit_code: number
+  /** All runs of the night, oldest first. */
+  readonly night: ReadonlyArray<RunState>
+  /** The run itself. */
+  readonly state: RunState
+  /** There was trouble before this run, and now there is none. */
+  readonly recovered: boolean
+  /** Trouble that nobody was told of before. */
+  readonly news: ReadonlyArray<News>
+  readonly nothingToDo: boolean
+}
+
+/**
+ * One run of one job. Fails only if nothing could be decided or written; everything else is in the result.
+ */
+export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, options: NightOptions) {
+  const ledger = yield* Ledger
+  const now = yield* Clock.currentTimeMillis
+  const { further } = options
+  const { run_date, chosen, collect, parent, only, missed } = yield* chooseNight(job, options)
+  if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
+  const begun = startedFact(job, { run_id: chosen.run_id, run_date, missed }, { ...options, parent })
+  // A rerun needs no trace: its night has one, and the next `run` starts what the rerun was to start.
+  const leavesTrace = chosen._tag === "New" && job.night !== undefined && parent === undefined
+  const isRecorded = yield* reachService({
+    untilAt: waitsUntil(now, job),
+    ...(leavesTrace ? { begun } : {}),
+    giveUp: endUnserved(chosen.run_id),
+  })
+  for (const run_id of collect) yield* runStages(job, run_id, "collect")
+  if (chosen._tag === "NothingToDo") return yield* finished(chosen.run_id)
+  // All that a rerun was asked for was still going on: now it is collected.
+  if (parent !== undefined && only?.size === 0) return yield* finished(RunId.make(parent))
+  const plan = chosen._tag === "New" && !isRecorded ? yield* beginRun(job, begun, only) : undefined
+  if (chosen._tag === "Resume") yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
+  const result = yield* runStages(job, chosen.run_id, "night", plan)
+  return further ? { ...result, exit_code: ownExitCode(result.state) } : result
+})
+
+const loadRun = (run_id: RunId) => Effect.flatMap(Ledger, (ledger) => runIn(ledger, run_id))
+
+const finished = Effect.fnUntraced(function* (run_id: RunId) {
+  return yield* resultOf(yield* loadRun(run_id), true)
+})
+
+const ownExitCode = ({ ended }: RunState): number => ended?.exit_code ?? exitCodes.leftovers
+
+const resultOf = Effect.fnUntraced(function* (
+  state: RunState,
+  nothingToDo: boolean,
+  { recovered, news }: Pick<NightResult, "recovered" | "news"> = { recovered: false, news: [] },
+) {
+  const night = yield* nightAround(yield* Ledger, state)
+  const exit_code = nightExitCode(night) ?? exitCodes.leftovers
+  const { run_id } = state.started
+  return {
+    run_id,
+    exit_code,
+    night,
+    state,
+    recovered,
+    news,
+    nothingToDo,
+  } satisfies NightResult as NightResult
+})
+
+const startedFact = (
+  job: Job,
+  {
+    run_id,
+    run_date,
+    missed,
+  }: { readonly run_id: RunId; readonly run_date: string; readonly missed: ReadonlyArray<string> },
+  options: Pick<NightOptions, "parent" | "toolVersion">,
+): typeof RunStarted.Type => ({
+  _tag: "RunStarted",
+  run_id,
+  job: job.name,
+  // Absolute, so that `rerun` finds the job from any folder.
+  job_path: resolve(job.path),
+  run_date,
+  tool_version: options.toolVersion,
+  ...(options.parent === undefined ? {} : { parent: options.parent }),
+  ...(missed.length === 0 ? {} : { missed }),
+})
+
+/** A run of a night that the service kept from beginning: it has no tasks, and the next `run` resumes it. */
+const endUnserved = Effect.fnUntraced(function* (run_id: RunId) {
+  const ledger = yield* Ledger
+  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code: exitCodes.refused, leftovers: false }])
+  yield* publishStage(run_id)
+  yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
+})
+
+/** The start and the whole plan are one transaction: a run either exists with all its tasks or not at all. */
+const beginRun = Effect.fnUntraced(function* (
+  job: Job,
+  begun: typeof RunStarted.Type,
+  only: NightChoice["only"],
+) {
+  const ledger = yield* Ledger
+  const { run_id } = begun
+  const plan = yield* planJob(job, run_id, only)
+  yield* ledger.append([
+    begun,
+    ...sourceFacts(job, run_id, undefined),
+    ...planningFacts(plan, undefined),
+    ...(yield* endTokens(plan, undefined)),
+  ])
+  return plan
+})
+
+const runStages = Effect.fn("Nightly.runStages")(function* (
+  job: Job,
+  run_id: RunId,
+  mode: Mode,
+  plan?: JobPlan,
+) {
+  const begunAt = yield* Clock.currentTimeMillis
+  const before = mode === "collect" ? yield* loadRun(run_id) : undefined
+  yield* executeStage(job, { run_id, mode, begunAt }, plan)
+  if (before !== undefined && (yield* isAsBefore(job, run_id, before))) return yield* finished(run_id)
+  return yield* publishAndFinish(job, run_id, begunAt)
+})
+
+/** Lets a run through that a gate holds back: it is published, deleted at the service and ended. */
+export const acceptRun = Effect.fn("Nightly.acceptRun")(function* (job: Job, run_id: RunId) {
+  const ledger = yield* Ledger
+  yield* ledger.append([{ _tag: "RunAccepted", run_id }])
+  return yield* publishAndFinish(job, run_id, yield* Clock.currentTimeMillis)
+})
+
+/** Earlier runs that were held back until this version are deleted and ended first. */
+const publishAndFinish = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {
+  for (const released of yield* publishStage(run_id)) yield* finishRun(job, released, begunAt)
+  return yield* finishRun(job, run_id, begunAt)
+})
+
+const finishRun = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {
+  if (job.after_export === "delete") {
+    yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
+    const run = yield* loadRun(run_id)
+    const { deadlineAt } = rulesOf(job, run.started_at, begunAt)
+    yield* deleteExecutions(run, deletingUntil(deadlineAt, begunAt, yield* Clock.currentTimeMillis))
+  }
+  return yield* endStage(job, run_id)
+})
+
+/**
+ * An older run without news or pending deletions stays as it is published, or held back; but one that was
+ * let through and cut off before its new end gets that end.
+ */
+const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: RunId, before: RunState) {
+  const state = yield* loadRun(run_id)
+  const { ended, held } = state
+  const isUnchanged = ended !== undefined && state.newest === before.newest
+  const isEnded = state.accepted !== true && ended?.leftovers === (held !== undefined)
+  return isUnchanged && isEnded && !hasLeftovers(state, job.after_export)
+})
+
+const executeStage = Effect.fnUntraced(function* (
+  job: Job,
+  { run_id, mode, begunAt }: { readonly run_id: RunId; readonly mode: Mode; readonly begunAt: number },
+  begun?: JobPlan,
+) {
+  const plan = begun ?? (yield* planAgain(job, run_id, mode))
+  const run = yield* loadRun(run_id)
+  const over = [...run.tasks.values()].filter(
+    ({ settled }) => settled !== undefined && settled.fact.outcome !== "unfinished",
+  ).length
+  yield* tell({ _tag: "Planned", run_id, tasks: run.tasks.size, over })
+  const executing = executeRun({
+    run,
+    works: yield* worksOf(plan, run),
+    sessions: sessionsToPull(run),
+    rules: rulesOf(job, run.started_at, begunAt),
+    mode,
+    elsewhere: mode === "night" ? yield* leftOpenBeside(run_id, job) : [],
+  })
+  const every = mode === "night" && mayHaveInterims(run) ? job.publishEvery : undefined
+  if (every === undefined) return yield* executing
+  // On its own: whatever becomes of it, the run goes on.
+  const meanwhile = yield* Effect.forkChild(publishMeanwhile(run, every))
+  yield* Effect.ensuring(executing, Fiber.interrupt(meanwhile))
+})
+
+/**
+ * The plan of a run that began earlier. A rerun keeps the tasks that it began with, a collected run its own.
+ */
+const planAgain = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mode) {
+  const ledger = yield* Ledger
+  const run = yield* loadRun(run_id)
+  const mayGrow = mode === "night" && run.started.parent === undefined
+  const plan = yield* planJob(job, run_id, mayGrow ? undefined : askedBy(run))
+  yield* ledger.append(sourceFacts(job, run_id, run))
+  if (mode === "night")
+    yield* ledger.append([
+      ...planningFacts(plan, run),
+      ...removedFacts(job, run),
+      ...(yield* endTokens(plan, run)),
+    ])
+  return plan
+})
+
+/**
+ * The end is a fact before it is published, so that the tables contain it. It only counts once it is
+ * published: after a kill in between, the next `run` resumes this one.
+ */
+const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
+  const ledger = yield* Ledger
+  const publisher = yield* Publisher
+  const state = yield* loadRun(run_id)
+  const { changes, ...told } = yield* changesOf(state)
+  const exit_code = alarmCodeOf(state, job, changes)
+  const isHeld = state.held !== undefined
+  // Until it is published after all, later runs of the job look at a run that is held back.
+  const leftovers = isHeld || hasLeftovers(state, job.after_export)
+  const kept = keptExecutions(state).length
+  const compared = changes === undefined ? {} : { changes }
+  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers, kept, ...compared }])
+  if (!isHeld)
+    yield* publisher
+      .publishOutcome(run_id)
+      .pipe(
+        Effect.tapError(() =>
+          ledger.append([{ _tag: "RunEnded", run_id, exit_code: 4, leftovers: true, kept }]),
+        ),
+      )
+  yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
+  yield* tell({ _tag: "Stage", run_id, stage: "ended" })
+  return yield* resultOf(yield* loadRun(run_id), false, told)
+})

@@ -1,0 +1,292 @@
+/**
+ * From a job to the executor's input: secrets resolved, forms fetched, tasks decided by the planning room,
+ * and the means to start each one when its turn comes.
+ */
+import { Clock, Duration, Effect, Redacted } from "effect"
+import { accessKey, accessOf } from "../service/Ids.ts"
+import type { RunId } from "../service/Ids.ts"
+import { resumeAttempt } from "../task/Attempt.ts"
+import type { Prepared, Rules, SessionWork, TaskWork } from "../task/Work.ts"
+import { builtInSources } from "../service/ResultsSource.ts"
+import { beforeStart, own } from "../service/Ends.ts"
+import type { Reason } from "../service/Ends.ts"
+import type { Job } from "../jobs/Job.ts"
+import { AccountBook } from "../ledger/AccountBook.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { subjectOf } from "../ledger/RunState.ts"
+import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import { TokenStore } from "../tokens/TokenStore.ts"
+import type { TokenStoreState } from "../tokens/TokenStore.ts"
+import { refitTask, seeEngine } from "../task/Assignment.ts"
+import type { Grounds, Task, TaskVerdict } from "../task/Assignment.ts"
+import { FormCache } from "../client/EngineForms.ts"
+import { fitAssignments, fitTask } from "../task/FitAssignments.ts"
+import { expectedDuration } from "../task/Expectations.ts"
+import { inLine, namedInOrder } from "../task/CarriedOver.ts"
+import { deadlineOf, windowOf } from "../task/NightOf.ts"
+import { resolveReferences } from "../task/Logins.ts"
+import { holdLogins, holdPasswords } from "../task/HeldLogins.ts"
+import { assignmentsBehind, checkedLogins, holdsSecret } from "../task/HooksData.ts"
+import { planTasks } from "../task/Plan.ts"
+import type { Plan } from "../task/Plan.ts"
+import { loginKeysOf } from "../privacy/Fingerprint.ts"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
+import { narrowed } from "./AskAgain.ts"
+import type { Asked } from "./AskAgain.ts"
+import { learn, timesOf } from "./LearnFromNights.ts"
+import type { Learnt } from "./LearnFromNights.ts"
+import { loginOf, parametersBehind, readShelf, tokenOf, withNewToken } from "../tokens/PlanTokens.ts"
+
+export interface JobPlan {
+  readonly job: Job
+  readonly plan: Plan
+  readonly grounds: Grounds
+  /** Customers and engines that are asked for fewer features than the job names. */
+  readonly partly: ReadonlySet<string>
+  readonly learnt: Learnt
+}
+
+/** Plans what a job names: all of it, or what is asked for again. */
+export const planJob = Effect.fn("PlanJob.planJob")(function* (
+  job: Job,
+  run_id: RunId,
+  asked: Asked | undefined,
+) {
+  const ledger = yield* Ledger
+  const forms = yield* FormCache
+  const learnt = yield* learn(job, run_id)
+  const key = yield* ledger.fingerprintKey
+  const inOrder = namedInOrder(job, { key, run_id })
+  const { assignments: chosen, partly } = narrowed(inOrder.assignments, asked)
+  const assignments = inLine(chosen, accessKey, learnt.carried)
+  const sessions = inOrder.sessions.filter(
+    ({ session_id }) => asked === undefined || asked.has(`session/${session_id}`),
+  )
+  const known = yield* KnownSecrets
+  holdLogins(known, job, assignments)
+  const resolved = yield* resolveReferences(assignmentsBehind(job, assignments))
+  const found = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
+  holdPasswords(known, assignments, found)
+  const logins = yield* checkedLogins(job, assignments, found, resolved)
+  const { engines, fits } = yield* fitAssignments(assignments, logins, found)
+  const accounts = new AccountBook(yield* ledger.accounts)
+  const now = yield* Clock.currentTimeMillis
+  const moment = { now, maxWaitMs: Duration.toMillis(job.execution.max_wait) }
+  const tokens = yield* readShelf(yield* TokenStore)
+  const plan = planTasks({
+    job: { ...job, assignments, sessions },
+    run_id,
+    engines,
+    fits,
+    logins,
+    key,
+    accounts,
+    moment,
+    expectations: learnt.expectations,
+    tokens,
+  })
+  const grounds: Grounds = {
+    run_id,
+    key,
+    accounts,
+    moment,
+    expected: (engine) => expectedDuration(learnt.expectations, engine, job.execution.execution_timeout),
+    tokens,
+  }
+  return { job, plan, grounds, learnt, partly } satisfies JobPlan as JobPlan
+})
+
+/** What a plan adds to the ledger: new tasks, and verdicts on tasks that have nothing in progress. */
+export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): ReadonlyArray<Fact> => {
+  const { run_id } = plan
+  const facts: Array<Fact> = []
+  for (const task of [...plan.tasks, ...plan.settled]) {
+    const { task_id, fingerprint } = task
+    if (known?.tasks.has(task_id) === true) continue
+    const features = task.features.map(({ code }) => code)
+    const login = fingerprint === undefined ? {} : { fingerprint }
+    facts.push({ _tag: "TaskPlanned", run_id, task_id, ...accessOf(task), features, ...login })
+  }
+  for (const { task_id, session_id, customer_id } of plan.sessions) {
+    if (known?.tasks.has(task_id) === true) continue
+    const whose = customer_id === undefined ? {} : { customer_id }
+    facts.push({ _tag: "TaskPlanned", run_id, task_id, session_id, features: [], ...whose })
+  }
+  for (const verdict of plan.settled)
+    if (isIdle(known?.tasks.get(verdict.task_id))) facts.push(settledBefore(run_id, verdict))
+  return facts
+}
+
+/** What a job names, as `subjectOf` names it. */
+export const subjectsOf = (job: Pick<Job, "assignments" | "sessions">): ReadonlySet<string> =>
+  new Set([
+    ...job.assignments.map(accessKey),
+    ...job.sessions.map(({ session_id }) => `session/${session_id}`),
+  ])
+
+/** Verdicts on tasks that are still to be started, and that the job no longer names. */
+export const removedFacts = (job: Job, { started: { run_id }, tasks }: RunState): ReadonlyArray<Fact> => {
+  const named = subjectsOf(job)
+  return [...tasks.values()]
+    .filter((task) => !named.has(subjectOf(task)) && isOpen(task) && isIdle(task))
+    .map(({ planned: { task_id } }) => ({ _tag: "TaskSettled", run_id, task_id, ...own("NOT_IN_JOB") }))
+}
+
+const isOpen = ({ settled }: TaskState): boolean =>
+  settled === undefined || settled.fact.outcome === "unfinished"
+
+/** Where results are read from, unless the run already knows. */
+export const sourceFacts = (job: Job, run_id: RunId, known: RunState | undefined): ReadonlyArray<Fact> => {
+  const before = (known?.sources ?? builtInSources).filter(({ enabled }) => enabled)
+  const now = job.sources.filter(({ enabled }) => enabled)
+  return JSON.stringify(before) === JSON.stringify(now)
+    ? []
+    : [{ _tag: "ResultsSourcesSet", run_id, sources: job.sources }]
+}
+
+const settledBefore = (
+  run_id: RunId,
+  { task_id, outcome, reason, who_acts, message }: TaskVerdict,
+): Fact => ({
+  _tag: "TaskSettled",
+  run_id,
+  task_id,
+  outcome,
+  reason,
+  who_acts,
+  message,
+})
+
+/**
+ * This task has nothing at the service and nothing waiting for its verdict, so a verdict can be given
+ * without a start.
+ */
+const isIdle = (task: TaskState | undefined): boolean => {
+  if (task === undefined) return true
+  if (task.settled === undefined) return task.attempts.length === 0
+  const { outcome, reason } = task.settled.fact
+  if (outcome !== "unfinished" || reason === "RESULTS_PARTIAL") return false
+  return task.attempts.every(isOver)
+}
+
+/** Closed, refused or certainly never created; a start that nobody answered may be running. */
+const isOver = (attempt: AttemptState): boolean => {
+  const { _tag } = resumeAttempt(attempt)
+  return _tag === "Closed" || _tag === "NeverStarted" || _tag === "Start"
+}
+
+/** Every task of the run, with the means to start it if the plan has them. */
+export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunState) {
+  const forms = yield* FormCache
+  const store = yield* TokenStore
+  const known = yield* KnownSecrets
+  const tasks = new Map(planned.plan.tasks.map((task) => [task.task_id, task]))
+  const windowMs = windowOf(planned.job, run.started_at)
+  const works: Array<TaskWork> = []
+  for (const { planned: about } of run.tasks.values()) {
+    const { task_id, customer_id, engine_reference } = about
+    if (customer_id === undefined || engine_reference === undefined) continue
+    // A customer that the job no longer names is still distinguished by its id.
+    known.name([customer_id, engine_reference])
+    const task = tasks.get(task_id)
+    const subject = { task_id, customer_id, engine_reference }
+    if (task === undefined) {
+      works.push({ ...subject, fingerprint: undefined, prepare: undefined })
+      continue
+    }
+    const prepare = prepareTask(planned, task, forms, store)
+    const times = timesOf(planned.learnt, engine_reference, { job: planned.job, windowMs })
+    works.push({ ...subject, ...times, ...loginKeysOf(task), prepare })
+  }
+  return works
+})
+
+/** An engine that was away is checked again before its task starts; then its form may finally be known. */
+const prepareTask = (
+  planned: JobPlan,
+  task: Task,
+  forms: FormCache["Service"],
+  store: TokenStoreState,
+): TaskWork["prepare"] => {
+  let current = task
+  return Effect.gen(function* () {
+    const tokens = yield* readShelf(store, current)
+    if (current.availability === "ready") {
+      current = withNewToken(current, tokens)
+      return yield* readyCall(planned, current, store)
+    }
+    const seen = yield* fitTask(current).pipe(
+      Effect.provideService(FormCache, forms),
+      Effect.orElseSucceed(() => seeEngine({ _tag: "Unavailable" }, undefined)),
+    )
+    const decision = refitTask(current, seen, { ...planned.grounds, tokens })
+    if (decision._tag === "Settled") {
+      const { outcome, reason, who_acts } = decision.verdict
+      return { _tag: "Verdict", verdict: { outcome, reason, who_acts } } satisfies Prepared
+    }
+    if (decision.task.availability === "unavailable") {
+      const { finding } = seen
+      const asked = "retry_after" in finding ? finding.retry_after : undefined
+      const unavailable: Prepared = { _tag: "Unavailable" }
+      return asked === undefined ? unavailable : { ...unavailable, retry_after: asked }
+    }
+    current = decision.task
+    return yield* readyCall(planned, current, store)
+  })
+}
+
+const never = (reason: Reason): Prepared => ({ _tag: "Verdict", verdict: beforeStart(reason) })
+
+const readyCall = Effect.fnUntraced(function* ({ job, partly }: JobPlan, task: Task, store: TokenStoreState) {
+  const login = yield* loginOf(task, store)
+  if (login === undefined) return never("TOKEN_UNREADABLE")
+  const { configurations, hooks_extra_data } = task.start
+  // The values of logins are compared when a plan is made; the key of a stored token is known only here.
+  if (login._tag === "Token" && holdsSecret(hooks_extra_data, [Redacted.value(login.token_key)]))
+    return never("BAD_CONFIGURATIONS")
+  const call = {
+    ...accessOf(task),
+    login,
+    configurations,
+    hooks_extra_data,
+    base_configurations: {
+      customer_interaction_available: false,
+      // Section 4.1: whole seconds.
+      execution_timeout: Math.round(Duration.toSeconds(job.execution.execution_timeout)),
+      unlock_protected_data: job.execution.unlock_protected_data,
+      tokenized_access:
+        task.start.login._tag === "Parameters" &&
+        task.start.login.tokenized_access &&
+        // A new token covers only the features that were asked for with it.
+        !partly.has(accessKey(task)),
+    },
+    features: task.features.map(({ code, configurations: settings }) =>
+      settings === undefined ? code : { code, configurations: settings },
+    ),
+  } as const
+  const behind = parametersBehind(task)
+  return {
+    _tag: "Ready",
+    keys: loginKeysOf(task),
+    ...tokenOf(task),
+    call,
+    ...(behind === undefined ? {} : { withParameters: { ...call, login: behind } }),
+  } satisfies Prepared
+})
+
+export const sessionsToPull = (run: RunState): ReadonlyArray<SessionWork> =>
+  [...run.tasks.values()].flatMap(({ planned: { task_id, session_id, customer_id } }) =>
+    session_id === undefined ? [] : [{ task_id, session_id, customer_id }],
+  )
+
+/** The deadline belongs to the run, whenever it is resumed. */
+export const rulesOf = (job: Job, started_at: number, now: number): Rules => ({
+  limits: job.concurrency,
+  polling: job.polling,
+  retry: job.retry,
+  max_wait: job.execution.max_wait,
+  sources: job.sources,
+  flow_results: job.flow_results,
+  deadlineAt: deadlineOf(job, { started_at, now }),
+})

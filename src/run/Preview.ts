@@ -1,0 +1,136 @@
+/**
+ * What `run` or `rerun` would do now, without doing it. Which run, its plan, and what becomes of each task
+ * are the run's own decisions (`chooseNight`, `planJob`, `resumeWork`): a preview says what they say, and
+ * why the rest is not started.
+ */
+import { Clock, Effect } from "effect"
+import type { Verdict } from "../service/Ends.ts"
+import { own } from "../service/Ends.ts"
+import { obstaclesOf, resumeWork, unseenOf } from "../task/TaskResumption.ts"
+import type { Obstacles, TaskResumption } from "../task/TaskResumption.ts"
+import type { Job } from "../jobs/Job.ts"
+import { holdOf } from "../ledger/Accounts.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import type { Grounds, Task, TaskVerdict } from "../task/Assignment.ts"
+import { chanceOf, thirdText } from "../task/LoginHold.ts"
+import type { Plan } from "../task/Plan.ts"
+import { windowOf } from "../task/NightOf.ts"
+import { conflictKeys } from "../service/Candidate.ts"
+import { loginKeysOf } from "../privacy/Fingerprint.ts"
+import { askedBy } from "./AskAgain.ts"
+import { chooseNight } from "./ChooseNight.ts"
+import type { Request } from "./ChooseNight.ts"
+import { timesOf } from "./LearnFromNights.ts"
+import { followedIn, leftOpenBeside } from "./LeftOpen.ts"
+import { planJob, rulesOf } from "./PlanJob.ts"
+import type { JobPlan } from "./PlanJob.ts"
+
+export type NotStarted = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "message"> &
+  Verdict
+
+/** Every task of a plan stands in one of these. */
+export interface Starts {
+  readonly starting: ReadonlyArray<Task>
+  /** Their end is in the run already. */
+  readonly over: ReadonlyArray<Task>
+  /**
+   * Something with their customer or login is open, and is followed to its end first, or their results are
+   * read: what comes after that is not known yet.
+   */
+  readonly followed: ReadonlyArray<Task>
+  readonly notStarted: ReadonlyArray<NotStarted>
+}
+
+const messages = {
+  ALREADY_EXECUTING: "another run may have an execution open with this customer or this login",
+  DEADLINE_REACHED: "it takes longer than the time that is left before the deadline",
+  ENGINE_UNAVAILABLE: "the engine is not available now; it starts once it is, if that is in time",
+} as const
+
+const notStarted = (
+  task: Task,
+  reason: keyof typeof messages,
+  message: string = messages[reason],
+): NotStarted => {
+  const { task_id, customer_id, engine_reference } = task
+  return { task_id, customer_id, engine_reference, ...own(reason), message }
+}
+
+const keysOf = (task: Task): ReadonlyArray<string> => conflictKeys({ ...task, account: task.account.account })
+
+/** Nothing of the task is at the service. */
+const notYet: ReadonlySet<TaskResumption["_tag"]> = new Set(["Start", "NotStarted"])
+
+/** Pure. `run`: the run that is resumed. */
+export const decideStarts = (
+  { job, plan, learnt, grounds }: JobPlan,
+  run: RunState | undefined,
+  obstacles: Obstacles,
+  /** Customers, logins and accounts that the collected runs have in use. */
+  first: ReadonlySet<string> = new Set(),
+): Starts => {
+  const windowMs = windowOf(job, run?.started_at ?? obstacles.now)
+  const starting: Array<Task> = []
+  const over: Array<Task> = []
+  const followed: Array<Task> = []
+  const others: Array<NotStarted> = []
+  for (const task of plan.tasks) {
+    const times = timesOf(learnt, task.engine_reference, { job, windowMs })
+    const work = { ...task, ...times, ...loginKeysOf(task), isPlanned: true }
+    const resumption = resumeWork(work, run?.tasks.get(task.task_id), "night", obstacles)
+    const isInUse = keysOf(task).some((key) => first.has(key))
+    if (resumption._tag === "Nothing") over.push(task)
+    else if (isInUse || !notYet.has(resumption._tag)) followed.push(task)
+    else if (resumption._tag === "NotStarted") others.push(notStarted(task, resumption.reason))
+    else if (task.availability === "ready") starting.push(task)
+    else others.push(notStarted(task, "ENGINE_UNAVAILABLE"))
+  }
+  const { sent, kept } = withoutThirds(starting, plan, grounds)
+  return { starting: sent, over, followed, notStarted: [...plan.settled, ...others, ...kept] }
+}
+
+/** A third login is sent if another account shows that its engine is well, or if nobody could show it. */
+const withoutThirds = (starting: ReadonlyArray<Task>, plan: Plan, { accounts, moment }: Grounds) => {
+  const holds = new Map(
+    starting.flatMap((task) => {
+      const hold = holdOf(accounts.of(task.account), task.account, moment)
+      return hold?.why === "third" ? [[task, hold] as const] : []
+    }),
+  )
+  const [sent, kept] = [new Array<Task>(), new Array<NotStarted>()]
+  for (const task of starting) {
+    const hold = holds.get(task)
+    const isBeside = (other: Task) =>
+      other.engine_reference === task.engine_reference && other.account.account !== task.account.account
+    const chance = hold && chanceOf(hold, plan.run_id)
+    const isSent =
+      chance === undefined ||
+      (chance !== "not_tonight" && starting.some((other) => isBeside(other) && !holds.has(other))) ||
+      (chance === "alone" && !plan.tasks.some(isBeside))
+    if (isSent) sent.push(task)
+    else kept.push(notStarted(task, "ENGINE_UNAVAILABLE", thirdText))
+  }
+  return { sent, kept }
+}
+
+/** Calls the service for its engines and forms, and changes nothing. */
+export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Job, request: Request) {
+  const ledger = yield* Ledger
+  const { chosen, collect, only } = yield* chooseNight(job, request)
+  const { run_id } = chosen
+  const run = yield* ledger.state(run_id)
+  // A rerun that is resumed keeps the tasks that it began with.
+  const isRerun = chosen._tag === "Resume" && run?.started.parent !== undefined
+  const planned = yield* planJob(job, run_id, isRerun ? askedBy(run) : only)
+  const now = yield* Clock.currentTimeMillis
+  const rules = rulesOf(job, run?.started_at ?? now, now)
+  const unseen = [...(run?.tasks.values() ?? [])].flatMap((task) => unseenOf(task, rules.max_wait, now))
+  const open = [...(yield* leftOpenBeside(run_id, job, collect)), ...unseen]
+  const first = new Set((yield* followedIn(collect)).flatMap(conflictKeys))
+  const starts: Starts =
+    chosen._tag === "NothingToDo"
+      ? { starting: [], over: planned.plan.tasks, followed: [], notStarted: planned.plan.settled }
+      : decideStarts(planned, run, obstaclesOf(open, rules.deadlineAt, now), first)
+  return { ...planned, ...starts, chosen, collect, only, run, now, deadlineAt: rules.deadlineAt }
+})

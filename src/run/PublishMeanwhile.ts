@@ -1,0 +1,126 @@
+/**
+ * Publishes what is over while a run goes on, if its job asks for it (`publish: { every: … }`). It looks on
+ * and decides nothing about the run: whatever goes wrong here costs one version and one line. When the run is
+ * over it is interrupted, which waits until a version is either in place or gone.
+ */
+import { Cause, Clock, Duration, Effect } from "effect"
+import { tell } from "../task/Progress.ts"
+import { attemptsToReadAgain, resumeTask } from "../task/TaskResumption.ts"
+import type { RunId } from "../service/Ids.ts"
+import { append, Ledger } from "../ledger/Ledger.ts"
+import type { RunNews } from "../ledger/LiveFacts.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import { Publisher } from "../tables/Publisher.ts"
+
+/** Between two versions lies this many times as long as the last one took: most of the time is the run's. */
+const restFactor = 4
+
+interface Pace {
+  readonly every: Duration.Duration
+  /** When the last one was begun, and when it was done; milliseconds. */
+  readonly begunAt: number
+  readonly doneAt: number
+}
+
+/** The earliest time at which the next version may begin, in milliseconds. */
+export const nextInterimAt = ({ every, begunAt, doneAt }: Pace): number =>
+  Math.max(begunAt + Duration.toMillis(every), doneAt + restFactor * (doneAt - begunAt))
+
+/**
+ * Whether there is anything to publish before the run's end: a run that was published with what it did, or
+ * that a gate holds back, changes in the tables only as a whole.
+ */
+export const mayHaveInterims = ({ held, accepted, published, tasks }: RunState): boolean =>
+  held === undefined &&
+  accepted === undefined &&
+  (published === undefined ||
+    [...tasks.values()].every(
+      ({ attempts, settled }) => attempts.length === 0 && (settled?.seq ?? Infinity) > published.seq,
+    ))
+
+/**
+ * The tasks that are over for good in this run: settled since this process took it up, or settled before and
+ * left alone by it. One whose kept executions are read again may still change, whatever it was settled with.
+ */
+export const tasksOver = (before: RunState, now: RunState): ReadonlySet<string> => {
+  const over = new Set<string>()
+  for (const [task_id, { settled }] of now.tasks) {
+    if (settled === undefined) continue
+    const known = before.tasks.get(task_id)
+    if (attemptsToReadAgain(known).length > 0) continue
+    const isLeftAlone = known !== undefined && resumeTask(known, "night")._tag === "Nothing"
+    if (isLeftAlone || settled.seq > before.newest) over.add(task_id)
+  }
+  return over
+}
+
+/** The place of the newest verdict among these tasks: a further version needs a later one. */
+const newestVerdict = ({ tasks }: RunState, over: ReadonlySet<string>): number =>
+  Math.max(0, ...[...over].map((task_id) => tasks.get(task_id)?.settled?.seq ?? 0))
+
+/** What an attempt to publish came to; undefined if there was nothing to publish. */
+const publishOnce = Effect.fnUntraced(function* (before: RunState, verdict: number) {
+  const { run_id } = before.started
+  const ledger = yield* Ledger
+  const publisher = yield* Publisher
+  const now = yield* ledger.state(run_id)
+  if (now === undefined) return undefined
+  const over = tasksOver(before, now)
+  const newest = newestVerdict(now, over)
+  // The end of the run publishes all of it.
+  if (newest <= verdict || over.size === now.tasks.size) return undefined
+  const done = yield* publisher.publishInterim(run_id, over)
+  if (done._tag === "Refused") return { newest, news: refusedFact(run_id, done.message) }
+  const { version, tasks, of } = done
+  const news: RunNews = { _tag: "InterimPublished", run_id, version, tasks, of }
+  return { newest, news }
+})
+
+const refusedFact = (run_id: RunId, message: string): RunNews => ({
+  _tag: "InterimRefused",
+  run_id,
+  message,
+})
+
+/** What it was, for people: a defect only by its kind, because its message may quote a record. */
+const whyOf = (cause: Cause.Cause<{ readonly message: string }>): string => {
+  const failure = Cause.findErrorOption(cause)
+  if (failure._tag === "Some") return failure.value.message
+  const defect = Cause.squash(cause)
+  return `a defect in the program (${defect instanceof Error ? defect.name : typeof defect})`
+}
+
+/** Never ends by itself, and never fails. */
+export const publishMeanwhile = Effect.fn("Nightly.publishMeanwhile")(function* (
+  before: RunState,
+  every: Duration.Duration,
+) {
+  const { run_id } = before.started
+  let begunAt = yield* Clock.currentTimeMillis
+  let doneAt = begunAt
+  let verdict = 0
+  let refusal: string | undefined
+  for (;;) {
+    const dueAt = nextInterimAt({ every, begunAt, doneAt })
+    yield* Effect.sleep(Math.max(1, dueAt - (yield* Clock.currentTimeMillis)))
+    begunAt = yield* Clock.currentTimeMillis
+    const tried = yield* publishOnce(before, verdict).pipe(
+      Effect.catchCause((cause) =>
+        Cause.hasInterrupts(cause)
+          ? Effect.interrupt
+          : Effect.as(Effect.logDebug(cause), { newest: verdict, news: refusedFact(run_id, whyOf(cause)) }),
+      ),
+    )
+    doneAt = yield* Clock.currentTimeMillis
+    if (tried === undefined) continue
+    verdict = tried.newest
+    const { news } = tried
+    const why = news._tag === "InterimRefused" ? news.message : undefined
+    // The same reason again and again is one line.
+    if (why === undefined || why !== refusal) {
+      yield* Effect.ignore(append(news))
+      yield* tell({ _tag: "Noted", fact: news })
+    }
+    refusal = why
+  }
+})

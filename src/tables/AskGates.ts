@@ -1,0 +1,242 @@
+/**
+ * The gates of a job, asked of a finished version before it becomes current. What they measure is the whole
+ * night of the run, reruns included, so that a rerun of a few tasks is not taken for a small night. A gate
+ * that cannot be asked has not passed. What was found is told in numbers, never with values of records.
+ */
+import { Duration, Effect } from "effect"
+import { withinMachineTime } from "../base/MachineTime.ts"
+import type { Connection } from "../base/DuckDb.ts"
+import { identifier, literal } from "../base/SqlText.ts"
+import { counted, listed } from "../base/Counted.ts"
+import type { Gates } from "../jobs/Job.ts"
+import type { FailedGate, RunStarted } from "../ledger/RunFacts.ts"
+import { newestAnswer } from "../ledger/RunState.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import { asSubquery, openClosedOff } from "./BuildDatabase.ts"
+import { publishedTables } from "./DataDictionary.ts"
+import { databaseFailed } from "./Publisher.ts"
+import type { Store } from "./Store.ts"
+
+interface AskedVersion {
+  /** The finished database; it is only read, and its SQL can open no other file. */
+  readonly path: string
+  readonly families: ReadonlyArray<RecordFamily>
+  readonly run: Pick<typeof RunStarted.Type, "job" | "run_date">
+}
+
+/** A gate that takes longer than this has not passed. */
+const askedWithin = Duration.minutes(10)
+/** Tables with fewer rows vary too much from night to night to be compared. */
+const comparedRowsMin = 10
+const namedMax = 3
+
+interface Asking extends AskedVersion {
+  readonly connection: Connection
+  /** SQL: the ids of the runs of the night. */
+  readonly runs: string
+}
+
+/** What was found if the gate did not pass. */
+type Gate = Effect.Effect<string | undefined, { readonly message: string }>
+
+const percentOf = (share: number): string => `${Math.floor(share * 1_000) / 10}%`
+
+const recordTablesOf = ({ families }: AskedVersion): ReadonlyArray<string> => [
+  ...families.map(({ table }) => table),
+  otherRecordsTable.name,
+]
+
+/**
+ * SQL: the run of each record of a family, wherever it stands. Those of nights before it had a schema are in
+ * `other_records` until they are derived again, so a schema more is no loss there, and no gain of its own. A
+ * family whose records another one has by now gets no more of them.
+ */
+const recordsOf = ({ families }: AskedVersion) => {
+  const other = identifier(otherRecordsTable.name)
+  const rowsIn = (table: string, where: string) => `SELECT run_id FROM ${table} WHERE ${where}`
+  const isOf = ({ product, subFamilies }: RecordFamily): string =>
+    `(product = ${literal(product)} AND sub_family IN (${subFamilies.map(literal).join(", ")}))`
+  const fed = families.filter(({ subFamilies }) => subFamilies.length > 0)
+  const own = fed.map((family) => ({
+    name: family.table,
+    rows: `${rowsIn(identifier(family.table), "true")} UNION ALL ${rowsIn(other, isOf(family))}`,
+  }))
+  const rest = ["false", ...fed.map(isOf)].join(" OR ")
+  return [...own, { name: otherRecordsTable.name, rows: rowsIn(other, `(${rest}) IS NOT TRUE`) }]
+}
+
+const askKeys = Effect.fnUntraced(function* ({ connection, families, runs }: Asking) {
+  const found: Array<string> = []
+  for (const { name, key } of publishedTables(families)) {
+    if (key.length === 0) continue
+    const [row] = yield* connection.rows(`SELECT count(*)::INTEGER AS n FROM (
+      SELECT 1 FROM ${identifier(name)} WHERE run_id IN (${runs})
+      GROUP BY ${key.map(identifier).join(", ")} HAVING count(*) > 1) AS repeated`)
+    const repeated = Number(row?.["n"])
+    if (repeated > 0) found.push(`${counted(repeated, "key")} of ${name}`)
+  }
+  return found.length === 0 ? undefined : `repeated: ${listed(found, namedMax)}`
+})
+
+const askRows = Effect.fnUntraced(function* (asking: Asking, { min, nights }: NonNullable<Gates["rows"]>) {
+  const job = literal(asking.run.job)
+  const date = `DATE ${literal(asking.run.run_date)}`
+  const found: Array<string> = []
+  for (const { name, rows } of recordsOf(asking)) {
+    const [row] = yield* asking.connection.rows(`WITH before AS (
+        SELECT run_date FROM runs WHERE job = ${job} AND run_date < ${date} AND tasks > 0
+        GROUP BY run_date ORDER BY run_date DESC LIMIT ${Math.trunc(nights)}),
+      sizes AS (SELECT r.run_date, count(t.run_id) AS n
+        FROM runs AS r LEFT JOIN (${rows}) AS t ON t.run_id = r.run_id
+        WHERE r.job = ${job} AND r.run_date IN (SELECT run_date FROM before) GROUP BY r.run_date)
+      SELECT (SELECT median(n) FROM sizes)::DOUBLE AS usual,
+        (SELECT count(*) FROM (${rows}) AS t WHERE run_id IN (${asking.runs}))::INTEGER AS now`)
+    const usual = Number(row?.["usual"] ?? 0)
+    const now = Number(row?.["now"])
+    if (usual >= comparedRowsMin && now < usual * min) found.push(`${name} has ${now} of ${usual}`)
+  }
+  return found.length === 0 ? undefined : listed(found, namedMax)
+})
+
+const askRejected = Effect.fnUntraced(function* (asking: Asking, max: number) {
+  const { connection, runs } = asking
+  const records = recordTablesOf(asking).map(
+    (name) => `(SELECT count(*) FROM ${identifier(name)} WHERE run_id IN (${runs}))`,
+  )
+  const rejected = identifier(rejectedRecordsTable.name)
+  const [row] = yield* connection.rows(`SELECT (${records.join(" + ")})::INTEGER AS kept,
+    (SELECT count(*) FROM ${rejected} WHERE run_id IN (${runs}))::INTEGER AS lost`)
+  const lost = Number(row?.["lost"])
+  const all = lost + Number(row?.["kept"])
+  return all === 0 || lost / all <= max
+    ? undefined
+    : `${lost} of ${counted(all, "record")} (${percentOf(lost / all)})`
+})
+
+const askCoverage = Effect.fnUntraced(function* ({ connection, runs }: Asking, min: number) {
+  const [row] = yield* connection.rows(`SELECT count(*)::INTEGER AS n,
+      (count(*) FILTER (outcome = 'succeeded'))::INTEGER AS good
+    FROM (SELECT arg_max(c.outcome, coalesce(r.sequence, 0)) AS outcome
+      FROM coverage AS c JOIN runs AS r USING (run_id) WHERE c.run_id IN (${runs})
+      GROUP BY c.customer_id, c.engine_reference, c.feature,
+        CASE WHEN c.engine_reference IS NULL THEN c.session_id END) AS newest`)
+  const all = Number(row?.["n"])
+  const good = Number(row?.["good"])
+  return all === 0 || good / all >= min ? undefined : `${good} of ${all} succeeded (${percentOf(good / all)})`
+})
+
+/** What never succeeded is not stale: `coverage` is the gate for it. */
+const askFreshness = Effect.fnUntraced(function* ({ connection, run }: Asking, days: number) {
+  const rows = yield* connection.rows(`SELECT c.engine_reference AS engine, c.feature, min(c.age_days) AS age
+    FROM coverage_current AS c JOIN runs AS r USING (run_id)
+    WHERE r.job = ${literal(run.job)} AND c.feature IS NOT NULL AND c.is_current_customer IS NOT FALSE
+    GROUP BY c.engine_reference, c.feature HAVING min(c.age_days) > ${Math.trunc(days)} ORDER BY ALL`)
+  const found = rows.map(
+    ({ engine, feature, age }) => `${String(engine)} ${String(feature)}: ${counted(Number(age), "day")} old`,
+  )
+  return found.length === 0 ? undefined : listed(found, namedMax)
+})
+
+const askTest = Effect.fnUntraced(function* ({ connection }: Asking, sql: string) {
+  const query = yield* asSubquery(connection, sql)
+  const [row] = yield* connection.rows(`SELECT count(*)::INTEGER AS n FROM ${query} AS found`)
+  const found = Number(row?.["n"])
+  return found === 0 ? undefined : counted(found, "row")
+})
+
+const gatesOf = (
+  asking: Asking,
+  { keys, rows, rejected, coverage, freshnessDays, tests }: Gates,
+): ReadonlyArray<Omit<FailedGate, "found"> & { readonly ask: Gate }> => [
+  ...(keys ? [{ gate: "keys", expected: "no key twice", ask: askKeys(asking) }] : []),
+  ...(rows === undefined
+    ? []
+    : [
+        {
+          gate: "rows",
+          expected: `${percentOf(rows.min)} of the median of ${counted(rows.nights, "night")} before`,
+          ask: askRows(asking, rows),
+        },
+      ]),
+  ...(rejected === undefined
+    ? []
+    : [
+        {
+          gate: "rejected",
+          expected: `at most ${percentOf(rejected)} of the records rejected`,
+          ask: askRejected(asking, rejected),
+        },
+      ]),
+  ...(coverage === undefined
+    ? []
+    : [
+        {
+          gate: "coverage",
+          expected: `at least ${percentOf(coverage)} of customers, engines and features succeeded`,
+          ask: askCoverage(asking, coverage),
+        },
+      ]),
+  ...(freshnessDays === undefined
+    ? []
+    : [
+        {
+          gate: "freshness",
+          expected: `data of every engine and feature at most ${counted(freshnessDays, "day")} old`,
+          ask: askFreshness(asking, freshnessDays),
+        },
+      ]),
+  ...tests.map(({ name, sql }) => ({
+    gate: `tests/${name}.sql`,
+    expected: "no rows",
+    ask: askTest(asking, sql),
+  })),
+]
+
+/** The gates that did not pass, in the order of the job; none if all passed. */
+const askGates = Effect.fn("Publishing.askGates")(
+  function* (version: AskedVersion, gates: Gates) {
+    const { path, run } = version
+    const connection = yield* openClosedOff(path, "read-only")
+    const night = `job = ${literal(run.job)} AND run_date = DATE ${literal(run.run_date)}`
+    const runs = `SELECT run_id FROM runs WHERE ${night}`
+    const failed: Array<FailedGate> = []
+    for (const { gate, expected, ask } of gatesOf({ ...version, connection, runs }, gates)) {
+      const found = yield* ask.pipe(
+        withinMachineTime(askedWithin),
+        Effect.catch(({ message }) => Effect.succeed(`it could not be asked: ${message.split("\n", 1)[0]}`)),
+      )
+      if (found !== undefined) failed.push({ gate, expected, found })
+    }
+    return failed as ReadonlyArray<FailedGate>
+  },
+  Effect.scoped,
+  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
+)
+
+/** Those that can be asked of a part of a night: how much it has, and how fresh, says nothing yet. */
+export const gatesOfPart = ({ keys, rejected, tests }: Gates): Gates => ({
+  keys,
+  ...(rejected === undefined ? {} : { rejected }),
+  tests,
+})
+
+/**
+ * Nothing is asked of a run that a person let through, or that has no tasks: it decides about nobody. Nor of
+ * one to which nothing was added since it was published: what a later version or a person let through with
+ * it would be held back again while its deletions are pending.
+ */
+export const isAsked = ({ accepted, published, held, tasks }: RunState): boolean =>
+  accepted !== true &&
+  tasks.size > 0 &&
+  (held !== undefined ||
+    published === undefined ||
+    [...tasks.values()].some(
+      (task) => Math.max(newestAnswer(task), task.settled?.seq ?? Infinity) > published.seq,
+    ))
+
+export const failedGates = (store: Store, run: RunState, gates: Gates | undefined) =>
+  gates !== undefined && isAsked(run)
+    ? askGates({ path: store.layout.build, families: store.families, run: run.started }, gates)
+    : Effect.succeed<ReadonlyArray<FailedGate>>([])

@@ -1,0 +1,157 @@
+/**
+ * Puts a finished version into place. Everything new is first written and synced under temporary names; the
+ * one moment that counts is the rename of `manifest.next.json`. A crash before it leaves the old version;
+ * after it, the remaining steps are simply repeated: each is idempotent. Earlier versions are kept for
+ * `nightjar rollback` (`KeptVersions.ts`).
+ */
+import { existsSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { Effect } from "effect"
+import { DuckDb } from "../base/DuckDb.ts"
+import { databaseVersion } from "./BuildDatabase.ts"
+import { withDatabase } from "./ContinueDatabase.ts"
+import { isOfLog } from "./DeltaLog.ts"
+import { bringDeltaLogs } from "./DeltaLogs.ts"
+import { namingSchemaFiles } from "./KeepSchemas.ts"
+import { filesNeededBy, keepVersion, keptVersions, sweepKept, trimVersions } from "./KeptVersions.ts"
+import { filesOf, manifestText, nothingPublished, readManifest } from "./Manifest.ts"
+import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
+import { buildStanding, clearBuild, readOffFiles } from "./Standing.ts"
+import { databaseFailed } from "./Publisher.ts"
+import { temporary } from "./Store.ts"
+import type { Store } from "./Store.ts"
+
+const replace = ({ files, modes }: Store, path: string, text: string) =>
+  fileStep(() => {
+    files.replace(path, text, modes.file, temporary(path))
+  })
+
+/**
+ * Commits a version whose files all have temporary names, and puts it into place. Returns the tables whose
+ * Delta logs were not brought up to date.
+ */
+export const commit = Effect.fn("Publishing.commit")(function* (store: Store, next: Manifest) {
+  const named = yield* namingSchemaFiles(store, next)
+  yield* replace(store, store.layout.next, manifestText(named))
+  return yield* rollForward(store, named)
+}, Effect.uninterruptible)
+
+const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
+  const { layout, files } = store
+  const current = yield* fileStep(() => readManifest(layout.manifest) ?? nothingPublished)
+  if (current.version !== next.version) {
+    if (!next.amends) yield* keepVersion(store, current)
+    const restorable = filesNeededBy(yield* trimVersions(store, next))
+    yield* moveFiles(store, current, next, restorable)
+    yield* sweepKept(store, restorable)
+    if (yield* fileStep(() => existsSync(layout.build))) yield* swapDatabase(store)
+    yield* replace(store, layout.manifest, manifestText(next))
+  }
+  const { notes } = yield* bringDeltaLogs(store, next)
+  yield* fileStep(() => {
+    files.remove(layout.next)
+    files.syncFolder(layout.tables)
+  })
+  return notes
+})
+
+const moveFiles = (
+  { layout, files, modes }: Store,
+  current: Manifest,
+  next: Manifest,
+  restorable: ReadonlySet<string>,
+) =>
+  fileStep(() => {
+    const staying = new Set(filesOf(next).map(({ path }) => path))
+    const folders = new Set<string>([layout.tables])
+    for (const { path } of filesOf(current)) {
+      const stands = join(layout.root, path)
+      if (staying.has(path) || !existsSync(stands)) continue
+      if (restorable.has(path)) {
+        const goes = join(layout.previous, path)
+        files.makeFolder(dirname(goes), modes.folder)
+        files.rename(stands, goes)
+        folders.add(dirname(goes))
+      } else files.remove(stands)
+      folders.add(dirname(stands))
+    }
+    for (const { path } of filesOf(next)) {
+      const finished = join(layout.root, path)
+      const from = [temporary(finished), join(layout.previous, path)].find((place) => existsSync(place))
+      if (from === undefined || (existsSync(finished) && from !== temporary(finished))) continue
+      files.makeFolder(dirname(finished), modes.folder)
+      files.rename(from, finished)
+      folders.add(dirname(from))
+      folders.add(dirname(finished))
+    }
+    for (const folder of folders) files.syncFolder(folder)
+  })
+
+/**
+ * Finishes or removes what a crash left: a committed version is completed, a lost manifest is rebuilt from
+ * the files, anything that no manifest lists is removed, and a database that is missing or of another
+ * version is rebuilt from the existing files. Returns the current manifest.
+ */
+export const recover = Effect.fn("Publishing.recover")(function* (store: Store) {
+  const { layout, files, modes } = store
+  yield* fileStep(() => {
+    files.makeFolder(layout.root, modes.root)
+    files.makeFolder(layout.tables, modes.folder)
+  })
+  const next = yield* fileStep(() => readManifest(layout.next))
+  if (next !== undefined) yield* Effect.uninterruptible(rollForward(store, next))
+  const manifest = yield* standingManifest(store)
+  yield* clearStrays(store, manifest)
+  return manifest.version > 0 && (yield* databaseVersion(layout.database)) !== manifest.version
+    ? yield* buildInPlace(store, manifest)
+    : manifest
+})
+
+/** Builds the database of the manifest anew from its files; the manifest that it returns says what it is. */
+export const buildInPlace = Effect.fnUntraced(function* (store: Store, before: Manifest) {
+  const built = yield* buildStanding(store, before, new Set())
+  const manifest = yield* withDatabase(store, before, built)
+  yield* swapDatabase(store)
+  yield* replace(store, store.layout.manifest, manifestText(manifest))
+  return manifest
+})
+
+const standingManifest = Effect.fnUntraced(function* (store: Store) {
+  const { layout } = store
+  const manifest = yield* fileStep(() => readManifest(layout.manifest))
+  if (manifest !== undefined) return manifest
+  const newest = keptVersions(store).at(-1)?.version ?? 0
+  const read = yield* readOffFiles(store)
+  // Numbers of versions only grow, also after a rollback whose manifest was lost.
+  const found = { ...read, version: read.version === 0 ? 0 : Math.max(read.version, newest + 1) }
+  if (found.version > 0) yield* replace(store, layout.manifest, manifestText(found))
+  return found
+})
+
+/** Puts the new database into place. */
+export const swapDatabase = Effect.fnUntraced(function* ({ layout, modes }: Store) {
+  const duckdb = yield* DuckDb
+  yield* duckdb.atomicSwap(layout.build, layout.database, modes.file).pipe(Effect.mapError(databaseFailed))
+})
+
+/** Files below `tables/` that the manifest does not list. */
+export const strayFiles = ({ layout }: Store, manifest: Manifest): ReadonlyArray<string> => {
+  const listed = new Set(["tables/manifest.json", ...filesOf(manifest).map(({ path }: ManifestFile) => path)])
+  return filesBelow(layout.tables)
+    .map((path) => `tables/${path}`)
+    .filter((path) => !listed.has(path) && !isOfLog(path))
+}
+
+export const clearStrays = (store: Store, manifest: Manifest) =>
+  fileStep(() => {
+    const { layout, files } = store
+    for (const path of strayFiles(store, manifest)) files.remove(join(layout.root, path))
+    clearBuild(store)
+  })
+
+/** A failure before the commit leaves nothing behind; what cannot be removed now is removed next time. */
+export const discarding =
+  (store: Store, manifest: Manifest) =>
+  <A, E, R>(staging: Effect.Effect<A, E, R>) =>
+    Effect.onError(staging, () => Effect.ignore(clearStrays(store, manifest)))

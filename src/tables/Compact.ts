@@ -1,0 +1,182 @@
+/**
+ * Combines the nightly Parquet files of each table by month, once the month is over: a new version with the
+ * same rows, of which every run's were compared with those before. Nothing is derived, the database stays as
+ * it is but for its number, and the version takes the place of the one before: `rollback` goes back to other
+ * rows.
+ */
+import { existsSync, readdirSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import type { Connection } from "../base/DuckDb.ts"
+import { renumberDatabase } from "./BuildDatabase.ts"
+import { clearStrays, commit, discarding, recover } from "./Commit.ts"
+import { isUnchanged, withDatabase } from "./ContinueDatabase.ts"
+import { placeIn } from "./KeptVersions.ts"
+import { nothingPublished, readManifest } from "./Manifest.ts"
+import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { monthFiles, monthPath } from "./MonthFiles.ts"
+import type { Choice, MonthFile } from "./MonthFiles.ts"
+import { fileStep } from "./OutputFiles.ts"
+import { databaseFailed, PublishFailed } from "./Publisher.ts"
+import { inMemory, writeShared } from "./SharedFile.ts"
+import { buildStanding, gapsIn } from "./Standing.ts"
+import { temporary } from "./Store.ts"
+import type { Store } from "./Store.ts"
+import { withInstead } from "./TakeOut.ts"
+
+interface Size {
+  readonly files: number
+  readonly bytes: number
+}
+
+/** What became, or would become, of one table in one month. */
+export interface CompactedTable {
+  readonly table: string
+  readonly month: string
+  readonly runs: number
+  readonly rows: number
+  readonly before: Size
+  /** Undefined if nothing was written. */
+  readonly after: Size | undefined
+}
+
+export interface Compacted {
+  /** The version with the new files; undefined if nothing was published. */
+  readonly version: number | undefined
+  readonly tables: ReadonlyArray<CompactedTable>
+  /** Tables whose files stay as they are, and why. */
+  readonly left: ReadonlyArray<{ readonly table: string; readonly month: string; readonly reason: string }>
+  /** A rollback put an earlier version back: nothing is done before the next publication ends it. */
+  readonly isRolledBack: boolean
+}
+
+export interface CompactOptions extends Choice {
+  /** Only says what would become of which files. */
+  readonly isDry: boolean
+  /** The most months that are done at once, oldest first. */
+  readonly monthsMax: number
+}
+
+const summed = (values: ReadonlyArray<number>): number => values.reduce((total, each) => total + each, 0)
+
+const told = ({ table, month, parts, sources }: MonthFile, after: Size | undefined): CompactedTable => ({
+  table,
+  month,
+  runs: parts.length,
+  rows: summed(parts.map(({ rows }) => rows)),
+  before: { files: sources.length, bytes: summed(sources.map(({ bytes }) => bytes)) },
+  after,
+})
+
+const chosen = (store: Store, manifest: Manifest, { monthsMax, ...choice }: CompactOptions) => {
+  const all = monthFiles(manifest, store.families, choice)
+  const months = [...new Set(all.map(({ month }) => month))].toSorted().slice(0, monthsMax)
+  return all.filter(({ month }) => months.includes(month))
+}
+
+export const compact = Effect.fn("Publishing.compact")(function* (store: Store, options: CompactOptions) {
+  const standing = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
+  const isRolledBack = standing.returned !== undefined
+  const planned = isRolledBack ? [] : chosen(store, standing, options)
+  // What a crash left is finished even if nothing is due any more.
+  const wasCut = yield* fileStep(() => existsSync(store.layout.next))
+  if (options.isDry || (planned.length === 0 && !wasCut)) {
+    const left: Array<Compacted["left"][number]> = []
+    const tables: Array<CompactedTable> = []
+    for (const file of planned) {
+      const { table, month } = file
+      const reason = yield* fileStep(() => gapOf(store, file))
+      if (reason === undefined) tables.push(told(file, undefined))
+      else left.push({ table, month, reason })
+    }
+    return { version: undefined, tables, left, isRolledBack } satisfies Compacted as Compacted
+  }
+  const current = yield* recover(store)
+  const due = current.returned === undefined ? chosen(store, current, options) : []
+  const version = current.version + 1
+  const staged = yield* discarding(store, current)(stage(store, current, due))
+  const { next, tables, left } = staged
+  if (next !== undefined) yield* commit(store, next)
+  // What was written and is not named.
+  yield* clearStrays(store, next ?? current)
+  yield* fileStep(() => removeEmpty(store))
+  const published = next === undefined ? undefined : version
+  const isReturned = current.returned !== undefined
+  return { version: published, tables, left, isRolledBack: isReturned } satisfies Compacted as Compacted
+})
+
+/** Folders of dates that nothing is in any more: whoever reads a table looks into each of them. */
+const removeEmpty = ({ layout, files }: Store): void => {
+  for (const tables of [layout.tables, join(layout.previous, "tables")])
+    for (const table of foldersIn(tables))
+      for (const date of foldersIn(table)) if (readdirSync(date).length === 0) files.remove(date)
+}
+
+const foldersIn = (folder: string): ReadonlyArray<string> =>
+  existsSync(folder)
+    ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
+        entry.isDirectory() ? [join(folder, entry.name)] : [],
+      )
+    : []
+
+const stage = Effect.fnUntraced(function* (store: Store, current: Manifest, due: ReadonlyArray<MonthFile>) {
+  const version = current.version + 1
+  const instead = new Map<string, Map<string, ManifestFile>>()
+  const connection = yield* Effect.mapError(inMemory, databaseFailed)
+  const taken = new Set<string>()
+  const tables: Array<CompactedTable> = []
+  const left: Array<Compacted["left"][number]> = []
+  for (const file of due) {
+    const path = monthPath(file, version, taken)
+    const written = yield* Effect.result(writeIntact(store, connection, file, { path, version }))
+    if (written._tag === "Failure") {
+      left.push({ table: file.table, month: file.month, reason: written.failure.message })
+      taken.delete(path)
+      continue
+    }
+    for (const [run_id, entry] of written.success) {
+      const own = instead.get(run_id) ?? new Map<string, ManifestFile>()
+      for (const source of file.sources) own.set(source.path, entry)
+      instead.set(run_id, own)
+    }
+    const bytes = [...written.success.values()][0]?.bytes ?? 0
+    tables.push(told(file, { files: 1, bytes }))
+  }
+  if (tables.length === 0) return { next: undefined, tables, left }
+  const next: Manifest = { ...withInstead(current, instead), version, amends: true }
+  return { next: yield* withSameDatabase(store, current, next, taken), tables, left }
+}, Effect.scoped)
+
+/** A file that is to become part of another one and is missing or damaged. */
+const gapOf = (store: Store, { sources }: MonthFile): string | undefined => {
+  const [gap] = gapsIn(store, sources, true, placeIn(store))
+  return gap === undefined ? undefined : `${gap.path} is ${gap.state}`
+}
+
+const writeIntact = Effect.fnUntraced(function* (
+  store: Store,
+  connection: Connection,
+  file: MonthFile,
+  { path, version }: { readonly path: string; readonly version: number },
+) {
+  const gap = yield* fileStep(() => gapOf(store, file))
+  if (gap !== undefined) return yield* new PublishFailed({ message: gap })
+  const place = temporary(join(store.layout.root, path))
+  return yield* writeShared(store, connection, file, { path, version, place })
+})
+
+/** The published database as that of a version with the same rows; built anew if it is another file. */
+export const withSameDatabase = Effect.fnUntraced(function* (
+  store: Store,
+  current: Manifest,
+  next: Manifest,
+  fresh: ReadonlySet<string>,
+) {
+  const { files, layout } = store
+  if (!(yield* isUnchanged(store, current)))
+    return yield* withDatabase(store, next, yield* buildStanding(store, next, fresh))
+  yield* fileStep(() => files.copy(layout.database, layout.build))
+  yield* renumberDatabase(layout.build, next.version)
+  const { unfit = [], built_bytes } = current.database ?? {}
+  return yield* withDatabase(store, next, { gaps: [], unfit, builtBytes: built_bytes })
+})

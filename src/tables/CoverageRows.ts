@@ -1,0 +1,120 @@
+/**
+ * The outcome of each customer, engine and feature in a run. Pure. A feature's own outcome counts if the
+ * state gave one; otherwise, or if the state only says that the execution stopped, its task's does. Zero
+ * records are told from an unknown number: see `recordsOf`.
+ */
+import type { RunId, SessionId } from "../service/Ids.ts"
+import { notInTables } from "../service/Ends.ts"
+import type { Reason, Verdict } from "../service/Ends.ts"
+import { featureEnd } from "../service/FeatureEnds.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import { productKey } from "./ExecutionRows.ts"
+import { productsOf } from "./FeatureProducts.ts"
+import { settlementOf } from "./RunRows.ts"
+import type { TaskState } from "../ledger/RunState.ts"
+import type { Row } from "./TakeFields.ts"
+
+/** What a task's bodies said, as far as coverage needs it. */
+export interface TaskFindings {
+  /** `status_reason` by feature code, of the newest state. */
+  readonly featureReasons: ReadonlyMap<string, string>
+  /** Rows of record tables, by table; undefined if no body was read. */
+  readonly byTable: ReadonlyMap<string, number> | undefined
+  /** Rows of `other_records`, by product. */
+  readonly byProduct: ReadonlyMap<string, number>
+  /** Products of all records, if every result is final and nothing in it was unreadable. */
+  readonly delivered: ReadonlySet<string> | undefined
+  readonly products_count: ReadonlyArray<readonly [key: string, count: number]> | undefined
+  readonly retrieved: ReadonlyArray<string>
+  readonly session_id: SessionId | undefined
+  readonly as_of: number | undefined
+  /** A body of the task is not in the tables. */
+  readonly isLeftOut: boolean
+}
+
+type Settlement = Pick<Verdict, "outcome" | "who_acts"> & { readonly reason: string | undefined }
+
+/** Our own ends that apply to all features: their results are not all here, whatever the execution said. */
+const incomplete: ReadonlyArray<Reason> = [
+  "RESULTS_PARTIAL",
+  "RECORDS_UNREACHABLE",
+  "RECORDS_SHORT",
+  "ANSWER_UNUSABLE",
+]
+
+export const isIncomplete = (reason: string | undefined): boolean =>
+  incomplete.some((each) => each === reason)
+
+const wholeOf = (task: TaskState, { isLeftOut }: TaskFindings): Settlement => {
+  const settlement = settlementOf(task)
+  return isLeftOut && settlement.outcome === "succeeded" ? notInTables : settlement
+}
+
+const settle = (task: TaskState, reason: string | undefined, findings: TaskFindings): Settlement => {
+  const whole = wholeOf(task, findings)
+  const own = featureEnd(reason)
+  if (own === undefined || task.settled === undefined) return whole
+  if (own.outcome === "succeeded" && isIncomplete(whole.reason)) return whole
+  return { outcome: own.outcome, reason, who_acts: own.who_acts }
+}
+
+/** A feature, the others of its task, and the schemas that say what they feed. */
+interface Asked {
+  readonly feature: string
+  readonly others: ReadonlyArray<string>
+  readonly families: ReadonlyArray<RecordFamily>
+}
+
+/**
+ * Zero if the feature's tables are known and empty, or if every record of final results belongs to another
+ * feature; undefined if a record could be its own.
+ */
+const recordsOf = ({ feature, others, families }: Asked, findings: TaskFindings) => {
+  const { byTable, byProduct, delivered } = findings
+  if (byTable === undefined) return undefined
+  const own = families.filter(({ features }) => features.includes(feature))
+  if (own.length > 0) return own.reduce((sum, { table }) => sum + (byTable.get(table) ?? 0), 0)
+  const named = productsOf(feature, families).find((product) => byProduct.has(product))
+  if (named !== undefined) return byProduct.get(named)
+  if (delivered === undefined) return undefined
+  const elsewhere = new Set(others.flatMap((other) => productsOf(other, families)))
+  return [...delivered].every((product) => elsewhere.has(product)) ? 0 : undefined
+}
+
+const countedOf = ({ feature, families }: Asked, findings: TaskFindings) => {
+  if (findings.products_count === undefined) return undefined
+  const own = families.filter(({ features }) => features.includes(feature)).map(({ product }) => product)
+  const names = new Set(own.length > 0 ? own : productsOf(feature, families))
+  const counts = findings.products_count.filter(([key]) => {
+    const parts = productKey(key)
+    return parts !== undefined && (names.has(parts.product) || names.has(parts.family))
+  })
+  if (counts.length === 0 && own.length === 0) return undefined
+  return counts.reduce((sum, [, count]) => sum + count, 0)
+}
+
+export const coverageRows = (
+  run_id: RunId,
+  task: TaskState,
+  families: ReadonlyArray<RecordFamily>,
+  findings: TaskFindings,
+): ReadonlyArray<Row> => {
+  const { task_id, customer_id, engine_reference, features } = task.planned
+  const codes = new Set([...features, ...findings.featureReasons.keys(), ...findings.retrieved])
+  const first = { run_id, task_id, session_id: findings.session_id, customer_id, engine_reference }
+  const as_of = findings.as_of ?? task.settled?.at
+  if (codes.size === 0) return [{ ...first, ...cellsOf(wholeOf(task, findings)), as_of }]
+  return [...codes].map((feature) => {
+    const asked = { feature, others: [...codes].filter((code) => code !== feature), families }
+    return {
+      ...first,
+      feature,
+      ...cellsOf(settle(task, findings.featureReasons.get(feature), findings)),
+      records: recordsOf(asked, findings),
+      counted: countedOf(asked, findings),
+      as_of,
+    }
+  })
+}
+
+const cellsOf = ({ outcome, reason, who_acts }: Settlement): Row => ({ outcome, reason, who_acts })

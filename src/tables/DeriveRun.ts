@@ -1,0 +1,279 @@
+/**
+ * Derives all rows of one run from its picture: every landed body is read back from disk, which checks its
+ * hash; states and the newest results become rows; what was read gives the receipts. Memory is bounded:
+ * each table is passed to the sink as it fills. Publisher and simulation share this, so a simulated
+ * run derives what a real one does.
+ */
+import { Cause, Effect } from "effect"
+import { sha256Hex } from "../base/Sha256.ts"
+import type { ExecutionId } from "../service/Ids.ts"
+import { readProductsCount } from "../service/ProductsCount.ts"
+import type { ProductsCount } from "../service/ProductsCount.ts"
+import { notInTables } from "../service/Ends.ts"
+import { proveDrain } from "../task/DrainProof.ts"
+import { executionsOf } from "../ledger/RunState.ts"
+import type { AttemptState, TaskState } from "../ledger/RunState.ts"
+import type { Disguise, TableSpec } from "../records/Columns.ts"
+import { addUpMisfits, addUpRejected, otherRecordsOf } from "../records/Misfits.ts"
+import type { Flushed } from "../records/Flush.ts"
+import type { ParsedBody } from "../records/ParseBody.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import {
+  deriveSession,
+  findingsKey,
+  findingsOf as sessionFindings,
+  parseUsable,
+  readBody,
+  rowsOfSession,
+} from "./DeriveSession.ts"
+import type { SessionFindings, SessionTables } from "./DeriveSession.ts"
+import { coverageRows } from "./CoverageRows.ts"
+import { deliveredFeatures } from "./DeliveredFeatures.ts"
+import { executionRow, stateRows } from "./ExecutionRows.ts"
+import type { TableRow } from "./ExecutionRows.ts"
+import { RunTables } from "./RunTables.ts"
+import type { PublishFailed, Published } from "./Publisher.ts"
+import { framesOf } from "./RunPicture.ts"
+import type { RunPicture, SessionPicture } from "./RunPicture.ts"
+import { engineRows, ledgerRows } from "./RunRows.ts"
+import { taskFindings } from "./TaskFindings.ts"
+import { coverageTable, executionsTable } from "./SystemTables.ts"
+import { isObject } from "./TakeFields.ts"
+import type { Json } from "./TakeFields.ts"
+
+export interface DeriveOptions {
+  readonly families: ReadonlyArray<RecordFamily>
+  /** The system tables to derive; record tables are derived unless `findings` makes it unnecessary. */
+  readonly tables: ReadonlyArray<TableSpec>
+  /** Receives the rows of tables that are full, one table after another; at the end, all that are left. */
+  readonly sink: (flushed: Flushed) => Effect.Effect<void, PublishFailed>
+  /** By body hash and session: bodies found here are not read again. */
+  readonly findings?: ReadonlyMap<string, SessionFindings>
+  /** What the rows become, where the tables have pseudonyms. */
+  readonly disguise?: Disguise | undefined
+}
+
+/** Bytes of all answers of one task that are derived: their strings become one column. */
+const taskBytesMax = 96 * 1024 * 1024
+
+export interface Derived {
+  readonly receipts: Published["receipts"]
+  readonly rows: Readonly<Record<string, number>>
+  readonly findings: ReadonlyMap<string, SessionFindings>
+  readonly left_out: Published["left_out"]
+  readonly delivered: Published["delivered"]
+  readonly engines: RunPicture["engines"]
+  readonly misfits: Published["misfits"]
+  readonly rejected: Published["rejected"]
+  readonly other: Published["other"]
+}
+
+/**
+ * Reads every body of a run and passes its rows to the sink; fails if a body is damaged. If a defect of
+ * ours affects a task, the whole task is left out and reported.
+ */
+export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
+  picture: RunPicture,
+  options: DeriveOptions,
+) {
+  const { families, disguise } = options
+  const tables = new RunTables(families, options.tables, picture.state.started.run_date, disguise)
+  const sessions = Map.groupBy(picture.sessions, ({ task }) => task.planned.task_id)
+  const receipts: Array<Published["receipts"][number]> = []
+  const delivered: Array<Published["delivered"][number]> = []
+  tables.add(ledgerRows(picture.state))
+  tables.add(engineRows(picture))
+  for (const task of picture.state.tasks.values()) {
+    if (picture.open?.has(task.planned.task_id) === true) continue
+    const own = sessions.get(task.planned.task_id) ?? []
+    const takeBack = tables.mark()
+    const { task_id } = task.planned
+    const derived = Effect.suspend(() => deriveTask(picture, options, tables, task, own))
+    const found = yield* Effect.catchCause(derived, (cause) => {
+      if (!Cause.hasDies(cause) || Cause.hasFails(cause) || Cause.hasInterrupts(cause))
+        return Effect.failCause(cause)
+      takeBack()
+      tables.leftOut.noteAll(picture.framesByTask.get(task_id) ?? [], Cause.squash(cause))
+      tables.addIfPossible(barestRows(picture, task))
+      return Effect.succeed({ receipts: [], features: [] })
+    })
+    receipts.push(...found.receipts)
+    if (found.features.length > 0) delivered.push({ task_id, features: found.features })
+    for (const flushed of tables.flushFull()) yield* options.sink(flushed)
+  }
+  for (const flushed of tables.flush()) yield* options.sink(flushed)
+  const counts = [...tables.found.values()].map((found) => found.counts)
+  return {
+    receipts,
+    rows: tables.rows,
+    findings: tables.found,
+    left_out: tables.leftOut.bodies,
+    delivered,
+    engines: picture.engines,
+    misfits: addUpMisfits(counts.flatMap(({ misfits }) => misfits)),
+    rejected: addUpRejected(counts.flatMap(({ refusedFor }) => refusedFor)),
+    other: otherRecordsOf(counts.flatMap(({ otherBy }) => otherBy)),
+  } satisfies Derived as Derived
+})
+
+/** What is reported about a task that was left out: its executions, and that it is not covered. */
+const barestRows = (picture: RunPicture, task: TaskState): ReadonlyArray<TableRow> => {
+  const { run_id } = picture.state.started
+  const { task_id, customer_id, engine_reference } = task.planned
+  const first = { run_id, task_id, customer_id, engine_reference }
+  const executions = executionsOf(task).map(
+    ({ attempt, execution_id, session_id, external_execution_id }) => ({
+      ...first,
+      attempt,
+      execution_id,
+      session_id,
+      external_execution_id,
+    }),
+  )
+  const { outcome, reason, who_acts } = notInTables
+  const coverage = { ...first, outcome, reason, who_acts }
+  return [...executions.map((row): TableRow => [executionsTable.name, row]), [coverageTable.name, coverage]]
+}
+
+/** The rows of one task; returns its receipts, and what a rerun need not ask for again. */
+const deriveTask = Effect.fnUntraced(function* (
+  picture: RunPicture,
+  options: DeriveOptions,
+  tables: RunTables,
+  task: TaskState,
+  own: ReadonlyArray<SessionPicture>,
+) {
+  const states: Array<Json> = []
+  const counts = new Map<string, ProductsCount>()
+  for (const attempt of executionsOf(task)) {
+    const state = yield* deriveAttempt(picture, options, tables, task, attempt, own)
+    if (state === undefined) continue
+    states.push(state)
+    if (attempt.execution_id !== undefined)
+      counts.set(attempt.execution_id, readProductsCount(state["products_count"]))
+  }
+  const countOf = (execution_id: ExecutionId | undefined) =>
+    counts.get(execution_id ?? "") ?? readProductsCount(undefined)
+  const room = { left: taskBytesMax }
+  for (const session of own)
+    yield* addSession(picture, options, tables, session, { count: countOf(session.execution_id), room })
+  const isWhole = (attempt: AttemptState): boolean =>
+    !tables.leftOut.hasOneOf(framesOf(picture, task, attempt)) &&
+    (attempt.proof?.basis === "unwanted" ||
+      proveDrain(countOf(attempt.execution_id), foundBy(tables, own, attempt)).isWhole)
+  const { run_id } = picture.state.started
+  const isLeftOut =
+    tables.leftOut.hasOneOf(picture.framesByTask.get(task.planned.task_id) ?? []) ||
+    (options.findings !== undefined && wasLeftOut(picture, task))
+  const findings = { ...taskFindings(tables, own, states.at(-1)), isLeftOut }
+  tables.add(coverageRows(run_id, task, options.families, findings).map((row) => [coverageTable.name, row]))
+  return {
+    receipts: receiptsOf(picture, task, isWhole),
+    features: deliveredFeatures(task, options.families, findings),
+  }
+})
+
+/** Bodies that are not read again are left out as in the version before. */
+const wasLeftOut = ({ state }: RunPicture, { planned }: TaskState): boolean =>
+  (state.published?.fact.left_out ?? []).some(({ task_id }) => task_id === planned.task_id)
+
+/** Returns the newest state, if one is landed and readable. */
+const deriveAttempt = Effect.fnUntraced(function* (
+  picture: RunPicture,
+  options: DeriveOptions,
+  tables: RunTables,
+  task: TaskState,
+  attempt: AttemptState,
+  sessions: ReadonlyArray<SessionPicture>,
+) {
+  const { run_id } = picture.state.started
+  const { execution_id } = attempt
+  const newest = execution_id === undefined ? undefined : picture.stateOf.get(execution_id)
+  if (options.findings === undefined && execution_id !== undefined) {
+    // Read only for the receipt; those that become rows are read there.
+    for (const frame of framesOf(picture, task, attempt)) {
+      if (frame !== newest && !sessions.some(({ bodies }) => bodies.includes(frame)))
+        yield* readBody(run_id, frame)
+    }
+  }
+  const bytes = newest === undefined ? undefined : yield* readBody(run_id, newest)
+  const facts = { run_id, task, attempt }
+  const rowsOf = (state: Json | undefined): StateOfAttempt => ({
+    state,
+    rows: [
+      [executionsTable.name, executionRow(facts, state)],
+      ...(state === undefined ? [] : stateRows(facts, state)),
+    ],
+  })
+  const derived =
+    newest === undefined || bytes === undefined
+      ? rowsOf(undefined)
+      : tables.leftOut.unless(
+          newest,
+          () => rowsOf(objectOf(parseUsable(tables.leftOut, newest, bytes))),
+          () => rowsOf(undefined),
+        )
+  tables.add(derived.rows)
+  return derived.state
+})
+
+interface StateOfAttempt {
+  readonly state: Json | undefined
+  readonly rows: ReadonlyArray<TableRow>
+}
+
+const objectOf = (parsed: ParsedBody): Json | undefined =>
+  parsed._tag === "ReadableBody" && isObject(parsed.value) ? parsed.value : undefined
+
+/** What was landed of the session of an attempt. */
+const foundBy = (
+  tables: RunTables,
+  sessions: ReadonlyArray<SessionPicture>,
+  { session_id }: AttemptState,
+): SessionFindings["sources"] => {
+  const session = sessions.find((one) => one.session_id === session_id)
+  return session === undefined ? [] : (tables.found.get(findingsKey(session))?.sources ?? [])
+}
+
+/** The rows of one session; what an earlier derivation found is not read again. */
+const addSession = Effect.fnUntraced(function* (
+  picture: RunPicture,
+  options: DeriveOptions,
+  tables: RunTables,
+  session: SessionPicture,
+  { count, room }: { readonly count: ProductsCount; readonly room: SessionTables["room"] },
+) {
+  const { run_id } = picture.state.started
+  const known = options.findings?.get(findingsKey(session))
+  if (session.body === undefined || known !== undefined) {
+    if (known !== undefined) tables.found.set(findingsKey(session), known)
+    return tables.add(rowsOfSession(run_id, session, []))
+  }
+  const { normaliser, leftOut } = tables
+  const added = yield* deriveSession(picture, { normaliser, leftOut, room }, session, count)
+  tables.found.set(findingsKey(session), sessionFindings(added))
+  const rows = tables.leftOut.unless(
+    session.body,
+    () => rowsOfSession(run_id, session, added),
+    () => rowsOfSession(run_id, session, []),
+  )
+  tables.add(rows)
+})
+
+/**
+ * One per execution whose final state is landed: the hash over the sorted hashes of everything landed for
+ * it, and whether that alone proves that all of it is here.
+ */
+const receiptsOf = (
+  picture: RunPicture,
+  task: TaskState,
+  isWhole: (attempt: AttemptState) => boolean,
+): Published["receipts"] =>
+  task.attempts.flatMap((attempt) => {
+    if (attempt.execution_id === undefined || attempt.closed?.fact.landed === undefined) return []
+    const hashes = framesOf(picture, task, attempt).map(({ ref }) => ref.sha256)
+    const { execution_id } = attempt
+    return [{ execution_id, landed_sha256: receiptOf(hashes), whole: isWhole(attempt) }]
+  })
+
+export const receiptOf = (hashes: ReadonlyArray<string>): string => sha256Hex(hashes.toSorted().join("\n"))

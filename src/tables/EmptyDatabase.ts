@@ -1,0 +1,97 @@
+/**
+ * Every table, view and comment without any row: hundreds of statements that depend on the record schemas
+ * alone. They run once for a set of schemas; each version of the database begins as a copy of the file. Its
+ * name holds the hash of the statements and of its own bytes, so another or a damaged one is made again; so
+ * is any with which a build fails.
+ */
+import { readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { Effect } from "effect"
+import { sha256Hex } from "../base/Sha256.ts"
+import { DuckDb } from "../base/DuckDb.ts"
+import { identifier, literal } from "../base/SqlText.ts"
+import type { TableSpec } from "../records/Columns.ts"
+import { withoutLog } from "./BuildDatabase.ts"
+import { changesMacro } from "./ChangesMacro.ts"
+import { dataDictionary, publishedTables, publishedViews } from "./DataDictionary.ts"
+import type { DictionaryTable } from "./DataDictionary.ts"
+import type { Layout } from "./Manifest.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
+import { databaseFailed } from "./Publisher.ts"
+import type { Store } from "./Store.ts"
+import type { View } from "./View.ts"
+
+const tableSql = ({ name, columns }: TableSpec): string => {
+  const declared = columns.map((each) => `${identifier(each.name)} ${each.type}`)
+  return `CREATE TABLE ${identifier(name)} (${declared.join(", ")})`
+}
+
+/** The columns of a macro's result cannot have comments; `nightjar tables` describes them. */
+const commentsOf = ({ kind, name, comment, columns }: DictionaryTable): ReadonlyArray<string> => [
+  `COMMENT ON ${kind === "macro" ? "MACRO TABLE" : kind} ${identifier(name)} IS ${literal(comment)}`,
+  ...(kind === "macro" ? [] : columns).map(
+    (each) => `COMMENT ON COLUMN ${identifier(name)}.${identifier(each.name)} IS ${literal(each.comment)}`,
+  ),
+]
+
+const macroSql = ({ name, sql }: View): string =>
+  `CREATE MACRO ${identifier(name)}(earlier, later) AS TABLE ${sql}`
+
+/** In one transaction: otherwise each statement is a version of the file. */
+const statementsOf = ({ families, pseudonyms }: Pick<Store, "families" | "pseudonyms">): string =>
+  [
+    "BEGIN",
+    ...publishedTables(families).map(tableSql),
+    ...publishedViews(families).map(({ name, sql }) => `CREATE VIEW ${identifier(name)} AS ${sql}`),
+    macroSql(changesMacro(families)),
+    ...dataDictionary(families, pseudonyms?.policy).flatMap(commentsOf),
+    "COMMIT",
+  ].join(";\n")
+
+/** Equal for two databases whose tables, views and comments are the same, and made by the same program. */
+export const madeBy = (store: Pick<Store, "families" | "pseudonyms" | "toolVersion">): string =>
+  sha256Hex(`${store.toolVersion}\n${statementsOf(store)}`)
+
+/** The bytes of the kept file; undefined if there is none for these statements, or if it is damaged. */
+const keptBytes = (folder: string, beginning: string) =>
+  fileStep(() => {
+    for (const name of filesBelow(folder)) {
+      if (!name.startsWith(beginning)) continue
+      const bytes = readFileSync(join(folder, name))
+      if (name === nameOf(beginning, bytes)) return bytes
+    }
+    return undefined
+  })
+
+/** Names of kept files that are not, to the byte, what was kept. */
+export const damagedEmptyDatabases = ({ empty }: Layout): ReadonlyArray<string> =>
+  filesBelow(empty).filter(
+    (name) => name.endsWith(".duckdb") && !name.endsWith(nameOf("-", readFileSync(join(empty, name)))),
+  )
+
+const nameOf = (beginning: string, bytes: Uint8Array): string => `${beginning}${sha256Hex(bytes)}.duckdb`
+
+/** Puts an empty database where the next version is built; nothing may be there yet. */
+export const placeEmptyDatabase = Effect.fn("Publishing.placeEmptyDatabase")(
+  function* (store: Store) {
+    const { layout, files, modes } = store
+    const statements = statementsOf(store)
+    const beginning = `${sha256Hex(statements).slice(0, 16)}-`
+    const kept = yield* keptBytes(layout.empty, beginning)
+    if (kept !== undefined) return yield* fileStep(() => files.write(layout.build, kept, modes.file))
+    const duckdb = yield* DuckDb
+    yield* Effect.scoped(
+      Effect.flatMap(duckdb.open({ path: layout.build, access: "read-write", threads: 1 }), (connection) =>
+        connection.run(`${withoutLog}; ${statements}`),
+      ),
+    )
+    yield* fileStep(() => {
+      const bytes = readFileSync(layout.build)
+      files.remove(layout.empty)
+      files.makeFolder(dirname(layout.empty), modes.folder)
+      files.makeFolder(layout.empty, modes.folder)
+      files.replace(join(layout.empty, nameOf(beginning, bytes)), bytes, modes.file)
+    })
+  },
+  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
+)

@@ -1,0 +1,118 @@
+/**
+ * Rows of one attempt: `executions` and what its newest landed state says about features, messages, refused
+ * fields and counted products (section 2.4). Pure. `input` of a refused field is never read.
+ */
+import type { RunId } from "../service/Ids.ts"
+import { cutText } from "../service/TextBounds.ts"
+import type { Cell } from "../records/Columns.ts"
+import { jsonText } from "../records/JsonText.ts"
+import type { AttemptState, TaskState } from "../ledger/RunState.ts"
+import {
+  executionErrorsTable,
+  executionFeaturesTable,
+  executionMessagesTable,
+  featureFields,
+  messageFields,
+  productsCountTable,
+  stateColumns,
+} from "./SystemTables.ts"
+import { isObject, objectsOf, takeFields, textsOf } from "./TakeFields.ts"
+import type { Json, Row } from "./TakeFields.ts"
+
+/** Rows by table name. */
+export type TableRow = readonly [table: string, row: Row]
+
+const lists = ["features", "messages", "parameters_errors", "configurations_errors"]
+
+/** Fields of a state whose content is fully in other tables; a malformed one stays in `extra`. */
+const heldElsewhere = (body: Json): ReadonlySet<string> =>
+  new Set([
+    ...lists.filter((name) => body[name] === null || isObjectList(body[name])),
+    ...(body["products_count"] === null || isObject(body["products_count"]) ? ["products_count"] : []),
+  ])
+
+const isObjectList = (value: unknown): boolean => Array.isArray(value) && value.every(isObject)
+
+export interface AttemptFacts {
+  readonly run_id: RunId
+  readonly task: TaskState
+  readonly attempt: AttemptState
+}
+
+/** `body` is the newest landed state, if it could be read as an object. */
+export const executionRow = ({ run_id, task, attempt }: AttemptFacts, body: Json | undefined): Row => {
+  const own = {
+    run_id,
+    task_id: task.planned.task_id,
+    attempt: attempt.attempt,
+    external_execution_id: attempt.external_execution_id,
+  }
+  if (attempt.execution_id === undefined) return own
+  const { cells, extra } = takeFields(stateColumns, body ?? {}, heldElsewhere(body ?? {}))
+  return {
+    ...own,
+    session_id: attempt.session_id,
+    customer_id: task.planned.customer_id,
+    engine_reference: task.planned.engine_reference,
+    status_code: attempt.status_code,
+    status_reason: attempt.status_reason,
+    authentication_status: attempt.authentication_status,
+    ...cells,
+    // Whatever a body says, the ledger knows which execution the request was about.
+    execution_id: attempt.execution_id,
+    deleted_at: attempt.deletion?.deleted_at,
+    extra,
+  }
+}
+
+/** `<family>:<subtype>@<product>`; undefined for a key of another form. */
+export const productKey = (
+  key: string,
+): { readonly family: string; readonly subtype: string; readonly product: string } | undefined => {
+  const match = /^([^:@]+):([^@]+)@(.+)$/s.exec(key)
+  return match === null ? undefined : { family: match[1]!, subtype: match[2]!, product: match[3]! }
+}
+
+const wholeNumber = (value: unknown): Cell =>
+  typeof value === "number" && Number.isSafeInteger(value) ? value : null
+
+/** Rows of the tables beside `executions`. */
+export const stateRows = (facts: AttemptFacts, body: Json): ReadonlyArray<TableRow> => {
+  const { run_id, task, attempt } = facts
+  const { task_id, customer_id, engine_reference } = task.planned
+  const first = { run_id, task_id, execution_id: attempt.execution_id, customer_id, engine_reference }
+  const rows: Array<TableRow> = []
+  for (const [position, feature] of objectsOf(body["features"])) {
+    const { cells } = takeFields(featureFields, feature)
+    rows.push([executionFeaturesTable.name, { ...first, ...cells, position }])
+  }
+  for (const [position, message] of objectsOf(body["messages"])) {
+    const { cells } = takeFields(messageFields, message)
+    const loc = textsOf(message["loc"])
+    rows.push([executionMessagesTable.name, { ...first, ...cells, position, loc }])
+  }
+  for (const kind of ["parameters", "configurations"] as const) {
+    for (const [position, item] of objectsOf(body[`${kind}_errors`])) {
+      rows.push([executionErrorsTable.name, { ...first, kind, position, ...refusedField(item) }])
+    }
+  }
+  if (isObject(body["products_count"])) {
+    for (const [key, value] of Object.entries(body["products_count"])) {
+      const row = {
+        ...first,
+        key: cutText(key),
+        ...productKey(cutText(key)),
+        count: wholeNumber(value),
+      }
+      rows.push([productsCountTable.name, row])
+    }
+  }
+  return rows
+}
+
+const refusedField = ({ loc, msg, type, ctx }: Json): Row => ({
+  loc: textsOf(loc),
+  msg: typeof msg === "string" ? cutText(msg) : null,
+  type: typeof type === "string" ? cutText(type) : null,
+  ctx: ctx === undefined || ctx === null ? null : jsonText(ctx),
+})

@@ -1,0 +1,99 @@
+/**
+ * Versions that did not pass the gates of their job. The finished database is kept under `published/held/`,
+ * readable; the manifest, and with it everything that is current, stays as it was. Its Parquet files are not
+ * kept: the next publication of the job derives the run again from landing, together with the new night,
+ * and asks the gates of the newest night; `nightjar accept` does the same and asks nothing.
+ */
+import { dirname, join } from "node:path"
+import { Effect } from "effect"
+import type { RunId } from "../service/Ids.ts"
+import { DuckDb } from "../base/DuckDb.ts"
+import type { RunHeader } from "../ledger/FoldLedger.ts"
+import { foldRun } from "../ledger/FoldRun.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import { isAsked } from "./AskGates.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
+import { databaseFailed, ledgerFailed } from "./Publisher.ts"
+import type { Store } from "./Store.ts"
+
+/** Why `repair` and `rebuild` leave the tables of a held run as they are, for people. */
+export const heldText = "a gate of its job holds its newest version back: `nightjar accept` publishes it"
+
+/** Relative to the output folder. */
+export const heldDatabase = (run_id: RunId): string => `published/held/${run_id}.duckdb`
+
+/** The runs among these that a gate holds back, or that are accepted and not finished, in their order. */
+const heldAmong = Effect.fnUntraced(function* (headers: ReadonlyArray<RunHeader>) {
+  const ledger = yield* Ledger
+  const held: Array<RunState> = []
+  for (const { fact, ended } of headers) {
+    // A run that is held back ends with something left at the service; all others need not be read.
+    if (ended?.leftovers === false) continue
+    // Folded here: the ledger keeps only the state of the current run.
+    const state = foldRun(yield* ledger.facts(fact.run_id))
+    if (state?.held !== undefined || state?.accepted === true) held.push(state)
+  }
+  return held as ReadonlyArray<RunState>
+})
+
+/** All runs that are held back, or whose acceptance was cut off, oldest first. */
+export const heldRuns = Effect.flatMap(Ledger, (ledger) => Effect.flatMap(ledger.runs, heldAmong))
+
+/**
+ * Those of the same job, of this night or an earlier one, that began before this run: a version with this
+ * run contains them too. Other jobs have other gates, the rerun of an earlier night says nothing about a
+ * later one, and neither does a run of which nothing is asked and that nobody let through.
+ */
+export const heldBefore = Effect.fn("Publishing.heldBefore")(
+  function* (run: RunState) {
+    if (run.accepted !== true && !isAsked(run)) return []
+    const ledger = yield* Ledger
+    const { job, run_date } = run.started
+    const earlier = (yield* ledger.runs).filter(
+      ({ fact, seq }) => fact.job === job && fact.run_date <= run_date && seq < run.sequence,
+    )
+    const held = yield* heldAmong(earlier)
+    return held.flatMap((one) => (one.held === undefined ? [] : [one.started.run_id]))
+  },
+  Effect.catchTag("LedgerFailed", (failure) => Effect.fail(ledgerFailed(failure))),
+)
+
+/** Keeps the finished database aside; those of runs that it contains too are removed. */
+export const keepAside = Effect.fn("Publishing.keepAside")(function* (
+  store: Store,
+  run_id: RunId,
+  also: ReadonlyArray<RunId>,
+) {
+  const { layout, files, modes } = store
+  const path = join(layout.root, heldDatabase(run_id))
+  yield* fileStep(() => {
+    files.makeFolder(dirname(dirname(path)), modes.folder)
+    files.makeFolder(dirname(path), modes.folder)
+  })
+  const duckdb = yield* DuckDb
+  yield* duckdb.atomicSwap(layout.build, path, modes.file).pipe(Effect.mapError(databaseFailed))
+  yield* removeAside(store, also)
+})
+
+const heldFolder = ({ layout }: Pick<Store, "layout">): string => join(layout.root, "published/held")
+
+/** How many versions are kept aside. */
+export const countHeld = (store: Pick<Store, "layout">): number =>
+  filesBelow(heldFolder(store)).filter((name) => name.endsWith(".duckdb")).length
+
+/** Each is a copy of all tables; what is held back is derived again when it is published. */
+export const removeAllAside = (store: Store) =>
+  fileStep(() => {
+    const folder = heldFolder(store)
+    const names = filesBelow(folder)
+    for (const name of names) store.files.remove(join(folder, name))
+    if (names.length > 0) store.files.syncFolder(folder)
+  })
+
+/** What is published needs no copy. */
+export const removeAside = ({ layout, files }: Store, runs: ReadonlyArray<RunId>) =>
+  fileStep(() => {
+    for (const run_id of runs)
+      for (const ending of ["", ".wal"]) files.remove(`${join(layout.root, heldDatabase(run_id))}${ending}`)
+  })

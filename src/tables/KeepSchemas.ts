@@ -1,0 +1,119 @@
+/**
+ * Keeps the record schemas in force beside the tables, under `schemas/`: one file per table and text,
+ * written once and never changed. The manifest names the versions of a publication and of each run, and the
+ * hash of each file, so that tables can be read, checked and derived again when a schema has changed or is
+ * gone from its folder, and a lost file is written again only with the text that it had.
+ */
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { sha256Hex } from "../base/Sha256.ts"
+import { keptName, keptOf } from "../records/SchemasInForce.ts"
+import { readManifest } from "./Manifest.ts"
+import type { Layout, Manifest } from "./Manifest.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
+import type { Store } from "./Store.ts"
+import { temporary } from "./Store.ts"
+
+/** Version by table. */
+type Versions = Readonly<Record<string, number>>
+
+const hashIn = (folder: string, name: string): string | undefined =>
+  existsSync(join(folder, name)) ? sha256Hex(readFileSync(join(folder, name))) : undefined
+
+/** The names of the files that these versions of the tables, and the runs in them, were derived with. */
+const namesIn = (manifests: ReadonlyArray<Manifest>): ReadonlyArray<string> => {
+  const all = manifests.flatMap(({ schemas, runs }) => [
+    schemas,
+    ...Object.values(runs).map((run) => run.schemas),
+  ])
+  const named = all.flatMap((versions = {}) => Object.entries(versions))
+  return [...new Set(named.map(([table, version]) => keptName(table, version)))]
+}
+
+/**
+ * The versions of each table, the one in force first, then the newest. A lost one keeps its number: what
+ * was derived with it must not be taken for derived with another text.
+ */
+const knownVersions = (folder: string, current: Manifest): ReadonlyMap<string, ReadonlyArray<number>> => {
+  const { schemas: inForce = {}, schema_files = {} } = current
+  const names = new Set([...filesBelow(folder), ...Object.keys(schema_files), ...namesIn([current])])
+  const known = Map.groupBy(
+    [...names].flatMap((name) => keptOf(name) ?? []),
+    ({ table }) => table,
+  )
+  return new Map(
+    [...known].map(([table, all]) => {
+      const versions = all.map(({ version }) => version).toSorted((a, b) => b - a)
+      const first = versions.filter((version) => version === inForce[table])
+      return [table, [...first, ...versions.filter((version) => !first.includes(version))]]
+    }),
+  )
+}
+
+/** Writes every text that is not kept yet, or whose file is lost, and returns the versions in force. */
+export const keepSchemas = ({ layout, files, modes, schemas }: Store, current: Manifest) =>
+  fileStep((): Versions => {
+    const folder = layout.schemas
+    const known = knownVersions(folder, current)
+    files.makeFolder(folder, modes.folder)
+    const inForce = [...schemas.texts].map(([table, text]) => {
+      const versions = known.get(table) ?? []
+      const hash = sha256Hex(text)
+      const hashOf = (version: number): string | undefined => {
+        const name = keptName(table, version)
+        return current.schema_files?.[name] ?? hashIn(folder, name)
+      }
+      const version = versions.find((version) => hashOf(version) === hash) ?? Math.max(0, ...versions) + 1
+      const path = join(folder, keptName(table, version))
+      if (hashIn(folder, keptName(table, version)) !== hash)
+        files.replace(path, text, modes.file, temporary(path))
+      return [table, version] as const
+    })
+    return Object.fromEntries(inForce)
+  })
+
+/** With the hash of each kept file that it names; one that is known stays, whatever the file is now. */
+export const namingSchemaFiles = ({ layout }: Pick<Store, "layout">, next: Manifest) =>
+  fileStep((): Manifest => {
+    const known = readManifest(layout.manifest)?.schema_files ?? {}
+    const added = namesIn([next]).flatMap((name) => {
+      const hash = known[name] === undefined ? hashIn(layout.schemas, name) : undefined
+      return hash === undefined ? [] : [[name, hash] as const]
+    })
+    const schema_files = { ...known, ...Object.fromEntries(added) }
+    return Object.keys(schema_files).length === 0 ? next : { ...next, schema_files }
+  })
+
+export interface LostSchema {
+  readonly name: string
+  readonly state: "missing" | "changed"
+  /** What it has to be; undefined if no version said so. */
+  readonly sha256: string | undefined
+}
+
+/**
+ * The kept files that a version names, or the one that the next publication continues from, and that are not
+ * there as they were written.
+ */
+export const lostSchemas = (
+  layout: Layout,
+  { current, newest }: { readonly current: Manifest; readonly newest: Manifest },
+): ReadonlyArray<LostSchema> =>
+  namesIn([current, newest]).flatMap((name): ReadonlyArray<LostSchema> => {
+    const [found, sha256] = [hashIn(layout.schemas, name), current.schema_files?.[name]]
+    if (found === undefined) return [{ name, state: "missing", sha256 }]
+    return sha256 === undefined || found === sha256 ? [] : [{ name, state: "changed", sha256 }]
+  })
+
+/** Whether a run was derived with other schemas than those in force; unknown for runs of older versions. */
+export const isOfOtherSchemas = (run: { readonly schemas?: Versions }, inForce: Versions | undefined) => {
+  const { schemas } = run
+  if (schemas === undefined || inForce === undefined) return false
+  const tables = new Set([...Object.keys(schemas), ...Object.keys(inForce)])
+  return [...tables].some((table) => schemas[table] !== inForce[table])
+}
+
+/** Whether each table that a run could have rows in has the schema that it had then; others came since. */
+export const keepsItsSchemas = (run: { readonly schemas?: Versions }, inForce: Versions | undefined) =>
+  inForce === undefined ||
+  Object.entries(run.schemas ?? {}).every(([table, version]) => inForce[table] === version)

@@ -1,0 +1,138 @@
+/**
+ * The models of jobs: their own queries as views or tables in every published version. They are kept under
+ * `published/models/`, one file per job, so that a rebuild and the runs of other jobs contain them too. A
+ * model that cannot be made costs itself and a warning, never the publication.
+ */
+import { existsSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { Duration, Effect, Schema } from "effect"
+import { withinMachineTime } from "../base/MachineTime.ts"
+import { DuckDb } from "../base/DuckDb.ts"
+import type { Connection } from "../base/DuckDb.ts"
+import { identifier, literal } from "../base/SqlText.ts"
+import type { SqlFile } from "../jobs/Job.ts"
+import type { FailedModel } from "../ledger/TableNotes.ts"
+import { asSubquery, openClosedOff } from "./BuildDatabase.ts"
+import { dataDictionary } from "./DataDictionary.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
+import { databaseFailed } from "./Publisher.ts"
+import type { Store } from "./Store.ts"
+
+const Kept = Schema.fromJsonString(Schema.Array(Schema.Struct({ name: Schema.String, sql: Schema.String })))
+const decodeKept = Schema.decodeUnknownOption(Kept)
+
+/** A model that takes longer than this is not made. */
+const madeWithin = Duration.minutes(10)
+
+const folderOf = ({ layout }: Pick<Store, "layout">) => join(layout.root, "published/models")
+
+/** What the job has now replaces what was kept of it; a job's name is a-z, 0-9 and hyphens. */
+export const keepModels = (store: Store, job: string, models: ReadonlyArray<SqlFile>) =>
+  fileStep(() => {
+    const path = join(folderOf(store), `${job}.json`)
+    const text = `${JSON.stringify(models, null, 1)}\n`
+    if (existsSync(path) ? readFileSync(path, "utf8") === text : models.length === 0) return
+    store.files.makeFolder(dirname(dirname(path)), store.modes.folder)
+    store.files.makeFolder(dirname(path), store.modes.folder)
+    store.files.replace(path, text, store.modes.file)
+  })
+
+const ending = ".json"
+
+/** Of all jobs, each with its job. */
+export const keptModels = (store: Store) =>
+  fileStep(() =>
+    filesBelow(folderOf(store))
+      .filter((name) => name.endsWith(ending))
+      .flatMap((name) => {
+        const decoded = decodeKept(readFileSync(join(folderOf(store), name), "utf8"))
+        const job = name.slice(0, -ending.length)
+        return decoded._tag === "Some" ? decoded.value.map((model) => ({ job, ...model })) : []
+      }),
+  )
+
+const isTable = (sql: string): boolean => /^--\s*materialized:\s*table\s*$/i.test(sql.split("\n", 1)[0] ?? "")
+
+/** The comment lines that a model begins with, but for the one that makes it a table. */
+const commentOf = (sql: string): string => {
+  const lines = sql.split("\n").slice(isTable(sql) ? 1 : 0)
+  const end = lines.findIndex((line) => !line.startsWith("--"))
+  const comments = lines.slice(0, end === -1 ? lines.length : end)
+  return comments
+    .map((line) => line.replace(/^--\s?/, "").trim())
+    .join(" ")
+    .trim()
+}
+
+const makeModel = (connection: Connection, { name, sql }: SqlFile) => {
+  const kind = isTable(sql) ? "TABLE" : "VIEW"
+  const comment = commentOf(sql)
+  return Effect.gen(function* () {
+    const query = yield* asSubquery(connection, sql)
+    yield* connection.run(`CREATE OR REPLACE ${kind} ${identifier(name)} AS SELECT * FROM ${query} AS m`)
+    if (comment !== "") yield* connection.run(`COMMENT ON ${kind} ${identifier(name)} IS ${literal(comment)}`)
+  }).pipe(withinMachineTime(madeWithin))
+}
+
+/**
+ * In the order of their references: what fails is tried again once another was made, so that the last round
+ * makes nothing, and its errors are those that are told.
+ */
+const makeAll = Effect.fnUntraced(function* (connection: Connection, models: ReadonlyArray<SqlFile>) {
+  let open = models
+  for (;;) {
+    const failed: Array<FailedModel> = []
+    const left: Array<SqlFile> = []
+    for (const model of open) {
+      const made = yield* Effect.result(makeModel(connection, model))
+      if (made._tag === "Success") continue
+      left.push(model)
+      failed.push({ name: model.name, why: made.failure.message.split("\n", 1)[0] ?? "" })
+    }
+    if (left.length === 0 || left.length === open.length) return failed
+    open = left
+  }
+})
+
+const taken = "a table or view of this name already exists"
+
+/** Makes all models in a finished database that is not in place yet; returns those that could not be made. */
+export const makeModels = Effect.fn("Publishing.makeModels")(
+  function* (store: Store) {
+    const kept = yield* keptModels(store)
+    if (kept.length === 0) return []
+    const names = new Set(dataDictionary(store.families).map(({ name }) => name))
+    const free: Array<SqlFile> = []
+    const failed: Array<FailedModel> = []
+    for (const model of kept) {
+      if (names.has(model.name)) failed.push({ name: model.name, why: taken })
+      else free.push(model)
+      names.add(model.name)
+    }
+    const connection = yield* openClosedOff(store.layout.build, "read-write")
+    return [...failed, ...(yield* makeAll(connection, free))] as ReadonlyArray<FailedModel>
+  },
+  Effect.scoped,
+  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
+)
+
+/** What the published database has beside our own tables: its models, described as it describes them. */
+export const publishedModels = Effect.fn("Publishing.publishedModels")(function* (
+  path: string,
+  known: ReadonlySet<string>,
+) {
+  const duckdb = yield* DuckDb
+  const connection = yield* duckdb.open({ path, access: "read-only", files: "none" })
+  const rows = yield* connection.rows(`SELECT name, kind, comment FROM (
+      SELECT view_name AS name, 'view' AS kind, comment FROM duckdb_views() WHERE NOT internal
+      UNION ALL SELECT table_name, 'table', comment FROM duckdb_tables()) AS t ORDER BY name`)
+  const models = rows.filter(({ name }) => !known.has(String(name)))
+  return yield* Effect.forEach(models, ({ name, kind, comment }) =>
+    Effect.map(connection.columnTypes(`SELECT * FROM ${identifier(String(name))}`), (columns) => ({
+      name: String(name),
+      kind: kind === "view" ? ("view" as const) : ("table" as const),
+      comment: comment === null ? "A model of a job." : String(comment),
+      columns: columns.map((one) => ({ name: one.name, type: one.type, comment: "" })),
+    })),
+  )
+}, Effect.scoped)

@@ -1,0 +1,130 @@
+/**
+ * The port for publishing: facts and landed bodies in, tables out. A version becomes visible completely or
+ * not at all; readers keep theirs. `PublisherDuckDb.ts` writes Parquet and the database,
+ * `PublisherMemory.ts` counts for simulated runs.
+ */
+import { Context, Schema } from "effect"
+import type { Effect } from "effect"
+import { RunId } from "../service/Ids.ts"
+import type { ExecutionId } from "../service/Ids.ts"
+import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
+import type { DeliveredFeatures } from "../ledger/DeliveredFeatures.ts"
+import type { LedgerFailed } from "../ledger/Ledger.ts"
+import { FailedGate } from "../ledger/RunFacts.ts"
+import type { EngineSaid } from "../ledger/RunFacts.ts"
+import type { StaleData } from "../ledger/StaleData.ts"
+import type {
+  DeltaNote,
+  FailedModel,
+  MisfitCount,
+  OtherRecords,
+  RejectedCount,
+} from "../ledger/TableNotes.ts"
+
+/** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
+export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {
+  message: Schema.String,
+  /** Landing or ledger has changed since it was written: neither waiting nor free space helps. */
+  damaged: Schema.optionalKey(Schema.Boolean),
+}) {}
+
+/**
+ * The version did not pass the gates of its job and is kept aside: what was current still is. There are no
+ * receipts, so nothing may be deleted at the service on the strength of it.
+ */
+export class PublicationHeld extends Schema.TaggedError<PublicationHeld>()("PublicationHeld", {
+  run_id: RunId,
+  /** Relative to the output folder. */
+  database: Schema.String,
+  gates: Schema.Array(FailedGate),
+}) {}
+
+export const databaseFailed = (failure: { readonly message: string }) =>
+  new PublishFailed({ message: `the database: ${failure.message}` })
+
+/** A ledger that cannot be read now may be read later, unless it is damaged. */
+export const ledgerFailed = ({ message, damaged = false }: LedgerFailed) =>
+  new PublishFailed({ message: `the ledger: ${message}`, damaged })
+
+export interface Published {
+  readonly version: number
+  /** Rows of this run in each table, by table name. */
+  readonly rows: Readonly<Record<string, number>>
+  /**
+   * Executions whose bodies were read back from disk, hashed and are in the tables; `whole` if those bodies
+   * alone prove that everything counted is here.
+   */
+  readonly receipts: ReadonlyArray<{
+    readonly execution_id: ExecutionId
+    readonly landed_sha256: string
+    readonly whole: boolean
+  }>
+  /** Earlier runs with missing or changed files: the version does not contain all of their rows. */
+  readonly without?: ReadonlyArray<string>
+  /** Landed bodies that are not in the tables, because they could not be used. */
+  readonly left_out: ReadonlyArray<LeftOutBody>
+  /** Tasks that did not succeed, with the features that a rerun need not ask for again. */
+  readonly delivered: ReadonlyArray<DeliveredFeatures>
+  /** What the catalogue says about the run's engines, as it is in the tables. */
+  readonly engines?: ReadonlyArray<EngineSaid>
+  /** Values of this run that did not fit their columns, and its rejected records. */
+  readonly misfits: ReadonlyArray<MisfitCount>
+  readonly rejected: ReadonlyArray<RejectedCount>
+  /** Its records of families without a schema. */
+  readonly other: OtherRecords
+  /** Values of earlier runs that do not fit a type that has changed since. */
+  readonly unfit?: ReadonlyArray<MisfitCount>
+  /** Tables whose record schema is in no folder any more; the kept one was used. */
+  readonly gone?: ReadonlyArray<string>
+  /** Models of jobs that could not be made in this version. */
+  readonly models?: ReadonlyArray<FailedModel>
+  /** Tables whose Delta log is not up to date; absent if there is none. */
+  readonly delta?: ReadonlyArray<DeltaNote>
+  /** Data that is older than the job allows; absent if there is none. */
+  readonly stale?: StaleData
+  /** Earlier runs that a gate had held back, and that this version contains: each with its own receipts. */
+  readonly released?: ReadonlyArray<Released>
+}
+
+export type Released = Pick<
+  Published,
+  "receipts" | "left_out" | "delivered" | "engines" | "misfits" | "rejected" | "other"
+> & {
+  readonly run_id: RunId
+}
+
+/** What became of a version of a run that goes on. */
+export type Interim =
+  | {
+      readonly _tag: "Interim"
+      readonly version: number
+      /** Tasks that are in it, and all tasks of the run. */
+      readonly tasks: number
+      readonly of: number
+    }
+  /** What was current still is; `message` says why, for people. */
+  | { readonly _tag: "Refused"; readonly message: string }
+
+export class Publisher extends Context.Service<
+  Publisher,
+  {
+    /**
+     * Derives all tables of one run again from ledger and landing, verifies them, and publishes a new
+     * version, unless a gate of the job holds it back.
+     */
+    readonly publish: (run_id: RunId) => Effect.Effect<Published, PublishFailed | PublicationHeld>
+    /**
+     * While the run goes on: a version with those of these tasks that are settled. It gives no receipts, and
+     * the run is published again when it is over.
+     */
+    readonly publishInterim: (
+      run_id: RunId,
+      over: ReadonlySet<string>,
+    ) => Effect.Effect<Interim, PublishFailed>
+    /**
+     * After the deletions: publishes `runs`, `tasks`, `executions`, `deletions` and `coverage` of a run
+     * again.
+     */
+    readonly publishOutcome: (run_id: RunId) => Effect.Effect<void, PublishFailed>
+  }
+>()("nightjar/publishing/Publisher") {}

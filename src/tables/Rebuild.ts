@@ -1,0 +1,185 @@
+/**
+ * Derives the tables of every published run again from its landed bodies, with the record schemas of today,
+ * and publishes all of them as one new version; or only says what that would change. A run whose bodies
+ * cannot be read, or that a gate holds back, keeps its tables as they are. No gate is asked: a person has
+ * asked for it, and nothing is deleted at the service because of it. If the pseudonyms change, no row may
+ * stay: runs that cannot be derived are left out, once a person says so, or nothing is published.
+ */
+import { Effect } from "effect"
+import type { RunId } from "../service/Ids.ts"
+import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
+import type { DeltaNote, FailedModel } from "../ledger/TableNotes.ts"
+import { clearStrays, commit, discarding, recover } from "./Commit.ts"
+import { withDatabase } from "./ContinueDatabase.ts"
+import { compareRows } from "./CompareRows.ts"
+import type { RowChange } from "./CompareRows.ts"
+import { heldText, removeAllAside } from "./HeldRuns.ts"
+import { keepSchemas } from "./KeepSchemas.ts"
+import { dropKeyPlaces, keepKeyPlace } from "./KeyPlaces.ts"
+import { newestDerived, placeIn } from "./KeptVersions.ts"
+import { filesOf, withPolicy } from "./Manifest.ts"
+import type { Manifest } from "./Manifest.ts"
+import { ledgerFailed } from "./Publisher.ts"
+import { stageRun } from "./StageRun.ts"
+import { buildStanding, gapsIn } from "./Standing.ts"
+import { temporary } from "./Store.ts"
+import type { Store } from "./Store.ts"
+import { isSamePolicy } from "./Treatments.ts"
+import { takeOut } from "./TakeOut.ts"
+
+export interface Rebuilt {
+  /** The version with the tables; undefined if nothing was published. */
+  readonly version: number | undefined
+  /** Runs whose tables were derived again. */
+  readonly runs: number
+  readonly changes: ReadonlyArray<RowChange & { readonly run_id: string }>
+  /** Runs that keep their tables, and why. */
+  readonly kept: ReadonlyArray<{
+    readonly run_id: string
+    readonly reason: string
+    /** Its bodies were removed by age: nobody has to act. */
+    readonly pruned: boolean
+  }>
+  /**
+   * Runs that cannot be derived with other pseudonyms than their rows have now: left out of the version, or
+   * why there is none.
+   */
+  readonly left_out: ReadonlyArray<{ readonly run_id: string; readonly reason: string }>
+  /** Models of jobs that could not be made with the tables as they are now. */
+  readonly models: ReadonlyArray<FailedModel>
+  /** Tables whose Delta log is not up to date; absent if there is none. */
+  readonly delta?: ReadonlyArray<DeltaNote>
+}
+
+interface Staged {
+  readonly next: Manifest
+  readonly fresh: ReadonlySet<string>
+  readonly kept: Rebuilt["kept"]
+  readonly left_out: Rebuilt["left_out"]
+}
+
+/** `leavesOut`: a version with other pseudonyms may lack runs that cannot be derived with them. */
+export const rebuild = Effect.fn("Publishing.rebuild")(function* (
+  store: Store,
+  toolVersion: string,
+  publishes: boolean,
+  leavesOut = false,
+) {
+  const ledger = yield* Ledger
+  const damage = yield* ledger.problems
+  if (damage.length > 0) return yield* new LedgerFailed({ message: damage.join("; "), damaged: true })
+  const current = yield* recover(store)
+  const staging = Effect.gen(function* () {
+    // A comparison leaves no trace, not even of schemas.
+    const schemas = publishes ? yield* keepSchemas(store, current) : {}
+    const staged = yield* stageAll(store, { toolVersion, schemas }, current)
+    const changes = yield* changesOf(store, current, staged)
+    const isReady = publishes && staged.fresh.size > 0 && (leavesOut || staged.left_out.length === 0)
+    if (!isReady) return { ...staged, isReady, changes, models: [] }
+    const settled = yield* takeOut(store, staged.next, staged.fresh)
+    const built = yield* buildStanding(store, settled.next, settled.fresh)
+    const next = yield* withDatabase(store, settled.next, built)
+    return { ...staged, isReady, next, changes, models: built.models }
+  })
+  const {
+    next,
+    isReady: isPublished,
+    kept,
+    left_out,
+    changes,
+    models,
+  } = yield* discarding(store, current)(staging)
+  if (isPublished) yield* keepKeyPlace(store)
+  // Copies of earlier tables, which may name the customers; `accept` derives again.
+  if (isPublished && next.amends) yield* removeAllAside(store)
+  const delta = isPublished ? yield* commit(store, next) : []
+  if (isPublished && store.pseudonyms === undefined) yield* dropKeyPlaces(store)
+  // What was only compared, and what a run left that could not be derived to its end.
+  yield* clearStrays(store, isPublished ? next : current)
+  const derived = Object.values(next.runs).filter(({ left_out: isOut }) => isOut !== true)
+  const runs = derived.filter(({ version }) => version === next.version).length
+  const rebuilt: Rebuilt = {
+    version: isPublished ? next.version : undefined,
+    runs,
+    changes,
+    kept,
+    left_out,
+    models,
+    ...(delta.length === 0 ? {} : { delta }),
+  }
+  return rebuilt
+})
+
+/** All runs that the ledger calls published, oldest first; a run without a readable body stays as it is. */
+const stageAll = Effect.fnUntraced(function* (
+  store: Store,
+  {
+    toolVersion,
+    schemas,
+  }: { readonly toolVersion: string; readonly schemas: NonNullable<Manifest["schemas"]> },
+  current: Manifest,
+) {
+  const version = current.version + 1
+  const base = newestDerived(store, current).runs
+  const policy = store.pseudonyms?.policy
+  const isOther = current.version > 0 && !isSamePolicy(current.pseudonyms, policy)
+  const runs: Record<string, Manifest["runs"][string]> = isOther ? {} : { ...base }
+  const kept: Array<Rebuilt["kept"][number]> = []
+  const fresh = new Set<string>()
+  const ledger = yield* Ledger
+  const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
+  for (const { run_id, isHeld } of yield* publishedRuns) {
+    if (isHeld) {
+      kept.push({ run_id, reason: heldText, pruned: false })
+      continue
+    }
+    const staged = yield* Effect.result(stageRun(store, toolVersion, run_id, version))
+    if (staged._tag === "Failure") {
+      // A full disk must not look like a run that cannot be read.
+      if (staged.failure.damaged !== true) return yield* staged.failure
+      kept.push({ run_id, reason: staged.failure.message, pruned: pruned.has(run_id) })
+      continue
+    }
+    const { entry } = staged.success
+    runs[run_id] = { ...entry, schemas }
+    for (const { path } of entry.files) fresh.add(path)
+  }
+  const left_out: Array<Rebuilt["left_out"][number]> = []
+  for (const [run_id, run] of isOther ? Object.entries(base) : []) {
+    // What was published of a run that goes on is published again at its end.
+    if (runs[run_id] !== undefined || run.interim === true) continue
+    const reason = kept.find((one) => one.run_id === run_id)?.reason ?? "the ledger does not know it"
+    left_out.push({ run_id, reason })
+    runs[run_id] = { run_date: run.run_date, version, left_out: true, schemas, files: [] }
+  }
+  const next: Manifest = { version, amends: isOther, schemas, ...withPolicy(policy), runs }
+  return { next, fresh, kept: isOther ? [] : kept, left_out } satisfies Staged as Staged
+})
+
+const publishedRuns = Effect.gen(function* () {
+  const ledger = yield* Ledger
+  const published: Array<{ readonly run_id: RunId; readonly isHeld: boolean }> = []
+  for (const { fact } of yield* Effect.mapError(ledger.runs, ledgerFailed)) {
+    const state = yield* Effect.mapError(ledger.state(fact.run_id), ledgerFailed)
+    if (state?.published !== undefined)
+      published.push({ run_id: fact.run_id, isHeld: state.held !== undefined })
+  }
+  return published
+})
+
+const changesOf = Effect.fnUntraced(function* (store: Store, current: Manifest, { next, fresh }: Staged) {
+  const base = newestDerived(store, current)
+  const standsAt = placeIn(store)
+  const gaps = new Set(gapsIn(store, filesOf(base), false, standsAt).map(({ path }) => path))
+  const changes: Array<Rebuilt["changes"][number]> = []
+  for (const [run_id, { files, version, left_out }] of Object.entries(next.runs)) {
+    if (version !== next.version || left_out === true) continue
+    const before = (base.runs[run_id]?.files ?? []).filter(({ path }) => !gaps.has(path))
+    const differ = yield* compareRows(store.layout.root, store.families, run_id, {
+      before: { files: before, standsAt },
+      after: { files, standsAt: ({ path }) => (fresh.has(path) ? temporary(path) : path) },
+    })
+    changes.push(...differ.map((change) => ({ run_id, ...change })))
+  }
+  return changes
+})

@@ -1,0 +1,181 @@
+/**
+ * Repairs a published folder as far as possible: finishes what was cut off, rebuilds a lost manifest from
+ * the files, derives a run again from its landed bodies if its files are missing or changed, or takes its
+ * rows from the database if those are gone by age, rebuilds the database from the files. What only a backup
+ * can restore is named. Makes no call to the service.
+ */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { RunId } from "../service/Ids.ts"
+import { counted, listed } from "../base/Counted.ts"
+import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
+import { databaseVersion } from "./BuildDatabase.ts"
+import { buildInPlace, recover, strayFiles } from "./Commit.ts"
+import { bringDeltaLogs } from "./DeltaLogs.ts"
+import { placeEmptyDatabase } from "./EmptyDatabase.ts"
+import { heldText } from "./HeldRuns.ts"
+import { isOfOtherSchemas } from "./KeepSchemas.ts"
+import { newestDerived, placeIn } from "./KeptVersions.ts"
+import { filesOf, readManifest } from "./Manifest.ts"
+import type { Manifest } from "./Manifest.ts"
+import { fileStep } from "./OutputFiles.ts"
+import { withdrawInterim } from "./PublishInterim.ts"
+import { ledgerFailed } from "./Publisher.ts"
+import { publishRun } from "./PublisherDuckDb.ts"
+import { restoreRows } from "./RestoreRows.ts"
+import { clearBuild, gapsIn } from "./Standing.ts"
+import type { Store } from "./Store.ts"
+import { damagedHelpers, databaseProblems, keptDatabase } from "./Verify.ts"
+
+/** What was done and to what, and what could not be done. */
+export interface Repaired {
+  readonly done: ReadonlyArray<string>
+  readonly left: ReadonlyArray<string>
+}
+
+export const repair = Effect.fn("Publishing.repair")(function* (store: Store, toolVersion: string) {
+  const done: Array<string> = []
+  const left: Array<string> = []
+  const { layout } = store
+  const ledger = yield* Ledger
+  const damage = yield* ledger.problems
+  // Nothing is derived from facts that were changed.
+  if (damage.length > 0) return yield* new LedgerFailed({ message: damage.join("; "), damaged: true })
+  done.push(...(yield* recovered(store)))
+  const stands = yield* fileStep(() => readManifest(layout.manifest))
+  for (const run_id of yield* brokenInterims(store)) {
+    yield* withdrawInterim(store, run_id)
+    done.push(`${run_id}: taken out of the tables, since files of it were gone: \`nightjar run\` resumes it`)
+  }
+  for (const run_id of yield* restoredRuns(store))
+    done.push(`${run_id}: its files were written again from nightjar.duckdb: its bodies are gone by age`)
+  const standing = yield* fileStep(() => readManifest(layout.manifest))
+  const newest = standing && newestDerived(store, standing)
+  for (const { run_id, isHeld } of yield* runsToDerive(store, newest)) {
+    if (isHeld) {
+      left.push(`${run_id}: its tables are not derived again: ${heldText}`)
+      continue
+    }
+    const derived = yield* Effect.result(
+      publishRun(store, toolVersion, { run_id: undefined, findings: new Map() }, run_id),
+    )
+    if (derived._tag === "Success")
+      done.push(`${run_id}: its tables were derived again from landing/${run_id}`)
+    else left.push(`${run_id}: its tables cannot be derived again: ${derived.failure.message}`)
+  }
+  const isForward = (yield* fileStep(() => readManifest(layout.manifest)))?.returned === undefined
+  if (stands?.returned !== undefined && isForward)
+    done.push("tables: the newest version is published again, which ends the rollback")
+  if (yield* buildAgain(store)) done.push(builtAgain)
+  done.push(...(yield* helpersAgain(store)))
+  const published = yield* fileStep(() => readManifest(layout.manifest))
+  if (published !== undefined) {
+    const { written, removed, notes } = yield* bringDeltaLogs(store, published)
+    done.push(...written.map((table) => `tables/${table}/_delta_log: brought up to date`))
+    done.push(...removed.map((table) => `tables/${table}/_delta_log: removed, since it was no longer true`))
+    const failed = notes.filter(({ is_left_out }) => is_left_out !== true)
+    left.push(...failed.map(({ table, why }) => `tables/${table}/_delta_log: ${why}`))
+  }
+  return { done, left } satisfies Repaired as Repaired
+})
+
+/** The empty database is made again; without the kept one, a rollback builds it from the files. */
+const helpersAgain = Effect.fnUntraced(function* (store: Store) {
+  const damaged = yield* damagedHelpers(store)
+  yield* fileStep(() => {
+    for (const path of damaged) store.files.remove(join(store.layout.root, path))
+  })
+  if (damaged.length === 0) return []
+  yield* placeEmptyDatabase(store)
+  yield* fileStep(() => clearBuild(store))
+  return damaged.map((path) =>
+    path === keptDatabase ? `${path}: removed, since it was damaged` : `${path}: made again`,
+  )
+})
+
+const builtAgain = "nightjar.duckdb: rebuilt from the files of the tables"
+const strangersNamed = 3
+
+/** What every publication does first, and what that changed. */
+const recovered = Effect.fnUntraced(function* (store: Store) {
+  const { layout } = store
+  const wasCut = yield* fileStep(() => existsSync(layout.next))
+  const before = yield* fileStep(() => readManifest(layout.manifest))
+  const strangers = before === undefined ? [] : yield* fileStep(() => strayFiles(store, before))
+  const version = yield* databaseVersion(layout.database)
+  yield* recover(store)
+  if (wasCut) return ["tables: the interrupted publication was finished"]
+  if (before === undefined) {
+    const isRestored = yield* fileStep(() => existsSync(layout.manifest))
+    return isRestored ? ["tables/manifest.json: restored from the files of the tables"] : []
+  }
+  const removed = `${counted(strangers.length, "file")} that no manifest lists removed`
+  return [
+    ...(strangers.length === 0 ? [] : [`tables: ${removed}: ${listed(strangers, strangersNamed)}`]),
+    ...(before.version === 0 || version === before.version ? [] : [builtAgain]),
+  ]
+})
+
+/** Runs that were published while they went on, and lack a file since: only their end derives them again. */
+const brokenInterims = Effect.fnUntraced(function* (store: Store) {
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
+  const interims = Object.entries(manifest?.runs ?? {}).filter(([, { interim }]) => interim === true)
+  return yield* fileStep(() =>
+    interims.flatMap(([run_id, { files }]) =>
+      gapsIn(store, files, true, placeIn(store)).length === 0 ? [] : [RunId.make(run_id)],
+    ),
+  )
+})
+
+/** Paths of a version's files that are missing or damaged; a file is read once for all its runs. */
+const brokenIn = (store: Store, manifest: Manifest) =>
+  fileStep(() => new Set(gapsIn(store, filesOf(manifest), true, placeIn(store)).map(({ path }) => path)))
+
+/** Before anything is derived: a version built without lost files has a database without their rows. */
+const restoredRuns = Effect.fnUntraced(function* (store: Store) {
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
+  if (manifest === undefined || manifest.returned !== undefined) return []
+  const ledger = yield* Ledger
+  const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
+  if (pruned.size === 0) return []
+  const broken = yield* brokenIn(store, manifest)
+  const lost = Object.entries(manifest.runs).flatMap(([run_id, { files }]) =>
+    pruned.has(RunId.make(run_id)) && files.some(({ path }) => broken.has(path)) ? [RunId.make(run_id)] : [],
+  )
+  return yield* restoreRows(store, manifest, lost, broken)
+})
+
+/** Runs that were published and are incomplete in the tables, or derived with schemas that have changed. */
+const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manifest | undefined) {
+  const ledger = yield* Ledger
+  const runs = yield* Effect.mapError(ledger.runs, ledgerFailed)
+  const broken = manifest === undefined ? new Set<string>() : yield* brokenIn(store, manifest)
+  const due: Array<{ readonly run_id: RunId; readonly isHeld: boolean }> = []
+  for (const { fact } of runs) {
+    const state = yield* Effect.mapError(ledger.state(fact.run_id), ledgerFailed)
+    if (state?.published === undefined) continue
+    const known = manifest?.runs[fact.run_id]
+    const isWhole =
+      known !== undefined &&
+      !isOfOtherSchemas(known, manifest?.schemas) &&
+      !known.files.some(({ path }) => broken.has(path))
+    if (!isWhole) due.push({ run_id: fact.run_id, isHeld: state.held !== undefined })
+  }
+  return due
+})
+
+/** True if the database did not contain what the files contain. */
+const buildAgain = Effect.fnUntraced(function* (store: Store) {
+  const { layout } = store
+  const manifest = yield* fileStep(() => readManifest(layout.manifest))
+  if (manifest === undefined) return false
+  const gaps = yield* fileStep(() => gapsIn(store, filesOf(manifest), false))
+  const found = yield* Effect.result(databaseProblems(store, manifest, new Map()))
+  const problems = found._tag === "Success" ? found.success : []
+  const isBroken = found._tag === "Failure" || problems.some(({ where }) => where === "nightjar.duckdb")
+  // What is missing from the files is rightly missing from the database.
+  if (!isBroken && (problems.length === 0 || gaps.length > 0)) return false
+  yield* buildInPlace(store, manifest)
+  return true
+})

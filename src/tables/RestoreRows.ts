@@ -1,0 +1,123 @@
+/**
+ * Tables of runs whose landed bodies are gone by age, and whose files are lost: their rows are in the
+ * database, if that is, to the byte, the one that was published with the files. They are written as files of
+ * the run again, in a version with the same rows.
+ */
+import { readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { Effect } from "effect"
+import { sha256Hex } from "../base/Sha256.ts"
+import type { RunId } from "../service/Ids.ts"
+import type { Connection } from "../base/DuckDb.ts"
+import { identifier, literal } from "../base/SqlText.ts"
+import { openDatabase } from "./BuildDatabase.ts"
+import { commit, discarding } from "./Commit.ts"
+import { withSameDatabase } from "./Compact.ts"
+import { isUnchanged } from "./ContinueDatabase.ts"
+import { keepsItsSchemas } from "./KeepSchemas.ts"
+import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { fileStep } from "./OutputFiles.ts"
+import { databaseFailed, PublishFailed } from "./Publisher.ts"
+import { parquetOptions } from "./StageRun.ts"
+import { temporary } from "./Store.ts"
+import type { Store } from "./Store.ts"
+import { takeOut } from "./TakeOut.ts"
+
+/** The runs among these whose files the database has the rows of, as they were published. */
+const restorable = (manifest: Manifest, runs: ReadonlyArray<RunId>): ReadonlyArray<RunId> =>
+  runs.filter((run_id) => {
+    const run = manifest.runs[run_id]
+    return run !== undefined && run.interim !== true && keepsItsSchemas(run, manifest.schemas)
+  })
+
+/** All rows of a run in a table, in a file of its own. */
+const writeRows = Effect.fnUntraced(function* (
+  store: Store,
+  connection: Connection,
+  { table, rows }: ManifestFile,
+  {
+    run_id,
+    run_date,
+    version,
+  }: { readonly run_id: RunId; readonly run_date: string; readonly version: number },
+) {
+  const path = `tables/${table}/run_date=${run_date}/${run_id}-v${version}.parquet`
+  const place = join(store.layout.root, temporary(path))
+  const columns = yield* connection.columnTypes(`SELECT * FROM ${identifier(table)}`)
+  // Parquet has no JSON of its own: it is text in all files.
+  const select = columns.map(({ name, type }) =>
+    type === "JSON" ? `CAST(${identifier(name)} AS VARCHAR) AS ${identifier(name)}` : identifier(name),
+  )
+  yield* fileStep(() => {
+    store.files.makeFolder(dirname(dirname(place)), store.modes.folder)
+    store.files.makeFolder(dirname(place), store.modes.folder)
+  })
+  const options = parquetOptions(store, { run_id, version, toolVersion: store.toolVersion })
+  const written = yield* connection.run(
+    `COPY (SELECT ${select.join(", ")} FROM ${identifier(table)} WHERE run_id = ${literal(run_id)}
+      ORDER BY rowid) TO ${literal(place)} ${options}`,
+  )
+  if (written !== rows)
+    return yield* new PublishFailed({ message: `${path}: the database has ${written} rows, not ${rows}` })
+  yield* Effect.mapError(
+    store.files.settle(place, store.modes.file),
+    ({ message }) => new PublishFailed({ message }),
+  )
+  return yield* fileStep((): ManifestFile => {
+    const bytes = readFileSync(place)
+    return { table, path, rows, bytes: bytes.length, sha256: sha256Hex(bytes) }
+  })
+})
+
+/** Rows of a run by table, of those of its tables that lack a file. */
+const lostTables = (files: ReadonlyArray<ManifestFile>, broken: ReadonlySet<string>) =>
+  [...Map.groupBy(files, ({ table }) => table).values()].flatMap((ofTable): ReadonlyArray<ManifestFile> => {
+    const [first] = ofTable
+    if (first === undefined || !ofTable.some(({ path }) => broken.has(path))) return []
+    return [{ ...first, rows: ofTable.reduce((sum, { rows }) => sum + rows, 0) }]
+  })
+
+/** The manifest of a version in which these runs have files of their own for what is lost. */
+const stage = Effect.fnUntraced(
+  function* (store: Store, current: Manifest, runs: ReadonlyArray<RunId>, broken: ReadonlySet<string>) {
+    const version = current.version + 1
+    const connection = yield* openDatabase(store.layout.database, "read-only")
+    const restored: Record<string, Manifest["runs"][string]> = { ...current.runs }
+    const fresh = new Set<string>()
+    for (const run_id of runs) {
+      const run = current.runs[run_id]
+      if (run === undefined) continue
+      const lost = lostTables(run.files, broken)
+      const tables = new Set(lost.map(({ table }) => table))
+      const files: Array<ManifestFile> = run.files.filter(({ table }) => !tables.has(table))
+      for (const one of lost) {
+        const file = yield* writeRows(store, connection, one, { run_id, run_date: run.run_date, version })
+        files.push(file)
+        fresh.add(file.path)
+      }
+      restored[run_id] = { ...run, files }
+    }
+    return yield* takeOut(store, { ...current, version, amends: true, runs: restored }, fresh)
+  },
+  Effect.scoped,
+  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
+)
+
+/** Returns the runs whose files were written again; `broken` are the paths of files that are lost. */
+export const restoreRows = Effect.fn("Publishing.restoreRows")(function* (
+  store: Store,
+  current: Manifest,
+  runs: ReadonlyArray<RunId>,
+  broken: ReadonlySet<string>,
+) {
+  const due = restorable(current, runs)
+  // Values that do not fit a changed type are in the files alone.
+  const isComplete = (current.database?.unfit ?? []).length === 0
+  if (due.length === 0 || !isComplete || !(yield* isUnchanged(store, current))) return []
+  const staging = Effect.gen(function* () {
+    const { next, fresh } = yield* stage(store, current, due, broken)
+    return yield* withSameDatabase(store, current, next, fresh)
+  })
+  yield* commit(store, yield* discarding(store, current)(staging))
+  return due
+})

@@ -1,0 +1,202 @@
+/**
+ * What ledger and landing say about one run: its state, the newest state body of each execution and the
+ * newest results body of each session. Facts are read first, so that every body a fact refers to must be
+ * there; a missing one is damage, and damage is never published over.
+ */
+import { Effect } from "effect"
+import type { ExecutionId, RunId, SessionId } from "../service/Ids.ts"
+import { Landing } from "../landing/Landing.ts"
+import type { LandedBody } from "../landing/Landing.ts"
+import type { ResultsSource } from "../service/ResultsSource.ts"
+import { sourceNameOf } from "../service/ResultsSource.ts"
+import type { LandedRef } from "../ledger/Fact.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { CachedForm } from "../ledger/LedgerForms.ts"
+import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import type { EngineSaid } from "../ledger/RunFacts.ts"
+import { ledgerFailed, PublishFailed } from "./Publisher.ts"
+import { engineFields } from "./SystemTables.ts"
+import { isObject } from "./TakeFields.ts"
+
+/**
+ * A session of a task; `bodies` are the newest of each endpoint that was read, in the order of the run's
+ * sources, and `body` is the first of them.
+ */
+export interface SessionPicture {
+  readonly task: TaskState
+  readonly session_id: SessionId
+  readonly execution_id: ExecutionId | undefined
+  readonly body: LandedBody | undefined
+  readonly bodies: ReadonlyArray<LandedBody>
+  /** The newest read of this session, as the ledger knows it. Milliseconds. */
+  readonly read_at: number | undefined
+  readonly is_closed: boolean | undefined
+}
+
+export interface RunPicture {
+  readonly state: RunState
+  /** What the service last said about the engines of its tasks. */
+  readonly engines: ReadonlyArray<EngineSaid>
+  readonly frames: ReadonlyArray<LandedBody>
+  readonly framesByTask: ReadonlyMap<string, ReadonlyArray<LandedBody>>
+  /** By execution: the state body that was landed last. */
+  readonly stateOf: ReadonlyMap<string, LandedBody>
+  readonly sessions: ReadonlyArray<SessionPicture>
+  /** Tasks of which nothing is derived, except that they are planned; absent if there are none. */
+  readonly open?: ReadonlySet<string>
+}
+
+const place = (ref: LandedRef): string => `${ref.segment}:${ref.offset}:${ref.sha256}`
+
+/** Bodies that facts refer to and landing does not contain. */
+const missingBodies = ({ tasks }: RunState, frames: ReadonlyArray<LandedBody>): ReadonlyArray<LandedRef> => {
+  const held = new Set(frames.map(({ ref }) => place(ref)))
+  const facts = [...tasks.values()].flatMap(({ attempts, results, refused = [] }) => [
+    ...attempts.map(({ closed }) => closed?.fact),
+    ...results.map(({ fact }) => fact),
+    ...refused,
+  ])
+  return facts.flatMap((fact) =>
+    fact?.landed === undefined || held.has(place(fact.landed)) ? [] : [fact.landed],
+  )
+}
+
+const executionOf = (task: TaskState, session_id: SessionId): ExecutionId | undefined =>
+  task.attempts.findLast((attempt) => attempt.session_id === session_id)?.execution_id
+
+const sessionsOf = (state: RunState, frames: ReadonlyArray<LandedBody>): ReadonlyArray<SessionPicture> => {
+  const byTask = Map.groupBy(
+    frames.filter(
+      ({ meta }) =>
+        (meta.kind === "results" || meta.kind === "profile") &&
+        meta.session_id !== undefined &&
+        meta.http_status === 200,
+    ),
+    ({ meta }) => meta.task_id,
+  )
+  return [...state.tasks.values()].flatMap((task) => {
+    const landed = byTask.get(task.planned.task_id) ?? []
+    const ids = new Set([
+      ...landed.flatMap(({ meta }) => meta.session_id ?? []),
+      ...task.results.map(({ fact }) => fact.session_id),
+      ...(task.planned.session_id === undefined ? [] : [task.planned.session_id]),
+    ])
+    return [...ids].map((session_id): SessionPicture => {
+      const own = landed.filter(({ meta }) => meta.session_id === session_id)
+      const bodies = newestBySource(state.sources, own)
+      const [body] = bodies
+      const read = task.results.findLast(({ fact }) => fact.session_id === session_id)
+      const execution_id = body?.meta.execution_id ?? read?.fact.execution_id ?? executionOf(task, session_id)
+      const known = { read_at: read?.at, is_closed: read?.fact.is_closed }
+      return { task, session_id, execution_id, body, bodies, ...known }
+    })
+  })
+}
+
+const newestBySource = (
+  sources: ReadonlyArray<ResultsSource>,
+  bodies: ReadonlyArray<LandedBody>,
+): ReadonlyArray<LandedBody> => {
+  const newest = new Map(bodies.map((body) => [sourceNameOf(body.meta), body]))
+  return sources.flatMap(({ name }) => newest.get(name) ?? [])
+}
+
+const pictureOf = (
+  state: RunState,
+  frames: ReadonlyArray<LandedBody>,
+  engines: ReadonlyArray<EngineSaid>,
+): RunPicture => {
+  const stateOf = new Map<string, LandedBody>()
+  for (const frame of frames) {
+    // Landed when a run is over, which a service may also say in a 202 (4.2): `is_closed` decides.
+    const { kind, execution_id } = frame.meta
+    if (kind === "state" && execution_id !== undefined) stateOf.set(execution_id, frame)
+  }
+  const framesByTask = Map.groupBy(frames, ({ meta }) => meta.task_id)
+  return { state, engines, frames, framesByTask, stateOf, sessions: sessionsOf(state, frames) }
+}
+
+/** All frames about one attempt: its start, states, challenges, and its session's results. */
+export const framesOf = (
+  picture: RunPicture,
+  task: TaskState,
+  { attempt, execution_id, session_id }: AttemptState,
+): ReadonlyArray<LandedBody> =>
+  (picture.framesByTask.get(task.planned.task_id) ?? []).filter(({ meta }) =>
+    meta.execution_id === undefined
+      ? meta.attempt === attempt || (session_id !== undefined && meta.session_id === session_id)
+      : meta.execution_id === execution_id,
+  )
+
+/**
+ * The picture of a run that goes on, with whole tasks only: those that are settled and over. Of any other it
+ * shows that it is planned, as if nothing had been done for it yet.
+ */
+export const onlyOver = (picture: RunPicture, over: ReadonlySet<string>): RunPicture => {
+  const open = new Set<string>()
+  const tasks = new Map<string, TaskState>()
+  for (const [task_id, task] of picture.state.tasks) {
+    const isOver = task.settled !== undefined && over.has(task_id)
+    if (!isOver) open.add(task_id)
+    tasks.set(task_id, isOver ? task : plannedOnly(task))
+  }
+  return { ...picture, state: { ...picture.state, tasks }, open }
+}
+
+const plannedOnly = ({ planned, planned_at }: TaskState): TaskState => ({
+  planned,
+  planned_at,
+  attempts: [],
+  results: [],
+  attachments: [],
+  settled: undefined,
+  attemptsBefore: 0,
+})
+
+/** Why a run cannot be derived again, although nothing is damaged. */
+export const prunedText = (at: number): string =>
+  `its landed bodies were pruned on ${new Date(at).toISOString().slice(0, 10)}`
+
+export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id: RunId) {
+  const ledger = yield* Ledger
+  const landing = yield* Landing
+  const failed = ({ message }: { readonly message: string }) => new PublishFailed({ message, damaged: true })
+  const state = yield* Effect.mapError(ledger.state(run_id), ledgerFailed)
+  if (state === undefined) return yield* failed({ message: `the ledger has no run ${run_id}` })
+  const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
+  const prunedAt = pruned.get(run_id)
+  if (prunedAt !== undefined) return yield* failed({ message: prunedText(prunedAt) })
+  const frames = yield* landing
+    .list(run_id)
+    .pipe(Effect.mapError(({ path, message }) => failed({ message: `${path}: ${message}` })))
+  const [missing] = missingBodies(state, frames)
+  if (missing !== undefined) {
+    const where = `landing/${run_id}/${missing.segment}`
+    return yield* failed({
+      message: `${where}: no body at offset ${missing.offset}, which the ledger refers to`,
+    })
+  }
+  return pictureOf(state, frames, yield* Effect.mapError(enginesOf(state), ledgerFailed))
+})
+
+/**
+ * What the catalogue last said before the run was published: derived again later, its rows are the same. A
+ * run that was resumed after that is published as a new one.
+ */
+const enginesOf = Effect.fnUntraced(function* ({ tasks, published, stages }: RunState) {
+  const said = published?.fact.engines
+  if (said !== undefined && (stages.resumed ?? 0) <= (published?.at ?? 0)) return said
+  const ledger = yield* Ledger
+  const references = new Set([...tasks.values()].flatMap(({ planned }) => planned.engine_reference ?? []))
+  const forms = yield* Effect.forEach(references, (reference) => ledger.cachedForm(reference))
+  return forms.flatMap((form) => (form === undefined ? [] : [saidIn(form)]))
+})
+
+const columns = new Set(engineFields.map(({ name }) => name))
+
+const saidIn = ({ body, ...form }: CachedForm): EngineSaid => {
+  const details: unknown = JSON.parse(body)
+  const known = Object.entries(isObject(details) ? details : {})
+  const said = Object.fromEntries(known.filter(([name]) => columns.has(name)))
+  return { ...form, body: JSON.stringify(said) }
+}

@@ -1,0 +1,167 @@
+/**
+ * Rows that follow from the ledger alone: the run, its tasks, attachments and deletions. Pure. A task that
+ * is not settled is unfinished.
+ */
+import type { ExecutionId, RunId, SessionId } from "../service/Ids.ts"
+import type { Cell } from "../records/Columns.ts"
+import { dateCell } from "../records/Cells.ts"
+import { outcomes } from "../service/EndRow.ts"
+import { executionsOf, verdictOfTask } from "../ledger/RunState.ts"
+import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import type { TableRow } from "./ExecutionRows.ts"
+import { attachmentsTable } from "./SessionTables.ts"
+import {
+  deletionsTable,
+  engineDescriptionsTable,
+  engineFields,
+  runsTable,
+  tasksTable,
+} from "./SystemTables.ts"
+import type { RunPicture } from "./RunPicture.ts"
+import { isObject, takeFields } from "./TakeFields.ts"
+import type { Row } from "./TakeFields.ts"
+
+/** As shown in tables: a task that is not settled has no reason yet. */
+export const settlementOf = (task: TaskState) => {
+  const { outcome, who_acts } = verdictOfTask(task)
+  return { outcome, reason: task.settled?.fact.reason, who_acts }
+}
+
+const statusOf = ({ ended }: RunState): string =>
+  ended === undefined ? "running" : ended.leftovers ? "unfinished" : "finished"
+
+const runRow = (run: RunState): Row => {
+  const { started, started_at, ended, stages } = run
+  const tasks = [...run.tasks.values()].map((task) => verdictOfTask(task).outcome)
+  const counts = outcomes.map((outcome): readonly [string, Cell] => [
+    outcome,
+    tasks.filter((each) => each === outcome).length,
+  ])
+  return {
+    run_id: started.run_id,
+    job: started.job,
+    run_date: dateCell(started.run_date) ?? null,
+    started_at: started_at,
+    ended_at: ended?.at,
+    status: statusOf(run),
+    tasks: tasks.length,
+    ...Object.fromEntries(counts),
+    exit_code: ended?.exit_code,
+    tool_version: started.tool_version,
+    parent: started.parent,
+    sequence: run.sequence,
+    resumed_at: stages.resumed,
+    executed_at: stages.executed,
+    published_at: stages.published,
+    deletions_at: stages.deleted,
+    collected_at: stages.collected,
+  }
+}
+
+const taskRow = (run_id: RunId, task: TaskState): Row => {
+  const { planned, attempts, results } = task
+  const newest = attempts.findLast(({ execution_id }) => execution_id !== undefined)
+  const { outcome, reason, who_acts } = settlementOf(task)
+  return {
+    run_id,
+    task_id: planned.task_id,
+    customer_id: planned.customer_id,
+    engine_reference: planned.engine_reference,
+    features: planned.features,
+    outcome,
+    reason,
+    who_acts,
+    attempts: executionsOf(task).length,
+    execution_id: newest?.execution_id,
+    session_id: newest?.session_id ?? planned.session_id ?? results.at(-1)?.fact.session_id,
+    started_at: attempts[0]?.intended_at,
+    closed_at: newest?.closed?.at,
+  }
+}
+
+/** The execution of a session, as its newest reading or its start named it. */
+const executionBehind = ({ results, attempts }: TaskState, session_id: SessionId): ExecutionId | undefined =>
+  results.findLast(({ fact }) => fact.session_id === session_id)?.fact.execution_id ??
+  attempts.findLast((attempt) => attempt.session_id === session_id)?.execution_id
+
+const attachmentRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow> =>
+  task.attachments.map(({ session_id, attachment_id, media_type, bytes, sha256, path, status }) => [
+    attachmentsTable.name,
+    {
+      run_id,
+      task_id: task.planned.task_id,
+      session_id,
+      execution_id: executionBehind(task, session_id),
+      customer_id: task.planned.customer_id,
+      engine_reference: task.planned.engine_reference,
+      attachment_id,
+      media_type,
+      bytes,
+      sha256,
+      path,
+      status,
+    },
+  ])
+
+const proofCells = (proof: AttemptState["proof"]): Row => {
+  if (proof === undefined) return {}
+  const { basis, families } = proof
+  const isCounted = families.some(({ counted }) => counted !== undefined)
+  return {
+    counted:
+      isCounted || basis === "counted"
+        ? families.reduce((sum, { counted = 0 }) => sum + counted, 0)
+        : undefined,
+    landed: basis === "unwanted" ? undefined : families.reduce((sum, { landed }) => sum + landed, 0),
+    proof: JSON.stringify({
+      basis,
+      families: Object.fromEntries(families.map(({ family, ...counts }) => [family, counts])),
+    }),
+  }
+}
+
+const deletionRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow> =>
+  task.attempts.flatMap(({ execution_id, deletion, proof }): ReadonlyArray<TableRow> => {
+    if (deletion === undefined) return []
+    const { task_id, customer_id, engine_reference } = task.planned
+    const { asked_at, outcome, landed_sha256 } = deletion
+    // 0 stands for a request that got no answer.
+    const http_status = deletion.http_status === 0 ? null : deletion.http_status
+    const row = {
+      run_id,
+      task_id,
+      execution_id,
+      customer_id,
+      engine_reference,
+      asked_at,
+      http_status,
+      outcome,
+      landed_sha256,
+      ...proofCells(proof),
+    }
+    return [[deletionsTable.name, row]]
+  })
+
+/** The details were checked before they were kept; only the fields that have a column are taken. */
+export const engineRows = ({
+  state,
+  engines,
+}: Pick<RunPicture, "state" | "engines">): ReadonlyArray<TableRow> =>
+  engines.map(({ engine_reference, fetched_at, body }) => {
+    const details: unknown = JSON.parse(body)
+    const { cells } = takeFields(engineFields, isObject(details) ? details : {})
+    const first = { run_id: state.started.run_id, engine_reference, read_at: fetched_at }
+    return [engineDescriptionsTable.name, { ...cells, ...first }]
+  })
+
+export const ledgerRows = (run: RunState): ReadonlyArray<TableRow> => {
+  const { run_id } = run.started
+  return [
+    [runsTable.name, runRow(run)],
+    ...[...run.tasks.values()].flatMap((task): ReadonlyArray<TableRow> => [
+      [tasksTable.name, taskRow(run_id, task)],
+      ...attachmentRows(run_id, task),
+      ...deletionRows(run_id, task),
+    ]),
+  ]
+}

@@ -1,0 +1,215 @@
+/**
+ * What is still intact of what was published. If a file of an earlier run is missing or changed, later runs
+ * must still be published: the file is left out and reported, and `nightjar repair` derives it again. A
+ * lost manifest is rebuilt from the files themselves.
+ */
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Schema } from "effect"
+import { sha256Hex } from "../base/Sha256.ts"
+import { RunId } from "../service/Ids.ts"
+import { DuckDb } from "../base/DuckDb.ts"
+import { literal } from "../base/SqlText.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { buildDatabase, isOutOfMemory, memoryLimits } from "./BuildDatabase.ts"
+import type { MemoryLimit } from "./BuildDatabase.ts"
+import { placeEmptyDatabase } from "./EmptyDatabase.ts"
+import { placeIn } from "./KeptVersions.ts"
+import { filesOf, withPolicy } from "./Manifest.ts"
+import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { makeModels } from "./Models.ts"
+import { monthPathOf } from "./MonthFiles.ts"
+import { filesBelow, fileStep } from "./OutputFiles.ts"
+import { ledgerFailed } from "./Publisher.ts"
+import { temporary } from "./Store.ts"
+import type { Store } from "./Store.ts"
+import { isSamePolicy, policyInFile, PseudonymPolicy } from "./Treatments.ts"
+
+export interface Gap {
+  readonly path: string
+  readonly state: "missing" | "damaged"
+}
+
+/** `thoroughly`: every file is read and hashed, which takes longer the more history there is. */
+export const gapsIn = (
+  { layout }: Pick<Store, "layout">,
+  published: ReadonlyArray<ManifestFile>,
+  thoroughly: boolean,
+  standsAt = ({ path }: ManifestFile): string => path,
+): ReadonlyArray<Gap> =>
+  published.flatMap((file): ReadonlyArray<Gap> => {
+    const { path, bytes, sha256 } = file
+    const stands = join(layout.root, standsAt(file))
+    if (!existsSync(stands)) return [{ path, state: "missing" }]
+    if (!thoroughly) return []
+    const found = readFileSync(stands)
+    const isWhole = found.length === bytes && sha256Hex(found) === sha256
+    return isWhole ? [] : [{ path, state: "damaged" }]
+  })
+
+/** The manifest of everything that can be built. */
+export const withoutGaps = (manifest: Manifest, gaps: ReadonlyArray<Gap>): Manifest => {
+  const paths = new Set(gaps.map(({ path }) => path))
+  return {
+    ...manifest,
+    runs: Object.fromEntries(
+      Object.entries(manifest.runs).map(([run_id, run]) => [
+        run_id,
+        { ...run, files: run.files.filter(({ path }) => !paths.has(path)) },
+      ]),
+    ),
+  }
+}
+
+/** The runs that lack a file. */
+export const runsWithout = (manifest: Manifest, gaps: ReadonlyArray<Gap>): ReadonlyArray<string> => {
+  const paths = new Set(gaps.map(({ path }) => path))
+  return Object.entries(manifest.runs).flatMap(([run_id, { files }]) =>
+    files.some(({ path }) => paths.has(path)) ? [run_id] : [],
+  )
+}
+
+/** `tables/<table>/run_date=<date>/<run_id>-v<version>.parquet`, or `-<part>` after the version. */
+const placePattern =
+  /^tables\/([a-z_0-9]+)\/run_date=(\d{4}-\d\d-\d\d)\/([a-z0-9][a-z0-9.-]*)-v(\d+)(?:-\d+)?\.parquet$/
+
+interface Placed {
+  readonly run_id: RunId
+  readonly run_date: string
+  readonly version: number
+  readonly file: ManifestFile
+  readonly policy: PseudonymPolicy | undefined
+}
+
+interface Place {
+  readonly table: string
+  readonly version: number
+  /** Undefined of a file that several runs share: its rows say whose they are. */
+  readonly own?: { readonly run_id: string; readonly run_date: string }
+}
+
+const placeOf = (path: string): Place | undefined => {
+  const [, table = "", run_date = "", run_id = "", version = "0"] = placePattern.exec(path) ?? []
+  return run_id === "" ? monthPathOf(path) : { table, version: Number(version), own: { run_id, run_date } }
+}
+
+/** A manifest of the existing Parquet files, if the one that listed them is lost. */
+export const readOffFiles = Effect.fnUntraced(function* ({ layout }: Store) {
+  const placed: Array<Placed> = []
+  for (const path of filesBelow(layout.tables).map((name) => `tables/${name}`)) {
+    const place = placeOf(path)
+    const found = place && (yield* readOffFile(join(layout.root, path), place))
+    if (place === undefined || found === undefined) continue
+    const { table, version } = place
+    const { runs, policy } = found
+    const bytes = yield* fileStep(() => readFileSync(join(layout.root, path)))
+    const all = runs.reduce((sum, { rows }) => sum + rows, 0)
+    const file = { table, path, bytes: bytes.length, sha256: sha256Hex(bytes) }
+    for (const { run_id, run_date, rows } of runs) {
+      const common = place.own === undefined ? { file_rows: all } : {}
+      const named = { ...file, rows, ...common }
+      placed.push({ run_id: RunId.make(run_id), run_date, version, file: named, policy })
+    }
+  }
+  const newest = placed.toSorted((a, b) => a.version - b.version).at(-1)
+  // Rows that name the customers never stand beside others: `repair` derives what is left out so.
+  const alike = placed.filter(({ policy }) => isSamePolicy(policy, newest?.policy))
+  const runs = Map.groupBy(alike, ({ run_id }) => run_id)
+  return {
+    version: newest?.version ?? 0,
+    amends: false,
+    ...withPolicy(newest?.policy),
+    runs: Object.fromEntries([...runs].map(([run_id, own]) => [run_id, newestOf(own)])),
+  } satisfies Manifest as Manifest
+})
+
+/** Files that a crash left beside the current version are older than it. */
+const newestOf = (own: ReadonlyArray<Placed>): Manifest["runs"][string] => {
+  const newest = new Map<string, number>()
+  for (const { file, version } of own) newest.set(file.table, Math.max(version, newest.get(file.table) ?? 0))
+  const files = own.filter(({ file, version }) => newest.get(file.table) === version).map(({ file }) => file)
+  return { run_date: own[0]?.run_date ?? "", version: Math.max(...newest.values()), files }
+}
+
+const decodePolicy = Schema.decodeUnknownSync(Schema.fromJsonString(PseudonymPolicy))
+
+/** Its rows by run, and what they have in place of the customers; undefined if the file cannot be read. */
+const readOffFile = Effect.fnUntraced(
+  function* (path: string, { own }: Place) {
+    const duckdb = yield* DuckDb
+    const connection = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+    const [what, end] =
+      own === undefined
+        ? ["run_id, any_value(run_date)::VARCHAR AS run_date", "GROUP BY run_id ORDER BY run_id"]
+        : [`${literal(own.run_id)} AS run_id, ${literal(own.run_date)} AS run_date`, ""]
+    const rows = yield* connection.rows(
+      `SELECT ${what}, count(*)::INTEGER AS n FROM read_parquet(?, hive_partitioning = false) ${end}`,
+      [path],
+    )
+    const [said] = yield* connection.rows(
+      "SELECT decode(value) AS policy FROM parquet_kv_metadata($1) WHERE decode(key) = $2",
+      [path, policyInFile],
+    )
+    const policy = said?.["policy"]
+    return {
+      policy: typeof policy === "string" ? decodePolicy(policy) : undefined,
+      runs: rows.map(({ run_id, run_date, n }) => ({
+        run_id: String(run_id),
+        run_date: String(run_date),
+        rows: Number(n),
+      })),
+    }
+  },
+  Effect.scoped,
+  Effect.orElseSucceed(() => undefined),
+)
+
+/** No build may start from what an earlier one left. */
+export const clearBuild = ({ layout, files }: Store): void => {
+  for (const ending of ["", ".wal", ".tmp"]) files.remove(`${layout.build}${ending}`)
+}
+
+/**
+ * Builds the database from all intact files of a manifest, and returns what had to be left out: files, and
+ * values that do not fit a type that has changed. `fresh` are files that still have temporary names: without
+ * them there is nothing to publish.
+ */
+export const buildStanding = Effect.fnUntraced(function* (
+  store: Store,
+  manifest: Manifest,
+  fresh: ReadonlySet<string>,
+) {
+  const ledger = yield* Ledger
+  const runs = yield* Effect.mapError(ledger.runs, ledgerFailed)
+  const standsAt = placeIn(store)
+  const earlier = filesOf(manifest).filter(({ path }) => !fresh.has(path))
+  const buildWithin = Effect.fnUntraced(function* (gaps: ReadonlyArray<Gap>, memoryLimit: MemoryLimit) {
+    yield* fileStep(() => clearBuild(store))
+    yield* placeEmptyDatabase(store)
+    return yield* buildDatabase({
+      memoryLimit,
+      path: store.layout.build,
+      root: store.layout.root,
+      manifest: withoutGaps(manifest, gaps),
+      families: store.families,
+      standsAt: (file) => (fresh.has(file.path) ? temporary(file.path) : standsAt(file)),
+      sequences: new Map(runs.map(({ seq, fact }) => [fact.run_id, seq])),
+    })
+  })
+  const build = (gaps: ReadonlyArray<Gap>) =>
+    memoryLimits
+      .slice(1)
+      .reduce(
+        (building, more) => Effect.catchIf(building, isOutOfMemory, () => buildWithin(gaps, more)),
+        buildWithin(gaps, memoryLimits[0]),
+      )
+  const missing = yield* fileStep(() => gapsIn(store, earlier, false, standsAt))
+  const built = yield* Effect.result(build(missing))
+  if (built._tag === "Success")
+    return { gaps: missing, unfit: built.success, models: yield* makeModels(store) }
+  // The empty database that it began with may lack something, or an existing file may contain something other
+  // than what was published.
+  yield* fileStep(() => store.files.remove(store.layout.empty))
+  const gaps = yield* fileStep(() => gapsIn(store, earlier, true, standsAt))
+  return { gaps, unfit: yield* build(gaps), models: yield* makeModels(store) }
+})

@@ -1,0 +1,295 @@
+/**
+ * Checks that landing, ledger, Parquet files and database agree, and names whatever does not: bodies that
+ * changed, files with another hash, tables with another count, executions without a row, deletions without
+ * a receipt or with fewer records landed than counted, unlisted files. Only reads.
+ */
+import { existsSync, readFileSync } from "node:fs"
+import { basename, join } from "node:path"
+import { Effect } from "effect"
+import { counted } from "../base/Counted.ts"
+import { sha256Hex } from "../base/Sha256.ts"
+import type { RunId } from "../service/Ids.ts"
+import { identifier } from "../base/SqlText.ts"
+import { shortfallOf } from "../task/DrainProof.ts"
+import type { DrainProof } from "../task/DrainProof.ts"
+import { Landing } from "../landing/Landing.ts"
+import { problemOf } from "../messages/Problem.ts"
+import type { Problem } from "../messages/Problem.ts"
+import type { ProofLine } from "../ledger/Fact.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { RunState } from "../ledger/RunState.ts"
+import { countDifferences, databaseVersion, openDatabase } from "./BuildDatabase.ts"
+import { strayFiles } from "./Commit.ts"
+import { differingDeltaLogs } from "./DeltaLogs.ts"
+import { receiptOf } from "./DeriveRun.ts"
+import { proveAgain } from "./ProveAgain.ts"
+import { publishedTables } from "./DataDictionary.ts"
+import { damagedEmptyDatabases } from "./EmptyDatabase.ts"
+import { lostSchemas } from "./KeepSchemas.ts"
+import { isKeptDatabaseDamaged, newestDerived, placeIn } from "./KeptVersions.ts"
+import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
+import type { Manifest } from "./Manifest.ts"
+import { filesBelow, fileStep, isThatFile } from "./OutputFiles.ts"
+import { framesOf, loadPicture } from "./RunPicture.ts"
+import type { RunPicture } from "./RunPicture.ts"
+import { gapsIn } from "./Standing.ts"
+import type { Store } from "./Store.ts"
+import { executionsTable } from "./SystemTables.ts"
+
+/** All problems, in the order of ledger, landing, files, database; none if everything agrees. */
+export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
+  const ledger = yield* Ledger
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
+  const isLost = yield* isManifestLost(store, manifest)
+  const looked = yield* Effect.result(Effect.all([ledger.problems, ledger.runs]))
+  if (looked._tag === "Failure") return yield* verifyTables(store, looked.failure.message)
+  const [damage, runs] = looked.success
+  const problems = damage.map((detail) => problemOf(ledgerName, "facts-damaged", { detail }))
+  const accepted = new Map<string, string>()
+  const pruned = yield* ledger.pruned
+  const newest = manifest && (yield* fileStep(() => newestDerived(store, manifest)))
+  for (const { fact } of runs) {
+    // A damaged fact in it was already reported.
+    if (damage.length > 0 && (yield* Effect.result(ledger.facts(fact.run_id)))._tag === "Failure") continue
+    const found = pruned.landing.has(fact.run_id)
+      ? { problems: [], state: yield* ledger.state(fact.run_id) }
+      : yield* runProblems(fact.run_id)
+    problems.push(...found.problems)
+    if (found.state === undefined) continue
+    if (!pruned.attachments.has(fact.run_id)) problems.push(...(yield* documentProblems(store, found.state)))
+    // A run in progress has nothing published yet.
+    if (newest?.runs[fact.run_id] === undefined) {
+      if (!isLost && found.state.published !== undefined)
+        problems.push(problemOf(fact.run_id, "run-not-in-manifest"))
+      // After a rollback, the database rightly has the executions of an earlier version.
+    } else if (manifest?.returned === undefined && newest.runs[fact.run_id]?.left_out !== true)
+      for (const id of acceptedOf(found.state)) accepted.set(id, fact.run_id)
+  }
+  const known = new Set<string>(runs.map(({ fact }) => fact.run_id))
+  for (const run_id of Object.keys(manifest?.runs ?? {}))
+    if (!known.has(run_id)) problems.push(problemOf(run_id, "run-not-in-ledger"))
+  problems.push(...(yield* publishedProblems(store, manifest, accepted)))
+  problems.push(...(yield* removalProblems(store)))
+  return problems as ReadonlyArray<Problem>
+})
+
+const ledgerName = "ledger.sqlite"
+
+/** A removal of a customer that was cut off: whatever is left of the customer is found by its file. */
+const removalProblems = Effect.fnUntraced(function* ({ layout }: Store) {
+  const ledger = yield* Ledger
+  const facts = (yield* ledger.receipts).map(({ fact }) => fact)
+  const finished = new Set(facts.flatMap((fact) => (fact._tag === "ForgetFinished" ? [fact.receipt] : [])))
+  const isOpen = facts.some((fact) => fact._tag === "CustomerForgotten" && !finished.has(fact.receipt))
+  return isOpen || existsSync(layout.forgetting)
+    ? [problemOf(basename(layout.forgetting), "forget-unfinished")]
+    : []
+})
+
+/** What can be checked without the ledger, and what is wrong with it. */
+export const verifyTables = Effect.fn("Publishing.verifyTables")(function* (store: Store, detail: string) {
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
+  return [
+    problemOf(ledgerName, "facts-damaged", { detail }),
+    ...(yield* publishedProblems(store, manifest, new Map())),
+  ] as ReadonlyArray<Problem>
+})
+
+/** No manifest, although there are tables: it is not known which of them are published. */
+const isManifestLost = ({ layout }: Store, manifest: Manifest | undefined) =>
+  fileStep(() => manifest === undefined && filesBelow(layout.tables).length > 0)
+
+const publishedProblems = Effect.fnUntraced(function* (
+  store: Store,
+  manifest: Manifest | undefined,
+  accepted: ReadonlyMap<string, string>,
+) {
+  if (yield* isManifestLost(store, manifest)) return [problemOf("tables/manifest.json", "manifest-lost")]
+  const standing = manifest ?? nothingPublished
+  const problems = [...(yield* fileProblems(store, standing))]
+  for (const where of yield* damagedHelpers(store)) problems.push(problemOf(where, "helper-damaged"))
+  if (standing.version > 0) problems.push(...(yield* databaseProblems(store, standing, accepted)))
+  for (const table of yield* differingDeltaLogs(store, standing))
+    problems.push(problemOf(`tables/${table}/_delta_log`, "delta-log-differs"))
+  return problems
+})
+
+/** Bodies and deletions of one run; without a state, nothing more can be checked. */
+const runProblems = Effect.fnUntraced(function* (run_id: RunId) {
+  const loaded = yield* Effect.result(loadPicture(run_id))
+  if (loaded._tag === "Failure")
+    return {
+      problems: [problemOf(`landing/${run_id}`, "landing-unreadable", { detail: loaded.failure.message })],
+      state: undefined,
+    }
+  const picture = loaded.success
+  const damaged = yield* bodyProblems(picture)
+  const problems = [...damaged, ...deletionProblems(picture)]
+  // What a damaged body contained is not known; the damage was already reported.
+  if (damaged.length === 0) problems.push(...(yield* proofProblems(picture)))
+  return { problems, state: picture.state }
+})
+
+/** Every document that was downloaded exists and matches its name. */
+const documentProblems = ({ layout }: Store, { tasks }: RunState) =>
+  fileStep(() =>
+    [...tasks.values()].flatMap(({ attachments }) =>
+      attachments.flatMap(({ status, path, sha256 }): ReadonlyArray<Problem> => {
+        if (status !== "downloaded" || path === undefined) return []
+        const stands = join(layout.root, path)
+        if (!existsSync(stands)) return [problemOf(path, "document-missing")]
+        const isWhole = sha256Hex(readFileSync(stands)) === sha256
+        return isWhole ? [] : [problemOf(path, "document-changed")]
+      }),
+    ),
+  )
+
+const acceptedOf = ({ tasks, ...state }: RunState): ReadonlyArray<string> => {
+  const published = state.published?.seq ?? -Infinity
+  return [...tasks.values()].flatMap(({ attempts }) =>
+    attempts.flatMap(({ execution_id, closed }) =>
+      execution_id !== undefined && closed !== undefined && closed.seq < published ? [execution_id] : [],
+    ),
+  )
+}
+
+const bodyProblems = Effect.fnUntraced(function* ({ state, frames }: RunPicture) {
+  const landing = yield* Landing
+  const problems: Array<Problem> = []
+  for (const { ref } of frames) {
+    const read = yield* Effect.result(landing.read(state.started.run_id, ref))
+    if (read._tag === "Success") continue
+    const where = `landing/${state.started.run_id}/${ref.segment}:${ref.offset}`
+    problems.push(problemOf(where, "landing-unreadable", { detail: read.failure.message }))
+  }
+  return problems
+})
+
+/** Every requested deletion has a receipt, and the receipt matches what is landed. */
+const deletionProblems = (picture: RunPicture): ReadonlyArray<Problem> =>
+  [...picture.state.tasks.values()].flatMap((task) =>
+    task.attempts.flatMap((attempt): ReadonlyArray<Problem> => {
+      const { deletion, execution_id } = attempt
+      if (deletion === undefined || execution_id === undefined) return []
+      const landed = receiptOf(framesOf(picture, task, attempt).map(({ ref }) => ref.sha256))
+      if (deletion.landed_sha256 === "") return [problemOf(execution_id, "receipt-missing")]
+      return deletion.landed_sha256 === landed ? [] : [problemOf(execution_id, "receipt-mismatch")]
+    }),
+  )
+
+/** Every execution that was deleted, or should be, is proved again from landing alone. */
+const proofProblems = Effect.fnUntraced(function* (picture: RunPicture) {
+  const problems: Array<Problem> = []
+  for (const task of picture.state.tasks.values())
+    for (const { execution_id, deletion, proof, session_id } of task.attempts) {
+      if (deletion === undefined || execution_id === undefined || proof?.basis === "unwanted") continue
+      const found = yield* proveAgain(picture, execution_id, session_id)
+      if (!found.isWhole)
+        problems.push(problemOf(execution_id, "deleted-unproved", { missing: missingText(found) }))
+      else if (isLess(found.families, proof?.families ?? []))
+        problems.push(problemOf(execution_id, "proof-mismatch"))
+    }
+  return problems
+})
+
+const missingText = ({ isCounted, families }: DrainProof): string =>
+  isCounted ? `${counted(shortfallOf(families), "record")} missing` : "its products_count cannot be read"
+
+/** Whether a family of the proof has fewer records now. */
+const isLess = (now: ReadonlyArray<ProofLine>, then: ReadonlyArray<ProofLine>): boolean => {
+  const landed = new Map(now.map((line) => [line.family, line.landed]))
+  return then.some((line) => (landed.get(line.family) ?? 0) < line.landed)
+}
+
+/** Every published table has a schema, and those that the manifest names are kept as they were written. */
+const schemaProblems = (
+  { layout, families }: Store,
+  versions: { readonly current: Manifest; readonly newest: Manifest },
+): ReadonlyArray<Problem> => {
+  const known = new Set(publishedTables(families).map(({ name }) => name))
+  const tables = new Set(filesOf(versions.current).map(({ table }) => table))
+  return [
+    ...[...tables]
+      .filter((table) => !known.has(table))
+      .map((table) => problemOf(`tables/${table}`, "table-without-schema")),
+    ...lostSchemas(layout, versions).map(({ name, state }) =>
+      problemOf(`schemas/${name}`, state === "missing" ? "schema-missing" : "schema-changed"),
+    ),
+  ]
+}
+
+export const keptDatabase = "published/previous/nightjar.duckdb"
+
+/** Databases that are kept to save work, and are not what was kept. */
+export const damagedHelpers = Effect.fnUntraced(function* (store: Pick<Store, "layout">) {
+  const names = yield* fileStep(() => damagedEmptyDatabases(store.layout))
+  const isKeptWhole = !(yield* isKeptDatabaseDamaged(store))
+  return [...names.map((name) => `published/empty/${name}`), ...(isKeptWhole ? [] : [keptDatabase])]
+})
+
+const fileProblems = (store: Store, manifest: Manifest) =>
+  fileStep(() => {
+    const { layout } = store
+    const cut = existsSync(layout.next) ? [problemOf("tables", "publication-interrupted")] : []
+    const strays = strayFiles(store, manifest).filter((path) => path !== "tables/manifest.next.json")
+    const { returned } = manifest
+    const newest = newestDerived(store, manifest)
+    const listed = new Set(filesOf(manifest).map(({ path }) => path))
+    // Of the version that a rollback replaced: the next publication continues from it.
+    const further = filesOf(newest).filter(({ path }) => !listed.has(path))
+    return [
+      ...cut,
+      ...schemaProblems(store, { current: manifest, newest }),
+      ...(returned !== undefined && newest === manifest
+        ? [problemOf("published/previous", "newest-version-lost", { version: returned.from })]
+        : []),
+      ...[...gapsIn(store, filesOf(manifest), true), ...gapsIn(store, further, true, placeIn(store))].map(
+        ({ path, state }) => problemOf(path, "file-differs", { state }),
+      ),
+      ...strays.map((where) => problemOf(where, "file-unlisted")),
+    ]
+  })
+
+/** Of a version without a fingerprint only its rows can be checked. */
+const isOtherFile = ({ layout }: Store, { database }: Manifest): boolean =>
+  database !== undefined && !isThatFile(layout.database, database)
+
+/** The database is the published one, but a schema that it was made with is lost: its tables may differ. */
+const hasOtherTables = ({ layout }: Store, current: Manifest, isOther: boolean) =>
+  fileStep(() => {
+    const isPublished = current.database !== undefined && !isOther
+    return isPublished && lostSchemas(layout, { current, newest: current }).length > 0
+  })
+
+export const databaseProblems = Effect.fnUntraced(
+  function* (store: Store, manifest: Manifest, accepted: ReadonlyMap<string, string>) {
+    const version = yield* databaseVersion(store.layout.database)
+    const where = "nightjar.duckdb"
+    if (version !== manifest.version) {
+      const state = version === undefined ? "cannot be read" : `is version ${version}`
+      return [problemOf(where, "database-version", { state, version: manifest.version })]
+    }
+    const isOther = yield* fileStep(() => isOtherFile(store, manifest))
+    const problems: Array<Problem> = isOther ? [problemOf(where, "database-changed")] : []
+    const connection = yield* openDatabase(store.layout.database, "read-only")
+    const { families } = store
+    for (const { table, run_id, expected, found } of (yield* hasOtherTables(store, manifest, isOther))
+      ? []
+      : yield* countDifferences(connection, { manifest, families }))
+      problems.push(problemOf(table, "rows-differ", { rows: counted(found, "row"), run_id, expected }))
+    const rows = yield* connection.rows(
+      `SELECT run_id, execution_id FROM ${identifier(executionsTable.name)} WHERE execution_id IS NOT NULL`,
+    )
+    const present = new Set(rows.map((row) => JSON.stringify([row["run_id"], row["execution_id"]])))
+    for (const [execution_id, run_id] of accepted) {
+      if (present.has(JSON.stringify([run_id, execution_id]))) continue
+      problems.push(problemOf(execution_id, "execution-not-in-tables", { table: executionsTable.name }))
+    }
+    return problems
+  },
+  Effect.scoped,
+  // The version can be read, but something in it cannot.
+  Effect.catchTag("DuckDbFailed", ({ message }) =>
+    Effect.succeed([problemOf("nightjar.duckdb", "database-unreadable", { detail: message })]),
+  ),
+)

@@ -1,0 +1,294 @@
+/**
+ * The life of one execution as decisions: what a start answer, a state answer or a failed call means, and
+ * what follows. Pure, and complete over the port's answers; `StartAttempt.ts` and `FollowAttempt.ts` carry
+ * the decisions out.
+ */
+import { Predicate } from "effect"
+import type { Duration } from "effect"
+import type { Access, ExecutionId, SessionId } from "../service/Ids.ts"
+import type {
+  AbortAnswer,
+  AcceptanceView,
+  CallFailure,
+  StartAnswer,
+  StateAnswer,
+  StateView,
+} from "../client/Service.ts"
+import type { AttemptState } from "../ledger/RunState.ts"
+import { isOpenCode, isRejecting, isTerminal } from "../service/Ends.ts"
+import type { Reason } from "../service/Ends.ts"
+
+/**
+ * What a start answer means, in the words of its fact (`StartAnswered`). `lost` and `unusable` leave open
+ * whether an execution exists; after `unusable` the start is never sent again. `login` says whether a refused
+ * start has sent the login to the source.
+ */
+export type Started =
+  | {
+      readonly answer: "accepted" | "adopted"
+      readonly http_status: number
+      readonly execution_id: ExecutionId
+      readonly session_id: SessionId | undefined
+      /** The state that showed that an adopted execution is ours. */
+      readonly seen?: StateView
+    }
+  | {
+      readonly answer: "refused"
+      readonly http_status: number
+      readonly status_reason: string
+      readonly login: "not_sent" | "unproven" | "rejected"
+    }
+  | {
+      readonly answer: "not_created"
+      readonly http_status: number | undefined
+      readonly retry_after: Duration.Duration | undefined
+      readonly isEngineAway: boolean
+      /** The service refuses the application's secret, also for reads: no start is sent any more. */
+      readonly isSecretRefused?: true
+    }
+  | { readonly answer: "foreign"; readonly http_status: 409 }
+  | { readonly answer: "taken"; readonly http_status: number }
+  | { readonly answer: "unusable"; readonly http_status: number }
+  | { readonly answer: "lost"; readonly http_status: number | undefined }
+
+/**
+ * An answer with the id of an execution that may be ours: only the state of that execution shows whose it is.
+ */
+export interface Conflict {
+  readonly answer: "conflict"
+  readonly execution_id: ExecutionId
+  readonly session_id: SessionId | undefined
+  /** What the answer means if the execution is somebody else's. */
+  readonly otherwise: Started
+}
+
+export const foreign = { answer: "foreign", http_status: 409 } as const
+
+/** What was asked of the service after it had answered a start with 401, 403 or 503. */
+export interface Asked {
+  /** The engine's own page says that it is away, and the service itself answers. */
+  readonly isEngineAway: boolean
+  /** A read with the same secret is refused as well. */
+  readonly isSecretRefused: boolean
+}
+
+export const readStart = (
+  sent: {
+    readonly external_execution_id: string
+    /** A token logs in: then 404 is about the token, as in 4.7. */
+    readonly withToken?: boolean
+  },
+  answer: StartAnswer | CallFailure,
+  asked: Asked = { isEngineAway: false, isSecretRefused: false },
+): Started | Conflict => {
+  switch (answer._tag) {
+    case "Accepted": {
+      const { http_status } = answer
+      const { execution_id, session_id } = answer.view
+      if (answer.body.unusable !== undefined) return { answer: "unusable", http_status }
+      // An acceptance without an id cannot be followed; the 409 to the probe will name it.
+      return execution_id === undefined
+        ? { answer: "lost", http_status }
+        : { answer: "accepted", http_status, execution_id, session_id }
+    }
+    case "AlreadyExecuting":
+      return answer.body.unusable === undefined ? conflictOf(sent, answer.view, foreign) : foreign
+    case "Refused":
+      return readRefusal(sent, answer)
+    case "EngineUnavailable":
+      return asked.isEngineAway
+        ? { ...notCreated(503, answer.retry_after), isEngineAway: true }
+        : { answer: "lost", http_status: 503 }
+    case "NotSent":
+      return notCreated(undefined)
+    case "Throttled":
+      return notCreated(answer.http_status, answer.retry_after)
+    case "SecretRefused": {
+      const { http_status } = answer
+      return asked.isSecretRefused
+        ? { ...notCreated(http_status), isSecretRefused: true }
+        : { answer: "lost", http_status }
+    }
+    case "AnswerLost":
+      return { answer: "lost", http_status: answer.http_status }
+    case "UnexpectedAnswer": {
+      const { http_status } = answer
+      if (http_status >= 500) return { answer: "lost", http_status }
+      const unknown = sent.withToken === true ? "TOKEN_UNKNOWN" : "ENGINE_UNKNOWN"
+      const isOfToken = sent.withToken === true && (http_status === 404 || refusesTokenizedStart(http_status))
+      return {
+        answer: "refused",
+        http_status,
+        status_reason: (http_status === 404 ? unknown : "UNEXPECTED_ANSWER") satisfies Reason,
+        login: isOfToken ? "not_sent" : "unproven",
+      }
+    }
+  }
+}
+
+const conflictOf = (
+  sent: { readonly external_execution_id: string },
+  { execution_id, session_id, external_execution_id }: AcceptanceView,
+  otherwise: Started,
+): Started | Conflict =>
+  // Which external id such an answer carries is not shown: ours may be an echo of the request.
+  execution_id === undefined ||
+  (external_execution_id !== undefined && external_execution_id !== sent.external_execution_id)
+    ? otherwise
+    : { answer: "conflict", execution_id, session_id, otherwise }
+
+const readRefusal = (
+  sent: { readonly external_execution_id: string; readonly withToken?: boolean },
+  { http_status, view, body }: Extract<StartAnswer, { readonly _tag: "Refused" }>,
+): Started | Conflict => {
+  if (body.unusable !== undefined) return { answer: "unusable", http_status }
+  const otherwise: Reason = http_status === 422 ? "BAD_CONFIGURATIONS" : "UNEXPECTED_ANSWER"
+  const status_reason = view.status_reason ?? otherwise
+  const isListed = http_status === 400 && nothingCreated.has(status_reason) && view.execution_id === undefined
+  const isForm = http_status === 422 && Predicate.isObject(body.json) && Array.isArray(body.json["detail"])
+  const isOfToken = sent.withToken === true && refusesTokenizedStart(http_status)
+  const login =
+    isListed || isForm || isOfToken ? "not_sent" : isRejecting(status_reason) ? "rejected" : "unproven"
+  return conflictOf(sent, view, { answer: "refused", http_status, status_reason, login })
+}
+
+/** 4.1, 400: nothing was created. A token that is broken logs nobody in either (3.1). */
+const nothingCreated: ReadonlySet<string> = new Set([
+  "CUSTOMER_INTERVENTION_REQUIRED",
+  "T10N_FORBIDDEN",
+  "T10N_REJECTED",
+  "T10N_EXCEPTION",
+])
+
+const notCreated = (http_status: number | undefined, retry_after?: Duration.Duration) =>
+  ({ answer: "not_created", http_status, retry_after, isEngineAway: false }) as const
+
+/**
+ * The reference does not show a start with a token (4.12): a service that wants another form, or has no
+ * such endpoint, gives these answers, and nothing ran. A 404 is about the token itself.
+ */
+export const refusesTokenizedStart = (http_status: number): boolean =>
+  http_status === 405 || http_status === 415 || http_status === 422
+
+/** What a poll of an open execution means. */
+export type Looked =
+  | { readonly _tag: "Working"; readonly view: StateView }
+  | {
+      readonly _tag: "Closed"
+      readonly view: StateView
+      readonly status_code: string
+      readonly status_reason: string
+    }
+  /** The source asks for a person; nobody can answer at night. */
+  | { readonly _tag: "Challenge" }
+  | { readonly _tag: "Gone" }
+
+/**
+ * Section 4.2. `is_closed` decides; if it is missing, or if a 200 carries the rejection of a request, the
+ * family decides. A value that the reference does not list never ends an execution by itself, nor does an
+ * empty 200: the next poll will show more.
+ */
+export const readState = (answer: StateAnswer): Looked => {
+  switch (answer._tag) {
+    case "NotFound":
+      return { _tag: "Gone" }
+    case "ActionRequired":
+      return { _tag: "Challenge" }
+    case "Closed":
+    case "Working": {
+      const { view } = answer
+      const over =
+        view.is_closed === true ||
+        (answer._tag === "Closed" && (isTerminal(view.status_code) || saysOver(view)))
+      if (over)
+        return {
+          _tag: "Closed",
+          view,
+          status_code: view.status_code ?? "UNKNOWN",
+          status_reason: view.status_reason ?? "UNKNOWN",
+        }
+      return view.status_code === "ACTION_REQUIRED" ? { _tag: "Challenge" } : { _tag: "Working", view }
+    }
+  }
+}
+
+const saysOver = ({ is_closed, status_code }: StateView): boolean =>
+  is_closed === undefined && status_code !== undefined && !isOpenCode(status_code)
+
+/** The fields that identify a run, as set by whoever started it. */
+export interface RunIdentity extends Access {
+  readonly external_execution_id: string
+}
+
+const identityFields = ["external_execution_id", "customer_id", "engine_reference"] as const
+
+/** Whether a state names somebody else's run: an external id, a customer or an engine that is not ours. */
+export const isStranger = (answer: StateAnswer, ours: RunIdentity): boolean => {
+  if (!("view" in answer)) return false
+  const { view } = answer
+  return identityFields.some((field) => view[field] !== undefined && view[field] !== ours[field])
+}
+
+/**
+ * Whether a state is that of our own run: it names our external id, and nothing in it is somebody else's. A
+ * state without an external id, or a challenge without its state, proves nothing.
+ */
+export const isOurs = (
+  answer: StateAnswer,
+  ours: RunIdentity,
+): answer is StateAnswer & { readonly view: StateView } =>
+  "view" in answer &&
+  answer.view.external_execution_id === ours.external_execution_id &&
+  !isStranger(answer, ours)
+
+/**
+ * After an abort, the state is always read again; only "not stoppable" is followed by another abort first.
+ */
+export const readAbort = (answer: AbortAnswer | CallFailure): "look" | "again" =>
+  answer === "aborted" || answer === "already_closed" || answer === "not_found" ? "look" : "again"
+
+/** Where an attempt in the ledger continues after a restart. */
+export type Resumption =
+  | { readonly _tag: "Start" }
+  /** The answer is not known: send the start once more with the same external id. */
+  | { readonly _tag: "Probe" }
+  | { readonly _tag: "GiveUpStart" }
+  /** Answered with the id of another attempt's execution. */
+  | { readonly _tag: "NotOurs" }
+  | {
+      readonly _tag: "Follow"
+      readonly execution_id: ExecutionId
+      readonly session_id: SessionId | undefined
+    }
+  | { readonly _tag: "Closed" }
+  | { readonly _tag: "NeverStarted"; readonly status_reason: string }
+  /** The start was answered, but the answer cannot be used. */
+  | { readonly _tag: "Unusable" }
+
+export const resumeAttempt = (attempt: AttemptState): Resumption => {
+  if (attempt.closed !== undefined) return { _tag: "Closed" }
+  if (attempt.execution_id !== undefined)
+    return { _tag: "Follow", execution_id: attempt.execution_id, session_id: attempt.session_id }
+  switch (attempt.answer?.answer) {
+    case "refused":
+      return {
+        _tag: "NeverStarted",
+        status_reason: attempt.answer.status_reason ?? ("UNEXPECTED_ANSWER" satisfies Reason),
+      }
+    case "taken":
+      return { _tag: "NotOurs" }
+    case "unusable":
+      return { _tag: "Unusable" }
+    case "not_created":
+    case "foreign":
+      return attempt.probed ? { _tag: "Probe" } : { _tag: "Start" }
+    default:
+      return attempt.probed ? { _tag: "GiveUpStart" } : { _tag: "Probe" }
+  }
+}
+
+/** Whether an execution of this attempt may be open although nobody knows its id. */
+export const mayRunUnseen = (attempt: AttemptState): boolean => {
+  const { _tag } = resumeAttempt(attempt)
+  return _tag === "GiveUpStart" || _tag === "NotOurs"
+}

@@ -1,0 +1,75 @@
+/**
+ * What one attempt needs to know, and what all its steps share: the function that lands the bodies of the
+ * answers that it gets.
+ */
+import type { Duration } from "effect"
+import { Clock, Effect } from "effect"
+import { accessOf } from "../service/Ids.ts"
+import type { Access, ExecutionId, SessionId } from "../service/Ids.ts"
+import type { Body, StateView } from "../client/Service.ts"
+import { toldOfLogin } from "../service/Ends.ts"
+import { Landing } from "../landing/Landing.ts"
+import type { BodyMeta } from "../landing/Landing.ts"
+import type { LoginKeys } from "../privacy/Fingerprint.ts"
+import type { AnswerRefused, AttemptObserved } from "../ledger/Fact.ts"
+import { attemptKeys } from "../ledger/FactKeys.ts"
+import type { AttemptKeys } from "../ledger/FactKeys.ts"
+
+/** What an attempt needs to know. */
+export interface AttemptOrder extends AttemptKeys, Access, LoginKeys {
+  readonly external_execution_id: string
+  /** The stored token that logs in; absent if parameters do. */
+  readonly token_id?: string
+  /** Answers that this task could not use before. */
+  readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
+  /** What the states so far say about the login, also those that an earlier process read. */
+  readonly login: { status: string | undefined }
+  readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
+  readonly max_wait: Duration.Duration
+  /** Clock time at which an open execution is aborted. */
+  readonly deadlineAt: number | undefined
+}
+
+export const landBody = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  body: Body,
+  about: Pick<BodyMeta, "kind" | "http_status"> & {
+    execution_id?: ExecutionId | undefined
+    session_id?: SessionId | undefined
+  },
+) {
+  const landing = yield* Landing
+  const received_at = Math.trunc(yield* Clock.currentTimeMillis)
+  return yield* landing.land(
+    {
+      kind: about.kind,
+      http_status: about.http_status,
+      received_at,
+      ...attemptKeys(order),
+      ...accessOf(order),
+      ...(about.execution_id === undefined ? {} : { execution_id: about.execution_id }),
+      ...(about.session_id === undefined ? {} : { session_id: about.session_id }),
+    },
+    body.bytes,
+  )
+})
+
+/** The fact of a state that was read while the execution went on; what it says of the login is remembered. */
+export const observed = (
+  order: AttemptOrder,
+  of: { readonly execution_id: ExecutionId; readonly session_id: SessionId | undefined },
+  view: StateView,
+): typeof AttemptObserved.Type => {
+  const { status_code = "UNKNOWN", status_reason = "UNKNOWN" } = view
+  const authentication_status = toldOfLogin(order.login.status, view.authentication_status)
+  order.login.status = authentication_status
+  return {
+    _tag: "AttemptObserved",
+    ...attemptKeys(order),
+    execution_id: of.execution_id,
+    status_code,
+    status_reason,
+    ...(authentication_status === undefined ? {} : { authentication_status }),
+    ...(of.session_id === undefined ? {} : { session_id: of.session_id }),
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * Deletes at the service what is safe here: only closed executions of settled tasks whose bodies are in the
+ * newest published version, each with its receipt, each intent in the ledger before the request (section
+ * 4.5). 204 and 404 count as deleted; what cannot be deleted now stays pending for the next run.
+ */
+import { Clock, Duration, Effect } from "effect"
+import type { EngineReference, ExecutionId, RunId, TaskId } from "../service/Ids.ts"
+import { retryCall } from "../client/Backoff.ts"
+import { EngineOfCalls, Service } from "../client/Service.ts"
+import type { CallFailure, DeleteAnswer } from "../client/Service.ts"
+import { waitMs } from "../base/Waits.ts"
+import type { WaitPolicy } from "../base/Waits.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { defectOf } from "./Quarantine.ts"
+import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import { answeredBy } from "./Ending.ts"
+
+/** How many deletions run at once, and how often each is tried. */
+const deletionsAtOnce = 16
+const triesMax = 6
+/** How often a deletion is repeated if an execution that was read as closed answers 409 "still running". */
+const stillRunningMax = 3
+const stillRunningWaits: WaitPolicy = { base: Duration.seconds(4), max: Duration.seconds(8), jitter: 0 }
+/** After this many unanswered deletions in a row, the rest stays pending: the service is unreachable. */
+const failedInARowMax = 32
+
+export interface DueDeletion {
+  readonly task_id: TaskId
+  readonly execution_id: ExecutionId
+  readonly engine_reference?: EngineReference | undefined
+  readonly landed_sha256: string
+}
+
+/**
+ * The executions of a run that may be deleted now: pure. Only of settled tasks, and only with a receipt of
+ * published bodies that alone prove that everything is here. Nothing of a run whose newest version a gate
+ * held back, whatever an earlier version contained: not until it is accepted, or a later version passes.
+ */
+export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
+  // A gate doubts what arrived, and the service still has the original: a person decides, or a later version.
+  if (run.held !== undefined) return []
+  const receipts = new Map(
+    run.published?.fact.receipts.flatMap(({ execution_id, landed_sha256, whole }) =>
+      whole === true ? [[execution_id, landed_sha256] as const] : [],
+    ),
+  )
+  return [...run.tasks.values()].flatMap((task) =>
+    task.attempts.flatMap((attempt) => {
+      const { execution_id } = attempt
+      const landed_sha256 = execution_id === undefined ? undefined : receipts.get(execution_id)
+      if (execution_id === undefined || landed_sha256 === undefined || !mayDelete(run, task, attempt))
+        return []
+      const { task_id, engine_reference } = task.planned
+      return [{ task_id, engine_reference, execution_id, landed_sha256 }]
+    }),
+  )
+}
+
+const mayDelete = (run: RunState, task: TaskState, attempt: AttemptState): boolean => {
+  const { closed, deletion } = attempt
+  if (task.settled === undefined || !attempt.drained) return false
+  if (closed?.fact.landed === undefined || (deletion !== undefined && deletion.outcome !== "pending"))
+    return false
+  // What was learnt after the publication is not part of it.
+  const published = run.published?.seq ?? -Infinity
+  return closed.seq < published && task.settled.seq < published
+}
+
+/**
+ * Executions that are to be deleted and, as far as is known, are still at the service. None of a run that is
+ * held back: trying again deletes nothing.
+ */
+export const pendingDeletions = (run: RunState): number =>
+  (run.held === undefined ? [...run.tasks.values()] : [])
+    .filter((task) => task.settled !== undefined)
+    .flatMap((task) => task.attempts)
+    .filter(({ drained, closed }) => drained && closed?.fact.landed !== undefined)
+    .filter(({ deletion }) => (deletion?.outcome ?? "pending") === "pending").length
+
+/** Until `untilAt`, a clock time; what is not deleted by then stays pending. */
+export const deleteExecutions = (run: RunState, untilAt: number) =>
+  deleteAll(run.started.run_id, dueDeletions(run), untilAt)
+
+/** Deletes these, each intent recorded first; whoever calls it answers for what is not safe here. */
+export const deleteAll = Effect.fn("DeleteExecutions.delete")(function* (
+  run_id: RunId,
+  all: ReadonlyArray<DueDeletion>,
+  untilAt: number,
+) {
+  let failedInARow = 0
+  const deleteNext = Effect.fnUntraced(function* (due: DueDeletion) {
+    if (failedInARow >= failedInARowMax || (yield* Clock.currentTimeMillis) >= untilAt) return
+    // A defect while handling one answer affects only that deletion: it stays pending, and the next run
+    // tries again.
+    const deletion = Effect.provideService(
+      deleteOne(run_id, due, untilAt),
+      EngineOfCalls,
+      due.engine_reference,
+    )
+    const isFailure = yield* Effect.catchCause(deletion, (cause) =>
+      defectOf(cause) === undefined ? Effect.failCause(cause) : Effect.as(Effect.logDebug(cause), true),
+    )
+    failedInARow = isFailure ? failedInARow + 1 : 0
+  })
+  yield* Effect.forEach(all, deleteNext, { concurrency: deletionsAtOnce, discard: true })
+})
+
+/** Deletes one execution; true if the service failed to answer. */
+const deleteOne = Effect.fnUntraced(function* (
+  run_id: RunId,
+  { task_id, execution_id, landed_sha256 }: DueDeletion,
+  untilAt: number,
+) {
+  const service = yield* Service
+  const ledger = yield* Ledger
+  yield* ledger.append([{ _tag: "DeleteIntended", run_id, task_id, execution_id, landed_sha256 }])
+  let answer: DeleteAnswer | CallFailure = "still_running"
+  for (let tries = 1; tries <= stillRunningMax && answer === "still_running"; tries++) {
+    const grownMs = waitMs(stillRunningWaits, tries - 1, 0)
+    const pauseMs = tries > 1 ? grownMs : 0
+    if ((yield* Clock.currentTimeMillis) + pauseMs >= untilAt) break
+    yield* Effect.sleep(pauseMs)
+    answer = yield* Effect.catch(
+      answeredBy(retryCall(service.deleteExecution(execution_id), { triesMax, untilAt }), untilAt),
+      (failure: CallFailure) => Effect.succeed(failure),
+    )
+  }
+  yield* ledger.append([{ _tag: "DeleteAnswered", run_id, task_id, execution_id, ...deletionOf(answer) }])
+  return typeof answer !== "string"
+})
+
+const deletionOf = (answer: DeleteAnswer | CallFailure) => {
+  if (answer === "deleted") return { http_status: 204, outcome: "deleted" } as const
+  if (answer === "gone") return { http_status: 404, outcome: "gone" } as const
+  if (answer === "still_running") return { http_status: 409, outcome: "pending" } as const
+  const http_status = "http_status" in answer ? answer.http_status : undefined
+  return { http_status: http_status ?? 0, outcome: "pending" } as const
+}

@@ -1,0 +1,210 @@
+/**
+ * What follows once an execution is closed: its results are read, their proof is recorded, and the task is
+ * settled or tried again. Sessions that customers ran themselves are only read; executions that an earlier
+ * process kept at the service are read once more.
+ */
+import { Clock, Duration, Effect, Random } from "effect"
+import { attemptKeys } from "../ledger/FactKeys.ts"
+import type { CustomerId, EngineReference, SessionId, TaskId } from "../service/Ids.ts"
+import type { ProductsCount } from "../service/ProductsCount.ts"
+import { countedTotal } from "../service/ProductsCount.ts"
+import { sourceNameOf } from "../service/ResultsSource.ts"
+import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
+import type { AttemptState } from "../ledger/RunState.ts"
+import { waitMs } from "../base/Waits.ts"
+import { attemptWaits } from "../client/Polling.ts"
+import { append } from "../ledger/Ledger.ts"
+import { endOfAttempt, own } from "../service/Ends.ts"
+import { exchangeTicket, forgetTicket } from "../tokens/ExchangeTicket.ts"
+import { guardedReading, keptWhereUnusable } from "./SettleUnusable.ts"
+import { candidateOf, noteWait, occupied, orderOf, release, settle } from "./Night.ts"
+import type { Book, Night } from "./Night.ts"
+import { tell } from "./Progress.ts"
+import { pullResults } from "./PullResults.ts"
+import { dropToken, tokenEndOf } from "../tokens/TokenEnds.ts"
+import { judgeReadings, unwanted, verdictOf, verdictOfSession } from "./Verdict.ts"
+import type { Reading } from "./Verdict.ts"
+import type { KeptAttempt } from "./TaskResumption.ts"
+import type { SessionWork } from "./Work.ts"
+
+/** The records of a session that its customer ran are not counted by anybody. */
+const uncounted: ProductsCount = { _tag: "Unknown", why: "no execution counts it" }
+
+const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
+  const about = { ...session, engine_reference: undefined }
+  const pulled = yield* pull(night, about, undefined, { count: uncounted, quick: false })
+  yield* settle(night, session.task_id, verdictOfSession(pulled))
+})
+
+/** A session that is not settled yet is read again. */
+export const enlistSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
+  const state = night.run.tasks.get(session.task_id)
+  const settled = state?.settled?.fact
+  if (settled !== undefined && settled.outcome !== "unfinished") return
+  night.ends.delete(session.task_id)
+  const partial = Effect.suspend(() =>
+    night.settledHere.has(session.task_id)
+      ? Effect.void
+      : settle(night, session.task_id, own("RESULTS_PARTIAL")),
+  )
+  yield* occupied(night, guardedReading(night, session.task_id, pullSession(night, session)), partial)
+})
+
+/** The execution is over: its slot is free, its results are read, and the task is settled or tried again. */
+export const finish = Effect.fnUntraced(function* (
+  night: Night,
+  book: Book,
+  closed: typeof AttemptClosed.Type,
+  abort: AttemptState["abort"],
+) {
+  const { task_id } = book.work
+  book.stage = "closed"
+  book.closed = closed
+  const end = endOfAttempt(closed, abort)
+  const { reason } = end.verdict
+  yield* tell({ _tag: "Closed", task_id, status_reason: reason })
+  yield* release(night, task_id)
+  yield* settleTokens(night, book, closed)
+  const reading = yield* readClosed(night, book, closed, false)
+  yield* append(...readingFacts(closed, reading))
+  const verdict = verdictOf(end.verdict, reading)
+  const now = yield* Clock.currentTimeMillis
+  // Partial results are read to their end before the login is used again.
+  const again =
+    end.retry &&
+    reading._tag !== "Partial" &&
+    night.mode === "night" &&
+    book.attemptsMade < night.rules.retry.max_attempts
+  const nextAt = now + waitMs(attemptWaits(night.rules.retry), book.attemptsMade, yield* Random.next)
+  if (!again || book.work.prepare === undefined || nextAt >= (night.rules.deadlineAt ?? Infinity))
+    return yield* settle(night, task_id, verdict)
+  book.lastVerdict = verdict
+  book.startedAt = undefined
+  book.attempt += 1
+  night.schedule.add(candidateOf(book), nextAt)
+  yield* noteWait(night, task_id, reason, nextAt)
+})
+
+/**
+ * Reads an execution again that is kept at the service because not all of it is here. What is proved now may
+ * be deleted; if the task ended because it was kept, the task gets the verdict of the execution's end.
+ */
+export const readAgain = Effect.fnUntraced(function* (
+  night: Night,
+  book: Book,
+  { closed, abort, kept, isEnd }: KeptAttempt,
+) {
+  const reading = yield* keptWhereUnusable(night, readClosed(night, book, closed, true))
+  if (reading._tag === "Partial") return
+  if (reading._tag === "Kept" && reading.reason === kept.reason && reading.message === kept.message) return
+  yield* append(...readingFacts(closed, reading))
+  if (!isEnd) return
+  const { verdict } = endOfAttempt(closed, abort)
+  yield* settle(night, book.work.task_id, verdictOf(verdict, reading))
+})
+
+const readingFacts = (closed: typeof AttemptClosed.Type, reading: Reading): ReadonlyArray<Fact> => {
+  const keys = { ...attemptKeys(closed), execution_id: closed.execution_id }
+  switch (reading._tag) {
+    case "Drained": {
+      const { basis, families } = reading
+      return [{ _tag: "AttemptDrained", ...keys, proof: { basis, families } }]
+    }
+    case "Kept": {
+      const { reason, families, message } = reading
+      return [{ _tag: "AttemptKept", ...keys, reason, families, message }]
+    }
+    case "Partial":
+    case "Gone":
+      return []
+  }
+}
+
+/** The ticket of a closed execution is exchanged now or never; a token whose login failed is dropped. */
+const settleTokens = Effect.fnUntraced(function* (
+  night: Night,
+  book: Book,
+  closed: typeof AttemptClosed.Type,
+) {
+  const order = orderOf(night, book)
+  if (closed.authentication_status === "AUTH_OK") yield* exchangeTicket(order, closed.execution_id, true)
+  else yield* forgetTicket(order, closed.execution_id)
+  const tokenEnd = tokenEndOf(closed)
+  if (book.token_id !== undefined && tokenEnd !== undefined) yield* dropToken(order, book.token_id, tokenEnd)
+})
+
+const countOf = ({ products_count }: typeof AttemptClosed.Type): ProductsCount =>
+  products_count === undefined
+    ? { _tag: "Unknown", why: "the state's products_count is missing or cannot be read" }
+    : { _tag: "Counted", counts: products_count }
+
+/** Extraction begins with `AUTH_OK` (3.2); a count, also an unreadable one, says that there may be more. */
+const mayHold = (closed: typeof AttemptClosed.Type, count: ProductsCount): boolean =>
+  count._tag === "Unknown" ||
+  countedTotal(count.counts) > 0 ||
+  closed.authentication_status === "AUTH_OK" ||
+  closed.status_code === "COMPLETED" ||
+  closed.status_code === "PARTIAL"
+
+const readClosed = Effect.fnUntraced(function* (
+  night: Night,
+  book: Book,
+  closed: typeof AttemptClosed.Type,
+  quick: boolean,
+) {
+  // Nothing of it is landed, so nothing of it is deleted either.
+  if (closed.landed === undefined) return { _tag: "Gone" } satisfies Reading as Reading
+  if (!night.rules.flow_results.enabled) return unwanted
+  const count = countOf(closed)
+  const { session_id } = closed
+  if (session_id === undefined || !mayHold(closed, count)) return judgeReadings(count, [])
+  const about = { ...book.work, session_id }
+  return judgeReadings(count, yield* pull(night, about, closed, { count, quick }))
+})
+
+const pull = (
+  night: Night,
+  about: {
+    readonly task_id: TaskId
+    readonly session_id: SessionId
+    readonly customer_id: CustomerId | undefined
+    readonly engine_reference: EngineReference | undefined
+  },
+  closed: typeof AttemptClosed.Type | undefined,
+  { count, quick }: { readonly count: ProductsCount; readonly quick: boolean },
+) => {
+  const state = night.run.tasks.get(about.task_id)
+  const ofSession = <R extends { readonly session_id: SessionId }>(one: R) =>
+    one.session_id === about.session_id
+  const { flow_results, sources } = night.rules
+  return pullResults({
+    run_id: night.run_id,
+    task_id: about.task_id,
+    session_id: about.session_id,
+    customer_id: about.customer_id,
+    engine_reference: about.engine_reference,
+    refused: state?.refused ?? [],
+    count,
+    sources,
+    attempt: closed?.attempt,
+    execution_id: closed?.execution_id,
+    // If it was closed before this process began, the previous process may have read it.
+    mayHaveBeenRead:
+      closed === undefined ||
+      state?.attempts.some(
+        ({ attempt, closed: known }) => attempt === closed.attempt && known !== undefined,
+      ) === true,
+    readBefore: new Map(
+      state?.results.flatMap(({ fact }) => (ofSession(fact) ? [[sourceNameOf(fact), fact]] : [])),
+    ),
+    attachmentsKnown: new Set(
+      state?.attachments
+        .filter((one) => ofSession(one) && one.status !== "failed")
+        .map((one) => one.attachment_id),
+    ),
+    min_interval: flow_results.min_interval,
+    wait_final: quick ? Duration.zero : flow_results.wait_final,
+    attachments: flow_results.attachments,
+    lastAnswerAt: night.ending?.lastAnswerAt ?? Infinity,
+  })
+}

@@ -1,0 +1,292 @@
+/**
+ * Follows an open execution until it is closed (sections 4.2 and 4.4): polls when `LookTurns.ts` says,
+ * lands the last state before its closing becomes a fact, and aborts an execution that needs a person or
+ * whose time is up.
+ */
+import { Clock, Duration, Effect } from "effect"
+import type { ExecutionId, SessionId } from "../service/Ids.ts"
+import { Hints } from "../client/Hints.ts"
+import { Service } from "../client/Service.ts"
+import type { Body, CallFailure, StateAnswer, StateView } from "../client/Service.ts"
+import { idCharactersMax } from "../service/TextBounds.ts"
+import type { Reason } from "../service/Ends.ts"
+import type { Landing, LandingFailed } from "../landing/Landing.ts"
+import type { AbortIntended, AttemptClosed } from "../ledger/Fact.ts"
+import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
+import type { AttemptState } from "../ledger/RunState.ts"
+import { waitMs } from "../base/Waits.ts"
+import { lookWaits } from "../client/Polling.ts"
+import { isStranger, readAbort, readState } from "./Attempt.ts"
+import type { Looked } from "./Attempt.ts"
+import { append } from "../ledger/Ledger.ts"
+import { attemptKeys } from "../ledger/FactKeys.ts"
+import { landBody, observed } from "./AttemptOrder.ts"
+import type { AttemptOrder } from "./AttemptOrder.ts"
+import { answeredBy, lastAnswerWithin, lastCallWithin } from "./Ending.ts"
+import { exchangeTicket, hasTicket } from "../tokens/ExchangeTicket.ts"
+import { asksTooMuch, awaitTurn, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
+import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
+import type { Heads, Turns } from "./LookTurns.ts"
+import { judgeEnd } from "./JudgeLogin.ts"
+
+export type FollowResult =
+  | {
+      readonly _tag: "Closed"
+      readonly closed: typeof AttemptClosed.Type
+      readonly abort: AttemptState["abort"]
+    }
+  /** The execution could be neither read nor stopped; it stays as it is for the next run. */
+  | {
+      readonly _tag: "LeftOpen"
+      readonly reason: "SERVICE_UNREACHABLE" | "NOT_STOPPABLE"
+      /** The last answer of the service, if it was not a state. */
+      readonly message: string | undefined
+    }
+  /** Its id belongs to somebody else's run: nothing of it is read, aborted or deleted. */
+  | { readonly _tag: "NotOurs" }
+
+/** A 404 counts only once it has been repeated: the service may fail to find an execution for a moment. */
+const goneReadsMin = 3
+/** The same holds for somebody else's state: answers may have been mixed up. */
+const strangeReadsMin = 3
+const abortTriesMax = 8
+const looksAfterAbortMax = 20
+
+export interface OpenExecution {
+  readonly execution_id: ExecutionId
+  readonly session_id: SessionId | undefined
+  readonly accepted_at: number
+  /** An abort that an earlier process asked for. */
+  readonly abort?: AttemptState["abort"]
+}
+
+/** What following an execution remembers between polls. */
+interface Watch {
+  session_id: SessionId | undefined
+  seen: string
+  readonly turns: Turns
+  /** A ticket waits for AUTH_OK, which only a read can show. */
+  hasTicket: boolean
+  gone: number
+  /** Reads in a row that showed somebody else's run. */
+  strange: number
+  challenged: boolean
+  /** The last read, if it returned no answer. */
+  failure: CallFailure | undefined
+  closed: typeof AttemptClosed.Type | undefined
+}
+
+/** Polls an open execution until it is closed, and aborts it if it needs a person or its time is up. */
+export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
+  order: AttemptOrder,
+  open: OpenExecution,
+  heads: Heads,
+) {
+  const source = yield* Hints
+  const { execution_id, session_id, accepted_at } = open
+  // Starts that answer with such an id are refused now; a ledger from before the limit may hold one.
+  if (execution_id.length > idCharactersMax)
+    return yield* new AnswerUnusable({ what: "start", why: "its execution_id is too long to be used" })
+  const hints = yield* source.watch({
+    ids: [execution_id, session_id, order.external_execution_id],
+    engine_reference: order.engine_reference,
+  })
+  const maxWaitAt = accepted_at + Duration.toMillis(order.max_wait)
+  const giveUpAt = Math.min(maxWaitAt, order.deadlineAt ?? Infinity)
+  const turns = openTurns(hints, { accepted_at, giveUpAt })
+  const watch: Watch = {
+    session_id,
+    seen: "",
+    turns,
+    hasTicket: yield* hasTicket(execution_id),
+    gone: 0,
+    strange: 0,
+    challenged: false,
+    failure: undefined,
+    closed: undefined,
+  }
+  for (;;) {
+    yield* awaitTurn(order, turns)
+    if (!watch.hasTicket && (yield* skim(order, execution_id, heads, turns))) {
+      endTurn(turns, "nothing")
+      continue
+    }
+    const { seen } = watch
+    const looked = yield* look(order, open, watch)
+    noteRead(heads, turns, looked, yield* Clock.currentTimeMillis)
+    const isNews = watch.seen !== seen || looked?._tag === "Challenge"
+    endTurn(turns, looked?._tag === "Closed" ? "end" : isNews ? "news" : "nothing")
+    if (watch.closed !== undefined)
+      return { _tag: "Closed", closed: watch.closed, abort: open.abort } satisfies FollowResult
+    const later = yield* Clock.currentTimeMillis
+    if (watch.strange >= strangeReadsMin || (watch.strange > 0 && later >= giveUpAt)) {
+      yield* append({ _tag: "AttemptDisowned", ...attemptKeys(order), execution_id })
+      return { _tag: "NotOurs" } satisfies FollowResult
+    }
+    if (asksTooMuch(watch.failure, giveUpAt - later)) return leftOpen(watch, "SERVICE_UNREACHABLE")
+    const why =
+      looked?._tag === "Challenge" ? "challenge" : later < giveUpAt ? undefined : giveUpWhy(maxWaitAt, later)
+    if (why !== undefined) return yield* abortAttempt(order, open, watch, why)
+  }
+}, Effect.scoped)
+
+const giveUpWhy = (maxWaitAt: number, now: number) => (now >= maxWaitAt ? "max_wait" : "deadline")
+
+const leftOpen = (
+  { failure }: Watch,
+  reason: Extract<FollowResult, { _tag: "LeftOpen" }>["reason"],
+): FollowResult => ({ _tag: "LeftOpen", reason, message: failure?.message })
+
+/** The time that is left for the calls before the last one, once the time is up. */
+const lastCallsMs = Duration.toMillis(Duration.subtract(lastAnswerWithin, lastCallWithin))
+
+/** Until when a call may take; once the time is up, a few seconds. */
+const lastAt = (giveUpAt: number) =>
+  Effect.map(Clock.currentTimeMillis, (now) => Math.max(giveUpAt, now + Duration.toMillis(lastCallWithin)))
+
+/** One poll; on return, a closed execution is landed and recorded as a fact. */
+const look = (order: AttemptOrder, open: OpenExecution, watch: Watch) =>
+  handleAnswer({ what: "state", ...order, execution_id: open.execution_id }, lookOnce(order, open, watch))
+
+/** Undefined if the service did not answer. */
+const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecution, watch: Watch) {
+  const service = yield* Service
+  const { giveUpAt } = watch.turns
+  const answer = yield* Effect.catch(
+    answeredBy(service.readExecution(open.execution_id), yield* lastAt(giveUpAt)),
+    (failure): Effect.Effect<StateAnswer | CallFailure> => Effect.succeed(failure),
+  )
+  if (!isAnswer(answer)) {
+    watch.failure = answer
+    yield* obeyThrottle(answer, giveUpAt)
+    return undefined
+  }
+  watch.failure = undefined
+  const about = { what: "state", ...order, execution_id: open.execution_id }
+  yield* refuseUnusable(about, answer, statusOf(answer))
+  if (isStranger(answer, order)) {
+    watch.strange += 1
+    return undefined
+  }
+  watch.strange = 0
+  const looked = readState(answer)
+  if (looked._tag === "Gone") {
+    watch.gone += 1
+    if (watch.gone < goneReadsMin) return undefined
+    yield* closeAttempt(
+      order,
+      open,
+      watch,
+      { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" satisfies Reason },
+      undefined,
+    )
+    return looked
+  }
+  watch.gone = 0
+  if (looked._tag === "Challenge") {
+    if ("body" in answer && !watch.challenged)
+      yield* landBody(order, answer.body, { kind: "challenge", http_status: statusOf(answer), ...open })
+    watch.challenged = true
+    return looked
+  }
+  yield* observe(order, open, watch, looked.view)
+  if (watch.hasTicket && looked._tag === "Working" && looked.view.authentication_status === "AUTH_OK")
+    watch.hasTicket = yield* exchangeTicket(order, open.execution_id, false)
+  if (looked._tag === "Closed") {
+    const { status_code, status_reason, view } = looked
+    const landable = "body" in answer ? { body: answer.body, http_status: statusOf(answer) } : undefined
+    yield* closeAttempt(order, open, watch, { ...view, status_code, status_reason }, landable)
+  }
+  return looked
+})
+
+/** A service may say in a 200 or 202 what the reference shows with 423. */
+const statusOf = ({ _tag }: StateAnswer): number =>
+  _tag === "ActionRequired" ? 423 : _tag === "Working" ? 202 : 200
+
+const isAnswer = (answer: StateAnswer | CallFailure): answer is StateAnswer =>
+  answer._tag === "Closed" ||
+  answer._tag === "Working" ||
+  answer._tag === "ActionRequired" ||
+  answer._tag === "NotFound"
+
+const observe = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  open: OpenExecution,
+  watch: Watch,
+  view: StateView,
+) {
+  watch.session_id = view.session_id ?? watch.session_id
+  if (view.session_id !== undefined) watch.turns.hints.learn(view.session_id)
+  const kick = view.next_kick_date === undefined ? Number.NaN : Date.parse(view.next_kick_date)
+  watch.turns.kickAt = Number.isNaN(kick) ? undefined : kick
+  const fact = observed(order, { ...open, session_id: watch.session_id }, view)
+  const { status_code, status_reason, authentication_status, session_id } = fact
+  const seen = JSON.stringify([status_code, status_reason, authentication_status, session_id])
+  if (seen === watch.seen) return
+  watch.seen = seen
+  yield* append(fact)
+})
+
+/**
+ * Lands the last state; then its closing and, in the same transaction, what it says of the login are facts.
+ */
+const closeAttempt = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  open: OpenExecution,
+  watch: Watch,
+  state: Pick<StateView, "products_count" | "date_started" | "locking_hash"> & {
+    readonly status_code: string
+    readonly status_reason: string
+  },
+  answer: { readonly body: Body; readonly http_status: number } | undefined,
+) {
+  const { execution_id } = open
+  const { session_id } = watch
+  const landed =
+    answer === undefined
+      ? undefined
+      : yield* landBody(order, answer.body, { ...answer, kind: "state", execution_id, session_id })
+  const { status_code, status_reason, products_count } = state
+  const authentication_status = order.login.status
+  const closed: typeof AttemptClosed.Type = {
+    _tag: "AttemptClosed",
+    ...attemptKeys(order),
+    execution_id,
+    status_code,
+    status_reason,
+    ...(authentication_status === undefined ? {} : { authentication_status }),
+    ...(session_id === undefined ? {} : { session_id }),
+    ...(products_count?._tag === "Counted" ? { products_count: products_count.counts } : {}),
+    ...(landed === undefined ? {} : { landed }),
+  }
+  yield* append(closed, ...judgeEnd(order, closed, landed === undefined ? undefined : state))
+  watch.closed = closed
+})
+
+/** Section 4.4, then polls until the service says that the execution is closed. */
+const abortAttempt = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  open: OpenExecution,
+  watch: Watch,
+  why: (typeof AbortIntended.Type)["why"],
+): Effect.fn.Return<FollowResult, AnswerUnusable | LedgerFailed | LandingFailed, Service | Ledger | Landing> {
+  const service = yield* Service
+  yield* append({ _tag: "AbortIntended", ...attemptKeys(order), execution_id: open.execution_id, why })
+  const { giveUpAt } = watch.turns
+  const endAt = Math.max(giveUpAt, yield* Clock.currentTimeMillis) + lastCallsMs
+  let stopped = false
+  let looked: Looked | undefined
+  for (let tries = 1; tries <= (stopped ? looksAfterAbortMax : abortTriesMax); tries++) {
+    if (!stopped) {
+      const abort = answeredBy(service.abortExecution(open.execution_id), yield* lastAt(giveUpAt))
+      stopped = readAbort(yield* Effect.catch(abort, (failure) => Effect.succeed(failure))) === "look"
+    }
+    looked = yield* look(order, open, watch)
+    if (watch.closed !== undefined) return { _tag: "Closed", closed: watch.closed, abort: why }
+    const left = endAt - (yield* Clock.currentTimeMillis)
+    if (left <= 0 || asksTooMuch(watch.failure, left)) break
+    yield* Effect.sleep(Math.min(left, waitMs(lookWaits(order.polling), tries, 0)))
+  }
+  return leftOpen(watch, looked === undefined ? "SERVICE_UNREACHABLE" : "NOT_STOPPABLE")
+})

@@ -1,0 +1,87 @@
+/**
+ * Whether the login of a task may be sent now, as the ledger knows its account and this run its engine. Asked
+ * before each start and before each probe.
+ */
+import { Clock, Duration, Effect } from "effect"
+import { cutText } from "../service/TextBounds.ts"
+import { own } from "../service/Ends.ts"
+import type { Verdict } from "../service/Ends.ts"
+import { holdOf, openSame } from "../ledger/Accounts.ts"
+import type { Hold } from "../ledger/Accounts.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { holdText, chanceOf, isLasting, thirdText, verdictOfHold } from "./LoginHold.ts"
+import type { Book, Night } from "./Night.ts"
+import { SlotsBeside } from "./SlotsBeside.ts"
+
+export type Held =
+  | { readonly _tag: "Ended"; readonly verdict: Verdict }
+  /** Until then (milliseconds); without it, as for somebody else's run. */
+  | { readonly _tag: "Waits"; readonly until?: number }
+
+/** Undefined if it may be sent: then no other login to its account may, until its start is answered. */
+export const heldLogin = Effect.fnUntraced(function* (night: Night, book: Book) {
+  const { account } = book.keys
+  if (account === undefined) return undefined
+  const { task_id, customer_id } = book.work
+  const ledger = yield* Ledger
+  // Two channels may log in to one account with different fields, which no schedule can see.
+  const isTaken = [...ledger.leaving].some(([other, keys]) => other !== task_id && openSame(keys, account))
+  if (isTaken) return yield* waitOthers(night)
+  ledger.leaving.set(task_id, account)
+  const accounts = yield* ledger.accountsOf(account)
+  const absorbs = accounts.flatMap(({ identity, former }) => (identity.length === 0 ? former : []))
+  if (absorbs.length > 0) book.keys = { ...book.keys, account: { ...account, absorbs } }
+  const now = yield* Clock.currentTimeMillis
+  const self = { run_id: night.run_id, task_id, attempt: book.attempt }
+  const hold = holdOf(accounts, account, { now, maxWaitMs: Duration.toMillis(night.rules.max_wait), self })
+  if (hold === undefined) return undefined
+  if (isLasting(hold)) return ended({ ...verdictOfHold(hold), message: cutText(holdText(hold, customer_id)) })
+  if (hold.why === "third") return thirdLogin(night, book, { hold, now })
+  return yield* waitOthers(night)
+})
+
+/** Another login of the account is waited for as long as this run, or one beside it, has executions open. */
+const waitOthers = Effect.fnUntraced(function* ({ active }: Night) {
+  const beside = yield* SlotsBeside
+  const isWorthIt = active > 1 || beside?.areOpen() === true
+  return isWorthIt ? ({ _tag: "Waits" } satisfies Held as Held) : ended(own("ALREADY_EXECUTING"))
+})
+
+const ended = (verdict: Verdict): Held => ({ _tag: "Ended", verdict })
+
+/** How long a third login waits until the engine is asked again whether it accepts others. */
+const thirdWaitMs = Duration.toMillis("1 minute")
+
+/** It is risked only where others pass: then an outage can hold nobody. */
+const thirdLogin = (
+  night: Night,
+  book: Book,
+  { hold, now }: { readonly hold: Extract<Hold, { readonly why: "third" }>; readonly now: number },
+): Held | undefined => {
+  const { breaker, schedule, run_id, rules } = night
+  const { engine_reference } = book.work
+  const account = book.keys.account?.account
+  const chance = chanceOf(hold, run_id)
+  const kept = ended({ ...own("ENGINE_UNAVAILABLE"), message: thirdText, not_before: "next_date" })
+  if (chance === "not_tonight") return kept
+  if (breaker.isWell(engine_reference, account, now)) return undefined
+  // Others that wait for the same cannot show it.
+  const thirds = breaker.thirdsBeside(engine_reference, book.work.task_id)
+  const hasOthers = schedule.hopefulOn(engine_reference).some(({ task_id }) => !thirds.has(task_id))
+  const lastAt = (book.deferredSince ??= now) + Duration.toMillis(rules.max_wait)
+  if (hasOthers && now + thirdWaitMs <= lastAt) {
+    breaker.noteThird(engine_reference, book.work.task_id)
+    return { _tag: "Waits", until: now + thirdWaitMs }
+  }
+  // Nobody else is left to show whether the engine is well.
+  if (breaker.hasPassed(engine_reference, account)) return undefined
+  return !book.probe && chance === "alone" && isAlone(night, book) ? undefined : kept
+}
+
+/** Whether no other account of this run is on its engine. */
+const isAlone = ({ books }: Night, { work: { engine_reference }, keys }: Book): boolean =>
+  ![...books.values()].some(
+    (other) =>
+      other.work.engine_reference === engine_reference &&
+      other.keys.account?.account !== keys.account?.account,
+  )

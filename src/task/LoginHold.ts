@@ -1,0 +1,106 @@
+/**
+ * Which account the login of a task opens, and what follows if no login may be sent to it: the verdict of the
+ * task, and what a person is told.
+ */
+import { Predicate, Redacted } from "effect"
+import type { Access, CustomerId, RunId } from "../service/Ids.ts"
+import { own, verdictOfRejected } from "../service/Ends.ts"
+import type { Verdict } from "../service/Ends.ts"
+import type { SeenEngine } from "../client/EngineForms.ts"
+import type { AccountBook } from "../ledger/AccountBook.ts"
+import { rejectedInARowMax } from "../ledger/Accounts.ts"
+import type { Hold } from "../ledger/Accounts.ts"
+import { thenUnder } from "../ledger/OtherCustomer.ts"
+import { accountKeys, noRoles, tokenAccountKeys } from "../privacy/Fingerprint.ts"
+import type { AccountKeys, FieldRoles } from "../privacy/Fingerprint.ts"
+import type { TaskLogin } from "../tokens/TokenLogin.ts"
+
+/** The account that a login opens, as far as the form says what identifies a user. */
+export const accountOf = (
+  task: Access & { readonly isByHand: boolean },
+  login: TaskLogin,
+  {
+    engine,
+    fingerprint,
+    key,
+    accounts,
+  }: {
+    readonly engine: SeenEngine | undefined
+    readonly fingerprint: string
+    readonly key: Uint8Array
+    readonly accounts: AccountBook
+  },
+): AccountKeys => {
+  if (login.parameters === undefined) return tokenAccountKeys(key, task, fingerprint)
+  const sent = Redacted.value(login.parameters)
+  const roles = engine === undefined ? noRoles : rolesOf(engine)
+  const keys = accountKeys(
+    key,
+    task,
+    { sent, roles, isByHand: task.isByHand },
+    accounts.formerEngines(task.engine_reference),
+  )
+  // The service logs in with what it has stored, which may be an older password.
+  return login._tag === "Token" ? { ...keys, password: fingerprint, isByHand: false } : keys
+}
+
+const rolesOf = ({ details, secret }: SeenEngine): FieldRoles => {
+  const { properties, "x-meta": meta } = details.parameters
+  const selectors = Object.entries(properties).flatMap(([name, field]) => (isSelector(field) ? [name] : []))
+  return { locking: meta?.locking_fields ?? [], selectors: new Set(selectors), secret }
+}
+
+const isSelector = (field: unknown): boolean =>
+  Predicate.isObject(field) && ("enum" in field || "const" in field || field["type"] === "boolean")
+
+/** A login that is held until a person acts; any other hold is for the run to decide when its turn comes. */
+type LastingHold = Exclude<Hold, { readonly why: "busy" | "third" }>
+
+export const isLasting = (hold: Hold): hold is LastingHold => hold.why !== "busy" && hold.why !== "third"
+
+/** How a task ends whose login is held. */
+export const verdictOfHold = (hold: LastingHold): Verdict =>
+  hold.why === "unproven" ? own("LOGIN_UNPROVEN") : verdictOfRejected(hold.by.reason)
+
+export const thirdText =
+  "nobody knows how the last two logins to this account ended; a third one is sent while its engine " +
+  "accepts others, and not in the night of those two"
+
+/**
+ * When a third login may be sent. Two of one night are enough for it; if none is of this night, it need not
+ * wait for others that show that the engine is well, where there are none.
+ */
+export const chanceOf = (
+  { runs }: Extract<Hold, { readonly why: "third" }>,
+  run_id: RunId,
+): "not_tonight" | "with_others" | "alone" => {
+  const tonight = runs.filter((run) => dateOf(run) === dateOf(run_id)).length
+  return tonight >= 2 ? "not_tonight" : tonight === 1 ? "with_others" : "alone"
+}
+
+/** Of `<job>.<date>`, and of `<job>.<date>.2`, which is a further run of the date. */
+const dateOf = (run_id: RunId): string => /\.(\d{4}-\d{2}-\d{2})(?:\.\d+)?$/.exec(run_id)?.[1] ?? run_id
+
+const timeText = (at: number): string => new Date(at).toISOString()
+
+/** Why a login is held, and what a person can do about it. */
+export const holdText = (hold: LastingHold, customer_id: CustomerId): string => {
+  if (hold.why === "unproven") {
+    const { last, strikes } = hold
+    return (
+      `the last ${strikes} logins to this account failed or nobody knows how they ended, the newest one ` +
+      `sent at ${timeText(last.at)} on ${last.engine_reference}; another one might lock it. ` +
+      "`nightjar credentials list` names them"
+    )
+  }
+  const { by } = hold
+  const whose =
+    by.customer_id === customer_id ? "" : by.customer_id === undefined ? "" : thenUnder(by.customer_id)
+  const releases = `\`nightjar credentials release ${by.fingerprint}\` allows it`
+  return hold.why === "rejected"
+    ? `the source rejected these credentials with ${by.reason} at ${timeText(by.at)}${whose}, ` +
+        `so they are not sent again unchanged; ${releases}`
+    : `the source rejected the last ${rejectedInARowMax} logins to this account, the last one with ` +
+        `${by.reason} at ${timeText(by.at)}; another rejection may lock it, so ` +
+        `this login is not sent until ${releases}`
+}

@@ -1,0 +1,145 @@
+/**
+ * When the next poll of an open execution comes, and whether a HEAD is enough (sections 4.2, 4.12 and 6):
+ * carries out what the scheduling room decides about intervals, hints and HEAD. Nothing here reads a state
+ * or ends an attempt.
+ */
+import { Clock, Duration, Effect } from "effect"
+import type { ExecutionId } from "../service/Ids.ts"
+import { askedWait, retryWaitMax } from "../client/Backoff.ts"
+import type { HintWatch } from "../client/Hints.ts"
+import { Service } from "../client/Service.ts"
+import type { CallFailure, PollAnswer } from "../client/Service.ts"
+import { afterHead, afterNothing, afterRead, beforeHead, mayHead } from "./HeadPolling.ts"
+import type { HeadTrial } from "./HeadPolling.ts"
+import type { LookResult } from "../client/Hinting.ts"
+import { isSettled, nextLookInMs } from "../client/Polling.ts"
+import type { Looked } from "./Attempt.ts"
+import type { AttemptOrder } from "./AttemptOrder.ts"
+
+/** How far HEAD is trusted; shared by all executions of a run. */
+export interface Heads {
+  trial: HeadTrial
+}
+
+/** The polls of one execution. */
+export interface Turns {
+  readonly hints: HintWatch
+  readonly accepted_at: number
+  readonly giveUpAt: number
+  looks: number
+  /** The poll that is due follows a hint. */
+  hinted: boolean
+  /** `next_kick_date` of the last read (section 2.4). */
+  kickAt: number | undefined
+  ongoing: boolean
+  headsInARow: number
+  /** What HEAD said in this poll, until a read confirms or corrects it. */
+  head: Exclude<PollAnswer, "unanswered"> | undefined
+}
+
+export const openTurns = (
+  hints: HintWatch,
+  times: { readonly accepted_at: number; readonly giveUpAt: number },
+): Turns => ({
+  hints,
+  ...times,
+  looks: 0,
+  hinted: false,
+  kickAt: undefined,
+  ongoing: false,
+  headsInARow: 0,
+  head: undefined,
+})
+
+/** When the next poll is due for an execution that has been resting since `restingSince`. */
+const dueAt = (order: AttemptOrder, turns: Turns, restingSince: number): number => {
+  const { hints, accepted_at, kickAt, giveUpAt, looks } = turns
+  const waited = Math.max(0, restingSince - accepted_at)
+  // An execution that has waited long is polled first: an earlier process followed it.
+  if (looks === 0 && waited > Duration.toMillis(order.polling.max)) return restingSince
+  const kickIn = kickAt === undefined ? undefined : kickAt - restingSince
+  // The first poll is never delayed: its hint may have come before anybody watched for it.
+  const wait = nextLookInMs(order.polling, waited, kickIn, looks > 0 && hints.isTrusted())
+  const hinted = hints.isHinted() ? Duration.toMillis(order.polling.min) : Infinity
+  return Math.min(restingSince + Math.min(wait, hinted), giveUpAt)
+}
+
+/** Sleeps until the next poll is due: by its interval or, not sooner than `polling.min`, by a hint. */
+export const awaitTurn = Effect.fnUntraced(function* (order: AttemptOrder, turns: Turns) {
+  const restingSince = yield* Clock.currentTimeMillis
+  for (let now = restingSince; ; now = yield* Clock.currentTimeMillis) {
+    const due = dueAt(order, turns, restingSince)
+    if (due <= now) {
+      turns.hinted = turns.hints.beginLook(now)
+      return
+    }
+    yield* turns.hints.rest(due - now)
+  }
+})
+
+/** Whether the service asks for more time than is left: then this run does not wait for it. */
+export const asksTooMuch = (failure: CallFailure | undefined, left: number): boolean =>
+  failure !== undefined &&
+  Duration.toMillis(askedWait(failure)) > Math.max(left, Duration.toMillis(retryWaitMax))
+
+/** If the service asks us to wait, we do, but not beyond the time at which the attempt is given up. */
+export const obeyThrottle = Effect.fnUntraced(function* (failure: CallFailure, giveUpAt: number) {
+  const left = giveUpAt - (yield* Clock.currentTimeMillis)
+  if (failure._tag !== "Throttled" || asksTooMuch(failure, left)) return
+  yield* Effect.sleep(Math.max(0, Math.min(Duration.toMillis(askedWait(failure)), left)))
+})
+
+/**
+ * 4.12: one poll by HEAD, if a HEAD is enough. True: that was the poll, and as far as is known the
+ * execution is still running. An execution that had a hint, is about to be given up, or is polled rarely
+ * because hints are trusted, gets a full read instead.
+ */
+export const skim = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  execution_id: ExecutionId,
+  heads: Heads,
+  turns: Turns,
+) {
+  turns.head = undefined
+  const now = yield* Clock.currentTimeMillis
+  const settled = isSettled(order.polling, now - turns.accepted_at)
+  if (!mayHead(heads.trial, { ...turns, settled })) return false
+  if (turns.hinted || turns.hints.isTrusted() || now >= turns.giveUpAt) return false
+  const service = yield* Service
+  heads.trial = beforeHead(heads.trial)
+  const answer = yield* Effect.catch(
+    service.pollExecution(execution_id),
+    (failure): Effect.Effect<PollAnswer | CallFailure> => Effect.succeed(failure),
+  )
+  turns.headsInARow += 1
+  if (typeof answer !== "string") {
+    heads.trial = afterNothing(heads.trial)
+    yield* obeyThrottle(answer, turns.giveUpAt)
+    return true
+  }
+  if (answer !== "unanswered") turns.head = answer
+  const { trial, next } = afterHead(heads.trial, answer)
+  heads.trial = trial
+  return next === "rest"
+})
+
+/** What a read says about later polls, and about the HEAD before it. */
+export const noteRead = (heads: Heads, turns: Turns, looked: Looked | undefined, now: number): void => {
+  const { head } = turns
+  turns.headsInARow = 0
+  turns.ongoing = false
+  if (looked === undefined) {
+    if (head !== undefined) heads.trial = afterNothing(heads.trial)
+    return
+  }
+  const works = looked._tag === "Working"
+  if (head !== undefined) heads.trial = afterRead(heads.trial, head, works ? "working" : "changed")
+  const kicked = turns.kickAt === undefined || turns.kickAt <= now
+  turns.ongoing = works && looked.view.status_code === "ONGOING" && kicked
+}
+
+/** The poll is over; its result counts for the trust in hints. */
+export const endTurn = (turns: Turns, told: LookResult["told"]): void => {
+  turns.hints.endLook({ hinted: turns.hinted, first: turns.looks === 0, told })
+  turns.looks += 1
+}

@@ -1,0 +1,210 @@
+/**
+ * The running night as one value, for people and programs that look at it: each task is counted once, as
+ * waiting, running or settled, for each engine. A pure function of the night's state; it contains ids, counts
+ * and times, and nothing of a login.
+ */
+import { Duration, Schema } from "effect"
+import { outcomes } from "../service/EndRow.ts"
+import type { Outcome } from "../service/EndRow.ts"
+import { estimateNight } from "./Expectations.ts"
+import type { ExpectedTask } from "./Expectations.ts"
+import type { WaitsFor } from "./Schedule.ts"
+import type { Night, NightTask } from "./Night.ts"
+import type { Troubles } from "./Troubles.ts"
+
+const Count = Schema.Int
+/** Milliseconds since the epoch, by the night's own clock. */
+const Moment = Schema.Finite
+
+export const steeringStates = ["running", "paused", "draining"] as const
+export const stages = ["executing", "publishing", "deleting", "ended"] as const
+
+const LimitsPicture = Schema.Struct({ max_in_flight: Count, per_engine: Count })
+
+/** queued + waiting + running + done = tasks. */
+const EnginePicture = Schema.Struct({
+  engine_reference: Schema.String,
+  tasks: Count,
+  /** For a free slot. */
+  queued: Count,
+  /** For a time (a retry), for an engine that is offline, for a customer or a login that is in use. */
+  waiting: Schema.Struct({ time: Count, engine: Count, conflict: Count }),
+  running: Count,
+  done: Schema.Record(Schema.Literals(outcomes), Count),
+  /** Tasks that this process settled per hour. */
+  per_hour: Schema.Finite,
+  slowest: Schema.optionalKey(Schema.Struct({ task_id: Schema.String, running_ms: Schema.Finite })),
+  closed_until: Schema.optionalKey(Moment),
+})
+export type EnginePicture = typeof EnginePicture.Type
+
+export const NightPicture = Schema.Struct({
+  run_id: Schema.String,
+  at: Moment,
+  began_at: Moment,
+  stage: Schema.Literals(stages),
+  state: Schema.Literals(steeringStates),
+  /** The end of a pause: then the run is drained. */
+  paused_until: Schema.optionalKey(Moment),
+  deadline_at: Schema.optionalKey(Moment),
+  /** By what earlier runs took; absent if that is not known for every task that is left. */
+  expected_end_at: Schema.optionalKey(Moment),
+  /** What the last calls showed; the moments are those of the first call that failed. */
+  service: Schema.Struct({
+    last_answer_at: Schema.optionalKey(Moment),
+    silent_since: Schema.optionalKey(Moment),
+    throttled_since: Schema.optionalKey(Moment),
+  }),
+  /** The newest version that was published while the run goes on, and how many tasks are in it. */
+  published: Schema.optionalKey(Schema.Struct({ at: Moment, version: Count, tasks: Count })),
+  limits: LimitsPicture,
+  job_limits: LimitsPicture,
+  total: EnginePicture,
+  engines: Schema.Array(EnginePicture),
+})
+export type NightPicture = typeof NightPicture.Type
+
+/** Flow sessions have no engine. */
+const sessionRow = "(session)"
+/** Engines in a picture; those with the fewest tasks are one row. */
+const enginesMax = 100
+const otherRow = "(other engines)"
+const hourMs = 3_600_000
+
+type Mutable<A> = { -readonly [K in keyof A]: A[K] }
+interface Row {
+  tasks: number
+  queued: number
+  readonly waiting: Mutable<EnginePicture["waiting"]>
+  running: number
+  readonly done: Record<Outcome, number>
+  settledHere: number
+  slowest: EnginePicture["slowest"]
+  closed_until: number | undefined
+}
+
+const emptyRow = (): Row => ({
+  tasks: 0,
+  queued: 0,
+  waiting: { time: 0, engine: 0, conflict: 0 },
+  running: 0,
+  done: { succeeded: 0, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
+  settledHere: 0,
+  slowest: undefined,
+  closed_until: undefined,
+})
+
+const addRow = (sum: Row, one: Row): Row => {
+  sum.tasks += one.tasks
+  sum.queued += one.queued
+  for (const why of ["time", "engine", "conflict"] as const) sum.waiting[why] += one.waiting[why]
+  sum.running += one.running
+  for (const outcome of outcomes) sum.done[outcome] += one.done[outcome]
+  sum.settledHere += one.settledHere
+  if ((one.slowest?.running_ms ?? -1) > (sum.slowest?.running_ms ?? -1)) sum.slowest = one.slowest
+  return sum
+}
+
+const rowPicture = (
+  engine_reference: string,
+  { settledHere, slowest, closed_until, ...row }: Row,
+  elapsedMs: number,
+): EnginePicture => ({
+  engine_reference,
+  ...row,
+  per_hour: elapsedMs <= 0 ? 0 : Math.round((settledHere * hourMs * 10) / elapsedMs) / 10,
+  ...(slowest === undefined ? {} : { slowest }),
+  ...(closed_until === undefined ? {} : { closed_until }),
+})
+
+type Place = Outcome | WaitsFor | "running"
+
+/** What became of a task so far; each task has exactly one place. A session never waits for a slot. */
+const placeOf = (
+  night: Night,
+  { task_id, engine_reference }: NightTask,
+  waiting: ReadonlyMap<string, WaitsFor>,
+): Place =>
+  night.ends.get(task_id) ??
+  waiting.get(task_id) ??
+  (engine_reference === undefined || night.books.has(task_id) ? "running" : "slot")
+
+const countTask = (row: Row, place: Place): void => {
+  row.tasks += 1
+  if (place === "slot") row.queued += 1
+  else if (place === "running") row.running += 1
+  else if (place === "time" || place === "engine" || place === "conflict") row.waiting[place] += 1
+  else row.done[place] += 1
+}
+
+/** What is left of a task, by earlier runs; undefined if they do not say. */
+const leftOf = (night: Night, task_id: string, now: number): ExpectedTask | undefined => {
+  const book = night.books.get(task_id)
+  const expected = book?.work.expected
+  if (book === undefined || expected === undefined) return undefined
+  const spent = book.startedAt === undefined ? 0 : now - book.startedAt
+  const left = Duration.millis(Math.max(0, Duration.toMillis(expected) - spent))
+  const { engine_reference } = book.work
+  return { task_id: book.work.task_id, engine_reference, expected: left }
+}
+
+const servicePicture = ({ lastAnswerAt, silent, throttled }: Troubles): NightPicture["service"] => ({
+  ...(lastAnswerAt === undefined ? {} : { last_answer_at: lastAnswerAt }),
+  ...(silent?.isTold === true ? { silent_since: silent.since } : {}),
+  ...(throttled === undefined ? {} : { throttled_since: throttled.since }),
+})
+
+/** The night as it is now. */
+export const takePicture = (night: Night, now: number): NightPicture => {
+  const waiting = new Map(night.schedule.whatWaits(now).map(([{ task_id }, why]) => [task_id as string, why]))
+  const rows = new Map<string, Row>()
+  const left: Array<ExpectedTask> = []
+  let isExpected = true
+  for (const task of night.tasks) {
+    const { task_id, engine_reference: engine } = task
+    const row = rows.get(engine ?? sessionRow) ?? emptyRow()
+    rows.set(engine ?? sessionRow, row)
+    const place = placeOf(night, task, waiting)
+    countTask(row, place)
+    if (night.settledHere.has(task_id)) row.settledHere += 1
+    const startedAt = night.books.get(task_id)?.startedAt
+    if (place === "running" && startedAt !== undefined && now - startedAt > (row.slowest?.running_ms ?? -1))
+      row.slowest = { task_id, running_ms: now - startedAt }
+    if (engine !== undefined) {
+      const until = night.schedule.closedUntil(engine)
+      row.closed_until = until > now ? until : undefined
+    }
+    if (night.ends.has(task_id)) continue
+    const one = leftOf(night, task_id, now)
+    if (one === undefined) isExpected = false
+    else left.push(one)
+  }
+  const { limits } = night.schedule
+  const elapsedMs = now - night.begunAt
+  const sorted = [...rows].toSorted(([, one], [, other]) => other.tasks - one.tasks)
+  const others = sorted.slice(enginesMax)
+  const told = sorted
+    .slice(0, enginesMax)
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+    .concat(others.length === 0 ? [] : [[otherRow, others.map(([, row]) => row).reduce(addRow, emptyRow())]])
+  const total = told.map(([, row]) => row).reduce(addRow, emptyRow())
+  const { deadlineAt } = night.rules
+  const { state, pausedUntil } = night.controls
+  return {
+    run_id: night.run_id,
+    at: now,
+    began_at: night.begunAt,
+    stage: "executing",
+    state,
+    ...(pausedUntil === undefined ? {} : { paused_until: pausedUntil }),
+    ...(deadlineAt === undefined ? {} : { deadline_at: deadlineAt }),
+    ...(isExpected && left.length > 0 && state === "running"
+      ? { expected_end_at: now + Duration.toMillis(estimateNight(left, limits)) }
+      : {}),
+    service: servicePicture(night.troubles),
+    limits,
+    job_limits: night.rules.limits,
+    total: rowPicture("total", total, elapsedMs),
+    engines: told.map(([engine, row]) => rowPicture(engine, row, elapsedMs)),
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * What a run will start and what it will not, decided before anything starts: pure. `nightjar plan` shows
+ * exactly this, and `nightjar run` executes exactly this. Every assignment becomes one task or one verdict,
+ * in the order of the assignments; tasks that must not be in flight together are listed.
+ */
+import { sourceOf, TaskId } from "../service/Ids.ts"
+import type { CustomerId, EngineReference, RunId, SessionId } from "../service/Ids.ts"
+import type { Job } from "../jobs/Job.ts"
+import { planAssignment, seeEngine } from "./Assignment.ts"
+import type { Task, TaskVerdict } from "./Assignment.ts"
+import type { AccountBook } from "../ledger/AccountBook.ts"
+import type { Moment } from "../ledger/Accounts.ts"
+import type { EngineFinding, Fit } from "../client/EngineForms.ts"
+import { expectedDuration } from "./Expectations.ts"
+import type { Expectations } from "./Expectations.ts"
+import type { ResolvedLogin } from "./Logins.ts"
+import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
+import { closedShelf, dayOf, daysLeft, endsSoon, expiredTokens } from "../tokens/TokenLogin.ts"
+import type { TokenShelf } from "../tokens/TokenLogin.ts"
+
+/** A flow session that a customer ran: only read, nothing is executed. */
+export interface SessionTask {
+  readonly task_id: TaskId
+  readonly session_id: SessionId
+  readonly customer_id?: CustomerId
+}
+
+/** The same warning for many assignments is shown once. */
+export interface PlanWarning {
+  readonly engine_reference: EngineReference
+  readonly message: string
+  /** Where it appears first, and how many assignments it concerns. */
+  readonly source: string
+  readonly count: number
+}
+
+/** Tasks that run one after the other. */
+export interface Conflict {
+  readonly why: "same_customer_and_engine" | "same_customer_and_source" | "same_credentials"
+  readonly task_ids: ReadonlyArray<TaskId>
+}
+
+export interface Plan {
+  readonly run_id: RunId
+  readonly tasks: ReadonlyArray<Task>
+  /** Never started. */
+  readonly settled: ReadonlyArray<TaskVerdict>
+  readonly sessions: ReadonlyArray<SessionTask>
+  readonly warnings: ReadonlyArray<PlanWarning>
+  /** Tokens that log in here and expire within 14 days. */
+  readonly expiring: ReadonlyArray<EndingToken>
+  /** Tokens that have expired. */
+  readonly expired: ReadonlyArray<EndingToken>
+  readonly conflicts: ReadonlyArray<Conflict>
+}
+
+export interface PlanInput {
+  readonly job: Pick<Job, "assignments" | "sessions" | "concurrency" | "execution">
+  readonly run_id: RunId
+  /** An engine that is missing here counts as one that cannot be reached now. */
+  readonly engines: ReadonlyMap<string, EngineFinding>
+  /** One per assignment, in the same order; absent if its engine was never seen. */
+  readonly fits: ReadonlyArray<Fit | undefined>
+  /** One per assignment of the job, in the same order. */
+  readonly logins: ReadonlyArray<ResolvedLogin>
+  readonly key: Uint8Array
+  readonly accounts: AccountBook
+  readonly moment: Moment
+  readonly expectations: Expectations
+  /** Absent if the job has no token store. */
+  readonly tokens?: TokenShelf
+}
+
+const unseen: EngineFinding = { _tag: "Unavailable" }
+const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["no parameter was resolved"] }
+
+export const planTasks = (input: PlanInput): Plan => {
+  const { job, run_id, key, accounts, moment, engines, expectations } = input
+  const grounds = {
+    run_id,
+    key,
+    accounts,
+    moment,
+    // Without any experience: the longest that an execution may work.
+    expected: (engine: EngineReference) =>
+      expectedDuration(expectations, engine, job.execution.execution_timeout),
+    tokens: input.tokens ?? closedShelf,
+  }
+  const tasks: Array<Task> = []
+  const settled: Array<TaskVerdict> = []
+  const warnings = collectWarnings()
+  job.assignments.forEach((assignment, index) => {
+    const { engine_reference, source } = assignment
+    const finding = engines.get(engine_reference) ?? unseen
+    const seen = seeEngine(finding, input.fits[index])
+    const decision = planAssignment(assignment, input.logins[index] ?? unresolved, seen, grounds)
+    if (decision._tag === "Task") tasks.push(decision.task)
+    else settled.push(decision.verdict)
+    for (const message of decision.warnings) warnings.add(engine_reference, message, source)
+    if (finding._tag === "Known") {
+      for (const message of finding.engine.warnings) warnings.add(engine_reference, message, source)
+    }
+  })
+  const expiring = tasks.flatMap((task) => expiringToken(task, grounds.tokens))
+  for (const { token, source } of expiring)
+    warnings.add(token.engine_reference, tellExpiring(token, grounds.tokens.now), source)
+  const conflicts = findConflicts(tasks)
+  return {
+    run_id,
+    tasks,
+    settled,
+    sessions: job.sessions.map((session) => planSession(run_id, session)),
+    warnings: warnings.all(),
+    expiring: expiring.map(({ task_id, token }) => ({ task_id, token })),
+    expired: [...tasks, ...settled].flatMap(({ task_id, ...access }) =>
+      expiredTokens(grounds.tokens, access).map((token) => ({ task_id, token })),
+    ),
+    conflicts,
+  }
+}
+
+const expiringToken = ({ task_id, source, start: { login } }: Task, { now }: TokenShelf) =>
+  login._tag === "Token" && endsSoon(login.token, now) ? [{ task_id, source, token: login.token }] : []
+
+const tellExpiring = (token: StoredToken, now: number): string =>
+  `its stored token expires on ${dayOf(token.expires_at)}, in ${daysLeft(token, now)} days`
+
+const planSession = (run_id: RunId, { session_id, customer_id }: Job["sessions"][number]): SessionTask => {
+  const task = { task_id: TaskId.make(`${run_id}/session/${session_id}`), session_id }
+  return customer_id === undefined ? task : { ...task, customer_id }
+}
+
+const collectWarnings = () => {
+  const engines = new Map<string, Map<string, { -readonly [K in keyof PlanWarning]: PlanWarning[K] }>>()
+  return {
+    add: (engine_reference: EngineReference, message: string, source: string) => {
+      let messages = engines.get(engine_reference)
+      if (messages === undefined) engines.set(engine_reference, (messages = new Map()))
+      const known = messages.get(message)
+      if (known === undefined) messages.set(message, { engine_reference, message, source, count: 1 })
+      else known.count += 1
+    },
+    all: (): ReadonlyArray<PlanWarning> =>
+      [...engines.values()].flatMap((messages) => [...messages.values()]),
+  }
+}
+
+type ConflictingTask = Pick<Task, "task_id" | "customer_id" | "engine_reference" | "account">
+
+/** Over the tasks of one plan, or of several jobs' plans together. */
+export const findConflicts = (tasks: Iterable<ConflictingTask>): ReadonlyArray<Conflict> => {
+  const all = [...tasks]
+  const alike = (keyOf: (task: ConflictingTask) => string) =>
+    [...Map.groupBy(all, keyOf).values()].filter(({ length }) => length > 1)
+  const sameCustomer = alike(({ customer_id, engine_reference }) =>
+    JSON.stringify([customer_id, sourceOf(engine_reference)]),
+  ).map((own): Conflict => {
+    const isOneEngine = own.every(({ engine_reference }) => engine_reference === own[0]?.engine_reference)
+    return { why: isOneEngine ? "same_customer_and_engine" : "same_customer_and_source", ...idsOf(own) }
+  })
+  const told = new Set(sameCustomer.map(({ task_ids }) => task_ids.join("\n")))
+  const sameLogin = alike(({ account }) => account.account)
+    .map((own): Conflict => ({ why: "same_credentials", ...idsOf(own) }))
+    .filter(({ task_ids }) => !told.has(task_ids.join("\n")))
+  return [...sameCustomer, ...sameLogin]
+}
+
+const idsOf = (tasks: ReadonlyArray<ConflictingTask>) => ({ task_ids: tasks.map(({ task_id }) => task_id) })

@@ -1,0 +1,33 @@
+/**
+ * The progress that a run reports while it runs, for any display. No decision depends on it, and without a
+ * display it goes nowhere.
+ */
+import { Context, Effect } from "effect"
+import type { RunId, TaskId } from "../service/Ids.ts"
+import type { Outcome } from "../service/EndRow.ts"
+import type { RunNews } from "../ledger/LiveFacts.ts"
+
+export type ProgressEvent =
+  | {
+      readonly _tag: "Planned"
+      readonly run_id: RunId
+      readonly tasks: number
+      /** Tasks that were settled before: by the plan, or by an earlier process. */
+      readonly over: number
+    }
+  /** Before anything starts: the service is tried again until this moment. */
+  | { readonly _tag: "ServiceAway"; readonly message: string; readonly until: number }
+  | { readonly _tag: "Started"; readonly task_id: TaskId }
+  | { readonly _tag: "Closed"; readonly task_id: TaskId; readonly status_reason: string }
+  | { readonly _tag: "Waiting"; readonly task_id: TaskId; readonly why: string; readonly until: number }
+  | { readonly _tag: "Settled"; readonly task_id: TaskId; readonly outcome: Outcome; readonly reason: string }
+  /** What the operator asked for, what became known about the service, and what was published meanwhile. */
+  | { readonly _tag: "Noted"; readonly fact: RunNews }
+  | { readonly _tag: "Stage"; readonly run_id: RunId; readonly stage: "publishing" | "deleting" | "ended" }
+
+export const Progress = Context.Reference<{ readonly tell: (event: ProgressEvent) => Effect.Effect<void> }>(
+  "nightjar/execution/Progress",
+  { defaultValue: () => ({ tell: () => Effect.void }) },
+)
+
+export const tell = (event: ProgressEvent) => Effect.flatMap(Progress, (progress) => progress.tell(event))

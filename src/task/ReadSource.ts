@@ -1,0 +1,288 @@
+/**
+ * Reads one results endpoint of an execution until it is final or its time is up (sections 2.7, 3.4 and
+ * 4.10): one request per `min_interval` and session, at growing intervals or after a hint; every new body
+ * is landed before it counts, and every answer without results is a fact.
+ */
+import { hash } from "node:crypto"
+import { Clock, Duration, Effect } from "effect"
+import type { TaskKeys } from "../ledger/FactKeys.ts"
+import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
+import { isSendable } from "../client/EndpointRequest.ts"
+import { Hints } from "../client/Hints.ts"
+import { askedWait } from "../client/Backoff.ts"
+import type { HintWatch } from "../client/Hints.ts"
+import { Service } from "../client/Service.ts"
+import type { Body, CallFailure, ResultsAnswer } from "../client/Service.ts"
+import { isFinal, recordsIn } from "../service/ResultsSource.ts"
+import type { ResultsSource } from "../service/ResultsSource.ts"
+import { Landing } from "../landing/Landing.ts"
+import { attachmentIds } from "../records/AttachmentIds.ts"
+import type { AnswerRefused, Fact, LandedRef, ResultsRead } from "../ledger/Fact.ts"
+import { nextLookInMs } from "../client/Polling.ts"
+import { append } from "../ledger/Ledger.ts"
+import { findingOf } from "./DrainProof.ts"
+import type { SourceFinding } from "./DrainProof.ts"
+import { pullAttachments } from "./PullAttachments.ts"
+import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
+
+/** The session of an execution, or one that a customer ran alone. */
+export interface ReadOrder extends TaskKeys {
+  readonly session_id: SessionId
+  readonly attempt: number | undefined
+  readonly execution_id: ExecutionId | undefined
+  readonly customer_id: CustomerId | undefined
+  readonly engine_reference: EngineReference | undefined
+  /** An earlier process may have read this session a moment ago, on whatever clock. */
+  readonly mayHaveBeenRead: boolean
+  /** The newest answer of each source for this session in the ledger, by the source's name. */
+  readonly readBefore: ReadonlyMap<string, typeof ResultsRead.Type>
+  /** Documents that need no further request. */
+  readonly attachmentsKnown: ReadonlySet<string>
+  /** Answers that this task could not use before. */
+  readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
+  readonly min_interval: Duration.Duration
+  /** How long to wait for final results, from the first read; zero for a single read. */
+  readonly wait_final: Duration.Duration
+  readonly attachments: boolean
+  /** Clock time after which this run reads nothing more. */
+  readonly lastAnswerAt: number
+}
+
+/** The result of reading one endpoint. */
+export type SourceReading =
+  | { readonly _tag: "Final"; readonly finding: SourceFinding }
+  /** Still partial when its time was up, or the service did not answer; then with its last answer. */
+  | { readonly _tag: "Unfinished"; readonly message?: string }
+  /** A status that its row lists as "nothing here". */
+  | { readonly _tag: "Nothing"; readonly http_status: number }
+  /** Any other 4xx; no status if these ids cannot even be requested. */
+  | { readonly _tag: "Refused"; readonly http_status: number | undefined }
+
+/** Intervals between reads of a partial session grow to this. */
+const intervalMax = Duration.minutes(1)
+/** A 404 and a refusal that may pass get this many reads, also if nothing was counted: counts can be late. */
+const absentReadsMin = 3
+
+/** Lands a body, unless an earlier process landed the same one last. */
+const landBody = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsSource, body: Body) {
+  const landing = yield* Landing
+  const { bytes } = body
+  const before = order.readBefore.get(source.name)?.landed
+  if (before !== undefined && before.sha256 === hash("sha256", bytes, "hex")) return before
+  const { run_id, task_id, session_id, attempt, execution_id, customer_id, engine_reference } = order
+  return yield* landing.land(
+    {
+      kind: kindOf(source),
+      source: source.name,
+      run_id,
+      task_id,
+      session_id,
+      http_status: 200,
+      received_at: Math.trunc(yield* Clock.currentTimeMillis),
+      ...(attempt === undefined ? {} : { attempt }),
+      ...(execution_id === undefined ? {} : { execution_id }),
+      ...(customer_id === undefined ? {} : { customer_id }),
+      ...(engine_reference === undefined ? {} : { engine_reference }),
+    },
+    bytes,
+  )
+})
+
+type ResultsFact = Extract<Fact, { _tag: "ResultsRead" }>
+
+const kindOf = ({ name }: ResultsSource) => (name === "profile" ? "profile" : "results")
+
+const resultsRead = (
+  order: ReadOrder,
+  source: ResultsSource,
+  http_status: number,
+  is_closed: boolean,
+  landed?: LandedRef,
+): ResultsFact => ({
+  _tag: "ResultsRead",
+  run_id: order.run_id,
+  task_id: order.task_id,
+  session_id: order.session_id,
+  ...(order.execution_id === undefined ? {} : { execution_id: order.execution_id }),
+  http_status,
+  kind: kindOf(source),
+  source: source.name,
+  is_closed,
+  ...(landed === undefined ? {} : { landed }),
+})
+
+/** An answer that repeats the last one is not news, and not a fact. */
+const note = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsSource, fact: ResultsFact) {
+  const before = order.readBefore.get(source.name)
+  const isKnown =
+    before?.http_status === fact.http_status &&
+    before.is_closed === fact.is_closed &&
+    before.landed?.sha256 === fact.landed?.sha256
+  if (!isKnown) yield* append(fact)
+})
+
+type Answered = ResultsAnswer | CallFailure
+
+/** What is remembered between the reads of one endpoint. */
+interface Reads {
+  /** For the newest results only; the bytes themselves would stay in memory as long as they are partial. */
+  sha256: string | undefined
+  landed: LandedRef | undefined
+  /** Answers in a row that say that there is nothing, or that refuse. */
+  empty: number
+}
+
+/** Final results also become `Unfinished` if one of their documents could not be downloaded. */
+export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrder, source: ResultsSource) {
+  if (!isSendable(source, order)) return refusedUnasked
+  const hintsOf = yield* Hints
+  const hints = yield* hintsOf.watch({ ids: [order.session_id], engine_reference: undefined })
+  const startedAt = yield* Clock.currentTimeMillis
+  const pace = { min: order.min_interval, max: Duration.max(intervalMax, order.min_interval) }
+  const intervalMs = Duration.toMillis(order.min_interval)
+  const waitFinalUntil = startedAt + Duration.toMillis(order.wait_final)
+  const reads: Reads = { sha256: undefined, landed: undefined, empty: 0 }
+  let readAt = order.mayHaveBeenRead ? startedAt : -Infinity
+  for (;;) {
+    const now = yield* Clock.currentTimeMillis
+    if (now - readAt < intervalMs) yield* Effect.sleep(intervalMs - (now - readAt))
+    const hinted = hints.beginLook(yield* Clock.currentTimeMillis)
+    const look = yield* handleAnswer(
+      { what: source.name, ...order },
+      lookOnce(order, source, reads, (isNew) =>
+        hints.endLook({ hinted, first: true, told: isNew ? "news" : "nothing" }),
+      ),
+    )
+    readAt = look.readAt
+    if (look.documents !== undefined && !(yield* pullAttachments(order, look.documents))) return undelivered
+    if (look.reading !== undefined) return look.reading
+    const later = yield* Clock.currentTimeMillis
+    const wait = Math.max(look.askedMs, nextLookInMs(pace, later - startedAt))
+    // There is no time for another read: the last answer is believed.
+    if (later + wait > Math.min(waitFinalUntil, order.lastAnswerAt))
+      return yield* giveUp(order, source, reads, look.said)
+    yield* awaitRead(hints, { later, wait, soonest: Math.max(look.askedMs, readAt + intervalMs - later) })
+  }
+}, Effect.scoped)
+
+/**
+ * One request and everything that is done with its answer. Only a small result remains: a task that waits
+ * for another read holds no body.
+ */
+const lookOnce = Effect.fnUntraced(function* (
+  order: ReadOrder,
+  source: ResultsSource,
+  reads: Reads,
+  endLook: (isNew: boolean) => void,
+) {
+  const answer = yield* readOnce(order, source)
+  const readAt = yield* Clock.currentTimeMillis
+  yield* refuseUnusable({ what: source.name, ...order }, answer, 200)
+  const sha256 = answer._tag === "Results" ? hash("sha256", answer.body.bytes, "hex") : undefined
+  const isNew = sha256 !== undefined && sha256 !== reads.sha256
+  if (sha256 !== undefined) endLook(isNew)
+  const reading = yield* takeAnswer(order, source, reads, answer, isNew)
+  if (isNew) reads.sha256 = sha256
+  const askedMs = "message" in answer ? Duration.toMillis(askedWait(answer)) : 0
+  const hasDocuments = order.attachments && source.attachments && reading?._tag === "Final"
+  const documents =
+    hasDocuments && answer._tag === "Results" ? attachmentIds(recordsIn(source, answer.body.json)) : undefined
+  return { reading, readAt, askedMs, documents, said: saidOf(answer) }
+})
+
+/** What the last answer means once there is no time for another. */
+interface Said {
+  readonly empty: Empty | undefined
+  readonly http_status: number | undefined
+  readonly message: string | undefined
+}
+
+const saidOf = (answer: Answered): Said => ({
+  empty: answer._tag === "Results" ? undefined : emptyOf(answer),
+  http_status: "http_status" in answer ? answer.http_status : undefined,
+  message: "message" in answer ? answer.message : undefined,
+})
+
+const refusedUnasked: SourceReading = { _tag: "Refused", http_status: undefined }
+const unfinished: SourceReading = { _tag: "Unfinished" }
+const undelivered: SourceReading = {
+  _tag: "Unfinished",
+  message: "the results are final, but a document that they name could not be downloaded",
+}
+
+/** The result that an answer makes certain; undefined while another read may show more. */
+const takeAnswer = Effect.fnUntraced(function* (
+  order: ReadOrder,
+  source: ResultsSource,
+  reads: Reads,
+  answer: Answered,
+  isNew: boolean,
+) {
+  if (answer._tag !== "Results") {
+    const empty = emptyOf(answer)
+    reads.empty = empty === undefined ? 0 : reads.empty + 1
+    // What was there a moment ago may come back: until the time is up, its absence proves nothing.
+    if (empty === undefined || reads.sha256 !== undefined) return undefined
+    return isBelieved(empty, reads.empty) ? yield* told(order, source, empty) : undefined
+  }
+  const final = isFinal(source, answer.body.json)
+  if (isNew) reads.landed = yield* landBody(order, source, answer.body)
+  if (isNew || final) yield* note(order, source, resultsRead(order, source, 200, final, reads.landed))
+  if (!final) return undefined
+  const reading: SourceReading = { _tag: "Final", finding: findingOf(source, answer.body.json) }
+  return reading
+})
+
+type Empty = Extract<SourceReading, { _tag: "Nothing" | "Refused" }> & { readonly http_status: number }
+
+/** An answer that is not results and by itself needs no other try. */
+const emptyOf = (answer: Exclude<Answered, { _tag: "Results" }>): Empty | undefined => {
+  if (answer._tag === "NothingThere") return { _tag: "Nothing", http_status: answer.http_status }
+  if (answer._tag !== "UnexpectedAnswer" && answer._tag !== "SecretRefused") return undefined
+  const { http_status } = answer
+  return http_status >= 400 && http_status < 500 ? { _tag: "Refused", http_status } : undefined
+}
+
+/** A service may need a moment to know a session or a secret; a 412 or a 422 will not change. */
+const isBelieved = ({ http_status }: Empty, times: number): boolean =>
+  http_status === 412 || http_status === 422 || times >= absentReadsMin
+
+const told = (order: ReadOrder, source: ResultsSource, reading: Empty) =>
+  Effect.as(
+    note(order, source, resultsRead(order, source, reading.http_status, reading._tag === "Nothing")),
+    reading as SourceReading,
+  )
+
+/** The time is up. An answer with a status other than results is a fact too: `explain` shows it. */
+const giveUp = Effect.fnUntraced(function* (
+  order: ReadOrder,
+  source: ResultsSource,
+  reads: Reads,
+  { empty, http_status, message }: Said,
+) {
+  if (empty !== undefined && reads.sha256 === undefined) return yield* told(order, source, empty)
+  if (http_status !== undefined) yield* note(order, source, resultsRead(order, source, http_status, false))
+  const reading: SourceReading = message === undefined ? unfinished : { _tag: "Unfinished", message }
+  return reading
+})
+
+/** Sleeps until the next read: `wait` milliseconds from `later`, or after a hint only `soonest` of them. */
+const awaitRead = Effect.fnUntraced(function* (
+  hints: HintWatch,
+  { later, wait, soonest }: { readonly later: number; readonly wait: number; readonly soonest: number },
+) {
+  for (let now = later; ; now = yield* Clock.currentTimeMillis) {
+    const due = later + (hints.isHinted() ? Math.min(wait, soonest) : wait)
+    if (due <= now) return
+    yield* hints.rest(due - now)
+  }
+})
+
+const readOnce = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsSource) {
+  const service = yield* Service
+  const { execution_id, session_id } = order
+  return yield* Effect.catch(
+    service.readResults(source, { execution_id, session_id }),
+    (failure): Effect.Effect<Answered> => Effect.succeed(failure),
+  )
+})

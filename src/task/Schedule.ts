@@ -1,0 +1,299 @@
+/**
+ * Which tasks may run together and which comes next: the conflict rules of section 4.1, the job's limits,
+ * and turns between engines so that a slow one starves no other. It has no clock and no effects: the caller
+ * passes the time. A blocked candidate is checked again only when what blocked it is gone.
+ */
+import type { EngineReference, TaskId } from "../service/Ids.ts"
+import { DelayQueue } from "../base/DelayQueue.ts"
+import { hasNext, inLine, lengthOf, newLine, shift, sortLine } from "../base/Line.ts"
+import type { Line } from "../base/Line.ts"
+import { conflictKeys } from "../service/Candidate.ts"
+import type { Candidate } from "../service/Candidate.ts"
+import { openGate, OwedProbes } from "./OwedProbes.ts"
+import type { StartGate } from "./OwedProbes.ts"
+import type { Limits, SlotShare } from "./SharedSlots.ts"
+
+/** Why a candidate is not started yet: no free slot, its time, its engine, or what it conflicts with. */
+export type WaitsFor = "slot" | "time" | "engine" | "conflict"
+
+export class Schedule {
+  #limits: Limits
+  readonly #gate: StartGate
+  readonly #owed = new OwedProbes()
+  /** Engines with candidates; the one that was served last comes last. */
+  readonly #ready = new Map<EngineReference, Line<Candidate>>()
+  readonly #delayed = new DelayQueue<Candidate>()
+  /** Candidates that wait for a conflict key to be released, by that key and by their engine. */
+  readonly #parked = new Map<string, Map<EngineReference, Line<Candidate>>>()
+  readonly #inFlight = new Map<TaskId, Candidate>()
+  readonly #taken = new Map<string, number>()
+  readonly #engineCount = new Map<EngineReference, number>()
+  readonly #engineClosedUntil = new Map<EngineReference, number>()
+  readonly #share: SlotShare | undefined
+  readonly #waitingOn = new Map<EngineReference, number>()
+
+  /** `share`: this run's part in the slots of its service, if other runs go on beside it. */
+  constructor(limits: Limits, share?: SlotShare, gate: StartGate = openGate) {
+    this.#limits = limits
+    this.#gate = gate
+    this.#share = share
+  }
+
+  /** Candidates that are waiting here, for a slot or for their time. */
+  get waiting(): number {
+    return [...this.#waitingOn.values()].reduce((all, one) => all + one, 0)
+  }
+
+  get inFlight(): number {
+    return this.#inFlight.size
+  }
+
+  inFlightOn(engine: EngineReference): number {
+    return this.#engineCount.get(engine) ?? 0
+  }
+
+  get limits(): Limits {
+    return this.#limits
+  }
+
+  /** Candidates on an engine that wait only for a slot. */
+  wantedOn(engine: EngineReference, now: number): number {
+    const line = this.#ready.get(engine)
+    return line === undefined || this.closedUntil(engine) > now ? 0 : lengthOf(line)
+  }
+
+  /** How many slots they could use at once, whatever other runs have open. */
+  wanted(now: number): number {
+    const room = (engine: EngineReference) => Math.max(0, this.#limits.per_engine - this.inFlightOn(engine))
+    const engines = [...this.#ready.keys()]
+    return engines.reduce((all, one) => all + Math.min(this.wantedOn(one, now), room(one)), 0)
+  }
+
+  /**
+   * Asked when nothing of this run moves: candidates are ready, and only runs beside this one are in the way,
+   * of which one may still move: it will wake this one.
+   */
+  isHeldUp(now: number): boolean {
+    const share = this.#share
+    const isFull = this.#inFlight.size >= this.#limits.max_in_flight
+    if (share === undefined || isFull || this.wanted(now) === 0) return false
+    const engines = [...this.#ready.keys()].filter((engine) => this.wantedOn(engine, now) > 0)
+    const isHeld = !share.hasRoom(now) || engines.some((engine) => !share.mayOpen(engine, now))
+    return isHeld && share.standStill(now)
+  }
+
+  /** What is already in flight above a lower limit stays; nothing is taken until there is room again. */
+  setLimits(limits: Limits): void {
+    this.#limits = limits
+    this.#share?.stir()
+  }
+
+  /** Queues a candidate; it is not offered before `notBefore` (milliseconds, the caller's clock). */
+  add(candidate: Candidate, notBefore = 0): void {
+    count(this.#waitingOn, candidate.engine_reference, 1)
+    if (notBefore <= 0) this.#line(candidate.engine_reference).rest.push(candidate)
+    else this.#delayed.add(candidate, notBefore)
+  }
+
+  /** Counts an execution that is already open (found in the ledger), without asking for a slot. */
+  occupy(candidate: Candidate): void {
+    this.#inFlight.set(candidate.task_id, candidate)
+    for (const key of conflictKeys(candidate)) count(this.#taken, key, 1)
+    count(this.#engineCount, candidate.engine_reference, 1)
+  }
+
+  /** The execution of this task is closed at the service: its slot and its customer are free. */
+  release(task_id: TaskId): void {
+    const candidate = this.#inFlight.get(task_id)
+    if (candidate === undefined) return
+    this.#inFlight.delete(task_id)
+    for (const key of conflictKeys(candidate)) count(this.#taken, key, -1)
+    count(this.#engineCount, candidate.engine_reference, -1)
+    for (const key of conflictKeys(candidate)) this.#unpark(key)
+    this.#share?.stir()
+  }
+
+  /** What became of it cannot be known in this run: only its slot is free, not its customer or its login. */
+  abandon(task_id: TaskId): void {
+    const candidate = this.#inFlight.get(task_id)
+    if (candidate === undefined) return
+    this.#inFlight.delete(task_id)
+    count(this.#engineCount, candidate.engine_reference, -1)
+    this.#share?.stir()
+  }
+
+  /** No task on this engine is offered before `until`, or before a later time that was already set. */
+  closeEngine(engine_reference: EngineReference, until: number): void {
+    this.#engineClosedUntil.set(engine_reference, Math.max(until, this.closedUntil(engine_reference)))
+    this.#share?.stir()
+  }
+
+  closedUntil(engine_reference: EngineReference): number {
+    return this.#engineClosedUntil.get(engine_reference) ?? 0
+  }
+
+  /** Queues the probe of a candidate that is in flight; it is not offered before `notBefore`. */
+  owe(candidate: Candidate, notBefore: number): void {
+    count(this.#waitingOn, candidate.engine_reference, 1)
+    this.#owed.add(candidate, notBefore)
+  }
+
+  /** Candidates of this engine that are waiting here. */
+  waitingOn(engine: EngineReference): number {
+    return this.#waitingOn.get(engine) ?? 0
+  }
+
+  /** Those of them that can still start: what they conflict with is in flight here. */
+  hopefulOn(engine: EngineReference): ReadonlyArray<Candidate> {
+    const moving = new Set([...this.#inFlight.values()].flatMap(conflictKeys))
+    return this.whatWaits(0).flatMap(([one, why]) => {
+      const isStuck = why === "conflict" && !conflictKeys(one).some((key) => moving.has(key))
+      return one.engine_reference === engine && !isStuck ? [one] : []
+    })
+  }
+
+  /**
+   * Takes the next candidate that may start now and counts it as in flight; undefined if there is none. Owed
+   * probes go first; while an engine is in doubt they go last, so that it is tried by another account.
+   */
+  take(now: number): Candidate | undefined {
+    const mayStart = (isInDoubt: boolean) => (engine: EngineReference) =>
+      this.#gate.isInDoubt(engine) === isInDoubt &&
+      this.closedUntil(engine) <= now &&
+      this.#gate.room(engine) > 0
+    const first = this.#owed.take(now, mayStart(false))
+    const found = first ?? this.#takeReady(now) ?? this.#owed.take(now, mayStart(true))
+    if (found !== undefined) count(this.#waitingOn, found.engine_reference, -1)
+    return found
+  }
+
+  #takeReady(now: number): Candidate | undefined {
+    for (let due = this.#delayed.takeDue(now); due !== undefined; due = this.#delayed.takeDue(now))
+      this.#line(due.engine_reference).rest.push(due)
+    if (this.#inFlight.size >= this.#limits.max_in_flight) return undefined
+    if (this.#share?.hasRoom(now) === false) return undefined
+    for (const [engine, line] of this.#ready) {
+      if (this.inFlightOn(engine) >= this.#limits.per_engine) continue
+      if (this.closedUntil(engine) > now || this.#share?.mayOpen(engine, now) === false) continue
+      if (this.#gate.room(engine) <= 0) continue
+      if (this.#gate.isInDoubt(engine)) sortLine(line, this.#gate.trialOrder(engine))
+      const candidate = this.#next(line)
+      this.#ready.delete(engine)
+      if (hasNext(line)) this.#ready.set(engine, line)
+      if (candidate === undefined) continue
+      this.occupy(candidate)
+      this.#share?.move()
+      return candidate
+    }
+    return undefined
+  }
+
+  /** Removes everything that is still waiting, as at the deadline, or only what waits for one engine. */
+  drain(engine_reference?: EngineReference): ReadonlyArray<Candidate> {
+    const all: Array<Candidate> = []
+    const isMeant = (one: Candidate) =>
+      engine_reference === undefined || one.engine_reference === engine_reference
+    for (const [engine, line] of this.#ready) {
+      if (engine_reference !== undefined && engine !== engine_reference) continue
+      for (let one = shift(line); one !== undefined; one = shift(line)) all.push(one)
+      this.#ready.delete(engine)
+    }
+    for (const [key, lines] of this.#parked) {
+      for (const [engine, line] of lines) {
+        if (engine_reference !== undefined && engine !== engine_reference) continue
+        for (let one = shift(line); one !== undefined; one = shift(line)) all.push(one)
+        lines.delete(engine)
+      }
+      if (lines.size === 0) this.#parked.delete(key)
+      this.#unpark(key)
+    }
+    for (const one of this.#delayed.remove(isMeant)) all.push(one)
+    const owed = this.#owed.remove(isMeant)
+    for (const one of owed) this.abandon(one.task_id)
+    all.push(...owed)
+    for (const one of all) count(this.#waitingOn, one.engine_reference, -1)
+    // Past its deadline, a run drains at every step: two of them would wake each other without end.
+    if (all.length > 0) this.#share?.stir()
+    return all
+  }
+
+  /** When `take` may next offer a candidate without a release; undefined if only a release can help. */
+  nextWake(now: number): number | undefined {
+    let wake = this.#delayed.nextAt
+    for (const engine of this.#ready.keys()) {
+      const until = this.closedUntil(engine)
+      if (until > now && (wake === undefined || until < wake)) wake = until
+    }
+    for (const [engine, at] of this.#owed.firsts()) {
+      // Without room, an answer wakes.
+      const until = Math.max(at, this.closedUntil(engine))
+      if (this.#gate.room(engine) > 0 && (wake === undefined || until < wake)) wake = until
+    }
+    return wake
+  }
+
+  /** Every candidate that is waiting here, and why. */
+  whatWaits(now: number): ReadonlyArray<readonly [candidate: Candidate, waitsFor: WaitsFor]> {
+    const all: Array<readonly [Candidate, WaitsFor]> = []
+    const put = (candidates: ReadonlyArray<Candidate>, waitsFor: WaitsFor) => {
+      for (const one of candidates) all.push([one, waitsFor])
+    }
+    for (const [engine, line] of this.#ready)
+      put(inLine(line), this.closedUntil(engine) > now ? "engine" : "slot")
+    for (const lines of this.#parked.values())
+      for (const line of lines.values()) put(inLine(line), "conflict")
+    put(this.#delayed.values(), "time")
+    for (const one of this.#owed.values())
+      put([one], this.closedUntil(one.engine_reference) > now ? "engine" : "time")
+    return all
+  }
+
+  #line(engine: EngineReference): Line<Candidate> {
+    const known = this.#ready.get(engine)
+    if (known !== undefined) return known
+    const line = newLine<Candidate>()
+    this.#ready.set(engine, line)
+    return line
+  }
+
+  /** The first candidate of a line that conflicts with nothing; those before it are parked. */
+  #next(line: Line<Candidate>): Candidate | undefined {
+    for (let one = shift(line); one !== undefined; one = shift(line)) {
+      const key = conflictKeys(one).find((wanted) => this.#taken.has(wanted))
+      if (key === undefined) return one
+      this.#park(key, one)
+      // It was released alone when another key became free; that key now goes to the next one.
+      for (const other of conflictKeys(one)) if (other !== key) this.#unpark(other)
+    }
+    return undefined
+  }
+
+  #park(key: string, one: Candidate): void {
+    const lines = this.#parked.get(key) ?? new Map<EngineReference, Line<Candidate>>()
+    this.#parked.set(key, lines)
+    const line = lines.get(one.engine_reference) ?? newLine()
+    lines.set(one.engine_reference, line)
+    line.rest.push(one)
+  }
+
+  /**
+   * Releases the candidates that wait for a key, if the key is free: the first of each engine. Only one can
+   * start, but an engine that is closed or full must not keep another one's candidate waiting.
+   */
+  #unpark(key: string): void {
+    const lines = this.#parked.get(key)
+    if (lines === undefined || this.#taken.has(key)) return
+    for (const [engine, line] of lines) {
+      const first = shift(line)
+      if (!hasNext(line)) lines.delete(engine)
+      if (first !== undefined) this.#line(engine).front.push(first)
+    }
+    if (lines.size === 0) this.#parked.delete(key)
+  }
+}
+
+const count = (counts: Map<string, number>, key: string, change: number): void => {
+  const next = (counts.get(key) ?? 0) + change
+  if (next <= 0) counts.delete(key)
+  else counts.set(key, next)
+}

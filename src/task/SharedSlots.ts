@@ -1,0 +1,159 @@
+/**
+ * Slots that runs at one service share: together they never have more executions open than the one with the
+ * highest limit may have alone, in all and on each engine. Each run that wants its equal part gets it; what
+ * one does not want, the others use. Pure bookkeeping: it has no clock, and whoever has to look again is
+ * woken.
+ */
+import type { EngineReference } from "../service/Ids.ts"
+
+export interface Limits {
+  readonly max_in_flight: number
+  readonly per_engine: number
+}
+
+/** The schedule of a run, as far as slots are concerned; times are milliseconds. */
+interface Schedule {
+  readonly limits: Limits
+  readonly inFlight: number
+  readonly inFlightOn: (engine: EngineReference) => number
+  /** Candidates that could start at once, in all and on an engine. */
+  readonly wanted: (now: number) => number
+  readonly wantedOn: (engine: EngineReference, now: number) => number
+}
+
+/** What a run has open, and what it would start at once if it could; in all, or on one engine. */
+export interface Claim {
+  readonly limit: number
+  readonly open: number
+  readonly wanted: number
+}
+
+/**
+ * Whether a run may open one more beside the others. Up to its equal part it may whenever a slot is free;
+ * beyond that, only if enough remain for the others to get theirs.
+ */
+export const mayOpen = (own: Claim, others: ReadonlyArray<Claim>): boolean => {
+  const all = [own, ...others]
+  const limit = Math.max(...all.map((claim) => claim.limit))
+  const open = all.reduce((sum, claim) => sum + claim.open, 0)
+  if (open >= limit) return false
+  const part = Math.max(1, Math.floor(limit / all.length))
+  if (own.open < part) return true
+  const kept = others.reduce(
+    (sum, other) => sum + Math.max(0, Math.min(part, other.limit, other.open + other.wanted) - other.open),
+    0,
+  )
+  return open + kept < limit
+}
+
+/** One run's part in the slots. */
+export interface SlotShare {
+  /** Whether its next execution on this engine may be opened now (milliseconds). */
+  readonly mayOpen: (engine: EngineReference, now: number) => boolean
+  /** Whether the others leave it room for an execution at all. */
+  readonly hasRoom: (now: number) => boolean
+  /** The jobs of the others. */
+  readonly jobs: () => ReadonlySet<string>
+  /** Whether others have executions open. */
+  readonly areOpen: () => boolean
+  /** Slots became free, or are not wanted any more: the others look again. */
+  readonly stir: () => void
+  /**
+   * Nothing of this run moves until slots become free (milliseconds). Returns whether another run may still
+   * make room for it.
+   */
+  readonly standStill: (now: number) => boolean
+  /** It has started something. */
+  readonly move: () => void
+  /** From now on it wants what this schedule has ready, and is woken when slots may be free. */
+  readonly attach: (schedule: Schedule, wake: () => void) => void
+  /** It opens nothing more, until it is attached again. */
+  readonly detach: () => void
+}
+
+interface Member {
+  readonly job: string
+  readonly limits: Limits
+  /** What the run will probably want before it has a schedule, by engine. */
+  expected: ReadonlyMap<string, number>
+  schedule: Schedule | undefined
+  wake: (() => void) | undefined
+  /** Nothing of it moves until slots become free. */
+  isStill: boolean
+}
+
+/** Slots that it has, or that are kept for it, may become free without anybody else. */
+const mayMakeRoom = ({ schedule, expected, isStill }: Member, now: number): boolean =>
+  schedule === undefined ? expected.size > 0 : !isStill && schedule.inFlight + schedule.wanted(now) > 0
+
+const claimOf = ({ limits, schedule, expected }: Member, now: number): Claim => {
+  if (schedule !== undefined)
+    return { limit: schedule.limits.max_in_flight, open: schedule.inFlight, wanted: schedule.wanted(now) }
+  let wanted = 0
+  for (const tasks of expected.values()) wanted += Math.min(tasks, limits.per_engine)
+  return { limit: limits.max_in_flight, open: 0, wanted }
+}
+
+const claimOn = ({ limits, schedule, expected }: Member, engine: EngineReference, now: number): Claim =>
+  schedule === undefined
+    ? { limit: limits.per_engine, open: 0, wanted: expected.get(engine) ?? 0 }
+    : {
+        limit: schedule.limits.per_engine,
+        open: schedule.inFlightOn(engine),
+        wanted: schedule.wantedOn(engine, now),
+      }
+
+export class SharedSlots {
+  readonly #members = new Set<Member>()
+
+  /** A run that will soon start tasks; `expected` counts them by engine. */
+  join(job: string, limits: Limits, expected: ReadonlyMap<string, number>) {
+    const member: Member = { job, limits, expected, schedule: undefined, wake: undefined, isStill: false }
+    this.#members.add(member)
+    const others = () => [...this.#members].filter((one) => one !== member)
+    const stir = () => {
+      for (const { wake } of others()) wake?.()
+    }
+    const setSchedule = (schedule: Schedule | undefined, wake: (() => void) | undefined) => {
+      Object.assign(member, { schedule, wake, expected: new Map(), isStill: false })
+      stir()
+    }
+    const share: SlotShare = {
+      hasRoom: (now) =>
+        mayOpen(
+          claimOf(member, now),
+          others().map((one) => claimOf(one, now)),
+        ),
+      mayOpen: (engine, now) =>
+        mayOpen(
+          claimOn(member, engine, now),
+          others().map((one) => claimOn(one, engine, now)),
+        ),
+      jobs: () => new Set(others().map((one) => one.job)),
+      areOpen: () => others().some(({ schedule }) => (schedule?.inFlight ?? 0) > 0),
+      stir,
+      standStill: (now) => {
+        const wasStill = member.isStill
+        member.isStill = true
+        // Those who stand still already must learn that nobody is left to wait for.
+        if (!wasStill) stir()
+        return others().some((one) => mayMakeRoom(one, now))
+      },
+      move: () => {
+        member.isStill = false
+      },
+      attach: setSchedule,
+      detach: () => setSchedule(undefined, undefined),
+    }
+    /** Nothing is kept for it any longer until it has a schedule. */
+    const expectNothing = () => {
+      member.expected = new Map()
+      stir()
+    }
+    const leave = () => {
+      this.#members.delete(member)
+      stir()
+    }
+    return { share, expectNothing, leave }
+  }
+}

@@ -1,0 +1,164 @@
+/**
+ * Starts one execution (section 4.1): the intent exactly when the request is sent, the answer after it, and
+ * what it says of the login. A request that was sent is never abandoned, so an interrupted run does not
+ * lose its answer.
+ */
+import { Effect, Option, Result } from "effect"
+import { accessOf } from "../service/Ids.ts"
+import type { EngineReference } from "../service/Ids.ts"
+import { Service } from "../client/Service.ts"
+import type { CallFailure, StartAnswer, StartCall } from "../client/Service.ts"
+import { isAvailable } from "../client/EngineForms.ts"
+import { retrySchedule } from "../base/Waits.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import { Ledger, LedgerFailed, append } from "../ledger/Ledger.ts"
+import { isOurs, readStart } from "./Attempt.ts"
+import type { Asked, Conflict, Started } from "./Attempt.ts"
+import { attemptKeys } from "../ledger/FactKeys.ts"
+import { landBody, observed } from "./AttemptOrder.ts"
+import type { AttemptOrder } from "./AttemptOrder.ts"
+import { judgeStart, sentKeys } from "./JudgeLogin.ts"
+import { keepTicket } from "../tokens/ExchangeTicket.ts"
+import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
+import { lookWaits } from "../client/Polling.ts"
+
+/** The result of one start. `probe`: an earlier request was lost; this is the result of its probe. */
+export type StartResult = Exclude<Started, { readonly answer: "unusable" }> & { readonly probe: boolean }
+
+const identifyTriesMax = 4
+
+/** Section 4.1. Sends the start; `probe`: once more, because the answer to it was lost. */
+export const startAttempt = Effect.fn("StartAttempt.start")(function* (
+  order: AttemptOrder,
+  call: StartCall,
+  probe: boolean,
+) {
+  return { ...(yield* sendStart(order, call, probe)), probe } satisfies StartResult as StartResult
+})
+
+/** A defect of ours counts as an answer: the request may have been sent, and is not sent again. */
+const sendStart = (order: AttemptOrder, call: StartCall, probe: boolean) => {
+  const withDefect: ReadonlyArray<Fact> = [
+    { _tag: "StartAnswered", ...attemptKeys(order), answer: "unusable" },
+    ...judgeStart(order, { answer: "lost", http_status: undefined }, probe),
+  ]
+  const about = { what: "start", ...order, withDefect }
+  return Effect.uninterruptible(handleAnswer(about, sendOnce(order, call, probe)))
+}
+
+const sendOnce = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCall, probe: boolean) {
+  const service = yield* Service
+  const { external_execution_id } = order
+  const login = {
+    ...accessOf(order),
+    ...(order.fingerprint === undefined ? {} : { fingerprint: order.fingerprint }),
+    ...sentKeys(order),
+    ...(order.token_id === undefined ? {} : { token_id: order.token_id }),
+  }
+  const ledger = yield* Ledger
+  // Only now: a start that still waits for its turn has not been sent, and if the process dies then,
+  // nothing is lost.
+  const leaving = ledger.append([
+    { _tag: "StartIntended", ...attemptKeys(order), external_execution_id, ...login, probe },
+  ])
+  const answer = yield* service.startExecution(call, leaving).pipe(
+    Effect.catchIf(
+      (failure): failure is CallFailure => !(failure instanceof LedgerFailed),
+      (failure): Effect.Effect<StartAnswer | CallFailure> => Effect.succeed(failure),
+    ),
+  )
+  const withToken = call.login._tag === "Token"
+  const read = readStart({ external_execution_id, withToken }, answer, yield* askAbout(order, answer))
+  const started = yield* claim(order, read.answer === "conflict" ? yield* identify(order, read) : read)
+  const ofTicket = "execution_id" in started ? yield* keepTicket(order, call, answer, started) : []
+  yield* append(...startFacts(order, started, probe), ...judgeStart(order, started, probe), ...ofTicket)
+  if (started.answer === "unusable") {
+    yield* refuseUnusable({ what: "start", ...order }, answer, started.http_status)
+    return yield* Effect.die(new Error("an answer that cannot be used has no body"))
+  }
+  if ("body" in answer && started.answer !== "foreign" && started.answer !== "taken") {
+    const http_status = answer._tag === "AlreadyExecuting" ? 409 : answer.http_status
+    const { execution_id, session_id } = answer.view
+    yield* landBody(order, answer.body, { kind: "start", http_status, execution_id, session_id })
+  }
+  return started
+})
+
+/**
+ * A 503 says that nothing was created only if the engine's own page says that it is away while the service
+ * answers: a gateway in front of both answers 503 after the start was passed on, too. A 401 or 403 says so
+ * only if the same secret is refused for a read.
+ */
+const askAbout = Effect.fnUntraced(function* (
+  { engine_reference }: AttemptOrder,
+  answer: StartAnswer | CallFailure,
+): Effect.fn.Return<Asked, never, Service> {
+  const service = yield* Service
+  const of = { isEngineAway: false, isSecretRefused: false }
+  if (answer._tag === "SecretRefused") {
+    const listed = yield* Effect.result(service.listEngines)
+    return { ...of, isSecretRefused: Result.isFailure(listed) && listed.failure._tag === "SecretRefused" }
+  }
+  if (answer._tag !== "EngineUnavailable") return of
+  if ((yield* askEngine(engine_reference)) !== false) return of
+  return { ...of, isEngineAway: Result.isSuccess(yield* Effect.result(service.listEngines)) }
+})
+
+/** Whether the engine's own page says that it can be used; undefined if it says nothing at all. */
+export const askEngine = Effect.fnUntraced(function* (engine_reference: EngineReference) {
+  const service = yield* Service
+  const page = yield* Effect.option(service.showEngine(engine_reference))
+  if (Option.isNone(page)) return undefined
+  // 4.9: 503 with a `detail`, or details that say so (2.2).
+  if (page.value._tag === "Engine") return isAvailable(page.value.engine)
+  return page.value._tag === "EngineUnavailable" && page.value.detail !== undefined ? false : undefined
+})
+
+/** Decision 2: it is our own run only if the state of that execution says so. */
+const identify = Effect.fnUntraced(function* (
+  order: AttemptOrder,
+  found: Conflict,
+): Effect.fn.Return<Started, never, Service> {
+  const service = yield* Service
+  const { execution_id } = found
+  const retries = retrySchedule(lookWaits(order.polling), { triesMax: () => identifyTriesMax })
+  const answer = yield* Effect.option(Effect.retry(service.readExecution(execution_id), retries))
+  if (answer._tag === "None" || !isOurs(answer.value, order)) return found.otherwise
+  const { view: seen } = answer.value
+  const session_id = seen.session_id ?? found.session_id
+  return { answer: "adopted", http_status: 409, execution_id, session_id, seen }
+})
+
+/** An execution belongs to one attempt: an attempt that is answered with another attempt's id has none. */
+const claim = Effect.fnUntraced(function* (
+  { task_id, attempt }: AttemptOrder,
+  started: Started,
+): Effect.fn.Return<Started, LedgerFailed, Ledger> {
+  if (!("execution_id" in started)) return started
+  const ledger = yield* Ledger
+  const { execution_id, http_status } = started
+  if (yield* ledger.claim({ execution_id, task_id, attempt })) return started
+  return { answer: "taken", http_status }
+})
+
+const startFacts = (order: AttemptOrder, started: Started, probe: boolean): ReadonlyArray<Fact> => {
+  const { answer, http_status } = started
+  const answered: Fact = {
+    _tag: "StartAnswered",
+    ...attemptKeys(order),
+    answer,
+    ...(http_status === undefined ? {} : { http_status }),
+    ...("status_reason" in started ? { status_reason: started.status_reason } : {}),
+    ...("execution_id" in started ? { execution_id: started.execution_id } : {}),
+    ...("session_id" in started && started.session_id !== undefined
+      ? { session_id: started.session_id }
+      : {}),
+  }
+  // A refusal that it showed counts, whatever becomes of the execution and of this process.
+  if ("seen" in started && started.seen !== undefined)
+    return [answered, observed(order, started, started.seen)]
+  if (answer !== "accepted" || !probe) return [answered]
+  // The first request may have run without our knowledge.
+  const { external_execution_id } = order
+  return [answered, { _tag: "OrphanSuspected", ...attemptKeys(order), external_execution_id }]
+}

@@ -1,0 +1,109 @@
+/**
+ * How a task ends: pure. The end of its last execution, the counts and the answers of its results endpoints
+ * become one outcome with a reason and the one who must act, and decide whether the execution may be deleted.
+ */
+import { countedTotal } from "../service/ProductsCount.ts"
+import type { ProductsCount } from "../service/ProductsCount.ts"
+import { mayBring } from "../service/ResultsSource.ts"
+import { own } from "../service/Ends.ts"
+import type { Verdict } from "../service/Ends.ts"
+import type { AttemptDrained, AttemptKept, ProofLine } from "../ledger/Fact.ts"
+import { proveDrain } from "./DrainProof.ts"
+import type { DrainProof, SourceFinding } from "./DrainProof.ts"
+import type { Pulled } from "./PullResults.ts"
+
+/** The result of reading the results of a closed execution. */
+export type Reading =
+  /** Everything in it is here: it may be deleted. */
+  | ({ readonly _tag: "Drained" } & NonNullable<typeof AttemptDrained.Type.proof>)
+  /** Still partial when the time was up, or the service did not answer; then with its last answer. */
+  | { readonly _tag: "Partial"; readonly message?: string }
+  /** The service no longer knows the execution: there is nothing to read and nothing to delete. */
+  | { readonly _tag: "Gone" }
+  /** Read to the end, but not proved to be complete: it stays at the service. */
+  | ({ readonly _tag: "Kept" } & Pick<typeof AttemptKept.Type, "reason" | "families" | "message">)
+
+/** The job asks for no results, so nothing has to be stored here. */
+export const unwanted: Reading = { _tag: "Drained", basis: "unwanted", families: [] }
+
+/** How many families the message names. */
+const familiesNamedMax = 3
+
+const missingText = (families: ReadonlyArray<ProofLine>): string => {
+  const short = families.filter(({ counted = 0, landed }) => landed < counted)
+  const named = short
+    .slice(0, familiesNamedMax)
+    .map(({ family, counted, landed }) => `${family.slice(0, 80)} ${landed} of ${counted}`)
+  const more = short.length > named.length ? ` and ${short.length - named.length} more families` : ""
+  return `${named.join(", ")}${more}`
+}
+
+const answersText = (pulled: Pulled): string =>
+  pulled
+    .flatMap(({ source, reading }) => {
+      if (reading._tag === "Final" || reading._tag === "Unfinished") return []
+      const said = reading.http_status === undefined ? "cannot be read with this id" : reading.http_status
+      return [`${source.name}: ${said}`]
+    })
+    .join(", ")
+
+const kept = (
+  reason: Extract<Reading, { _tag: "Kept" }>["reason"],
+  { families }: DrainProof,
+  parts: ReadonlyArray<string>,
+): Reading => {
+  const message = parts.filter((part) => part !== "").join("; ")
+  return { _tag: "Kept", reason, families, message }
+}
+
+/**
+ * Whether something was counted of which nothing arrived, and no endpoint that may return it answered with
+ * results at all.
+ */
+const isUnreachable = ({ families }: DrainProof, findings: ReadonlyArray<SourceFinding>): boolean =>
+  families.some(
+    ({ family, counted = 0, landed }) =>
+      counted > 0 && landed === 0 && !findings.some(({ source }) => mayBring(source, family)),
+  )
+
+export const judgeReadings = (count: ProductsCount, pulled: Pulled): Reading => {
+  const unfinished = pulled.find(({ reading }) => reading._tag === "Unfinished")?.reading
+  if (unfinished?._tag === "Unfinished") return { ...unfinished, _tag: "Partial" }
+  const findings = pulled.flatMap(({ reading }) => (reading._tag === "Final" ? [reading.finding] : []))
+  const proof = proveDrain(count, findings)
+  const answers = answersText(pulled)
+  // Nothing was counted, but an endpoint did not say that there is nothing: that proves nothing.
+  const isRefused =
+    count._tag === "Counted" &&
+    countedTotal(count.counts) === 0 &&
+    findings.length === 0 &&
+    pulled.some(({ reading }) => reading._tag === "Refused")
+  if (isRefused) return kept("RECORDS_UNREACHABLE", proof, [answers])
+  if (proof.isWhole) {
+    const isCounted = proof.isCounted && proof.families.every(({ counted = 0, landed }) => landed >= counted)
+    return { _tag: "Drained", basis: isCounted ? "counted" : "final", families: proof.families }
+  }
+  if (count._tag === "Unknown") return kept("RECORDS_UNREACHABLE", proof, [count.why, answers])
+  const reason = isUnreachable(proof, findings) ? "RECORDS_UNREACHABLE" : "RECORDS_SHORT"
+  return kept(reason, proof, [missingText(proof.families), answers])
+}
+
+/** How the task ends once its results were read. */
+export const verdictOf = (end: Verdict, reading: Reading): Verdict => {
+  if (reading._tag === "Partial") return partial(reading)
+  if (reading._tag === "Kept" && (end.outcome === "succeeded" || end.outcome === "partial"))
+    return { ...own(reading.reason), message: reading.message }
+  return end
+}
+
+const partial = ({ message }: { readonly message?: string }): Verdict => ({
+  ...own("RESULTS_PARTIAL"),
+  ...(message === undefined ? {} : { message }),
+})
+
+/** For a listed flow session: there is no execution, so nothing is counted and nothing deleted. */
+export const verdictOfSession = (pulled: Pulled): Verdict => {
+  const last = pulled.at(-1)?.reading
+  if (last === undefined || last._tag === "Nothing" || last._tag === "Refused") return own("SESSION_UNKNOWN")
+  return last._tag === "Unfinished" ? partial(last) : own("COMPLETED")
+}

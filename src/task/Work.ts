@@ -1,0 +1,61 @@
+/**
+ * The executor's input: tasks with the means to start them, sessions to pull, and the job's rules. Secrets
+ * arrive redacted and stay so until a request is written.
+ */
+import type { Duration, Effect } from "effect"
+import type { Access, CustomerId, SessionId, TaskId } from "../service/Ids.ts"
+import type { StartCall } from "../client/Service.ts"
+import type { Verdict } from "../service/Ends.ts"
+import type { Job } from "../jobs/Job.ts"
+import type { LedgerFailed } from "../ledger/Ledger.ts"
+import type { LoginKeys } from "../privacy/Fingerprint.ts"
+import type { Limits } from "./SharedSlots.ts"
+
+/** Everything that a start sends, except its external id. */
+export type CallParts = Omit<StartCall, "external_execution_id">
+
+/** A stored token, as the store finds it again. */
+export interface TokenRef {
+  readonly name: string
+  readonly token_id: string
+}
+
+export type Prepared =
+  | {
+      readonly _tag: "Ready"
+      readonly call: CallParts
+      readonly keys: LoginKeys
+      /** The stored token that logs in; absent if parameters do. */
+      readonly token?: TokenRef
+      /** The same start with the parameters that the token was made with, if the job has them. */
+      readonly withParameters?: CallParts
+    }
+  /** The engine was checked, and the task must not be started. */
+  | { readonly _tag: "Verdict"; readonly verdict: Verdict }
+  /** The engine is away, and asks us to wait this long. */
+  | { readonly _tag: "Unavailable"; readonly retry_after?: Duration.Duration }
+
+/** One task of the run. Without `prepare` it is only collected, because its job no longer names it. */
+export interface TaskWork extends Access, LoginKeys {
+  readonly task_id: TaskId
+  readonly prepare: Effect.Effect<Prepared, LedgerFailed> | undefined
+  /** How long it takes, as far as is known. */
+  readonly expected?: Duration.Duration
+  /** How long before the deadline it must start; without it, it may start until then. */
+  readonly needs?: Duration.Duration
+}
+
+/** A flow session that a customer ran alone: pulled, nothing executed. */
+export interface SessionWork {
+  readonly task_id: TaskId
+  readonly session_id: SessionId
+  readonly customer_id: CustomerId | undefined
+}
+
+/** The job's rules. */
+export interface Rules extends Pick<Job, "polling" | "retry" | "sources" | "flow_results"> {
+  readonly limits: Limits
+  readonly max_wait: Duration.Duration
+  /** Clock time after which nothing is started and at which open executions are aborted. */
+  readonly deadlineAt: number | undefined
+}

@@ -1,0 +1,284 @@
+/** What is written is there whole, or what was there before is; whichever step the disk refuses. */
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { DurableFiles } from "../../src/base/DurableFile.ts"
+import { FileFailed } from "../../src/base/FileCalls.ts"
+import { faultyCalls, refusal } from "./FaultyCalls.ts"
+import type { CallName, Faults } from "./FaultyCalls.ts"
+
+const base = mkdtempSync(join(tmpdir(), "nightjar-durable-"))
+afterAll(() => rmSync(base, { recursive: true, force: true }))
+const fresh = (): string => mkdtempSync(join(base, "f-"))
+const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
+const once = (name: CallName, failing: number): Faults => ({
+  refuse: (_, nth) => (nth === failing ? refusal("EIO", name) : undefined),
+})
+
+/** What was thrown, with the folder's name left out. */
+const complaint = (folder: string, work: () => void): string => {
+  try {
+    work()
+    return "done"
+  } catch (cause) {
+    return cause instanceof FileFailed
+      ? cause.message.replaceAll(`${folder}/`, "")
+      : `not told: ${String(cause)}`
+  }
+}
+
+const text = "é".repeat(1_000)
+
+describe("a file that is written", () => {
+  it("is complete even if each write takes only a few bytes", () => {
+    const folder = fresh()
+    const { files, done } = faultyCalls({ writeBytesMax: 7 })
+    const at = (name: string) => join(folder, name)
+    files.write(at("written"), text, 0o600)
+    files.replace(at("replaced"), text, 0o600)
+    files.create(at("created"), text)
+    const log = files.append(at("appended"), "a", 0o600)
+    log.append(text.slice(0, 500))
+    log.append(text.slice(500))
+    log.close()
+    assert.deepStrictEqual(
+      readdirSync(folder).map((name) => readFileSync(at(name), "utf8") === text),
+      [true, true, true, true],
+    )
+    assert.isAbove(done.filter((name) => name === "write").length, 1_000)
+  })
+
+  it("does not wait for a machine that accepts nothing more", () => {
+    const folder = fresh()
+    const { files } = faultyCalls({ writeBytesMax: 0 })
+    assert.strictEqual(
+      complaint(folder, () => files.write(join(folder, "f"), text, 0o600)),
+      "f: cannot write: no more bytes can be written",
+    )
+  })
+
+  it("has the requested mode, whatever was there before and whatever the machine masks [promise 12 modes]", () => {
+    const folder = fresh()
+    const { files } = faultyCalls({})
+    const file = join(folder, "manifest.json.tmp")
+    writeFileSync(file, "left behind")
+    chmodSync(file, 0o666)
+    files.write(file, "new", 0o600)
+    const tables = join(folder, "tables")
+    mkdirSync(tables)
+    chmodSync(tables, 0o777)
+    files.makeFolder(tables, 0o750)
+    // No umask leaves a bit for everybody: only a mode that is set can have it.
+    const open = join(folder, "open.json")
+    files.write(open, "new", 0o666)
+    assert.deepStrictEqual([file, tables, open].map(modeOf), ["600", "750", "666"])
+  })
+})
+
+describe("a file that is replaced", () => {
+  it("is the complete old or new version, whichever step fails, and the error says which", () => {
+    const kept = "the previous version is unchanged"
+    const steps: ReadonlyArray<readonly [name: CallName, said: string, stands: "old" | "new"]> = [
+      ["open", `cannot open: i/o error (EIO); ${kept}`, "old"],
+      ["setMode", `cannot set the mode: i/o error (EIO); ${kept}`, "old"],
+      ["write", `cannot write: i/o error (EIO); ${kept}`, "old"],
+      ["sync", `cannot sync: i/o error (EIO); ${kept}`, "old"],
+      ["close", `cannot close: i/o error (EIO); ${kept}`, "old"],
+      ["rename", `cannot rename: i/o error (EIO); ${kept}`, "old"],
+      ...(["open", "sync", "close"] as const).map((name) => {
+        const step = { open: "open", sync: "sync the folder", close: "close" }[name]
+        const said = `cannot ${step}: i/o error (EIO); the new version is in place, but a power failure may undo it`
+        return [name, said, "new"] as const
+      }),
+    ]
+    const found = steps.map(([name], index) => {
+      const folder = fresh()
+      const path = join(folder, "summary.json")
+      writeFileSync(path, "old")
+      const { files, done } = faultyCalls(once(name, index + 1))
+      const said = complaint(folder, () => files.replace(path, "new", 0o600))
+      const left = readdirSync(folder)
+      return { call: done[index], said, stands: readFileSync(path, "utf8"), left }
+    })
+    assert.deepStrictEqual(
+      found,
+      steps.map(([call, said, stands]) => ({
+        call,
+        said: `summary.json: ${said}`,
+        stands,
+        left: ["summary.json"],
+      })),
+    )
+  })
+
+  it("is the old one if the disk fills up in the middle of a write", () => {
+    const folder = fresh()
+    const path = join(folder, "summary.json")
+    writeFileSync(path, "old")
+    const { files } = faultyCalls({
+      writeBytesMax: 100,
+      refuse: (name, nth) => (name === "write" && nth > 6 ? refusal("ENOSPC", name) : undefined),
+    })
+    assert.deepStrictEqual(
+      [
+        complaint(folder, () => files.replace(path, text, 0o600)),
+        readFileSync(path, "utf8"),
+        readdirSync(folder),
+      ],
+      [
+        "summary.json: cannot write: no space left on device (ENOSPC); the previous version is unchanged",
+        "old",
+        ["summary.json"],
+      ],
+    )
+  })
+})
+
+describe("a file that is new", () => {
+  it("never overwrites an existing one, and no half of it is left", () => {
+    const folder = fresh()
+    const path = join(folder, "job.yaml")
+    for (const [failing, name] of [
+      [2, "write"],
+      [3, "sync"],
+      [4, "close"],
+    ] as const) {
+      const { files } = faultyCalls(once(name, failing))
+      assert.match(
+        complaint(folder, () => files.create(path, text)),
+        new RegExp(`^job.yaml: cannot ${name}: `),
+      )
+      assert.isFalse(existsSync(path))
+    }
+    writeFileSync(path, "mine")
+    const { files } = faultyCalls({})
+    assert.match(
+      complaint(folder, () => files.create(path, text)),
+      /^job.yaml: cannot open: file already exists \(EEXIST\)$/,
+    )
+    assert.strictEqual(readFileSync(path, "utf8"), "mine")
+  })
+})
+
+describe("a file that grows", () => {
+  it("keeps no half of a failed append, even if it could not be cut off at once", () => {
+    const folder = fresh()
+    const path = join(folder, "log.ndjson")
+    writeFileSync(path, "before\n")
+    const broken = { isBroken: false }
+    const { files } = faultyCalls({
+      writeBytesMax: 3,
+      refuse: (name, nth) =>
+        broken.isBroken && (name === "cut" || (name === "write" && nth % 2 === 0))
+          ? refusal("EIO", name)
+          : undefined,
+    })
+    const log = files.append(path, "a", 0o600)
+    log.append("first\n")
+    const whole = log.size
+    broken.isBroken = true
+    assert.strictEqual(
+      complaint(folder, () => log.append("second\n")),
+      "log.ndjson: cannot write: i/o error (EIO)",
+    )
+    assert.isAbove(statSync(path).size, whole)
+    assert.strictEqual(
+      complaint(folder, () => log.append("third\n")),
+      "log.ndjson: cannot cut: i/o error (EIO)",
+    )
+    broken.isBroken = false
+    log.append("fourth\n")
+    log.close()
+    assert.strictEqual(readFileSync(path, "utf8"), "before\nfirst\nfourth\n")
+  })
+
+  it.live("reports that it could not be synced", () =>
+    Effect.gen(function* () {
+      const path = join(fresh(), "segment")
+      const { files } = faultyCalls({
+        refuse: (name) => (name === "syncData" ? refusal("EIO", name) : undefined),
+      })
+      const file = files.append(path, "ax", 0o600)
+      file.append("frame")
+      assert.deepStrictEqual(
+        yield* Effect.flip(file.sync),
+        new FileFailed({ path, step: "sync", code: "EIO", reason: "i/o error (EIO)" }),
+      )
+      file.close()
+    }),
+  )
+})
+
+describe("a file that somebody else wrote", () => {
+  it.live("gets its mode and is synced, or the failed step is reported", () =>
+    Effect.gen(function* () {
+      const path = join(fresh(), "nightjar.duckdb.build")
+      writeFileSync(path, "database")
+      chmodSync(path, 0o666)
+      const told: Array<string> = []
+      for (const [failing, name] of (["setMode", "open", "syncData", "sync"] as const).entries()) {
+        const { files } = faultyCalls(once(name, failing + 1))
+        told.push((yield* Effect.flip(files.settle(path, 0o640))).step)
+      }
+      assert.deepStrictEqual(told, ["set the mode", "open", "sync", "sync"])
+      const { files, done } = faultyCalls({})
+      yield* files.settle(path, 0o640)
+      assert.deepStrictEqual([modeOf(path), done], ["640", ["setMode", "open", "syncData", "sync", "close"]])
+    }),
+  )
+})
+
+describe("a folder that is made", () => {
+  it("is synced into its parent, and so is each folder that was missing above it", () => {
+    const folder = fresh()
+    const { files, done } = faultyCalls({})
+    files.makeFolder(join(folder, "a/b"), 0o700)
+    const synced = ["makeFolder", "open", "sync", "close"] as const
+    assert.deepStrictEqual(done, [...synced, ...synced, "setMode"])
+  })
+
+  it("is left alone if another process created it and its entry cannot be synced", () => {
+    const folder = fresh()
+    const path = join(folder, "theirs")
+    const { calls } = faultyCalls({ refuse: (name) => (name === "sync" ? refusal("EIO", name) : undefined) })
+    const theirs = {
+      ...calls,
+      makeFolder: (made: string, mode: number) => {
+        mkdirSync(made, mode)
+        calls.makeFolder(made, mode)
+      },
+    }
+    const told = complaint(folder, () => new DurableFiles(theirs).makeFolder(path, 0o700))
+    assert.deepStrictEqual(
+      [told, existsSync(path)],
+      [`${folder}: cannot sync the folder: i/o error (EIO)`, true],
+    )
+  })
+
+  it("is reported if it cannot be created or synced", () => {
+    const folder = fresh()
+    const told = (["makeFolder", "open", "sync"] as const).map((name, index) =>
+      complaint(folder, () =>
+        faultyCalls(once(name, index + 1)).files.makeFolder(join(folder, `${name}`), 0o700),
+      ),
+    )
+    const parent = folder
+    assert.deepStrictEqual(told, [
+      "makeFolder: cannot make the folder: i/o error (EIO)",
+      `${parent}: cannot open: i/o error (EIO)`,
+      `${parent}: cannot sync the folder: i/o error (EIO)`,
+    ])
+  })
+})

@@ -1,0 +1,136 @@
+/** What a path may lead to, and what is said of it: nothing here may wait for somebody to write. */
+import { execFileSync } from "node:child_process"
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import { ConfigProvider, Effect, Layer, Result } from "effect"
+import { loadJob } from "../../src/jobs/LoadJob.ts"
+import { renderProblem } from "../../src/base/FileProblem.ts"
+import { resolveReference, Secrets } from "../../src/jobs/Secrets.ts"
+import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
+import { checkFile, readTextFile } from "../../src/base/RegularFile.ts"
+import { readFaults } from "../../src/sandbox/faults/FaultsFile.ts"
+import { readReading } from "../../src/sandbox/readings/ReadingFile.ts"
+
+const folder = mkdtempSync(join(tmpdir(), "regular-"))
+const at = (name: string) => join(folder, name)
+const socket = createServer()
+
+beforeAll(async () => {
+  execFileSync("mkfifo", [at("pipe")])
+  symlinkSync(at("pipe"), at("link"))
+  writeFileSync(at("text"), "\uFEFFseñal\n")
+  writeFileSync(at("latin1"), Buffer.from("se\xf1al", "latin1"))
+  writeFileSync(at("sparse"), "")
+  truncateSync(at("sparse"), 1_000_000_000)
+  await new Promise<void>((resolve) => void socket.listen(at("socket"), resolve))
+})
+afterAll(async () => {
+  await new Promise((resolve) => void socket.close(resolve))
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe("a file that somebody names", () => {
+  it.effect.each([
+    ["text", Result.succeed("señal\n")],
+    ["nothing", Result.fail("there is no such file")],
+    ["pipe", Result.fail("it is a named pipe, not a file")],
+    ["link", Result.fail("it is a named pipe, not a file")],
+    [".", Result.fail("it is a folder, not a file")],
+    ["socket", Result.fail("it is a socket, not a file")],
+    ["sparse", Result.fail("it is larger than 64 MB")],
+    ["latin1", Result.fail("it is not UTF-8")],
+  ] as const)("is read when it is a regular file of a fitting size: %s", ([name, expected]) =>
+    Effect.gen(function* () {
+      expect(yield* Effect.result(readTextFile(at(name), 64_000_000))).toEqual(expected)
+      // Who opens the file itself is told the same, but for what only reading shows.
+      const checked = yield* Effect.result(checkFile(at(name), 64_000_000))
+      const unread = name === "text" || name === "latin1"
+      expect(checked).toEqual(unread ? Result.succeed(undefined) : expected)
+    }),
+  )
+
+  it.effect("is refused if it is a device, or has no size and never ends", () =>
+    Effect.gen(function* () {
+      const reasons = yield* Effect.forEach(["/dev/zero", "/proc/self/environ"], (path) =>
+        Effect.flip(readTextFile(path, 16)),
+      )
+      expect(reasons).toEqual(["it is a device, not a file", "it is larger than 16 bytes"])
+    }),
+  )
+})
+
+const problemsOf = (name: string, source: string) =>
+  Effect.gen(function* () {
+    writeFileSync(at(name), source)
+    const loaded = yield* Effect.flip(loadJob(at(name)))
+    return loaded.problems.map((one) => renderProblem(one).replaceAll(`${folder}/`, ""))
+  }).pipe(Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({})))
+
+const job = (customers: string) =>
+  `name: a\nservice: sandbox\nengines: [sandbox-bank:website]\ncustomers:\n  - ${customers}\n`
+
+describe("a named pipe does not block a command", () => {
+  it.layer(NodeServices.layer, { excludeTestServices: true })((it) => {
+    it.effect("as a job file", () =>
+      Effect.gen(function* () {
+        const { problems } = yield* Effect.flip(loadJob(at("pipe")))
+        expect(problems).toEqual([
+          {
+            file: at("pipe"),
+            line: 1,
+            column: 1,
+            message: "the job file cannot be read (it is a named pipe, not a file)",
+          },
+        ])
+      }),
+    )
+
+    it.effect.each(["csv", "ndjson", "parquet"])("as a %s file of customers", (kind) =>
+      Effect.gen(function* () {
+        execFileSync("mkfifo", [at(`pipe.${kind}`)])
+        expect(yield* problemsOf("customers.yaml", job(`from: pipe.${kind}`))).toEqual([
+          `customers.yaml:5:11: \`pipe.${kind}\` cannot be read (it is a named pipe, not a file)`,
+        ])
+      }),
+    )
+
+    it.effect("as a results source", () =>
+      Effect.gen(function* () {
+        mkdirSync(at("schemas/results"), { recursive: true })
+        execFileSync("mkfifo", [at("schemas/results/accounts.yaml")])
+        const source = `${job("id: c-1")}schemas: schemas\n`
+        expect(yield* problemsOf("sources.yaml", source)).toEqual([
+          "schemas/results/accounts.yaml:1:1: this results source cannot be read (it is a named pipe, not a file)",
+        ])
+      }),
+    )
+
+    it.effect("as a `file:` reference", () =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(resolveReference({ _tag: "File", path: at("pipe") }))
+        expect(error.message).toBe(`file:${at("pipe")}: it cannot be read (it is a named pipe, not a file)`)
+      }).pipe(Effect.provide(Layer.provide(Secrets.layer, NodeServices.layer))),
+    )
+
+    it.effect("as a file of faults, a reading or a record schema", () =>
+      Effect.gen(function* () {
+        mkdirSync(at("records"))
+        execFileSync("mkfifo", [at("records/a.yaml")])
+        const why = "(it is a named pipe, not a file)"
+        expect([
+          (yield* Effect.flip(readFaults(at("pipe")))).message,
+          (yield* Effect.flip(readReading(at("pipe")))).message,
+          (yield* Effect.flip(loadRecordSchemas(at("records")))).message,
+        ]).toEqual([
+          `${at("pipe")}:1:1: the faults file cannot be read ${why}`,
+          `${at("pipe")}:1:1: the reading file cannot be read ${why}`,
+          `${at("records/a.yaml")}:1:1: cannot be read: it is a named pipe, not a file`,
+        ])
+      }),
+    )
+  })
+})

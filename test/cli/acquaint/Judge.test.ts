@@ -1,0 +1,177 @@
+/**
+ * The picture of a run: which results sources fit, what is left for an engineer, and what does not fit.
+ */
+import { describe, expect, it } from "vitest"
+import { parse } from "yaml"
+import { judge } from "../../../src/cli/acquaint/Judge.ts"
+import {
+  missingFamilies,
+  renderMarkdown,
+  renderSections,
+  reportSections,
+} from "../../../src/cli/acquaint/Report.ts"
+import { builtInSources } from "../../../src/service/ResultsSource.ts"
+import { calls, closedState, execution_id, incomeSource, salary, withIncome } from "./calling.ts"
+import type { Written } from "./calling.ts"
+import { anId } from "../../harness/Id.ts"
+
+const closed: Written = ["state", 200, closedState]
+const { products_count: _, ...uncountedState } = closedState
+const uncounted: Written = ["state", 200, uncountedState]
+const results = (data: unknown, more: object = { is_closed: true }): Written => [
+  "results",
+  200,
+  { data, retrieved_features: [], ...more },
+]
+const two = [salary, salary]
+const noFlows: Written = ["results", 404, "<html>"]
+const income: Written = ["income", 200, { records: two, is_final: true }]
+
+const judged = (
+  written: ReadonlyArray<Written>,
+  { sources = builtInSources, acceptUncounted = false } = {},
+) => judge({ calls: calls(...written), sources, acceptUncounted })
+
+/** The files as a job reads them, and what stands in them as a comment for somebody to decide. */
+const files = (picture: ReturnType<typeof judged>) =>
+  Object.fromEntries(
+    picture.fitted.flatMap(({ name, text }) =>
+      text === undefined ? [] : [[name, [parse(text), /^# (\w+: \w+)$/m.exec(text)?.[1]]]],
+    ),
+  )
+const isWhole = ({ proof }: ReturnType<typeof judged>) => proof.isWhole
+
+describe("results sources that fit", () => {
+  it("are the built-in ones if they return everything", () => {
+    const picture = judged([closed, results(two)])
+    expect([isWhole(picture), files(picture), picture.misfits]).toEqual([true, {}, []])
+  })
+
+  it("do not include the flow API if it is absent, forbidden or refuses the session ids", () => {
+    for (const refusal of [
+      noFlows,
+      ["results", 403, {}],
+      ["results", 422, { detail: "no ObjectId" }],
+    ] as const) {
+      const picture = judged([closed, refusal, income], { sources: withIncome })
+      const { name: __, ...row } = incomeSource
+      expect([isWhole(picture), files(picture)]).toEqual([
+        true,
+        { flow_results: [{ enabled: false }, undefined], income: [row, undefined] },
+      ])
+    }
+  })
+
+  it("keep the flow API if a 404 only says that there is no session", () => {
+    const picture = judged([closed, ["results", 404, { detail: "no session" }]])
+    expect([isWhole(picture), files(picture), missingFamilies(picture.proof)]).toEqual([
+      false,
+      {},
+      ["income:salary 0 of 2"],
+    ])
+  })
+
+  it("leave out a row of the job that did not answer", () => {
+    const picture = judged([closed, results(two), ["income", 404, { detail: "no" }]], { sources: withIncome })
+    expect([files(picture), picture.fitted.at(-1)?.says]).toEqual([
+      {},
+      "not usable: answered 404: no data here",
+    ])
+  })
+
+  it("count by product if records match the counts only that way", () => {
+    const counts = { ...closedState, products_count: { "work@income": 2 } }
+    expect(files(judged([["state", 200, counts], results(two)]))).toEqual({
+      flow_results: [{ counts: "product" }, undefined],
+    })
+  })
+
+  it("delete without a count only if an engineer has allowed it", () => {
+    const asked = judged([uncounted, results(two)])
+    const accepted = judged([uncounted, results(two)], { acceptUncounted: true })
+    expect([isWhole(asked), files(asked), asked.decisions.length]).toEqual([
+      false,
+      { flow_results: [null, "counts: none"] },
+      1,
+    ])
+    expect([isWhole(accepted), files(accepted), accepted.decisions]).toEqual([
+      true,
+      { flow_results: [{ counts: "none" }, undefined] },
+      [],
+    ])
+  })
+
+  it("are never trusted to be complete if they cannot return everything", () => {
+    const picture = judged([uncounted, noFlows, ["profile", 200, { data: two }]], { acceptUncounted: true })
+    expect([isWhole(picture), files(picture), picture.decisions]).toEqual([
+      false,
+      { flow_results: [{ enabled: false }, undefined] },
+      [],
+    ])
+  })
+
+  it("treat an answer that never says that it is final as partial, until an engineer decides", () => {
+    const picture = judged([closed, results(two, {})])
+    expect([isWhole(picture), files(picture)]).toEqual([false, { flow_results: [null, "final: always"] }])
+  })
+
+  it("are not derived from temporary answers", () => {
+    const picture = judged([closed, results(two), ["results", 429, {}], ["results", 504, {}]])
+    expect([isWhole(picture), files(picture)]).toEqual([true, {}])
+  })
+})
+
+describe("what does not fit", () => {
+  it("does not include a deviation that an observed reading explains", () => {
+    expect(judged([uncounted, noFlows, ["poll", 405]]).misfits).toEqual([])
+    expect(judged([["state", 200, { ...closedState, products_count: null }]]).misfits).toEqual([])
+  })
+
+  it("is a deviation that no reading explains, and a second start that was not refused", () => {
+    const again: Written = ["start", 202, { ...closedState }, { probe: true }]
+    const stopped: Written = ["abort", 204, undefined, { probe: true }]
+    const broken: Written = ["state", 200, { ...closedState, is_closed: "yes" }]
+    expect(judged([again, stopped, broken]).misfits.map(({ says }) => says)).toEqual([
+      "the same start, sent again while its execution was open, was not refused with 409; " +
+        "the second execution was stopped (answer: 204)",
+      "`is_closed` is a string; the reference says true or false",
+    ])
+  })
+})
+
+describe("the report", () => {
+  const about = {
+    customer_id: anId("c_1"),
+    engine_reference: anId("bank:website"),
+    run_id: anId("acquaint-a.2026-11-22"),
+    outcome: "partial",
+    reason: "RECORDS_UNREACHABLE",
+    execution_id: anId(execution_id),
+    isKept: true,
+    calls: 3,
+    tookMs: 61_000,
+  }
+  const picture = judged([closed, noFlows, income], { sources: withIncome })
+
+  it("fits a narrow terminal and reads as sentences in a pipe", () => {
+    const sections = reportSections(about, picture, () => "4.10")
+    const narrow = renderSections(sections, 60).split("\n")
+    expect(narrow.filter((line) => line.length > 60)).toEqual([])
+    expect(renderSections(sections, Number.POSITIVE_INFINITY)).toContain(
+      "Ended as partial, RECORDS_UNREACHABLE, with the job's current results sources, after 1 min 1 s and " +
+        "3 recorded calls.\n  2 records counted, and all of them can be read.",
+    )
+  })
+
+  it("contains no Markdown mark-up from a service", () => {
+    const [call] = calls(["state", 200, { ...closedState, status_code: "<b>x</b>" }])
+    const sections = reportSections(
+      about,
+      judge({ calls: call === undefined ? [] : [call], sources: [], acceptUncounted: false }),
+      () => undefined,
+    )
+    const text = renderMarkdown(sections)
+    expect(text).toContain("# c_1 on bank:website")
+    expect(text).not.toContain("<b>")
+  })
+})

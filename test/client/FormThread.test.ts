@@ -1,0 +1,75 @@
+/**
+ * The checker's thread: bounds of time and memory that end it and not this process, and the next form
+ * answered as if nothing had been.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import { FormThread } from "../../src/client/FormThread.ts"
+import { FormChecker } from "../../src/client/FormChecker.ts"
+import type { FormAnswer, FormCase } from "../../src/client/FitForms.ts"
+import { configsForm, loginForm, paramsForm } from "../task/Samples.ts"
+
+const request = (parameters: Readonly<Record<string, unknown>>, cases: ReadonlyArray<FormCase> = []) => ({
+  body: JSON.stringify({ parameters, configurations: configsForm(), features: [] }),
+  cases,
+})
+const one = (parameters: Readonly<Record<string, unknown>>): FormCase => ({
+  features: [],
+  configurations: {},
+  parameters,
+})
+const fine = { username: "user", password: "pass", branch: "12" }
+const fitted: FormAnswer = {
+  _tag: "Fitted",
+  warnings: [],
+  fits: [
+    {
+      settings: { errors: [], warnings: [] },
+      parameters: { errors: [], warnings: [], parameters: { ...fine, branch: 12 } },
+    },
+  ],
+}
+/** Takes seconds to compile, within every bound that is counted beforehand. */
+const slow = paramsForm(
+  Object.fromEntries(
+    Array.from({ length: 1_600 }, (_, at) => [`f${at}`, { pattern: `^(?:[a-z]|\\p{Lu}|${at}){1,900}$` }]),
+  ),
+)
+/** Each answer holds thousands of complaints about values of many items. */
+const greedy = paramsForm({ list: { items: { type: "string", minLength: 9, pattern: "^x$" } } })
+const lists = one({ list: Array.from({ length: 400_000 }, (_, at) => `${at}`) })
+
+describe("the thread that checks forms", () => {
+  it.live("returns what the forms say, and the values as they will be sent", () =>
+    Effect.gen(function* () {
+      const { check } = yield* FormChecker
+      assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
+    }).pipe(Effect.provide(FormThread.layer())),
+  )
+
+  it.live("is killed if a form takes too long; this is reported, and the next form is checked", () =>
+    Effect.gen(function* () {
+      const { check } = yield* FormChecker
+      const answers = yield* Effect.forEach(
+        [request(slow), request(loginForm, [one(fine)])],
+        (asked) => check(asked),
+        { concurrency: 2 },
+      )
+      assert.deepStrictEqual(answers, [
+        { _tag: "Unusable", why: "checking it takes longer than 500ms" },
+        fitted,
+      ])
+    }).pipe(Effect.provide(FormThread.layer({ answerWithin: Duration.millis(500) }))),
+  )
+
+  it.live("is killed if a form takes too much memory; this is reported, and the next form is checked", () =>
+    Effect.gen(function* () {
+      const { check } = yield* FormChecker
+      const answers = [yield* check(request(greedy, [lists])), yield* check(request(loginForm, [one(fine)]))]
+      assert.deepStrictEqual(answers, [
+        { _tag: "Unusable", why: "checking it takes more than 64 MB" },
+        fitted,
+      ])
+    }).pipe(Effect.provide(FormThread.layer({ memoryMb: 64, answerWithin: Duration.seconds(50) }))),
+  )
+})

@@ -1,0 +1,82 @@
+/**
+ * What planning makes of an engine's answer, from the bytes on: one that a client can survive, one that holds
+ * no form, and one that only says to come back.
+ */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { ServiceCatalogue } from "../../src/client/ServiceCatalogue.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { FormCache } from "../../src/client/EngineForms.ts"
+import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
+import { assignment, planOn, grounds, login } from "../task/Samples.ts"
+import { engineDetails } from "./Examples.ts"
+import { stageInProcess } from "./FakeService.ts"
+import { anId } from "../harness/Id.ts"
+
+const decisionFor = (status: number, body: string) =>
+  Effect.gen(function* () {
+    const { layer } = yield* stageInProcess({ status, body })
+    const cache = FormCache.layer.pipe(
+      Layer.provide(Layer.merge(ServiceCatalogue.layer, FormCheckerInProcess.layer)),
+      Layer.provide(layer),
+      Layer.provide(Ledger.layer({ path: ":memory:" })),
+    )
+    const looking = Effect.flatMap(FormCache, (forms) => forms.look(anId("bank:website"))).pipe(
+      Effect.provide(cache),
+    )
+    const fiber = yield* Effect.forkChild(looking)
+    yield* TestClock.adjust("1 hours")
+    const finding = yield* Fiber.join(fiber)
+    const decision = planOn(assignment({ features: [] }), login({ username: "u" }), finding, grounds())
+    return decision._tag === "Task"
+      ? { availability: decision.task.availability, fitted: decision.task.fitted }
+      : decision.verdict
+  })
+
+const verdict = (what: string) => ({
+  task_id: "nightly.2026-11-21/c-1/bank:website",
+  customer_id: "c-1",
+  engine_reference: "bank:website",
+  features: [],
+  outcome: "failed",
+  reason: "UNEXPECTED_ANSWER",
+  who_acts: "engineer",
+  message:
+    `showEngine: the engine's details cannot be read: ${what} (200); ` +
+    "no login is sent without its form: report this to the service's support",
+})
+
+describe("an engine in planning", () => {
+  it.effect("is ready if its form has no format and its features no settings", () =>
+    Effect.gen(function* () {
+      const details = {
+        ...engineDetails,
+        parameters: { type: "object", properties: {} },
+        configurations: null,
+        features: [{ code: "accounts_read", configurations: null }],
+      }
+      expect(yield* decisionFor(200, JSON.stringify(details))).toEqual({
+        availability: "ready",
+        fitted: true,
+      })
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("needs an engineer if its form cannot be read, without waiting until the deadline", () =>
+    Effect.gen(function* () {
+      const details = JSON.stringify({ ...engineDetails, parameters: "username, password" })
+      expect(yield* decisionFor(200, details)).toEqual(verdict("`parameters` is not a form (reference, 2.3)"))
+      expect(yield* decisionFor(200, "{}")).toEqual(verdict("`reference` is not a string"))
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("is waited for if there is no answer, or one that asks to wait", () =>
+    Effect.gen(function* () {
+      const away = { availability: "unavailable", fitted: false }
+      expect(yield* decisionFor(200, "<html>")).toEqual(away)
+      expect(yield* decisionFor(503, '{"detail":"maintenance"}')).toEqual(away)
+      expect(yield* decisionFor(500, "")).toEqual(away)
+    }).pipe(Effect.scoped),
+  )
+})

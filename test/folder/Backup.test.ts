@@ -1,0 +1,227 @@
+/**
+ * Copies of an output folder that changes while it is copied: what the copied ledger calls landed or published is in
+ * the copy, and what was cut off is no output folder.
+ */
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { vi } from "vitest"
+import { FileCalls, machineCalls } from "../../src/base/FileCalls.ts"
+import { backup } from "../../src/folder/Backup.ts"
+import { bringDeltaLogs } from "../../src/tables/DeltaLogs.ts"
+import { nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
+import { filesBelow } from "../../src/tables/OutputFiles.ts"
+import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
+import { rollback } from "../../src/tables/Rollback.ts"
+import { Workplace } from "../acceptance/Nightjar.ts"
+import {
+  append,
+  begin,
+  folder,
+  foundation,
+  layers,
+  liveNight,
+  namesIn,
+  problemsIn,
+  profileOf,
+  publish,
+  resultsOf,
+  storeOf,
+  succeed,
+} from "../tables/night.ts"
+
+const first = "nightly.2026-11-20"
+const second = "nightly.2026-11-21"
+const third = "nightly.2026-11-22"
+
+/** One folder at three moments: published; a second night has landed; the second night is published too. */
+const moments = Effect.gen(function* () {
+  const root = yield* folder
+  const at = (moment: string) => join(root, moment)
+  const live = at("live")
+  mkdirSync(live)
+  const step = <A, E>(moment: string, work: Effect.Effect<A, E, Layer.Success<ReturnType<typeof layers>>>) =>
+    Effect.provide(work, layers(live)).pipe(
+      Effect.andThen(Effect.sync(() => cpSync(live, at(moment), { recursive: true }))),
+    )
+  yield* step(
+    "published",
+    Effect.gen(function* () {
+      openTokenDatabase(join(live, "tokens.sqlite")).close()
+      yield* liveNight(first, "1", profileOf("Ana"))
+    }),
+  )
+  const more = Effect.gen(function* () {
+    yield* append([begin(second, "2026-11-21")])
+    yield* succeed(second, "2", "c-1", resultsOf(profileOf("Bea")))
+  })
+  yield* step("landed", more)
+  yield* step("again", publish(second))
+  return at
+})
+
+const become = (root: string, moment: string): void => {
+  for (const name of readdirSync(root)) rmSync(join(root, name), { recursive: true })
+  cpSync(moment, root, { recursive: true })
+}
+
+const problemsOf = (root: string) => Effect.provide(problemsIn(root), foundation(root))
+const publishedIn = (root: string) => Effect.provide(namesIn(root), foundation(root))
+
+/** Copies `from`; once the first file whose path matches was copied, `from` is as at another moment. */
+const copyWhile = (from: string, to: string, passing: RegExp, moment: string) => {
+  let isDue = true
+  const calls: FileCalls = {
+    ...machineCalls,
+    copy: (source, copy) => {
+      machineCalls.copy(source, copy)
+      if (!isDue || !passing.test(source)) return
+      isDue = false
+      become(from, moment)
+    },
+  }
+  return Effect.provideService(backup(from, to), FileCalls, calls)
+}
+
+describe("a copy of an output folder", () => {
+  it.live(
+    "holds all that its ledger names, for its owner only, although bodies land meanwhile [promise 6 copy]",
+    () =>
+      Effect.gen(function* () {
+        const at = yield* moments
+        // A process was cut off while it wrote a frame.
+        appendFileSync(join(at("published"), `landing/${first}/segment-000001.njl`), '{"njl":1,"at":')
+        const holds = yield* copyWhile(at("published"), at("copy"), /segment-000001/, at("landed"))
+        assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
+        assert.deepStrictEqual(yield* publishedIn(at("copy")), ["Ana"])
+        assert.deepInclude(holds, { version: 1 })
+        const modes = (readdirSync(at("copy"), { recursive: true }) as ReadonlyArray<string>).map((path) => {
+          const found = statSync(join(at("copy"), path))
+          return [found.isDirectory(), found.mode & 0o777].join()
+        })
+        assert.sameMembers([...new Set(modes)], ["true,448", "false,384"])
+        assert.includeMembers(readdirSync(at("copy")), ["ledger.sqlite", "tokens.sqlite", "nightjar.duckdb"])
+      }).pipe(Effect.scoped),
+  )
+
+  it.live("of which a version is published meanwhile has the tables that belong to its ledger", () =>
+    Effect.gen(function* () {
+      const at = yield* moments
+      const holds = yield* copyWhile(at("landed"), at("copy"), /\.parquet$/, at("again"))
+      assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
+      assert.deepStrictEqual(yield* publishedIn(at("copy")), ["Ana", "Bea"])
+      assert.deepInclude(holds, { version: 2 })
+    }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "after a rollback holds the version that the next publication continues from [promise 6 copy rollback]",
+    () =>
+      Effect.gen(function* () {
+        const at = yield* moments
+        const live = at("again")
+        const logged = Effect.flatMap(storeOf(live), (store) =>
+          bringDeltaLogs({ ...store, delta: true }, readManifest(store.layout.manifest) ?? nothingPublished),
+        )
+        yield* Effect.provide(logged, layers(live))
+        yield* Effect.provide(Effect.flatMap(storeOf(live), rollback), layers(live))
+        yield* Effect.provide(backup(live, at("copy")), layers(live))
+        const logs = (root: string) => filesBelow(join(root, "tables/runs/_delta_log"))
+        assert.deepStrictEqual([logs(at("copy")), logs(at("copy")).length], [logs(live), 2])
+        assert.deepStrictEqual([yield* problemsOf(at("copy")), yield* publishedIn(at("copy"))], [[], ["Ana"]])
+        yield* Effect.provide(liveNight(third, "3", profileOf("Cia")), layers(at("copy")))
+        assert.deepStrictEqual(
+          [yield* problemsOf(at("copy")), yield* publishedIn(at("copy"))],
+          [[], ["Ana", "Bea", "Cia"]],
+        )
+      }).pipe(Effect.scoped),
+  )
+
+  it.live("that cannot be finished is removed, and one that was cut off has no ledger", () =>
+    Effect.gen(function* () {
+      const at = yield* moments
+      const seen: Array<ReadonlyArray<string>> = []
+      const full: FileCalls = {
+        ...machineCalls,
+        copy: (source, copy) => {
+          if (source.endsWith(".parquet")) {
+            seen.push(readdirSync(at("copy")))
+            throw Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" })
+          }
+          machineCalls.copy(source, copy)
+        },
+      }
+      const failure = yield* Effect.flip(
+        Effect.provideService(backup(at("again"), at("copy")), FileCalls, full),
+      )
+      assert.match(failure.message, /no space left on device/)
+      assert.deepStrictEqual(
+        seen.map((names) => names.includes("ledger.sqlite") || names.includes(".nightjar")),
+        [false],
+      )
+      assert.deepStrictEqual(readdirSync(at("copy")), [])
+      assert.deepStrictEqual(yield* problemsOf(at("again")), [])
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("a copy made during a run", () => {
+  it("is an output folder: `verify`, `status` and `run` work on it, and the run is not disturbed", async () => {
+    const place = new Workplace()
+    try {
+      const customers = ["one", "two", "three"].map(
+        (id, n) => `  - { id: ${id}, parameters: { username: queue-1+run-${n * 40}+ok, password: pppp } }\n`,
+      )
+      place.write(
+        "job.yaml",
+        "name: copied\nservice: { sandbox: { speed: 10 } }\nengines: [sandbox-bank:website]\n" +
+          `customers:\n${customers.join("")}`,
+      )
+      const run = place.start(["run", "job.yaml", "--json"])
+      const log = () => {
+        const folder = join(place.output, "runs")
+        const runs = readdirSync(folder, { recursive: true }) as ReadonlyArray<string>
+        return runs
+          .filter((name) => name.endsWith("log.ndjson"))
+          .map((name) => readFileSync(join(folder, name), "utf8"))
+      }
+      await vi.waitFor(() => assert.include(log().join(""), "AttemptClosed"), { timeout: 60_000 })
+      const copied = await place.nightjar("backup", "copy")
+      const isEnded = log().some((text) => text.includes("OutcomePublished"))
+      assert.deepStrictEqual([copied.code, copied.stderr, isEnded], [0, "", false])
+      assert.match(copied.stdout, /holds 1 run, [^]*Files, ledger and tables of the copy agree\.\n$/)
+      const original = await run.ended
+      assert.strictEqual(original.code, 0)
+      const status = await place.nightjar("status", "--output", "copy")
+      assert.match(status.stdout, /three .*sandbox-bank:website/)
+      const finished = await place.nightjar("run", "job.yaml", "--output", "copy")
+      assert.strictEqual(finished.code, 0)
+      // Of a document that a run is downloading.
+      const half = join(place.output, "attachments/.tmp-1-1")
+      mkdirSync(join(place.output, "attachments"), { recursive: true })
+      writeFileSync(half, "half")
+      const verified = await Promise.all([
+        place.nightjar("verify", "--output", "copy"),
+        place.nightjar("verify"),
+      ])
+      assert.deepStrictEqual(
+        verified.map(({ stdout }) => stdout),
+        ["Files, ledger and tables agree.\n", "Files, ledger and tables agree.\n"],
+      )
+      assert.isTrue(existsSync(half))
+    } finally {
+      place.remove()
+    }
+  }, 120_000)
+})

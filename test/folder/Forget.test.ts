@@ -1,0 +1,740 @@
+/**
+ * A customer is removed from a folder that holds everything a folder can hold of one: afterwards nothing in it names
+ * the customer, and the others' rows are what they were, wherever the removal was cut off in between.
+ */
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import { FileCalls, machineCalls } from "../../src/base/FileCalls.ts"
+import { remoteOf } from "../../src/cli/ForgetRemote.ts"
+import type { RunId } from "../../src/service/Ids.ts"
+import { lockFolder } from "../../src/base/FolderLock.ts"
+import { checkWhole, forget } from "../../src/folder/Forget.ts"
+import { planForget } from "../../src/folder/ForgetPlan.ts"
+import { nameDocuments } from "../../src/folder/NamedDocuments.ts"
+import { isInName, namesLeft } from "../../src/folder/NamesLeft.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { publishStage } from "../../src/run/PublishRun.ts"
+import { compact } from "../../src/tables/Compact.ts"
+import { filesBelow } from "../../src/tables/OutputFiles.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import { rebuild } from "../../src/tables/Rebuild.ts"
+import { rollback } from "../../src/tables/Rollback.ts"
+import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
+import { Workplace } from "../acceptance/Nightjar.ts"
+import { anId } from "../harness/Id.ts"
+import {
+  append,
+  begin,
+  engine,
+  foundation,
+  layers,
+  namesIn,
+  problemsIn,
+  profileOf,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  storeOf,
+  succeed,
+} from "../tables/night.ts"
+
+const [first, second] = ["nightly.2026-11-20", "nightly.2026-11-21"] as const
+const gone = "c-1"
+const documentText = "what only the document of the customer says"
+
+/** Everything that may name the customer; an id counts only where it is not a part of a longer one. */
+const traces = [
+  /(?<![A-Za-z0-9_-])c-1(?![A-Za-z0-9_-])/,
+  /theirs-(one|two)/,
+  /Anastasia/,
+  /token-of-theirs/,
+  new RegExp(documentText),
+]
+
+const publish = Effect.fnUntraced(function* (run: string) {
+  const publisher = yield* Publisher
+  const run_id = anId(run)
+  const { version, receipts } = yield* publisher.publish(anId(run))
+  yield* append([
+    { _tag: "RunPublished", run_id, version, receipts },
+    { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false, kept: 0 },
+  ])
+  yield* publisher.publishOutcome(anId(run))
+  yield* append([{ _tag: "OutcomePublished", run_id: anId(run) }])
+})
+
+const taskOf = (run: string, customer: string) => ({
+  run_id: anId(run),
+  task_id: anId(`${run}/${customer}/${engine}`),
+})
+
+const document = Effect.fnUntraced(function* (run: string, customer: string, session: string, text: string) {
+  const landing = yield* Landing
+  const landed = yield* landing.landAttachment(Stream.make(new TextEncoder().encode(text)))
+  const read = { attachment_id: `of ${session}`, status: "downloaded" as const, ...landed }
+  yield* append([
+    { _tag: "AttachmentRead", ...taskOf(run, customer), session_id: anId(`s-${session}`), ...read },
+  ])
+  return landed.path
+})
+
+const rejected = (run: string, customer: string, fingerprint: string): Fact => ({
+  _tag: "CredentialRejected",
+  ...taskOf(run, customer),
+  fingerprint,
+  customer_id: anId(customer),
+  engine_reference: anId(engine),
+  reason: "INVALID_CREDENTIALS",
+})
+
+/** What other rooms leave beside ledger, landing and tables. */
+const writeOthers = (root: string): void => {
+  writeFileSync(join(root, "ledger.format-1.2026-11-20.sqlite"), `the ledger as it was, with ${gone}`)
+  const logLine = (fields: object) => `${JSON.stringify({ at: "2026-11-20T02:00:00Z", ...fields })}\n`
+  for (const run of [first, second]) {
+    mkdirSync(join(root, "runs", run), { recursive: true })
+    const write = (name: string, text: string) => writeFileSync(join(root, "runs", run, name), text)
+    const id = run === first ? "theirs-one-000001" : "theirs-two-000001"
+    write(
+      "log.ndjson",
+      logLine({ fact: "RunStarted", run_id: run }) +
+        logLine({ fact: "TaskSettled", ...taskOf(run, gone), reason: "COMPLETED" }) +
+        logLine({ fact: "TaskSettled", ...taskOf(run, "c-10"), message: "no (then under customer c-1)" }) +
+        logLine({ fact: "RunPublished", receipts: [{ execution_id: `e-${id}` }, { execution_id: "e-x" }] }),
+    )
+    write("summary.json", JSON.stringify({ troubles: [{ examples: [`${gone} ${engine}`] }] }))
+    write("report.html", `<td>${gone}</td>`)
+    write("worklist.csv", "customer_id\nc-10\n")
+  }
+  const tokens = openTokenDatabase(join(root, "tokens.sqlite"))
+  const insert = tokens.prepare(
+    "INSERT INTO tokens VALUES ('s', ?, ?, ?, 'e', NULL, '[]', NULL, NULL, 1, 2, NULL, NULL, NULL)",
+  )
+  insert.run("c-1/e", "token-of-theirs", gone)
+  insert.run("c-10/e", "token-of-others", "c-10")
+  tokens.close()
+  for (const customer of [gone, "c-10"]) {
+    mkdirSync(join(root, "acquaint", `${customer}.e`), { recursive: true })
+    const call = JSON.stringify({ request: { body: JSON.stringify({ customer_id: customer }) } })
+    writeFileSync(join(root, "acquaint", `${customer}.e`, "calls.ndjson"), `${call}\n`)
+  }
+  const event = (at: number, customer: string) =>
+    `${JSON.stringify({ _tag: "Started", at, customer_id: customer, execution_id: `e-of-${customer}` })}\n`
+  writeFileSync(join(root, "sandbox.ndjson"), event(1, "c-10") + event(2, gone) + event(3, gone).slice(0, -9))
+}
+
+const live = Effect.fnUntraced(function* (root: string) {
+  yield* append([begin(first, "2026-11-20")])
+  yield* succeed(first, "theirs-one-000001", gone, resultsOf(profileOf("Anastasia")))
+  yield* succeed(first, "others-one-000001", "c-10", resultsOf(profileOf("Bea")))
+  yield* succeed(first, "others-one-000002", "c-2", resultsOf(profileOf("Carl")))
+  yield* document(first, gone, "theirs-one-000001", documentText)
+  yield* document(first, gone, "theirs-one-000001", "what both have")
+  yield* document(first, "c-10", "others-one-000001", "what both have")
+  yield* append([rejected(first, gone, "f-open"), rejected(first, gone, "f-released")])
+  yield* append([{ _tag: "CredentialReleased", fingerprint: "f-released" }])
+  yield* publish(first)
+  yield* append([begin(second, "2026-11-21")])
+  yield* succeed(second, "others-two-000001", "c-10", resultsOf(profileOf("Bea"), profileOf("Bert")))
+  yield* succeed(second, "theirs-two-000001", gone, resultsOf(profileOf("Anastasia")))
+  yield* append([
+    {
+      _tag: "TaskSettled",
+      ...taskOf(second, "c-10"),
+      outcome: "failed",
+      reason: "BLOCKED_USER",
+      who_acts: "customer",
+      message: "rejected (then under customer c-1) before",
+    },
+  ])
+  yield* publish(second)
+  writeOthers(root)
+  yield* nameIn(root)
+})
+
+const nameIn = Effect.fnUntraced(function* (root: string) {
+  const duckdb = yield* DuckDb
+  const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+  yield* nameDocuments(yield* storeOf(root), connection)
+}, Effect.scoped)
+
+const base = mkdtempSync(join(tmpdir(), "nightjar-forgotten-"))
+const aFolder = () => mkdtempSync(join(base, "nightjar-forget-"))
+const template = aFolder()
+beforeAll(() => Effect.runPromise(Effect.scoped(Effect.provide(live(template), layers(template)))), 60_000)
+afterAll(() => rmSync(base, { recursive: true, force: true }))
+
+const copyOf = (of: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const root = aFolder()
+      cpSync(of, root, { recursive: true })
+      return root
+    }),
+    (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true })),
+  )
+const aCopy = copyOf(template)
+
+type Services = Layer.Success<ReturnType<typeof foundation>>
+
+const inFolder = <A, E>(root: string, work: Effect.Effect<A, E, Services>, calls: FileCalls = machineCalls) =>
+  Effect.scoped(Effect.provideService(Effect.provide(work, foundation(root)), FileCalls, calls))
+
+const forgetIn = Effect.fnUntraced(function* (
+  root: string,
+  customer = gone,
+  writeReport: (run_id: RunId) => Effect.Effect<boolean> = () => Effect.succeed(false),
+) {
+  const store = yield* storeOf(root)
+  yield* checkWhole(store)
+  const plan = yield* planForget(store, anId(customer))
+  if (plan === undefined) return undefined
+  return { plan, ...(yield* forget(store, plan, "0.1.0", writeReport)) }
+})
+
+/** Holds a version back as soon as it has somebody called Eve. */
+const gates = {
+  keys: false,
+  tests: [{ name: "no_eve", sql: "SELECT 1 FROM customer_profiles WHERE name = 'Eve'" }],
+}
+const models = [
+  { name: "people", sql: "-- materialized: table\nSELECT DISTINCT name FROM customer_profiles" },
+]
+
+/** All rows of all tables, by one connection: opening a database costs more than reading a small one. */
+const tablesOf = Effect.fnUntraced(function* (root: string, database = "nightjar.duckdb") {
+  const duckdb = yield* DuckDb
+  const { rows } = yield* duckdb.open({ path: join(root, database), access: "read-only" })
+  const tables: Record<string, ReadonlyArray<string>> = {}
+  for (const { name } of yield* rows("SELECT table_name AS name FROM duckdb_tables() ORDER BY name"))
+    tables[String(name)] = (yield* rows(`SELECT * FROM "${String(name)}"`)).map((row) => JSON.stringify(row))
+  return tables
+}, Effect.scoped)
+
+const isAboutThem = (text: string): boolean => traces.some((trace) => trace.test(text))
+
+/** All rows of all tables but those that mention the customer; `runs` counts tasks, and a model is made anew. */
+const othersIn = (root: string) =>
+  Effect.map(tablesOf(root), (tables) =>
+    Object.fromEntries(
+      Object.entries(tables)
+        .filter(([name]) => name !== "runs" && name !== "people")
+        .map(([name, rows]) => [name, rows.filter((row) => !isAboutThem(row)).toSorted()]),
+    ),
+  )
+
+const countRows = (root: string) =>
+  Effect.map(tablesOf(root), (tables) => Object.values(tables).flat().length)
+
+/** Every file that still names the customer: by its path, by all its bytes, and by the rows of what is compressed. */
+const findTraces = Effect.fnUntraced(function* (root: string) {
+  const duckdb = yield* DuckDb
+  const { rows } = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+  const found = new Set<string>()
+  const paths = filesBelow(root)
+  for (const path of paths) {
+    const texts = [path, readFileSync(join(root, path), "latin1")]
+    if (path.endsWith(".duckdb")) texts.push(JSON.stringify(yield* tablesOf(root, path)))
+    if (texts.some(isAboutThem)) found.add(path)
+  }
+  // All files of a table at once: asking for each costs more than reading it.
+  const parquet = paths.filter((path) => path.endsWith(".parquet"))
+  for (const [, ofTable] of Map.groupBy(parquet, (path) => /tables\/(\w+)\//.exec(path)?.[1])) {
+    const list = ofTable.map((path) => `'${join(root, path)}'`).join(", ")
+    const all = yield* rows(`SELECT * FROM read_parquet([${list}], union_by_name = true, filename = 'place')`)
+    for (const { place, ...row } of all)
+      if (isAboutThem(JSON.stringify(row))) found.add(String(place).slice(root.length + 1))
+  }
+  return [...found]
+}, Effect.scoped)
+
+/** The machine's calls, each after a look at what it is about; runs, tables and numbers are not told apart. */
+const around = (look: (call: string) => void): FileCalls => {
+  const told = (name: string, [from, to]: ReadonlyArray<unknown>): string => {
+    const path = String(typeof to === "string" && (name === "rename" || name === "link") ? to : from)
+    const [, below = path] = /nightjar-forget-[^/]*\/(.*)$/.exec(path) ?? []
+    const kind = below.replace(/tables\/\w+\/.*/, "tables/").replaceAll(/nightly[^/]*|[0-9a-f]{64}|\d+/g, "*")
+    return `${name} ${kind}`
+  }
+  const watched = Object.entries(machineCalls).map(
+    ([name, call]: [string, (...args: Array<never>) => unknown]) => [
+      name,
+      (...args: Array<never>) => {
+        if (name !== "close") look(told(name, args))
+        return call(...args)
+      },
+    ],
+  )
+  return Object.fromEntries(watched) as unknown as FileCalls
+}
+
+/** Every second one is tried: `NIGHTJAR_CUTS_EVERY=1` tries all, and `npm run faults -- --removals N` kills for real. */
+const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 2)
+
+/**
+ * A removal, for all tests that only look at what it leaves, and the folders that a kill would have left: one before
+ * each call after which a folder is another one, of each kind the first, in their order.
+ */
+const removal = Effect.runSync(
+  Effect.cached(
+    Effect.gen(function* () {
+      const root = aFolder()
+      cpSync(template, root, { recursive: true })
+      const cuts = new Map<string, string>()
+      const cut = (call: string) => {
+        if (cuts.has(call) || !/^(rename|remove|link|copy) /.test(call)) return
+        cuts.set(call, "")
+        if (cuts.size % every !== 1 % every) return
+        const left = aFolder()
+        cpSync(root, left, { recursive: true })
+        cuts.set(call, left)
+      }
+      const done = yield* inFolder(root, forgetIn(root), around(cut))
+      return { root, done, cuts: [...cuts].filter(([, left]) => left !== "") }
+    }),
+  ),
+)
+
+describe("forget", () => {
+  it.live("leaves no folder named for the customer, and the others' documents [promise 15 names]", () =>
+    Effect.gen(function* () {
+      const { root } = yield* removal
+      const namedIn = (folder: string) =>
+        filesBelow(join(folder, "documents")).map((path) => path.replace(/\/.*/, ""))
+      assert.deepStrictEqual(
+        [namedIn(template), namedIn(root)],
+        [
+          [".nightjar-documents", "c-1", "c-10"],
+          [".nightjar-documents", "c-10"],
+        ],
+      )
+    }),
+  )
+
+  it.live("leaves nothing of the customer in any file, and everything of the others [promise 15]", () =>
+    Effect.gen(function* () {
+      const root = yield* aCopy
+      const before = yield* inFolder(root, othersIn(root))
+      const rows = yield* inFolder(root, countRows(root))
+      assert.isAbove((yield* inFolder(root, findTraces(root))).length, 30)
+      const reports: Array<RunId> = []
+      const notWritten = (run_id: RunId) => Effect.sync(() => reports.push(run_id) < 0)
+      const documents = () => filesBelow(join(root, "attachments")).length
+      const kept = documents()
+      const done = yield* inFolder(root, forgetIn(root, gone, notWritten))
+      assert.strictEqual(kept - documents(), done?.plan.counts.documents)
+      assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+      assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
+      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+      assert.deepStrictEqual(done?.plan.counts, {
+        runs: 2,
+        facts: 16,
+        bodies: 4,
+        // The other document is also another customer's, and stays.
+        documents: 1,
+        held: 0,
+        rows: rows - (yield* inFolder(root, countRows(root))),
+        tokens: 1,
+        recordings: 1,
+        deleted: 0,
+        given_up: 0,
+        left_at_service: 0,
+        logins_kept: 1,
+      })
+      assert.deepStrictEqual(reports, [anId(first), anId(second)])
+      const runs = yield* inFolder(root, rowsOf(root, "SELECT run_id, tasks FROM runs ORDER BY run_id"))
+      assert.deepStrictEqual(runs, [
+        { run_id: first, tasks: 2 },
+        { run_id: second, tasks: 1 },
+      ])
+      // What is derived again from the cleaned ledger and landing is what is published.
+      const store = storeOf(root)
+      const again = yield* inFolder(
+        root,
+        Effect.flatMap(store, (opened) => rebuild(opened, "0.1.0", false)),
+      )
+      assert.deepStrictEqual({ changes: again.changes, kept: again.kept }, { changes: [], kept: [] })
+    }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "keeps what two customers have in common, and whatever only begins with the id [promise 15 others]",
+    () =>
+      Effect.gen(function* () {
+        const { root } = yield* removal
+        assert.deepStrictEqual(
+          [template, root].map((folder) => filesBelow(join(folder, "attachments")).length),
+          [2, 1],
+        )
+        assert.deepStrictEqual(filesBelow(join(root, "acquaint")), ["c-10.e/calls.ndjson"])
+        const tokens = new DatabaseSync(join(root, "tokens.sqlite"), { readOnly: true })
+        const names = tokens.prepare("SELECT name FROM tokens").all()
+        tokens.close()
+        assert.deepStrictEqual(
+          names.map((row) => row["name"]),
+          ["c-10/e"],
+        )
+        assert.deepStrictEqual(readFileSync(join(root, "sandbox.ndjson"), "utf8").trimEnd().split("\n"), [
+          '{"_tag":"Started","at":1,"customer_id":"c-10","execution_id":"e-of-c-10"}',
+          '{"_tag":"TimeKept","at":2}',
+        ])
+        const log = readFileSync(join(root, "runs", first, "log.ndjson"), "utf8")
+          .trimEnd()
+          .split("\n")
+        assert.deepStrictEqual(
+          log.map((line) => JSON.parse(line)),
+          [
+            { fact: "RunStarted", run_id: first },
+            { fact: "TaskSettled", ...taskOf(first, "c-10"), message: "no (then under a removed customer)" },
+            { fact: "RunPublished", receipts: [{ execution_id: "e-x" }] },
+          ].map((fields) => ({ at: "2026-11-20T02:00:00Z", ...fields })),
+        )
+        assert.isTrue(existsSync(join(root, "runs", second, "worklist.csv")))
+      }),
+  )
+
+  it.live(
+    "leaves a rejected login rejected, with nothing but its keyed fingerprint [promise 4 forgotten]",
+    () =>
+      Effect.gen(function* () {
+        const { root } = yield* removal
+        const accounts = yield* inFolder(
+          root,
+          Effect.flatMap(Ledger, (ledger) => ledger.accounts),
+        )
+        assert.deepStrictEqual(
+          accounts
+            .flatMap(({ rejected }) => rejected)
+            .filter(({ fingerprint }) => fingerprint === "f-open")
+            .map((one) => ({ ...one, at: 0 })),
+          [
+            {
+              run_id: anId(first),
+              engine_reference: anId(engine),
+              fingerprint: "f-open",
+              password: "f-open",
+              reason: "INVALID_CREDENTIALS",
+              counts: true,
+              at: 0,
+            },
+          ],
+        )
+      }),
+  )
+
+  it.live("writes a receipt that every replaced fact names, and notices one that is gone", () =>
+    Effect.gen(function* () {
+      const { root: removed, done } = yield* removal
+      const root = yield* copyOf(removed)
+      const receipts = yield* inFolder(
+        root,
+        Effect.flatMap(Ledger, (ledger) => ledger.receipts),
+      )
+      const receipt = done?.plan.receipt ?? ""
+      assert.match(receipt, /^forgotten-[0-9a-f]{32}$/)
+      assert.deepStrictEqual(
+        receipts.map(({ fact }) => fact),
+        [
+          { _tag: "CustomerForgotten", receipt, sealed_from: 2, ...done?.plan.counts } as never,
+          { _tag: "ForgetFinished", receipt },
+        ],
+      )
+      const file = new DatabaseSync(join(root, "ledger.sqlite"))
+      file.exec("UPDATE facts SET tag = 'Other' WHERE tag = 'CustomerForgotten'")
+      file.close()
+      const problems = inFolder(
+        root,
+        Effect.flatMap(Ledger, (ledger) => ledger.problems),
+      )
+      assert.include(yield* problems, "facts were replaced, and the receipt that says why is missing")
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("leaves the others their rows in files that several nights share", () =>
+    Effect.gen(function* () {
+      const root = yield* aCopy
+      const before = yield* inFolder(root, othersIn(root))
+      const choice = { overBy: Date.parse("2026-12-01"), isDry: false, monthsMax: 1 }
+      const together = Effect.flatMap(storeOf(root), (store) => compact(store, choice))
+      assert.isAbove((yield* inFolder(root, together)).tables.length, 10)
+      assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
+      // Another customer of one night alone, then one of both.
+      yield* inFolder(root, forgetIn(root, "c-2"))
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), [
+        "Anastasia",
+        "Anastasia",
+        "Bea",
+        "Bea",
+        "Bert",
+      ])
+      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+      yield* inFolder(root, forgetIn(root))
+      assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Bea", "Bert"])
+      const back = yield* inFolder(root, Effect.flatMap(storeOf(root), rollback))
+      assert.strictEqual(back._tag, "RolledBack")
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("cleans every version that can be put back [promise 15 versions]", () =>
+    Effect.gen(function* () {
+      const root = yield* copyOf((yield* removal).root)
+      const back = yield* inFolder(
+        root,
+        Effect.flatMap(storeOf(root), (store) => rollback(store)),
+      )
+      assert.strictEqual(back._tag, "RolledBack")
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Carl"])
+      assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+      // The customer before is gone; another one is removed while an earlier version is published.
+      yield* inFolder(root, forgetIn(root, "c-2"))
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
+      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+    }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "removes what a gate holds back, cleans what models made, and the held run is published without the customer [promise 15 held]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* aCopy
+        const third: RunId = anId("nightly.2026-11-22")
+        const publisher = PublisherDuckDb.layer({ ...publisherOptions(root), gates, models })
+        const living = Layer.provideMerge(publisher, foundation(root))
+        yield* Effect.provide(
+          Effect.gen(function* () {
+            yield* append([begin(third, "2026-11-22")])
+            yield* succeed(third, "theirs-one-000003", gone, resultsOf(profileOf("Anastasia")))
+            yield* publishStage(third)
+            yield* succeed(third, "others-one-000003", "c-3", resultsOf(profileOf("Eve")))
+            yield* publishStage(third)
+          }),
+          living,
+        )
+        const store = storeOf(root)
+        yield* inFolder(
+          root,
+          Effect.flatMap(store, (opened) => rollback(opened)),
+        )
+        const held = `published/held/${third}.duckdb`
+        assert.includeMembers([...(yield* inFolder(root, findTraces(root)))], [held, "nightjar.duckdb"])
+        const before = yield* inFolder(root, othersIn(root))
+        const done = yield* inFolder(root, forgetIn(root))
+        assert.strictEqual(done?.plan.counts.held, 1)
+        assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+        assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
+        assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+        yield* Effect.provide(
+          Effect.andThen(append([{ _tag: "RunAccepted", run_id: third }]), publishStage(third)),
+          living,
+        )
+        assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+        assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+        assert.deepStrictEqual(
+          yield* inFolder(root, rowsOf(root, "SELECT name FROM people ORDER BY name")),
+          ["Bea", "Bert", "Carl", "Eve"].map((name) => ({ name })),
+        )
+      }).pipe(Effect.scoped),
+  )
+
+  it.live("tells which names and models, which are not its own to change, still name the customer", () =>
+    Effect.gen(function* () {
+      const root = yield* aCopy
+      const names = Effect.flatMap(storeOf(root), (store) => namesLeft(store, gone))
+      assert.deepStrictEqual(yield* inFolder(root, names), {
+        jobs: [],
+        jobPaths: [],
+        folder: undefined,
+        models: [],
+      })
+      const started = {
+        ...begin("only-c-1.2026-11-22", "2026-11-22"),
+        job: "only-c-1",
+        job_path: "/jobs/C-1/job.yaml",
+      } as Fact
+      yield* inFolder(root, append([started]))
+      mkdirSync(join(root, "published/models"))
+      const theirs = [
+        { name: "them", sql: "SELECT 'c-1'" },
+        { name: "others", sql: "SELECT 'c-10'" },
+      ]
+      writeFileSync(join(root, "published/models/nightly.json"), JSON.stringify(theirs))
+      assert.deepStrictEqual(yield* inFolder(root, names), {
+        jobs: ["only-c-1"],
+        jobPaths: ["/jobs/C-1/job.yaml"],
+        folder: undefined,
+        models: [{ job: "nightly", name: "them", sql: "SELECT 'c-1'" }],
+      } as never)
+      assert.deepStrictEqual(
+        ["/data/c-1/output", "c-10", "ac-1", "C-1_old"].map((name) => isInName(name, gone)),
+        [true, false, false, true],
+      )
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("counts what the service still has, and what was given up there without a proof", () =>
+    Effect.gen(function* () {
+      const root = yield* aCopy
+      const remote = Effect.gen(function* () {
+        const plan = yield* planForget(yield* storeOf(root), anId(gone))
+        assert.isDefined(plan)
+        const { runs, deleted, given_up } = yield* remoteOf(root, plan as NonNullable<typeof plan>)
+        return { due: runs.flatMap(({ due }) => due), deleted, given_up }
+      })
+      const due = [first, second].map((run) => ({
+        task_id: taskOf(run, gone).task_id,
+        execution_id: anId(`e-theirs-${run === first ? "one" : "two"}-000001`),
+        landed_sha256: "",
+      }))
+      assert.deepStrictEqual(yield* inFolder(root, remote), { due, deleted: 0, given_up: 0 })
+      const answered = { ...taskOf(first, gone), execution_id: anId("e-theirs-one-000001") }
+      yield* inFolder(
+        root,
+        append([
+          { _tag: "DeleteIntended", ...answered, landed_sha256: "" },
+          { _tag: "DeleteAnswered", ...answered, http_status: 204, outcome: "deleted" },
+        ]),
+      )
+      assert.deepStrictEqual(yield* inFolder(root, remote), { due: due.slice(1), deleted: 1, given_up: 1 })
+    }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "that is cut off before the reports are written again finds them once more [promise 15 reports]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* aCopy
+        const path = (run: string) => join(root, "runs", run, "report.html")
+        const killed = forgetIn(root, gone, () => Effect.die("killed"))
+        yield* Effect.exit(inFolder(root, killed))
+        yield* inFolder(
+          root,
+          forgetIn(root, gone, (run_id) =>
+            Effect.as(
+              Effect.sync(() => writeFileSync(path(run_id), "new")),
+              true,
+            ),
+          ),
+        )
+        const texts = [first, second].map((run) => readFileSync(path(run), "utf8"))
+        assert.deepStrictEqual([texts, yield* inFolder(root, findTraces(root))], [["new", "new"], []])
+      }).pipe(Effect.scoped),
+  )
+
+  it.live("finds nothing of a customer who is unknown, and nothing a second time", () =>
+    Effect.gen(function* () {
+      assert.isUndefined(yield* inFolder(template, forgetIn(template, "c")))
+      const { root } = yield* removal
+      assert.isUndefined(yield* inFolder(root, forgetIn(root)))
+    }),
+  )
+
+  it.live(
+    "that is cut off anywhere leaves readable tables, and the same command finishes it [promise 15 cut off]",
+    () =>
+      Effect.gen(function* () {
+        const before = yield* inFolder(template, othersIn(template))
+        const { cuts } = yield* removal
+        assert.isAbove(cuts.length, 20 / every)
+        for (const [at, root] of cuts)
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const names = yield* inFolder(root, rowsOf(root, "SELECT DISTINCT name FROM customer_profiles"))
+              assert.includeMembers(
+                names.map(({ name }) => name),
+                ["Bea", "Bert", "Carl"],
+              )
+              yield* inFolder(root, forgetIn(root))
+              const where = `cut before ${at}`
+              assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [], where)
+              assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before, where)
+              assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [], where)
+            }),
+          )
+      }),
+    480_000,
+  )
+})
+
+describe("nightjar forget", () => {
+  it.effect(
+    "deletes at the service what is kept there, and is refused while the folder is in use or nothing is confirmed",
+    () =>
+      Effect.gen(function* () {
+        const place = new Workplace()
+        yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
+        const jobAt = (path: string) =>
+          place.write(
+            path,
+            "name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-bank:website]\nafter_export: keep\n" +
+              "customers:\n" +
+              ["cust-1", "cust-10", "cust-2", "cust-3"]
+                .map(
+                  (id) =>
+                    `  - { id: ${id}, parameters: { username: queue-1+run-1+ok+as-${id}, password: pppp } }\n`,
+                )
+                .join(""),
+          )
+        jobAt("job.yaml")
+        const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
+        const json = (...args: ReadonlyArray<string>) => Effect.promise(() => place.json(...args))
+        assert.strictEqual((yield* nightjar("run", "job.yaml")).code, 0)
+        const unconfirmed = yield* nightjar("forget", "cust-1")
+        assert.deepStrictEqual(
+          [unconfirmed.code, unconfirmed.stderr.includes("[forget-unconfirmed]")],
+          [2, true],
+        )
+        const held = Effect.andThen(
+          lockFolder(`${place.output}/run.lock`),
+          nightjar("forget", "cust-1", "--yes"),
+        )
+        assert.strictEqual((yield* Effect.scoped(held)).code, 5)
+        const found = (yield* json("forget", "cust-1", "--dry-run")) as object
+        assert.deepInclude(found, { runs: 1, at_service: 1 })
+        const done = yield* nightjar("forget", "cust-1", "--yes", "--json")
+        assert.include(done.stderr, "[customer-still-in-job]")
+        assert.deepInclude(JSON.parse(done.stdout), { deleted: 1, given_up: 0, left_at_service: 0 })
+        renameSync(join(place.folder, "job.yaml"), join(place.folder, "moved.yaml"))
+        const needed = yield* nightjar("forget", "cust-2", "--yes")
+        assert.deepStrictEqual([needed.code, needed.stderr.includes("[forget-job-needed]")], [2, true])
+        // A removal that was refused has not begun.
+        assert.strictEqual((yield* nightjar("verify")).code, 0)
+        const moved = (yield* json("forget", "cust-2", "--yes", "--job", "moved.yaml")) as object
+        assert.deepInclude(moved, { deleted: 1, left_at_service: 0 })
+        const left = (yield* json("forget", "cust-3", "--yes", "--here-only")) as object
+        assert.deepInclude(left, { deleted: 0, left_at_service: 1 })
+        const again = yield* nightjar("forget", "cust-1", "--yes")
+        assert.deepStrictEqual([again.code, again.stderr.includes("[customer-unknown]")], [2, true])
+        const named = filesBelow(place.output).filter((path) =>
+          /(?<![\w-])(as-)?cust-[123](?![\w-])/.test(readFileSync(join(place.output, path), "latin1")),
+        )
+        assert.deepStrictEqual(named, [])
+        assert.strictEqual((yield* nightjar("verify")).stdout, "Files, ledger and tables agree.\n")
+        assert.match((yield* nightjar("status")).stdout, /^cust-10 .*\n\n.*\n1 task: 1 succeeded/m)
+        assert.strictEqual((yield* nightjar("rerun", "--dry-run")).code, 0)
+        assert.strictEqual((yield* nightjar("runs")).code, 0)
+        const rest = yield* Effect.promise(() => place.rows("SELECT customer_id FROM tasks"))
+        assert.deepStrictEqual(rest, [{ customer_id: "cust-10" }])
+      }).pipe(Effect.scoped),
+    120_000,
+  )
+})

@@ -1,0 +1,238 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import fc from "fast-check"
+import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/privacy/KnownSecrets.ts"
+import type { Grade, Place } from "../../src/privacy/KnownSecrets.ts"
+import { leavesOf } from "../../src/privacy/SecretValue.ts"
+
+const holding = (secrets: ReadonlyArray<unknown>, grade: Grade = "password") => {
+  const known = makeKnownSecrets()
+  for (const secret of secrets) known.hold(secret, grade)
+  return (text: string, place: Place = "free") => known.clean(text, place)
+}
+const base64 = (text: string) => Buffer.from(text).toString("base64")
+
+describe("a known secret", () => {
+  const secret = "jot/K~ñ+\"z'9&<é"
+  const clean = (text: string) => holding([Redacted.make(secret)])(text)
+  const spelled: Readonly<Record<string, string>> = {
+    "as it is": secret,
+    "in capitals": "JOT/K~ñ+\"Z'9&<é",
+    "in JSON": JSON.stringify(secret).slice(1, -1),
+    "in JSON of plain ASCII": "jot/K~\\u00f1+\\\"z'9&<\\u00e9",
+    "in JSON with escaped slashes": JSON.stringify(secret).slice(1, -1).replaceAll("/", "\\/"),
+    "in HTML": "jot/K~ñ+&quot;z&#39;9&amp;&lt;é",
+    "in a URL": encodeURIComponent(secret),
+    "in a URL, in lower case": encodeURIComponent(secret).toLowerCase(),
+    "in a form": new URLSearchParams({ a: secret }).toString().slice(2),
+    "in a URL, every byte": Buffer.from(secret).toString("hex").replaceAll(/../g, "%$&"),
+    "in base64": base64(secret),
+    "in base64 without its end": base64(secret).replaceAll("=", ""),
+    "in base64 for URLs": Buffer.from(secret).toString("base64url"),
+    "in hexadecimal": Buffer.from(secret).toString("hex"),
+    "in hexadecimal capitals": Buffer.from(secret).toString("hex").toUpperCase(),
+    "in bytes read one by one": Buffer.from(secret).toString("latin1"),
+  }
+  for (const [how, text] of Object.entries(spelled))
+    it(`is blanked if it is ${how}`, () => {
+      assert.strictEqual(clean(`a "${text}" b`), 'a "[blanked]" b')
+    })
+
+  it("is blanked wherever it begins in a base64 text, as in user:password", () => {
+    for (const user of ["u", "us", "use", "user", "user:", "somebody@example.org:"])
+      for (const after of ["", ":x", "yz", "\n"]) {
+        const text = base64(`${user}${secret}${after}`)
+        const shown = clean(`Basic ${text}`)
+        assert.include(shown, "[blanked]")
+        const rest = Buffer.from(shown.replace(/^Basic /, "").split("[blanked]")[1] ?? "", "base64")
+        assert.isBelow(rest.length, 4)
+        assert.notInclude(Buffer.from(shown.slice(6), "base64").toString(), secret.slice(3))
+      }
+  })
+
+  it("is found among others that begin alike, inside and overlapping each other, and nothing of any is left [promise 12 lengths]", () => {
+    const several = holding(["abcdefgh", "abcdefghij", "ghijklmnop", "bcdefghijk", "xyzxyz"])
+    assert.strictEqual(several("1abcdefgh2"), "1[blanked]2")
+    assert.strictEqual(several("1abcdefghij2"), "1[blanked]2")
+    assert.strictEqual(several("1abcdefghijklmnop2"), "1[blanked]2")
+    assert.strictEqual(several("xyzxyzxyz-abcdefghxyzxyz"), "[blanked]-[blanked]")
+  })
+
+  it("is of any length, and found to its last character only", () => {
+    const long = `-----BEGIN KEY-----\n${"MIIC".repeat(2_000)}`
+    const found = holding([long])
+    assert.strictEqual(found(`x${long}x`), "x[blanked]x")
+    assert.strictEqual(found(long.slice(0, -1)), long.slice(0, -1))
+  })
+
+  it("in lists and mappings is registered one by one; true, false and nothing are not secrets", () => {
+    const deep = Array.from({ length: 60 }).reduce<unknown>((inner) => ({ a: [inner] }), "deep-down-7")
+    const known = holding([
+      { a: ["hunter22", { b: 87654321, c: 12345678901234567890n }], c: true, d: "", e: null },
+      [deep, " TRUE\n", "false", "  ", undefined, "untrue", "trues"],
+    ])
+    assert.strictEqual(
+      known("hunter22 87654321 12345678901234567890 deep-down-7", "echo"),
+      "[blanked] [blanked] [blanked] [blanked]",
+    )
+    for (const word of ["true", " TRUE\n", "false", "  ", "null", "undefined", ""])
+      assert.strictEqual(known(word, "echo"), word)
+    assert.deepStrictEqual(leavesOf([" True ", "", null, undefined, false, { a: () => 1, b: 2 }, "trues"]), [
+      "2",
+      "trues",
+    ])
+    for (const word of ["untrue", "trues"]) assert.strictEqual(known(word, "echo"), "[blanked]")
+  })
+
+  it("that is a number is not found inside a longer number", () => {
+    const known = holding(["12345678"])
+    assert.strictEqual(
+      known("12345678 112345678 123456789 x12345678x"),
+      "[blanked] 112345678 123456789 x[blanked]x",
+    )
+  })
+})
+
+describe("the registry", () => {
+  it.effect("is the one of the process where nobody gives another", () =>
+    Effect.map(KnownSecrets, (known) => assert.strictEqual(known, processSecrets)),
+  )
+})
+
+describe("where a secret counts", () => {
+  const places: ReadonlyArray<Place> = ["echo", "free", "word", "own", "id"]
+  const where = (secret: string, text: string, grade: Grade) => {
+    const clean = holding([secret], grade)
+    return places.filter((place) => clean(text, place) !== text)
+  }
+  const rows: ReadonlyArray<readonly [string, string, string, Grade, ReadonlyArray<Place>]> = [
+    [
+      "a long password inside a text",
+      "hunter22",
+      "x hunter22 y",
+      "password",
+      ["echo", "free", "word", "own"],
+    ],
+    ["three characters inside a text", "1a2", "x 1a2 y", "password", []],
+    ["three characters as the whole text", "1a2", "1a2", "password", ["echo"]],
+    ["four characters inside a text", "1a2b", "x 1a2b y", "password", ["echo"]],
+    ["four characters as the whole text", "1a2b", "1a2b", "password", ["echo", "free", "word", "own"]],
+    ["five characters inside a text", "1a2b3", "x 1a2b3 y", "password", ["echo"]],
+    ["six characters inside a text", "1a2b3c", "x 1a2b3c y", "password", ["echo", "free", "word", "own"]],
+    ["seven digits inside a text", "1234567", "x 1234567 y", "password", ["echo"]],
+    ["eight digits inside a text", "12345678", "x 12345678 y", "password", ["echo", "free", "word", "own"]],
+    ["a long user name inside a text", "maria.77", "x maria.77 y", "login", ["echo", "free", "word"]],
+    ["a user name as the whole text", "ma77", "ma77", "login", ["echo", "free", "word"]],
+    ["a user name in base64", "maria.77", `x ${base64("maria.77")}`, "login", ["echo", "free", "word"]],
+    ["a plain word inside a text", "personal", "personal_data:x", "password", ["echo", "free"]],
+    ["a plain word as the whole text", "personal", "personal", "password", ["echo", "free", "word"]],
+    [
+      "a plain word in base64",
+      "personal",
+      `x ${base64("personal")}`,
+      "password",
+      ["echo", "free", "word", "own"],
+    ],
+    [
+      "a plain word inside of base64",
+      "personal",
+      `x ${base64("u:personal!")}`,
+      "password",
+      ["echo", "free", "word", "own"],
+    ],
+    ["words with every joint", "My_data:x@y.z a-b", "a My_data:x@y.z a-b", "password", ["echo", "free"]],
+    ["a word with a digit", "personal1", "a personal1", "password", ["echo", "free", "word", "own"]],
+    ["a PIN inside a text", "2026", "run.2026-11-20", "password", ["echo"]],
+    ["a PIN as the whole text", "2026", "2026", "password", ["echo", "free", "word", "own"]],
+    ["a letter as the whole text", "P", "P", "password", ["echo"]],
+    ["a key of three letters as the whole text", "abc", "abc", "process", ["echo"]],
+    ["a key of letters as the whole text", "abcd", "abcd", "process", ["echo", "free", "word", "own"]],
+    ["the application secret inside a text", "appsecretword", "x-appsecretword", "process", places],
+    ["the application secret as the whole text", "appsecretword", "appsecretword", "process", places],
+    ["a key of eleven letters", "gppsecretwo", "x-gppsecretwo", "process", ["echo", "free", "word", "own"]],
+    ["a key of twelve letters", "gppsecretwor", "x-gppsecretwor", "process", places],
+    ["a long password", "hunter22hunter", "x-hunter22hunter", "password", places],
+    ["a long password of letters", "hunterhunter", "x-hunterhunter", "password", ["echo", "free"]],
+    ["a long user name", "maria.77.maria", "x-maria.77.maria", "login", ["echo", "free", "word"]],
+    [
+      "a key of 23 hexadecimal signs",
+      "0123456789-abcdef-01234",
+      "x-0123456789-abcdef-01234",
+      "process",
+      ["echo", "free", "word", "own"],
+    ],
+    ["a key of 24 of them", "0123456789-abcdef-012345", "x-0123456789-abcdef-012345", "process", places],
+    ["a documented word", "INCORRECT_CREDENTIALS", "INCORRECT_CREDENTIALS", "process", []],
+    ["a documented field", "products_count", "a products_count", "password", []],
+  ]
+  for (const [what, secret, text, grade, expected] of rows)
+    it(`${what}: ${expected.join(", ") || "nowhere"}`, () => {
+      assert.deepStrictEqual(where(secret, text, grade), expected)
+    })
+
+  it("a name of the job counts nowhere, nor does a documented word that contains it", () => {
+    const known = makeKnownSecrets()
+    known.hold(["customer-77", "customer-99", "bank:web", "INCORRECT_C"], "process")
+    known.name(["customer-77", "bank:website"])
+    assert.strictEqual(known.clean("customer-77 customer-99", "own"), "customer-77 [blanked]")
+    assert.strictEqual(known.clean("customer-77", "echo"), "customer-77")
+    assert.strictEqual(known.clean("bank:website", "echo"), "bank:website")
+    assert.strictEqual(known.clean("INCORRECT_CREDENTIALS", "echo"), "INCORRECT_CREDENTIALS")
+    assert.strictEqual(known.clean("bank:website INCORRECT_C", "own"), "[blanked]site [blanked]")
+  })
+
+  it("the highest of two grades counts, whichever comes first", () => {
+    const grades = ["login", "password", "process"] as const
+    for (const [rank, highest] of grades.entries())
+      for (const other of grades.slice(0, rank + 1))
+        for (const held of [
+          [highest, other],
+          [other, highest],
+        ]) {
+          const known = makeKnownSecrets()
+          const alone = makeKnownSecrets()
+          for (const secret of ["maria.77", "personalword", "1a2b"]) {
+            alone.hold(secret, highest)
+            for (const grade of held) known.hold(secret, grade)
+          }
+          for (const text of ["a maria.77", "a personalword", "maria.77", "personalword", "1a2b"])
+            assert.deepStrictEqual(
+              places.map((place) => known.clean(text, place)),
+              places.map((place) => alone.clean(text, place)),
+            )
+        }
+  })
+
+  it("a number counts as a whole, long ones everywhere, short ones where the service repeats", () => {
+    const known = makeKnownSecrets()
+    known.hold(["1234", "1234567", "12345678", "87654321", "-12345.5", "1e3"], "password")
+    known.hold("33333333", "login")
+    known.name(["87654321"])
+    const shown = ["1234", "1234567", "12345678", "87654321", "-12345.5", "1e3", "33333333", "123456789"]
+    assert.deepStrictEqual(
+      shown.map((number) => places.filter((place) => known.isSecretNumber(number, place))),
+      [
+        ["echo"],
+        ["echo"],
+        ["echo", "free", "word", "own"],
+        [],
+        ["echo"],
+        ["echo"],
+        ["echo", "free", "word"],
+        [],
+      ],
+    )
+  })
+
+  it("no UUID and no hexadecimal id is ever changed by customers' values", () => {
+    const known = makeKnownSecrets()
+    for (let digits = 10_000_000; digits < 10_020_000; digits++) known.hold(String(digits), "password")
+    fc.assert(
+      fc.property(fc.uuid(), fc.integer({ min: 10_000_000, max: 10_019_999 }), (uuid, digits) => {
+        const id = `${digits}${uuid.slice(8)}`
+        assert.strictEqual(known.clean(id, "id"), id)
+      }),
+      { numRuns: 500, seed: 3 },
+    )
+  })
+})

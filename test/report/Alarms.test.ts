@@ -1,0 +1,664 @@
+/**
+ * What reaches the receivers of a job, night after night: by nights in virtual time, and by receivers in this
+ * process that answer well, badly or not at all.
+ */
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { hostname, tmpdir } from "node:os"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { it as effectIt } from "@effect/vitest"
+import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer } from "effect"
+import { Command } from "effect/cli"
+import { HttpClient, HttpClientResponse } from "effect/http"
+import { TestClock } from "effect/testing"
+import { afterAll, describe, expect, it } from "vitest"
+import { NodeClient } from "../../src/client/NodeClient.ts"
+import { alarmsCheck, refuseSilent } from "../../src/cli/Alarms.ts"
+import { nightjar } from "../../src/cli/Nightjar.ts"
+import { announced, toldUnbegun, watchedForLate } from "../../src/cli/Notices.ts"
+import { Output } from "../../src/cli/Output.ts"
+import { Settings } from "../../src/cli/Settings.ts"
+import { Wiring } from "../../src/cli/Wiring.ts"
+import { NotSent, Service } from "../../src/client/Service.ts"
+import type { NightPicture } from "../../src/task/NightPicture.ts"
+import { Steering } from "../../src/task/Steering.ts"
+import { FolderLocked } from "../../src/base/FolderLock.ts"
+import type { Job, Receiver } from "../../src/jobs/Job.ts"
+import { loadJob } from "../../src/jobs/LoadJob.ts"
+import { Secrets } from "../../src/jobs/Secrets.ts"
+import { runNight } from "../../src/run/Nightly.ts"
+import { eventsOf, noticeOf } from "../../src/report/Notice.ts"
+import type { Notice, RunEnding } from "../../src/report/Notice.ts"
+import { newsOf } from "../../src/report/Changes.ts"
+import type { News } from "../../src/report/Changes.ts"
+import { summarise } from "../../src/report/Summary.ts"
+import { run_id, runOf } from "./Samples.ts"
+import { worksHere } from "../harness/CommandsHere.ts"
+import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+
+type ServicesHere = NodeServices.NodeServices | Secrets | Settings | Output | Wiring
+
+const root = mkdtempSync(join(tmpdir(), "alarms-"))
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+const news = (reason: string, outcome: News["outcome"], count = 1): News => ({
+  reason,
+  outcome,
+  who_acts: "customer",
+  count,
+})
+const ending = (exit_code: number, more: Partial<RunEnding> = {}): RunEnding => ({
+  job: "nightly",
+  exit_code,
+  summary: undefined,
+  recovered: false,
+  news: [],
+  ...more,
+})
+const origin = { host: "etl-1", job: "nightly", run_date: "2026-11-21" }
+
+describe("the events of a run", () => {
+  it("are `failed` where the night did not happen or is not complete, and trouble only while it is new", () => {
+    const told = (exit_code: number, ...fresh: ReadonlyArray<News>) =>
+      eventsOf(ending(exit_code, { news: fresh })).join(" ")
+    expect([0, 1, 2, 3, 4, 5, 6, 130, 143].map((code) => `${code} ${told(code)}`)).toEqual([
+      "0 ",
+      "1 failed",
+      "2 failed",
+      "3 ",
+      "4 failed",
+      "5 failed",
+      "6 failed",
+      "130 ",
+      "143 ",
+    ])
+    expect(told(3, news("BLOCKED_USER", "failed"))).toBe("new_trouble")
+    expect(told(4, news("BLOCKED_USER", "failed"))).toBe("failed new_trouble")
+    expect(told(4, news("ENGINE_UNAVAILABLE", "unfinished"))).toBe("failed")
+    expect(told(3, news("TABLES_HELD", null))).toBe("new_trouble")
+    expect(eventsOf(ending(0, { recovered: true }))).toEqual(["recovered"])
+    expect(eventsOf(ending(4, { recovered: true }))).toEqual(["failed"])
+  })
+
+  const nightly = (...customers: Job["assignments"]): Job => ({
+    ...jobOf(customers),
+    name: "job",
+    retry: { ...jobOf([]).retry, max_attempts: 1 },
+  })
+  const heard = (job: Job, more = {}) =>
+    Effect.map(runNight(job, { ...options, ...more }), ({ exit_code, recovered, news: fresh, nothingToDo }) =>
+      nothingToDo
+        ? [exit_code]
+        : [
+            exit_code,
+            ...eventsOf(ending(exit_code, { recovered, news: fresh })),
+            ...fresh.map(({ reason, count }) => `${count} ${reason}`),
+          ],
+    )
+  const [ok, blocked] = [customer("c-1", "queue-1+run-1"), customer("c-2", "queue-1+run-1+end-TIMEOUT")]
+  const away = customer("c-2", "queue-1+run-1+end-NETWORK_ERROR")
+  const well = customer("c-2", "queue-1+run-1")
+
+  it("tell trouble once: not in the next nights, nor after an outage, but again once it was over", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const nights: Array<unknown> = []
+        for (const one of [blocked, blocked, away, away, blocked, blocked, well, blocked]) {
+          nights.push(yield* heard(nightly(ok, one)))
+          yield* wait(1)
+        }
+        return nights
+      }),
+    )
+    expect(told).toEqual([
+      [3, "new_trouble", "1 TIMEOUT"],
+      [3],
+      [4, "failed", "1 NETWORK_ERROR"],
+      [4, "failed"],
+      [3],
+      [3],
+      [0, "recovered"],
+      [3, "new_trouble", "1 TIMEOUT"],
+    ])
+  })
+
+  it("tell what a resumed run brought, and that it is over, compared with what its last end told", () => {
+    const also = (words: string) => customer("c-3", words)
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const first = yield* heard(nightly(ok, away, also("queue-1+run-1+end-FAILED")))
+        const again = yield* heard(nightly(ok, away, also("queue-1+run-1+end-FAILED")))
+        yield* wait(1)
+        const cut = yield* heard(nightly(ok, away, also("queue-1+run-1")))
+        return [first, again, cut, yield* heard(nightly(ok, well, also("queue-1+run-1")))]
+      }),
+    )
+    expect(told).toEqual([
+      [4, "failed", "new_trouble", "1 FAILED", "1 NETWORK_ERROR"],
+      [4, "failed"],
+      [4, "failed"],
+      [0, "recovered"],
+    ])
+  })
+
+  it("tell that a run is complete after all, also if the nights before it were well", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const nights = [yield* heard(nightly(ok, well))]
+        yield* wait(1)
+        for (const one of [away, well]) nights.push(yield* heard(nightly(ok, one)))
+        return nights
+      }),
+    )
+    expect(told).toEqual([[0], [4, "failed", "1 NETWORK_ERROR"], [0, "recovered"]])
+  })
+
+  it("are `failed` as often as a gate holds the tables back, and new trouble once", () => {
+    const fact = { _tag: "RunHeld", run_id, database: "held.duckdb" } as const
+    const held = runOf(
+      { ...fact, gates: [{ gate: "keys", expected: "0", found: "1" }] },
+      { _tag: "RunEnded", run_id, exit_code: 3, leftovers: true },
+    )
+    const nights = [[], [held]].map((runs) => {
+      const fresh = newsOf(held, { runs, older: new Map() })
+      return eventsOf(ending(3, { summary: summarise(held), news: fresh }))
+    })
+    expect(nights).toEqual([["failed", "new_trouble"], ["failed"]])
+  })
+
+  it("tell each night that the service kept from beginning, and the first one after it", () => {
+    const unreachable = Effect.updateService(Service, (service) => ({
+      ...service,
+      listEngines: Effect.fail(new NotSent({ message: "no connection" })),
+    }))
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const job: Job = { ...nightly(ok), night: { starts: "22:00", until: "06:00" } }
+        const refused = yield* heard(job).pipe(unreachable, Effect.flip)
+        yield* Effect.sleep("17 hours")
+        return [refused._tag, yield* heard(job)]
+      }),
+    )
+    expect(told).toEqual(["ServiceRefused", [0, "recovered"]])
+  })
+})
+
+describe("the key of a notice", () => {
+  const keyOf = (exit_code: number, run_date: string, ...fresh: ReadonlyArray<News>) => {
+    const one = ending(exit_code, { news: fresh })
+    return noticeOf(eventsOf(one), one, { ...origin, run_date }).key
+  }
+
+  it("is the same for the same night, events and new trouble, and for nothing else", () => {
+    expect(keyOf(6, "2026-11-21")).toBe("nightjar/nightly.2026-11-21/failed")
+    expect(keyOf(6, "2026-11-22")).toBe("nightjar/nightly.2026-11-22/failed")
+    const [one, more] = [news("TIMEOUT", "failed"), news("TIMEOUT", "failed", 2)]
+    const [key, ...others] = [
+      keyOf(3, "2026-11-21", one),
+      keyOf(3, "2026-11-21", more),
+      keyOf(3, "2026-11-22", one),
+      keyOf(4, "2026-11-21", one),
+      keyOf(3, "2026-11-21", news("BLOCKED_USER", "failed")),
+    ]
+    expect(keyOf(3, "2026-11-21", one)).toBe(key)
+    expect(key).toMatch(/^nightjar\/nightly\.2026-11-21\/new_trouble\/[0-9a-f]{12}$/)
+    expect(new Set([key, ...others]).size).toBe(5)
+  })
+})
+
+describe("the text of a notice", () => {
+  it("names no more than ten reasons and has no control character, whatever the service invents", () => {
+    const words = ["TIMEOUT", "FAILED", "BLOCKED_USER", "CAPTCHA", "INCORRECT_CREDENTIALS", "PARTIAL"]
+    const outcomes = ["failed", "partial", "skipped"] as const
+    const fresh = [
+      ...outcomes.flatMap((outcome) => words.map((word) => news(word, outcome))),
+      ...Array.from({ length: 5_000 }, (_, index) => news(`\u001b[2J\nMARIA_${index}`, "failed")),
+    ]
+    const one = ending(3, { news: fresh })
+    const place = { ...origin, host: "etl\n-1\u001b", report: "/data/\u001b[2J\nKey: forged" }
+    const { text, new: reasons } = noticeOf(eventsOf(one), one, place)
+    const told = reasons.find(({ reason }) => reason === "UNLISTED")
+    expect({ ...told, what_to_do: "" }).toEqual({
+      reason: "UNLISTED",
+      outcome: "failed",
+      who_acts: "customer",
+      count: told?.count,
+      what_to_do: "",
+    })
+    expect(told?.count).toBeGreaterThanOrEqual(5_000)
+    expect(reasons.length).toBeLessThanOrEqual(19)
+    const lines = text.split("\n")
+    expect(lines.filter((line) => line.startsWith("New: ")).length).toBe(10)
+    expect(lines.slice(-3)).toEqual([
+      "Host: etl?-1?",
+      "Report: /data/?[2J?Key: forged",
+      expect.stringMatching(/^Key: nightjar\/nightly\.2026-11-21\/new_trouble\/[0-9a-f]{12}$/) as unknown,
+    ])
+    expect(/MARIA|[^\P{Cc}\n]/u.test(text)).toBe(false)
+  })
+})
+
+/** Receivers at one address each: what they were sent, and what they answer. */
+const receiving = (answers: Readonly<Record<string, number | "hang">>) => {
+  const received: Array<{ readonly at: string; readonly body: string }> = []
+  const hung = Deferred.makeUnsafe<void>()
+  const client = HttpClient.make((request, url) => {
+    const { body } = request
+    const text = body._tag === "Uint8Array" ? new TextDecoder().decode(body.body) : ""
+    received.push({ at: url.pathname, body: text })
+    const answer = answers[url.pathname] ?? 200
+    if (answer === "hang") return Effect.andThen(Deferred.succeed(hung, undefined), Effect.never)
+    const headers = { location: "https://elsewhere.example/" }
+    return Effect.succeed(
+      HttpClientResponse.fromWeb(request, new Response(null, { status: answer, headers })),
+    )
+  })
+  const names = ["GOOD", "BROKEN", "MOVED", "SLOW", "WATCH"]
+  const secrets = Secrets.layerMemory(
+    new Map(names.map((name) => [`env:${name}`, `https://alerts.example/${name.toLowerCase()}-secret`])),
+  )
+  const wiring = {
+    secrets,
+    receivers: Layer.merge(Layer.succeed(HttpClient.HttpClient, client), secrets),
+  } as unknown as Wiring["Service"]
+  const notices = () =>
+    received.filter(({ body }) => body.startsWith("{")).map(({ body }) => JSON.parse(body) as Notice)
+  return { received, notices, hung: Deferred.await(hung), wiring }
+}
+
+const url = (name: string, on: ReadonlyArray<"failed" | "late" | "new_trouble" | "recovered">): Receiver => ({
+  _tag: "Url",
+  name: "notify[0]",
+  on,
+  address: { _tag: "Env", name },
+  format: "json",
+})
+const watchdog: Receiver = { _tag: "Ping", name: "notify[1]", address: { _tag: "Env", name: "WATCH" } }
+const telling = (notify: Job["notify"]): Job => ({ ...jobOf([]), name: "nightly", notify })
+const here = <A, E, R>({ wiring }: ReturnType<typeof receiving>, work: Effect.Effect<A, E, R>) =>
+  worksHere(Effect.provideService(work, Wiring, wiring))
+
+describe("receivers", () => {
+  it("hear of a night that could not begin, each of its job, with what to do", async () => {
+    const place = receiving({})
+    const other = { ...telling([url("GOOD", ["failed"])]), name: "other" }
+    const locked = Effect.fail(new FolderLocked({ path: "out", holder: "", message: "in use by somebody" }))
+    const jobs = [telling([url("GOOD", ["failed"]), watchdog]), other]
+    const { code } = await Effect.runPromise(here(place, toldUnbegun(jobs, "out")(locked)))
+    expect(code).toBe(5)
+    expect(place.received.map(({ at }) => at).toSorted()).toEqual([
+      "/good-secret",
+      "/good-secret",
+      "/watch-secret/fail",
+    ])
+    const [told, ofOther] = place.notices()
+    const date = told?.run_date ?? ""
+    expect(told).toEqual({
+      tool: "nightjar",
+      events: ["failed"],
+      key: `nightjar/nightly.${date}/failed`,
+      host: hostname(),
+      job: "nightly",
+      run_id: null,
+      run_date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/) as unknown,
+      exit_code: 5,
+      message: "output-locked",
+      meaning: "another process is working in this output folder; nothing was started",
+      tasks: null,
+      outcomes: null,
+      changes: null,
+      new: [],
+      troubles: [],
+      open: null,
+      report: null,
+      what_to_do: expect.stringMatching(/ `nightjar explain output-locked` says more\.$/) as unknown,
+      text: expect.stringContaining("nightly (failed): exit code 5, another process") as unknown,
+    })
+    expect(ofOther?.key).toBe(`nightjar/other.${date}/failed`)
+  })
+
+  it("hear nothing of an interrupt, nor of exit code 3 without anything new; a watchdog then hears success", async () => {
+    const place = receiving({})
+    const job = telling([url("GOOD", ["failed", "late", "new_trouble", "recovered"]), watchdog])
+    const over = (one: RunEnding) =>
+      announced(job, "out")(Effect.succeed({ exit_code: one.exit_code, ending: one }))
+    const work = Effect.gen(function* () {
+      yield* Effect.exit(toldUnbegun([job], "out")(Effect.interrupt))
+      yield* over(ending(3))
+      yield* over(ending(3, { news: [news("TIMEOUT", "failed")] }))
+      yield* over(ending(4))
+      yield* announced(job, "out")(Effect.succeed({ exit_code: 4, ending: undefined }))
+    })
+    expect((await Effect.runPromise(here(place, work))).stderr).toBe("")
+    const start = "/watch-secret/start"
+    expect(place.received.map(({ at }) => at).filter((at) => at !== start)).toEqual([
+      "/watch-secret",
+      "/good-secret",
+      "/watch-secret/fail",
+      "/good-secret",
+      "/watch-secret/fail",
+      "/watch-secret/fail",
+    ])
+    expect(place.notices().map(({ events }) => events)).toEqual([["new_trouble"], ["failed"]])
+  })
+
+  effectIt.effect("hear of a late run how many of its tasks are open, and on which engines", () =>
+    Effect.gen(function* () {
+      const place = receiving({})
+      const startMs = Date.UTC(2026, 10, 21, 22)
+      yield* TestClock.setTime(startMs)
+      const job: Job = {
+        ...telling([url("GOOD", ["late"])]),
+        night: { starts: "22:00", until: "06:00" },
+        timezone: "UTC",
+      }
+      const row = (engine_reference: string, queued: number, running: number, conflict: number) => ({
+        engine_reference,
+        tasks: 10,
+        queued,
+        waiting: { time: 0, engine: 0, conflict },
+        running,
+        done: { succeeded: 10, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
+        per_hour: 1,
+      })
+      const picture: NightPicture = {
+        run_id: "nightly.2026-11-21",
+        at: 0,
+        began_at: 0,
+        stage: "executing",
+        state: "running",
+        service: {},
+        limits: { max_in_flight: 1, per_engine: 1 },
+        job_limits: { max_in_flight: 1, per_engine: 1 },
+        total: row("total", 4, 5, 6),
+        engines: [row("a-bank:api", 1, 0, 0), row("b-bank:api", 0, 0, 0), row("c-bank:api", 3, 5, 6)],
+      }
+      // At the deadline, the run ends what is open.
+      const over = { ...picture, engines: [row("c-bank:api", 0, 0, 0)] }
+      const clock = yield* Clock.Clock
+      const isOver = () => clock.currentTimeMillisUnsafe() >= startMs + 8 * 3_600_000
+      const steering = { hold: () => Effect.void, look: () => (isOver() ? over : picture) }
+      const run = Effect.sleep("9 hours").pipe(
+        watchedForLate(job, clock),
+        Effect.provideService(Steering, steering),
+        Effect.provideService(Wiring, place.wiring),
+        Effect.provide(NodeServices.layer),
+      )
+      const running = yield* Effect.forkChild(run)
+      yield* TestClock.adjust("9 hours")
+      yield* Fiber.join(running)
+      const [told] = place.notices()
+      expect(place.notices().length).toBe(1)
+      expect(told).toMatchObject({
+        events: ["late"],
+        key: "nightjar/nightly.2026-11-21/late",
+        run_id: "nightly.2026-11-21",
+        exit_code: null,
+        meaning: "the run has not ended by 2026-11-22T06:00:00.000Z: 15 tasks of 10 still open",
+        open: {
+          tasks: 15,
+          engines: [
+            { engine_reference: "c-bank:api", tasks: 14 },
+            { engine_reference: "a-bank:api", tasks: 1 },
+          ],
+        },
+      })
+      expect(told?.text).toContain("\n14 tasks open on c-bank:api.\n1 task open on a-bank:api.\n")
+    }),
+  )
+
+  it("do not delay the end by a body that never ends", async () => {
+    const server = createServer((_, response) => {
+      response.writeHead(200)
+      const pour = (): void => {
+        while (response.write("x".repeat(65_536)));
+        response.once("drain", pour)
+      }
+      pour()
+    })
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
+    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+    const secrets = Secrets.layerMemory(new Map([["env:GOOD", address]]))
+    const wiring = { receivers: Layer.merge(NodeClient.layer(), secrets) } as unknown as Wiring["Service"]
+    const job = telling([url("GOOD", ["failed"])])
+    const work = announced(job, "out")(Effect.succeed({ exit_code: 4, ending: ending(4) }))
+    const { stderr } = await Effect.runPromise(worksHere(Effect.provideService(work, Wiring, wiring)))
+    server.closeAllConnections()
+    server.close()
+    expect(stderr).toBe("")
+  })
+})
+
+const written = (name: string, notify: string): string => {
+  const path = join(root, `${name}.yaml`)
+  writeFileSync(
+    path,
+    `name: ${name}
+service: sandbox
+engines: [sandbox-bank:website]
+customers: [{ id: c-1, parameters: { username: ok, password: env:NOBODY_ASKED } }]
+${notify}`,
+  )
+  return path
+}
+
+const loaded = (path: string): Promise<Job> =>
+  Effect.runPromise(
+    loadJob(path).pipe(
+      Effect.map(({ job }) => job),
+      Effect.provide(NodeServices.layer),
+    ),
+  )
+
+describe("what `notify` and `telemetry` refer to", () => {
+  const environment = ConfigProvider.fromEnvRecord({
+    PATH: "/usr/bin:/bin",
+    PLAIN: "http://alerts.example/plain-secret",
+    SMTP: "https://no-mail-secret.example",
+    FINE: "https://alerts.example/fine-secret",
+    HEADERS: "no-headers-secret",
+  })
+  const resolving = { secrets: Secrets.layer.pipe(Layer.provide(NodeServices.layer)) }
+  const asked = <A, E>(work: Effect.Effect<A, E, ServicesHere>) =>
+    Effect.runPromise(
+      worksHere(
+        work.pipe(
+          Effect.provide(resolving.secrets),
+          Effect.provideService(Wiring, resolving as unknown as Wiring["Service"]),
+          Effect.provideService(ConfigProvider.ConfigProvider, environment),
+        ),
+      ),
+    )
+  const silent = written(
+    "silent",
+    `notify:
+  - { on: [failed], url: env:ALERT_URL }
+  - { url: env:PLAIN }
+  - ping: file:missing.url
+  - { email: env:SMTP, from: a@example.org, to: [b@example.org] }
+  - { command: [no-such-program-here, --now] }
+  - { command: [sh, -c, "true"] }
+  - { url: env:FINE }
+  - { url: "exec:exit 7" }
+telemetry:
+  otlp: env:COLLECTOR
+  headers: env:HEADERS
+`,
+  )
+  const at = (line: number, column: number, why: string) => `${silent}:${line}:${column}: ${why}`
+  const problems = [
+    at(6, 26, "`notify[0]`: env:ALERT_URL: the environment has no such variable, or an empty one"),
+    at(7, 12, "`notify[1]`: its address is not https:// (plain http only to this machine)"),
+    at(8, 11, `\`notify[2]\`: file:${join(root, "missing.url")}: it cannot be read (there is no such file)`),
+    at(
+      9,
+      14,
+      "`notify[3]`: its address is not smtps://USER:PASSWORD@HOST, or smtp:// for a server with STARTTLS",
+    ),
+    at(10, 16, "`notify[4]`: there is no such program, or it is not executable"),
+    at(13, 12, "`notify[7]`: exec:…: the command ended with exit code 7"),
+    at(15, 9, "`telemetry.otlp`: env:COLLECTOR: the environment has no such variable, or an empty one"),
+    at(16, 12, "`telemetry.headers`: its headers are not name=value,name=value"),
+  ]
+
+  it("is resolved before a run starts or is planned, and each fault named with its place", async () => {
+    const job = await loaded(silent)
+    const { code, stderr } = await asked(refuseSilent([job]))
+    expect({ code, lines: stderr.split("\n").filter((line) => line !== "") }).toEqual({
+      code: 2,
+      lines: [
+        ...problems,
+        "nightjar: 8 problems in `notify` and `telemetry` of the job files: an alarm would not arrive " +
+          "[alarms-unreachable]",
+        "Nothing was started. Set each variable, file or command that a reference names, or remove the receiver; " +
+          "`nightjar notify test JOB` then tells each one.",
+      ],
+    })
+    const planned = await asked(
+      Command.runWith(nightjar, { version: "0" })(["plan", silent, "--output", join(root, "none")]),
+    )
+    expect([planned.code, planned.stderr.includes(problems.join("\n"))]).toEqual([2, true])
+    const validated = await asked(Command.runWith(nightjar, { version: "0" })(["validate", silent]))
+    expect({ code: validated.code, stderr: validated.stderr }).toEqual({ code: 0, stderr: "" })
+  })
+
+  effectIt.effect("ends a run before it starts, and the receivers of all its jobs that work are told", () =>
+    Effect.gen(function* () {
+      const place = receiving({})
+      const both = "notify: [{ url: env:GOOD }, { url: env:NOT_SET }]\n"
+      const cut = written("cut", "notify: [{ url: env:GOOD }]\nnigth: {}\n")
+      const run = (...jobs: ReadonlyArray<string>) =>
+        Effect.gen(function* () {
+          const args = ["run", ...jobs, "--output", join(root, "nowhere")]
+          const running = yield* Effect.forkChild(
+            here(place, Command.runWith(nightjar, { version: "0" })(args)),
+          )
+          while (running.pollUnsafe() === undefined) {
+            yield* Effect.promise(() => new Promise((done) => setImmediate(done)))
+            yield* TestClock.adjust("1 second")
+          }
+          const { code } = yield* Fiber.join(running)
+          const told = place.notices().map(({ job, message }) => `${job} ${message}`)
+          place.received.length = 0
+          return [code, ...told.toSorted()]
+        })
+      const fine = written("fine-too", "notify: [{ url: env:GOOD }]\n")
+      expect(yield* run(written("half", both), fine)).toEqual([
+        2,
+        "fine-too alarms-unreachable",
+        "half alarms-unreachable",
+      ])
+      // A job that cannot be read has no receivers, but the others given with it have.
+      expect(yield* run(fine, cut)).toEqual([2, "fine-too job-invalid"])
+      expect(existsSync(join(root, "nowhere"))).toBe(false)
+    }),
+  )
+
+  it("has a line of `doctor` of its own", async () => {
+    const job = await loaded(silent)
+    const fine = await loaded(written("fine", "notify: [{ url: env:FINE }]\n"))
+    const quiet = await loaded(written("quiet", ""))
+    const checks = await Effect.runPromise(
+      Effect.forEach([job, fine, quiet], alarmsCheck).pipe(
+        Effect.provide(resolving.secrets),
+        Effect.provideService(ConfigProvider.ConfigProvider, environment),
+        Effect.provide(NodeServices.layer),
+      ),
+    )
+    expect(checks).toEqual([
+      [
+        {
+          what: `${silent}: alarms`,
+          verdict: "failed",
+          says: `an alarm would not arrive: ${problems.join("; ")}`,
+          id: "alarms-unresolved",
+        },
+      ],
+      [{ what: `${fine.path}: alarms`, verdict: "ok", says: "1 receiver, resolved and not told" }],
+      [],
+    ])
+  })
+})
+
+describe("`nightjar notify test`", () => {
+  const test = (place: ReturnType<typeof receiving>, ...args: ReadonlyArray<string>) =>
+    here(place, Command.runWith(nightjar, { version: "0" })(["notify", "test", ...args]))
+
+  effectIt.effect("says what each receiver answered and when, in seconds, without its address", () =>
+    Effect.gen(function* () {
+      const place = receiving({ "/broken-secret": 500, "/moved-secret": 302, "/slow-secret": "hang" })
+      const path = written(
+        "tried",
+        `notify:
+  - { url: env:GOOD, on: [recovered] }
+  - { url: env:GOOD, format: slack }
+  - { url: env:BROKEN }
+  - { url: env:MOVED }
+  - { url: env:SLOW }
+  - { ping: env:WATCH }
+  - { url: env:NOT_SET }
+`,
+      )
+      const testing = yield* Effect.forkChild(test(place, path, "--json"))
+      yield* place.hung
+      yield* TestClock.adjust("5 seconds")
+      const { code, stdout, stderr } = yield* Fiber.join(testing)
+      const answer = (index: number, kind: string, column: number, told: boolean, said: string, ms = 0) => ({
+        receiver: `notify[${index}]`,
+        kind,
+        place: `${path}:${index + 6}:${column}`,
+        told,
+        answer: said,
+        elapsed_ms: ms,
+      })
+      const answers = JSON.parse(stdout) as ReadonlyArray<Record<string, unknown>>
+      expect({ code, stderr, answers }).toEqual({
+        code: 2,
+        stderr: "",
+        answers: [
+          answer(0, "url", 12, true, "it answered 200"),
+          answer(1, "url", 12, true, "it answered 200"),
+          answer(2, "url", 12, false, "it answered 500"),
+          answer(3, "url", 12, false, "it redirects (302), which is not followed"),
+          answer(4, "url", 12, false, "it did not answer within 5 seconds", 5_000),
+          answer(5, "ping", 13, true, "it answered 200"),
+          answer(6, "url", 12, false, "env:NOT_SET: it is not known"),
+        ],
+      })
+      expect(place.received.map(({ at }) => at).toSorted()).toEqual([
+        "/broken-secret",
+        "/good-secret",
+        "/good-secret",
+        "/moved-secret",
+        "/slow-secret",
+        "/watch-secret/log",
+      ])
+      const [told] = place.notices()
+      expect(told).toMatchObject({ events: ["test"], job: "tried", host: hostname(), exit_code: null })
+      expect(told?.text).toMatch(
+        /^tried \(test\): this is a test of the job's receivers; nothing has happened\.\n/,
+      )
+      expect(stdout + stderr).not.toMatch(/secret|alerts\.example/)
+    }),
+  )
+
+  it("ends with 0 only if all answered well, and refuses a job that tells nobody", async () => {
+    const place = receiving({})
+    const well = await Effect.runPromise(test(place, written("well", "notify: [{ url: env:GOOD }]\n")))
+    expect(well).toMatchObject({ code: 0, stderr: "" })
+    expect(well.stdout).toMatch(/told +notify\[0\] +url +\d+ ms +it answered 200/)
+    const command = `notify: [{ command: [sh, -c, "cat > ${root}/told.json; exit 3"] }]\n`
+    const failed = await Effect.runPromise(test(place, written("failed", command)))
+    expect(failed.code).toBe(2)
+    expect(failed.stdout).toMatch(/failed .*failed\.yaml:5:21: the command ended with exit code 3/)
+    expect(JSON.parse(readFileSync(join(root, "told.json"), "utf8"))).toMatchObject({ events: ["test"] })
+    const nobody = await Effect.runPromise(test(place, written("nobody", "")))
+    expect([nobody.code, nobody.stderr.includes("[receivers-absent]")]).toEqual([2, true])
+  })
+})

@@ -1,0 +1,201 @@
+/**
+ * Jobs that are given together, as whole nights against the embedded service in virtual time: side by side what
+ * shares nothing, one after the other what does, and each with what it would have got alone.
+ */
+import { describe, expect, it } from "vitest"
+import { Clock, Duration, Effect, Fiber } from "effect"
+import type { Assignment, Job } from "../../src/jobs/Job.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { inTurns, turnsOf } from "../../src/run/JobTurns.ts"
+import { runNight } from "../../src/run/Nightly.ts"
+import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
+import { customer, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
+
+const minute = 60_000
+
+const named = (name: string, assignments: ReadonlyArray<Assignment>, more: Partial<Job> = {}): Job => ({
+  ...jobOf(assignments),
+  name,
+  path: `${name}.yaml`,
+  polling: { min: Duration.minutes(1), max: Duration.minutes(1) },
+  ...more,
+})
+
+/** What a job came to, when it began and ended, and what of it is in the tables. */
+const nightOf = (job: Job, further = false) =>
+  Effect.gen(function* () {
+    const from = yield* Clock.currentTimeMillis
+    const { exit_code, state } = yield* runNight(job, { ...options, further })
+    const verdicts = [...state.tasks.values()]
+      .map(({ planned, settled }) => `${planned.customer_id} ${settled?.fact.reason}`)
+      .toSorted()
+    return { job: job.name, exit_code, verdicts, from, to: yield* Clock.currentTimeMillis }
+  })
+
+/** The jobs as `run` runs them. */
+const together = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>) {
+  const turns = yield* turnsOf(jobs)
+  const told = yield* inTurns(jobs, turns, (job, { isInTime, beside }) =>
+    isInTime
+      ? beside(nightOf(job))
+      : Effect.succeed({ job: job.name, exit_code: -1, verdicts: [], from: 0, to: 0 }),
+  )
+  const { executions } = yield* (yield* Sandbox).truth
+  const spans = executions.map(({ customer_id, started_at, closes_at, login_key }) => ({
+    customer_id,
+    login_key,
+    from: started_at,
+    to: closes_at,
+  }))
+  return { turns, told, spans }
+})
+
+type Span = Effect.Success<ReturnType<typeof together>>["spans"][number]
+
+/** The most executions that were open at the same time. */
+const mostAtOnce = (spans: ReadonlyArray<Span>): number =>
+  Math.max(0, ...spans.map(({ from }) => spans.filter((one) => one.from <= from && from < one.to).length))
+
+const long = "ok+queue-1800+run-900+records-5"
+const short = "ok+queue-600+run-900+records-3"
+const some = (prefix: string, count: number, words: string) =>
+  Array.from({ length: count }, (_, index) => customer(`${prefix}-${index}`, words))
+
+describe("jobs given together", () => {
+  it("take as long as the longest if they share nothing, and have in the tables what they have alone", () => {
+    const jobs = [named("a", some("a", 3, long)), named("b", some("b", 3, short))]
+    const beside = makeNights()
+    const { told, spans } = live(beside, together(jobs))
+    const row = makeNights()
+    const alone = live(
+      row,
+      Effect.forEach(jobs, (job) => nightOf(job)),
+    )
+    const kept = ({ exit_code, verdicts }: (typeof told)[number]) => ({ exit_code, verdicts })
+    expect(told.map(kept)).toEqual(alone.map(kept))
+    const bodies = ({ history }: typeof row) =>
+      history.versions
+        .map(({ run_id, bodies: all }) => [
+          run_id,
+          ...all.map(({ found, placed }) => `${found} ${placed}`).toSorted(),
+        ])
+        .toSorted(([one = ""], [other = ""]) => (one < other ? -1 : 1))
+    expect(bodies(beside)).toEqual(bodies(row))
+    const lengths = alone.map(({ from, to }) => to - from)
+    const whole = Math.max(...told.map(({ to }) => to)) - Math.min(...told.map(({ from }) => from))
+    expect(whole).toBeLessThan(Math.max(...lengths) + 5 * minute)
+    expect(whole).toBeLessThan(lengths.reduce((sum, one) => sum + one, 0) - 10 * minute)
+    expect(mostAtOnce(spans)).toBe(6)
+  })
+
+  it("never have more open together than one of them may, and each gets its part [promise 3 slots]", () => {
+    const concurrency = { max_in_flight: 4, per_engine: 4 }
+    const jobs = ["a", "b"].map((name) => named(name, some(name, 8, short), { concurrency }))
+    const { told, spans } = live(makeNights(), together(jobs))
+    expect(told.map(({ exit_code }) => exit_code)).toEqual([0, 0])
+    expect([mostAtOnce(spans), spans.length]).toEqual([4, 16])
+    const firstHalf = spans.toSorted((one, other) => one.from - other.from).slice(0, 8)
+    expect(firstHalf.filter(({ customer_id }) => customer_id.startsWith("b")).length).toBe(4)
+  })
+
+  it("never run a shared customer twice at once, and do not send a login that another had rejected [promise 3 jobs]", () => {
+    const wrong = "end-INCORRECT_CREDENTIALS+queue-600+run-60"
+    const shared = customer("c-1", wrong)
+    // The same login under another customer, and a job that shares nothing.
+    const jobs = [
+      named("a", [shared, ...some("a", 1, long)]),
+      named("b", [shared, ...some("b", 1, short)]),
+      named("c", [{ ...shared, customer_id: customer("c-9", "").customer_id }]),
+      named("d", some("d", 1, short)),
+    ]
+    const { turns, told, spans } = live(makeNights(), together(jobs))
+    expect(turns.map(({ job, waits }) => [job, ...waits.map((wait) => `${wait.job}: ${wait.why}`)])).toEqual([
+      ["a"],
+      ["b", "a: customer"],
+      ["c", "a: login", "b: login"],
+      ["d"],
+    ])
+    expect(told.flatMap(({ verdicts }) => verdicts)).toEqual([
+      "a-0 COMPLETED",
+      "c-1 INCORRECT_CREDENTIALS",
+      "b-0 COMPLETED",
+      "c-1 INCORRECT_CREDENTIALS",
+      "c-9 INCORRECT_CREDENTIALS",
+      "d-0 COMPLETED",
+    ])
+    const rejected = spans.filter(({ customer_id }) => customer_id.startsWith("c-"))
+    expect(rejected.map(({ customer_id }) => customer_id)).toEqual(["c-1"])
+    expect(told[1]!.from).toBeGreaterThanOrEqual(told[0]!.to)
+  })
+
+  it("are all stopped by a signal, and all finished by the next run", () => {
+    const jobs = [named("a", some("a", 2, long)), named("b", some("b", 2, short))]
+    const { cut, again, executions } = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const first = yield* Effect.forkChild(together(jobs))
+        yield* Effect.sleep(Duration.minutes(15))
+        yield* Fiber.interrupt(first)
+        const ledger = yield* Ledger
+        const open = (yield* ledger.runs).filter(({ ended }) => ended === undefined).length
+        const { told, spans } = yield* together(jobs)
+        return { cut: open, again: told, executions: spans.length }
+      }),
+    )
+    expect({ cut, codes: again.map(({ exit_code }) => exit_code), executions }).toEqual({
+      cut: 2,
+      codes: [0, 0],
+      executions: 4,
+    })
+  })
+
+  it("follow those that they name however these end, but not beyond their own deadline [run after]", () => {
+    const place = { file: "b.yaml", line: 1, column: 1 }
+    const after = [{ job: "a", place }]
+    // The night begins at 22:00; the first job takes half an hour at least.
+    const jobs = [
+      named("c", some("c", 1, short), { after, deadline: "22:10" }),
+      named("b", some("b", 1, short), { after, deadline: "07:00" }),
+      named("a", some("a", 1, "end-BLOCKED_USER+queue-600+run-1800")),
+    ]
+    const { told } = live(makeNights(), together(jobs))
+    expect(told.map(({ job, exit_code }) => [job, exit_code])).toEqual([
+      ["c", -1],
+      ["b", 0],
+      ["a", 3],
+    ])
+    expect(told[1]!.from).toBeGreaterThanOrEqual(told[2]!.to)
+  })
+
+  it("start nobody whom another run still has open, and finish first what was begun [promise 3 other runs]", () => {
+    const shared = customer("c-1", "ok+unstoppable-30000+queue-7200+run-600+records-2")
+    const first = named("a", [shared], { deadline: "22:30" })
+    const second = named("b", [shared, ...some("b", 1, short)])
+    const { alone, turns, told, spans } = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const stuck = yield* nightOf(first)
+        const meanwhile = yield* nightOf(second)
+        const further = yield* nightOf(first, true)
+        return {
+          alone: [stuck.verdicts, meanwhile.verdicts, further.verdicts],
+          ...(yield* together([second, { ...first, deadline: undefined }])),
+        }
+      }),
+    )
+    expect(alone).toEqual([
+      ["c-1 NOT_STOPPABLE"],
+      ["b-0 COMPLETED", "c-1 ALREADY_EXECUTING"],
+      ["c-1 ALREADY_EXECUTING"],
+    ])
+    expect(turns.map(({ job, waits }) => [job, ...waits.map((wait) => wait.job)])).toEqual([
+      ["a"],
+      ["b", "a"],
+    ])
+    expect(told.map(({ verdicts }) => verdicts)).toEqual([
+      ["b-0 COMPLETED", "c-1 COMPLETED"],
+      ["c-1 COMPLETED"],
+    ])
+    expect(mostAtOnce(spans.filter(({ customer_id }) => customer_id === "c-1"))).toBe(1)
+  })
+})

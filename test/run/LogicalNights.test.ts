@@ -1,0 +1,701 @@
+/**
+ * A night always takes place: late, early, beside what the one before left over, and once a service that is away
+ * comes back; never twice, and never in the place of the next.
+ */
+import { describe, expect, it } from "vitest"
+import { Clock, Duration, Effect, Exit } from "effect"
+import { NotSent, Service } from "../../src/client/Service.ts"
+import { Progress } from "../../src/task/Progress.ts"
+import type { ProgressEvent } from "../../src/task/Progress.ts"
+import type { Job } from "../../src/jobs/Job.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { statesOf } from "../../src/ledger/WholeNight.ts"
+import { acceptRun, runNight } from "../../src/run/Nightly.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
+import { anId } from "../harness/Id.ts"
+import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+
+const minute = 60_000
+const hour = 60 * minute
+/** The nights begin at 22:00 UTC on this day. */
+const first = Date.UTC(2026, 10, 21, 22)
+const at = (day: number, hours: number) => first + (day - 21) * 24 * hour + (hours - 22) * hour
+
+const job: Job = {
+  ...jobOf([customer("c-1", "run-1")]),
+  name: "job",
+  night: { starts: "21:00", until: "05:00" },
+}
+const plain: Job = { ...job, night: undefined }
+
+const sleepUntil = (moment: number) =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sleep(moment - now))
+
+/** The service cannot be reached before this moment. */
+const awayUntil =
+  (moment: number) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    Effect.updateService(work, Service, (service) => ({
+      ...service,
+      listEngines: Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        now < moment ? Effect.fail(new NotSent({ message: "no connection" })) : service.listEngines,
+      ),
+    }))
+
+const night = (of: Job = job, more = {}) =>
+  Effect.map(runNight(of, { ...options, ...more }), ({ run_id, exit_code, nothingToDo }) =>
+    nothingToDo ? `${run_id} ${exit_code} again` : `${run_id} ${exit_code}`,
+  )
+
+const starts = Effect.flatMap(Sandbox, ({ truth }) =>
+  Effect.map(truth, ({ executions }) => executions.length),
+)
+
+describe("the exit code of a job that only new trouble may alarm", () => {
+  const nightly = (exit_on: Job["exit_on"], ...customers: Job["assignments"]): Job => ({
+    ...jobOf(customers),
+    name: "job",
+    exit_on,
+  })
+  const failing = customer("c-1", "end-TIMEOUT+run-1")
+  const other = customer("c-2", "end-FAILED+run-1")
+  const counts = Effect.gen(function* () {
+    const { runs } = yield* Ledger
+    return (yield* runs).map(({ fact, ended }) => {
+      const { since = "", ...changes } = ended?.changes ?? {}
+      return [fact.run_id, ended?.exit_code, since, Object.values(changes).join(" ")].join(", ")
+    })
+  })
+  const after = (...jobs: ReadonlyArray<Job>) =>
+    live(
+      makeNights(),
+      Effect.gen(function* () {
+        for (const one of jobs) {
+          yield* night(one)
+          yield* wait(1)
+        }
+        return yield* counts
+      }),
+    )
+
+  it("is 3 on the first night, 0 while all trouble is the same, 3 for another, and 0 once it is mended [exit on new]", () => {
+    expect(
+      after(
+        nightly("new", failing),
+        nightly("new", failing),
+        nightly("new", failing, other),
+        nightly("new", customer("c-1", "run-1"), other),
+      ),
+    ).toEqual([
+      "job.2026-11-21, 3, , ",
+      "job.2026-11-22, 0, job.2026-11-21, 0 1 0",
+      "job.2026-11-23, 3, job.2026-11-22, 1 1 0",
+      "job.2026-11-25, 0, job.2026-11-23, 0 1 1",
+    ])
+  })
+
+  it("is 3 every night without it, and 4 with it too while a rerun can finish something", () => {
+    expect(after(nightly("any", failing), nightly("any", failing))).toEqual([
+      "job.2026-11-21, 3, , ",
+      "job.2026-11-22, 3, job.2026-11-21, 0 1 0",
+    ])
+    const away = customer("c-3", "end-OUT_OF_SERVICE+run-1")
+    expect(after(nightly("new", away), nightly("new", away)).map((line) => line.split(", ")[1])).toEqual([
+      "4",
+      "4",
+    ])
+  })
+})
+
+describe("a night", () => {
+  it("that is run late does not take the place of the next evening's [run night]", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* sleepUntil(at(22, 0.5))
+        const late = yield* night()
+        const again = yield* night()
+        yield* sleepUntil(at(22, 12))
+        const noon = yield* night()
+        yield* sleepUntil(at(22, 21))
+        return [late, again, noon, yield* night(), yield* starts]
+      }),
+    )
+    expect(told).toEqual([
+      "job.2026-11-21 0",
+      "job.2026-11-21 0 again",
+      "job.2026-11-21 0 again",
+      "job.2026-11-22 0",
+      2,
+    ])
+  })
+
+  it("that was missed is run until the next one starts", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* sleepUntil(at(22, 12))
+        return [yield* night(), yield* starts]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21 0", 1])
+  })
+
+  it("is not told as missed because an older one was rerun after it [run missed]", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night()
+        yield* sleepUntil(at(22, 22))
+        const next = yield* night()
+        const only = new Set(["c-1/sandbox-bank:website"])
+        const again = yield* night(job, { further: true, parent: "job.2026-11-21", only })
+        yield* sleepUntil(at(24, 22))
+        const after = yield* night()
+        const { runs } = yield* Ledger
+        return [begun, next, again, after, (yield* runs).map(({ fact }) => fact.missed)]
+      }),
+    )
+    expect(told).toEqual([
+      "job.2026-11-21 0",
+      "job.2026-11-22 0",
+      "job.2026-11-21.2 0",
+      "job.2026-11-24 0",
+      [undefined, undefined, undefined, ["2026-11-23"]],
+    ])
+  })
+
+  it("waits for a service that is away, says so once, and runs as soon as it is back [run night waits]", () => {
+    const events: Array<ProgressEvent> = []
+    const progress = { tell: (event: ProgressEvent) => Effect.sync(() => void events.push(event)) }
+    const [told, waited] = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const end = yield* night().pipe(awayUntil(at(22, 1)), Effect.provideService(Progress, progress))
+        const { starts } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
+        return [end, (starts[0]?.at ?? 0) - at(22, 1)] as const
+      }),
+    )
+    expect(told).toBe("job.2026-11-21 0")
+    expect(waited).toBeLessThan(2 * minute)
+    expect(events.filter(({ _tag }) => _tag === "ServiceAway")).toEqual([
+      { _tag: "ServiceAway", message: "no connection", until: at(22, 5) },
+    ])
+  })
+
+  it("whose service stays away is a run that ends with 6, and is begun again by a later run of the night", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const failed = yield* Effect.exit(night().pipe(awayUntil(at(22, 6))))
+        const ledger = yield* Ledger
+        const runs = (yield* ledger.runs).map((run) => ({
+          run_id: run.fact.run_id,
+          exit_code: run.ended?.exit_code,
+          beganAtOnce: run.at - first < 10 * minute,
+        }))
+        const gaveUp = (yield* Clock.currentTimeMillis) <= at(22, 5)
+        yield* sleepUntil(at(22, 7))
+        return [Exit.isFailure(failed), gaveUp, runs, yield* night(), yield* starts]
+      }),
+    )
+    expect(told).toEqual([
+      true,
+      true,
+      [{ run_id: "job.2026-11-21", exit_code: 6, beganAtOnce: true }],
+      "job.2026-11-21 0",
+      1,
+    ])
+  })
+
+  it("leaves nothing behind where the next one could not begin", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* Effect.exit(night().pipe(awayUntil(at(23, 0))))
+        yield* sleepUntil(at(22, 21))
+        const next = yield* night()
+        const ledger = yield* Ledger
+        return [next, (yield* ledger.runs).map(({ ended }) => ended?.exit_code)]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-22 0", [6, 0]])
+  })
+})
+
+describe("a job without a night", () => {
+  it("does not wait for a service that is away, and records nothing", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const failed = yield* Effect.exit(night(plain).pipe(awayUntil(at(22, 5))))
+        const waited = (yield* Clock.currentTimeMillis) - first
+        const ledger = yield* Ledger
+        return [Exit.isFailure(failed), waited < 10 * minute, (yield* ledger.runs).length]
+      }),
+    )
+    expect(told).toEqual([true, true, 0])
+  })
+
+  it("begins a new run in the evening after one that ended at its deadline with something left [run deadline]", () => {
+    const timed: Job = { ...plain, deadline: "22:05" }
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night({ ...timed, assignments: [customer("c-2", "run-900")] })
+        yield* sleepUntil(at(22, 17))
+        const next = yield* night(timed)
+        return [begun, next]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21 4", "job.2026-11-22 0"])
+  })
+})
+
+describe("what a night leaves in the ledger and tells", () => {
+  const ok = (id: string) => customer(id, "queue-1+run-1")
+  const away = (id: string) => customer(id, "queue-1+run-1+end-NETWORK_ERROR")
+  const named = (...assignments: Job["assignments"]): Job => ({
+    ...job,
+    retry: { ...job.retry, max_attempts: 1 },
+    assignments,
+  })
+  const tagsOf = (run_id: string) =>
+    Effect.flatMap(Ledger, (ledger) =>
+      Effect.map(ledger.facts(anId(run_id)), (facts) => facts.map(({ fact }) => fact._tag)),
+    )
+  const resumptions = Effect.map(
+    tagsOf("job.2026-11-21"),
+    (tags) => tags.filter((tag) => tag === "RunResumed").length,
+  )
+
+  it("is that it was resumed, where it was, and how many of its tasks were over by then", () => {
+    const events: Array<ProgressEvent> = []
+    const progress = { tell: (event: ProgressEvent) => Effect.sync(() => void events.push(event)) }
+    const resumed = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* night(named(ok("c-1"), away("c-2"), away("c-3")))
+        const before = yield* resumptions
+        yield* night(named(ok("c-1"), ok("c-2"), ok("c-3")))
+        const after = yield* resumptions
+        yield* night(named(ok("c-1"), ok("c-2"), ok("c-3")))
+        return [before, after, yield* resumptions]
+      }).pipe(Effect.provideService(Progress, progress)),
+    )
+    expect(resumed).toEqual([0, 1, 1])
+    const run_id = "job.2026-11-21"
+    expect(events.filter(({ _tag }) => _tag === "Planned")).toEqual([
+      { _tag: "Planned", run_id, tasks: 3, over: 0 },
+      { _tag: "Planned", run_id, tasks: 3, over: 1 },
+    ])
+  })
+
+  it("is nothing once it is over, whether or not the service can be reached", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night()
+        const before = yield* tagsOf("job.2026-11-21")
+        const again = yield* night().pipe(awayUntil(at(22, 5)))
+        const after = yield* tagsOf("job.2026-11-21")
+        return [begun, again, after.length - before.length]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21 0", "job.2026-11-21 0 again", 0])
+  })
+
+  it("is neither a task nor an obstacle of the next night, which collects what was left over", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const slow = named(customer("c-1", "queue-1+run-600"))
+        yield* Effect.timeoutOption(night(slow), "1 minute")
+        yield* sleepUntil(at(22, 22))
+        const next = yield* night(named(ok("c-1"), ok("c-2")))
+        const ledger = yield* Ledger
+        const states = yield* statesOf(ledger, yield* ledger.runs)
+        return [
+          next,
+          ...states.map(({ tasks }) => [...tasks.values()].map((task) => task.planned.customer_id)),
+        ]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-22 0", ["c-1"], ["c-1", "c-2"]])
+  })
+
+  it("is nothing deleted at the service if its job keeps what it exports", () => {
+    const keeping: Job = { ...named(ok("c-1")), after_export: "keep" }
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const kept = yield* night(keeping)
+        const { executions } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
+        return [kept, executions.map(({ deleted_at }) => deleted_at)]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21 0", [undefined]])
+  })
+
+  it("is exit code 4 as long as one of its reruns has not ended, whatever else is accepted", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* night(named(ok("c-1"), away("c-2")))
+        const slow = named(ok("c-1"), customer("c-2", "queue-1+run-600"))
+        const only = new Set(["c-2/sandbox-bank:website"])
+        const rerun = night(slow, { further: true, parent: "job.2026-11-21", only })
+        yield* Effect.timeoutOption(rerun, "1 minute")
+        const { run_id, exit_code } = yield* acceptRun(slow, anId("job.2026-11-21"))
+        return [run_id, exit_code]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21", 4])
+  })
+})
+
+describe("the deletions of a job with a deadline", () => {
+  const timed: Job = { ...plain, deadline: "22:05", assignments: [customer("c-1", "queue-1+run-1")] }
+  const deadlineAt = first + 5 * minute
+  /** One night, whose deletions are answered after so long; when they began and it ended, and what was deleted. */
+  const nightWith = (answersAfter: Duration.Input, more: { readonly publishesFor?: Duration.Input } = {}) =>
+    Effect.gen(function* () {
+      const stages = new Map<string, number>()
+      const tell = (event: ProgressEvent) =>
+        Effect.map(Clock.currentTimeMillis, (now) =>
+          event._tag === "Stage" ? void stages.set(event.stage, now) : undefined,
+        )
+      const end = yield* night(timed).pipe(
+        Effect.provideService(Progress, { tell }),
+        Effect.updateService(Publisher, (publisher) => ({
+          ...publisher,
+          publish: (run_id) => Effect.delay(publisher.publish(run_id), more.publishesFor ?? 0),
+        })),
+        Effect.updateService(Service, (service) => ({
+          ...service,
+          deleteExecution: (id) => Effect.delay(service.deleteExecution(id), answersAfter),
+        })),
+      )
+      const { executions } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
+      const [deletingAt = 0, endedAt = 0] = [stages.get("deleting"), stages.get("ended")]
+      const deleted = executions.filter(({ deleted_at }) => deleted_at !== undefined).length
+      // What is written to the ledger takes part of a second.
+      const seconds = (ms: number) => Math.floor(ms / 1000)
+      return { end, deleted, lateBy: seconds(endedAt - deadlineAt), took: seconds(endedAt - deletingAt) }
+    })
+
+  it("end seconds after it, and are made up for by the next run, without a limit", () => {
+    const [cut, resumed] = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const cut = yield* nightWith("2 hours")
+        yield* sleepUntil(deadlineAt + hour)
+        return [cut, yield* nightWith("1 hour")] as const
+      }),
+    )
+    expect([cut.end, cut.deleted, cut.lateBy]).toEqual(["job.2026-11-21 4", 0, 30])
+    expect([resumed.end, resumed.deleted, resumed.took]).toEqual(["job.2026-11-21 0 again", 1, 3_600])
+  })
+
+  it("still have seconds after a publication that was over too late", () => {
+    const late = live(makeNights(), nightWith(0, { publishesFor: "1 hour" }))
+    expect([late.end, late.deleted]).toEqual(["job.2026-11-21 0", 1])
+    const cut = live(makeNights(), nightWith("2 hours", { publishesFor: "1 hour" }))
+    expect([cut.end, cut.deleted, cut.took]).toEqual(["job.2026-11-21 4", 0, 30])
+  })
+})
+
+describe("a night and its reruns", () => {
+  const ok = (id: string) => customer(id, "run-1")
+  const timeout = (id: string) => customer(id, "run-1+end-TIMEOUT")
+  const away = (id: string) => customer(id, "run-1+end-NETWORK_ERROR")
+  const named = (...assignments: Job["assignments"]): Job => ({
+    ...job,
+    retry: { ...job.retry, max_attempts: 1 },
+    assignments,
+  })
+  const rerun = (of: Job, parent: string, ...ids: ReadonlyArray<string>) =>
+    night(of, { further: true, parent, only: new Set(ids.map((id) => `${id}/sandbox-bank:website`)) })
+
+  it("have one date: a rerun at noon does not take the place of the next night [run rerun date]", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night({ ...named(ok("c-1"), timeout("c-2")), night: undefined })
+        yield* sleepUntil(at(22, 12))
+        const again = yield* rerun(
+          { ...named(ok("c-1"), away("c-2")), night: undefined },
+          "job.2026-11-21",
+          "c-2",
+        )
+        yield* sleepUntil(at(22, 22))
+        return [begun, again, yield* night({ ...named(ok("c-1"), ok("c-2")), night: undefined })]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21 3", "job.2026-11-21.2 4", "job.2026-11-22 0"])
+  })
+
+  it("have one exit code: a rerun ends with its own, `run` with that of the whole night [exit night]", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night(named(ok("c-1"), timeout("c-2"), away("c-3")))
+        const mended = named(ok("c-1"), ok("c-2"), ok("c-3"))
+        const partly = yield* rerun(mended, "job.2026-11-21", "c-3")
+        const again = yield* night(mended)
+        const whole = yield* rerun(mended, "job.2026-11-21.2", "c-2")
+        return [begun, partly, again, whole, yield* night(mended), yield* starts]
+      }),
+    )
+    expect(told).toEqual([
+      "job.2026-11-21 4",
+      "job.2026-11-21.2 0",
+      "job.2026-11-21.2 3 again",
+      "job.2026-11-21.3 0",
+      "job.2026-11-21.3 0 again",
+      5,
+    ])
+  })
+
+  it("are finished by `run`, which starts only what none of them has finished [run rest of the night]", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* night(named(ok("c-1"), away("c-2"), away("c-3")))
+        const before = yield* starts
+        const mended = named(ok("c-1"), ok("c-2"), ok("c-3"))
+        const partly = yield* rerun(mended, "job.2026-11-21", "c-2")
+        const rest = yield* night(mended)
+        return [partly, rest, yield* night(mended), (yield* starts) - before]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21.2 0", "job.2026-11-21.3 0", "job.2026-11-21.3 0 again", 2])
+  })
+
+  const asked = Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const states = yield* statesOf(ledger, yield* ledger.runs)
+    return states.map(({ tasks }) => [...tasks.values()].map(({ planned }) => planned.features.join(" ")))
+  })
+
+  it("ask only for the features that failed, and are whole together [rerun features]", () => {
+    const half = (id: string) => customer(id, "run-1+records-4+partial")
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night(named(half("c-1"), timeout("c-2")))
+        const mended = named(ok("c-1"), ok("c-2"))
+        const failed = yield* rerun(named(half("c-1"), ok("c-2")), "job.2026-11-21", "c-1", "c-2")
+        const again = yield* rerun(mended, "job.2026-11-21.2", "c-1")
+        return [begun, failed, again, yield* night(mended), yield* asked]
+      }),
+    )
+    const both = "accounts_read cards_read"
+    expect(told).toEqual([
+      "job.2026-11-21 3",
+      "job.2026-11-21.2 3",
+      "job.2026-11-21.3 0",
+      "job.2026-11-21.3 0 again",
+      [[both, both], ["cards_read", both], ["cards_read"]],
+    ])
+  })
+
+  it("keep what they ask for when they are cut off and resumed, and ask for what the job adds", () => {
+    const half = customer("c-1", "run-1+records-4+partial")
+    const more = (words: string) => ({
+      ...customer("c-1", words),
+      features: features("accounts_read", "cards_read", "customer_information_read"),
+    })
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* night(named(half))
+        const sent: Array<unknown> = []
+        const heard = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+          Effect.updateService(work, Service, (service) => ({
+            ...service,
+            startExecution: (call, ...others) => {
+              sent.push([call.features, call.base_configurations.tokenized_access])
+              return service.startExecution(call, ...others)
+            },
+          }))
+        const cut = yield* heard(rerun(named(more("run-1+end-NETWORK_ERROR")), "job.2026-11-21", "c-1"))
+        const resumed = yield* heard(night(named(more("run-1"))))
+        return [cut, resumed, yield* asked, sent]
+      }),
+    )
+    // A token that was asked for with these features alone would not cover the others.
+    const rest = [["cards_read", "customer_information_read"], false]
+    expect(told).toEqual([
+      "job.2026-11-21.2 4",
+      "job.2026-11-21.2 0",
+      [["accounts_read cards_read"], ["cards_read customer_information_read"]],
+      [rest, rest],
+    ])
+  })
+
+  it("wait for the service as the night does, and then start what they were limited to [run rest waits]", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* night(named(ok("c-1"), away("c-2"), away("c-3"), away("c-4")))
+        const before = yield* starts
+        const mended = named(ok("c-1"), ok("c-2"), ok("c-3"), ok("c-4"))
+        const partly = yield* rerun(mended, "job.2026-11-21", "c-2").pipe(awayUntil(at(22, 1)))
+        const rest = yield* night(mended).pipe(awayUntil(at(22, 2)))
+        const again = yield* night(mended)
+        return [partly, rest, again, (yield* starts) - before]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21.2 0", "job.2026-11-21.3 0", "job.2026-11-21.3 0 again", 3])
+  })
+
+  it("stay limited to what they were asked for when they are resumed, by this night or a later one", () => {
+    const toldAfter = (hours: number) =>
+      live(
+        makeNights(),
+        Effect.gen(function* () {
+          yield* night(named(ok("c-1"), away("c-2"), away("c-3")))
+          const slow = named(ok("c-1"), customer("c-2", "run-600"), ok("c-3"), ok("c-4"))
+          const cut = yield* Effect.timeoutOption(rerun(slow, "job.2026-11-21", "c-2"), "1 minute")
+          const before = yield* starts
+          yield* sleepUntil(at(22, hours))
+          const resumed = yield* night(hours < 21 ? slow : named())
+          const ledger = yield* Ledger
+          const state = yield* ledger.state(anId("job.2026-11-21.2"))
+          const tasks = [...(state?.tasks.values() ?? [])].map(
+            ({ planned, settled }) => `${planned.customer_id} ${settled?.fact.reason}`,
+          )
+          return [cut._tag, resumed, (yield* starts) - before, tasks]
+        }),
+      )
+    expect(toldAfter(1)).toEqual(["None", "job.2026-11-21.2 4", 0, ["c-2 COMPLETED"]])
+    expect(toldAfter(21)).toEqual(["None", "job.2026-11-22 0", 0, ["c-2 COMPLETED"]])
+  })
+
+  it("leave no run behind where the service stays away", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* night(named(ok("c-1"), away("c-2")))
+        const mended = named(ok("c-1"), ok("c-2"))
+        yield* Effect.exit(rerun(mended, "job.2026-11-21", "c-2").pipe(awayUntil(at(22, 6))))
+        yield* sleepUntil(at(22, 7))
+        const { runs } = yield* Ledger
+        return [(yield* runs).map(({ fact }) => fact.run_id), yield* night(mended)]
+      }),
+    )
+    expect(told).toEqual([["job.2026-11-21"], "job.2026-11-21 0"])
+  })
+
+  it("leave a customer that the job no longer names, and say so once", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night(named(ok("c-1"), away("c-2")))
+        const resumed = yield* night(named(ok("c-1")))
+        const ledger = yield* Ledger
+        const state = yield* ledger.state(anId("job.2026-11-21"))
+        const ends = [...(state?.tasks.values() ?? [])].map(({ settled }) => settled?.fact.reason)
+        return [begun, resumed, ends, yield* night(named(ok("c-1")))]
+      }),
+    )
+    expect(told).toEqual([
+      "job.2026-11-21 4",
+      "job.2026-11-21 3",
+      ["COMPLETED", "NOT_IN_JOB"],
+      "job.2026-11-21 3 again",
+    ])
+  })
+
+  it("begin a task whose secret was missing as soon as it is there [secret missing]", () => {
+    const missing = { _tag: "Reference", reference: { _tag: "Env", name: "MISSING" } } as const
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const { login, ...rest } = ok("c-1")
+        if (login._tag !== "Parameters") return []
+        const parameters = { ...login.parameters, password: missing }
+        const without = yield* night(named({ ...rest, login: { ...login, parameters } }))
+        const state = yield* (yield* Ledger).state(anId("job.2026-11-21"))
+        const ends = [...(state?.tasks.values() ?? [])].map(({ settled }) => settled?.fact.reason)
+        const sent = yield* starts
+        return [without, ends, sent, yield* night(named(ok("c-1"))), yield* starts]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21 4", ["SECRET_UNAVAILABLE"], 0, "job.2026-11-21 0", 1])
+  })
+
+  it("does not begin with far fewer customers than the night before [run share of customers]", () => {
+    const share: Partial<Job> = { customersShareMin: 0.9 }
+    const ids = Array.from({ length: 10 }, (_, index) => `c-${index}`)
+    const of = (number: number): Job => ({ ...named(...ids.slice(0, number).map(ok)), ...share })
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const first = yield* night(of(10))
+        yield* sleepUntil(at(22, 22))
+        const cut = yield* Effect.flip(night(of(8)))
+        const before = yield* starts
+        const enough = yield* night(of(9))
+        yield* sleepUntil(at(23, 22))
+        return [first, cut, before, enough, yield* night(of(9))]
+      }),
+    )
+    expect(told).toMatchObject([
+      "job.2026-11-21 0",
+      { _tag: "TooFewCustomers", customers: 8, before: 10, run_id: "job.2026-11-21" },
+      10,
+      "job.2026-11-22 0",
+      "job.2026-11-23 0",
+    ])
+  })
+})
+
+describe("a night that is too short for all customers", () => {
+  const short = (on_deadline: Job["on_deadline"]): Job => ({
+    ...jobOf(Array.from({ length: 9 }, (_, index) => customer(`c-${index + 1}`, "queue-3000+run-1"))),
+    name: "job",
+    concurrency: { max_in_flight: 2, per_engine: 2 },
+    night: { starts: "22:00", until: "00:30" },
+    on_deadline,
+  })
+  /** Of each night: who succeeded, and whose execution the deadline aborted. */
+  const nights = (count: number, on_deadline: Job["on_deadline"]) =>
+    live(
+      makeNights(),
+      Effect.gen(function* () {
+        const ledger = yield* Ledger
+        const seen: Array<string> = []
+        for (let day = 0; day < count; day++) {
+          const { run_id } = yield* runNight(short(on_deadline), options)
+          const tasks = [...((yield* ledger.state(run_id))?.tasks.values() ?? [])]
+          const named = (chosen: typeof tasks) => chosen.map(({ planned }) => planned.customer_id).join(" ")
+          const good = tasks.filter(({ settled }) => settled?.fact.outcome === "succeeded")
+          const aborted = tasks.filter(({ attempts }) => attempts.some(({ abort }) => abort !== undefined))
+          seen.push(`${named(good)} | ${named(aborted)}`)
+          yield* sleepUntil(at(22 + day, 22))
+        }
+        return seen
+      }),
+    )
+
+  it("goes round all of them, and soon starts nothing that the deadline would abort [night carry]", () => {
+    expect(nights(4, "carry")).toEqual([
+      // Nobody knows yet how long it takes.
+      "c-1 c-2 c-3 c-4 | c-5 c-6",
+      "c-5 c-6 c-7 c-8 | ",
+      "c-9 c-1 c-2 c-3 | ",
+      "c-4 c-5 c-6 c-7 | ",
+    ])
+  })
+
+  it("also starts what the deadline will abort if the job says so", () => {
+    expect(nights(3, "abort")).toEqual([
+      "c-1 c-2 c-3 c-4 | c-5 c-6",
+      "c-5 c-6 c-7 c-8 | c-9 c-1",
+      "c-9 c-1 c-2 c-3 | c-4 c-5",
+    ])
+  })
+})

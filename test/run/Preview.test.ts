@@ -1,0 +1,312 @@
+/**
+ * Promise 20: what a preview says would be started is what is started, and what it says would not be started is not,
+ * for that reason. Nights of every kind against the embedded service, cut off at any moment, changed in between,
+ * previewed, and then run on the same state.
+ */
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { Duration, Effect } from "effect"
+import { accessKey } from "../../src/service/Ids.ts"
+import { selectTasks, tasksMeant } from "../../src/cli/commands/Rerun.ts"
+import type { Selection } from "../../src/cli/commands/Rerun.ts"
+import type { RunId } from "../../src/service/Ids.ts"
+import type { Assignment, Job } from "../../src/jobs/Job.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { subjectOf, verdictOfTask } from "../../src/ledger/RunState.ts"
+import { deliveredInNight, nightAround } from "../../src/ledger/WholeNight.ts"
+import { runNight } from "../../src/run/Nightly.ts"
+import { previewNight } from "../../src/run/Preview.ts"
+import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
+import { anId } from "../harness/Id.ts"
+import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+
+interface Told {
+  /** What the login makes of its executions. */
+  readonly words: string
+  readonly engine: string
+  /** Before the preview: another password, another job's run that has it open, no longer in the job, or nothing. */
+  readonly change: "changed" | "open" | "left" | "released" | "nothing"
+}
+
+const words = [
+  "ok",
+  "partial",
+  "end-BLOCKED_USER",
+  "end-INCORRECT_CREDENTIALS",
+  "end-FAILED",
+  "end-TIMEOUT",
+  "end-NETWORK_ERROR",
+  "end-USER_CANCELLED",
+  "ok+run-4000",
+  "missing",
+] as const
+const tolds = fc.array(
+  fc.record<Told>({
+    words: fc.constantFrom(...words),
+    engine: fc.oneof(
+      { weight: 5, arbitrary: fc.constant("sandbox-bank:website") },
+      {
+        weight: 1,
+        arbitrary: fc.constantFrom("sandbox-always:website", "sandbox-maintenance:website", "no:way"),
+      },
+    ),
+    change: fc.constantFrom("changed", "open", "left", "released", "nothing", "nothing", "nothing"),
+  }),
+  { minLength: 1, maxLength: 9 },
+)
+
+const assignmentOf = ({ words, engine }: Told, index: number, password: string): Assignment => {
+  const pace = words.includes("run-") ? "queue-1" : "queue-1+run-5"
+  const one = customer(`c-${index}`, `${words === "missing" ? "ok" : words}+${pace}`, password)
+  if (one.login._tag !== "Parameters") return one
+  const { parameters } = one.login
+  const unset = { _tag: "Reference", reference: { _tag: "Env", name: "NOT_SET" } } as const
+  return {
+    ...one,
+    engine_reference: anId(engine),
+    features: features("accounts_read", "customer_information_read"),
+    login: {
+      ...one.login,
+      tokenized_access: false,
+      parameters: words === "missing" ? { ...parameters, password: unset } : parameters,
+    },
+  }
+}
+
+const jobFor = (told: ReadonlyArray<Told>, isAfter: boolean): Job => ({
+  ...jobOf(
+    told.flatMap((one, index) =>
+      isAfter && one.change === "left"
+        ? []
+        : [assignmentOf(one, index, isAfter && one.change === "changed" ? "another-password" : "a-password")],
+    ),
+  ),
+  name: "job",
+  retry: { max_attempts: 2, base: Duration.seconds(1), max: Duration.seconds(5) },
+  execution: { ...jobOf([]).execution, max_wait: Duration.hours(2) },
+})
+
+/** What a person, another night or another job does between the first run and the preview. */
+const change = Effect.fnUntraced(function* (told: ReadonlyArray<Told>) {
+  const ledger = yield* Ledger
+  const changeOf = (customer_id = "") => told[Number(customer_id.slice(2))]?.change
+  for (const { rejected } of yield* ledger.accounts)
+    for (const { fingerprint, customer_id } of rejected)
+      if (changeOf(customer_id) === "released")
+        yield* ledger.append([{ _tag: "CredentialReleased", fingerprint }])
+  const run_id = anId("other.2026-11-21")
+  const job = { job: "other", job_path: "other.yaml", run_date: "2026-11-21", tool_version: "test" }
+  yield* ledger.append([{ _tag: "RunStarted", run_id, ...job }])
+  for (const [index, { change: now, engine }] of told.entries()) {
+    if (now !== "open") continue
+    const access = {
+      customer_id: anId(`c-${index}`),
+      engine_reference: anId(engine),
+    }
+    const task_id = anId(`${run_id}/${access.customer_id}/${engine}`)
+    const keys = { run_id, task_id, attempt: 1 }
+    const id = { execution_id: anId(`other-${index}`), http_status: 202 }
+    yield* ledger.append([
+      { _tag: "TaskPlanned", run_id, task_id, ...access, features: [] },
+      { _tag: "StartIntended", ...keys, external_execution_id: `x-${index}`, probe: false },
+      { _tag: "StartAnswered", ...keys, answer: "accepted", ...id },
+    ])
+  }
+})
+
+type Command =
+  | { readonly _tag: "run" | "new" | "tomorrow" }
+  | ({ readonly _tag: "rerun" } & Partial<Selection>)
+const nothingSelected: Selection = {
+  failed: false,
+  only: [],
+  never: [],
+  customers: [],
+  engines: [],
+  features: [],
+}
+
+const requestOf = Effect.fnUntraced(function* (command: Command) {
+  if (command._tag !== "rerun") return { further: command._tag === "new", parent: undefined, only: undefined }
+  const ledger = yield* Ledger
+  const newest = (yield* ledger.runs).findLast(({ fact }) => fact.job === "job")?.fact.run_id
+  const state = newest === undefined ? undefined : yield* ledger.state(newest)
+  if (state === undefined) return { further: false, parent: undefined, only: undefined }
+  const night = yield* nightAround(ledger, state)
+  const { _tag, ...selection } = { ...nothingSelected, ...command }
+  const tasks = selectTasks(tasksMeant(night, state, false), selection, deliveredInNight(night))
+  return { further: true, parent: state.started.run_id, only: new Set(tasks.map(subjectOf)) }
+})
+
+const startedSoFar = Effect.gen(function* () {
+  const { executions } = yield* (yield* Sandbox).truth
+  return executions.map((one) => `${one.customer_id}/${one.engine_reference}`).toSorted()
+})
+
+/** Tasks of a run by what they are about, with the outcome and the reason that they have. */
+const tasksOf = Effect.fnUntraced(function* (run_id: RunId) {
+  const state = yield* (yield* Ledger).state(run_id)
+  return new Map([...(state?.tasks.values() ?? [])].map((task) => [subjectOf(task), verdictOfTask(task)]))
+})
+
+const countIn = (keys: ReadonlyArray<string>, key: string): number => keys.filter((one) => one === key).length
+
+/** Previews and acts on the same state: what was said and what was done, as the service and the ledger know it. */
+const sayAndDo = Effect.fnUntraced(function* (job: Job, command: Command) {
+  const request = yield* requestOf(command)
+  const before = yield* startedSoFar
+  const said = yield* previewNight(job, request)
+  const isUntouched = (yield* startedSoFar).length === before.length
+  const { run_id } = said.plan
+  const settled = yield* tasksOf(run_id)
+  yield* runNight(job, { ...options, ...request })
+  const after = yield* startedSoFar
+  // Of what is open nobody knows yet how it ends, and whether it is tried again.
+  const followed = new Set(said.followed.map(accessKey))
+  const started = [...new Set(after)].filter(
+    (key) => countIn(after, key) > countIn(before, key) && !followed.has(key),
+  )
+  const isOver = (key: string) => (settled.get(key)?.outcome ?? "unfinished") !== "unfinished"
+  const why = said.notStarted.map((one) => [accessKey(one), one.reason] as const)
+  const left = [...(yield* tasksOf(run_id))].map(([key, { reason }]) => [key, reason] as const)
+  const planned = new Set([...said.plan.tasks, ...said.plan.settled].map(accessKey))
+  const isMeant = ([key]: readonly [string, string]) =>
+    planned.has(key) && !isOver(key) && !started.includes(key) && !followed.has(key)
+  return {
+    isUntouched,
+    said: {
+      starts: said.starting.map(accessKey).toSorted(),
+      why: why.filter(([key]) => !isOver(key)).toSorted(),
+    },
+    done: { starts: started.toSorted(), why: left.filter(isMeant).toSorted() },
+  }
+})
+
+const commands = fc.oneof(
+  fc.constantFrom<Command>({ _tag: "run" }, { _tag: "new" }, { _tag: "tomorrow" }),
+  fc.record<Command>({ _tag: fc.constant("rerun" as const) }),
+  fc.record({ _tag: fc.constant("rerun" as const), failed: fc.boolean() }),
+)
+
+describe("a rerun of a night that was cut off", () => {
+  const told = (words: string): Told => ({ words, engine: "sandbox-bank:website", change: "nothing" })
+  /** Cut off while its first task runs; the second has failed, and the third never began. */
+  const job = (): Job => ({
+    ...jobFor([told("ok+run-600"), told("end-FAILED"), told("ok")], false),
+    concurrency: { max_in_flight: 2, per_engine: 2 },
+  })
+  const cutOff = Effect.timeoutOption(runNight(job(), options), Duration.seconds(6))
+
+  it("collects what is still running, and does not start it again: nobody knows yet that it is needed", () => {
+    const nights = Effect.gen(function* () {
+      yield* cutOff
+      const { said, done } = yield* sayAndDo(job(), { _tag: "rerun" })
+      const all = yield* startedSoFar
+      return { said, done, running: countIn(all, "c-0/sandbox-bank:website") }
+    })
+    const { said, done, running } = live(makeNights(), nights)
+    expect({ said, running }).toEqual({ said: done, running: 1 })
+    expect(said.starts).not.toContain("c-0/sandbox-bank:website")
+  })
+
+  it("that is asked for nothing else only collects, and is no run of its own", () => {
+    const nights = Effect.gen(function* () {
+      yield* cutOff
+      const only = new Set(["c-0/sandbox-bank:website"])
+      const asked = { further: true, parent: "job.2026-11-21", only }
+      const { run_id, state } = yield* runNight(job(), { ...options, ...asked })
+      const runs = (yield* (yield* Ledger).runs).map(({ fact }) => fact.run_id)
+      const reasons = [...state.tasks.values()].map((task) => verdictOfTask(task).reason)
+      return { run_id, runs, first: reasons[0], started: countIn(yield* startedSoFar, [...only].join()) }
+    })
+    const run_id = "job.2026-11-21"
+    expect(live(makeNights(), nights)).toEqual({ run_id, runs: [run_id], first: "COMPLETED", started: 1 })
+  })
+})
+
+describe("a third login to an account of which nobody knows how the last two ended", () => {
+  const told = (words: string): Told => ({ words, engine: "sandbox-bank:website", change: "nothing" })
+  const job = (count: number): Job =>
+    jobFor(
+      Array.from({ length: count }, () => told("ok")),
+      false,
+    )
+  /** Two lost logins of these customers, in runs of these dates. */
+  const lose = Effect.fnUntraced(function* (
+    among: Job,
+    customers: ReadonlyArray<string>,
+    dates: ReadonlyArray<string>,
+  ) {
+    const { plan } = yield* previewNight(among, { ...options })
+    const ledger = yield* Ledger
+    for (const { account, customer_id, engine_reference } of plan.tasks)
+      for (const date of customers.includes(customer_id) ? dates : []) {
+        const run_id = anId(`other.${date}`)
+        const task_id = anId(`${run_id}/${customer_id}/${engine_reference}`)
+        const of = { run_id, task_id, attempt: 1, customer_id, engine_reference }
+        yield* ledger.append([
+          {
+            _tag: "StartIntended",
+            ...of,
+            external_execution_id: `x-${date}-${customer_id}`,
+            login: account,
+            probe: false,
+          },
+        ])
+      }
+    yield* Effect.sleep("150 minutes")
+  })
+  const after = (count: number, lost: ReadonlyArray<string>, dates: ReadonlyArray<string>) =>
+    live(
+      makeNights({}, { startMs: Date.UTC(2026, 10, 21, 2) }),
+      Effect.andThen(lose(job(count), lost, dates), sayAndDo(job(count), { _tag: "run" })),
+    )
+  const bank = (one: string) => `${one}/sandbox-bank:website`
+  const older = ["2026-11-19", "2026-11-20"]
+  it.each([
+    ["is sent where nobody else could show that the engine is well", 1, ["c-0"], older, ["c-0"]],
+    [
+      "waits for another night if one of them was lost in this one",
+      1,
+      ["c-0"],
+      ["2026-11-20", "2026-11-21"],
+      [],
+    ],
+    ["is sent after another account was accepted", 2, ["c-0"], ["2026-11-20", "2026-11-21"], ["c-0", "c-1"]],
+    [
+      "waits for another night if both were lost in this one",
+      2,
+      ["c-0"],
+      ["2026-11-21", "2026-11-21.2"],
+      ["c-1"],
+    ],
+    ["waits if all others wait for the same", 2, ["c-0", "c-1"], older, []],
+  ])("%s, as the preview says [promise 20]", (_, count, lost, dates, starts) => {
+    const { said, done } = after(count, lost, dates)
+    expect({ said, starts: said.starts }).toEqual({ said: done, starts: starts.map(bank) })
+  })
+})
+
+describe("a preview", () => {
+  it("says what is started, and why the rest is not, whatever became of the night before [promise 20]", () => {
+    let started = 0
+    let others = 0
+    fc.assert(
+      fc.property(tolds, commands, fc.option(fc.integer({ min: 1, max: 90 })), (told, command, cutAfter) => {
+        const nights = Effect.gen(function* () {
+          const first = runNight(jobFor(told, false), options)
+          yield* cutAfter === null ? first : Effect.timeoutOption(first, Duration.seconds(cutAfter))
+          yield* change(told)
+          if (command._tag === "tomorrow") yield* wait(1)
+          return yield* sayAndDo(jobFor(told, true), command)
+        })
+        const { isUntouched, said, done } = live(makeNights(), nights)
+        expect({ isUntouched, ...said }).toEqual({ isUntouched: true, ...done })
+        started += said.starts.length
+        others += said.why.length
+      }),
+      { numRuns: 40, seed: 20 },
+    )
+    expect(Math.min(started, others)).toBeGreaterThan(25)
+  })
+})

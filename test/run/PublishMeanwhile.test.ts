@@ -1,0 +1,238 @@
+/**
+ * When a version is published while a run goes on, in virtual time: as often as the job says, only for what is new,
+ * never so often that it takes the run's time, and whatever becomes of it, the run is as if there had been none.
+ */
+import { describe, expect, it } from "vitest"
+import { Duration, Effect } from "effect"
+import { Progress } from "../../src/task/Progress.ts"
+import type { Job } from "../../src/jobs/Job.ts"
+import type { Fact, Recorded } from "../../src/ledger/Fact.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { runNight } from "../../src/run/Nightly.ts"
+import { mayHaveInterims, nextInterimAt, tasksOver } from "../../src/run/PublishMeanwhile.ts"
+import { Publisher, PublishFailed } from "../../src/tables/Publisher.ts"
+import type { Interim } from "../../src/tables/Publisher.ts"
+import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
+import { anId } from "../harness/Id.ts"
+import { customer, features, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
+
+const minute = 60_000
+const begunAt = Date.UTC(2026, 10, 21, 22)
+
+/** Customers by the minutes that their executions take. */
+const jobFor = (minutes: ReadonlyArray<number>, more: Partial<Job> = {}): Job => ({
+  ...jobOf(
+    minutes.map((each) => {
+      const one = customer(`c-${each}`, `queue-${each * 60}+run-1`)
+      const login = one.login._tag === "Parameters" ? { ...one.login, tokenized_access: false } : one.login
+      return { ...one, login, features: features("customer_information_read") }
+    }),
+  ),
+  name: "long",
+  publishEvery: Duration.minutes(10),
+  ...more,
+})
+
+type Publish = Publisher["Service"]["publishInterim"]
+
+/** A night, its interim versions with minute and tasks, and what was told of them. */
+const nightOf = (job: Job, instead?: (real: Publish) => Publish) => {
+  const { world, layers, history } = makeNights()
+  const told: Array<string> = []
+  const found = live(
+    { world, layers },
+    Effect.gen(function* () {
+      const { run_id, exit_code } = yield* runNight(job, options)
+      const ledger = yield* Ledger
+      const facts = yield* ledger.facts(run_id)
+      const { executions } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
+      const deleted = executions.filter(({ deleted_at }) => deleted_at !== undefined).length
+      return { exit_code, facts, deleted, starts: executions.length }
+    }).pipe(
+      Effect.provideService(Progress, {
+        tell: (event) =>
+          Effect.sync(() => {
+            if (event._tag !== "Noted") return
+            const { fact } = event
+            if (fact._tag === "InterimPublished") told.push(`${fact.tasks} of ${fact.of}`)
+            if (fact._tag === "InterimRefused") told.push(fact.message)
+          }),
+      }),
+      Effect.updateService(Publisher, (real) =>
+        instead === undefined ? real : { ...real, publishInterim: instead(real.publishInterim) },
+      ),
+    ),
+  )
+  return { ...found, told, interims: history.store.interims, versions: history.versions.length }
+}
+
+const minutesOf = (facts: ReadonlyArray<Recorded>, tag: Fact["_tag"]): ReadonlyArray<number> =>
+  facts.flatMap(({ at, fact }) => (fact._tag === tag ? [Math.round((at - begunAt) / minute)] : []))
+
+describe("a night that publishes while it goes on", () => {
+  it("does so as often as the job says, once something is over that was not in the version before", () => {
+    const { facts, told, interims, versions, exit_code } = nightOf(jobFor([5, 6, 35, 75]))
+    expect(minutesOf(facts, "InterimPublished")).toEqual([10, 40])
+    expect(told).toEqual(["2 of 4", "3 of 4"])
+    const taskOf = (minutes: number) => anId(`long.2026-11-21/c-${minutes}/sandbox-bank:website`)
+    expect(interims.map(({ tasks }) => tasks)).toEqual([
+      [taskOf(5), taskOf(6)],
+      [taskOf(5), taskOf(6), taskOf(35)],
+    ])
+    expect([versions, exit_code]).toEqual([1, 0])
+  })
+
+  it("publishes nothing before its end if the job does not ask for it, or if all is over at once", () => {
+    const { publishEvery: _, ...without } = jobFor([5, 35])
+    expect(nightOf({ ...without }).told).toEqual([])
+    expect(nightOf(jobFor([15, 16])).told).toEqual([])
+  })
+
+  it("starts, deletes and ends as a night without [interim receipts]", () => {
+    const { publishEvery: _, ...without } = jobFor([5, 6, 35, 75])
+    const acts = ({ facts, deleted, starts, exit_code }: ReturnType<typeof nightOf>) => ({
+      deleted,
+      starts,
+      exit_code,
+      facts: facts.flatMap(({ at, fact }) =>
+        fact._tag === "InterimPublished" ? [] : [`${at} ${fact._tag}`],
+      ),
+    })
+    expect(acts(nightOf(jobFor([5, 6, 35, 75])))).toEqual(acts(nightOf({ ...without })))
+  })
+
+  it("leaves the run most of the time, however long a version takes", () => {
+    const slow: (real: Publish) => Publish = (real) => (run_id, over) =>
+      Effect.andThen(Effect.sleep("8 minutes"), real(run_id, over))
+    const { facts } = nightOf(jobFor([5, 35, 75, 110, 150]), slow)
+    // Begun after 10 minutes, over after 18: nothing before minute 50.
+    expect(minutesOf(facts, "InterimPublished")).toEqual([18, 58, 98, 138])
+  })
+
+  it("interrupts a version that is being made when the run is over, and publishes the run", () => {
+    let interrupted = 0
+    const endless: (real: Publish) => Publish = () => () =>
+      Effect.onInterrupt(Effect.never, () => Effect.sync(() => (interrupted += 1)))
+    const { facts, told, versions, exit_code } = nightOf(jobFor([5, 35]), endless)
+    expect([interrupted, told, versions, exit_code]).toEqual([1, [], 1, 0])
+    expect(minutesOf(facts, "RunEnded")).toEqual(minutesOf(nightOf(jobFor([5, 35])).facts, "RunEnded"))
+  })
+
+  it("costs a night that cannot publish one line, and nothing else", () => {
+    const failing: ReadonlyArray<readonly [string, Effect.Effect<Interim, PublishFailed>]> = [
+      ["no space left", Effect.fail(new PublishFailed({ message: "no space left" }))],
+      ["a gate did not pass", Effect.succeed({ _tag: "Refused", message: "a gate did not pass" })],
+      ["a defect in the program (TypeError)", Effect.die(new TypeError("a secret of a record"))],
+    ]
+    for (const [line, failure] of failing) {
+      const { facts, told, deleted, exit_code } = nightOf(jobFor([5, 35, 75]), () => () => failure)
+      expect([told, deleted, exit_code]).toEqual([[line], 3, 0])
+      expect(minutesOf(facts, "InterimRefused")).toEqual([10])
+      expect(minutesOf(facts, "InterimPublished")).toEqual([])
+    }
+  })
+})
+
+describe("the moment of the next version", () => {
+  it("is after the job's interval, and after a rest of four times what the last one took", () => {
+    const at = (tookMinutes: number) =>
+      nextInterimAt({ every: Duration.minutes(10), begunAt: 0, doneAt: tookMinutes * minute }) / minute
+    expect([0, 1, 2, 3, 60].map(at)).toEqual([10, 10, 10, 15, 300])
+  })
+})
+
+const run_id = anId("demo.2026-11-21")
+const taskOf = (name: string) => anId(`${run_id}/${name}/bank:website`)
+
+/** A run from these facts, in their order. */
+const stateAfter = (facts: ReadonlyArray<Fact>) => {
+  const started = { run_id, job: "demo", job_path: "demo.yaml", run_date: "2026-11-21", tool_version: "1" }
+  const all: ReadonlyArray<Fact> = [{ _tag: "RunStarted", ...started }, ...facts]
+  const state = foldRun(all.map((fact, index) => ({ seq: index + 1, at: index, fact })))
+  if (state === undefined) throw new Error("no run")
+  return state
+}
+
+const planned = (name: string): Fact => ({
+  _tag: "TaskPlanned",
+  run_id,
+  task_id: taskOf(name),
+  customer_id: anId(name),
+  engine_reference: anId("bank:website"),
+  features: [],
+})
+const verdicts = {
+  succeeded: { outcome: "succeeded", reason: "COMPLETED", who_acts: "nobody" },
+  unfinished: { outcome: "unfinished", reason: "SERVICE_UNREACHABLE", who_acts: "service" },
+  short: { outcome: "partial", reason: "RECORDS_SHORT", who_acts: "engineer" },
+} as const
+const settled = (name: string, verdict: keyof typeof verdicts): Fact => ({
+  _tag: "TaskSettled",
+  run_id,
+  task_id: taskOf(name),
+  ...verdicts[verdict],
+})
+const closed = (name: string): ReadonlyArray<Fact> => {
+  const attempt = { run_id, task_id: taskOf(name), attempt: 1 }
+  const execution_id = anId(`e-${name}`)
+  const end = { status_code: "COMPLETED", status_reason: "COMPLETED" }
+  return [
+    { _tag: "StartIntended", ...attempt, external_execution_id: "x", probe: false },
+    { _tag: "StartAnswered", ...attempt, answer: "accepted", execution_id },
+    { _tag: "AttemptClosed", ...attempt, execution_id, ...end },
+  ]
+}
+const kept = (name: string): Fact => {
+  const of = { run_id, task_id: taskOf(name), attempt: 1, execution_id: anId(`e-${name}`) }
+  return { _tag: "AttemptKept", ...of, reason: "RECORDS_SHORT", families: [], message: "1 record is missing" }
+}
+
+describe("the tasks that are over in a run that was taken up again", () => {
+  const before: ReadonlyArray<Fact> = [
+    ...["done", "again", "open", "short", "new"].map(planned),
+    ...closed("done"),
+    settled("done", "succeeded"),
+    settled("again", "unfinished"),
+    ...closed("short"),
+    kept("short"),
+    settled("short", "short"),
+  ]
+  const over = (since: ReadonlyArray<Fact>) =>
+    [...tasksOver(stateAfter(before), stateAfter([...before, ...since]))].map((id) => id.split("/")[1])
+
+  it("are those that it leaves as they are, and those that it settled itself", () => {
+    expect(over([])).toEqual(["done"])
+    expect(over([settled("new", "succeeded"), settled("again", "unfinished")])).toEqual([
+      "done",
+      "again",
+      "new",
+    ])
+  })
+
+  it("are not those whose kept executions are read again, until the run is over [interim over]", () => {
+    expect(over([settled("short", "succeeded")])).toEqual(["done"])
+  })
+
+  it("are not those with an end that came after their verdict", () => {
+    expect(over([settled("open", "unfinished"), ...closed("open")])).toEqual(["done"])
+  })
+})
+
+describe("a run that was published before", () => {
+  const published: Fact = { _tag: "RunPublished", run_id, version: 1, receipts: [] }
+  const gates = [{ gate: "keys", expected: "none", found: "1" }]
+  const held: Fact = { _tag: "RunHeld", run_id, database: "held", gates }
+
+  it("is published again only as a whole, unless nothing had been done in it by then", () => {
+    const may = (...facts: ReadonlyArray<Fact>) => mayHaveInterims(stateAfter(facts))
+    expect([
+      may(planned("a"), settled("a", "unfinished")),
+      may(published, planned("a"), planned("b"), settled("b", "unfinished")),
+      may(planned("a"), settled("a", "unfinished"), published),
+      may(planned("a"), ...closed("a"), published),
+      may(planned("a"), held),
+      may(planned("a"), held, { _tag: "RunAccepted", run_id }),
+    ]).toEqual([true, true, false, false, false, false])
+  })
+})

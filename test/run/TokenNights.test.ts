@@ -1,0 +1,250 @@
+/**
+ * Whole nights with tokens against the embedded service, in virtual time: parameters and a ticket on the first
+ * night, the token on the later ones, and what follows when the token is at its end.
+ */
+import { describe, expect, it } from "vitest"
+import { Effect, Redacted } from "effect"
+import { runNight } from "../../src/run/Nightly.ts"
+import { Service } from "../../src/client/Service.ts"
+import type { Job } from "../../src/jobs/Job.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { TokenStore } from "../../src/tokens/TokenStore.ts"
+import { summarise } from "../../src/report/Summary.ts"
+import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+
+/** What a night came to: how each customer logged in, its verdict, and what the summary warns of tokens. */
+const nightOf = (job: Job) =>
+  Effect.gen(function* () {
+    const { run_id, state } = yield* runNight(job, options)
+    const ledger = yield* Ledger
+    const facts = (yield* ledger.facts(run_id)).map(({ fact }) => fact)
+    const logins = facts.flatMap((fact) =>
+      fact._tag === "StartIntended" ? [fact.token_id === undefined ? "parameters" : "token"] : [],
+    )
+    const verdicts = [...state.tasks.values()].map(({ settled }) => settled?.fact.reason)
+    const warnings = summarise(state).warnings.filter((one) => one.includes("token"))
+    return { logins, verdicts, warnings }
+  })
+
+const stored = Effect.gen(function* () {
+  const store = yield* TokenStore
+  if (store._tag === "Closed") return []
+  return (yield* store.tokens).map(({ dropped }) => dropped?.reason ?? "kept")
+})
+
+describe("runs with tokens", () => {
+  it("log in with parameters once, then with the token, and with parameters again when it was revoked", () => {
+    const job = jobOf([customer("c-1", "ok+queue-5+run-30+records-4")])
+    const nights = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const first = yield* nightOf(job)
+        yield* wait(1)
+        const second = yield* nightOf(job)
+        yield* wait(1)
+        const third = yield* nightOf(job)
+        const store = yield* TokenStore
+        const [token] = store._tag === "Open" ? yield* store.tokens : []
+        const service = yield* Service
+        const revoked = yield* service.revokeToken(token?.token_id ?? "")
+        yield* wait(1)
+        const fourth = yield* nightOf(job)
+        const after = yield* stored
+        yield* wait(1)
+        const fifth = yield* nightOf(job)
+        return { first, second, third, revoked, fourth, after, fifth, end: yield* stored }
+      }),
+    )
+    const by = (login: string, reason = "COMPLETED", warnings: ReadonlyArray<string> = []) => ({
+      logins: [login],
+      verdicts: [reason],
+      warnings,
+    })
+    expect(nights).toEqual({
+      first: by("parameters"),
+      second: by("token"),
+      third: by("token"),
+      revoked: "revoked",
+      fourth: by("token", "T10N_REJECTED", ["1 stored token no longer used: T10N_REJECTED [token-dropped]"]),
+      after: ["T10N_REJECTED"],
+      fifth: by("parameters"),
+      end: ["kept"],
+    })
+  })
+
+  it("never repeat a login that was rejected under its token, until the parameters change", () => {
+    const words = "ok+queue-5+run-30+records-4+turn-1-INCORRECT_CREDENTIALS"
+    const job = jobOf([customer("c-1", words)])
+    const changed = jobOf([customer("c-1", "ok+queue-5+run-30+records-4", "another-password")])
+    const nights = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const first = yield* nightOf(job)
+        yield* wait(1)
+        const second = yield* nightOf(job)
+        const dropped = yield* stored
+        yield* wait(1)
+        const third = yield* nightOf(job)
+        yield* wait(1)
+        const fourth = yield* nightOf(changed)
+        return {
+          logins: [first, second, third, fourth].map(({ logins }) => logins),
+          verdicts: [first, second, third, fourth].map(({ verdicts }) => verdicts[0]),
+          dropped,
+          end: yield* stored,
+        }
+      }),
+    )
+    expect(nights).toEqual({
+      logins: [["parameters"], ["token"], [], ["parameters"]],
+      verdicts: ["COMPLETED", "INCORRECT_CREDENTIALS", "INCORRECT_CREDENTIALS", "COMPLETED"],
+      dropped: ["LOCKED"],
+      end: ["kept"],
+    })
+  })
+
+  it("start nothing with a token whose key is in the pairs of its webhook addresses", () => {
+    const assignment = customer("c-1", "ok+queue-5+run-30+records-4")
+    const nights = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* nightOf(jobOf([assignment]))
+        const store = yield* TokenStore
+        const [token] = store._tag === "Open" ? yield* store.tokens : []
+        const key = store._tag === "Open" && token !== undefined ? yield* store.tokenKey(token) : undefined
+        const night = (value: string) => nightOf(jobOf([{ ...assignment, hooks_extra_data: { value } }]))
+        yield* wait(1)
+        const refused = yield* night(key === undefined ? "" : `key=${Redacted.value(key)}`)
+        yield* wait(1)
+        return { refused, harmless: yield* night("{event}") }
+      }),
+    )
+    expect(nights).toEqual({
+      refused: { logins: [], verdicts: ["BAD_CONFIGURATIONS"], warnings: [] },
+      harmless: { logins: ["token"], verdicts: ["COMPLETED"], warnings: [] },
+    })
+  })
+
+  it("do not start for a job that would send a customer's password into webhook addresses", () => {
+    const place = { file: "job.yaml", line: 5, column: 7 }
+    const pair = { key: "k", value: "a-secret-password", place, key_place: place }
+    const job = { ...jobOf([customer("c-1", "ok")]), hooks: [pair] }
+    const ended = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const failure = yield* Effect.flip(runNight(job, options))
+        const ledger = yield* Ledger
+        return { failure: failure._tag, runs: yield* ledger.runs }
+      }),
+    )
+    expect(ended).toEqual({ failure: "JobInvalid", runs: [] })
+  })
+
+  it.each([
+    ["wants another form (422)", { tokenized_body: "refused" }],
+    ["has no such endpoint (405)", { tokenized_body: "absent" }],
+  ] as const)("send the parameters behind the token if the service %s, in every run", (_, reading) => {
+    const job = jobOf([customer("c-1", "ok+queue-5+run-30+records-4")])
+    const nights = live(
+      makeNights(reading),
+      Effect.gen(function* () {
+        const first = yield* nightOf(job)
+        yield* wait(1)
+        const second = yield* nightOf(job)
+        yield* wait(1)
+        return [first, second, yield* nightOf(job)]
+      }),
+    )
+    const refused = "the service refused 1 start with a stored token [token-start-refused]"
+    const fallen = { logins: ["token", "parameters"], verdicts: ["COMPLETED"], warnings: [refused] }
+    expect(nights).toEqual([
+      { logins: ["parameters"], verdicts: ["COMPLETED"], warnings: [] },
+      fallen,
+      fallen,
+    ])
+  })
+
+  it("warn before the token expires, and log in with parameters when it has", () => {
+    const job = jobOf([customer("c-1", "ok+queue-5+run-30+records-4")])
+    const nights = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const first = yield* nightOf(job)
+        yield* wait(80)
+        const late = yield* nightOf(job)
+        yield* wait(11)
+        const over = yield* nightOf(job)
+        return [first, late, over].map(({ logins, warnings }) => [logins[0], ...warnings])
+      }),
+    )
+    expect(nights).toEqual([
+      ["parameters"],
+      ["token", "1 stored token will expire within 14 days, the first on 2027-02-19 [tokens-expiring]"],
+      ["parameters", "1 stored token no longer used: EXPIRED [token-dropped]"],
+    ])
+  })
+
+  it("start nothing with a token that cannot be decrypted any more", () => {
+    const job = jobOf([customer("c-1", "ok+queue-5+run-30")])
+    const second = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* nightOf(job)
+        yield* wait(1)
+        return yield* nightOf(job).pipe(
+          Effect.updateService(TokenStore, (store) => ({ ...store, tokenKey: () => Effect.undefined })),
+        )
+      }),
+    )
+    expect(second).toEqual({ logins: [], verdicts: ["TOKEN_UNREADABLE"], warnings: [] })
+  })
+
+  it("warn of a token that expires, where a run is resumed with another customer", () => {
+    const [first, other] = [customer("c-1", "ok+queue-5+run-30"), customer("c-2", "end-NETWORK_ERROR+run-1")]
+    const once = (...assignments: Job["assignments"]): Job => {
+      const job = jobOf(assignments)
+      return { ...job, retry: { ...job.retry, max_attempts: 1 } }
+    }
+    const nights = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* nightOf(once(first))
+        yield* wait(80)
+        const begun = yield* nightOf(once(other))
+        return [begun, yield* nightOf(once(other, first))].map(({ warnings }) =>
+          warnings.filter((warning) => warning.includes("[tokens-expiring]")),
+        )
+      }),
+    )
+    expect(nights).toEqual([
+      [],
+      ["1 stored token will expire within 14 days, the first on 2027-02-19 [tokens-expiring]"],
+    ])
+  })
+
+  it("drop a token whose credentials cannot be read, and request fewer features with a token, never more", () => {
+    const unreadable = jobOf([customer("c-1", "ok+queue-5+run-30+t10n-exception")])
+    const narrow = customer("c-2", "ok+queue-5+run-30")
+    const wide = { ...narrow, features: features("accounts_read", "customer_information_read") }
+    const nights = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* nightOf(unreadable)
+        yield* wait(1)
+        const second = yield* nightOf(unreadable)
+        const dropped = yield* stored
+        yield* wait(1)
+        yield* nightOf(jobOf([narrow]))
+        yield* wait(1)
+        const { logins, verdicts } = yield* nightOf(jobOf([wide]))
+        return { second: second.verdicts, dropped, logins, verdicts }
+      }),
+    )
+    expect(nights).toEqual({
+      second: ["T10N_EXCEPTION"],
+      dropped: ["T10N_EXCEPTION"],
+      logins: ["token"],
+      verdicts: ["COMPLETED"],
+    })
+  })
+})

@@ -1,0 +1,321 @@
+/** The table of ends against the contract's own, and what follows from a row, from none, and from two at once. */
+import { describe, expect, it } from "vitest"
+import { statusReasonsByCode } from "../../src/service/Vocabulary.ts"
+import { actionNeeded, exitOf, outcomes } from "../../src/service/EndRow.ts"
+import {
+  actingOf,
+  beforeStart,
+  endOfAttempt,
+  ends,
+  isTerminal,
+  knownEnd,
+  notInTables,
+  own,
+  rowOf,
+  verdictOfRefusal,
+  verdictOfRejected,
+} from "../../src/service/Ends.ts"
+import type { Verdict } from "../../src/service/Ends.ts"
+import { ownEnds } from "../../src/service/OwnEnds.ts"
+import { contractEnds } from "./ContractEnds.ts"
+
+type Row = readonly [outcome: string, who_acts: string, retry: boolean, opensBreaker: boolean]
+
+const engineer = ["failed", "engineer"]
+const customer = ["failed", "customer"]
+const service = ["unfinished", "service"]
+const unlisted: Row = ["failed", "engineer", false, true]
+
+/** What the contract says of each reason of section 3.1 that ends an execution. */
+const promised: ReadonlyMap<string, Row> = new Map(
+  contractEnds
+    .flatMap(({ said, promised: of, exceptions }) => [
+      ...said.flatMap(([, , reasons]) => reasons.map((reason) => [reason, of] as const)),
+      ...exceptions,
+    ])
+    .map(([reason, { outcome, who_acts, retry, opensBreaker }]) => [
+      reason,
+      [outcome, who_acts, retry, opensBreaker],
+    ]),
+)
+
+const families = Object.entries(statusReasonsByCode)
+const closedFamilies = families.filter(([code]) => code !== "ONGOING" && code !== "ACTION_REQUIRED")
+const allReasons = families.flatMap(([, reasons]): ReadonlyArray<string> => reasons)
+const landed = {}
+const attempt = (status_code: string, status_reason: string, authentication_status?: string) =>
+  endOfAttempt(
+    {
+      status_code,
+      status_reason,
+      landed,
+      ...(authentication_status === undefined ? {} : { authentication_status }),
+    },
+    undefined,
+  )
+const end = (status_code: string, status_reason: string, authentication_status?: string): Row => {
+  const { verdict, retry, rejection } = attempt(status_code, status_reason, authentication_status)
+  return [verdict.outcome, verdict.who_acts, retry, rejection !== undefined]
+}
+const told = ({ outcome, who_acts }: Verdict) => [outcome, who_acts]
+
+describe("the table of ends", () => {
+  it("says for every closed reason of the reference what the contract says", () => {
+    const actual = closedFamilies.flatMap(([code, reasons]) =>
+      reasons.map((reason) => [reason, end(code, reason)] as const),
+    )
+    expect(new Map(actual.toSorted())).toEqual(new Map([...promised].toSorted()))
+  })
+
+  it("has a matching row for every closed reason, and one for each of ours", () => {
+    const rows = new Map(
+      Object.entries(ends).map(([reason, { outcome, who_acts, retry, opensBreaker }]) => [
+        reason,
+        [outcome, who_acts, retry, opensBreaker],
+      ]),
+    )
+    expect(rows.size).toBe(promised.size + Object.keys(ownEnds).length)
+    for (const reason of Object.keys(ownEnds)) rows.delete(reason)
+    expect(rows).toEqual(promised)
+  })
+
+  it("says in whole, plain sentences what every reason means and what to do next", () => {
+    const sentences = Object.entries(ends).flatMap(([reason, { means, next }]) =>
+      [means, next].map((text) => [reason, text] as const),
+    )
+    expect(
+      sentences.filter(([, text]) => !/^(?:[A-Z]|`nightjar )[^]*\.$/.test(text) || text.length > 150),
+    ).toEqual([])
+  })
+
+  it("leads to the contract's exit codes", () => {
+    expect(outcomes.map((outcome) => [outcome, exitOf(outcome)])).toEqual([
+      ["succeeded", 0],
+      ["partial", 3],
+      ["failed", 3],
+      ["skipped", 3],
+      ["unfinished", 4],
+    ])
+    for (const { promised: of } of contractEnds) expect(outcomes.map(String)).toContain(of.outcome)
+    for (const { promised: of } of contractEnds) expect(Object.keys(actionNeeded)).toContain(of.who_acts)
+  })
+
+  it("treats a reason outside its family, and every value that is not listed, like a rejected login", () => {
+    for (const [code, reasons] of families)
+      for (const reason of allReasons)
+        if (!(reasons as ReadonlyArray<string>).includes(reason)) expect(end(code, reason)).toEqual(unlisted)
+    for (const [code, reason] of [
+      ["PAUSED", "PAUSED"],
+      ["COMPLETED", "OF_TOMORROW"],
+      ["OF_TOMORROW", "COMPLETED"],
+      ["toString", "constructor"],
+      ["UNKNOWN", "UNKNOWN"],
+      ["ONGOING", "RUNNING"],
+      ["ACTION_REQUIRED", "MFA_REQUIRED"],
+      // Words of ours are none of the service's.
+      ["UNKNOWN", "EXECUTION_GONE"],
+      ["FAILED", "NIGHT_OVER"],
+    ] as const)
+      expect([attempt(code, reason).rejection, ...end(code, reason)]).toEqual([reason, ...unlisted])
+  })
+
+  it("opens the breaker for a refusal in authentication_status, whatever the end says [end login status]", () => {
+    for (const [code, reasons] of closedFamilies)
+      for (const reason of reasons) {
+        const [outcome, who_acts, , opensBreaker] = end(code, reason)
+        // An end that is no failure says nothing of the refusal, so that the refusal is the end.
+        for (const [refusal, whoever] of [
+          ["BLOCKED_USER", "customer"],
+          ["OF_TOMORROW", "engineer"],
+        ] as const) {
+          expect(end(code, reason, refusal)).toEqual([
+            "failed",
+            outcome === "failed" ? who_acts : whoever,
+            false,
+            true,
+          ])
+          expect(attempt(code, reason, refusal).rejection).toBe(refusal)
+        }
+        const told = end(code, reason).slice(0, 3)
+        expect(end(code, reason, "not-performed")).toEqual([...told, opensBreaker])
+        // An accepted login stays open, unless the end itself is a refusal.
+        expect(end(code, reason, "AUTH_OK")).toEqual([...told, opensBreaker && code === "AUTH_ERROR"])
+      }
+  })
+})
+
+describe("one of our own ends", () => {
+  it("is as promised, asks for no second try and opens no breaker", () => {
+    expect(
+      Object.fromEntries(
+        Object.entries(ownEnds).map(([reason, row]) => [reason, told({ ...row, reason: "FAILED" })]),
+      ),
+    ).toEqual({
+      IN_PROGRESS: ["unfinished", "nobody"],
+      NIGHT_OVER: service,
+      DEADLINE_REACHED: service,
+      RUN_DRAINED: ["unfinished", "engineer"],
+      START_UNKNOWN: ["unfinished", "engineer"],
+      LOGIN_UNPROVEN: engineer,
+      UNEXPECTED_ANSWER: engineer,
+      SERVICE_UNREACHABLE: service,
+      NOT_STOPPABLE: service,
+      NOT_OURS: engineer,
+      EXECUTION_GONE: service,
+      RESULTS_PARTIAL: service,
+      RECORDS_UNREACHABLE: ["partial", "engineer"],
+      RECORDS_SHORT: ["partial", "engineer"],
+      ANSWER_UNUSABLE: engineer,
+      ENGINE_UNKNOWN: ["skipped", "engineer"],
+      SESSION_UNKNOWN: engineer,
+      SECRET_UNAVAILABLE: ["unfinished", "engineer"],
+      NOT_IN_JOB: ["skipped", "engineer"],
+      TOKENS_UNAVAILABLE: engineer,
+      TOKEN_UNKNOWN: engineer,
+      TOKEN_MISMATCH: engineer,
+      TOKEN_EXPIRED: engineer,
+      TOKEN_DROPPED: engineer,
+      TOKEN_FEATURES: engineer,
+      TOKEN_UNREADABLE: engineer,
+    })
+    for (const { retry, opensBreaker } of Object.values(ownEnds))
+      expect([retry, opensBreaker]).toEqual([false, false])
+  })
+
+  it("is never told as the service's where this program itself stopped or is not over", () => {
+    const acting = Object.entries(ends).flatMap(([reason, row]) =>
+      actingOf({ ...row, reason }) === row.who_acts ? [] : [[reason, actingOf({ ...row, reason })]],
+    )
+    expect(Object.fromEntries(acting)).toEqual({
+      CLIENT_CANCELLED: "next run",
+      DEADLINE_REACHED: "next run",
+      NIGHT_OVER: "next run",
+      RUN_DRAINED: "next run",
+      IN_PROGRESS: "this run",
+    })
+    expect(actingOf({ reason: "OF_TOMORROW", who_acts: "engineer" })).toBe("engineer")
+  })
+
+  it("may use a word of the service: the task waited for the engine, or somebody else's run was open", () => {
+    for (const reason of ["ENGINE_UNAVAILABLE", "ALREADY_EXECUTING"] as const)
+      expect(own(reason)).toEqual({ outcome: "unfinished", reason, who_acts: "service" })
+  })
+
+  it("for a task that never starts is that of its row, except for an engine that needs a person", () => {
+    expect(beforeStart("CUSTOMER_INTERVENTION_REQUIRED")).toEqual({
+      outcome: "skipped",
+      reason: "CUSTOMER_INTERVENTION_REQUIRED",
+      who_acts: "engineer",
+    })
+    const others = Object.keys(ends).filter((reason) => reason !== "CUSTOMER_INTERVENTION_REQUIRED")
+    for (const reason of others as ReadonlyArray<keyof typeof ends>)
+      expect(beforeStart(reason)).toEqual(own(reason))
+  })
+
+  it("for a success that is partly missing from the tables is not a success", () => {
+    expect(notInTables).toEqual({ outcome: "partial", reason: "ANSWER_UNUSABLE", who_acts: "engineer" })
+  })
+})
+
+describe("the end of an attempt", () => {
+  const aborted = { status_code: "ABORTED", status_reason: "CLIENT_CANCELLED", landed }
+
+  it("is the customer's if we aborted because of a challenge, and the service's if time was up", () => {
+    expect(endOfAttempt(aborted, "challenge")).toEqual({
+      verdict: { outcome: "failed", reason: "CUSTOMER_INTERVENTION_REQUIRED", who_acts: "customer" },
+      retry: false,
+      rejection: undefined,
+    })
+    for (const abort of ["max_wait", "deadline", undefined] as const)
+      expect(endOfAttempt(aborted, abort).verdict).toEqual({
+        outcome: "unfinished",
+        reason: "CLIENT_CANCELLED",
+        who_acts: "service",
+      })
+  })
+
+  it("rejects the login that was refused meanwhile, whatever the reason for the abort", () => {
+    const refused = { ...aborted, authentication_status: "INCORRECT_MFA" }
+    for (const abort of ["challenge", "max_wait", "deadline", undefined] as const)
+      expect(endOfAttempt(refused, abort)).toEqual({
+        verdict: {
+          outcome: "failed",
+          reason: abort === "challenge" ? "CUSTOMER_INTERVENTION_REQUIRED" : "INCORRECT_MFA",
+          who_acts: "customer",
+        },
+        retry: false,
+        rejection: "INCORRECT_MFA",
+      })
+  })
+
+  it("is its own if it closed by itself before an abort could stop it", () => {
+    const completed = { status_code: "COMPLETED", status_reason: "COMPLETED", landed }
+    expect(endOfAttempt(completed, "challenge").verdict.reason).toBe("COMPLETED")
+  })
+
+  it("opens no breaker if the service no longer knows the execution: nothing is landed then", () => {
+    expect(endOfAttempt({ status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" }, undefined)).toEqual({
+      verdict: { outcome: "unfinished", reason: "EXECUTION_GONE", who_acts: "service" },
+      retry: false,
+      rejection: undefined,
+    })
+  })
+
+  it("is the end of a login that was seen refused before the service forgot the execution", () => {
+    const gone = { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" }
+    expect(endOfAttempt({ ...gone, authentication_status: "BLOCKED_USER" }, undefined)).toEqual({
+      verdict: { outcome: "failed", reason: "BLOCKED_USER", who_acts: "customer" },
+      retry: false,
+      rejection: "BLOCKED_USER",
+    })
+  })
+})
+
+describe("a refused start", () => {
+  it("is an engineer's, whatever its reason, except for what the service itself may fix", () => {
+    for (const reason of [
+      "CUSTOMER_INTERVENTION_REQUIRED",
+      "T10N_FORBIDDEN",
+      "BAD_CONFIGURATIONS",
+      "BLOCKED_USER",
+      "UNEXPECTED_ANSWER",
+      "TOKEN_UNKNOWN",
+      "NIGHT_OVER",
+      "OF_TOMORROW",
+      "toString",
+    ])
+      expect(verdictOfRefusal(reason)).toEqual({ outcome: "failed", reason, who_acts: "engineer" })
+    for (const reason of ["BAD_PROXY_CONFIGURATION", "ENGINE_UNAVAILABLE"])
+      expect(verdictOfRefusal(reason)).toEqual({ outcome: "unfinished", reason, who_acts: "service" })
+    expect(told(verdictOfRefusal("ENGINE_UNKNOWN"))).toEqual(["skipped", "engineer"])
+  })
+})
+
+describe("a login that was rejected before", () => {
+  it("fails for the customer if the reference lists the refusal, otherwise for an engineer", () => {
+    for (const reason of statusReasonsByCode.AUTH_ERROR)
+      expect(verdictOfRejected(reason)).toEqual({ outcome: "failed", reason, who_acts: "customer" })
+    for (const reason of ["UNHANDLED_AUTH_ERROR", "OF_TOMORROW", "INTERNAL_ERROR", "ANSWER_UNUSABLE"])
+      expect(told(verdictOfRejected(reason))).toEqual(engineer)
+    expect(told(verdictOfRejected("BLOCKED_USER"))).toEqual(customer)
+  })
+})
+
+describe("the explanation of a reason", () => {
+  it("says that an unlisted one is unlisted, and that its login is not sent again", () => {
+    for (const reason of ["BRAND_NEW", "toString", "FEATURE_RUNNING"]) {
+      expect(knownEnd(reason)).toBeUndefined()
+      expect(rowOf(reason)).toMatchObject({ who_acts: "engineer", opensBreaker: true })
+    }
+    expect(rowOf("BLOCKED_USER")).toBe(ends.BLOCKED_USER)
+    expect(knownEnd("FEATURE_FAILED")?.means).toBe("The engine failed to read the feature.")
+  })
+})
+
+describe("a family", () => {
+  it("ends a run unless it is open or unknown", () => {
+    const over = families.filter(([code]) => isTerminal(code)).map(([code]) => code)
+    expect(over).toEqual(closedFamilies.map(([code]) => code))
+    for (const code of [undefined, "", "OF_TOMORROW", "toString"]) expect(isTerminal(code)).toBe(false)
+  })
+})

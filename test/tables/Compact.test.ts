@@ -1,0 +1,343 @@
+/**
+ * Many small files become one a month: every way of reading them gives the same rows, a run that is published again
+ * or lost afterwards is whole again, and whatever stops it, the folder is as before or compacted.
+ */
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { readParquet } from "parquet-wasm"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import { FileCalls, machineCalls } from "../../src/base/FileCalls.ts"
+import { compact } from "../../src/tables/Compact.ts"
+import type { CompactedTable } from "../../src/tables/Compact.ts"
+import { filesOf, layoutOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
+import { filesBelow } from "../../src/tables/OutputFiles.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { rebuild } from "../../src/tables/Rebuild.ts"
+import { repair } from "../../src/tables/Repair.ts"
+import { rollback } from "../../src/tables/Rollback.ts"
+import { account, append, layers, liveNight, namesIn, problemsIn, profileOf, storeOf } from "./night.ts"
+import { Workplace } from "../acceptance/Nightjar.ts"
+import { anId } from "../harness/Id.ts"
+
+/** The first and the last two share a month, and only the first month is over. */
+const dates = ["2025-10-30", "2025-10-31", "2025-11-20"] as const
+const runOf = (date: string) => `nightly.${date}`
+const nameOf = (date: string) => `of ${date}`
+const names = dates.map(nameOf)
+
+const profilesPath = "tables/customer_profiles/run_date=2025-10-01=2025-10-31/2025-10-v4.parquet"
+
+const choice = { overBy: Date.parse("2025-11-01"), isDry: false, monthsMax: 12 }
+const compactIn = (root: string, more: Partial<typeof choice> = {}) =>
+  Effect.flatMap(storeOf(root), (store) => compact(store, { ...choice, ...more }))
+
+const manifestIn = (root: string) => readManifest(layoutOf(root).manifest) ?? nothingPublished
+const parquetIn = (root: string) =>
+  filesBelow(join(root, "tables")).flatMap((path) => (path.endsWith(".parquet") ? [`tables/${path}`] : []))
+const tablesIn = (root: string) => new Set(filesOf(manifestIn(root)).map(({ table }) => table))
+
+/** All rows of all tables, in the order of their text, by every way in which people read Parquet files. */
+const readingsOf = Effect.fnUntraced(function* (root: string) {
+  const duckdb = yield* DuckDb
+  const { query } = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+  const read = Effect.fnUntraced(function* (glob: string, options = "") {
+    const texts: Array<string> = []
+    for (const table of [...tablesIn(root)].toSorted()) {
+      const place = `${root}/tables/${table}/${glob}/*.parquet`
+      const { columns, rows } = yield* query(`SELECT * FROM read_parquet('${place}'${options}) ORDER BY ALL`)
+      texts.push(JSON.stringify([table, columns, rows]))
+    }
+    return texts
+  })
+  return {
+    simply: yield* read("**"),
+    byDate: yield* read("run_date=*"),
+    asFiles: yield* read("*", ", hive_partitioning = false"),
+  }
+}, Effect.scoped)
+
+const template = mkdtempSync(join(tmpdir(), "nightjar-compact-"))
+const base = join(template, "base")
+const compacted = join(template, "compacted")
+beforeAll(async () => {
+  mkdirSync(base)
+  const nights = Effect.forEach(dates, (date) =>
+    liveNight(runOf(date), date, profileOf(nameOf(date)), account),
+  )
+  await Effect.runPromise(Effect.provide(nights, layers(base)))
+  cpSync(base, compacted, { recursive: true })
+  await Effect.runPromise(Effect.provide(compactIn(compacted), layers(compacted)))
+}, 60_000)
+afterAll(() => rmSync(template, { recursive: true, force: true }))
+
+const copyOf = (from: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const root = mkdtempSync(join(tmpdir(), "nightjar-compact-"))
+      cpSync(from, root, { recursive: true })
+      return root
+    }),
+    (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true })),
+  )
+
+const readings = () => Effect.provide(readingsOf(base), layers(base))
+
+describe("compact", () => {
+  it.live("changes nothing for readers but the number of files, and is done once", () =>
+    Effect.gen(function* () {
+      const root = yield* copyOf(base)
+      yield* Effect.gen(function* () {
+        const before = yield* readings()
+        const tables = tablesIn(root).size
+        const planned = yield* compactIn(root, { isDry: true })
+        assert.strictEqual(parquetIn(root).length, tables * 3)
+        // What is not read back as it was written is not published.
+        const wrong = yield* Effect.provideService(compactIn(root), FileCalls, yield* swapping(root))
+        assert.deepStrictEqual(
+          wrong.left.map(({ reason }) => reason),
+          [`${profilesPath}: the rows of run ${runOf(dates[0])} read back differently`],
+        )
+        const done = yield* compactIn(root)
+        assert.deepStrictEqual(
+          [planned.tables.length, wrong.tables.length, done.tables.map(({ table }) => table)],
+          [tables, tables - 1, ["customer_profiles"]],
+        )
+        assert.deepStrictEqual([done.version, done.left, done.isRolledBack], [5, [], false])
+        assert.deepStrictEqual([yield* readingsOf(root), yield* problemsIn(root)], [before, []])
+        assert.strictEqual(parquetIn(root).length, tables * 2)
+        assert.deepStrictEqual(readdirSync(join(root, "tables/runs")), [
+          "run_date=2025-10-01=2025-10-31",
+          `run_date=${dates[2]}`,
+        ])
+        // Another reader of Parquet finds as many rows.
+        for (const { path, rows } of filesOf(manifestIn(root))) {
+          const batches = readParquet(readFileSync(join(root, path))).recordBatches()
+          assert.strictEqual(
+            batches.reduce((sum, { numRows }) => sum + numRows, 0),
+            rows,
+          )
+        }
+        assert.deepInclude(yield* compactIn(root), { version: undefined, tables: [] })
+        const { changes } = yield* Effect.flatMap(storeOf(root), (store) => rebuild(store, "0.1.0", false))
+        assert.deepStrictEqual(
+          changes.map(({ run_id, table }) => [run_id, table]),
+          dates.map((date) => [runOf(date), "runs"]),
+        )
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "is foretold: the same tables, files and sizes, and what keeps its files because one is damaged",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* copyOf(base)
+        yield* Effect.gen(function* () {
+          const [damaged] = filesOf(manifestIn(root)).filter(({ table }) => table === "other_records")
+          rmSync(join(root, damaged?.path ?? ""))
+          const said = yield* compactIn(root, { isDry: true })
+          const done = yield* compactIn(root)
+          const before = ({ after: _after, ...one }: CompactedTable) => one
+          assert.deepStrictEqual(
+            { left: said.left, tables: said.tables.map(before) },
+            { left: done.left, tables: done.tables.map(before) },
+          )
+          assert.deepStrictEqual(done.left, [
+            { table: "other_records", month: "2025-10", reason: `${damaged?.path} is missing` },
+          ])
+          assert.isAbove(done.tables.length, 5)
+        }).pipe(Effect.provide(layers(root)))
+      }).pipe(Effect.scoped),
+  )
+
+  it.live("of a run that is published again leaves each of its rows in one place", () =>
+    Effect.gen(function* () {
+      const root = yield* copyOf(compacted)
+      yield* Effect.gen(function* () {
+        const before = yield* readings()
+        const publisher = yield* Publisher
+        yield* publisher.publishOutcome(anId(runOf(dates[0])))
+        const outcome = manifestIn(root)
+        assert.strictEqual(outcome.runs[runOf(dates[1])]?.version, 2)
+        assert.deepStrictEqual(yield* problemsIn(root), [])
+        yield* publisher.publish(anId(runOf(dates[0])))
+        assert.deepStrictEqual(yield* problemsIn(root), [])
+        const rowsOf = ({ simply }: typeof before) => simply.filter((text) => !text.startsWith('["runs"'))
+        assert.deepStrictEqual(rowsOf(yield* readingsOf(root)), rowsOf(before))
+        assert.deepStrictEqual(yield* namesIn(root), names)
+        // The next time, they are together again.
+        assert.strictEqual((yield* compactIn(root)).version, 7)
+        assert.deepStrictEqual(rowsOf(yield* readingsOf(root)), rowsOf(before))
+        assert.strictEqual(parquetIn(root).length, tablesIn(root).size * 2)
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("is undone by `rollback` to earlier rows, and the next publication goes on from it", () =>
+    Effect.gen(function* () {
+      const root = yield* copyOf(compacted)
+      yield* Effect.gen(function* () {
+        const back = yield* Effect.flatMap(storeOf(root), rollback)
+        assert.deepInclude(back, { to: 2, from: 4, without: [runOf(dates[2])] })
+        assert.deepStrictEqual([yield* namesIn(root), yield* problemsIn(root)], [names.slice(0, 2), []])
+        assert.deepInclude(yield* compactIn(root), { version: undefined, isRolledBack: true })
+        const publisher = yield* Publisher
+        yield* publisher.publish(anId(runOf(dates[2])))
+        assert.deepStrictEqual([yield* namesIn(root), yield* problemsIn(root)], [names, []])
+        assert.include(parquetIn(root), "tables/runs/run_date=2025-10-01=2025-10-31/2025-10-v4.parquet")
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("leaves a folder that can be read off its files and repaired", () =>
+    Effect.gen(function* () {
+      const root = yield* copyOf(compacted)
+      yield* Effect.gen(function* () {
+        const before = yield* readings()
+        const { runs } = manifestIn(root)
+        rmSync(layoutOf(root).manifest)
+        const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store, "0.1.0"))
+        assert.deepStrictEqual([repaired.left, yield* problemsIn(root)], [[], []])
+        const filesIn = (of: typeof runs) =>
+          dates.map((date) => (of[runOf(date)]?.files ?? []).toSorted((a, b) => (a.path < b.path ? -1 : 1)))
+        assert.deepStrictEqual(filesIn(manifestIn(root).runs), filesIn(runs))
+        truncateSync(join(root, profilesPath), 9)
+        const again = yield* Effect.flatMap(storeOf(root), (store) => repair(store, "0.1.0"))
+        assert.deepStrictEqual([again.done.length, again.left, yield* problemsIn(root)], [2, [], []])
+        assert.deepStrictEqual((yield* readingsOf(root)).asFiles.slice(1, 3), before.asFiles.slice(1, 3))
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("is put together again from the database where landed bodies are gone by age", () =>
+    Effect.gen(function* () {
+      const root = yield* copyOf(compacted)
+      yield* Effect.gen(function* () {
+        const before = yield* readings()
+        const run_id = anId(runOf(dates[0]))
+        yield* append([{ _tag: "LandingPruned", run_id, bytes: 1 }])
+        rmSync(join(root, "landing", run_id), { recursive: true })
+        truncateSync(join(root, profilesPath), 9)
+        const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store, "0.1.0"))
+        assert.deepStrictEqual(
+          [repaired.done.map((text) => text.replace(/[:;].*/, "")), repaired.left],
+          [[runOf(dates[0]), runOf(dates[1])], []],
+        )
+        assert.match(repaired.done[0] ?? "", /from nightjar\.duckdb/)
+        const after = yield* readingsOf(root)
+        const profiles = (all: ReadonlyArray<string>) => all.filter((text) => text.includes("of 2025-10-30"))
+        assert.deepStrictEqual(
+          [profiles(after.asFiles), yield* problemsIn(root)],
+          [profiles(before.asFiles), []],
+        )
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("that is cut off at any step leaves readable tables, and the next time it is done", () =>
+    Effect.gen(function* () {
+      const steps = yield* stepsOf(Number.POSITIVE_INFINITY, () => Effect.void)
+      // In the middle of the files, and once the version is in place; NIGHTJAR_CUTS_EVERY=1 tries all.
+      const inPlace = steps.findLastIndex((path) => path.endsWith("manifest.next.json"))
+      const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? Math.ceil(steps.length / 2))
+      assert.isAbove(steps.length, 100)
+      const all = steps.map((_, index) => index)
+      for (const cutAt of all.filter((step) => step % every === every - 1 || step === inPlace))
+        yield* stepsOf(cutAt, (root) =>
+          Effect.gen(function* () {
+            assert.deepStrictEqual(yield* namesIn(root), names)
+            yield* compactIn(root)
+            const where = `cut at ${cutAt}`
+            assert.deepStrictEqual([yield* namesIn(root), yield* problemsIn(root)], [names, []], where)
+            assert.strictEqual(parquetIn(root).length, tablesIn(root).size * 2, where)
+          }).pipe(Effect.provide(layers(root))),
+        )
+    }),
+  )
+})
+
+describe("the command `compact`, and a night with `retain: { compact: … }`", () => {
+  it.live(
+    "say what becomes of how many files",
+    () =>
+      Effect.gen(function* () {
+        const place = new Workplace()
+        yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
+        cpSync(base, place.output, { recursive: true })
+        mkdirSync(join(place.output, "runs"))
+        place.write(
+          "job.yaml",
+          "name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-bank:website]\n" +
+            "retain: { compact: 1 day }\n" +
+            "customers: [{ id: one, parameters: { username: queue-1+run-1+ok, password: pppp } }]\n",
+        )
+        const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
+        const { size } = tablesIn(base)
+        const young = yield* nightjar("compact", "--older-than", "36000 days")
+        assert.deepStrictEqual(
+          [young.code, young.stdout],
+          [0, "No table has more than one file for a month that ended long enough ago.\n"],
+        )
+        const dry = yield* nightjar("compact", "--dry-run")
+        const would = new RegExp(`^2025-10: ${size * 2} files \\(.*\\) would become ${size} files.\n$`)
+        assert.match(dry.stdout, would)
+        const run = yield* nightjar("run", "job.yaml")
+        assert.strictEqual(run.code, 0)
+        assert.match(
+          run.stderr,
+          new RegExp(`Compacted 2025-10: from ${size * 2} files \\(.*\\) to ${size} files \\(`),
+        )
+        const again = yield* nightjar("compact", "--json")
+        assert.deepStrictEqual(JSON.parse(again.stdout), { tables: [], left: [], isRolledBack: false })
+        assert.strictEqual((yield* nightjar("verify")).stdout, "Files, ledger and tables agree.\n")
+      }).pipe(Effect.scoped),
+    120_000,
+  )
+})
+
+/** While the new file of profiles is synced, one with another name in it takes its place. */
+const swapping = Effect.fnUntraced(function* (root: string) {
+  const duckdb = yield* DuckDb
+  const { run } = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+  const sources = `read_parquet('${root}/tables/customer_profiles/run_date=2025-10-3*/*.parquet')`
+  const wrong = join(root, "wrong.parquet")
+  yield* run(
+    `COPY (SELECT * REPLACE (replace(name, '10-30', '10-29') AS name) FROM ${sources}) TO '${wrong}'`,
+  )
+  const calls: FileCalls = {
+    ...machineCalls,
+    setMode: (path, mode) => {
+      if (path === join(root, `${profilesPath}.tmp`)) cpSync(wrong, path)
+      machineCalls.setMode(path, mode)
+    },
+  }
+  return calls
+}, Effect.scoped)
+
+/** Compacts a copy until a call is refused, and looks at it; returns the calls, by the path that they change. */
+const stepsOf = <A, E>(cutAt: number, look: (root: string) => Effect.Effect<A, E>) =>
+  Effect.gen(function* () {
+    const root = yield* copyOf(base)
+    const { rename, copy, remove, sync } = machineCalls
+    const steps: Array<string> = []
+    const step = (path: string) => {
+      if (steps.length >= cutAt) throw new Error("cut off")
+      steps.push(path)
+    }
+    const calls: FileCalls = {
+      ...machineCalls,
+      rename: (from, to) => (step(to), rename(from, to)),
+      copy: (from, to) => (step(to), copy(from, to)),
+      remove: (path) => (step(path), remove(path)),
+      sync: (descriptor) => (step(""), sync(descriptor)),
+    }
+    yield* Effect.exit(compactIn(root)).pipe(
+      Effect.provideService(FileCalls, calls),
+      Effect.provide(layers(root)),
+    )
+    yield* look(root)
+    return steps as ReadonlyArray<string>
+  }).pipe(Effect.scoped)

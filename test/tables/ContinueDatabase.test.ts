@@ -1,0 +1,378 @@
+/**
+ * A database that is continued from night to night has the rows of one that is built of all files, whatever happened
+ * before; one that is not known to the byte, or whose earlier rows change, is not continued.
+ */
+import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Layer } from "effect"
+import * as fc from "fast-check"
+import { bodyBounds } from "../../src/service/BodyBounds.ts"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import { FileCalls, machineCalls } from "../../src/base/FileCalls.ts"
+import { prune } from "../../src/folder/Prune.ts"
+import { recover } from "../../src/tables/Commit.ts"
+import { buildNext, withDatabase } from "../../src/tables/ContinueDatabase.ts"
+import { publishedTables } from "../../src/tables/DataDictionary.ts"
+import { layoutOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
+import { fingerprintOf } from "../../src/tables/OutputFiles.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { openStore } from "../../src/tables/OpenStore.ts"
+import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import { rebuild } from "../../src/tables/Rebuild.ts"
+import { rollback } from "../../src/tables/Rollback.ts"
+import {
+  append,
+  begin,
+  engine,
+  folder,
+  foundation,
+  liveNight,
+  namesIn,
+  profileOf,
+  publish,
+  publisherOptions,
+  resultsOf,
+  schemasFolder,
+  succeed,
+} from "./night.ts"
+import { anId } from "../harness/Id.ts"
+
+/** An output folder, its schemas, and how often a database was continued in it. */
+const place = Effect.map(folder, (base) => {
+  const root = join(base, "output")
+  const schemas = join(base, "schemas")
+  mkdirSync(root)
+  cpSync(schemasFolder, schemas, { recursive: true })
+  const seen = { continued: 0 }
+  const calls: FileCalls = {
+    ...machineCalls,
+    copy: (from, to) => {
+      machineCalls.copy(from, to)
+      if (to === layoutOf(root).build) seen.continued += 1
+    },
+  }
+  const options = { ...publisherOptions(root), schemasFolder: schemas }
+  const layersOf = (toolVersion = options.toolVersion) =>
+    PublisherDuckDb.layer({ ...options, toolVersion }).pipe(
+      Layer.provideMerge(foundation(root)),
+      Layer.provide(Layer.succeed(FileCalls, calls)),
+    )
+  const within = <A, E>(
+    work: Effect.Effect<A, E, Layer.Success<ReturnType<typeof layersOf>>>,
+    toolVersion?: string,
+  ) => Effect.provide(work, layersOf(toolVersion))
+  return { base, root, schemas, seen, options, within, store: openStore(options) }
+})
+type Place = Effect.Success<typeof place>
+/** Rows that are in one of the two databases only, by table: each has to be as often in both. */
+const differences = Effect.fnUntraced(function* ({ base, root, within, options }: Place) {
+  const full = join(base, "full")
+  rmSync(full, { recursive: true, force: true })
+  cpSync(root, full, { recursive: true })
+  rmSync(join(full, "nightjar.duckdb"))
+  const store = yield* within(openStore({ ...options, root: full }))
+  yield* Effect.provide(recover(store), foundation(full))
+  const duckdb = yield* DuckDb
+  const connection = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+  for (const [name, path] of [
+    ["one", root],
+    ["other", full],
+  ] as const)
+    yield* connection.run(`ATTACH '${join(path, "nightjar.duckdb")}' AS ${name} (READ_ONLY)`)
+  const differ: Array<string> = []
+  for (const { name } of publishedTables(store.families)) {
+    const less = (a: string, b: string) =>
+      `(SELECT count(*) FROM (SELECT * FROM ${a}.${name} EXCEPT ALL SELECT * FROM ${b}.${name}))`
+    const [row] = yield* connection.rows(`SELECT ${less("one", "other")} + ${less("other", "one")} AS n`)
+    if (Number(row?.["n"]) > 0) differ.push(name)
+  }
+  return differ
+}, Effect.scoped)
+
+const dateOf = (day: number) => `2026-11-${10 + day}`
+const names = (root: string) => Effect.map(namesIn(root), (all) => all.join(" "))
+const night = (day: number, name: string) => liveNight(`nightly.${dateOf(day)}`, String(day), profileOf(name))
+
+const changeSchema = ({ schemas }: Place, of: (text: string) => readonly [from: string, to: string]) => {
+  const file = join(schemas, "customer_profiles.yaml")
+  const text = readFileSync(file, "utf8")
+  assert.include(text, of(text)[0])
+  writeFileSync(file, text.replace(...of(text)))
+}
+
+const changeByHand = Effect.fnUntraced(
+  function* (root: string) {
+    const duckdb = yield* DuckDb
+    const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-write" })
+    yield* connection.run("UPDATE customer_profiles SET name = 'Eve'")
+  },
+  Effect.scoped,
+  Effect.orDie,
+)
+
+/** Whatever keeps it from being the base of the next night. */
+const reasons: ReadonlyArray<{
+  readonly why: string
+  readonly change: (place: Place) => Effect.Effect<void, never, DuckDb>
+  readonly toolVersion?: string
+}> = [
+  {
+    why: "rows of it were changed by hand",
+    change: ({ root }) => changeByHand(root),
+  },
+  {
+    why: "it has other bytes, as many as before",
+    change: ({ root }) =>
+      Effect.sync(() => {
+        const { manifest } = layoutOf(root)
+        const text = readFileSync(manifest, "utf8")
+        const other = text.replace(/("database":[^}]*"sha256": ")./, "$1-")
+        assert.notStrictEqual(other, text)
+        writeFileSync(manifest, other)
+      }),
+  },
+  {
+    why: "the manifest does not say what it is",
+    change: ({ root }) =>
+      Effect.sync(() => {
+        const text = readFileSync(layoutOf(root).manifest, "utf8")
+        writeFileSync(layoutOf(root).manifest, text.replace('"database":', '"other":'))
+      }),
+  },
+  {
+    why: "it has grown to more than twice its size",
+    change: ({ root }) =>
+      Effect.sync(() => {
+        const { manifest } = layoutOf(root)
+        const text = readFileSync(manifest, "utf8")
+        writeFileSync(manifest, text.replace(/"built_bytes": \d+/, '"built_bytes": 1'))
+      }),
+  },
+  {
+    why: "a file of an earlier night has another size",
+    change: ({ root }) => {
+      const path = `tables/emails/run_date=${dateOf(0)}/nightly.${dateOf(0)}-v1.parquet`
+      return Effect.sync(() => appendFileSync(join(root, path), "x"))
+    },
+  },
+  { why: "another version of the program made it", change: () => Effect.void, toolVersion: "0.2.0" },
+  {
+    why: "a record schema has changed",
+    change: (at) => Effect.sync(() => changeSchema(at, () => ["nationality_country:", "nationality:"])),
+  },
+  {
+    why: "a rollback put it into place",
+    change: ({ store, within }) => Effect.orDie(Effect.asVoid(within(Effect.flatMap(store, rollback)))),
+  },
+]
+
+describe("the database of the next version", () => {
+  it.live("is described as it is put into place, also if its log could not be emptied on closing", () =>
+    Effect.gen(function* () {
+      const { root, store, within } = yield* place
+      const { build } = layoutOf(root)
+      const duckdb = yield* DuckDb
+      const left = Effect.gen(function* () {
+        const connection = yield* duckdb.open({ path: build, access: "read-write" })
+        yield* connection.run(
+          "CREATE TABLE t AS SELECT 1 AS a; CHECKPOINT; PRAGMA disable_checkpoint_on_shutdown",
+        )
+        yield* connection.run("INSERT INTO t SELECT range FROM range(100000)")
+      })
+      yield* Effect.scoped(left)
+      assert.isTrue(existsSync(`${build}.wal`))
+      const next = { version: 1, amends: false, runs: {} }
+      const built = { gaps: [], unfit: [] }
+      const { database } = yield* within(Effect.flatMap(store, (one) => withDatabase(one, next, built)))
+      yield* duckdb.atomicSwap(build, layoutOf(root).database)
+      const { bytes, sha256 } = fingerprintOf(layoutOf(root).database)
+      assert.deepStrictEqual([database?.bytes, database?.sha256], [bytes, sha256])
+    }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
+  )
+
+  it.live("is the published one with the night's rows, also of a night that is published again", () =>
+    Effect.gen(function* () {
+      const at = yield* place
+      const { root, seen, within } = at
+      yield* within(night(0, "Ana"))
+      assert.strictEqual(seen.continued, 0)
+      yield* within(night(1, "Bea"))
+      assert.strictEqual(seen.continued, 1)
+      yield* within(
+        Effect.gen(function* () {
+          const run_id = `nightly.${dateOf(0)}`
+          yield* succeed(run_id, "more", "c-2", resultsOf(profileOf("Cid")))
+          yield* publish(run_id)
+          yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run_id)))
+        }),
+      )
+      yield* within(night(2, "Dora"))
+      assert.strictEqual(seen.continued, 4)
+      assert.strictEqual(yield* names(root), "Ana Bea Cid Dora")
+      assert.deepStrictEqual(yield* differences(at), [])
+    }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
+  it.live("that is gone is built of all files, and continued from there", () =>
+    Effect.gen(function* () {
+      const at = yield* place
+      const { root, seen, within } = at
+      yield* within(night(0, "Ana"))
+      yield* within(night(1, "Bea"))
+      rmSync(join(root, "nightjar.duckdb"))
+      seen.continued = 0
+      yield* within(night(2, "Cid"))
+      assert.strictEqual(seen.continued, 1)
+      assert.strictEqual(yield* names(root), "Ana Bea Cid")
+      assert.deepStrictEqual(yield* differences(at), [])
+    }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
+  it.live.each(reasons)("is built of all files if $why [promise 6 continued]", ({ change, toolVersion }) =>
+    Effect.gen(function* () {
+      const at = yield* place
+      const { root, seen, within } = at
+      yield* within(night(0, "Ana"))
+      yield* within(night(1, "Bea"))
+      seen.continued = 0
+      yield* change(at)
+      const before = seen.continued
+      yield* within(night(2, "Cid"), toolVersion)
+      assert.strictEqual(seen.continued, before)
+      assert.strictEqual(yield* names(root), "Ana Bea Cid")
+      yield* within(night(3, "Dora"), toolVersion)
+      assert.strictEqual(yield* names(root), "Ana Bea Cid Dora")
+      if (toolVersion === undefined) assert.deepStrictEqual(yield* differences(at), [])
+    }).pipe(Effect.provide(DuckDb.layer)),
+  )
+})
+
+describe("a version that lacks a run of the one before", () => {
+  it.live("is built of all its files: the rows of that run would stay", () =>
+    Effect.gen(function* () {
+      const { root, store, within } = yield* place
+      yield* within(night(0, "Ana"))
+      const current = readManifest(layoutOf(root).manifest) ?? nothingPublished
+      const other = { run_date: dateOf(1), version: 2, files: [] }
+      const next = { ...current, version: 2, runs: { [`nightly.${dateOf(1)}`]: other } }
+      yield* within(Effect.flatMap(store, (one) => buildNext(one, current, next, new Set())))
+      const duckdb = yield* DuckDb
+      const { rows } = yield* duckdb.open({ path: layoutOf(root).build, access: "read-only" })
+      assert.deepStrictEqual(yield* rows("SELECT count(*)::INTEGER AS n FROM customer_profiles"), [{ n: 0 }])
+    }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
+  )
+})
+
+describe("the database of a night whose outcome is published", () => {
+  it.live("is known to the byte only if it was before: rows that somebody changed are not", () =>
+    Effect.gen(function* () {
+      const { root, within } = yield* place
+      yield* within(night(0, "Ana"))
+      const told = within(
+        Effect.gen(function* () {
+          const publisher = yield* Publisher
+          yield* publisher.publishOutcome(anId(`nightly.${dateOf(0)}`))
+          return readManifest(layoutOf(root).manifest)?.database
+        }),
+      )
+      const { bytes, sha256 } = (yield* told) ?? {}
+      assert.deepStrictEqual({ bytes, sha256 }, fingerprintOf(layoutOf(root).database))
+      yield* changeByHand(root)
+      assert.isUndefined(yield* told)
+      assert.strictEqual(yield* names(root), "Eve")
+    }).pipe(Effect.provide(DuckDb.layer)),
+  )
+})
+
+/** One customer's run on a day, published; the executions of a `closed` one are deleted and told. */
+const run = Effect.fnUntraced(function* (run_id: string, id: string, body: unknown, isClosed: boolean) {
+  yield* append([begin(run_id, run_id.slice("nightly.".length, "nightly.2026-11-10".length))])
+  yield* succeed(run_id, id, `c-${id.slice(0, 1)}`, body)
+  const { receipts } = yield* publish(run_id)
+  if (!isClosed) return
+  for (const { execution_id, landed_sha256 } of receipts) {
+    const task = {
+      run_id: anId(run_id),
+      task_id: anId(`${run_id}/c-${id.slice(0, 1)}/${engine}`),
+      execution_id,
+    }
+    yield* append([
+      { _tag: "DeleteIntended", ...task, landed_sha256 },
+      { _tag: "DeleteAnswered", ...task, http_status: 204, outcome: "deleted" },
+    ])
+  }
+  yield* append([{ _tag: "RunEnded", run_id: anId(run_id), exit_code: 0, leftovers: false }])
+  yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run_id)))
+})
+
+const deep = `${"[".repeat(bodyBounds.depthMax + 1)}${"]".repeat(bodyBounds.depthMax + 1)}`
+const steps = [
+  "closed night",
+  "open night",
+  "second run of a date",
+  "older run again",
+  "drift of a value",
+  "change of a schema",
+  "left-out body",
+  "rollback",
+  "rebuild",
+  "retain",
+  "lost database",
+] as const
+
+const live = Effect.fnUntraced(function* (at: Place, step: (typeof steps)[number], day: number) {
+  const { root, options, within } = at
+  const run_id = `nightly.${dateOf(day)}`
+  const plain = resultsOf(profileOf(`Ana ${day}`))
+  if (step === "rollback") return yield* within(Effect.flatMap(openStore(options), rollback))
+  if (step === "rebuild")
+    return yield* within(Effect.flatMap(openStore(options), (store) => rebuild(store, "0.1.0", true)))
+  if (step === "retain") {
+    const rule = { job: "nightly", landing: Duration.zero, attachments: Duration.zero, logs: Duration.zero }
+    const now = Date.parse("2036-01-01T00:00:00Z")
+    const pruneAll = (store: Effect.Success<Place["store"]>) =>
+      prune({ ...store, versionsKept: 1 }, [rule], { now, isDry: false, runsMax: 9 })
+    return yield* within(Effect.flatMap(openStore(options), pruneAll))
+  }
+  if (step === "lost database") rmSync(join(root, "nightjar.duckdb"), { force: true })
+  if (step === "change of a schema") {
+    const types = ["number_of_children: { type: INTEGER", "number_of_children: { type: VARCHAR"] as const
+    changeSchema(at, (text) => (text.includes(types[0]) ? types : [types[1], types[0]]))
+  }
+  const body =
+    step === "left-out body"
+      ? deep
+      : step === "drift of a value"
+        ? resultsOf({ ...profileOf("Bea"), gender: 7, number_of_children: "many", unheard: { of: day } })
+        : step === "change of a schema"
+          ? resultsOf({ ...profileOf("Cid"), number_of_children: day })
+          : plain
+  const older = `nightly.${dateOf(0)}`
+  const again = Effect.gen(function* () {
+    yield* succeed(older, `${day}-more`, `c-more-${day}`, plain)
+    yield* publish(older)
+    // Its landing may have been removed: then there is no new version.
+  }).pipe(Effect.catchTag("PublishFailed", () => Effect.void))
+  if (step === "older run again") return yield* within(again)
+  yield* within(run(run_id, String(day), body, step !== "open night"))
+  if (step === "second run of a date") yield* within(run(`${run_id}.2`, `${day}-2`, plain, true))
+})
+
+describe("any order of publications and of what happens between them", () => {
+  it("leaves the rows of a database that is built of all files", { timeout: 600_000 }, () =>
+    fc.assert(
+      fc.asyncProperty(fc.array(fc.constantFrom(...steps), { minLength: 4, maxLength: 5 }), (chosen) =>
+        Effect.gen(function* () {
+          const at = yield* place
+          yield* live(at, "closed night", 0)
+          for (const [index, step] of chosen.entries()) {
+            yield* live(at, step, index + 1)
+            assert.deepStrictEqual(yield* differences(at), [], `after ${step}`)
+          }
+        }).pipe(Effect.scoped, Effect.provide(DuckDb.layer), Effect.runPromise),
+      ),
+      { numRuns: Number(process.env["NIGHTJAR_ORDERS"] ?? 1), endOnFailure: true },
+    ),
+  )
+})

@@ -1,0 +1,406 @@
+/**
+ * The tables as other tools are told of them, a data contract and dbt's sources: the shape is the tool's, the tables are
+ * those of the database, and the checks hold on a published night.
+ */
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import { contractObjects, dataContract } from "../../src/tables/DataContract.ts"
+import { dbtSources } from "../../src/tables/DbtSources.ts"
+import type { DbtTable } from "../../src/tables/DbtSources.ts"
+import { publishedTables, publishedViews } from "../../src/tables/DataDictionary.ts"
+import { relationsOf } from "../../src/tables/Relations.ts"
+import { families } from "../records/families.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { anId } from "../harness/Id.ts"
+import { dbtStatements } from "./DbtTests.ts"
+import { append, begin, folder, layers, profileOf, resultsOf, rowsOf, storeOf, succeed } from "./night.ts"
+
+/**
+ * The parts of the standard's JSON Schema (3.0.2) that the contract uses, written by hand, and closed as they are there:
+ * a name that the standard does not know is refused.
+ */
+const isDate = Schema.Struct({ format: Schema.String })
+const Item = Schema.Struct({ logicalType: Schema.Literal("string"), physicalType: Schema.String })
+const property = {
+  name: Schema.String,
+  physicalType: Schema.String,
+  description: Schema.NonEmptyString,
+  required: Schema.Boolean,
+  primaryKey: Schema.optionalKey(Schema.Literal(true)),
+  primaryKeyPosition: Schema.optionalKey(Schema.Int),
+}
+const Property = Schema.Union([
+  Schema.Struct(property),
+  Schema.Struct({ ...property, logicalType: Schema.Literals(["string", "boolean", "number"]) }),
+  Schema.Struct({ ...property, logicalType: Schema.Literal("date"), logicalTypeOptions: isDate }),
+  Schema.Struct({
+    ...property,
+    logicalType: Schema.Literal("integer"),
+    logicalTypeOptions: Schema.Struct({ format: Schema.Literals(["i32", "i64"]) }),
+  }),
+  Schema.Struct({
+    ...property,
+    logicalType: Schema.Literal("number"),
+    logicalTypeOptions: Schema.Struct({ format: Schema.Literal("f64") }),
+  }),
+  Schema.Struct({ ...property, logicalType: Schema.Literal("array"), items: Item }),
+])
+const rule = { description: Schema.String, dimension: Schema.Literals(["uniqueness", "timeliness"]) }
+const Contract = Schema.Struct({
+  apiVersion: Schema.Literal("v3.0.1"),
+  kind: Schema.Literal("DataContract"),
+  id: Schema.String,
+  name: Schema.String,
+  version: Schema.String,
+  status: Schema.String,
+  description: Schema.Struct({ purpose: Schema.String, usage: Schema.String, limitations: Schema.String }),
+  servers: Schema.Array(
+    Schema.Union([
+      Schema.Struct({ server: Schema.String, type: Schema.Literal("duckdb"), database: Schema.String }),
+      Schema.Struct({
+        server: Schema.String,
+        type: Schema.Literal("local"),
+        path: Schema.String,
+        format: Schema.String,
+      }),
+    ]),
+  ),
+  schema: Schema.Array(
+    Schema.Struct({
+      logicalType: Schema.Literal("object"),
+      name: Schema.String,
+      physicalType: Schema.Literals(["table", "view"]),
+      description: Schema.NonEmptyString,
+      properties: Schema.Array(Property),
+      quality: Schema.optionalKey(
+        Schema.Array(
+          Schema.Union([
+            Schema.Struct({ ...rule, type: Schema.Literal("text") }),
+            Schema.Struct({
+              ...rule,
+              type: Schema.Literal("sql"),
+              query: Schema.String,
+              mustBe: Schema.Literal(0),
+            }),
+          ]),
+        ),
+      ),
+    }),
+  ),
+})
+
+describe("the data contract", () => {
+  const contract = dataContract(contractObjects(families), "0.1.0")
+
+  it("has the shape of the standard; every name can be one, every type is known, nothing is there twice", () => {
+    const written: unknown = JSON.parse(JSON.stringify(contract))
+    const { schema } = Schema.decodeUnknownSync(Contract)(written, { onExcessProperty: "error" })
+    const isName = /^[a-z][a-z0-9_]*$/
+    const isType = /^(VARCHAR(\[\])?|BOOLEAN|INTEGER|BIGINT|DOUBLE|DATE|TIMESTAMPTZ|JSON|DECIMAL\(\d+,\d+\))$/
+    assert.deepStrictEqual(new Set(schema.map(({ name }) => name)).size, schema.length)
+    for (const { name, properties } of schema) {
+      assert.match(name, isName)
+      for (const each of properties) {
+        assert.match(each.name, isName, `a column of ${name}`)
+        assert.match(each.physicalType, isType, `${name}.${each.name}`)
+      }
+      assert.strictEqual(new Set(properties.map((each) => each.name)).size, properties.length, name)
+      assert.isAbove(properties.length, 3, name)
+    }
+    assert.deepStrictEqual(
+      ["table", "view"].map((kind) => schema.filter(({ physicalType }) => physicalType === kind).length),
+      [publishedTables(families).length, publishedViews(families).length],
+    )
+  })
+
+  it("names the key of each table, which no two rows share; rejected records have none", () => {
+    const keys = contract.schema.map(({ name, properties }) => {
+      const key = properties
+        .filter(({ primaryKey }) => primaryKey)
+        .toSorted((a, b) => (a.primaryKeyPosition ?? 0) - (b.primaryKeyPosition ?? 0))
+      return [name, key.map((each) => `${each.primaryKeyPosition} ${each.name}`)] as const
+    })
+    const of = (key: string) => key.split(" ").map((name, at) => `${at + 1} ${name}`)
+    const [execution, session] = ["run_id execution_id", "run_id task_id session_id"]
+    const record = `${session} record_id`
+    assert.deepStrictEqual(Object.fromEntries(keys.filter(([, key]) => key.length > 0)), {
+      runs: of("run_id"),
+      tasks: of("run_id task_id"),
+      executions: of("run_id task_id attempt"),
+      execution_features: of(`${execution} position`),
+      execution_messages: of(`${execution} position`),
+      execution_errors: of(`${execution} kind position`),
+      products_count: of(`${execution} key`),
+      sessions: of(session),
+      consents: of(session),
+      consent_documents: of(`${session} document_id`),
+      attachments: of(`${session} attachment_id`),
+      documents: of(`${session} attachment_id`),
+      deletions: of(execution),
+      coverage: of("run_id task_id feature"),
+      engine_descriptions: of("run_id engine_reference"),
+      customer_profiles: of(record),
+      identification_numbers: of(`${record} position`),
+      emails: of(`${record} position`),
+      phones: of(`${record} position`),
+      addresses: of(`${record} position`),
+      higher_education: of(record),
+      secondary_education: of(record),
+      other_records: of(record),
+    })
+    const rules = contract.schema.flatMap(({ name, quality = [] }) =>
+      quality.map((rule) => [name, rule] as const),
+    )
+    assert.deepStrictEqual(
+      rules.find(([name]) => name === "deletions"),
+      [
+        "deletions",
+        {
+          description: "No two rows have the same key.",
+          dimension: "uniqueness",
+          type: "sql",
+          query:
+            'SELECT count(*) FROM (SELECT "run_id", "execution_id" FROM "deletions" GROUP BY ALL HAVING count(*) > 1)',
+          mustBe: 0,
+        },
+      ],
+    )
+    const others = rules
+      .filter(([, { type }]) => type !== "sql")
+      .map(([name, { dimension }]) => [name, dimension])
+    assert.deepStrictEqual(others, [["coverage_current", "timeliness"]])
+  })
+
+  it("gives each type of a column its logical type", () => {
+    const typeOf = (wanted: string) => {
+      const found = contract.schema
+        .flatMap(({ properties }) => properties)
+        .find((each) => each.physicalType === wanted)
+      const { name: _name, description: _is, required: _required, physicalType: _type, ...type } = found ?? {}
+      return type
+    }
+    const types = [
+      "VARCHAR",
+      "BOOLEAN",
+      "INTEGER",
+      "BIGINT",
+      "DOUBLE",
+      "DATE",
+      "TIMESTAMPTZ",
+      "VARCHAR[]",
+      "JSON",
+    ]
+    assert.deepStrictEqual(
+      [...types, "DECIMAL(18,6)"].map((type) => typeOf(type)),
+      [
+        { logicalType: "string", primaryKey: true, primaryKeyPosition: 1 },
+        { logicalType: "boolean" },
+        { logicalType: "integer", logicalTypeOptions: { format: "i32" } },
+        { logicalType: "integer", logicalTypeOptions: { format: "i64" } },
+        { logicalType: "number", logicalTypeOptions: { format: "f64" } },
+        { logicalType: "date", logicalTypeOptions: { format: "yyyy-MM-dd" } },
+        { logicalType: "date", logicalTypeOptions: { format: "yyyy-MM-dd HH:mm:ss.SSSSSSX" } },
+        { logicalType: "array", items: { logicalType: "string", physicalType: "VARCHAR" } },
+        {},
+        { logicalType: "number" },
+      ],
+    )
+  })
+
+  it("says to which table each belongs, by columns that both have, after the one that it belongs to", () => {
+    const columnsOf = new Map(
+      publishedTables(families).map(({ name, columns }) => [name, new Set(columns.map((each) => each.name))]),
+    )
+    const relations = relationsOf(families)
+    const seen = ["runs"]
+    for (const { table, of, columns } of relations) {
+      assert.include(seen, of, `${table} belongs to a table that is told later`)
+      for (const name of columns)
+        assert.isTrue(
+          columnsOf.get(table)?.has(name) === true && columnsOf.get(of)?.has(name) === true,
+          `${table}.${name}`,
+        )
+      const key = new Set(publishedTables(families).find(({ name }) => name === of)?.key)
+      // What is written of an execution names its task too, which the key of executions does not need.
+      if (of !== "executions") assert.deepStrictEqual(new Set(columns), key, `${table} of ${of}`)
+      seen.push(table)
+    }
+    assert.deepStrictEqual(seen.toSorted(), [...columnsOf.keys()].toSorted())
+  })
+
+  it.live("has the shape of the standard, and the tables and columns of the database; its checks hold", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* append([begin("nightly.2026-11-20", "2026-11-20")])
+        yield* succeed("nightly.2026-11-20", "n-1", "c-1", resultsOf(profileOf("Ana"), profileOf("Ana")))
+        yield* Effect.flatMap(Publisher, (publisher) => publisher.publish(anId("nightly.2026-11-20")))
+        const { families } = yield* storeOf(root)
+        const written: unknown = JSON.parse(JSON.stringify(dataContract(contractObjects(families), "0.1.0")))
+        const contract = yield* Schema.decodeUnknownEffect(Contract)(written, { onExcessProperty: "error" })
+        const told = contract.schema.flatMap(({ name, properties }) =>
+          properties.map((each) => `${name}.${each.name} ${each.physicalType}`),
+        )
+        const found = yield* rowsOf(
+          root,
+          `SELECT table_name || '.' || column_name || ' ' ||
+             CASE data_type WHEN 'TIMESTAMP WITH TIME ZONE' THEN 'TIMESTAMPTZ' ELSE data_type END AS one
+           FROM duckdb_columns() WHERE NOT internal`,
+        )
+        assert.deepStrictEqual(told.toSorted(), found.map(({ one }) => String(one)).toSorted())
+        const keyed = contract.schema.flatMap(({ name, properties, quality = [] }) =>
+          quality.flatMap((each) => {
+            if (each.type !== "sql") return []
+            const key = properties
+              .filter(({ primaryKey }) => primaryKey)
+              .toSorted((a, b) => (a.primaryKeyPosition ?? 0) - (b.primaryKeyPosition ?? 0))
+            return [{ name, key: key.map((column) => column.name), query: each.query }]
+          }),
+        )
+        assert.deepStrictEqual(keyed.find(({ name }) => name === "emails")?.key, [
+          "run_id",
+          "task_id",
+          "session_id",
+          "record_id",
+          "position",
+        ])
+        for (const { name, query } of keyed)
+          assert.deepStrictEqual([name, Object.values((yield* rowsOf(root, query))[0] ?? {})], [name, [0]])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+})
+
+/**
+ * What dbt's documentation asks of a `sources.yml` (1.10.5 and later), as far as this one uses it, written by hand, and
+ * closed: a key that dbt does not know is refused.
+ */
+const Where = Schema.Struct({ where: Schema.String })
+const dbtTest = <A>(name: string, given: Schema.Codec<A>) =>
+  Schema.Struct({ [name]: Schema.Struct({ arguments: given, config: Schema.optionalKey(Where) }) })
+const DbtTest = Schema.Union([
+  Schema.Literals(["unique", "not_null"]),
+  dbtTest("unique", Schema.Struct({ column_name: Schema.String })),
+  dbtTest("accepted_values", Schema.Struct({ values: Schema.NonEmptyArray(Schema.String) })),
+  dbtTest(
+    "relationships",
+    Schema.Struct({ column_name: Schema.String, to: Schema.String, field: Schema.String }),
+  ),
+])
+const Age = Schema.Struct({ count: Schema.Int, period: Schema.Literals(["minute", "hour", "day"]) })
+const DbtSources = Schema.Struct({
+  version: Schema.Literal(2),
+  sources: Schema.Tuple([
+    Schema.Struct({
+      name: Schema.String,
+      description: Schema.String,
+      database: Schema.String,
+      schema: Schema.String,
+      loader: Schema.String,
+      tables: Schema.Array(
+        Schema.Struct({
+          name: Schema.String,
+          description: Schema.NonEmptyString,
+          config: Schema.optionalKey(
+            Schema.Struct({
+              loaded_at_field: Schema.String,
+              freshness: Schema.Struct({ warn_after: Age, error_after: Age }),
+            }),
+          ),
+          data_tests: Schema.optionalKey(Schema.NonEmptyArray(DbtTest)),
+          columns: Schema.NonEmptyArray(
+            Schema.Struct({
+              name: Schema.String,
+              description: Schema.NonEmptyString,
+              data_type: Schema.String,
+              data_tests: Schema.optionalKey(Schema.NonEmptyArray(DbtTest)),
+            }),
+          ),
+        }),
+      ),
+    }),
+  ]),
+})
+
+/** The tests that fail when these statements have changed a copy of the published tables. */
+const failures = Effect.fnUntraced(function* (
+  root: string,
+  tables: ReadonlyArray<DbtTable>,
+  ...changes: ReadonlyArray<string>
+) {
+  const duckdb = yield* DuckDb
+  const { run, rows } = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+  yield* run(`ATTACH '${join(root, "nightjar.duckdb")}' AS published (READ_ONLY); ATTACH ':memory:' AS nightjar;
+    COPY FROM DATABASE published TO nightjar; USE nightjar`)
+  for (const change of changes) yield* run(change)
+  const found: Array<string> = []
+  for (const { test, sql } of dbtStatements(tables)) if ((yield* rows(sql)).length > 0) found.push(test)
+  return found
+}, Effect.scoped)
+
+describe("the sources of dbt", () => {
+  it.live("have the form that dbt asks for, all tables and views, and tests that hold and can fail", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* append([begin("nightly.2026-11-20", "2026-11-20")])
+        yield* succeed("nightly.2026-11-20", "n-1", "c-1", resultsOf(profileOf("Ana"), profileOf("Ana")))
+        yield* Effect.flatMap(Publisher, (publisher) => publisher.publish(anId("nightly.2026-11-20")))
+        const { families } = yield* storeOf(root)
+        const written: unknown = JSON.parse(JSON.stringify(dbtSources(families, () => true, "0.1.0")))
+        const told = yield* Schema.decodeUnknownEffect(DbtSources)(written, { onExcessProperty: "error" })
+        const [{ tables }] = told.sources
+        const columns = contractObjects(families).map(({ name, properties }) => [
+          name,
+          properties.map((each) => `${each.name} ${each.physicalType} ${each.description}`),
+        ])
+        assert.deepStrictEqual(
+          tables.map((table) => [
+            table.name,
+            table.columns.map((each) => `${each.name} ${each.data_type} ${each.description}`),
+          ]),
+          columns,
+        )
+        const typed = dbtSources(families, () => true, "0.1.0").sources[0].tables
+        assert.deepStrictEqual(yield* failures(root, typed), [])
+        assert.deepStrictEqual(
+          yield* failures(
+            root,
+            typed,
+            "INSERT INTO emails FROM emails LIMIT 1",
+            "UPDATE tasks SET outcome = 'odd'",
+            "UPDATE sessions SET session_id = 'another'",
+            "UPDATE deletions SET outcome = NULL",
+            "UPDATE runs SET job = NULL",
+          ),
+          [
+            "runs not_null job",
+            "tasks accepted_values outcome",
+            'consents relationships row("run_id", "task_id", "session_id")',
+            'customer_profiles relationships row("run_id", "task_id", "session_id")',
+            'emails unique row("run_id", "task_id", "session_id", "record_id", "position")',
+          ],
+        )
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it("have one table with nothing that refers to another, and freshness where every night leaves a time", () => {
+    const only = (name: string) => dbtSources([], (one) => one === name, "0.1.0").sources[0].tables
+    const text = (name: string, description: string) => ({ name, description, data_type: "VARCHAR" })
+    const features = only("features")
+    assert.deepStrictEqual(
+      features.map(({ name, columns }) => [name, columns[0]]),
+      [["features", { ...text("code", "Code of the feature."), data_tests: ["unique", "not_null"] }]],
+    )
+    const aged = dbtSources([], () => true, "0.1.0").sources[0].tables.flatMap(({ name, config }) =>
+      config === undefined ? [] : [`${name}.${config.loaded_at_field}`],
+    )
+    assert.deepStrictEqual(aged, ["runs.published_at", "coverage.as_of", "coverage_current.fresh_as_of"])
+    assert.deepStrictEqual(only("tasks")[0]?.data_tests, [
+      { unique: { arguments: { column_name: 'row("run_id", "task_id")' } } },
+    ])
+  })
+})

@@ -1,0 +1,601 @@
+/** A receipt stands for every body of its execution, those that become no rows too. */
+import { createHash } from "node:crypto"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { bodyBounds } from "../../src/service/BodyBounds.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
+import { deriveRun, receiptOf } from "../../src/tables/DeriveRun.ts"
+import type { DeriveOptions } from "../../src/tables/DeriveRun.ts"
+import { loadPicture } from "../../src/tables/RunPicture.ts"
+import type { RunPicture } from "../../src/tables/RunPicture.ts"
+import { outcomeTables, systemTables } from "../../src/tables/SystemTables.ts"
+import { families } from "../records/families.ts"
+import {
+  account,
+  append,
+  begin,
+  engine,
+  folder,
+  foundation,
+  profileOf,
+  resultsOf,
+  stateOf,
+  succeed,
+} from "./night.ts"
+import { anId } from "../harness/Id.ts"
+
+const run_id = anId("nightly.2026-11-20")
+const derive = Effect.gen(function* () {
+  const picture = yield* loadPicture(run_id)
+  return yield* deriveRun(picture, { families: [], tables: [], sink: () => Effect.void })
+})
+
+describe("a receipt", () => {
+  it.effect.each(["state", "results"] as const)(
+    "is not given if an older %s body that becomes no row has changed since it was landed",
+    (kind) =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          const landing = yield* Landing
+          yield* append([begin(run_id, "2026-11-20")])
+          const older =
+            kind === "state" ? stateOf("1", "c-1", { is_closed: false }) : resultsOf(profileOf("Old"))
+          const ref = yield* landing.land(
+            {
+              kind,
+              run_id,
+              task_id: anId(`${run_id}/c-1/${engine}`),
+              attempt: 1,
+              execution_id: anId("e-1"),
+              session_id: anId("s-1"),
+              http_status: 200,
+              received_at: 1,
+            },
+            new TextEncoder().encode(JSON.stringify(older)),
+          )
+          yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana")))
+          assert.lengthOf((yield* derive).receipts, 1)
+          const path = join(root, "landing", run_id, ref.segment)
+          const bytes = readFileSync(path)
+          bytes[ref.offset + 20]! ^= 1
+          writeFileSync(path, bytes)
+          const failed = yield* Effect.flip(derive)
+          assert.include(failed.message, `the body at offset ${ref.offset} is not what was landed`)
+        }).pipe(Effect.provide(foundation(root)))
+      }).pipe(Effect.scoped),
+  )
+
+  it.effect("is not given either where there are no results and an older state has changed", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const landing = yield* Landing
+        const task = { run_id, task_id: anId(`${run_id}/c-1/${engine}`) }
+        const execution = { ...task, attempt: 1, execution_id: anId("e-1") }
+        const land = (state: unknown) =>
+          landing.land(
+            { ...execution, kind: "state", http_status: 200, received_at: 1 },
+            new TextEncoder().encode(JSON.stringify(state)),
+          )
+        const older = yield* land(stateOf("1", "c-1", { is_closed: false }))
+        yield* append([
+          begin(run_id, "2026-11-20"),
+          { _tag: "TaskPlanned", ...task, features: [] },
+          { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: "x-1", probe: false },
+          { _tag: "StartAnswered", ...execution, answer: "accepted" },
+          {
+            _tag: "AttemptClosed",
+            ...execution,
+            status_code: "COMPLETED",
+            status_reason: "COMPLETED",
+            landed: yield* land(stateOf("1", "c-1")),
+          },
+        ])
+        assert.lengthOf((yield* derive).receipts, 1)
+        const path = join(root, "landing", run_id, older.segment)
+        const bytes = readFileSync(path)
+        bytes[older.offset + 20]! ^= 1
+        writeFileSync(path, bytes)
+        assert.include((yield* Effect.flip(derive)).message, "is not what was landed")
+      }).pipe(Effect.provide(foundation(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  const counting = (id: string, count: number, rest: object = {}) =>
+    stateOf(id, `c-${id}`, {
+      products_count: { "customer_information:user_profile@customer_information": count },
+      ...rest,
+    })
+  const taskOf = (id: string) => anId(`${run_id}/c-${id}/${engine}`)
+  const one = (name: string) => resultsOf(profileOf(name))
+  /** Whether the receipt of each execution says that all of it is here; after this night of `succeed`. */
+  const wholeOf = <E>(night: Effect.Effect<unknown, E, Ledger | Landing>) =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const found = Effect.gen(function* () {
+        yield* append([begin(run_id, "2026-11-20")])
+        yield* night
+        const { receipts } = yield* derive
+        return receipts.map(({ execution_id, whole }) => [execution_id, whole])
+      })
+      return yield* Effect.provide(found, foundation(root))
+    }).pipe(Effect.scoped)
+
+  it.effect("says that all of an execution is here if its own session has as much as it counted", () =>
+    Effect.gen(function* () {
+      const night = Effect.gen(function* () {
+        yield* succeed(run_id, "1", "c-1", one("Ana"), counting("1", 1))
+        yield* succeed(run_id, "2", "c-2", one("Eva"), counting("2", 2))
+        yield* succeed(run_id, "3", "c-3", { ...one("Eve"), is_closed: false }, counting("3", 1))
+        yield* succeed(run_id, "4", "c-4", one("Bob"), stateOf("4", "c-4", { products_count: "?" }))
+        yield* succeed(run_id, "5", "c-5", "no JSON", counting("5", 1))
+        yield* succeed(run_id, "6", "c-6", resultsOf(), "no JSON")
+        yield* succeed(run_id, "7", "c-7", resultsOf(), counting("7", 0))
+      })
+      assert.deepStrictEqual(yield* wholeOf(night), [
+        ["e-1", true],
+        ["e-2", false],
+        ["e-3", false],
+        ["e-4", false],
+        ["e-5", false],
+        ["e-6", false],
+        ["e-7", true],
+      ])
+    }),
+  )
+
+  it.effect("says so of what the job does not want, unless one of its bodies could not be used", () =>
+    Effect.gen(function* () {
+      const unwanted = (id: string): Fact => ({
+        _tag: "AttemptDrained",
+        run_id,
+        task_id: taskOf(id),
+        attempt: 1,
+        execution_id: anId(`e-${id}`),
+        proof: { basis: "unwanted", families: [] },
+      })
+      const deep = `${"[".repeat(bodyBounds.depthMax + 1)}${"]".repeat(bodyBounds.depthMax + 1)}`
+      const night = Effect.gen(function* () {
+        yield* succeed(run_id, "1", "c-1", resultsOf(), counting("1", 2))
+        yield* succeed(run_id, "2", "c-2", `{"is_closed":true,"data":${deep}}`, counting("2", 0))
+        yield* succeed(run_id, "3", "c-3", resultsOf(), counting("3", 2))
+        yield* append([unwanted("1"), unwanted("2")])
+      })
+      assert.deepStrictEqual(yield* wholeOf(night), [
+        ["e-1", true],
+        ["e-2", false],
+        ["e-3", false],
+      ])
+    }),
+  )
+
+  it.effect(
+    "is given once a final state is landed, and stands for the hashes of all bodies in any order",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          const landing = yield* Landing
+          yield* append([begin(run_id, "2026-11-20")])
+          yield* succeed(run_id, "1", "c-1", one("Ana"), counting("1", 1))
+          yield* append([
+            { _tag: "TaskPlanned", run_id, task_id: taskOf("2"), features: [] },
+            {
+              _tag: "StartIntended",
+              run_id,
+              task_id: taskOf("2"),
+              attempt: 1,
+              external_execution_id: "x-2",
+              probe: false,
+            },
+            {
+              _tag: "StartAnswered",
+              run_id,
+              task_id: taskOf("2"),
+              attempt: 1,
+              answer: "accepted",
+              execution_id: anId("e-2"),
+            },
+          ])
+          const hashes = (yield* landing.list(run_id)).map(({ ref }) => ref.sha256)
+          const text = hashes.toSorted().join("\n")
+          const landed_sha256 = createHash("sha256").update(text).digest("hex")
+          const expected = [{ execution_id: anId("e-1"), landed_sha256, whole: true }]
+          assert.deepStrictEqual((yield* derive).receipts, expected)
+          assert.strictEqual(receiptOf(hashes.toReversed()), landed_sha256)
+        }).pipe(Effect.provide(foundation(root)))
+      }).pipe(Effect.scoped),
+  )
+})
+
+describe("what ledger and landing say of a run", () => {
+  it.effect("is called damaged only if the ledger itself is: what cannot be read now may be read later", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const found = Effect.gen(function* () {
+        const real = yield* Ledger
+        yield* append([begin(run_id, "2026-11-20")])
+        yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana")))
+        const told = (failing: (failure: Effect.Effect<never, LedgerFailed>) => Partial<Ledger["Service"]>) =>
+          Effect.forEach([false, true], (damaged) =>
+            loadPicture(run_id).pipe(
+              Effect.provideService(Ledger, {
+                ...real,
+                ...failing(Effect.fail(new LedgerFailed({ message: "disk gone", damaged }))),
+              }),
+              Effect.flip,
+              Effect.map((failed) => [failed.message, failed.damaged]),
+            ),
+          )
+        return [
+          yield* told((failure) => ({ state: () => failure })),
+          yield* told((pruned) => ({ pruned })),
+          yield* told((failure) => ({ cachedForm: () => failure })),
+        ]
+      })
+      const message = "the ledger: disk gone"
+      const both = [
+        [message, false],
+        [message, true],
+      ]
+      assert.deepStrictEqual(yield* Effect.provide(found, foundation(root)), [both, both, both])
+    }).pipe(Effect.scoped),
+  )
+})
+
+/** A derived run with its rows by table, of each only these columns. */
+const derivedRows = Effect.fnUntraced(function* (
+  picture: RunPicture,
+  columns: Readonly<Record<string, ReadonlyArray<string>>>,
+  options: Partial<DeriveOptions> = {},
+) {
+  const rows: Record<string, Array<ReadonlyArray<unknown>>> = {}
+  const derived = yield* deriveRun(picture, {
+    families,
+    tables: systemTables,
+    sink: ({ spec, table }) =>
+      Effect.sync(() => {
+        const shown = columns[spec.name]
+        if (shown === undefined) return
+        const cells = table
+          .toArray()
+          .map((row) => (row as { toJSON: () => Record<string, unknown> }).toJSON())
+        ;(rows[spec.name] ??= []).push(...cells.map((row) => shown.map((name) => row[name])))
+      }),
+    ...options,
+  })
+  return { derived, rows }
+})
+
+const shownColumns = {
+  tasks: ["customer_id", "outcome"],
+  executions: ["customer_id", "execution_id", "status_code", "extra"],
+  execution_features: ["execution_id", "code", "position"],
+  sessions: ["session_id", "records"],
+  coverage: ["customer_id", "feature", "outcome", "reason", "records", "counted"],
+  customer_profiles: ["customer_id", "name"],
+}
+const code = "customer_information_read"
+const task = (id: string) => ({ run_id, task_id: anId(`${run_id}/c-${id}/${engine}`) })
+const settledAs = (id: string): Fact => ({
+  _tag: "TaskSettled",
+  ...task(id),
+  outcome: "failed",
+  reason: "PARTIAL",
+  who_acts: "service",
+})
+
+describe("the rows of a run", () => {
+  const night = Effect.gen(function* () {
+    yield* append([begin(run_id, "2026-11-20")])
+    yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana")))
+    yield* succeed(run_id, "2", "c-2", resultsOf(profileOf("Bob")), "no JSON")
+    // Refused, accepted and never seen again, read without a body, and never started.
+    const planned = (id: string, more: object = {}): Fact => ({
+      _tag: "TaskPlanned",
+      ...task(id),
+      customer_id: anId(`c-${id}`),
+      engine_reference: anId(engine),
+      features: [code],
+      ...more,
+    })
+    const start = (id: string, answer: object): ReadonlyArray<Fact> => [
+      { _tag: "StartIntended", ...task(id), attempt: 1, external_execution_id: `x-${id}`, probe: false },
+      { _tag: "StartAnswered", ...task(id), attempt: 1, answer: "accepted", ...answer },
+    ]
+    yield* append([
+      ...["3", "4", "5"].map((id) => planned(id)),
+      ...start("3", { answer: "lost" }),
+      ...start("4", { execution_id: anId("e-4"), session_id: anId("s-4") }),
+      {
+        _tag: "ResultsRead",
+        ...task("4"),
+        session_id: anId("s-4"),
+        http_status: 404,
+        kind: "results",
+        is_closed: false,
+      },
+    ])
+  })
+  const inFolder = <A, E, F = never>(
+    test: (picture: RunPicture, root: string) => Effect.Effect<A, E, Ledger | Landing>,
+    more: Effect.Effect<unknown, F, Ledger | Landing> = Effect.void,
+  ) =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const whole = Effect.gen(function* () {
+        yield* night
+        yield* more
+        return yield* test(yield* loadPicture(run_id), root)
+      })
+      return yield* Effect.provide(whole, foundation(root))
+    }).pipe(Effect.scoped)
+  const executions = [
+    ["c-1", "e-1", "COMPLETED", '{"errors_count":"none","flavour":"new"}'],
+    ["c-2", "e-2", "COMPLETED", null],
+    [null, null, null, null],
+    ["c-4", "e-4", null, null],
+  ]
+  const coverage = [
+    ["c-1", code, "succeeded", "FEATURE_COMPLETED", 1, 1n],
+    ["c-2", code, "succeeded", "COMPLETED", 1, null],
+    ...["3", "4", "5"].map((id) => [`c-${id}`, code, "unfinished", null, null, null]),
+  ]
+  const tasks = [
+    ["c-1", "succeeded"],
+    ["c-2", "succeeded"],
+    ...["3", "4", "5"].map((id) => [`c-${id}`, "unfinished"]),
+  ]
+
+  it.effect("say of every task what ledger and bodies say of it, as far as they can be read", () =>
+    inFolder((picture) =>
+      Effect.gen(function* () {
+        const { derived, rows } = yield* derivedRows(picture, shownColumns)
+        assert.deepStrictEqual(rows, {
+          tasks,
+          executions,
+          execution_features: [["e-1", code, 0]],
+          sessions: [
+            ["s-1", 1],
+            ["s-2", 1],
+            ["s-4", null],
+          ],
+          coverage,
+          customer_profiles: [
+            ["c-1", "Ana"],
+            ["c-2", "Bob"],
+          ],
+        })
+        assert.deepStrictEqual([derived.left_out, derived.delivered, derived.misfits], [[], [], []])
+      }),
+    ),
+  )
+
+  it.effect("are the same without reading the results again, if it is known what is in them", () =>
+    inFolder((picture, root) =>
+      Effect.gen(function* () {
+        const { findings } = (yield* derivedRows(picture, {})).derived
+        const body = picture.sessions.find(({ session_id }) => session_id === anId("s-1"))?.body
+        if (body === undefined) throw new Error("no body")
+        const path = join(root, "landing", run_id, body.ref.segment)
+        const bytes = readFileSync(path)
+        bytes[body.ref.offset + 20]! ^= 1
+        writeFileSync(path, bytes)
+        assert.include((yield* Effect.flip(derivedRows(picture, {}))).message, "is not what was landed")
+        const columns = { executions: shownColumns.executions, coverage: shownColumns.coverage }
+        const again = yield* derivedRows(picture, columns, { tables: outcomeTables, findings })
+        assert.deepStrictEqual([again.rows, again.derived.findings], [{ executions, coverage }, findings])
+      }),
+    ),
+  )
+
+  it.effect("are read again where a newer body came since", () =>
+    inFolder((picture) =>
+      Effect.gen(function* () {
+        const { findings } = (yield* derivedRows(picture, {})).derived
+        const landing = yield* Landing
+        const newer = {
+          kind: "results" as const,
+          ...task("2"),
+          attempt: 1,
+          execution_id: anId("e-2"),
+          session_id: anId("s-2"),
+          http_status: 200,
+          received_at: 2,
+        }
+        const body = JSON.stringify(resultsOf(profileOf("Bob"), profileOf("Eve")))
+        yield* landing.land(newer, new TextEncoder().encode(body))
+        const columns = { coverage: shownColumns.coverage }
+        const { rows } = yield* derivedRows(yield* loadPicture(run_id), columns, {
+          tables: outcomeTables,
+          findings,
+        })
+        assert.deepStrictEqual(
+          rows["coverage"]?.slice(0, 2).map(([customer, , , , records]) => [customer, records]),
+          [
+            ["c-1", 1],
+            ["c-2", 2],
+          ],
+        )
+      }),
+    ),
+  )
+
+  it.effect("say so of a task that the version before had left out, and only of that one", () =>
+    inFolder(
+      (picture) =>
+        Effect.gen(function* () {
+          const { findings, ...first } = (yield* derivedRows(picture, {})).derived
+          assert.deepStrictEqual(first.left_out, [])
+          const { rows } = yield* derivedRows(picture, { coverage: shownColumns.coverage }, { findings })
+          assert.deepStrictEqual(
+            rows["coverage"]?.slice(0, 2).map((row) => row.slice(0, 4)),
+            [
+              ["c-1", code, "partial", "ANSWER_UNUSABLE"],
+              ["c-2", code, "succeeded", "COMPLETED"],
+            ],
+          )
+          // What is read again now is judged anew.
+          const now = yield* derivedRows(picture, { coverage: shownColumns.coverage })
+          assert.deepStrictEqual(now.rows["coverage"], coverage)
+        }),
+      append([
+        {
+          _tag: "RunPublished",
+          run_id,
+          version: 1,
+          receipts: [],
+          left_out: ["1", "9"].map((id) => ({
+            task_id: task(id).task_id,
+            execution_id: anId(`e-${id}`),
+            where: "w",
+            reason: "r",
+          })),
+        },
+      ]),
+    ),
+  )
+
+  it.effect("name what a rerun need not ask for again, task by task", () =>
+    inFolder(
+      (picture) =>
+        Effect.gen(function* () {
+          const { delivered } = (yield* derivedRows(picture, {})).derived
+          assert.deepStrictEqual(delivered, [{ task_id: task("6").task_id, features: ["accounts_read"] }])
+        }),
+      Effect.gen(function* () {
+        const features = [
+          { code: "accounts_read", status_reason: "FEATURE_COMPLETED" },
+          { code: "cards_read", status_reason: "FEATURE_FAILED" },
+        ]
+        const state = stateOf("6", "c-6", { features, products_count: { "bank:account@accounts": 1 } })
+        yield* succeed(run_id, "6", "c-6", resultsOf(account), state)
+        yield* append([
+          {
+            _tag: "TaskPlanned",
+            ...task("6"),
+            customer_id: anId("c-6"),
+            engine_reference: anId(engine),
+            features: ["accounts_read", "cards_read"],
+          },
+          { _tag: "AttemptDrained", ...task("6"), attempt: 1, execution_id: anId("e-6") },
+          settledAs("6"),
+        ])
+      }),
+    ),
+  )
+
+  it.effect("count a record once that a second endpoint shows again, and what only that one shows", () =>
+    inFolder(
+      (picture) =>
+        Effect.gen(function* () {
+          const { rows } = yield* derivedRows(picture, {
+            sessions: ["session_id", "records"],
+            customer_profiles: ["customer_id", "name"],
+          })
+          const of = (customer: string) => (rows["customer_profiles"] ?? []).filter(([id]) => id === customer)
+          const counted = (rows["sessions"] ?? []).filter(([id]) => id === "s-6" || id === "s-7")
+          assert.deepStrictEqual(counted, [
+            ["s-6", 1],
+            ["s-7", 2],
+          ])
+          assert.deepStrictEqual([of("c-6"), of("c-7")], [[["c-6", "Ana"]], [["c-7", "Bea"]]])
+        }),
+      Effect.gen(function* () {
+        const landing = yield* Landing
+        for (const [id, name] of [
+          ["6", "Ana"],
+          ["7", "Bea"],
+        ] as const) {
+          yield* succeed(run_id, id, `c-${id}`, resultsOf(id === "6" ? profileOf("Ana") : account))
+          const ids = { execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`) }
+          yield* landing.land(
+            {
+              ...task(id),
+              ...ids,
+              kind: "profile",
+              attempt: 1,
+              customer_id: anId(`c-${id}`),
+              engine_reference: anId(engine),
+              http_status: 200,
+              received_at: 2,
+            },
+            new TextEncoder().encode(JSON.stringify(profileOf(name))),
+          )
+        }
+      }),
+    ),
+  )
+
+  it.effect("are one part of a table with few of them, and few large ones of one with many", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const parts: Record<string, Array<number>> = {}
+      const large = Effect.gen(function* () {
+        yield* append([begin(run_id, "2026-11-20")])
+        for (const id of ["1", "2", "3"]) {
+          const phones = Array.from({ length: 45_000 }, (_, n) => `${id}/${n}`)
+          yield* succeed(run_id, id, `c-${id}`, resultsOf({ ...profileOf("Ana"), phones }))
+        }
+        yield* deriveRun(yield* loadPicture(run_id), {
+          families,
+          tables: systemTables,
+          sink: ({ spec, rows, table }) =>
+            Effect.sync(() => {
+              assert.strictEqual(table.numRows, rows)
+              ;(parts[spec.name] ??= []).push(rows)
+            }),
+        })
+      })
+      yield* Effect.provide(large, foundation(root))
+      const { phones, ...others } = parts
+      assert.deepStrictEqual([phones, others["customer_profiles"]], [[81_920, 53_080], [3]])
+      assert.isTrue(Object.values(others).every((each) => each.length === 1))
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("are the barest of a task that a defect of ours affects; all others are as they would be", () =>
+    inFolder((picture) =>
+      Effect.gen(function* () {
+        const broken = picture.sessions.map((one) =>
+          one.session_id === anId("s-1")
+            ? {
+                ...one,
+                get bodies(): typeof one.bodies {
+                  throw new TypeError("quotes a body")
+                },
+              }
+            : one,
+        )
+        const { derived, rows } = yield* derivedRows({ ...picture, sessions: broken }, shownColumns)
+        assert.deepStrictEqual(rows, {
+          tasks,
+          executions: [["c-1", "e-1", null, null], ...executions.slice(1)],
+          sessions: [
+            ["s-2", 1],
+            ["s-4", null],
+          ],
+          coverage: [["c-1", null, "partial", "ANSWER_UNUSABLE", null, null], ...coverage.slice(1)],
+          customer_profiles: [["c-2", "Bob"]],
+        })
+        assert.deepStrictEqual(
+          [derived.receipts.map((one) => one.execution_id), derived.delivered, derived.findings.size],
+          [[anId("e-2")], [], 1],
+        )
+        const reason = "a defect in the program (TypeError)"
+        const places = (picture.framesByTask.get(task("1").task_id) ?? []).map(
+          ({ ref }) => `${ref.segment}:${ref.offset}`,
+        )
+        assert.deepStrictEqual(
+          derived.left_out.map((left) => [left.task_id, left.where, left.reason]),
+          places.map((place) => [task("1").task_id, place, reason]),
+        )
+      }),
+    ),
+  )
+})

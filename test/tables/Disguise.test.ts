@@ -1,0 +1,450 @@
+/**
+ * A night with pseudonyms, of a service and a source that repeat the customer wherever they can: nobody who
+ * holds only the tables finds the customer in them, and rows that belonged together still do.
+ */
+import { hash } from "node:crypto"
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted, Stream } from "effect"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import { identifier, literal } from "../../src/base/SqlText.ts"
+import { nameDocuments } from "../../src/folder/NamedDocuments.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { staleIn } from "../../src/tables/AskFreshness.ts"
+import { compact } from "../../src/tables/Compact.ts"
+import { publishedTables } from "../../src/tables/DataDictionary.ts"
+import { revealer } from "../../src/tables/Disguise.ts"
+import { forgetRows, countRowsOfCustomer } from "../../src/tables/ForgetRows.ts"
+import { keyPlace } from "../../src/tables/KeyPlaces.ts"
+import { layoutOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
+import { openStore, openStoreAsked } from "../../src/tables/OpenStore.ts"
+import { filesBelow } from "../../src/tables/OutputFiles.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import { readPseudonymKey } from "../../src/tables/PseudonymKey.ts"
+import type { PseudonymsAsked } from "../../src/tables/PseudonymsOfJob.ts"
+import { rebuild } from "../../src/tables/Rebuild.ts"
+import { repair } from "../../src/tables/Repair.ts"
+import { rollback } from "../../src/tables/Rollback.ts"
+import { verify } from "../../src/tables/Verify.ts"
+import { anId } from "../harness/Id.ts"
+import {
+  append,
+  begin,
+  engine,
+  folder,
+  foundation,
+  layers,
+  profileOf,
+  publish,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  stateOf,
+  succeed,
+  unsortedIn,
+} from "./night.ts"
+
+const keyOf = (name: string) => {
+  const key = readPseudonymKey(Redacted.make(hash("sha256", name, "hex")))
+  assert.isDefined(key)
+  return key
+}
+const asked: PseudonymsAsked = {
+  key: keyOf("of the night"),
+  reference: { _tag: "Env", name: "KEY" },
+  columns: { customer_profiles: ["name", "alias"], emails: ["email"] },
+}
+const within = (root: string, pseudonyms: PseudonymsAsked | undefined = asked) =>
+  PublisherDuckDb.layer({ ...publisherOptions(root), ...(pseudonyms && { pseudonyms }) }).pipe(
+    Layer.provideMerge(foundation(root)),
+  )
+const opened = (root: string) => openStore(publisherOptions(root), asked.key)
+const manifestIn = (root: string) => readManifest(layoutOf(root).manifest) ?? nothingPublished
+
+const run = "nightly.2026-11-20"
+const [ana, bea] = ["customer-0001", "customer-0002"] as const
+/** Values of the chosen columns, and the ids: nothing of them may be in the tables. */
+const secrets = [ana, bea, "Anastasia", "Beatrice", "example.test"]
+
+const repeating = (id: string, customer: string, name: string) => ({
+  ...stateOf(id, customer),
+  status_message: `${customer} waited`,
+  locking_hash: hash("sha256", customer, "hex"),
+  app_id: `app of ${customer}`,
+  // As a service may spell it: the row is the customer's all the same.
+  customer_id: `${customer}/spelled otherwise`,
+  features: [{ code: "customer_information_read", status_reason: "FEATURE_COMPLETED", status_message: name }],
+  messages: [{ date: "2026-11-20T01:00:01Z", type: "info", id: "m-1", loc: [customer], message: name }],
+  parameters_errors: [{ loc: [customer], msg: name, type: "format", ctx: { who: customer } }],
+  products_count: { "customer_information:user_profile@customer_information": 1, [`odd ${customer}`]: 0 },
+  unknown: { deep: [customer, name] },
+})
+
+const recordsOf = (customer: string, name: string) => {
+  const profile = { ...profileOf(name), alias: name, unknown: name, emails: [`${name}@example.test`, 7] }
+  const misfit = { ...profileOf(name), name: { first: name }, unknown: customer }
+  const { fetch_date: _, ...rejected } = profileOf(name)
+  const loose = { product: "accounts", sub_family: "bank:account", holder: name, of: customer }
+  const named = { ...loose, attachment_id: "doc-1", title: `Deed of ${name}` }
+  return { ...resultsOf(profile, misfit, rejected, named, name), hint: customer }
+}
+
+const night = Effect.fnUntraced(function* (run_id: string, suffix = "") {
+  yield* append([begin(run_id, run_id.slice("nightly.".length))])
+  for (const [customer, name] of [
+    [ana, "Anastasia"],
+    [bea, "Beatrice"],
+  ] as const) {
+    const id = `${customer.at(-1)}${suffix}`
+    const landing = yield* Landing
+    const landed = yield* landing.landAttachment(Stream.make(new TextEncoder().encode(name)))
+    yield* succeed(run_id, id, customer, recordsOf(customer, name), repeating(id, customer, name))
+    const read = { session_id: anId(`s-${id}`), attachment_id: "doc-1", status: "downloaded" as const }
+    const task_id = anId(`${run_id}/${customer}/${engine}`)
+    yield* append([{ _tag: "AttachmentRead", run_id: anId(run_id), task_id, ...read, ...landed }])
+  }
+  return yield* publish(run_id)
+})
+
+const session = "65f0c0ffee65f0c0ffee65f0"
+/** In the order of the job, which is not that of their pseudonyms. */
+const many = Array.from({ length: 9 }, (_, at) => `customer-0${at + 1}00`)
+
+/** A run of all of them, and of a session that the job names, which no customer of it ran. */
+const manyNight = Effect.fnUntraced(function* (run_id: string, suffix = "") {
+  yield* append([begin(run_id, run_id.slice("nightly.".length))])
+  for (const [at, customer] of many.entries()) {
+    const id = `${at}${suffix}`
+    const name = `Name of ${at}`
+    const state = { ...repeating(id, customer, name), customer_id: customer }
+    yield* succeed(run_id, id, customer, recordsOf(customer, name), state)
+  }
+  const named = {
+    run_id: anId(run_id),
+    task_id: anId(`${run_id}/session/${session}`),
+    session_id: anId(session),
+  }
+  const kind = "results" as const
+  const meta = { ...named, kind, http_status: 200, received_at: Date.parse("2025-10-31") }
+  const body = new TextEncoder().encode(JSON.stringify(recordsOf(session, "Somebody")))
+  const landed = yield* Effect.flatMap(Landing, (landing) => landing.land(meta, body))
+  yield* append([
+    { _tag: "TaskPlanned", ...named, features: [] },
+    { _tag: "ResultsRead", ...named, kind, http_status: 200, is_closed: true, landed },
+    { _tag: "TaskSettled", ...named, outcome: "succeeded", reason: "COMPLETED", who_acts: "nobody" },
+  ])
+})
+
+/** Every cell of every table as text, from the database and from each Parquet file. */
+const cellsIn = Effect.fnUntraced(function* (root: string) {
+  const store = yield* opened(root)
+  const duckdb = yield* DuckDb
+  const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+  const tables = publishedTables(store.families).map(({ name }) => identifier(name))
+  const views = (yield* connection.rows("SELECT view_name FROM duckdb_views() WHERE NOT internal")).map(
+    (row) => identifier(String(row["view_name"])),
+  )
+  const files = filesBelow(join(root, "tables")).filter((path) => path.endsWith(".parquet"))
+  const parquet = files.map((path) => `read_parquet(${literal(join(root, "tables", path))})`)
+  const texts: Array<string> = []
+  for (const source of [...tables, ...views, ...parquet])
+    for (const row of yield* connection.rows(`SELECT to_json(t)::VARCHAR AS row FROM ${source} AS t`))
+      texts.push(String(row["row"]))
+  return texts
+}, Effect.scoped)
+
+const nameIn = Effect.fnUntraced(function* (root: string, reveal: (customer_id: string) => string) {
+  const duckdb = yield* DuckDb
+  const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+  yield* nameDocuments(yield* opened(root), connection, reveal)
+}, Effect.scoped)
+
+/** A version that a gate held back when the tables still named the customers. */
+const leaveAside = (root: string): void => {
+  mkdirSync(join(root, "published/held"), { recursive: true })
+  writeFileSync(join(root, "published/held/nightly.2026-11-19.duckdb"), secrets.join())
+}
+
+/** What of the customers is in the tables, by query and in the bytes of every file that analysts get. */
+const foundIn = Effect.fnUntraced(function* (root: string) {
+  const texts = yield* cellsIn(root)
+  assert.isAbove(texts.length, 100)
+  const paths = ["nightjar.duckdb", ...filesBelow(join(root, "tables")).map((path) => `tables/${path}`)]
+  const kept = filesBelow(join(root, "published")).map((path) => `published/${path}`)
+  const bytes = [...paths, ...kept].map((path) => readFileSync(join(root, path), "latin1"))
+  return secrets.filter((secret) => [...texts, ...bytes].some((text) => text.includes(secret)))
+})
+
+describe("tables with pseudonyms", () => {
+  it.live("hold no customer's id and no value of a chosen column, whatever service and source repeat", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        leaveAside(root)
+        const { rows } = yield* night(run)
+        assert.strictEqual(rows["rejected_records"], 4)
+        yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run)))
+        assert.deepStrictEqual(yield* foundIn(root), [])
+        const ids = [ana, bea].map((id) => asked.key.pseudonymOf("customer_id", id)).toSorted()
+        assert.deepStrictEqual(
+          yield* rowsOf(root, "SELECT customer_id FROM customers ORDER BY ALL"),
+          ids.map((customer_id) => ({ customer_id })),
+        )
+        // Rows of one record, task and session still join, and equal values of two columns have one pseudonym.
+        assert.deepStrictEqual(
+          yield* rowsOf(
+            root,
+            `SELECT count(*)::INTEGER AS n, bool_and(p.name = p.alias) AS same,
+              bool_and(len(e.email) = 32) AS short, bool_and(d.title IS NULL) AS untitled
+            FROM customer_profiles_latest AS p JOIN emails AS e USING (run_id, task_id, session_id, record_id)
+              JOIN tasks AS t ON t.task_id = p.task_id AND t.customer_id = p.customer_id
+              JOIN documents AS d ON d.task_id = p.task_id WHERE p.name IS NOT NULL AND e.email IS NOT NULL`,
+          ),
+          [{ n: 2, same: true, short: true, untitled: true }],
+        )
+        assert.deepStrictEqual(
+          yield* rowsOf(
+            root,
+            `SELECT DISTINCT task_id = run_id || '/' || customer_id || '/' || engine_reference AS whole FROM tasks`,
+          ),
+          [{ whole: true }],
+        )
+        const store = yield* opened(root)
+        assert.deepStrictEqual(yield* verify(store), [])
+        const reveal = yield* revealer(store)
+        assert.deepStrictEqual(ids.map(reveal).toSorted(), [ana, bea])
+        yield* nameIn(root, reveal)
+        // What is told of the tables stays with the operator, and names the customer.
+        copyFileSync(join(root, "nightjar.duckdb"), layoutOf(root).build)
+        const asOf = { job: "nightly", run_date: "2026-12-20" }
+        const { failed } = yield* staleIn(store, asOf, { errorDays: 2 }, reveal)
+        assert.deepStrictEqual(
+          failed?.examples.toSorted(),
+          [ana, bea].map((customer) => `${customer} ${engine} customer_information_read`),
+        )
+        const folders = filesBelow(join(root, "documents")).map((path) => path.split("/", 1)[0])
+        assert.deepStrictEqual(folders, [".nightjar-documents", ana, bea])
+        assert.deepStrictEqual(yield* Effect.flatMap(Ledger, ({ customers }) => customers), [
+          anId(ana),
+          anId(bea),
+        ])
+        assert.deepStrictEqual(yield* keyPlace(layoutOf(root).pseudonyms, asked.key.check), asked.reference)
+      }).pipe(Effect.provide(within(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("are derived again as they were, and a customer's rows are found in them and removed", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* night(run)
+        yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run)))
+        const store = yield* opened(root)
+        assert.deepStrictEqual((yield* rebuild(store, "0.1.0", true)).changes, [])
+        const forgotten = {
+          customer_id: anId(ana),
+          tasks: new Set([`${run}/${ana}/${engine}`]),
+          executions: new Set<string>(),
+        }
+        assert.isAbove(yield* countRowsOfCustomer(store, forgotten), 10)
+        // Also where the ledger no longer knows the tasks.
+        assert.isAbove(yield* countRowsOfCustomer(store, { ...forgotten, tasks: new Set() }), 10)
+        // Neither without the key nor with another one.
+        const keyless = yield* Effect.flip(
+          countRowsOfCustomer(yield* openStore(publisherOptions(root)), forgotten),
+        )
+        assert.match(keyless.message, /their key is not known here/)
+        const other = yield* Effect.flip(openStore(publisherOptions(root), keyOf("another")))
+        assert.match(other.message, /the pseudonyms of another key/)
+        yield* forgetRows(store, "0.1.0", forgotten)
+        assert.strictEqual(yield* countRowsOfCustomer(store, forgotten), 0)
+        assert.deepStrictEqual(
+          yield* rowsOf(
+            root,
+            "SELECT customer_id FROM tasks WHERE task_id IN (SELECT task_id FROM executions)",
+          ),
+          [{ customer_id: asked.key.pseudonymOf("customer_id", bea) }],
+        )
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM executions"), [
+          { n: 1 },
+        ])
+        // A lost manifest is read off the files, with what they say of their pseudonyms.
+        const before = manifestIn(root).pseudonyms
+        const { files } = store
+        files.remove(layoutOf(root).manifest)
+        yield* repair(yield* opened(root), "0.1.0")
+        assert.deepStrictEqual(manifestIn(root).pseudonyms, before)
+        assert.isDefined(before)
+      }).pipe(Effect.provide(within(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "are in their order, whatever was done to the folder, and name no session of the job [promise 19 order] [promise 19 sessions]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const shown = many.map((id) => asked.key.pseudonymOf("customer_id", id))
+        assert.notDeepEqual(shown, shown.toSorted())
+        const [first, second] = ["nightly.2025-10-30", "nightly.2025-10-31"] as const
+        const store = Effect.suspend(() => opened(root))
+        /** Whose rows are there, of how many runs; that all are in order, and as the ledger and the bodies have them. */
+        const look = Effect.fnUntraced(function* (customers: number, runs: number, version: string) {
+          assert.deepStrictEqual([version, yield* unsortedIn(root)], [version, []])
+          assert.deepStrictEqual([version, yield* verify(yield* store)], [version, []])
+          const [counts] = yield* rowsOf(
+            root,
+            `SELECT count(DISTINCT customer_id)::INTEGER AS customers, count(DISTINCT run_id)::INTEGER AS runs,
+            count(*)::INTEGER AS tasks FROM tasks`,
+          )
+          assert.deepStrictEqual(
+            [version, counts],
+            [version, { customers, runs, tasks: runs * (customers + 1) }],
+          )
+          assert.deepStrictEqual(
+            (yield* cellsIn(root)).filter((text) => text.includes(session)),
+            [],
+          )
+        })
+        yield* Effect.gen(function* () {
+          const publisher = yield* Publisher
+          yield* manyNight(first)
+          const over = many.slice(3).map((customer) => `${first}/${customer}/${engine}`)
+          yield* publisher.publishInterim(anId(first), new Set(over))
+          assert.deepStrictEqual(yield* unsortedIn(root), [])
+          yield* publish(first)
+          yield* look(9, 1, "published")
+          yield* publisher.publishOutcome(anId(first))
+          yield* manyNight(second, "b")
+          yield* publish(second)
+          yield* publisher.publishOutcome(anId(second))
+          yield* look(9, 2, "continued")
+          assert.deepStrictEqual(
+            (yield* cellsIn(root)).filter((text) => text.includes(session)),
+            [],
+          )
+          // Nights of equal data are equal tables.
+          const of = (run_id: string) =>
+            rowsOf(root, `SELECT customer_id, name FROM customer_profiles WHERE run_id = '${run_id}'`)
+          assert.deepStrictEqual(yield* of(first), yield* of(second))
+          yield* rollback(yield* store)
+          yield* look(9, 1, "rolled back")
+          assert.deepStrictEqual((yield* rebuild(yield* store, "0.1.0", true)).changes, [])
+          yield* look(9, 2, "rebuilt")
+          const task = (run_id: string, customer: string) => `${run_id}/${customer}/${engine}`
+          yield* forgetRows(yield* store, "0.1.0", {
+            customer_id: anId(many[4]!),
+            tasks: new Set([first, second].map((run_id) => task(run_id, many[4]!))),
+            executions: new Set<string>(),
+          })
+          assert.deepStrictEqual(yield* unsortedIn(root), [])
+          rmSync(join(root, "nightjar.duckdb"))
+          for (const path of filesBelow(join(root, "tables/coverage")))
+            rmSync(join(root, "tables/coverage", path))
+          yield* repair(yield* store, "0.1.0")
+          assert.deepStrictEqual(yield* unsortedIn(root), [])
+          const choice = { overBy: Date.parse("2025-12-01"), isDry: false, monthsMax: 1 }
+          assert.isAbove((yield* compact(yield* store, choice)).tables.length, 10)
+          assert.deepStrictEqual(yield* unsortedIn(root), [])
+        }).pipe(Effect.provide(within(root)))
+      }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "are in the file of a month too, which says so if the manifest is lost, and a customer leaves it",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          yield* night("nightly.2025-10-30", "a")
+          yield* night("nightly.2025-10-31", "b")
+          const choice = { overBy: Date.parse("2025-12-01"), isDry: false, monthsMax: 1 }
+          const { left, tables } = yield* compact(yield* opened(root), choice)
+          assert.deepStrictEqual([left, tables.length > 10], [[], true])
+          assert.deepStrictEqual(yield* foundIn(root), [])
+          rmSync(layoutOf(root).manifest)
+          yield* repair(yield* opened(root), "0.1.0")
+          assert.strictEqual(manifestIn(root).pseudonyms?.check, asked.key.check)
+          assert.deepStrictEqual([yield* verify(yield* opened(root)), yield* foundIn(root)], [[], []])
+          const nothing = new Set<string>()
+          const forgotten = { customer_id: anId(ana), tasks: nothing, executions: nothing }
+          const count = yield* countRowsOfCustomer(yield* opened(root), forgotten)
+          assert.isAbove(count, 20)
+          yield* forgetRows(yield* opened(root), "0.1.0", forgotten)
+          assert.strictEqual(yield* countRowsOfCustomer(yield* opened(root), forgotten), 0)
+          assert.deepStrictEqual(yield* rowsOf(root, "SELECT DISTINCT customer_id FROM customer_profiles"), [
+            { customer_id: asked.key.pseudonymOf("customer_id", bea) },
+          ])
+        }).pipe(Effect.provide(within(root)))
+      }).pipe(Effect.scoped),
+  )
+
+  it.live("may be of columns of a table that does not exist yet, if the job has its schema", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const pseudonyms = { ...asked, columns: { accounts: ["iban"] } }
+      const options = { ...publisherOptions(root), pseudonyms }
+      const refused = yield* Effect.flip(openStoreAsked(options))
+      assert.match(refused.message, /^accounts cannot have pseudonyms: no record schema has a table/)
+      const readings = { _tag: "Named", tables: ["accounts"] } as const
+      const store = yield* openStoreAsked({ ...options, readings })
+      assert.deepStrictEqual(store.pseudonyms?.policy.columns, pseudonyms.columns)
+      assert.isTrue(store.families.some(({ table }) => table === "accounts"))
+    }).pipe(Effect.provide(NodeFileSystem.layer), Effect.scoped),
+  )
+
+  it.live("come into force for all rows at once, and nothing of the rows before is left beside them", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const second = "nightly.2026-11-21"
+      yield* Effect.gen(function* () {
+        yield* night(run)
+        yield* night(second, "b")
+      }).pipe(Effect.provide(layers(root)))
+      // The job is refused before it starts anything.
+      const refused = yield* Effect.flip(Effect.scoped(Layer.build(within(root))))
+      assert.deepStrictEqual(
+        [refused._tag, refused.message],
+        ["PseudonymsRefused", "the published tables name the customers, and the job asks for pseudonyms"],
+      )
+      yield* Effect.gen(function* () {
+        const store = yield* openStoreAsked({ ...publisherOptions(root), pseudonyms: asked })
+        // The landed bodies of one run are gone: nothing is published, unless its rows are given up.
+        yield* append([{ _tag: "LandingPruned", run_id: anId(second), bytes: 0 }])
+        const held = yield* rebuild(store, "0.1.0", true)
+        assert.deepStrictEqual(
+          [held.version, held.left_out.map(({ run_id }) => run_id), manifestIn(root).pseudonyms],
+          [undefined, [second], undefined],
+        )
+        leaveAside(root)
+        const { version, runs, left_out } = yield* rebuild(store, "0.1.0", true, true)
+        assert.deepStrictEqual([version, runs, left_out.length], [3, 1, 1])
+        assert.deepStrictEqual(yield* foundIn(root), [])
+        assert.deepStrictEqual(yield* verify(yield* opened(root)), [])
+        assert.strictEqual((yield* rollback(yield* opened(root)))._tag, "NoEarlierVersion")
+      }).pipe(Effect.provide(foundation(root)))
+      for (const [other, why] of [
+        [undefined, "the published tables have pseudonyms, and the job asks for none"],
+        [{ ...asked, key: keyOf("another") }, "the published tables have the pseudonyms of another key"],
+        [
+          { ...asked, columns: {} },
+          "the published tables have pseudonyms in other columns than the job asks for",
+        ],
+        [
+          { ...asked, columns: { customer_profiles: ["birth_date"] } },
+          "customer_profiles.birth_date cannot have pseudonyms: " +
+            "it is DATE, and a pseudonym is text: only VARCHAR and VARCHAR[] can be",
+        ],
+      ] as const) {
+        const job = PublisherDuckDb.layer({ ...publisherOptions(root), ...(other && { pseudonyms: other }) })
+        const refusal = yield* Effect.flip(Effect.scoped(Layer.build(Layer.provide(job, foundation(root)))))
+        assert.strictEqual(refusal.message, why)
+      }
+      assert.isTrue(existsSync(layoutOf(root).pseudonyms))
+    }).pipe(Effect.scoped),
+  )
+})

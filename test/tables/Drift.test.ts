@@ -1,0 +1,395 @@
+/**
+ * What happens to published tables when the service, the schemas or the program change: older files, records
+ * that no longer fit, schemas that are gone.
+ */
+import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import { readManifest } from "../../src/tables/Manifest.ts"
+import { openStore } from "../../src/tables/OpenStore.ts"
+import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { repair } from "../../src/tables/Repair.ts"
+import { verify } from "../../src/tables/Verify.ts"
+import { anId } from "../harness/Id.ts"
+import {
+  append,
+  begin,
+  folder,
+  foundation,
+  layers,
+  profileOf,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  schemasFolder,
+  stateOf,
+  storeOf,
+  succeed,
+} from "./night.ts"
+
+const publish = (run: string) => Effect.flatMap(Publisher, (publisher) => publisher.publish(anId(run)))
+
+/** One night of one customer, published. */
+const night = Effect.fnUntraced(function* (date: string, ...data: ReadonlyArray<unknown>) {
+  const run_id = `nightly.${date}`
+  yield* append([begin(run_id, date)])
+  const features = [{ code: "accounts_read", status_reason: "FEATURE_COMPLETED" }]
+  yield* succeed(run_id, date, "c-1", resultsOf(...data), stateOf(date, "c-1", { features }))
+  const published = yield* publish(run_id)
+  const { version, receipts } = published
+  yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts }])
+  return published
+})
+
+/** Replaces the only Parquet file of a table by what a query makes of it. */
+const rewrite = Effect.fnUntraced(function* (root: string, table: string, select: string) {
+  const duckdb = yield* DuckDb
+  const connection = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+  const files = join(root, "tables", table, "*", "*.parquet")
+  const [found] = yield* connection.rows("SELECT file FROM glob(?)", [files])
+  const file = String(found?.["file"])
+  yield* connection.run(`CREATE TABLE old AS SELECT ${select} FROM read_parquet('${file}')`)
+  yield* connection.run(`COPY old TO '${file}' (FORMAT parquet)`)
+}, Effect.scoped)
+
+describe("tables of a changing world", () => {
+  it.live("give the rows of an older version the date of their run, and no content_id", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* night("2026-11-20", profileOf("Ana"))
+        yield* rewrite(root, "customer_profiles", "* EXCLUDE (run_date, content_id)")
+        yield* night("2026-11-21", profileOf("Ana"))
+        assert.deepStrictEqual(
+          yield* rowsOf(
+            root,
+            `SELECT run_date::VARCHAR AS run_date, content_id IS NULL AS without, name
+             FROM customer_profiles ORDER BY run_date`,
+          ),
+          [
+            { run_date: "2026-11-20", without: true, name: "Ana" },
+            { run_date: "2026-11-21", without: false, name: "Ana" },
+          ],
+        )
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("keep every profile in `_latest` when one field changes its type", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const profiles = Array.from({ length: 20 }, (_, n) => profileOf(`Ana ${n}`))
+        yield* night("2026-11-20", ...profiles)
+        const published = yield* night("2026-11-21", ...profiles.map((each) => ({ ...each, gender: 2 })))
+        assert.deepStrictEqual(
+          [published.misfits, published.rejected],
+          [[{ table: "customer_profiles", column: "gender", count: 20 }], []],
+        )
+        assert.deepStrictEqual(
+          yield* rowsOf(
+            root,
+            `SELECT run_date::VARCHAR AS run_date, gender, extra->>'gender' AS kept, misfits,
+               count(*)::INTEGER AS rows
+             FROM customer_profiles_latest GROUP BY ALL`,
+          ),
+          [
+            {
+              run_date: "2026-11-21",
+              gender: null,
+              kept: "2",
+              misfits: ["gender: expected VARCHAR, got number"],
+              rows: 20,
+            },
+          ],
+        )
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+})
+
+const accountsSchema = (balance: string) => `table: accounts
+comment: Accounts at a bank.
+product: accounts
+sub_families: ["bank:account"]
+features: [accounts_read]
+columns:
+  fetch_date: { type: TIMESTAMPTZ, comment: When the source was read. }
+  balance: { type: ${balance}, comment: What is on it. }
+`
+const accountOf = (balance: unknown) => ({
+  product: "accounts",
+  sub_family: "bank:account",
+  fetch_date: "2026-11-20T03:04:05Z",
+  balance,
+})
+
+/** A place with the program's schemas and one for accounts, and its nights, each in a process of its own. */
+const place = Effect.map(folder, (base) => {
+  const root = join(base, "output")
+  const program = join(base, "program")
+  const own = join(base, "own")
+  const file = join(program, "accounts.yaml")
+  mkdirSync(root)
+  mkdirSync(own)
+  cpSync(schemasFolder, program, { recursive: true })
+  const options = { ...publisherOptions(root), schemasFolder: program, ownSchemas: own }
+  const inPlace = <A, E>(
+    work: Effect.Effect<A, E, Publisher | Layer.Success<ReturnType<typeof foundation>>>,
+  ) => Effect.provide(work, PublisherDuckDb.layer(options).pipe(Layer.provideMerge(foundation(root))))
+  const store = openStore(options)
+  return {
+    root,
+    own,
+    program,
+    file,
+    write: (type: string) => writeFileSync(file, accountsSchema(type)),
+    night: (date: string, ...balances: ReadonlyArray<unknown>) =>
+      inPlace(night(date, ...balances.map(accountOf))),
+    end: (date: string) =>
+      inPlace(Effect.flatMap(Publisher, ({ publishOutcome }) => publishOutcome(anId(`nightly.${date}`)))),
+    accounts: inPlace(
+      rowsOf(root, "SELECT run_date::VARCHAR AS d, balance, extra FROM accounts ORDER BY run_date, balance"),
+    ),
+    problems: inPlace(
+      Effect.map(Effect.flatMap(store, verify), (all) => all.map(({ id, where }) => [id, where])),
+    ),
+    repair: inPlace(Effect.flatMap(store, (opened) => repair(opened, "0.1.0"))),
+  }
+})
+
+describe("a record schema", () => {
+  it.live(
+    "that a job keeps stays in force when a job beside it, which began before, publishes after it",
+    () =>
+      Effect.gen(function* () {
+        const { root, own } = yield* place
+        const begun = (ownSchemas: object) =>
+          Effect.map(
+            Layer.build(PublisherDuckDb.layer({ ...publisherOptions(root), ...ownSchemas })),
+            (context) => Context.get(context, Publisher),
+          )
+        const nightOf = (publisher: Publisher["Service"], date: string, data: unknown) =>
+          Effect.provideService(night(date, data), Publisher, publisher)
+        yield* Effect.gen(function* () {
+          writeFileSync(join(own, "accounts.yaml"), accountsSchema("VARCHAR"))
+          yield* nightOf(yield* begun({ ownSchemas: own }), "2026-11-20", accountOf("1.10"))
+          writeFileSync(join(own, "accounts.yaml"), accountsSchema("DOUBLE"))
+          const [one, beside] = [yield* begun({ ownSchemas: own }), yield* begun({})]
+          yield* nightOf(one, "2026-11-21", accountOf(2.5))
+          yield* nightOf(beside, "2026-11-22", profileOf("Ana"))
+          const kept = readdirSync(join(root, "schemas")).filter((name) => name.startsWith("accounts"))
+          assert.deepStrictEqual(kept.toSorted(), ["accounts.v1.yaml", "accounts.v2.yaml"])
+          assert.deepStrictEqual(
+            yield* rowsOf(root, "SELECT balance FROM accounts WHERE run_date = '2026-11-21'"),
+            [{ balance: 2.5 }],
+          )
+        }).pipe(Effect.provide(foundation(root)))
+      }),
+  )
+
+  it.live("that two jobs write differently is kept once for each, however often they take turns", () =>
+    Effect.gen(function* () {
+      const { root, own } = yield* place
+      const job = (name: string, type: string) => {
+        const ownSchemas = join(own, name)
+        mkdirSync(ownSchemas)
+        writeFileSync(join(ownSchemas, "accounts.yaml"), accountsSchema(type))
+        return Effect.provide(PublisherDuckDb.layer({ ...publisherOptions(root), ownSchemas }))
+      }
+      const [texts, numbers] = [job("texts", "VARCHAR"), job("numbers", "DOUBLE")]
+      yield* Effect.gen(function* () {
+        yield* texts(night("2026-11-20", accountOf("none")))
+        yield* numbers(night("2026-11-21", accountOf(2.5)))
+        yield* texts(night("2026-11-22", accountOf("nothing")))
+        const kept = readdirSync(join(root, "schemas")).filter((name) => name.startsWith("accounts"))
+        assert.deepStrictEqual(kept.toSorted(), ["accounts.v1.yaml", "accounts.v2.yaml"])
+        const { runs = {} } = readManifest(join(root, "tables/manifest.json")) ?? {}
+        const versions = Object.values(runs).map(({ schemas }) => schemas?.["accounts"])
+        assert.deepStrictEqual(versions, [1, 2, 1])
+        const balances = yield* rowsOf(root, "SELECT balance FROM accounts ORDER BY run_date")
+        assert.deepStrictEqual(
+          balances.map(({ balance }) => balance),
+          ["none", "2.5", "nothing"],
+        )
+        assert.deepStrictEqual(yield* Effect.flatMap(storeOf(root), verify), [])
+      }).pipe(Effect.provide(foundation(root)))
+    }),
+  )
+
+  it.live("that was changed back is in force as it was, also once it is gone from its folder", () =>
+    Effect.gen(function* () {
+      const { file, night: nightOf, accounts, problems, write: writeSchema } = yield* place
+      for (const [date, type] of [
+        ["2026-11-20", "VARCHAR"],
+        ["2026-11-21", "DOUBLE"],
+        ["2026-11-22", "VARCHAR"],
+      ] as const) {
+        writeSchema(type)
+        yield* nightOf(date, "none")
+      }
+      rmSync(file)
+      assert.deepStrictEqual((yield* nightOf("2026-11-23", "none")).gone, ["accounts"])
+      const balances = (yield* accounts).map(({ balance }) => balance)
+      assert.deepStrictEqual(balances, ["none", null, "none", "none"])
+      assert.deepStrictEqual(yield* problems, [])
+    }),
+  )
+
+  it.live("that is there only when the end of a run is published has its table in that version", () =>
+    Effect.gen(function* () {
+      const { root, night: nightOf, end, write: writeSchema } = yield* place
+      yield* nightOf("2026-11-20", "1.10")
+      writeSchema("VARCHAR")
+      yield* end("2026-11-20")
+      const balances = Effect.provide(rowsOf(root, "SELECT balance FROM accounts"), DuckDb.layer)
+      assert.deepStrictEqual(yield* balances, [{ balance: "1.10" }])
+    }),
+  )
+
+  it.live("whose records another one claims by now keeps its earlier rows, and none of them is current", () =>
+    Effect.gen(function* () {
+      const { root, own, file, night: nightOf, write: writeSchema, problems } = yield* place
+      writeSchema("VARCHAR")
+      yield* nightOf("2026-11-20", "1.10")
+      rmSync(file)
+      writeFileSync(
+        join(own, "bank.yaml"),
+        accountsSchema("VARCHAR").replace("table: accounts", "table: bank"),
+      )
+      yield* nightOf("2026-11-21", "2.20")
+      const rows = Effect.forEach(["accounts", "accounts_latest", "bank", "bank_latest"], (table) =>
+        Effect.map(rowsOf(root, `SELECT balance FROM ${table}`), (found) =>
+          found.map(({ balance }) => balance),
+        ),
+      ).pipe(Effect.provide(DuckDb.layer))
+      assert.deepStrictEqual(yield* rows, [["1.10"], [], ["2.20"], ["2.20"]])
+      assert.deepStrictEqual(yield* problems, [])
+    }),
+  )
+
+  it.live(
+    "that is gone from its folder is still used, with a warning, and nothing is lost [decision 10 kept schemas]",
+    () =>
+      Effect.gen(function* () {
+        const { file, night: nightOf, accounts, problems, root, ...rest } = yield* place
+        rest.write("VARCHAR")
+        assert.deepStrictEqual((yield* nightOf("2026-11-20", "1.10")).gone, [])
+        rmSync(file)
+        assert.deepStrictEqual((yield* nightOf("2026-11-21", "2.20")).gone, ["accounts"])
+        assert.deepStrictEqual(yield* accounts, [
+          { d: "2026-11-20", balance: "1.10", extra: null },
+          { d: "2026-11-21", balance: "2.20", extra: null },
+        ])
+        assert.deepStrictEqual(yield* problems, [])
+        const kept = join(root, "schemas")
+        assert.deepStrictEqual(
+          readdirSync(kept).toSorted(),
+          ["accounts", "customer_profiles", "higher_education", "secondary_education"].map(
+            (table) => `${table}.v1.yaml`,
+          ),
+        )
+        assert.strictEqual(readFileSync(join(kept, "accounts.v1.yaml"), "utf8"), accountsSchema("VARCHAR"))
+        // Gone from the output folder as well: now it is known that rows are missing.
+        rmSync(join(kept, "accounts.v1.yaml"))
+        assert.deepStrictEqual(yield* problems, [
+          ["table-without-schema", "tables/accounts"],
+          ["schema-missing", "schemas/accounts.v1.yaml"],
+        ])
+      }),
+  )
+
+  it.live("that makes numbers of texts blocks no table: what does not fit is NULL, told, and repaired", () =>
+    Effect.gen(function* () {
+      const { write, night: nightOf, accounts, problems, repair: repaired } = yield* place
+      write("VARCHAR")
+      yield* nightOf("2026-11-20", "12", "none", "1.5", "007")
+      write("INTEGER")
+      const published = yield* nightOf("2026-11-21", 3)
+      assert.deepStrictEqual(published.unfit, [{ table: "accounts", column: "balance", count: 3 }])
+      const newest = { d: "2026-11-21", balance: 3, extra: null }
+      const without = { d: "2026-11-20", balance: null, extra: null }
+      assert.deepStrictEqual(yield* accounts, [
+        { d: "2026-11-20", balance: 12, extra: null },
+        without,
+        without,
+        without,
+        newest,
+      ])
+      assert.deepStrictEqual(yield* repaired, {
+        done: ["nightly.2026-11-20: its tables were derived again from landing/nightly.2026-11-20"],
+        left: [],
+      })
+      const texts = (yield* accounts).map((row) => JSON.stringify(row)).toSorted()
+      const derived = ["007", "1.5", "12", "none"].map((balance) => ({
+        ...without,
+        extra: JSON.stringify({ balance }),
+      }))
+      assert.deepStrictEqual(texts, [...derived, newest].map((row) => JSON.stringify(row)).toSorted())
+      assert.deepStrictEqual(yield* problems, [])
+      assert.deepStrictEqual((yield* repaired).done, [])
+    }),
+  )
+
+  it.live("that makes texts of numbers takes numbers as they are written, in old nights and new ones", () =>
+    Effect.gen(function* () {
+      const { write, night: nightOf, accounts } = yield* place
+      write("BIGINT")
+      yield* nightOf("2026-11-20", 12)
+      write("VARCHAR")
+      const published = yield* nightOf("2026-11-21", 1.5, "none", true)
+      assert.deepStrictEqual(
+        [published.unfit, published.misfits],
+        [[], [{ table: "accounts", column: "balance", count: 1 }]],
+      )
+      assert.deepStrictEqual(yield* accounts, [
+        { d: "2026-11-20", balance: "12", extra: null },
+        { d: "2026-11-21", balance: "1.5", extra: null },
+        { d: "2026-11-21", balance: "none", extra: null },
+        { d: "2026-11-21", balance: null, extra: '{"balance":true}' },
+      ])
+    }),
+  )
+
+  it.live("may change a type to any other without blocking a publication", () =>
+    Effect.gen(function* () {
+      const { write, night: nightOf, accounts } = yield* place
+      const types = [
+        "VARCHAR",
+        "'VARCHAR[]'",
+        "BOOLEAN",
+        "TIMESTAMPTZ",
+        "'DECIMAL(6,2)'",
+        "DATE",
+        "DOUBLE",
+        "JSON",
+      ]
+      const values = ["x", ["y"], true, "2026-11-20T00:00:00Z", "1.25", "2026-11-20", 1.5, { z: 1 }]
+      for (const [at, type] of types.entries()) {
+        write(type)
+        yield* nightOf(`2026-11-${10 + at}`, values[at])
+        assert.strictEqual((yield* accounts).length, at + 1)
+      }
+    }),
+  )
+
+  it.live("of the job replaces the program's for the same table", () =>
+    Effect.gen(function* () {
+      const { own, write, night: nightOf, accounts, problems } = yield* place
+      write("VARCHAR")
+      writeFileSync(join(own, "ours.yaml"), accountsSchema("DOUBLE"))
+      yield* nightOf("2026-11-20", 1.25)
+      assert.deepStrictEqual(yield* accounts, [{ d: "2026-11-20", balance: 1.25, extra: null }])
+      assert.deepStrictEqual(yield* problems, [])
+      rmSync(join(own, "ours.yaml"))
+      yield* nightOf("2026-11-21", "2")
+      assert.deepStrictEqual(
+        (yield* accounts).map(({ balance }) => balance),
+        ["1.25", "2"],
+      )
+    }),
+  )
+})

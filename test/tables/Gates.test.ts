@@ -1,0 +1,496 @@
+/**
+ * A version that does not pass the gates of its job: kept aside and readable, with what was current untouched and
+ * without a receipt; contained in the next version that passes; let through by a person.
+ */
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import { dueDeletions, pendingDeletions } from "../../src/task/DeleteExecutions.ts"
+import type { Gates } from "../../src/jobs/Job.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import { ScaledClock } from "../../src/base/ScaledClock.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { publishStage } from "../../src/run/PublishRun.ts"
+import { filesBelow } from "../../src/tables/OutputFiles.ts"
+import { staleIn } from "../../src/tables/AskFreshness.ts"
+import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import { nightExitCode } from "../../src/ledger/WholeNight.ts"
+import { alarmCodeOf, exitCodeOf } from "../../src/report/ExitCode.ts"
+import { meaningOfExit } from "../../src/report/RenderSummary.ts"
+import { summarise } from "../../src/report/Summary.ts"
+import { anId } from "../harness/Id.ts"
+import {
+  append,
+  begin,
+  drained,
+  folder,
+  foundation,
+  profileOf,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  stateOf,
+  storeOf,
+  succeed,
+} from "./night.ts"
+
+const nothing: Gates = { keys: false, tests: [] }
+const test = (sql: string): Gates => ({ ...nothing, tests: [{ name: "told", sql }] })
+const date = (day: number) => `2026-11-${day}`
+const runOf = (day: number) => anId(`nightly.${date(day)}`)
+
+/** One customer per name, each with one profile; publishing is left to the test. */
+const land = Effect.fnUntraced(function* (day: number, ...names: ReadonlyArray<string>) {
+  yield* append([begin(runOf(day), date(day))])
+  yield* arrive(day, ...names)
+})
+
+const arrive = Effect.fnUntraced(function* (day: number, ...names: ReadonlyArray<string>) {
+  const run_id = runOf(day)
+  for (const name of names) {
+    const id = `${day}-${name}`
+    yield* succeed(run_id, id, name, resultsOf(profileOf(name)), stateOf(id, name))
+    yield* drained(run_id, id, name)
+  }
+})
+
+const many = Array.from({ length: 12 }, (_, index) => `c-${index + 10}`)
+
+/** One life of the program with these gates, over a folder that outlives it. */
+const asking = (root: string, gates: Gates | undefined) =>
+  PublisherDuckDb.layer({ ...publisherOptions(root), ...(gates === undefined ? {} : { gates }) }).pipe(
+    Layer.provideMerge(foundation(root)),
+  )
+
+const state = Effect.fnUntraced(function* (day: number) {
+  const found = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(runOf(day)))
+  return found ?? (yield* Effect.die("no such run"))
+})
+
+const current = (root: string) =>
+  Effect.map(rowsOf(root, "SELECT DISTINCT run_id FROM runs ORDER BY 1"), (rows) =>
+    rows.map((row) => String(row["run_id"]).slice(-2)),
+  )
+
+const gatesOf = (day: number) =>
+  Effect.map(state(day), ({ held }) => held?.fact.gates.map(({ gate, found }) => `${gate}: ${found}`) ?? [])
+
+/** One customer per name; whose feature fails and whose is read. */
+const mixed = Effect.fnUntraced(function* (day: number, customers: Readonly<Record<string, boolean>>) {
+  yield* append([begin(runOf(day), date(day))])
+  for (const [name, isRead] of Object.entries(customers)) {
+    const id = `${day}-${name}`
+    const status_reason = isRead ? "FEATURE_COMPLETED" : "FEATURE_FAILED"
+    const features = [{ code: "customer_information_read", status_reason }]
+    const data = isRead ? [profileOf(name)] : []
+    yield* succeed(runOf(day), id, name, resultsOf(...data), stateOf(id, name, { features }))
+    yield* drained(runOf(day), id, name)
+  }
+  yield* publishStage(runOf(day))
+})
+
+describe("limits of freshness", () => {
+  it.live("that cannot be compared cost no version, and are told", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const store = yield* storeOf(root)
+      const stale = yield* staleIn(store, { job: "nightly", run_date: date(20) }, { errorDays: 3 })
+      assert.deepStrictEqual(Object.keys(stale), ["unknown"])
+      assert.match(stale.unknown ?? "", /database does not exist/)
+    }).pipe(Effect.provide(Layer.merge(DuckDb.layer, NodeFileSystem.layer))),
+  )
+
+  it.live("of an engine win over those of the job, key by key, however far apart they are", () =>
+    Effect.gen(function* () {
+      const store = yield* storeOf(yield* folder)
+      const { build } = store.layout
+      mkdirSync(dirname(build), { recursive: true })
+      const ages: Readonly<Record<string, number>> = { bank: 5, tax: 5, slow: 5, old: 70 }
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const connection = yield* (yield* DuckDb).open({ path: build, access: "read-write" })
+          yield* connection.run(
+            `CREATE TABLE runs AS SELECT concat('r', d) AS run_id, DATE '2026-11-21' - d AS run_date, 'nightly' AS job,
+              NULL AS parent, 4 AS tasks, 100 - d AS sequence, NULL AS started_at FROM unnest([0, 5, 70]) AS days(d)`,
+          )
+          yield* connection.run(
+            `CREATE TABLE coverage AS SELECT run_id, run_date, 'c-1' AS customer_id, e.name AS engine_reference, 'f' AS feature,
+              CASE WHEN run_date = DATE '2026-11-21' - e.age THEN 'succeeded' ELSE 'failed' END AS outcome
+              FROM runs, (VALUES ${Object.entries(ages)
+                .map(([name, age]) => `('${name}', ${age})`)
+                .join(", ")}) AS e(name, age)`,
+          )
+        }),
+      )
+      const run = { job: "nightly", run_date: "2026-11-21" }
+      const engines = { tax: { warnDays: 2, errorDays: 4 }, slow: { warnDays: 30, errorDays: 60 } }
+      assert.deepStrictEqual(yield* staleIn(store, run, { warnDays: 2, errorDays: 60, engines }), {
+        warned: { days: 2, count: 1, examples: ["c-1 bank f"] },
+        failed: { days: 4, count: 2, examples: ["c-1 old f", "c-1 tax f"] },
+      })
+      assert.deepStrictEqual(yield* staleIn(store, run, { engines: { tax: { warnDays: 4 } } }), {
+        warned: { days: 4, count: 1, examples: ["c-1 tax f"] },
+      })
+    }).pipe(Effect.scoped, Effect.provide(Layer.merge(DuckDb.layer, NodeFileSystem.layer))),
+  )
+
+  it.live(
+    "are compared with the last success, or with the first night if there was none [freshness limits]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const limits = { ...publisherOptions(root), freshness: { warnDays: 1, errorDays: 3 } }
+        const told = yield* Effect.provide(
+          Effect.gen(function* () {
+            yield* mixed(20, { gone: true, old: true, well: true })
+            yield* mixed(21, { fresh: true, never: false, old: false, well: true })
+            yield* mixed(22, { fresh: false, never: false, old: false, well: true })
+            yield* mixed(24, { fresh: false, never: false, new: false, old: false, well: true })
+            yield* mixed(25, { fresh: true, never: true, new: false, old: true, well: false })
+            return yield* Effect.forEach([20, 21, 22, 24, 25], state)
+          }),
+          PublisherDuckDb.layer(limits).pipe(Layer.provideMerge(foundation(root))),
+        )
+        const whose = (name: string) => `${name} es-tax-agency:website customer_information_read`
+        assert.deepStrictEqual(
+          told.map(({ published }) => published?.fact.stale),
+          [
+            undefined,
+            undefined,
+            { warned: { days: 1, count: 1, examples: [whose("old")] } },
+            {
+              warned: { days: 1, count: 2, examples: [whose("fresh"), whose("never")] },
+              failed: { days: 3, count: 1, examples: [whose("old")] },
+            },
+            undefined,
+          ],
+        )
+        const codes = told.map((run) => alarmCodeOf(run, { after_export: "keep", exit_on: "new" }, undefined))
+        assert.deepStrictEqual(codes, [0, 0, 0, 3, 0])
+        const ended = told.map((run) => ({
+          ...run,
+          ended: { at: 0, exit_code: 0, leftovers: false, kept: 0 },
+        }))
+        assert.deepStrictEqual([nightExitCode(ended.slice(2, 4)), nightExitCode(ended.slice(3))], [3, 0])
+        const summary = summarise(told[3] ?? (yield* Effect.die("no run")))
+        const { stale, warnings } = summary
+        assert.deepStrictEqual(
+          [meaningOfExit({ ...summary, exit_code: 3 }), stale, warnings],
+          [
+            "the run is over; some data is older than `freshness` of the job allows",
+            told[3]?.published?.fact.stale,
+            [
+              `1 feature without new data for more than 3 days: ${whose("old")} [data-too-old]`,
+              `2 features without new data for more than 1 day: ${whose("fresh")}, ${whose("never")} [data-old]`,
+            ],
+          ],
+        )
+      }),
+  )
+})
+
+/** The gates that hold back a second night, after a first one of twelve customers without gates. */
+const secondNight = (gates: Gates, ...names: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const root = yield* folder
+    yield* Effect.provide(Effect.andThen(land(20, ...many), publishStage(runOf(20))), asking(root, undefined))
+    return yield* Effect.provide(
+      Effect.gen(function* () {
+        yield* land(21, ...names)
+        yield* publishStage(runOf(21))
+        return yield* gatesOf(21)
+      }),
+      asking(root, gates),
+    )
+  })
+
+describe("a gate", () => {
+  it.live("compares the rows of the night with the nights before, from ten rows on [gate rows]", () =>
+    Effect.gen(function* () {
+      const half: Gates = { ...nothing, rows: { min: 0.5, nights: 7 } }
+      assert.deepStrictEqual(yield* secondNight(half, ...many.slice(0, 6)), [])
+      assert.deepStrictEqual(yield* secondNight(half, ...many.slice(0, 5)), [
+        "rows: customer_profiles has 5 of 12",
+      ])
+    }),
+  )
+
+  it.live(
+    "counts the records of a family wherever they stand, so a schema more is neither loss nor gain",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const gates: Gates = { ...nothing, rows: { min: 0.9, nights: 7 } }
+        const night = Effect.fnUntraced(function* (day: number, accounts: number) {
+          const records = Array.from({ length: accounts }, (_, index) => [
+            { product: "accounts", sub_family: "account:checking", iban: `ES${index}` },
+            { product: "cards", sub_family: "of their own", number: `${index}` },
+          ])
+          yield* append([begin(runOf(day), date(day))])
+          yield* succeed(runOf(day), `${day}`, "c-1", resultsOf(...records.flat()))
+          yield* publishStage(runOf(day))
+          return yield* gatesOf(day)
+        })
+        yield* Effect.provide(night(20, 12), asking(root, gates))
+        const readings = { _tag: "Fed", features: new Set(["accounts_read"]) } as const
+        const later = { ...publisherOptions(root), gates, readings }
+        const found = Effect.gen(function* () {
+          assert.deepStrictEqual(yield* night(21, 12), [])
+          assert.deepStrictEqual(yield* night(22, 5), [
+            "rows: accounts has 5 of 12, other_records has 5 of 12",
+          ])
+          const rows = yield* rowsOf(
+            root,
+            "SELECT run_date::VARCHAR AS d, 'accounts' AS t, count(*)::INT AS n FROM accounts GROUP BY ALL " +
+              "UNION ALL SELECT run_date::VARCHAR, product, count(*) FROM other_records GROUP BY ALL ORDER BY ALL",
+          )
+          assert.deepStrictEqual(
+            rows.map(({ d, t, n }) => [d, t, n]),
+            [
+              ["2026-11-20", "accounts", 12],
+              ["2026-11-20", "cards", 12],
+              ["2026-11-21", "accounts", 12],
+              ["2026-11-21", "cards", 12],
+            ],
+          )
+          assert.deepStrictEqual(
+            yield* rowsOf(root, "SELECT 1 FROM accounts WHERE run_date = '2026-11-20'"),
+            [],
+          )
+        })
+        yield* Effect.provide(found, PublisherDuckDb.layer(later).pipe(Layer.provideMerge(foundation(root))))
+      }),
+  )
+
+  it.live("counts who succeeded, how fresh the data is, and what was rejected", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const gates: Gates = { ...nothing, coverage: 0.8, freshnessDays: 3, rejected: 0.1 }
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          yield* append([begin(runOf(20), date(20))])
+          const odd = { ...profileOf("Eve"), fetch_date: "whenever" }
+          yield* succeed(runOf(20), "1", "c-1", resultsOf(profileOf("Ana"), odd))
+          yield* publishStage(runOf(20))
+          assert.deepStrictEqual(yield* gatesOf(20), ["rejected: 1 of 2 records (50%)"])
+          yield* append([
+            begin(runOf(25), date(25)),
+            {
+              _tag: "TaskPlanned",
+              run_id: runOf(25),
+              task_id: anId(`${runOf(25)}/c-1/es-tax-agency:website`),
+              customer_id: anId("c-1"),
+              engine_reference: anId("es-tax-agency:website"),
+              features: ["customer_information_read"],
+            },
+          ])
+          yield* publishStage(runOf(25))
+          assert.deepStrictEqual(yield* gatesOf(25), [
+            "coverage: 0 of 1 succeeded (0%)",
+            "freshness: es-tax-agency:website customer_information_read: 5 days old",
+          ])
+        }),
+        asking(root, gates),
+      )
+    }),
+  )
+
+  it.live("has ten minutes of this machine, however fast the run's clock goes", () =>
+    Effect.gen(function* () {
+      const fast = ScaledClock.layer({ speed: 10_000_000, originMs: Date.parse("2026-11-21T00:00:00Z") })
+      // Takes some tenths of a second.
+      const slow = "SELECT sum(a.range) AS s FROM range(20000) AS a, range(4000) AS b HAVING s < 0"
+      assert.deepStrictEqual(yield* Effect.provide(secondNight(test(slow), "c-10"), fast), [])
+    }),
+  )
+
+  it.live("that cannot be asked has not passed, and SQL of a test reads no file and changes nothing", () =>
+    Effect.gen(function* () {
+      const found = yield* secondNight(test("SELECT * FROM read_csv('/etc/hosts')"), "c-10")
+      assert.match(found.join(), /^tests\/told\.sql: it could not be asked: .*disabled/)
+      const dropped = yield* secondNight(test("SELECT 1) AS t; DROP TABLE runs; --"), "c-10")
+      assert.match(dropped.join(), /^tests\/told\.sql: it could not be asked: /)
+      const written = "SELECT 1) AS t; COPY (SELECT 1) TO '/dev/null'; SELECT 0 AS n FROM (SELECT 1"
+      assert.deepStrictEqual(yield* secondNight(test(written), "c-10"), [
+        "tests/told.sql: it could not be asked: it is not one query",
+      ])
+      assert.deepStrictEqual(
+        yield* secondNight(test("SELECT * FROM tasks WHERE outcome = 'failed';"), "c-10"),
+        [],
+      )
+    }),
+  )
+
+  it.live("asks nothing of a first night's size, and no key of ours repeats", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const gates: Gates = {
+        keys: true,
+        rows: { min: 1, nights: 7 },
+        coverage: 1,
+        freshnessDays: 1,
+        tests: [],
+      }
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          yield* land(20, "c-1")
+          yield* publishStage(runOf(20))
+          assert.deepStrictEqual(yield* gatesOf(20), [])
+        }),
+        asking(root, gates),
+      )
+      assert.deepStrictEqual(yield* Effect.provide(current(root), DuckDb.layer), ["20"])
+    }),
+  )
+})
+
+describe("a version that a gate holds back", () => {
+  const failing = test("SELECT 1 FROM runs WHERE run_date = '2026-11-21'")
+
+  it.live(
+    "is readable aside, changes nothing that is current, and lets nothing be deleted [gate receipts]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          yield* land(20, "c-1")
+          yield* publishStage(runOf(20))
+          const before = filesBelow(join(root, "tables"))
+          yield* land(21, "c-1")
+          // Published before its newest body came: what that version proved is no permission any more.
+          yield* append([
+            {
+              _tag: "RunPublished",
+              run_id: runOf(21),
+              version: 1,
+              receipts: [{ execution_id: anId("e-21-c-1"), landed_sha256: "0", whole: true }],
+            },
+          ])
+          assert.strictEqual(dueDeletions(yield* state(21)).length, 1)
+          yield* arrive(21, "c-2")
+          assert.deepStrictEqual(yield* publishStage(runOf(21)), [])
+          const held = yield* state(21)
+          const database = `published/held/${runOf(21)}.duckdb`
+          assert.deepStrictEqual(summarise(held).held, {
+            database,
+            gates: [{ gate: "tests/told.sql", expected: "no rows", found: "1 row" }],
+          })
+          assert.deepStrictEqual(summarise(held).warnings.slice(0, 2), [
+            "the gate tests/told.sql did not pass: 1 row; expected: no rows [gate-failed]",
+            `the new tables were not made current: they are in ${database} in the output folder [version-held]`,
+          ])
+          assert.deepStrictEqual(
+            [dueDeletions(held), pendingDeletions(held), exitCodeOf(held, "delete")],
+            [[], 0, 3],
+          )
+          assert.deepStrictEqual(yield* current(root), ["20"])
+          assert.deepStrictEqual(filesBelow(join(root, "tables")), before)
+          const duckdb = yield* DuckDb
+          const aside = yield* Effect.scoped(
+            Effect.flatMap(duckdb.open({ path: join(root, database), access: "read-only" }), (connection) =>
+              connection.rows("SELECT count(*)::INTEGER AS n FROM customer_profiles_latest"),
+            ),
+          )
+          assert.deepStrictEqual(aside, [{ n: 2 }])
+        }).pipe(Effect.provide(asking(root, failing)))
+      }),
+  )
+
+  it.live("is contained in the next version that passes, and only then may be deleted [gate released]", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const passes = test("SELECT 1 WHERE (SELECT max(run_date) FROM runs) = '2026-11-21'")
+      yield* Effect.gen(function* () {
+        yield* land(20, "c-1")
+        yield* publishStage(runOf(20))
+        yield* land(21, "c-1")
+        yield* publishStage(runOf(21))
+        yield* append([{ _tag: "RunEnded", run_id: runOf(21), exit_code: 3, leftovers: true }])
+        yield* append([{ _tag: "OutcomePublished", run_id: runOf(21) }])
+        assert.deepStrictEqual(yield* current(root), ["20"])
+        yield* land(22, "c-1")
+        assert.deepStrictEqual(yield* publishStage(runOf(22)), [runOf(21)])
+        assert.deepStrictEqual(yield* current(root), ["20", "21", "22"])
+        const released = yield* state(21)
+        assert.deepStrictEqual(
+          [released.held, dueDeletions(released).map(({ execution_id }) => execution_id)],
+          [undefined, [anId("e-21-c-1")]],
+        )
+        assert.deepStrictEqual(readdirSync(join(root, "published/held")), [])
+        assert.isUndefined((yield* state(22)).published?.fact.without)
+      }).pipe(Effect.provide(asking(root, passes)))
+    }),
+  )
+
+  it.live("stays back if a body of it has changed: the next version that passes lacks it, and says so", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const passes = test("SELECT 1 WHERE (SELECT max(run_date) FROM runs) = '2026-11-21'")
+      yield* Effect.gen(function* () {
+        yield* land(21, "c-1")
+        yield* publishStage(runOf(21))
+        const [body] = yield* Effect.flatMap(Landing, (landing) => landing.list(runOf(21)))
+        const { ref } = body ?? (yield* Effect.die("no body"))
+        const path = join(root, "landing", runOf(21), ref.segment)
+        const bytes = readFileSync(path)
+        bytes[ref.offset + 20]! ^= 1
+        writeFileSync(path, bytes)
+        yield* land(22, "c-1")
+        assert.deepStrictEqual(yield* publishStage(runOf(22)), [])
+        assert.deepStrictEqual(yield* current(root), ["22"])
+        assert.deepStrictEqual((yield* state(22)).published?.fact.without, [runOf(21)])
+        const back = yield* state(21)
+        assert.deepStrictEqual(
+          [back.held?.fact.run_id, back.published, dueDeletions(back)],
+          [runOf(21), undefined, []],
+        )
+      }).pipe(Effect.provide(asking(root, passes)))
+    }),
+  )
+
+  it.live(
+    "stays back with the next one if that does not pass either; accepting the newest lets both through",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const always = test("SELECT 1 FROM runs WHERE run_date > '2026-11-20'")
+        yield* Effect.gen(function* () {
+          yield* land(20, "c-1")
+          yield* publishStage(runOf(20))
+          for (const day of [21, 22]) {
+            yield* land(day, "c-1")
+            yield* publishStage(runOf(day))
+          }
+          assert.deepStrictEqual(readdirSync(join(root, "published/held")), [`${runOf(22)}.duckdb`])
+          yield* append([{ _tag: "RunAccepted", run_id: runOf(22) }])
+          assert.deepStrictEqual(yield* publishStage(runOf(22)), [runOf(21)])
+          assert.deepStrictEqual(yield* current(root), ["20", "21", "22"])
+          assert.deepStrictEqual(
+            [(yield* state(21)).held, (yield* state(22)).held, (yield* state(22)).accepted],
+            [undefined, undefined, true],
+          )
+        }).pipe(Effect.provide(asking(root, always)))
+      }),
+  )
+
+  it.live("does not stop a job with other gates, which leaves it where it is", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* land(21, "c-1")
+        yield* publishStage(runOf(21))
+      }).pipe(Effect.provide(asking(root, failing)))
+      yield* Effect.gen(function* () {
+        const other = anId("weekly.2026-11-22")
+        yield* append([{ ...begin(other, date(22)), job: "weekly" } as never])
+        yield* succeed(other, "w", "c-9", resultsOf(profileOf("Ida")))
+        assert.deepStrictEqual(yield* publishStage(other), [])
+        assert.deepStrictEqual(yield* current(root), ["22"])
+        assert.isTrue(existsSync(join(root, `published/held/${runOf(21)}.duckdb`)))
+      }).pipe(Effect.provide(asking(root, nothing)))
+    }),
+  )
+})

@@ -1,0 +1,232 @@
+/**
+ * Bodies that publication can make nothing of: each is left out and told, the others' rows stand as if it were
+ * not there, and nothing of its execution counts as proved.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { bodyBounds } from "../../src/service/BodyBounds.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { RunTables } from "../../src/tables/RunTables.ts"
+import type { Lineage } from "../../src/records/Lineage.ts"
+import { Normaliser } from "../../src/records/Normalise.ts"
+import {
+  append,
+  begin,
+  engine,
+  folder,
+  layers,
+  problemsIn,
+  profileOf,
+  resultsOf,
+  rowsOf,
+  stateOf,
+  succeed,
+} from "./night.ts"
+import { anId } from "../harness/Id.ts"
+
+const run_id = anId("nightly.2026-11-20")
+const task_id = anId(`${run_id}/c-2/${engine}`)
+const deep = `${"[".repeat(bodyBounds.depthMax + 1)}${"]".repeat(bodyBounds.depthMax + 1)}`
+
+const publishWith = Effect.fnUntraced(function* (
+  root: string,
+  results: unknown,
+  state: unknown = stateOf("2", "c-2"),
+) {
+  yield* append([begin(run_id, "2026-11-20")])
+  yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana")))
+  yield* succeed(run_id, "2", "c-2", results, state)
+  yield* succeed(run_id, "3", "c-3", resultsOf(profileOf("Eve")))
+  const publisher = yield* Publisher
+  const published = yield* publisher.publish(run_id)
+  const names = yield* rowsOf(root, "SELECT customer_id, name FROM customer_profiles ORDER BY ALL")
+  const coverage = yield* rowsOf(root, "SELECT customer_id, outcome, reason FROM coverage ORDER BY ALL")
+  const rejected = yield* rowsOf(root, "SELECT customer_id, reason FROM rejected_records ORDER BY ALL")
+  const problems = yield* problemsIn(root)
+  return { published, names, coverage, rejected, problems }
+})
+
+const ana = { customer_id: "c-1", name: "Ana" }
+const eve = { customer_id: "c-3", name: "Eve" }
+const others = [ana, eve]
+const succeeded = (customer_id: string) => ({
+  customer_id,
+  outcome: "succeeded",
+  reason: "FEATURE_COMPLETED",
+})
+
+describe("a body that publishing cannot use", () => {
+  it.live(
+    "is left out when it exceeds a limit: reported with its place, unproved, without affecting others",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const night = publishWith(
+          root,
+          `{"is_closed":true,"data":${deep}}`,
+          // Nothing counted, so that nothing but the body itself speaks against a deletion.
+          stateOf("2", "c-2", { products_count: {} }),
+        )
+        const { published, names, coverage, rejected, problems } = yield* Effect.provide(night, layers(root))
+        const reason = `the body cannot be used: it is nested deeper than ${bodyBounds.depthMax} levels`
+        assert.deepStrictEqual(names, others)
+        assert.deepStrictEqual(rejected, [{ customer_id: "c-2", reason }])
+        const [left] = published.left_out
+        assert.deepStrictEqual(published.left_out, [
+          { task_id, attempt: 1, execution_id: anId("e-2"), where: left?.where ?? "", reason },
+        ])
+        assert.match(left?.where ?? "", /^segment-000001\.njl:\d+$/)
+        const whole = published.receipts.map((one) => [one.execution_id, one.whole])
+        assert.deepStrictEqual(whole, [
+          ["e-1", true],
+          ["e-2", false],
+          ["e-3", true],
+        ])
+        assert.deepStrictEqual(coverage, [
+          succeeded("c-1"),
+          { customer_id: "c-2", outcome: "partial", reason: "ANSWER_UNUSABLE" },
+          succeeded("c-3"),
+        ])
+        assert.deepStrictEqual(problems, [])
+      }).pipe(Effect.scoped),
+  )
+
+  it.live("is left out when a defect occurs half-way, with every row that it had so far", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const addRecords = Normaliser.prototype.add
+      // The second record of the middle body throws once its first one is in the builders.
+      const planted: typeof addRecords = function (this: Normaliser, lineage, data, beside) {
+        if (lineage.customer_id !== "c-2" || !Array.isArray(data))
+          return addRecords.call(this, lineage, data, beside)
+        let looks = 0
+        const trap = new Proxy(profileOf("Eva"), {
+          ownKeys: (target) => {
+            looks += 1
+            // Found as a record first; then its neighbour is written, and then it is read.
+            if (looks > 1) throw new TypeError("quotes a body")
+            return Reflect.ownKeys(target)
+          },
+        })
+        return addRecords.call(this, lineage, [...data, trap], beside)
+      }
+      Normaliser.prototype.add = planted
+      const night = publishWith(root, resultsOf(profileOf("Bob")))
+      const undone = Effect.sync(() => void (Normaliser.prototype.add = addRecords))
+      const { published, names, rejected, problems } = yield* Effect.ensuring(
+        Effect.provide(night, layers(root)),
+        undone,
+      )
+      assert.deepStrictEqual(names, others)
+      assert.deepStrictEqual(rejected, [
+        { customer_id: "c-2", reason: "a defect in the program (TypeError)" },
+      ])
+      assert.deepStrictEqual(
+        published.left_out.map(({ execution_id, reason }) => [execution_id, reason]),
+        [["e-2", "a defect in the program (TypeError)"]],
+      )
+      assert.deepStrictEqual(problems, [])
+    }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "is left out when a defect occurs once all its rows are there, with every one of them [promise 11 rows]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const addRecords = Normaliser.prototype.add
+        Normaliser.prototype.add = function (this: Normaliser, lineage, data, beside) {
+          const counts = addRecords.call(this, lineage, data, beside)
+          if (lineage.customer_id === "c-2") throw new TypeError("quotes a body")
+          return counts
+        }
+        const night = publishWith(root, resultsOf(profileOf("Bob")))
+        const undone = Effect.sync(() => void (Normaliser.prototype.add = addRecords))
+        const { published, names, rejected, problems } = yield* Effect.ensuring(
+          Effect.provide(night, layers(root)),
+          undone,
+        )
+        assert.deepStrictEqual(names, others)
+        const reason = "a defect in the program (TypeError)"
+        assert.deepStrictEqual(rejected, [{ customer_id: "c-2", reason }])
+        assert.deepStrictEqual(
+          published.receipts.map(({ whole }) => whole),
+          [true, false, true],
+        )
+        assert.deepStrictEqual(problems, [])
+      }).pipe(Effect.scoped),
+  )
+
+  it.live("is also reported if it is a state: the row of its execution contains what the ledger knows", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const night = Effect.gen(function* () {
+        const found = yield* publishWith(root, resultsOf(profileOf("Bob")), `{"features":${deep}}`)
+        const rows = yield* rowsOf(
+          root,
+          "SELECT execution_id, status_code, extra FROM executions ORDER BY ALL",
+        )
+        return { ...found, rows }
+      })
+      const { published, names, rows } = yield* Effect.provide(night, layers(root))
+      assert.deepStrictEqual(names, [ana, { customer_id: "c-2", name: "Bob" }, eve])
+      assert.deepStrictEqual(rows[1], { execution_id: "e-2", status_code: "COMPLETED", extra: null })
+      assert.deepStrictEqual(
+        published.receipts.map(({ whole }) => whole),
+        [true, false, true],
+      )
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("a task that is left out", () => {
+  it("leaves the others the room that its rows and long texts took", () => {
+    const tables = new RunTables([], [], "2026-11-20")
+    const lineage: Lineage = {
+      run_id,
+      run_date: "2026-11-20",
+      task_id,
+      execution_id: null,
+      session_id: anId("s-2"),
+      customer_id: anId("c-2"),
+      engine_reference: anId(engine),
+    }
+    const text = "x".repeat(1024 * 1024)
+    // 40 million characters twice are more than a table of a run has room for.
+    const body = Array.from({ length: 40 }, (_, n) => ({ product: "p", sub_family: "p:s", n, text }))
+    const takeBack = tables.mark()
+    const first = tables.normaliser.add(lineage, body).other
+    takeBack()
+    const again = tables.normaliser.add(lineage, body).other
+    const flushed = [...tables.flushFull(), ...tables.flush()]
+    assert.deepStrictEqual([first, again, flushed.map(({ rows }) => rows)], [40, 40, [12, 12, 12, 4]])
+  })
+})
+
+describe("the words of a state", () => {
+  it.live("are cut in the tables with a mark that gives their length", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const long = "r".repeat(3_000_000)
+      const state = stateOf("2", "c-2", {
+        status_message: long,
+        products_count: { [long]: 1 },
+        messages: [{ id: long, message: long, loc: [long], type: "info" }],
+        parameters_errors: [{ loc: [long], msg: long, type: long }],
+      })
+      const night = Effect.gen(function* () {
+        yield* publishWith(root, resultsOf(), state)
+        return yield* rowsOf(
+          root,
+          `SELECT max(length(c)) AS longest, count(*) FILTER (c LIKE '%… [cut: 3000000 characters]') AS cut FROM (
+             SELECT unnest([status_message]) AS c FROM executions WHERE execution_id = 'e-2'
+             UNION ALL SELECT unnest([key]) FROM products_count WHERE execution_id = 'e-2'
+             UNION ALL SELECT unnest([id, message, loc[1]]) FROM execution_messages WHERE execution_id = 'e-2'
+             UNION ALL SELECT unnest([loc[1], msg, type]) FROM execution_errors WHERE execution_id = 'e-2')`,
+        )
+      })
+      const rows = yield* Effect.provide(night, layers(root))
+      assert.deepStrictEqual(rows, [{ longest: 2000, cut: 8 }])
+    }).pipe(Effect.scoped),
+  )
+})

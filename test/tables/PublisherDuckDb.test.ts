@@ -1,0 +1,631 @@
+import { createHash } from "node:crypto"
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import { DuckDbFailed } from "../../src/base/DuckDbFailed.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import type { ProofLine } from "../../src/ledger/Fact.ts"
+import { memoryLimits } from "../../src/tables/BuildDatabase.ts"
+import { recover } from "../../src/tables/Commit.ts"
+import { filesBelow } from "../../src/tables/OutputFiles.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { dataDictionary } from "../../src/tables/DataDictionary.ts"
+import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import { verify } from "../../src/tables/Verify.ts"
+import {
+  account,
+  append,
+  begin,
+  engine,
+  folder,
+  foundation,
+  layers,
+  namesIn,
+  profileOf,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  stateOf,
+  storeOf,
+  succeed,
+} from "./night.ts"
+import { refusingFrom, withCalls } from "../base/FaultyCalls.ts"
+import { anId } from "../harness/Id.ts"
+
+const run_id = anId("nightly.2026-11-20")
+const publish = (run: string) => Effect.flatMap(Publisher, (publisher) => publisher.publish(anId(run)))
+const publishOutcome = (run: string) =>
+  Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run)))
+
+const oneNight = Effect.gen(function* () {
+  yield* append([begin(run_id, "2026-11-20")])
+  yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana"), account, { ...profileOf("Eve"), type: 1 }))
+})
+
+const deletionFacts = (landed_sha256: string) => {
+  const task = { run_id, task_id: anId(`${run_id}/c-1/${engine}`), execution_id: anId("e-1") }
+  return [
+    { _tag: "DeleteIntended", ...task, landed_sha256 },
+    { _tag: "DeleteAnswered", ...task, http_status: 204, outcome: "deleted" },
+    { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false },
+  ] as const
+}
+
+const parquetCount = (root: string, table: string) =>
+  Effect.gen(function* () {
+    const duckdb = yield* DuckDb
+    const connection = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+    const [row] = yield* connection.rows(
+      "SELECT count(*)::INTEGER AS n FROM read_parquet(?, hive_partitioning = false)",
+      [`${root}/tables/${table}/**/*.parquet`],
+    )
+    return row?.["n"]
+  }).pipe(Effect.scoped)
+
+const problems = (root: string) =>
+  storeOf(root).pipe(
+    Effect.flatMap(verify),
+    Effect.map((all) => all.map(({ problem, where }) => ({ problem, where }))),
+  )
+
+describe("PublisherDuckDb", () => {
+  it.live("publishes complete rows of everything that a run knows", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        const landing = yield* Landing
+        const hashes = (yield* landing.list(run_id)).map(({ ref }) => ref.sha256)
+        const landed_sha256 = createHash("sha256").update(hashes.toSorted().join("\n")).digest("hex")
+        const published = yield* publish(run_id)
+        assert.deepStrictEqual(published.receipts, [
+          { execution_id: anId("e-1"), landed_sha256, whole: true },
+        ])
+        assert.deepStrictEqual(
+          Object.fromEntries(Object.entries(published.rows).filter(([, rows]) => rows > 0)),
+          {
+            runs: 1,
+            tasks: 1,
+            executions: 1,
+            execution_features: 1,
+            execution_messages: 1,
+            execution_errors: 1,
+            products_count: 2,
+            sessions: 1,
+            consents: 1,
+            consent_documents: 1,
+            coverage: 1,
+            customer_profiles: 1,
+            emails: 1,
+            other_records: 1,
+            rejected_records: 1,
+          },
+        )
+        const first = {
+          run_id,
+          run_date: "2026-11-20",
+          task_id: anId(`${run_id}/c-1/${engine}`),
+          customer_id: anId("c-1"),
+          engine_reference: engine,
+        }
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM executions"), [
+          {
+            ...first,
+            attempt: 1,
+            execution_id: anId("e-1"),
+            session_id: anId("s-1"),
+            app_id: "app",
+            external_execution_id: "x-1",
+            auth_origin: null,
+            status_code: "COMPLETED",
+            status_reason: "COMPLETED",
+            status_message: null,
+            authentication_status: "AUTH_OK",
+            is_closed: true,
+            end_hook: "skipped",
+            warnings_count: 1,
+            errors_count: null,
+            locking_hash: null,
+            date_created: "2026-11-20T01:00:00Z",
+            date_started: null,
+            date_ended: null,
+            execution_time: 1.5,
+            running_time: null,
+            total_elapsed_time: null,
+            action_required_expires: null,
+            next_kick_date: null,
+            deleted_at: null,
+            extra: '{"errors_count":"none","flavour":"new"}',
+          },
+        ])
+        const execution = { ...first, execution_id: anId("e-1") }
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM execution_features"), [
+          {
+            ...execution,
+            code: "customer_information_read",
+            status_reason: "FEATURE_COMPLETED",
+            status_message: null,
+            position: 0,
+          },
+        ])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM execution_errors"), [
+          {
+            ...execution,
+            kind: "parameters",
+            position: 0,
+            loc: ["nif"],
+            msg: "bad",
+            type: "format",
+            ctx: '{"n":1}',
+          },
+        ])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM execution_messages"), [
+          {
+            ...execution,
+            position: 0,
+            date: "2026-11-20T01:00:01Z",
+            type: "info",
+            id: "m-1",
+            loc: ["a", "1"],
+            message: "slow today",
+          },
+        ])
+        assert.deepStrictEqual(
+          yield* rowsOf(root, "SELECT key, family, subtype, product, count FROM products_count"),
+          [
+            {
+              key: "customer_information:user_profile@customer_information",
+              family: "customer_information",
+              subtype: "user_profile",
+              product: "customer_information",
+              count: 1,
+            },
+            { key: "odd", family: null, subtype: null, product: null, count: 0 },
+          ],
+        )
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM sessions"), [
+          {
+            ...execution,
+            session_id: anId("s-1"),
+            status_code: "COMPLETED",
+            cursor: "es-public-administration:bye:completed",
+            is_closed: true,
+            retrieved_features: ["customer_information_read"],
+            pulled_at: "2026-11-20T02:00:00Z",
+            records: 3,
+            extra: '{"hint":7}',
+          },
+        ])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM consent_documents"), [
+          {
+            ...execution,
+            session_id: anId("s-1"),
+            document_id: "../d'1",
+            version: "1",
+            hash: "h",
+            sign_date: null,
+            signature_provider: null,
+            signature_metadata: '{"k":1}',
+            extra: null,
+          },
+        ])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM coverage"), [
+          {
+            ...first,
+            session_id: anId("s-1"),
+            feature: "customer_information_read",
+            outcome: "succeeded",
+            reason: "FEATURE_COMPLETED",
+            who_acts: "nobody",
+            records: 1,
+            counted: 1,
+            as_of: "2026-11-20T02:00:00Z",
+          },
+        ])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT name FROM customer_profiles_latest"), [
+          { name: "Ana" },
+        ])
+        assert.deepStrictEqual(yield* problems(root), [])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("has every table, view and column of the dictionary with its type and comment, even empty", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* append([begin(run_id, "2026-11-20")])
+        yield* publish(run_id)
+        const { families } = yield* storeOf(root)
+        const columns = yield* rowsOf(
+          root,
+          `SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal
+           ORDER BY table_name, column_index`,
+        )
+        const expected = dataDictionary(families)
+          .filter(({ kind }) => kind !== "macro")
+          .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+          .flatMap((table) =>
+            table.columns.map(({ name, type, comment }) => ({
+              table_name: table.name,
+              column_name: name,
+              data_type: type.replace("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"),
+              comment,
+            })),
+          )
+        assert.deepStrictEqual(columns, expected)
+        const bare = "SELECT table_name FROM duckdb_tables() WHERE comment IS NULL"
+        assert.deepStrictEqual(yield* rowsOf(root, bare), [])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("publishes deletions without touching records, and no file is counted twice", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        const { receipts } = yield* publish(run_id)
+        const landed_sha256 = receipts[0]?.landed_sha256 ?? ""
+        yield* append(deletionFacts(landed_sha256))
+        yield* publishOutcome(run_id)
+        assert.deepStrictEqual(
+          yield* rowsOf(root, "SELECT execution_id, http_status, outcome, landed_sha256 FROM deletions"),
+          [{ execution_id: anId("e-1"), http_status: 204, outcome: "deleted", landed_sha256 }],
+        )
+        const ended =
+          "SELECT status, exit_code, deleted_at IS NOT NULL AS gone FROM runs JOIN executions USING (run_id)"
+        assert.deepStrictEqual(yield* rowsOf(root, ended), [{ status: "finished", exit_code: 0, gone: true }])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT records, counted FROM coverage"), [
+          { records: 1, counted: 1 },
+        ])
+        assert.strictEqual(yield* parquetCount(root, "executions"), 1)
+        assert.deepStrictEqual(yield* problems(root), [])
+        // A new process has no memory of what the bodies held, and comes to the same rows.
+        yield* publishOutcome(run_id).pipe(
+          Effect.provide(PublisherDuckDb.layer(publisherOptions(root)), { local: true }),
+        )
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT records, counted FROM coverage"), [
+          { records: 1, counted: 1 },
+        ])
+        yield* publish(run_id)
+        assert.strictEqual(yield* parquetCount(root, "customer_profiles"), 1)
+        assert.deepStrictEqual(yield* problems(root), [])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("leaves an open reader its version, and a moved folder still answers", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        yield* publish(run_id)
+        const duckdb = yield* DuckDb
+        const reader = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+        const next = "nightly.2026-11-21"
+        yield* append([begin(next, "2026-11-21")])
+        yield* succeed(next, "2", "c-1", resultsOf(profileOf("Bea")))
+        yield* publish(next)
+        const names = "SELECT name FROM customer_profiles ORDER BY name"
+        assert.deepStrictEqual(yield* reader.rows(names), [{ name: "Ana" }])
+        const moved = yield* Effect.acquireRelease(
+          Effect.sync(() => mkdtempSync(`${root} moved '[1]`)),
+          (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
+        )
+        cpSync(root, moved, { recursive: true })
+        assert.deepStrictEqual(yield* rowsOf(moved, names), [{ name: "Ana" }, { name: "Bea" }])
+        const latest = "SELECT name FROM customer_profiles_latest"
+        assert.deepStrictEqual(yield* rowsOf(moved, latest), [{ name: "Bea" }])
+        yield* publish(next).pipe(
+          Effect.provide(PublisherDuckDb.layer(publisherOptions(moved)), { local: true }),
+        )
+        assert.deepStrictEqual(yield* rowsOf(moved, names), [{ name: "Ana" }, { name: "Bea" }])
+        const file = statSync(join(root, "nightjar.duckdb"))
+        assert.strictEqual(file.mode & 0o777, 0o600)
+      }).pipe(Effect.scoped, Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live(
+    "a disk that fails at any step leaves the old version or the new one, and the next publication repairs it [promise 6] [promise 7]",
+    () =>
+      Effect.gen(function* () {
+        const prepared = yield* folder
+        const next = "nightly.2026-11-21"
+        yield* Effect.gen(function* () {
+          yield* oneNight
+          yield* publish(run_id)
+          yield* append([begin(next, "2026-11-21")])
+          yield* succeed(next, "2", "c-2", resultsOf(profileOf("Bea")))
+        }).pipe(Effect.provide(layers(prepared)))
+        const attempt = Effect.fnUntraced(function* (failing: number) {
+          const root = yield* folder
+          cpSync(prepared, root, { recursive: true })
+          const { calls, done } = refusingFrom(failing)
+          const exit = yield* Effect.exit(publish(next)).pipe(
+            withCalls(calls),
+            Effect.provide(layers(root, calls)),
+          )
+          const database = yield* namesIn(root)
+          const repaired = yield* Effect.gen(function* () {
+            yield* Effect.flatMap(storeOf(root), recover)
+            assert.deepStrictEqual(yield* problems(root), [], `after a failure at step ${failing}`)
+            const names = yield* namesIn(root)
+            assert.strictEqual(yield* parquetCount(root, "customer_profiles"), names.length)
+            return names.join("+")
+          }).pipe(Effect.provide(foundation(root)))
+          return { done, story: `${exit._tag}: ${database.join("+")}, then ${repaired}` }
+        }, Effect.scoped)
+        const { done, story } = yield* attempt(Infinity)
+        assert.strictEqual(story, "Success: Ana+Bea, then Ana+Bea")
+        const stories: Array<string> = []
+        const renames = done.flatMap((name, index) => (name === "rename" ? [index + 1] : []))
+        const [decision = 0, firstFile = 0] = renames
+        const [database = 0, manifest = 0] = renames.slice(-2)
+        // Few of the many that write files, and each side of the renames that put them into place.
+        const inPlace = [decision, decision + 1, firstFile + 1, database, database + 1, manifest]
+        for (const failing of [1, ...inPlace, done.length]) {
+          stories.push((yield* attempt(failing)).story)
+        }
+        assert.deepStrictEqual(
+          [...new Set(stories)],
+          ["Failure: Ana, then Ana", "Failure: Ana, then Ana+Bea", "Failure: Ana+Bea, then Ana+Bea"],
+        )
+      }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
+  it.live("makes the empty database again if the one that each full build begins with is damaged", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        yield* publish(run_id)
+        const kept = join(root, "published/empty")
+        const [name = ""] = filesBelow(kept)
+        const bytes = readFileSync(join(kept, name))
+        writeFileSync(join(kept, name), bytes.subarray(0, bytes.length / 2))
+        rmSync(join(root, "nightjar.duckdb"))
+        yield* publish(run_id)
+        assert.deepStrictEqual(yield* namesIn(root), ["Ana"])
+        const hashes = filesBelow(kept).map((one) => {
+          const hash = createHash("sha256")
+            .update(readFileSync(join(kept, one)))
+            .digest("hex")
+          return one.endsWith(`-${hash}.duckdb`)
+        })
+        assert.deepStrictEqual(hashes, [true])
+        assert.deepStrictEqual(yield* problems(root), [])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("makes the empty database again if a kill cut it off before its hash was taken", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        yield* publish(run_id)
+        const kept = join(root, "published/empty")
+        const [name = ""] = filesBelow(kept)
+        // The head of a database without tables, which DuckDB opens.
+        const half = readFileSync(join(kept, name)).subarray(0, 12_288)
+        const hash = createHash("sha256").update(half).digest("hex")
+        rmSync(join(kept, name))
+        writeFileSync(join(kept, name.replace(/-.*/, `-${hash}.duckdb`)), half)
+        rmSync(join(root, "nightjar.duckdb"))
+        yield* publish(run_id)
+        assert.deepStrictEqual(yield* namesIn(root), ["Ana"])
+        assert.deepStrictEqual(filesBelow(kept), [name])
+        assert.deepStrictEqual(yield* problems(root), [])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("takes more memory for the database if the first limit is too little", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const duckdb = yield* DuckDb
+      const limits: Array<string | undefined> = []
+      const cramped = DuckDb.of({
+        ...duckdb,
+        open: (options) =>
+          Effect.gen(function* () {
+            if (options.memoryLimit !== undefined) limits.push(options.memoryLimit)
+            const connection = yield* duckdb.open(options)
+            const message = "Out of Memory Error: failed to allocate data of size 32.0 MiB"
+            const failing = Effect.fail(new DuckDbFailed({ statement: "CREATE TABLE", message }))
+            const isCramped = options.memoryLimit === memoryLimits[0] && options.access === "read-write"
+            return isCramped ? { ...connection, run: () => failing } : connection
+          }),
+      })
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        yield* publish(run_id)
+      }).pipe(
+        Effect.provide(
+          PublisherDuckDb.layer(publisherOptions(root)).pipe(
+            Layer.provideMerge(Layer.succeed(DuckDb, cramped)),
+            Layer.provideMerge(foundation(root)),
+          ),
+        ),
+      )
+      assert.deepStrictEqual(limits, ["384MB", "1GB"])
+      assert.deepStrictEqual(yield* namesIn(root), ["Ana"])
+    }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
+  it.live("verify names every disagreement", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        yield* publish(run_id)
+        const stray = "tables/emails/stray.parquet"
+        writeFileSync(join(root, stray), "x")
+        const changed = `tables/emails/run_date=2026-11-20/${run_id}-v1.parquet`
+        appendFileSync(join(root, changed), "x")
+        const gone = `tables/tasks/run_date=2026-11-20/${run_id}-v1.parquet`
+        rmSync(join(root, gone))
+        const duckdb = yield* DuckDb
+        yield* Effect.scoped(
+          Effect.flatMap(
+            duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-write" }),
+            (connection) => connection.run("DELETE FROM executions"),
+          ),
+        )
+        const [task] = [{ run_id, task_id: anId(`${run_id}/c-1/${engine}`) }]
+        const receipt = "not this one"
+        yield* append([
+          { _tag: "RunPublished", run_id, version: 1, receipts: [] },
+          { _tag: "DeleteIntended", ...task, execution_id: anId("e-1"), landed_sha256: receipt },
+        ])
+        assert.deepStrictEqual(yield* problems(root), [
+          { problem: "the receipt of its deletion does not match the landed bodies", where: "e-1" },
+          { problem: "a published file is missing", where: gone },
+          { problem: "a published file is damaged", where: changed },
+          { problem: "no manifest lists this file", where: stray },
+          { problem: "the database is not the file that was published", where: "nightjar.duckdb" },
+          { problem: `0 rows of run ${run_id} in the database, 1 in its files`, where: "executions" },
+          { problem: "missing from the table executions", where: "e-1" },
+        ])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live(
+    "verify proves every deletion again from landing alone [promise 5 verify] [promise 5 receipts]",
+    () =>
+      Effect.gen(function* () {
+        const key = "customer_information:user_profile@customer_information"
+        const proofOf = (counted: number, landed: number) => ({
+          basis: "counted" as const,
+          families: [{ family: "customer_information:user_profile", counted, landed }],
+        })
+        const deletedWith = Effect.fnUntraced(function* (
+          products_count: unknown,
+          proof: { readonly basis: "counted" | "unwanted"; readonly families: ReadonlyArray<ProofLine> },
+        ) {
+          const root = yield* folder
+          return yield* Effect.gen(function* () {
+            yield* append([begin(run_id, "2026-11-20")])
+            const state = stateOf("1", "c-1", { products_count })
+            yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ada")), state)
+            const about = { run_id, task_id: anId(`${run_id}/c-1/${engine}`), execution_id: anId("e-1") }
+            yield* append([{ _tag: "AttemptDrained", ...about, attempt: 1, proof }])
+            const { receipts } = yield* publish(run_id)
+            yield* append(deletionFacts(receipts[0]?.landed_sha256 ?? ""))
+            yield* publishOutcome(run_id)
+            const rows = yield* rowsOf(root, "SELECT counted, landed, proof FROM deletions")
+            return { rows, problems: yield* problems(root), whole: receipts[0]?.whole }
+          }).pipe(Effect.provide(layers(root)))
+        })
+        assert.deepStrictEqual(yield* deletedWith({ [key]: 1 }, proofOf(1, 1)), {
+          rows: [
+            {
+              counted: 1,
+              landed: 1,
+              proof:
+                '{"basis":"counted","families":{"customer_information:user_profile":{"counted":1,"landed":1}}}',
+            },
+          ],
+          problems: [],
+          whole: true,
+        })
+        const missing = (records: string) => `deleted, but landing does not contain all of it: ${records}`
+        const problem = (text: string) => [{ problem: text, where: "e-1" }]
+        const told = yield* Effect.forEach(
+          [
+            [{ [key]: 3 }, proofOf(3, 3)],
+            [{ [key]: "1" }, proofOf(1, 1)],
+            [undefined, proofOf(1, 1)],
+            [{ [key]: 1 }, proofOf(1, 2)],
+            [{ [key]: 3 }, { basis: "unwanted" as const, families: [] }],
+          ] as const,
+          ([count, proof]) => Effect.map(deletedWith(count, proof), (end) => [end.whole, end.problems]),
+        )
+        assert.deepStrictEqual(told, [
+          [false, problem(missing("2 records missing"))],
+          [false, problem(missing("its products_count cannot be read"))],
+          [false, problem(missing("its products_count cannot be read"))],
+          [true, problem("landing contains fewer records than the proof of its deletion")],
+          [true, []],
+        ])
+      }),
+  )
+
+  it.live("shares the published part, and only that, with the group if the job says so", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* oneNight
+        yield* publish(run_id).pipe(
+          Effect.provide(PublisherDuckDb.layer({ ...publisherOptions(root), share: "group" }), {
+            local: true,
+          }),
+        )
+        const mode = (path: string) => (statSync(join(root, path)).mode & 0o777).toString(8)
+        const runs = "tables/runs/run_date=2026-11-20"
+        assert.deepStrictEqual(
+          [
+            ".",
+            "nightjar.duckdb",
+            "tables",
+            runs,
+            `${runs}/${run_id}-v1.parquet`,
+            "landing",
+            "ledger.sqlite",
+          ].map(mode),
+          ["750", "640", "750", "750", "640", "700", "600"],
+        )
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("hostile ids and values remain plain values", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const id = `../'"; DROP TABLE runs; --=1+1|\u202e😀`
+        yield* append([begin(run_id, "2026-11-20")])
+        yield* succeed(run_id, id, id, resultsOf(profileOf(id)), stateOf(id, id, { [id]: id }))
+        yield* publish(run_id)
+        assert.deepStrictEqual(
+          yield* rowsOf(root, "SELECT customer_id, execution_id, session_id, name FROM customer_profiles"),
+          [{ customer_id: id, execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`), name: id }],
+        )
+        assert.deepStrictEqual(yield* problems(root), [])
+        const odd = filesBelow(join(root, "tables")).filter(
+          (path) => !/^[a-z_]+\/run_date=2026-11-20\/[a-z0-9.-]+$/.test(path),
+        )
+        assert.deepStrictEqual(odd, ["manifest.json"])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live(
+    "publishes nothing if a body that the ledger refers to is not in landing [promise 5] [decision 3 landed]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* oneNight.pipe(Effect.provide(foundation(root)))
+        rmSync(join(root, "landing"), { recursive: true })
+        yield* Effect.gen(function* () {
+          const failure = yield* Effect.flip(publish(run_id))
+          assert.match(failure.message, /no body at offset/)
+          assert.isFalse(existsSync(join(root, "nightjar.duckdb")))
+        }).pipe(Effect.provide(layers(root)))
+      }),
+  )
+})

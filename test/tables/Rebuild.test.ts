@@ -1,0 +1,225 @@
+/**
+ * Tables derived again from landed bodies: equal under equal schemas, different where a schema changed, all in one
+ * version or not at all.
+ */
+import { cpSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { FileCalls, machineCalls } from "../../src/base/FileCalls.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { publishStage } from "../../src/run/PublishRun.ts"
+import { nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import { rebuild } from "../../src/tables/Rebuild.ts"
+import { verify } from "../../src/tables/Verify.ts"
+import {
+  account,
+  begin,
+  folder,
+  foundation,
+  layers,
+  liveNight,
+  profileOf,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  schemasFolder,
+  storeOf,
+  succeed,
+} from "./night.ts"
+import { anId } from "../harness/Id.ts"
+
+const first = "nightly.2026-11-20"
+const second = "nightly.2026-11-21"
+
+const night = Effect.fnUntraced(function* (run_id: string, id: string, name: string) {
+  yield* liveNight(run_id, id, profileOf(name), account)
+  // The end of a run is published again: only then its row in `runs` has all its times.
+  yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run_id)))
+})
+const nights = Effect.andThen(night(first, "1", "Ana"), night(second, "2", "Bea"))
+
+/** The schemas of the package with one column less in the profiles. */
+const withoutGender = (root: string): string => {
+  const schemasOwn = join(root, "schemas-own")
+  mkdirSync(schemasOwn)
+  cpSync(schemasFolder, schemasOwn, { recursive: true })
+  const path = join(schemasOwn, "customer_profiles.yaml")
+  const text = readFileSync(path, "utf8")
+  const without = text.replace(/^ +gender:.*\n/m, "")
+  assert.notStrictEqual(without, text)
+  writeFileSync(path, without)
+  return schemasOwn
+}
+
+const rebuilt = Effect.fnUntraced(function* (root: string, publishes: boolean) {
+  return yield* rebuild(yield* storeOf(root), "0.1.0", publishes)
+})
+const tables = ["runs", "tasks", "executions", "coverage", "customer_profiles", "emails", "other_records"]
+const everything = Effect.fnUntraced(function* (root: string) {
+  const all: Array<unknown> = []
+  for (const table of tables) all.push(yield* rowsOf(root, `SELECT * FROM ${table} ORDER BY ALL`))
+  return all
+})
+const versionIn = (root: string) => rowsOf(root, "SELECT published_version() AS version")
+
+describe("rebuild", () => {
+  it.live("under equal schemas publishes equal rows as one new version", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* nights
+        const before = yield* everything(root)
+        assert.deepStrictEqual(yield* rebuilt(root, true), {
+          version: 5,
+          runs: 2,
+          changes: [],
+          kept: [],
+          left_out: [],
+          models: [],
+        })
+        assert.deepStrictEqual(yield* everything(root), before)
+        assert.deepStrictEqual(yield* versionIn(root), [{ version: 5 }])
+        assert.deepStrictEqual(yield* verify(yield* storeOf(root)), [])
+        // Each run says with which schemas it was derived: a later change of them is noticed.
+        const { schemas, runs } = readManifest(join(root, "tables/manifest.json")) ?? nothingPublished
+        assert.deepStrictEqual(schemas, { customer_profiles: 1, higher_education: 1, secondary_education: 1 })
+        const ofRuns = Object.values(runs).map((run) => run.schemas)
+        assert.deepStrictEqual(ofRuns, [schemas, schemas])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "under the schemas that a later run put in force says which rows differ; --dry-run changes nothing",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.provide(nights, layers(root))
+        const changed = { ...publisherOptions(root), schemasFolder: withoutGender(root) }
+        const third = "nightly.2026-11-22"
+        yield* Effect.provide(
+          night(third, "3", "Eva"),
+          PublisherDuckDb.layer(changed).pipe(Layer.provideMerge(foundation(root))),
+        )
+        yield* Effect.gen(function* () {
+          const before = yield* everything(root)
+          const profiles = { table: "customer_profiles", before: 1, after: 1, added: 1, gone: 1 }
+          const changes = [
+            { run_id: first, ...profiles },
+            { run_id: second, ...profiles },
+          ]
+          assert.deepStrictEqual(yield* rebuilt(root, false), {
+            version: undefined,
+            runs: 3,
+            changes,
+            kept: [],
+            left_out: [],
+            models: [],
+          })
+          assert.deepStrictEqual(yield* everything(root), before)
+          assert.deepStrictEqual(yield* rebuilt(root, true), {
+            version: 7,
+            runs: 3,
+            changes,
+            kept: [],
+            left_out: [],
+            models: [],
+          })
+          assert.deepStrictEqual(
+            yield* rowsOf(
+              root,
+              "SELECT name, json(extra)->>'gender' AS gender FROM customer_profiles ORDER BY ALL",
+            ),
+            ["Ana", "Bea", "Eva"].map((name) => ({ name, gender: "female" })),
+          )
+          assert.deepStrictEqual(yield* verify(yield* storeOf(root)), [])
+        }).pipe(Effect.provide(layers(root)))
+      }).pipe(Effect.scoped),
+  )
+
+  it.live("leaves what the catalogue said of an engine as each run found it, whatever it says since", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const ledger = yield* Ledger
+        const says = (status: string, fetched_at: number, engine_reference = anId("es-tax-agency:website")) =>
+          ledger.cacheForm({ engine_reference, fetched_at, body: JSON.stringify({ name: "Bank", status }) })
+        const lives = Effect.fnUntraced(function* (run_id: string, id: string) {
+          yield* ledger.append([begin(run_id, run_id.slice("nightly.".length))])
+          yield* succeed(run_id, id, "c-1", resultsOf(profileOf("Ana")))
+          yield* publishStage(anId(run_id))
+          yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run_id)))
+        })
+        yield* lives("nightly.2026-11-19", "0")
+        yield* says("published", 1_000)
+        yield* lives(first, "1")
+        yield* says("partial", 2_000)
+        yield* lives(second, "2")
+        yield* says("maintenance", 3_000)
+        const sql =
+          "SELECT run_id, name, status, epoch_ms(read_at)::INTEGER AS at FROM engine_descriptions ORDER BY ALL"
+        const described = [
+          { run_id: first, name: "Bank", status: "published", at: 1_000 },
+          { run_id: second, name: "Bank", status: "partial", at: 2_000 },
+        ]
+        assert.deepStrictEqual(yield* rowsOf(root, sql), described)
+        const said = yield* rebuilt(root, false)
+        assert.deepStrictEqual(said.changes, [])
+        const { version, ...done } = yield* rebuilt(root, true)
+        assert.deepStrictEqual({ ...done, version: undefined }, said)
+        assert.deepStrictEqual(yield* rowsOf(root, sql), described)
+        assert.strictEqual(version, 7)
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("leaves a run whose bodies cannot be read as it is published", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* nights
+        const before = yield* everything(root)
+        truncateSync(join(root, `landing/${first}/segment-000001.njl`), 100)
+        const { version, runs, changes, kept } = yield* rebuilt(root, true)
+        assert.deepStrictEqual({ version, runs, changes }, { version: 5, runs: 1, changes: [] })
+        assert.deepStrictEqual(
+          kept.map(({ run_id }) => run_id),
+          [first],
+        )
+        assert.deepStrictEqual(yield* everything(root), before)
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("that is stopped by the disk before its end leaves the version before, readable", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const before = yield* Effect.provide(Effect.andThen(nights, everything(root)), layers(root))
+      let written = 0
+      const full: FileCalls = {
+        ...machineCalls,
+        write: (descriptor, bytes, from) => {
+          written += 1
+          if (written > 20)
+            throw Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" })
+          return machineCalls.write(descriptor, bytes, from)
+        },
+      }
+      const failure = yield* rebuilt(root, true).pipe(
+        Effect.provideService(FileCalls, full),
+        Effect.flip,
+        Effect.provide(layers(root)),
+      )
+      assert.match(failure.message, /no space left on device/)
+      yield* Effect.gen(function* () {
+        assert.deepStrictEqual(yield* everything(root), before)
+        assert.deepStrictEqual(yield* verify(yield* storeOf(root)), [])
+        rmSync(join(root, "nightjar.duckdb"))
+        assert.deepInclude(yield* rebuilt(root, true), { version: 5, changes: [] })
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+})

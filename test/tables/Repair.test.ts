@@ -1,0 +1,108 @@
+/**
+ * Two nights of which something is lost afterwards: a later night is published all the same, and what can be made good
+ * is. The kinds of damage, one by one, are in `test/cli/Damage.test.ts`.
+ */
+import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { repair } from "../../src/tables/Repair.ts"
+import { folder, layers, liveNight, namesIn, problemsIn, profileOf, rowsOf, storeOf } from "./night.ts"
+import { anId } from "../harness/Id.ts"
+
+const first = "nightly.2026-11-20"
+const nights = Effect.andThen(
+  liveNight(first, "1", profileOf("Ana")),
+  liveNight("nightly.2026-11-21", "2", profileOf("Bea")),
+)
+
+const names = (root: string) => Effect.map(namesIn(root), (all) => all.join("+"))
+const look = (root: string) =>
+  Effect.map(problemsIn(root), (all) =>
+    all.map(({ where, problem, next }) => `${where}: ${problem}; ${next}`),
+  )
+const mend = (root: string) => Effect.flatMap(storeOf(root), (opened) => repair(opened, "0.1.0"))
+
+const profiles = `tables/customer_profiles/run_date=2026-11-20/${first}-v1.parquet`
+const gone = (root: string) => (path: string) => rmSync(join(root, path), { recursive: true })
+const derived = [`${first}: its tables were derived again from landing/${first}`]
+
+/** A folder in which both nights were lived, copied by whoever damages it. */
+const template = mkdtempSync(join(tmpdir(), "nightjar-repair-"))
+beforeAll(
+  () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        yield* nights
+        assert.deepStrictEqual(yield* look(template), [])
+      }).pipe(Effect.provide(layers(template))),
+    ),
+  60_000,
+)
+afterAll(() => rmSync(template, { recursive: true, force: true }))
+
+describe("a later run", () => {
+  const damages: ReadonlyArray<{ readonly how: string; readonly damage: (root: string) => void }> = [
+    { how: "is missing", damage: (root) => gone(root)(profiles) },
+    { how: "cannot be read", damage: (root) => truncateSync(join(root, profiles), 100) },
+    {
+      how: "is missing, and the database with it",
+      damage: (root) => {
+        gone(root)(profiles)
+        gone(root)("nightjar.duckdb")
+      },
+    },
+  ]
+  it.live.each(damages)("is published although an older file $how: reported, and rebuilt", ({ damage }) =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      cpSync(template, root, { recursive: true })
+      yield* Effect.gen(function* () {
+        damage(root)
+        const third = anId("nightly.2026-11-22")
+        assert.deepStrictEqual((yield* liveNight(third, "3", profileOf("Cid"))).without, [first])
+        assert.strictEqual(yield* names(root), "Bea+Cid")
+        const publisher = yield* Publisher
+        yield* publisher.publishOutcome(third)
+        assert.deepStrictEqual((yield* mend(root)).done, derived)
+        assert.strictEqual(yield* names(root), "Ana+Bea+Cid")
+        assert.deepStrictEqual(yield* look(root), [])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("a run that is in the tables but not in the ledger", () => {
+  it.live("is reported: these tables belong to another ledger", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      cpSync(template, root, { recursive: true })
+      yield* Effect.gen(function* () {
+        const path = join(root, "tables/manifest.json")
+        const text = readFileSync(path, "utf8")
+        const strange = `"runs": {"nightly.2026-11-19": {"run_date": "2026-11-19", "version": 1, "files": []},`
+        writeFileSync(path, text.replace('"runs": {', strange))
+        assert.deepStrictEqual(yield* look(root), [
+          "nightly.2026-11-19: published, but not in the ledger; " +
+            "Restore the copy of ledger.sqlite that belongs to these tables.",
+        ])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("the newest run of a customer", () => {
+  it.live("is the one that began last, even after one that a wrong clock dated in 2036", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* liveNight("nightly.2036-02-01", "1", profileOf("Eve"))
+        yield* liveNight("nightly.2026-11-22", "2", profileOf("Ana"))
+        const latest = yield* rowsOf(root, "SELECT name FROM customer_profiles_latest")
+        assert.deepStrictEqual(latest, [{ name: "Ana" }])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+})

@@ -1,0 +1,258 @@
+/**
+ * A version that is put back: readers get its tables, nothing of the newest one is lost, and whatever stops the
+ * rollback, one of the two is published whole.
+ */
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, truncateSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import { FileCalls, machineCalls } from "../../src/base/FileCalls.ts"
+import { dueDeletions } from "../../src/task/DeleteExecutions.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { rebuild } from "../../src/tables/Rebuild.ts"
+import type { Rebuilt } from "../../src/tables/Rebuild.ts"
+import { repair } from "../../src/tables/Repair.ts"
+import { rollback } from "../../src/tables/Rollback.ts"
+import {
+  folder,
+  layers,
+  liveNight,
+  namesIn,
+  problemsIn,
+  profileOf,
+  publish,
+  resultsOf,
+  rowsOf,
+  storeOf,
+  succeed,
+} from "./night.ts"
+import { Workplace } from "../acceptance/Nightjar.ts"
+import { anId } from "../harness/Id.ts"
+
+const runOf = (day: number) => `nightly.2026-11-${day}`
+const names = ["Ana", "Bea", "Cleo", "Dora", "Eva", "Fina"]
+
+const night = (day: number) => liveNight(runOf(day), String(day), profileOf(names[day - 20] ?? ""))
+const nights = (count: number) => Effect.forEach(names.slice(0, count), (_, index) => night(20 + index))
+
+/** A version cannot say yet when its own run was published, until the end of that run is published again. */
+const publishedLater = (day: number) => ({
+  run_id: runOf(day),
+  table: "runs",
+  before: 1,
+  after: 1,
+  added: 1,
+  gone: 1,
+})
+
+const back = (root: string) => Effect.flatMap(storeOf(root), rollback)
+const joined = (root: string) => Effect.map(namesIn(root), (names) => names.join(" "))
+const versionIn = (root: string) =>
+  Effect.map(rowsOf(root, "SELECT published_version() AS version"), ([row]) => row?.["version"])
+const rolledBack = { _tag: "RolledBack" as const }
+
+describe("rollback", () => {
+  it.live(
+    "publishes the version before, and the next publication continues from the newest [promise 6 rollback]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          yield* nights(3)
+          const [once, twice] = [yield* back(root), yield* joined(root)]
+          assert.deepStrictEqual(once, { ...rolledBack, version: 4, to: 2, from: 3, without: [runOf(22)] })
+          assert.strictEqual(twice, "Ana Bea")
+          assert.deepStrictEqual(yield* problemsIn(root), [])
+          const again = yield* back(root)
+          assert.deepStrictEqual(again, {
+            ...rolledBack,
+            version: 5,
+            to: 1,
+            from: 3,
+            without: [runOf(21), runOf(22)],
+          })
+          assert.deepStrictEqual([yield* joined(root), yield* versionIn(root)], ["Ana", 5])
+          assert.deepStrictEqual(yield* problemsIn(root), [])
+          assert.deepStrictEqual(yield* back(root), { _tag: "NoEarlierVersion" })
+          yield* night(23)
+          assert.deepStrictEqual([yield* joined(root), yield* versionIn(root)], ["Ana Bea Cleo Dora", 6])
+          assert.deepStrictEqual(yield* problemsIn(root), [])
+        }).pipe(Effect.provide(layers(root)))
+      }).pipe(Effect.scoped),
+  )
+
+  it.live("builds the database from the files if the one that is kept is not, to the byte, what it was", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* nights(2)
+        const kept = join(root, "published/previous/nightjar.duckdb")
+        yield* Effect.scoped(
+          Effect.flatMap(DuckDb, (duckdb) =>
+            Effect.flatMap(duckdb.open({ path: kept, access: "read-write" }), ({ run }) =>
+              run("UPDATE customer_profiles SET name = 'Zoe'"),
+            ),
+          ),
+        )
+        assert.deepInclude(yield* back(root), { ...rolledBack, to: 1 })
+        assert.strictEqual(yield* joined(root), "Ana")
+        assert.deepStrictEqual(yield* problemsIn(root), [])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("of a run that was published twice puts its earlier rows back; `rebuild` ends it", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* nights(1)
+        yield* succeed(runOf(20), "more", "c-2", resultsOf(profileOf("Zoe")))
+        yield* publish(runOf(20))
+        assert.strictEqual(yield* joined(root), "Ana Zoe")
+        assert.deepInclude(yield* back(root), { ...rolledBack, to: 1, from: 2 })
+        assert.strictEqual(yield* joined(root), "Ana")
+        assert.deepStrictEqual(yield* problemsIn(root), [])
+        assert.deepStrictEqual(yield* repair(yield* storeOf(root), "0.1.0"), { done: [], left: [] })
+        const { version, changes } = yield* rebuild(yield* storeOf(root), "0.1.0", true)
+        assert.deepStrictEqual([version, changes], [4, [publishedLater(20)]])
+        assert.strictEqual(yield* joined(root), "Ana Zoe")
+        assert.deepStrictEqual(yield* problemsIn(root), [])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("changes nothing about what may be deleted, and losing the newest version loses no rows", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* nights(2)
+        const ledger = yield* Ledger
+        const due = Effect.map(ledger.state(anId(runOf(21))), (state) => state && dueDeletions(state))
+        const before = yield* due
+        yield* back(root)
+        assert.deepStrictEqual(yield* due, before)
+        rmSync(join(root, "published"), { recursive: true })
+        assert.deepStrictEqual(
+          (yield* problemsIn(root)).map(({ id, where }) => [id, where]),
+          [
+            ["run-not-in-manifest", runOf(21)],
+            ["newest-version-lost", "published/previous"],
+          ],
+        )
+        const { left } = yield* repair(yield* storeOf(root), "0.1.0")
+        assert.deepStrictEqual([left, yield* problemsIn(root), yield* joined(root)], [[], [], "Ana Bea"])
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("that is stopped at any step leaves one of the two versions, and works when it is repeated", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const base = join(root, "base")
+      mkdirSync(base)
+      yield* Effect.provide(nights(2), layers(base))
+      const { rename, link, copy, remove } = machineCalls
+      const seen: Array<string> = []
+      for (let stopAt = 1, isDone = false; !isDone; stopAt += 1) {
+        const tried = join(root, String(stopAt))
+        cpSync(base, tried, { recursive: true })
+        let steps = 0
+        const step = () => {
+          steps += 1
+          if (steps >= stopAt) throw new Error("stopped")
+        }
+        const calls: FileCalls = {
+          ...machineCalls,
+          rename: (from, to) => (step(), rename(from, to)),
+          link: (from, to) => (step(), link(from, to)),
+          copy: (from, to) => (step(), copy(from, to)),
+          remove: (path) => (step(), remove(path)),
+        }
+        const exit = yield* Effect.exit(back(tried)).pipe(
+          Effect.provideService(FileCalls, calls),
+          Effect.provide(layers(tried)),
+        )
+        isDone = exit._tag === "Success"
+        yield* Effect.gen(function* () {
+          seen.push(yield* joined(tried))
+          // What a stop left unfinished is finished or removed by the next command.
+          if (!isDone) assert.deepInclude(yield* repair(yield* storeOf(tried), "0.1.0"), { left: [] })
+          const now = yield* joined(tried)
+          assert.deepStrictEqual([yield* problemsIn(tried), now === "Ana" || now === seen.at(-1)], [[], true])
+        }).pipe(Effect.provide(layers(tried)))
+        rmSync(tried, { recursive: true })
+      }
+      const before = seen.indexOf("Ana")
+      assert.isAtLeast(seen.length - before, 3)
+      assert.deepStrictEqual(
+        seen,
+        seen.map((_, index) => (index < before ? "Ana Bea" : "Ana")),
+      )
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("reaches as many versions as are kept, which cost no second copy of a Parquet file", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* nights(6)
+        const kept = readdirSync(join(root, "published/previous")).toSorted()
+        assert.deepStrictEqual(kept, ["3.json", "4.json", "5.json", "nightjar.duckdb"])
+        assert.isFalse(existsSync(join(root, "published/previous/tables")))
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("the commands `rollback` and `rebuild`", () => {
+  it.live(
+    "say what readers get, what is kept and what differs",
+    () =>
+      Effect.gen(function* () {
+        const place = new Workplace()
+        yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
+        mkdirSync(join(place.output, "runs"), { recursive: true })
+        yield* Effect.provide(nights(2), layers(place.output))
+        const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
+        assert.deepStrictEqual(yield* nightjar("rollback"), {
+          code: 0,
+          stderr: "",
+          stdout:
+            "Version 3 is published: it has the tables of version 1.\n" +
+            `Runs that are not in it: ${runOf(21)}.\n` +
+            "Version 2 is kept: the next publication continues from it and ends the rollback.\n",
+        })
+        assert.deepStrictEqual(yield* nightjar("verify"), {
+          code: 0,
+          stderr: "",
+          stdout:
+            "Files, ledger and tables agree.\n" +
+            "After a rollback, they are the tables of version 1; the next publication continues from version 2.\n",
+        })
+        const none = yield* nightjar("rollback")
+        assert.deepStrictEqual(
+          [none.code, none.stdout, /\[no-earlier-version\]/.test(none.stderr)],
+          [2, "", true],
+        )
+        const derived = "The tables of 2 runs were derived again from landing: these tables differ."
+        assert.deepStrictEqual(yield* nightjar("rebuild", "--dry-run"), {
+          code: 0,
+          stderr: "",
+          stdout:
+            `${derived} Nothing was published.\n` +
+            "run                 table  rows before  after  added  gone\n" +
+            `${runOf(20)}  runs   1            1      1      1\n` +
+            `${runOf(21)}  runs   1            1      1      1\n`,
+        })
+        truncateSync(join(place.output, `landing/${runOf(20)}/segment-000001.njl`), 100)
+        const half = yield* nightjar("rebuild", "--json")
+        const told = JSON.parse(half.stdout) as Rebuilt
+        assert.deepInclude(told, { version: 4, runs: 1, changes: [publishedLater(21)] })
+        assert.deepStrictEqual([half.code, told.kept.map(({ run_id }) => run_id)], [3, [runOf(20)]])
+        const damaged = yield* nightjar("rebuild")
+        assert.match(damaged.stdout, new RegExp(`\n${runOf(20)} keeps its tables: .*segment-000001.njl`))
+      }).pipe(Effect.scoped),
+    120_000,
+  )
+})

@@ -1,0 +1,724 @@
+import { assert, describe, it } from "@effect/vitest"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import type { TaskState } from "../../src/ledger/RunState.ts"
+import { documentRows } from "../../src/tables/DocumentRows.ts"
+import { coverageRows } from "../../src/tables/CoverageRows.ts"
+import type { TaskFindings } from "../../src/tables/CoverageRows.ts"
+import { deliveredFeatures } from "../../src/tables/DeliveredFeatures.ts"
+import { executionRow, productKey, stateRows } from "../../src/tables/ExecutionRows.ts"
+import { findingsKey } from "../../src/tables/DeriveSession.ts"
+import type { SessionFindings } from "../../src/tables/DeriveSession.ts"
+import { engineRows, ledgerRows } from "../../src/tables/RunRows.ts"
+import { RunTables } from "../../src/tables/RunTables.ts"
+import { taskFindings } from "../../src/tables/TaskFindings.ts"
+import { builtInSources } from "../../src/service/ResultsSource.ts"
+import { nothingCounted } from "../../src/records/Counts.ts"
+import { tallyOf } from "../../src/records/Tally.ts"
+
+import { canonicalText, recordIds } from "../../src/records/RecordIdentity.ts"
+import { sessionRows } from "../../src/tables/SessionRows.ts"
+import { said } from "../service/Said.ts"
+import type { RecordFamily } from "../../src/records/RecordSchema.ts"
+import { anId } from "../harness/Id.ts"
+import { families } from "../records/families.ts"
+
+const run_id = anId("nightly.2026-11-20")
+const task_id = anId(`${run_id}/c-1/bank`)
+const task = { run_id, task_id }
+
+const runOf = (facts: ReadonlyArray<Fact>) => {
+  const all: ReadonlyArray<Fact> = [
+    { _tag: "RunStarted", run_id, job: "j", job_path: "j", run_date: "2026-11-20", tool_version: "1" },
+    {
+      _tag: "TaskPlanned",
+      ...task,
+      customer_id: anId("c-1"),
+      engine_reference: anId("bank"),
+      features: ["accounts_read", "x"],
+    },
+    ...facts,
+  ]
+  const state = foldRun(all.map((fact, seq) => ({ seq, at: seq, fact })))
+  if (state === undefined) throw new Error("no run")
+  return state
+}
+const folded = (facts: ReadonlyArray<Fact>): TaskState => {
+  const state = runOf(facts).tasks.get(task_id)
+  if (state === undefined) throw new Error("no task")
+  return state
+}
+
+const settled = (reason: string, outcome: "succeeded" | "failed" | "unfinished"): Fact => ({
+  _tag: "TaskSettled",
+  ...task,
+  outcome,
+  reason: said(reason),
+  who_acts: outcome === "failed" ? "customer" : outcome === "succeeded" ? "nobody" : "service",
+})
+
+const nothing: TaskFindings = {
+  featureReasons: new Map(),
+  byTable: undefined,
+  byProduct: new Map(),
+  delivered: undefined,
+  products_count: undefined,
+  retrieved: [],
+  session_id: undefined,
+  as_of: undefined,
+  isLeftOut: false,
+}
+
+describe("executions", () => {
+  it("an attempt that was never accepted has only its number and its external id", () => {
+    const refused = folded([
+      { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: "x-1", probe: false },
+      { _tag: "StartAnswered", ...task, attempt: 1, answer: "refused", http_status: 400 },
+    ])
+    const [attempt] = refused.attempts
+    if (attempt === undefined) throw new Error("no attempt")
+    assert.deepStrictEqual(executionRow({ run_id, task: refused, attempt }, undefined), {
+      ...task,
+      attempt: 1,
+      external_execution_id: "x-1",
+    })
+  })
+
+  it("a product key of another form is not split", () => {
+    assert.deepStrictEqual(
+      ["card:debit:gold@cards", "card@cards", "card:debit", ":debit@cards", "a:b@"].map(productKey),
+      [
+        { family: "card", subtype: "debit:gold", product: "cards" },
+        undefined,
+        undefined,
+        undefined,
+        undefined,
+      ],
+    )
+  })
+})
+
+const execution = { execution_id: anId("e-1"), session_id: anId("s-1") }
+const at = { ...task, attempt: 1 }
+const accepted: ReadonlyArray<Fact> = [
+  { _tag: "StartIntended", ...at, external_execution_id: "x-1", probe: false },
+  { _tag: "StartAnswered", ...at, answer: "accepted", http_status: 202, ...execution },
+]
+
+describe("a state", () => {
+  const rowsOf = (body: Readonly<Record<string, unknown>>) => {
+    const state = folded(accepted)
+    const [attempt] = state.attempts
+    if (attempt === undefined) throw new Error("no attempt")
+    const first = { ...task, execution_id: anId("e-1"), customer_id: "c-1", engine_reference: "bank" }
+    return stateRows({ run_id, task: state, attempt }, body).map(([table, row]) => {
+      const { ...rest }: Record<string, unknown> = row
+      for (const [name, value] of Object.entries(first)) {
+        assert.strictEqual(rest[name], value)
+        delete rest[name]
+      }
+      return [table, rest]
+    })
+  }
+
+  it("gives a row for each feature, message, refused field and count that is one, at its place", () => {
+    const body = {
+      features: ["junk", { code: "x", status_reason: "FEATURE_FAILED", status_message: null, more: 1 }],
+      messages: [
+        { date: "2026-11-20T01:00:01Z", type: "info", id: "m-1", loc: ["a", 1], message: "slow" },
+        { loc: ["a", {}] },
+        { loc: "a" },
+      ],
+      parameters_errors: [
+        { loc: ["nif"], msg: "bad", type: "format", input: "the secret", ctx: { n: 1 } },
+        { loc: 1, msg: 2, type: 3, ctx: null },
+      ],
+      configurations_errors: [{ msg: "odd" }],
+      products_count: { "bank:account@accounts": 2, odd: "3", half: 1.5 },
+    }
+    const nothing = { loc: null, msg: null, type: null, ctx: null }
+    assert.deepStrictEqual(rowsOf(body), [
+      ["execution_features", { code: "x", status_reason: "FEATURE_FAILED", position: 1 }],
+      [
+        "execution_messages",
+        {
+          date: Date.parse("2026-11-20T01:00:01Z"),
+          type: "info",
+          id: "m-1",
+          message: "slow",
+          position: 0,
+          loc: ["a", "1"],
+        },
+      ],
+      ["execution_messages", { position: 1, loc: null }],
+      ["execution_messages", { position: 2, loc: null }],
+      [
+        "execution_errors",
+        { kind: "parameters", position: 0, loc: ["nif"], msg: "bad", type: "format", ctx: '{"n":1}' },
+      ],
+      ["execution_errors", { kind: "parameters", position: 1, ...nothing }],
+      ["execution_errors", { kind: "configurations", position: 0, ...nothing, msg: "odd" }],
+      [
+        "products_count",
+        { key: "bank:account@accounts", family: "bank", subtype: "account", product: "accounts", count: 2 },
+      ],
+      ["products_count", { key: "odd", count: null }],
+      ["products_count", { key: "half", count: null }],
+    ])
+    assert.deepStrictEqual(rowsOf({ features: { x: 1 }, messages: null, products_count: [1] }), [])
+  })
+})
+
+describe("rows from the ledger alone", () => {
+  const named = (facts: ReadonlyArray<Fact>, table: string) =>
+    ledgerRows(runOf(facts)).flatMap(([name, row]) => (name === table ? [row] : []))
+
+  it("a run is running until it ends, unfinished while something of it is left, and counts its tasks by outcome", () => {
+    const other = { run_id, task_id: anId(`${run_id}/c-2/bank`) }
+    const planned: Fact = { _tag: "TaskPlanned", ...other, features: [] }
+    const ended = (leftovers: boolean): Fact => ({ _tag: "RunEnded", run_id, exit_code: 3, leftovers })
+    const shown = (...facts: ReadonlyArray<Fact>) =>
+      named(facts, "runs").map((row) => [
+        row["status"],
+        row["exit_code"],
+        row["ended_at"],
+        row["tasks"],
+        row["succeeded"],
+        row["failed"],
+        row["unfinished"],
+      ])
+    assert.deepStrictEqual(
+      [
+        shown(planned),
+        shown(settled("COMPLETED", "succeeded"), planned, ended(true)),
+        shown(settled("X", "failed"), ended(false)),
+      ],
+      [
+        [["running", undefined, undefined, 2, 0, 0, 2]],
+        [["unfinished", 3, 4, 2, 1, 0, 1]],
+        [["finished", 3, 3, 1, 0, 1, 0]],
+      ],
+    )
+  })
+
+  it("a task names its newest execution, else the session that it reads", () => {
+    const again: ReadonlyArray<Fact> = [
+      { _tag: "StartIntended", ...task, attempt: 2, external_execution_id: "x-2", probe: false },
+      { _tag: "StartAnswered", ...task, attempt: 2, answer: "refused", http_status: 400 },
+    ]
+    const closed: Fact = {
+      _tag: "AttemptClosed",
+      ...at,
+      ...execution,
+      status_code: "COMPLETED",
+      status_reason: "COMPLETED",
+    }
+    const results: Fact = {
+      _tag: "ResultsRead",
+      ...task,
+      session_id: anId("s-7"),
+      http_status: 200,
+      kind: "results",
+      is_closed: true,
+    }
+    const whole = { ...task, customer_id: "c-1", engine_reference: "bank", features: ["accounts_read", "x"] }
+    const open = { outcome: "unfinished", reason: undefined }
+    const shown = (...facts: ReadonlyArray<Fact>) =>
+      named(facts, "tasks").map(({ who_acts: _who, ...row }) => row)
+    assert.deepStrictEqual(
+      [shown(), shown(results), shown(...accepted, closed, ...again, settled("BAD", "failed"))],
+      [
+        [
+          {
+            ...whole,
+            ...open,
+            attempts: 0,
+            execution_id: undefined,
+            session_id: undefined,
+            started_at: undefined,
+            closed_at: undefined,
+          },
+        ],
+        [
+          {
+            ...whole,
+            ...open,
+            attempts: 0,
+            execution_id: undefined,
+            session_id: "s-7",
+            started_at: undefined,
+            closed_at: undefined,
+          },
+        ],
+        [
+          {
+            ...whole,
+            outcome: "failed",
+            reason: "BAD",
+            attempts: 1,
+            ...execution,
+            started_at: 2,
+            closed_at: 4,
+          },
+        ],
+      ],
+    )
+  })
+
+  it("a deletion has what was counted and landed, as far as it is known", () => {
+    const families = [
+      { family: "a:b", counted: 2, landed: 3 },
+      { family: "c:d", counted: 1, landed: 1 },
+    ]
+    const uncounted = [{ family: "a:b", landed: 3 }]
+    const drained = (proof: NonNullable<Extract<Fact, { _tag: "AttemptDrained" }>["proof"]>): Fact => ({
+      _tag: "AttemptDrained",
+      ...at,
+      execution_id: anId("e-1"),
+      proof,
+    })
+    const deletion = (http_status: number): ReadonlyArray<Fact> => [
+      { _tag: "DeleteIntended", ...task, execution_id: anId("e-1"), landed_sha256: "aa" },
+      { _tag: "DeleteAnswered", ...task, execution_id: anId("e-1"), http_status, outcome: "pending" },
+    ]
+    const shown = (...facts: ReadonlyArray<Fact>) =>
+      named([...accepted, ...facts], "deletions").map(
+        ({ run_id: _run, task_id: _task, asked_at: _at, ...row }) => row,
+      )
+    const about = { execution_id: "e-1", customer_id: "c-1", engine_reference: "bank" }
+    const row = { ...about, http_status: 423, outcome: "pending", landed_sha256: "aa" }
+    const proof = (basis: string, text: string) => `{"basis":"${basis}","families":${text}}`
+    const line = '{"a:b":{"landed":3}}'
+    assert.deepStrictEqual(
+      [
+        shown(),
+        shown(...deletion(423)),
+        shown(...deletion(0)),
+        shown(drained({ basis: "counted", families }), ...deletion(423)),
+        shown(drained({ basis: "counted", families: [] }), ...deletion(423)),
+        shown(drained({ basis: "final", families: uncounted }), ...deletion(423)),
+        shown(drained({ basis: "final", families: [...uncounted, ...families.slice(1)] }), ...deletion(423)),
+        shown(drained({ basis: "unwanted", families: uncounted }), ...deletion(423)),
+      ],
+      [
+        [],
+        [row],
+        [{ ...row, http_status: null }],
+        [
+          {
+            ...row,
+            counted: 3,
+            landed: 4,
+            proof: proof("counted", '{"a:b":{"counted":2,"landed":3},"c:d":{"counted":1,"landed":1}}'),
+          },
+        ],
+        [{ ...row, counted: 0, landed: 0, proof: proof("counted", "{}") }],
+        [{ ...row, counted: undefined, landed: 3, proof: proof("final", line) }],
+        [
+          {
+            ...row,
+            counted: 1,
+            landed: 4,
+            proof: proof("final", '{"a:b":{"landed":3},"c:d":{"counted":1,"landed":1}}'),
+          },
+        ],
+        [{ ...row, counted: undefined, landed: undefined, proof: proof("unwanted", line) }],
+      ],
+    )
+  })
+
+  it("a document names the execution whose session delivered it, as it was read last", () => {
+    const read = (session_id: string, more: object): Fact => ({
+      _tag: "ResultsRead",
+      ...task,
+      session_id: anId(session_id),
+      http_status: 200,
+      kind: "results",
+      is_closed: true,
+      ...more,
+    })
+    const document = (session_id: string): Fact => ({
+      _tag: "AttachmentRead",
+      ...task,
+      session_id: anId(session_id),
+      attachment_id: `d-${session_id}`,
+      status: "downloaded",
+      media_type: "a/b",
+      bytes: 3,
+      sha256: "aa",
+      path: "p",
+    })
+    const facts = [
+      ...accepted,
+      read("s-2", { execution_id: anId("e-2") }),
+      read("s-2", { execution_id: anId("e-3") }),
+      ...["s-1", "s-2", "s-3"].map(document),
+    ]
+    const about = { ...task, customer_id: "c-1", engine_reference: "bank" }
+    const kept = { media_type: "a/b", bytes: 3, sha256: "aa", path: "p", status: "downloaded" }
+    assert.deepStrictEqual(
+      named(facts, "attachments"),
+      [
+        ["s-1", "e-1"],
+        ["s-2", "e-3"],
+        ["s-3", undefined],
+      ].map(([session_id, execution_id]) => ({
+        ...about,
+        ...kept,
+        session_id,
+        execution_id,
+        attachment_id: `d-${session_id}`,
+      })),
+    )
+  })
+
+  it("an engine has the fields that have a column, whatever else was said of it", () => {
+    const engine = (body: string) => ({ engine_reference: anId("bank"), fetched_at: 7, body })
+    const engines = [engine('{"name":"Bank","markets":["ES"],"website":7,"odd":1}'), engine("[]")]
+    const first = { run_id, engine_reference: "bank", read_at: 7 }
+    assert.deepStrictEqual(engineRows({ state: runOf([]), engines } as Parameters<typeof engineRows>[0]), [
+      ["engine_descriptions", { name: "Bank", markets: ["ES"], ...first }],
+      ["engine_descriptions", first],
+    ])
+  })
+})
+
+describe("features that a rerun does not ask for again", () => {
+  const landed = { segment: "segment-000001.njl", offset: 0, bytes: 10, sha256: "aa" }
+  const end = { status_code: "PARTIAL", status_reason: "PARTIAL", landed }
+  const drained: Fact = { _tag: "AttemptDrained", ...at, execution_id: execution.execution_id }
+  const read = (proof: ReadonlyArray<Fact>, reason = "PARTIAL"): TaskState =>
+    folded([
+      ...accepted,
+      { _tag: "AttemptClosed", ...at, ...execution, ...end },
+      ...proof,
+      settled(reason, "failed"),
+    ])
+  const told = (accounts: string, x: string) =>
+    new Map([
+      ["accounts_read", `FEATURE_${accounts}`],
+      ["x", `FEATURE_${x}`],
+    ])
+  const findings = { featureReasons: told("COMPLETED", "FAILED"), delivered: new Set(["accounts"]) }
+  const left = (
+    state: TaskState,
+    more: Partial<TaskFindings> = {},
+    families: ReadonlyArray<RecordFamily> = [],
+  ) => deliveredFeatures(state, families, { ...nothing, ...findings, ...more })
+
+  it("are those that succeeded, of a task whose data is here [rerun features]", () => {
+    assert.deepStrictEqual(
+      [
+        left(read([drained])),
+        left(read([drained]), { delivered: new Set() }),
+        // Not told, all of them, or none of them.
+        left(read([drained]), { featureReasons: new Map() }),
+        left(read([drained]), { featureReasons: told("COMPLETED", "COMPLETED") }),
+        left(read([drained]), { featureReasons: told("FAILED", "SHINY") }),
+        // Not proved to be here, not in the tables, or not known to be final.
+        left(read([])),
+        left(read([drained], "RECORDS_SHORT")),
+        left(read([drained]), { isLeftOut: true }),
+        left(read([drained]), { delivered: undefined }),
+      ],
+      [["accounts_read"], ["accounts_read"], [], [], [], [], [], [], []],
+    )
+  })
+
+  it("are none that share a product with a failed one, or whose records nobody can tell apart", () => {
+    const [profiles] = families
+    if (profiles === undefined) throw new Error("no family")
+    const shared = [{ ...profiles, product: "accounts", features: ["accounts_read", "x"] }]
+    assert.deepStrictEqual(
+      [
+        left(read([drained]), {}, shared),
+        left(read([drained]), { delivered: new Set(["accounts", "loans"]) }),
+        // A feature that is in no list: the views let every feature answer for its records.
+        left(read([drained]), { featureReasons: told("FAILED", "COMPLETED"), delivered: new Set(["x"]) }),
+      ],
+      [[], [], []],
+    )
+  })
+})
+
+describe("coverage", () => {
+  const outcomes = (state: TaskState, findings: Partial<TaskFindings>) =>
+    coverageRows(run_id, state, [], { ...nothing, ...findings }).map((row) => [
+      row["feature"],
+      row["outcome"],
+      row["reason"],
+      row["who_acts"],
+      row["records"],
+      row["counted"],
+    ])
+
+  it("is the feature's own if the state gives it, otherwise the task's", () => {
+    const featureReasons = new Map([["accounts_read", "FEATURE_COMPLETED"]])
+    assert.deepStrictEqual(outcomes(folded([settled("BLOCKED_USER", "failed")]), { featureReasons }), [
+      ["accounts_read", "succeeded", "FEATURE_COMPLETED", "nobody", undefined, undefined],
+      ["x", "failed", "BLOCKED_USER", "customer", undefined, undefined],
+    ])
+  })
+
+  it("no feature succeeds if its results are not all here, or with an unknown reason", () => {
+    const featureReasons = new Map([
+      ["accounts_read", "FEATURE_COMPLETED"],
+      ["x", "FEATURE_SHINY"],
+    ])
+    assert.deepStrictEqual(outcomes(folded([settled("RESULTS_PARTIAL", "unfinished")]), { featureReasons }), [
+      ["accounts_read", "unfinished", "RESULTS_PARTIAL", "service", undefined, undefined],
+      ["x", "failed", "FEATURE_SHINY", "engineer", undefined, undefined],
+    ])
+  })
+
+  it("zero records are told from an unknown number", () => {
+    const records = (findings: Partial<TaskFindings>) =>
+      outcomes(folded([settled("COMPLETED", "succeeded")]), { byTable: new Map(), ...findings }).map(
+        (row) => row[4],
+      )
+    const read = (...products: ReadonlyArray<string>) => ({
+      byProduct: new Map(products.map((product) => [product, 2])),
+      delivered: new Set(products),
+    })
+    assert.deepStrictEqual(
+      [
+        records(read()),
+        records(read("accounts")),
+        // A record of a product that no feature names could belong to `x`, or to `accounts_read`.
+        records(read("something")),
+        records({ ...read(), delivered: undefined }),
+        records({ ...read(), byTable: undefined }),
+      ],
+      [
+        [0, 0],
+        [2, 0],
+        [undefined, undefined],
+        [undefined, undefined],
+        [undefined, undefined],
+      ],
+    )
+  })
+
+  it("counts the records of the product with the feature's name if no schema names the feature", () => {
+    const findings = {
+      byTable: new Map(),
+      byProduct: new Map([["accounts", 3]]),
+      products_count: [
+        ["bank:account@accounts", 4],
+        ["bank:card@cards", 9],
+      ] as const,
+    }
+    assert.deepStrictEqual(outcomes(folded([settled("COMPLETED", "succeeded")]), findings), [
+      ["accounts_read", "succeeded", "COMPLETED", "nobody", 3, 4],
+      ["x", "succeeded", "COMPLETED", "nobody", undefined, undefined],
+    ])
+  })
+})
+
+const session = {
+  task: folded([]),
+  session_id: anId("s-1"),
+  execution_id: undefined,
+  read_at: 5,
+  is_closed: true,
+  body: {
+    ref: { segment: "s", offset: 0, bytes: 1, sha256: "h" },
+    meta: { kind: "results" as const, ...task, http_status: 200, received_at: 7 },
+  },
+  bodies: [],
+}
+
+describe("what the sessions of a task say together", () => {
+  const [source] = builtInSources
+  if (source === undefined) throw new Error("no source")
+  const finding = (product: string, isFinal = true) => ({
+    source,
+    isFinal,
+    tally: tallyOf([
+      {
+        product,
+        sub_family: `${product}:x`,
+      },
+    ]),
+  })
+  /** The findings of sessions, none where a body could not be used; without a body where nothing was read. */
+  const together = (
+    all: ReadonlyArray<Partial<SessionFindings> | "unused" | "unread">,
+    state?: Readonly<Record<string, unknown>>,
+  ) => {
+    const tables = new RunTables([], [], "2026-11-20")
+    const sessions = all.map((found, at) => {
+      const [body] = found === "unread" ? [] : [session.body]
+      const one = { ...session, body, session_id: anId(`s-${at}`) }
+      if (typeof found !== "string")
+        tables.found.set(findingsKey(one), {
+          counts: nothingCounted,
+          byProduct: new Map(),
+          retrieved: [],
+          sources: [],
+          ...found,
+        })
+      return one
+    })
+    return taskFindings(tables, sessions, state)
+  }
+  const ofNone = {
+    featureReasons: new Map(),
+    byTable: undefined,
+    byProduct: new Map(),
+    delivered: undefined,
+    products_count: undefined,
+    retrieved: [],
+    session_id: undefined,
+    as_of: undefined,
+  }
+
+  it("is their sum, by table and by product", () => {
+    const first = {
+      counts: {
+        ...nothingCounted,
+        byTable: {
+          accounts: 2,
+          cards: 1,
+        },
+      },
+      byProduct: new Map([["odd", 1]]),
+      retrieved: ["a"],
+      sources: [finding("accounts")],
+    }
+    const second = {
+      counts: {
+        ...nothingCounted,
+        byTable: { accounts: 3 },
+      },
+      byProduct: new Map([["odd", 2]]),
+      retrieved: ["b"],
+      sources: [finding("odd")],
+    }
+    assert.deepStrictEqual(together([first, second, "unread"]), {
+      ...ofNone,
+      byTable: new Map([
+        ["accounts", 5],
+        ["cards", 1],
+      ]),
+      byProduct: new Map([["odd", 3]]),
+      delivered: new Set(["accounts", "odd"]),
+      retrieved: ["a", "b"],
+      session_id: anId("s-1"),
+      as_of: 7,
+    })
+    assert.deepStrictEqual(together([]), ofNone)
+    assert.deepStrictEqual(together(["unread"]), { ...ofNone, session_id: anId("s-0") })
+  })
+
+  it("names the products that came only if nothing else can have come", () => {
+    const whole = { sources: [finding("accounts")] }
+    const delivered = (...all: Parameters<typeof together>[0]) => together(all).delivered
+    assert.deepStrictEqual(
+      [
+        delivered(whole),
+        delivered(whole, "unread"),
+        delivered(whole, "unused"),
+        delivered(whole, { sources: [finding("cards", false)] }),
+        delivered(whole, { ...whole, counts: { ...nothingCounted, strays: 1 } }),
+        delivered({ sources: [] }),
+      ],
+      [new Set(["accounts"]), new Set(["accounts"]), undefined, undefined, undefined, undefined],
+    )
+  })
+
+  it("has the reasons and the counts that the state gives, and no others", () => {
+    const state = {
+      features: [{ code: "a", status_reason: "X" }, { code: "b", status_reason: 7 }, { code: 7 }, "c"],
+      products_count: { "a:b@c": 2, "d:e@f": "3", half: 1.5, none: null },
+    }
+    const { featureReasons, products_count } = together([], state)
+    assert.deepStrictEqual([featureReasons, products_count], [new Map([["a", "X"]]), [["a:b@c", 2]]])
+    assert.strictEqual(together([], { products_count: [1] }).products_count, undefined)
+  })
+})
+
+describe("documents", () => {
+  const rows = (bodies: ReadonlyArray<unknown>, attachments: TaskState["attachments"] = []) =>
+    documentRows(run_id, { ...session, task: { ...session.task, attachments } }, bodies).map(([, row]) => [
+      row["attachment_id"],
+      row["title"],
+      row["record_id"],
+      row["media_type"],
+      row["status"],
+    ])
+  const record = { product: "labor_check", sub_family: "labor_check:report", name: "Work life" }
+  const idOf = (value: object, nth = 0) => {
+    const whole = canonicalText(value) ?? ""
+    const ids = recordIds("c-1/bank")
+    return Array.from({ length: nth + 1 }, () => ids("labor_check:report", { whole, content: whole }))[nth]
+      ?.record_id
+  }
+
+  it("are linked to the record that names them, which may be one of two equal ones", () => {
+    const first = { ...record, report_attachments: ["a-1", 7, "a-2"] }
+    const second = { ...record, nested: { title: "Annex", attachment_id: "a-3" } }
+    assert.deepStrictEqual(rows([{ labor: [first, second, { ...second }] }]), [
+      ["a-1", "Work life", idOf(first), undefined, "not_requested"],
+      ["a-2", "Work life", idOf(first), undefined, "not_requested"],
+      ["a-3", "Annex", idOf(second), undefined, "not_requested"],
+    ])
+    assert.notStrictEqual(idOf(second), idOf(second, 1))
+  })
+
+  it("appear once, with what any naming says and what became of the download, even if no body names them", () => {
+    const about = { _tag: "AttachmentRead" as const, ...task, session_id: anId("s-1") }
+    const facts = [
+      { ...about, attachment_id: "a-1", status: "downloaded" as const, media_type: "application/pdf" },
+      { ...about, attachment_id: "old", status: "missing" as const },
+      { ...about, session_id: anId("other"), attachment_id: "x", status: "missing" as const },
+    ]
+    const listed = { title: "Report", media_type: "text/html", attachment_id: "a-1" }
+    const data = { documents: [listed, { attachment_id: "a-2", media_type: "text/html" }] }
+    const bearing = { ...record, attachment: "a-1" }
+    assert.deepStrictEqual(rows([data, { labor: [bearing] }], facts), [
+      ["a-1", "Report", idOf(bearing), "application/pdf", "downloaded"],
+      ["a-2", undefined, undefined, "text/html", "not_requested"],
+      ["old", undefined, undefined, undefined, "missing"],
+    ])
+  })
+})
+
+describe("sessions", () => {
+  it("recognises status and cursor by their values, whatever the fields are called, and keeps all else [decision 10 session fields]", () => {
+    const body = {
+      data: [],
+      foo: "TIMED_OUT",
+      bar: "es-public-administration:connect:wait",
+      is_closed: "perhaps",
+      other: null,
+    }
+    assert.deepStrictEqual(sessionRows(run_id, session, body, 0), [
+      [
+        "sessions",
+        {
+          ...task,
+          session_id: anId("s-1"),
+          execution_id: undefined,
+          customer_id: anId("c-1"),
+          engine_reference: anId("bank"),
+          is_closed: true,
+          pulled_at: 7,
+          records: 0,
+          status_code: "TIMED_OUT",
+          cursor: "es-public-administration:connect:wait",
+          retrieved_features: undefined,
+          extra: '{"is_closed":"perhaps","other":null}',
+        },
+      ],
+    ])
+  })
+
+  it("uses neither of two values that could both be the status", () => {
+    const [row] = sessionRows(run_id, session, { a: "COMPLETED", b: "FAILED" }, 0)
+    assert.deepStrictEqual(
+      [row?.[1]["status_code"], row?.[1]["extra"]],
+      [undefined, '{"a":"COMPLETED","b":"FAILED"}'],
+    )
+  })
+})

@@ -1,0 +1,313 @@
+/** What analysts find without joins: what is current, since when, what changed, who left, and how fresh it is. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import { identifier } from "../../src/base/SqlText.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { changesMacro } from "../../src/tables/ChangesMacro.ts"
+import { publishedTables, publishedViews } from "../../src/tables/DataDictionary.ts"
+import { relationsOf } from "../../src/tables/Relations.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import type { Job } from "../../src/jobs/Job.ts"
+import { runNight } from "../../src/run/Nightly.ts"
+import { publishNights } from "../acceptance/TenNights.ts"
+import { anId } from "../harness/Id.ts"
+import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+import { families } from "../records/families.ts"
+import {
+  append,
+  begin,
+  engine,
+  folder,
+  layers,
+  profileOf,
+  resultsOf,
+  rowsOf,
+  stateOf,
+  storeOf,
+  succeed,
+} from "./night.ts"
+
+const first = "nightly.2026-11-20"
+const second = "nightly.2026-11-21"
+const rerun = "nightly.2026-11-21.2"
+const bank = "sandbox-bank:website"
+
+const ana = profileOf("Ana")
+const account = (balance: string) => ({ product: "accounts", sub_family: "bank:account", balance })
+const card = { product: "cards", sub_family: "card:debit", number: "1" }
+
+/** The outcome of each feature, and the records that came. */
+const night = Effect.fnUntraced(function* (
+  run: string,
+  customers: Readonly<
+    Record<string, readonly [cards: "COMPLETED" | "FAILED", ...data: ReadonlyArray<object>]>
+  >,
+  parent?: string,
+) {
+  const begun = begin(run, run.slice(8, 18))
+  yield* append([parent === undefined ? begun : ({ ...begun, parent } as typeof begun)])
+  for (const [customer, [cards, ...data]] of Object.entries(customers)) {
+    const id = `${run}-${customer}`
+    const features = [
+      { code: "customer_information_read", status_reason: "FEATURE_COMPLETED" },
+      { code: "accounts_read", status_reason: "FEATURE_COMPLETED" },
+      { code: "cards_read", status_reason: `FEATURE_${cards}` },
+    ]
+    yield* succeed(run, id, customer, resultsOf(...data), stateOf(id, customer, { features }))
+  }
+  yield* Effect.flatMap(Publisher, (publisher) => publisher.publish(anId(run)))
+})
+
+const firstNight = night(first, {
+  "c-1": ["COMPLETED", ana, account("1"), card],
+  "c-2": ["COMPLETED", profileOf("Bob")],
+})
+/** Another time of fetching, another balance, no cards today; and one customer has left. */
+const secondNight = night(second, {
+  "c-1": ["FAILED", { ...ana, fetch_date: "2026-11-21T03:04:05Z" }, account("2")],
+})
+/** The same date once more: another address, and the card is really gone. */
+const secondNightAgain = night(
+  rerun,
+  { "c-1": ["COMPLETED", { ...ana, emails: ["new@example.test"] }, account("2")] },
+  second,
+)
+
+const inTables = <A, E, R>(test: (root: string) => Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const root = yield* folder
+    yield* Effect.provide(test(root), layers(root))
+  })
+
+/** The cells of each row, in the order of the query. */
+const cellsOf = (root: string, sql: string) =>
+  Effect.map(rowsOf(root, sql), (rows): ReadonlyArray<ReadonlyArray<unknown>> =>
+    rows.map((row) => Object.values(row)),
+  )
+
+const latest = "SELECT run_id, sub_family, record FROM other_records_latest ORDER BY sub_family"
+
+describe("published tables and views", () => {
+  it.live(
+    "keep what a failed feature could not read, and drop what a repeated night no longer has [decision 10 current]",
+    () =>
+      inTables((root) =>
+        Effect.gen(function* () {
+          yield* firstNight
+          yield* secondNight
+          const read = JSON.stringify(account("2"))
+          assert.deepStrictEqual(yield* cellsOf(root, latest), [
+            [second, "bank:account", read],
+            [first, "card:debit", JSON.stringify(card)],
+          ])
+          yield* secondNightAgain
+          assert.deepStrictEqual(yield* cellsOf(root, latest), [[rerun, "bank:account", read]])
+          assert.deepStrictEqual(
+            yield* cellsOf(
+              root,
+              `SELECT p.customer_id, p.run_id, e.email, p.is_current_customer
+             FROM customer_profiles_latest AS p JOIN emails_latest AS e USING (record_id) ORDER BY 1`,
+            ),
+            [
+              ["c-1", rerun, "new@example.test", true],
+              ["c-2", first, "Bob@example.test", false],
+            ],
+          )
+        }),
+      ),
+  )
+
+  it.live("tell since when a record is as it is, and what changed between two nights, but for times", () =>
+    inTables((root) =>
+      Effect.gen(function* () {
+        yield* firstNight
+        yield* secondNight
+        yield* secondNightAgain
+        assert.deepStrictEqual(
+          yield* cellsOf(
+            root,
+            `SELECT customer_id, run_id, valid_from, valid_to, since_run_id, until_run_id, email
+             FROM emails_history ORDER BY customer_id, valid_to NULLS LAST`,
+          ),
+          [
+            ["c-1", second, "2026-11-20", "2026-11-21", first, rerun, "Ana@example.test"],
+            ["c-1", rerun, "2026-11-21", null, rerun, null, "new@example.test"],
+            ["c-2", first, "2026-11-20", null, first, null, "Bob@example.test"],
+          ],
+        )
+        const changes = (earlier: string, later: string) =>
+          cellsOf(
+            root,
+            `SELECT table_name, change, customer_id, sub_family, record_key, changed_columns, run_id
+             FROM changes('${earlier}', '${later}') ORDER BY sub_family, change`,
+          )
+        const other = (change: string, sub_family: string, run: string) => [
+          "other_records",
+          change,
+          "c-1",
+          sub_family,
+          null,
+          null,
+          run,
+        ]
+        const accounts = [other("added", "bank:account", second), other("gone", "bank:account", second)]
+        const onRerun = [
+          other("gone", "card:debit", rerun),
+          ["customer_profiles", "changed", "c-1", ana.sub_family, '{"type":"person"}', ["emails"], rerun],
+        ]
+        assert.deepStrictEqual(yield* changes(first, second), accounts)
+        assert.deepStrictEqual(yield* changes(second, rerun), onRerun)
+        assert.deepStrictEqual(yield* changes("2026-11-20", "2026-11-21"), [...accounts, ...onRerun])
+        assert.deepStrictEqual(yield* changes("2026-11-21", "2026-11-21"), [])
+        const described = yield* cellsOf(
+          root,
+          `SELECT column_name FROM (DESCRIBE SELECT * FROM changes('${first}', '${second}'))`,
+        )
+        assert.deepStrictEqual(
+          described.flat(),
+          changesMacro(families).columns.map(({ name }) => name),
+        )
+        const wrong = yield* Effect.flip(changes("yesterday", second))
+        assert.match(wrong.message, /yesterday is neither a run nor a date/)
+      }),
+    ),
+  )
+
+  it.live(
+    "have the features of a night and of the rerun of those that failed side by side [rerun tables]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        const of = (words: string): Job => ({
+          ...jobOf([
+            {
+              ...customer("c-1", words),
+              features: features("accounts_read", "customer_information_read", "cards_read"),
+            },
+          ]),
+          name: "nightly",
+        })
+        const nights = makeNights({}, { families, startMs: Date.UTC(2026, 10, 20, 12) })
+        const codes = live(
+          nights,
+          Effect.gen(function* () {
+            const before = yield* runNight(of("run-60+records-3"), options)
+            yield* wait(1)
+            const half = yield* runNight(of("run-60+records-3+partial"), options)
+            const again = { further: true, parent: half.run_id, only: new Set([`c-1/${bank}`]) }
+            const rest = yield* runNight(of("run-60+records-1"), { ...options, ...again })
+            const whole = yield* runNight(of("run-60"), options)
+            return [before, half, rest, whole].map(({ exit_code }) => exit_code)
+          }),
+        )
+        assert.deepStrictEqual(codes, [0, 3, 0, 0])
+        yield* Effect.promise(() => publishNights(nights, root))
+        const cells = (sql: string) => Effect.provide(cellsOf(root, sql), DuckDb.layer)
+        const [night, again] = ["nightly.2026-11-21", "nightly.2026-11-21.2"]
+        const current = `SELECT product, run_id FROM other_records_latest
+        UNION ALL SELECT product, run_id FROM customer_profiles_latest ORDER BY 1, 2`
+        assert.deepStrictEqual(yield* cells(current), [
+          ["accounts", night],
+          ["cards", again],
+          ["customer_information", night],
+        ])
+        assert.deepStrictEqual(
+          yield* cells("SELECT feature, run_id, outcome, records FROM coverage_current ORDER BY 1"),
+          [
+            ["accounts_read", night, "succeeded", 1],
+            ["cards_read", again, "succeeded", 1],
+            ["customer_information_read", night, "succeeded", 1],
+          ],
+        )
+        const since = `SELECT product, since_run_id FROM other_records_history WHERE valid_to IS NULL
+        UNION ALL SELECT product, since_run_id FROM customer_profiles_history WHERE valid_to IS NULL ORDER BY 1`
+        assert.deepStrictEqual(yield* cells(since), [
+          ["accounts", first],
+          ["cards", first],
+          ["customer_information", first],
+        ])
+        const changed = `SELECT product, change FROM changes('${night}', '${again}') ORDER BY 1, 2`
+        assert.deepStrictEqual(yield* cells(changed), [])
+      }),
+  )
+
+  it.live(
+    "tell who left, which features there are, and how fresh everything is; no key repeats [decision 10 leavers]",
+    () =>
+      inTables((root) =>
+        Effect.gen(function* () {
+          yield* firstNight
+          const body = JSON.stringify({ name: "Tax agency", markets: ["ES"], status: 7 })
+          const ledger = yield* Ledger
+          yield* ledger.cacheForm({ engine_reference: anId(engine), fetched_at: 1, body })
+          yield* secondNight
+          assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM customers ORDER BY 1"), [
+            ["c-1", "2026-11-20", "2026-11-21", true, ["nightly"], second],
+            ["c-2", "2026-11-20", "2026-11-20", false, ["nightly"], first],
+          ])
+          assert.deepStrictEqual(
+            yield* rowsOf(
+              root,
+              "SELECT engine_reference, name, markets, first_seen, last_seen, run_id FROM engines",
+            ),
+            [
+              {
+                engine_reference: engine,
+                name: "Tax agency",
+                markets: ["ES"],
+                first_seen: "2026-11-20",
+                last_seen: "2026-11-21",
+                run_id: second,
+              },
+            ],
+          )
+          assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM features ORDER BY 1"), [
+            ["accounts_read", [engine], "2026-11-20", "2026-11-21", second],
+            ["cards_read", [engine], "2026-11-20", "2026-11-21", second],
+            ["customer_information_read", [engine], "2026-11-20", "2026-11-21", second],
+          ])
+          assert.deepStrictEqual(
+            yield* cellsOf(
+              root,
+              `SELECT customer_id, feature, outcome, records, fresh_date, age_days, is_current_customer
+             FROM coverage_current WHERE feature <> 'accounts_read' ORDER BY ALL`,
+            ),
+            [
+              ["c-1", "cards_read", "failed", 0, "2026-11-20", 1, true],
+              ["c-1", "customer_information_read", "succeeded", 1, "2026-11-21", 0, true],
+              ["c-2", "cards_read", "succeeded", 0, "2026-11-20", 1, false],
+              ["c-2", "customer_information_read", "succeeded", 1, "2026-11-20", 1, false],
+            ],
+          )
+          // A rerun asks for a part of the customers: the others have not left.
+          yield* night(rerun, { "c-2": ["COMPLETED", profileOf("Bob")] }, second)
+          const here = "SELECT customer_id FROM customers WHERE is_current"
+          assert.deepStrictEqual(yield* cellsOf(root, here), [["c-1"]])
+          const { families } = yield* storeOf(root)
+          for (const { name, key } of publishedTables(families)) {
+            if (key.length === 0) continue
+            const repeated = `SELECT ${key.map(identifier).join(", ")} FROM ${name} GROUP BY ALL HAVING count(*) > 1`
+            assert.deepStrictEqual(yield* cellsOf(root, repeated), [], name)
+          }
+          const withoutRun = [...publishedTables(families), ...publishedViews(families)]
+            .filter(({ columns }) => !columns.some(({ name }) => name === "run_id"))
+            .map(({ name }) => name)
+          assert.deepStrictEqual(withoutRun, [])
+          const relations = relationsOf(families)
+          const below = relations.map(({ table }) => table)
+          assert.deepStrictEqual(
+            ["runs", ...below].toSorted(),
+            publishedTables(families)
+              .map(({ name }) => name)
+              .toSorted(),
+          )
+          for (const { table, of, columns } of relations) {
+            const alone = `SELECT * FROM ${table} ANTI JOIN ${of} USING (${columns.join(", ")})
+              WHERE ${columns.map((one) => `${table}.${one} IS NOT NULL`).join(" AND ")}`
+            assert.deepStrictEqual(yield* cellsOf(root, alone), [], `${table} of ${of}`)
+          }
+        }),
+      ),
+  )
+})

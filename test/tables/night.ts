@@ -1,0 +1,258 @@
+/** A hand-written night: facts and bodies of a few tasks, landed and told to a ledger as the pipeline does it. */
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { Effect, Layer } from "effect"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import type { Connection } from "../../src/base/DuckDb.ts"
+import { identifier, literal } from "../../src/base/SqlText.ts"
+import { FileCalls, machineCalls } from "../../src/base/FileCalls.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import type { BodyMeta } from "../../src/landing/Landing.ts"
+import { LandingFiles } from "../../src/landing/LandingFiles.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { openStore } from "../../src/tables/OpenStore.ts"
+import { filesBelow } from "../../src/tables/OutputFiles.ts"
+import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import { verify } from "../../src/tables/Verify.ts"
+import { anId } from "../harness/Id.ts"
+
+export const schemasFolder = new URL("../../schemas/records", import.meta.url).pathname
+export const engine = "es-tax-agency:website"
+
+/** A folder that is there and gone again with its scope. */
+export const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-publishing-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
+)
+
+export const publisherOptions = (root: string) => ({
+  root,
+  schemasFolder,
+  share: "none" as const,
+  toolVersion: "0.1.0",
+})
+
+export const foundation = (root: string) =>
+  Layer.mergeAll(
+    Ledger.layer({ path: join(root, "ledger.sqlite") }),
+    LandingFiles.layer({ root }),
+    DuckDb.layer,
+    NodeFileSystem.layer,
+  )
+
+/** `calls` are those of everything that writes, but for the ledger, which SQLite writes. */
+export const layers = (root: string, calls: FileCalls = machineCalls) =>
+  PublisherDuckDb.layer(publisherOptions(root)).pipe(
+    Layer.provideMerge(foundation(root)),
+    Layer.provide(Layer.succeed(FileCalls, calls)),
+  )
+
+const encoder = new TextEncoder()
+const at = Date.parse("2026-11-20T02:00:00Z")
+
+const land = Effect.fnUntraced(function* (
+  meta: Omit<BodyMeta, "http_status" | "received_at">,
+  body: unknown,
+) {
+  const landing = yield* Landing
+  const bytes = encoder.encode(typeof body === "string" ? body : JSON.stringify(body))
+  return yield* landing.land({ ...meta, http_status: 200, received_at: at }, bytes)
+})
+
+export const append = (facts: ReadonlyArray<Fact>) => Effect.flatMap(Ledger, (ledger) => ledger.append(facts))
+
+export const profileOf = (name: string) => ({
+  product: "customer_information",
+  sub_family: "customer_information:user_profile",
+  fetch_date: "2026-11-20T03:04:05Z",
+  type: "person",
+  name,
+  identification_numbers: [],
+  gender: "female",
+  civil_status: "single",
+  emails: [`${name}@example.test`],
+  phones: [],
+  addresses: [],
+})
+
+export const account = { product: "accounts", sub_family: "bank:account", balance: "1.10" }
+
+export const stateOf = (id: string, customer_id: string, rest: object = {}) => ({
+  execution_id: anId(`e-${id}`),
+  session_id: anId(`s-${id}`),
+  app_id: "app",
+  customer_id,
+  external_execution_id: `x-${id}`,
+  engine_reference: engine,
+  status_code: "COMPLETED",
+  status_reason: "COMPLETED",
+  authentication_status: "AUTH_OK",
+  is_closed: true,
+  products_count: { "customer_information:user_profile@customer_information": 1, odd: 0 },
+  end_hook: "skipped",
+  warnings_count: 1,
+  errors_count: "none",
+  date_created: "2026-11-20T01:00:00Z",
+  execution_time: 1.5,
+  features: [{ code: "customer_information_read", status_reason: "FEATURE_COMPLETED", status_message: null }],
+  messages: [{ date: "2026-11-20T01:00:01Z", type: "info", id: "m-1", loc: ["a", 1], message: "slow today" }],
+  parameters_errors: [{ loc: ["nif"], msg: "bad", type: "format", input: "the secret", ctx: { n: 1 } }],
+  flavour: "new",
+  ...rest,
+})
+
+export const begin = (run_id: string, run_date: string): Fact => ({
+  _tag: "RunStarted",
+  run_id: anId(run_id),
+  job: "nightly",
+  job_path: "jobs/nightly.yaml",
+  run_date,
+  tool_version: "0.1.0",
+})
+
+/** One task that was accepted, closed, pulled and settled; `id` names its execution and session. */
+export const succeed = Effect.fnUntraced(function* (
+  run_name: string,
+  id: string,
+  customer_id: string,
+  results: unknown,
+  state: unknown = stateOf(id, customer_id),
+) {
+  const run_id = anId(run_name)
+  const task = { run_id, task_id: anId(`${run_id}/${customer_id}/${engine}`) }
+  const execution = { execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`) }
+  const meta = {
+    ...task,
+    ...execution,
+    attempt: 1,
+    customer_id: anId(customer_id),
+    engine_reference: anId(engine),
+  }
+  const landedState = yield* land({ ...meta, kind: "state" }, state)
+  const landedResults = yield* land({ ...meta, kind: "results" }, results)
+  yield* append([
+    {
+      _tag: "TaskPlanned",
+      ...task,
+      customer_id: anId(customer_id),
+      engine_reference: anId(engine),
+      features: ["customer_information_read"],
+    },
+    { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: `x-${id}`, probe: false },
+    { _tag: "StartAnswered", ...task, attempt: 1, answer: "accepted", http_status: 202, ...execution },
+    {
+      _tag: "AttemptClosed",
+      ...task,
+      attempt: 1,
+      ...execution,
+      status_code: "COMPLETED",
+      status_reason: "COMPLETED",
+      landed: landedState,
+    },
+    {
+      _tag: "ResultsRead",
+      ...task,
+      ...execution,
+      http_status: 200,
+      kind: "results",
+      is_closed: true,
+      landed: landedResults,
+    },
+    {
+      _tag: "TaskSettled",
+      ...task,
+      outcome: "succeeded",
+      reason: "COMPLETED",
+      who_acts: "nobody",
+    },
+  ])
+})
+
+export const resultsOf = (...data: ReadonlyArray<unknown>) => ({
+  data,
+  retrieved_features: ["customer_information_read"],
+  is_closed: true,
+  result: "COMPLETED",
+  screen: "es-public-administration:bye:completed",
+  hint: 7,
+  consent: {
+    accepted_date: "2026-11-19T10:00:00Z",
+    user_ip: "192.0.2.1",
+    accepted_documents: { "../d'1": { version: "1", hash: "h", signature_metadata: { k: 1 } } },
+  },
+})
+
+/** Publishes a run, and tells the ledger. */
+export const publish = Effect.fnUntraced(function* (run_name: string) {
+  const run_id = anId(run_name)
+  const published = yield* Effect.flatMap(Publisher, (publisher) => publisher.publish(run_id))
+  const { version, receipts } = published
+  yield* append([{ _tag: "RunPublished", run_id, version, receipts }])
+  return published
+})
+
+/** A published run of the job with one task of c-1, and these records. */
+export const liveNight = Effect.fnUntraced(function* (
+  run_name: string,
+  id: string,
+  ...data: ReadonlyArray<unknown>
+) {
+  yield* append([begin(run_name, run_name.slice("nightly.".length))])
+  yield* succeed(run_name, id, "c-1", resultsOf(...data))
+  return yield* publish(run_name)
+})
+
+/** Everything that an execution of `succeed` counted is proved to have been here. */
+export const drained = (run_name: string, id: string, customer_id: string) => {
+  const run_id = anId(run_name)
+  const task_id = anId(`${run_id}/${customer_id}/${engine}`)
+  const execution_id = anId(`e-${id}`)
+  const proof = { basis: "counted" as const, families: [] }
+  return append([{ _tag: "AttemptDrained", run_id, task_id, attempt: 1, execution_id, proof }])
+}
+
+export const storeOf = (root: string) => openStore(publisherOptions(root))
+export const problemsIn = (root: string) => Effect.flatMap(storeOf(root), verify)
+
+/** The published database, until the scope ends. */
+export const opened = (root: string) =>
+  Effect.flatMap(DuckDb, ({ open }) => open({ path: join(root, "nightjar.duckdb"), access: "read-only" }))
+
+/** All rows of a published table. */
+export const rowsOf = Effect.fnUntraced(function* (root: string, sql: string) {
+  return yield* (yield* opened(root)).rows(sql)
+}, Effect.scoped)
+
+/** The names of all published profiles, in their order. */
+export const namesIn = (root: string) =>
+  Effect.map(rowsOf(root, "SELECT name FROM customer_profiles ORDER BY name"), (rows) =>
+    rows.map(({ name }) => String(name)),
+  )
+
+/** The name of every table, and the path of every Parquet file; and as SQL names them. */
+export const sourcesIn = Effect.fnUntraced(function* (root: string, connection: Connection) {
+  const tables = yield* connection.rows("SELECT table_name AS name FROM duckdb_tables()")
+  const files = filesBelow(join(root, "tables")).filter((path) => path.endsWith(".parquet"))
+  return [
+    ...tables.map(({ name }) => [String(name), identifier(String(name))] as const),
+    ...files.map((path) => [path, `read_parquet(${literal(join(root, "tables", path))})`] as const),
+  ]
+})
+
+/** Those in which a run's rows about tasks are not in the order of customer and task; who has none is last. */
+export const unsortedIn = Effect.fnUntraced(function* (root: string) {
+  const connection = yield* opened(root)
+  const unsorted: Array<string> = []
+  for (const [name, source] of yield* sourcesIn(root, connection)) {
+    const rows = (yield* connection.rows(`SELECT * FROM ${source}`)).filter((row) => "task_id" in row)
+    for (const [run_id, own] of Map.groupBy(rows, (row) => row["run_id"])) {
+      const keys = own.map(({ customer_id, task_id }) => `${customer_id ?? "~"} ${task_id}`)
+      if (keys.join("\n") !== keys.toSorted().join("\n")) unsorted.push(`${name}: ${run_id}`)
+    }
+  }
+  return unsorted
+}, Effect.scoped)

@@ -1,0 +1,427 @@
+/**
+ * Every verdict before a start, one by one, and the tasks that may start; no parameter value is ever told.
+ */
+import { Duration, Redacted } from "effect"
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { planAssignment, seeEngine } from "../../src/task/Assignment.ts"
+import type { Grounds, TaskVerdict } from "../../src/task/Assignment.ts"
+import type { EngineFinding } from "../../src/client/EngineForms.ts"
+import { accountKeys, fingerprintLogin } from "../../src/privacy/Fingerprint.ts"
+import type { ResolvedLogin } from "../../src/task/Logins.ts"
+import type { Assignment, ParameterSource } from "../../src/jobs/Job.ts"
+import { said } from "../service/Said.ts"
+import {
+  assignment,
+  configsForm,
+  grounds,
+  key,
+  known,
+  literal,
+  login,
+  paramsForm,
+  planOn,
+  refitOn,
+  rejectedAccount,
+  unknownAccount,
+} from "./Samples.ts"
+import { AccountBook } from "../../src/ledger/AccountBook.ts"
+import { newAccount } from "../../src/ledger/Accounts.ts"
+import { anId } from "../harness/Id.ts"
+
+const values = { username: "user", password: "pass word" }
+const good = login(values)
+const fingerprint = fingerprintLogin(key, "bank:website", values)
+const away: EngineFinding = { _tag: "Unavailable" }
+const task_id = anId("nightly.2026-11-21/c-1/bank:website")
+
+const rejectedWith = (reason: string, customer_id = "c-1"): Partial<Grounds> => ({
+  accounts: rejectedAccount(unknownAccount, { fingerprint, reason, customer_id: anId(customer_id) }),
+})
+const rejectedMessage = (reason: string, whose = "") =>
+  `the source rejected these credentials with ${reason} at 2026-11-20T03:00:00.000Z${whose}, so they are not sent again ` +
+  `unchanged; \`nightjar credentials release ${fingerprint}\` allows it`
+const badFeature = [{ code: "accounts_read", configurations: { read_holders: "yes" } }]
+
+interface Case {
+  readonly title: string
+  readonly assignment?: Partial<Assignment>
+  readonly login?: ResolvedLogin
+  readonly finding?: EngineFinding
+  readonly grounds?: Partial<Grounds>
+  readonly verdict: Pick<TaskVerdict, "outcome" | "reason" | "who_acts" | "message"> & {
+    readonly fingerprint?: string
+  }
+}
+const failed = (reason: string, message: string) =>
+  ({ outcome: "failed", reason: said(reason), who_acts: "engineer", message }) as const
+const skipped = (reason: string, message: string) =>
+  ({ ...failed(reason, message), outcome: "skipped" }) as const
+const correctable = (reason: string, message: string) =>
+  ({ ...failed(reason, message), outcome: "unfinished" }) as const
+const tokens = failed("TOKENS_UNAVAILABLE", "the token store is not open: the job needs `tokens: { key }`")
+
+const cases: ReadonlyArray<Case> = [
+  {
+    title: "a stored token",
+    assignment: { login: { _tag: "Token", name: "t" } },
+    login: { _tag: "NoParameters" },
+    verdict: tokens,
+  },
+  {
+    title: "tokenized access",
+    assignment: { login: { _tag: "Parameters", parameters: {}, tokenized_access: true } },
+    verdict: tokens,
+  },
+  {
+    title: "an unknown engine",
+    finding: { _tag: "Unknown" },
+    verdict: skipped("ENGINE_UNKNOWN", "the service has no such engine: see `nightjar engines list`"),
+  },
+  {
+    title: "an engine whose details cannot be read",
+    finding: { _tag: "Unreadable", detail: "showEngine: `parameters` is not a form" },
+    verdict: failed(
+      "UNEXPECTED_ANSWER",
+      "showEngine: `parameters` is not a form; no login is sent without its form: report this to the " +
+        "service's support",
+    ),
+  },
+  {
+    title: "an engine whose forms cannot be used",
+    finding: { _tag: "Unusable", why: "parameters: it refers to itself" },
+    verdict: failed(
+      "ANSWER_UNUSABLE",
+      "the engine's form cannot be used (parameters: it refers to itself); no login is sent without its " +
+        "form: report this to the service's support",
+    ),
+  },
+  {
+    title: "an engine that needs a person at every run [end always engine]",
+    finding: known({ action_required_frequency: "always" }),
+    verdict: skipped("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person in every run"),
+  },
+  {
+    title: "a missing secret",
+    login: { _tag: "Unresolved", missing: ["password: env:P: the environment has no such variable"] },
+    verdict: correctable(
+      "SECRET_UNAVAILABLE",
+      "cannot be resolved: password: env:P: the environment has no such variable",
+    ),
+  },
+  {
+    title: "bad feature settings",
+    assignment: { features: badFeature },
+    verdict: failed("BAD_CONFIGURATIONS", "accounts_read.read_holders must be true or false"),
+  },
+  {
+    title: "bad feature settings for an engine that has not been seen yet",
+    assignment: { features: badFeature },
+    finding: away,
+    verdict: failed("BAD_CONFIGURATIONS", "accounts_read.read_holders must be true or false"),
+  },
+  {
+    title: "bad engine settings",
+    assignment: { configurations: { depth: "deep" } },
+    finding: known({ configurations: configsForm({ depth: { type: "integer" } }) }),
+    verdict: failed("BAD_CONFIGURATIONS", "configurations.depth must be integer"),
+  },
+  {
+    title: "parameters that do not fit the form",
+    login: login({ username: "u", branch: "x" }),
+    verdict: {
+      ...failed(
+        "INCORRECT_PARAMETERS_FORMAT",
+        "password is missing; the form requires it; username must NOT have fewer than 2 characters; branch must be integer",
+      ),
+      fingerprint: fingerprintLogin(key, "bank:website", { username: "u", branch: "x" }),
+    },
+  },
+  {
+    title: "credentials that the source rejected",
+    grounds: rejectedWith("INCORRECT_CREDENTIALS"),
+    verdict: {
+      ...failed("INCORRECT_CREDENTIALS", rejectedMessage("INCORRECT_CREDENTIALS")),
+      who_acts: "customer",
+      fingerprint,
+    },
+  },
+  {
+    title: "credentials rejected for an unlisted reason, under another customer, with the engine away",
+    finding: away,
+    grounds: rejectedWith("SOMETHING_NEW", "c-9"),
+    verdict: {
+      ...failed("SOMETHING_NEW", rejectedMessage("SOMETHING_NEW", " (then under customer c-9)")),
+      fingerprint,
+    },
+  },
+]
+
+const exec = (command: string): ParameterSource => ({
+  _tag: "Reference",
+  reference: { _tag: "Exec", command },
+})
+
+describe("an account of which two logins in a row were rejected", () => {
+  const form = paramsForm(
+    { username: { type: "string" }, password: { type: "string" } },
+    { "x-meta": { locking_fields: ["username"] } },
+  )
+  const roles = { locking: ["username"], selectors: new Set<string>(), secret: new Set(["password"]) }
+  const place = { customer_id: "c-9", engine_reference: "bank:mobile" }
+  const keysOf = (sent: Readonly<Record<string, unknown>>) =>
+    accountKeys(key, place, { sent, roles, isByHand: true })
+  const rejections = [
+    { fingerprint: "f1", at: Date.UTC(2026, 10, 18, 3) },
+    { fingerprint: "f2", at: Date.UTC(2026, 10, 19, 3) },
+  ]
+  const held = rejectedAccount(keysOf({ username: " USER " }), ...rejections)
+
+  it("is sent none, not even a changed one, and the message names the login to release", () => {
+    const decision = planOn(assignment(), good, known({ parameters: form }), grounds({ accounts: held }))
+    expect(decision._tag === "Settled" ? decision.verdict : decision).toEqual({
+      task_id,
+      customer_id: "c-1",
+      engine_reference: "bank:website",
+      features: assignment().features,
+      fingerprint,
+      outcome: "failed",
+      reason: "BLOCKED_USER",
+      who_acts: "customer",
+      message:
+        "the source rejected the last 2 logins to this account, the last one with BLOCKED_USER at " +
+        "2026-11-19T03:00:00.000Z; another rejection may lock it, so this login is not sent until `nightjar credentials " +
+        "release f2` allows it",
+    })
+  })
+
+  it("is sent one if only one was rejected, and the task knows its account", () => {
+    const one = rejectedAccount(keysOf({ username: "user" }), ...rejections.slice(1))
+    const decision = planOn(assignment(), good, known({ parameters: form }), grounds({ accounts: one }))
+    expect(decision._tag === "Task" && decision.task.account.account).toBe(keysOf(values).account)
+  })
+
+  it("is sent no login that was encrypted anew, which would look like a changed one every night", () => {
+    const sent = login({ username: "rsa::third", password: "rsa::third" })
+    const mine = { customer_id: "c-1", engine_reference: "bank:api" }
+    const first = { username: "rsa::first", password: "rsa::first" }
+    const encrypted = accountKeys(key, mine, { sent: first, roles, isByHand: true })
+    const accounts = rejectedAccount(encrypted, { fingerprint: "f1", password: encrypted.password })
+    for (const parameters of [
+      form,
+      paramsForm({ username: { type: "string" }, password: { type: "string" } }),
+    ])
+      expect(planOn(assignment(), sent, known({ parameters }), grounds({ accounts }))).toMatchObject({
+        _tag: "Settled",
+        verdict: { outcome: "failed", reason: "BLOCKED_USER", who_acts: "customer" },
+      })
+  })
+
+  it("is held by what is sent besides secrets if the form does not say what identifies a user", () => {
+    const named = { locking: [], selectors: new Set<string>(), secret: new Set(["password"]) }
+    const other = { username: "user", password: "another" }
+    const keys = accountKeys(key, place, { sent: other, roles: named, isByHand: true })
+    const decision = planOn(
+      assignment(),
+      good,
+      known(),
+      grounds({ accounts: rejectedAccount(keys, ...rejections) }),
+    )
+    expect(decision).toMatchObject({ _tag: "Settled", verdict: { reason: "BLOCKED_USER" } })
+  })
+
+  it("of which nobody knows how three logins ended is sent none: an engineer acts [promise 4]", () => {
+    const keys = keysOf(values)
+    const sent = { run_id: anId("r"), attempt: 1, engine_reference: anId("bank:mobile"), at: 0, sends: 3 }
+    const accounts = new AccountBook([
+      { ...newAccount(keys), sent: [{ ...sent, password: keysOf({ ...values, password: "x" }).password }] },
+    ])
+    const [plain, byCommand] = [literal("pass word"), exec("print")].map((password) =>
+      planOn(
+        assignment({
+          login: {
+            _tag: "Parameters",
+            parameters: { username: literal("user"), password },
+            tokenized_access: false,
+          },
+        }),
+        good,
+        known({ parameters: form }),
+        grounds({ accounts }),
+      ),
+    )
+    // The password was corrected: that buys one login. What a command prints is no correction.
+    expect(plain?._tag).toBe("Task")
+    expect(byCommand).toMatchObject({
+      _tag: "Settled",
+      verdict: { outcome: "failed", reason: "LOGIN_UNPROVEN", who_acts: "engineer" },
+    })
+  })
+})
+
+const cycle = { A: { $ref: "#/$defs/A" } }
+
+describe("an assignment", () => {
+  it("is described in few words, however long the names in a form are", () => {
+    const long = "n".repeat(100_000)
+    const form = paramsForm({ [long]: { type: "string" } }, { required: [long], additionalProperties: false })
+    const decision = planOn(assignment(), login({ other: "x" }), known({ parameters: form }), grounds())
+    expect(decision._tag === "Settled" && decision.verdict.message.length < 1_000).toBe(true)
+    const feature = {
+      code: long,
+      configurations: { ...configsForm({ a: { $ref: "#/$defs/A" } }), $defs: cycle },
+    }
+    const refused = planOn(assignment(), good, known({ features: [feature] }), grounds())
+    expect(refused._tag === "Settled" && refused.verdict.message.length < 1_000).toBe(true)
+  })
+
+  it("is not ready to start before its engine's forms have checked it", () => {
+    const decision = planAssignment(assignment(), good, seeEngine(known(), undefined), grounds())
+    expect(decision).toMatchObject({ _tag: "Task", task: { availability: "unavailable", fitted: false } })
+  })
+
+  for (const { title, verdict, ...given } of cases) {
+    it(`is settled before any start: ${title}`, () => {
+      const subject = assignment(given.assignment)
+      const decision = planOn(subject, given.login ?? good, given.finding ?? known(), grounds(given.grounds))
+      const { customer_id, engine_reference, features } = subject
+      expect(decision).toEqual({
+        _tag: "Settled",
+        warnings: [],
+        verdict: { task_id, customer_id, engine_reference, features, ...verdict },
+      })
+    })
+  }
+
+  it("becomes a task with what a start sends, fitted to the form", () => {
+    const decision = planOn(assignment(), login({ ...values, branch: "12" }), known(), grounds())
+    if (decision._tag !== "Task") throw new Error(decision.verdict.message)
+    const { start, account, ...task } = decision.task
+    expect(account).toMatchObject({ isByHand: true, former: [task.fingerprint] })
+    expect(task).toEqual({
+      task_id,
+      isByHand: true,
+      customer_id: anId("c-1"),
+      engine_reference: anId("bank:website"),
+      features: [{ code: "accounts_read", configurations: undefined }],
+      lacking: [],
+      fingerprint: fingerprintLogin(key, "bank:website", { ...values, branch: 12 }),
+      fitted: true,
+      availability: "ready",
+      expected: Duration.millis(60_000),
+      source: "jobs/a.yaml:1:1",
+    })
+    const { login: found } = start
+    expect(found._tag === "Parameters" ? Redacted.value(found.parameters) : found).toEqual({
+      ...values,
+      branch: 12,
+    })
+    expect({ ...start, login: { ...found, parameters: undefined } }).toEqual({
+      login: { _tag: "Parameters", parameters: undefined, tokenized_access: false },
+      configurations: {},
+      hooks_extra_data: {},
+    })
+  })
+
+  it("the same credentials under two customers have one fingerprint", () => {
+    const of = (customer_id: string) => {
+      const decision = planOn(
+        assignment({ customer_id: anId(customer_id) }),
+        login({ ...values }),
+        known(),
+        grounds(),
+      )
+      return decision._tag === "Task" ? [decision.task.task_id, decision.task.fingerprint] : []
+    }
+    expect([of("c-1"), of("c-2")]).toEqual([
+      [task_id, fingerprint],
+      ["nightly.2026-11-21/c-2/bank:website", fingerprint],
+    ])
+  })
+
+  it("is told with its first twenty faults, and how many more there are", () => {
+    const fields = Array.from({ length: 25 }, (_, index) => `field${index + 10}`)
+    const form = paramsForm(Object.fromEntries(fields.map((name) => [name, { type: "string" }])))
+    const wrong = login(Object.fromEntries(fields.map((name) => [name, 5])))
+    const decision = planOn(assignment(), wrong, known({ parameters: form }), grounds())
+    const message = decision._tag === "Settled" ? decision.verdict.message : ""
+    const named = fields.filter((name) => message?.includes(`${name} `))
+    expect([named, message?.endsWith("; and 5 more")]).toEqual([fields.slice(0, 20), true])
+  })
+
+  it("is settled for its unknown engine before anything is said about its login", () => {
+    const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["password: it is not known"] }
+    const decision = planOn(assignment(), unresolved, { _tag: "Unknown" }, grounds())
+    expect(decision._tag === "Settled" && decision.verdict.reason).toBe("ENGINE_UNKNOWN")
+  })
+
+  it("waits unfitted for an engine that has not been seen yet, and is decided when it is", () => {
+    const given = login({ ...values, branch: "12" })
+    const decision = planOn(assignment(), given, away, grounds())
+    if (decision._tag !== "Task") throw new Error(decision.verdict.message)
+    const { fitted, availability } = decision.task
+    expect({ fitted, availability }).toEqual({ fitted: false, availability: "unavailable" })
+    expect(refitOn(decision.task, known(), grounds())).toEqual(
+      planOn(assignment(), given, known(), grounds()),
+    )
+    const always = refitOn(decision.task, known({ action_required_frequency: "always" }), grounds())
+    expect(always._tag === "Settled" ? always.verdict.reason : "").toBe("CUSTOMER_INTERVENTION_REQUIRED")
+  })
+
+  it("is checked with the known form while its engine is away", () => {
+    const decision = planOn(assignment(), good, known({}, false), grounds())
+    if (decision._tag !== "Task") throw new Error(decision.verdict.message)
+    const { fitted, availability } = decision.task
+    expect({ fitted, availability }).toEqual({ fitted: true, availability: "unavailable" })
+  })
+
+  it("warns about features that the engine lacks and about literal secrets", () => {
+    const subject = assignment({
+      features: [{ code: "loans_read", configurations: undefined }],
+      login: {
+        _tag: "Parameters",
+        tokenized_access: false,
+        parameters: { username: literal("user"), password: literal("x") },
+      },
+    })
+    const decision = planOn(subject, good, known(), grounds())
+    expect(decision._tag === "Task" ? [decision.task.lacking, decision.warnings] : []).toEqual([
+      ["loans_read"],
+      [
+        "password is a secret written out in a file: use env:, file: or exec:",
+        "loans_read is not offered by this engine: it would return no data",
+      ],
+    ])
+  })
+
+  it("warns about an id that the customer also logs in with, once the reference is resolved", () => {
+    const subject = assignment({ customer_id: anId("User") })
+    const decision = planOn(subject, good, known(), grounds())
+    expect(decision.warnings).toEqual([
+      "this customer_id is also the value of the parameter `username`; the service stores it and may put it " +
+        "into webhook addresses: use an id that says nothing about the person",
+    ])
+  })
+
+  it("shows no value of any parameter, whatever happens to it", () => {
+    const canary = "kAnArY-4711"
+    const value = fc.constantFrom<unknown>(canary, `rsa::${canary}`, [canary], { [canary]: canary }, 5)
+    const parameters = fc.dictionary(
+      fc.constantFrom("username", "password", "branch", "code", "extra"),
+      value,
+    )
+    const finding = fc.constantFrom<EngineFinding>(known(), known({}, false), away, { _tag: "Unknown" })
+    fc.assert(
+      fc.property(parameters, finding, (given, engine) => {
+        const subject = assignment({
+          login: {
+            _tag: "Parameters",
+            tokenized_access: false,
+            parameters: Object.fromEntries(Object.entries(given).map(([name, one]) => [name, literal(one)])),
+          },
+        })
+        expect(JSON.stringify(planOn(subject, login(given), engine, grounds()))).not.toContain(canary)
+      }),
+    )
+  })
+})

@@ -1,0 +1,160 @@
+/**
+ * One engine's form among those of others: whatever it does, the others' customers are planned.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Layer } from "effect"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { EngineCatalogue, FormCache } from "../../src/client/EngineForms.ts"
+import { noExpectations } from "../../src/task/Expectations.ts"
+import { fitAssignments, fitTask } from "../../src/task/FitAssignments.ts"
+import { FormChecker } from "../../src/client/FormChecker.ts"
+import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
+import { planTasks } from "../../src/task/Plan.ts"
+import {
+  assignment,
+  configsForm,
+  engineDetails,
+  key,
+  login,
+  paramsForm,
+  moment,
+  noAccounts,
+} from "./Samples.ts"
+import { anId } from "../harness/Id.ts"
+
+const itself = paramsForm({ a: { $ref: "#/$defs/A" } }, { $defs: { A: { $ref: "#/$defs/A" } } })
+const doubled = Object.fromEntries(
+  Array.from({ length: 40 }, (_, step) => [
+    `d${step}`,
+    step === 39 ? {} : { allOf: [{ $ref: `#/$defs/d${step + 1}` }, { $ref: `#/$defs/d${step + 1}` }] },
+  ]),
+)
+const ofFeature = { ...configsForm({ a: { $ref: "#/$defs/d0" } }), $defs: doubled }
+const engines = new Map([
+  ["bank:website", engineDetails()],
+  ["itself:api", engineDetails({ reference: "itself:api", parameters: itself })],
+  [
+    "doubled:api",
+    engineDetails({
+      reference: "doubled:api",
+      features: [{ code: "accounts_read", configurations: ofFeature }],
+    }),
+  ],
+  ["slow:api", engineDetails({ reference: "slow:api", name: "SLOW" })],
+])
+
+const catalogue = Layer.succeed(EngineCatalogue, {
+  showEngine: (reference) => {
+    const details = engines.get(reference)
+    return Effect.succeed(details === undefined ? { _tag: "Unknown" } : { _tag: "Known", details })
+  },
+})
+/** As the thread answers a form that takes too long once values are checked against it. */
+const checker = Layer.effect(
+  FormChecker,
+  Effect.map(FormChecker, ({ check }) => ({
+    check: (request) =>
+      request.body.includes("SLOW") && request.cases.length > 0
+        ? Effect.succeed({ _tag: "Unusable", why: "checking it takes longer than 5s" } as const)
+        : check(request),
+  })),
+).pipe(Layer.provide(FormCheckerInProcess.layer))
+const layer = FormCache.layer.pipe(
+  Layer.provide(Layer.mergeAll(catalogue, checker, Ledger.layer({ path: ":memory:" }))),
+)
+
+const good = login({ username: "user", password: "pass" })
+const assignments = ["itself:api", "bank:website", "slow:api", "doubled:api", "bank:website"].map(
+  (engine_reference, at) =>
+    assignment({ customer_id: anId(`c-${at}`), engine_reference: anId(engine_reference) }),
+)
+const logins = [good, good, good, good, login({ username: "u" })]
+const cannot = (why: string) =>
+  `the engine's form cannot be used (${why}); no login is sent without its form: report this to the ` +
+  "service's support"
+
+describe("a plan over several engines", () => {
+  it.effect("starts tasks with a usable form, and settles those of each engine that has none", () =>
+    Effect.gen(function* () {
+      const forms = yield* FormCache
+      const found = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
+      const fitted = yield* fitAssignments(assignments, logins, found)
+      const { tasks, settled } = planTasks({
+        job: {
+          assignments,
+          sessions: [],
+          concurrency: { max_in_flight: 2, per_engine: 1 },
+          execution: {
+            execution_timeout: Duration.seconds(60),
+            unlock_protected_data: false,
+            max_wait: Duration.millis(1),
+          },
+        },
+        run_id: anId("n"),
+        logins,
+        key,
+        accounts: noAccounts,
+        moment,
+        expectations: noExpectations,
+        ...fitted,
+      })
+      assert.deepStrictEqual(
+        tasks.map(({ customer_id, availability, fitted: isFitted }) => [customer_id, availability, isFitted]),
+        [["c-1", "ready", true]],
+      )
+      const broken =
+        "password is missing; the form requires it; username must NOT have fewer than 2 characters"
+      assert.deepStrictEqual(
+        settled.map(({ customer_id, outcome, reason, who_acts, message }) => [
+          customer_id,
+          outcome,
+          reason,
+          who_acts,
+          message,
+        ]),
+        [
+          ["c-0", "failed", "ANSWER_UNUSABLE", "engineer", cannot("parameters: it refers to itself")],
+          ["c-2", "failed", "ANSWER_UNUSABLE", "engineer", cannot("checking it takes longer than 5s")],
+          [
+            "c-3",
+            "failed",
+            "ANSWER_UNUSABLE",
+            "engineer",
+            cannot("accounts_read: it has more than 5,000 parts when its references are followed"),
+          ],
+          ["c-4", "failed", "INCORRECT_PARAMETERS_FORMAT", "engineer", broken],
+        ],
+      )
+    }).pipe(Effect.provide(layer)),
+  )
+
+  it.effect("checks an engine again before a start, when its form may have become unusable", () =>
+    Effect.gen(function* () {
+      const task = (engine_reference: string) => ({
+        task_id: anId("t"),
+        customer_id: anId("c"),
+        engine_reference: anId(engine_reference),
+        features: [],
+        lacking: [],
+        start: {
+          login: { _tag: "Parameters" as const, parameters: good.parameters, tokenized_access: false },
+          configurations: {},
+          hooks_extra_data: {},
+        },
+        fingerprint: "f",
+        account: { account: "a", identity: ["a"], password: "f", former: [], isByHand: true },
+        isByHand: true,
+        fitted: false,
+        availability: "unavailable" as const,
+        expected: Duration.millis(1),
+        source: "",
+      })
+      assert.deepStrictEqual(yield* fitTask(task("slow:api")), {
+        finding: { _tag: "Unusable", why: "checking it takes longer than 5s" },
+      })
+      const bank = yield* fitTask(task("bank:website"))
+      assert.deepStrictEqual([bank.finding._tag, bank.fit?.settings.errors], ["Known", []])
+      assert.deepStrictEqual(yield* fitTask(task("gone:api")), { finding: { _tag: "Unknown" } })
+    }).pipe(Effect.provide(layer)),
+  )
+})

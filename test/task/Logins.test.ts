@@ -1,0 +1,89 @@
+/** Login parameters with their secrets: each reference asked for once, and none ever taken for another. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import type { Assignment, ParameterSource, SecretReference } from "../../src/jobs/Job.ts"
+import { Secrets, SecretUnavailable } from "../../src/jobs/Secrets.ts"
+import { assembleLogin, resolveReferences } from "../../src/task/Logins.ts"
+import { anId } from "../harness/Id.ts"
+
+const env = (name: string): SecretReference => ({ _tag: "Env", name })
+const file = (path: string): SecretReference => ({ _tag: "File", path })
+const exec = (command: string): SecretReference => ({ _tag: "Exec", command })
+const by = (reference: SecretReference): ParameterSource => ({ _tag: "Reference", reference })
+const nameOf = (reference: SecretReference): string => {
+  switch (reference._tag) {
+    case "Env":
+      return reference.name
+    case "File":
+      return reference.path
+    case "Exec":
+      return reference.command
+  }
+}
+const assignment = (parameters: Readonly<Record<string, ParameterSource>>): Assignment => ({
+  customer_id: anId("c-1"),
+  engine_reference: anId("bank"),
+  features: [],
+  configurations: {},
+  hooks_extra_data: {},
+  login: { _tag: "Parameters", parameters, tokenized_access: false },
+  source: "job.yaml:1:1",
+})
+
+/** The logins of some customers, and what was asked for; `missing` cannot be had. */
+const logins = (all: ReadonlyArray<Assignment>) => {
+  const asked: Array<string> = []
+  const secrets = Secrets.of({
+    resolve: (reference) => {
+      asked.push(`${reference._tag} ${nameOf(reference)}`)
+      return nameOf(reference) === "missing"
+        ? Effect.fail(new SecretUnavailable({ reference: "env:missing", reason: "there is none" }))
+        : Effect.succeed(Redacted.make(`${reference._tag} of ${nameOf(reference)}`))
+    },
+  })
+  return Effect.gen(function* () {
+    const resolved = yield* resolveReferences(all)
+    const told = all.map((one) => {
+      const login = assembleLogin(one, resolved)
+      return login._tag === "Resolved" ? Redacted.value(login.parameters) : login
+    })
+    return { asked: asked.toSorted(), told }
+  }).pipe(Effect.provideService(Secrets, secrets))
+}
+
+describe("a login", () => {
+  it.effect("gets the secret of its own reference, of any kind, and each is resolved once", () =>
+    Effect.gen(function* () {
+      const kinds = [env, file, exec].flatMap((kind) => [kind("a"), kind("b")])
+      const { asked, told } = yield* logins(
+        [...kinds, ...kinds].map((reference) =>
+          assignment({ user: { _tag: "Literal", value: Redacted.make("u") }, password: by(reference) }),
+        ),
+      )
+      const own = kinds.map((reference) => ({
+        user: "u",
+        password: `${reference._tag} of ${nameOf(reference)}`,
+      }))
+      expect(told).toEqual([...own, ...own])
+      expect(asked).toEqual(["Env a", "Env b", "Exec a", "Exec b", "File a", "File b"])
+    }),
+  )
+
+  it.effect("names every missing parameter, and affects no other login", () =>
+    Effect.gen(function* () {
+      const { told } = yield* logins([
+        assignment({ user: by(env("missing")), branch: by(env("a")), password: by(file("missing")) }),
+        assignment({ user: by(env("a")) }),
+      ])
+      expect(told).toEqual([
+        {
+          _tag: "Unresolved",
+          missing: ["user: env:missing: there is none", "password: env:missing: there is none"],
+        },
+        { user: "Env of a" },
+      ])
+      const unasked = assembleLogin(assignment({ user: by(env("a")) }), () => undefined)
+      expect(unasked).toEqual({ _tag: "Unresolved", missing: ["user: was not resolved"] })
+    }),
+  )
+})

@@ -1,0 +1,356 @@
+/**
+ * Whole plans: order, sessions, warnings, conflicts, expected time, and the look-up of secrets before them.
+ */
+import { assert, it } from "@effect/vitest"
+import { Duration, Effect, Redacted } from "effect"
+import { describe, expect } from "vitest"
+import type { Assignment, ParameterSource } from "../../src/jobs/Job.ts"
+import { Secrets, SecretUnavailable } from "../../src/jobs/Secrets.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import {
+  estimateNight,
+  expectedDurations,
+  neededBefore,
+  expectedDuration,
+  noExpectations,
+} from "../../src/task/Expectations.ts"
+import type { EngineFinding } from "../../src/client/EngineForms.ts"
+import { assembleLogin, resolveReferences } from "../../src/task/Logins.ts"
+import { findConflicts, planTasks } from "../../src/task/Plan.ts"
+import type { PlanInput } from "../../src/task/Plan.ts"
+import { assignment, fitOf, key, known, literal, login, moment, noAccounts } from "./Samples.ts"
+import { anId } from "../harness/Id.ts"
+
+const job = (
+  assignments: ReadonlyArray<Assignment>,
+  sessions: PlanInput["job"]["sessions"] = [],
+): PlanInput["job"] => ({
+  assignments,
+  sessions,
+  concurrency: { max_in_flight: 2, per_engine: 1 },
+  execution: {
+    execution_timeout: Duration.seconds(60),
+    unlock_protected_data: false,
+    max_wait: Duration.millis(1),
+  },
+})
+const input = (changes: Partial<PlanInput> & Pick<PlanInput, "job" | "logins">): PlanInput => {
+  const engines = changes.engines ?? new Map([["bank:website", known()]])
+  return {
+    run_id: anId("n.2026-11-21"),
+    engines,
+    fits: changes.job.assignments.map((one, index) =>
+      fitOf(one, changes.logins[index], engines.get(one.engine_reference)),
+    ),
+    key,
+    accounts: noAccounts,
+    moment,
+    expectations: noExpectations,
+    ...changes,
+  }
+}
+const customer = (id: string, changes: Partial<Assignment> = {}) =>
+  assignment({ customer_id: anId(id), source: `a.csv:${id}`, ...changes })
+
+const accountNamed = (account: string) => ({
+  account,
+  identity: [account],
+  password: account,
+  former: [],
+  isByHand: true,
+})
+
+describe("a plan", () => {
+  it("contains every assignment once, as task or verdict, with sessions, warnings and conflicts", () => {
+    const loans = [{ code: "loans_read", configurations: undefined }]
+    const plan = planTasks(
+      input({
+        job: job(
+          [
+            customer("1", { features: loans }),
+            customer("2"),
+            customer("3", { features: loans }),
+            customer("4", { engine_reference: anId("away:api") }),
+          ],
+          [
+            { session_id: anId("s1"), customer_id: anId("c-7") },
+            { session_id: anId("s2"), customer_id: undefined },
+          ],
+        ),
+        logins: [
+          login({ username: "one", password: "pass" }),
+          login({ username: "two" }),
+          login({ username: "one", password: "pass" }),
+          login({}),
+        ],
+      }),
+    )
+    const idOf = (customer_id: string, engine = "bank:website") => `n.2026-11-21/${customer_id}/${engine}`
+    expect({
+      ...plan,
+      tasks: plan.tasks.map(({ task_id, availability }) => [task_id, availability]),
+      settled: plan.settled.map(({ task_id, reason }) => [task_id, reason]),
+    }).toEqual({
+      run_id: anId("n.2026-11-21"),
+      tasks: [
+        [idOf("1"), "ready"],
+        [idOf("3"), "ready"],
+        [idOf("4", "away:api"), "unavailable"],
+      ],
+      settled: [[idOf("2"), "INCORRECT_PARAMETERS_FORMAT"]],
+      sessions: [
+        { task_id: anId("n.2026-11-21/session/s1"), session_id: anId("s1"), customer_id: anId("c-7") },
+        { task_id: anId("n.2026-11-21/session/s2"), session_id: anId("s2") },
+      ],
+      warnings: [
+        {
+          engine_reference: anId("bank:website"),
+          message: "loans_read is not offered by this engine: it would return no data",
+          source: "a.csv:1",
+          count: 2,
+        },
+      ],
+      expiring: [],
+      expired: [],
+      conflicts: [{ why: "same_credentials", task_ids: [idOf("1"), idOf("3")] }],
+    })
+  })
+
+  it("names a session's customer only where one is known", () => {
+    const { sessions } = planTasks(
+      input({ job: job([], [{ session_id: anId("s2"), customer_id: undefined }]), logins: [] }),
+    )
+    expect(sessions).toStrictEqual([{ task_id: anId("n.2026-11-21/session/s2"), session_id: anId("s2") }])
+  })
+
+  it("says what is odd about an engine's own forms", () => {
+    const finding = known()
+    const odd: EngineFinding =
+      finding._tag === "Known"
+        ? { ...finding, engine: { ...finding.engine, warnings: ["the form repeats a name"] } }
+        : finding
+    const plan = planTasks(
+      input({
+        job: job([customer("1"), customer("2")]),
+        logins: [login({ username: "one", password: "pass" }), login({ username: "two", password: "pass" })],
+        engines: new Map([["bank:website", odd]]),
+      }),
+    )
+    expect(plan.warnings).toEqual([
+      { engine_reference: "bank:website", message: "the form repeats a name", source: "a.csv:1", count: 2 },
+    ])
+  })
+
+  it("names tasks of one customer and engine across several jobs, and each group only once", () => {
+    const task = (task_id: string, customer_id: string, account: string) => ({
+      task_id: anId(task_id),
+      customer_id: anId(customer_id),
+      engine_reference: anId("e"),
+      account: accountNamed(account),
+    })
+    expect(
+      findConflicts([task("a", "1", "x"), task("b", "1", "x"), task("c", "2", "y"), task("d", "2", "z")]),
+    ).toEqual([
+      { why: "same_customer_and_engine", task_ids: ["a", "b"] },
+      { why: "same_customer_and_engine", task_ids: ["c", "d"] },
+    ])
+  })
+})
+
+describe("secrets of logins", () => {
+  const env = (name: string): ParameterSource => ({ _tag: "Reference", reference: { _tag: "Env", name } })
+  const of = (parameters: Readonly<Record<string, ParameterSource>>): Assignment =>
+    assignment({ login: { _tag: "Parameters", parameters, tokenized_access: false } })
+
+  it.effect("are resolved once each, and a missing one affects only the tasks that need it", () => {
+    const asked: Array<string> = []
+    const secrets = Secrets.of({
+      resolve: (reference) => {
+        const name = reference._tag === "Env" ? reference.name : ""
+        asked.push(name)
+        return name === "GONE"
+          ? new SecretUnavailable({ reference: "env:GONE", reason: "it is not known" })
+          : Effect.succeed(Redacted.make(`value of ${name}`))
+      },
+    })
+    return Effect.gen(function* () {
+      const assignments = [
+        of({ a: env("A"), b: literal(5) }),
+        of({ a: env("A"), b: env("GONE") }),
+        assignment({ login: { _tag: "Token", name: "t" } }),
+        of({ b: env("GONE") }),
+      ]
+      const resolved = yield* resolveReferences(assignments)
+      const logins = assignments.map((one) => assembleLogin(one, resolved))
+      const shown = logins.map((one) => (one._tag === "Resolved" ? Redacted.value(one.parameters) : one))
+      assert.deepStrictEqual(shown, [
+        { a: "value of A", b: 5 },
+        { _tag: "Unresolved", missing: ["b: env:GONE: it is not known"] },
+        { _tag: "NoParameters" },
+        { _tag: "Unresolved", missing: ["b: env:GONE: it is not known"] },
+      ])
+      assert.deepStrictEqual(asked, ["A", "GONE"])
+      assert.notInclude(JSON.stringify(logins), "value of")
+    }).pipe(Effect.provideService(Secrets, secrets))
+  })
+})
+
+describe("expected durations", () => {
+  const run = (
+    durations: ReadonlyArray<readonly [string, number, boolean?]>,
+    { endedAt, resumedAt }: { readonly endedAt?: number; readonly resumedAt?: number } = {},
+  ) => {
+    const facts: Array<{ seq: number; at: number; fact: Fact }> = []
+    const add = (at: number, fact: Fact) => facts.push({ seq: facts.length, at, fact })
+    const run_id = anId("r")
+    add(0, { _tag: "RunStarted", run_id, job: "r", job_path: "", run_date: "2026-11-21", tool_version: "" })
+    durations.forEach(([engine_reference, ms, aborted], index) => {
+      const task = { run_id, task_id: anId(String(index)) }
+      const one = { ...task, attempt: 1 }
+      const execution_id = anId(`x${index}`)
+      add(0, {
+        _tag: "TaskPlanned",
+        ...task,
+        customer_id: anId("c"),
+        engine_reference: anId(engine_reference),
+        features: [],
+      })
+      add(0, { _tag: "StartIntended", ...one, external_execution_id: execution_id, probe: false })
+      add(1_000, { _tag: "StartAnswered", ...one, answer: "accepted", execution_id })
+      if (aborted === true) add(1_000, { _tag: "AbortIntended", ...one, execution_id, why: "max_wait" })
+      const status = { status_code: "COMPLETED", status_reason: "COMPLETED" }
+      add(1_000 + ms, { _tag: "AttemptClosed", ...one, execution_id, ...status })
+    })
+    if (resumedAt !== undefined) add(resumedAt, { _tag: "RunResumed", run_id })
+    if (endedAt !== undefined) add(endedAt, { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false })
+    const state = foldRun(facts)
+    return state === undefined ? [] : [state]
+  }
+
+  it("are medians from acceptance to closed, without what was aborted or collected late, or a clock that jumped", () => {
+    const runs = [
+      ...run([
+        ["a", 10],
+        ["a", 30],
+        ["b", 100],
+      ]),
+      ...run([
+        ["a", 20],
+        ["a", 99, true],
+        // Nobody looked at this one until long after its time was up.
+        ["a", 101],
+        ["b", -5],
+      ]),
+    ]
+    const expectations = expectedDurations(runs, Duration.millis(100))
+    expect(expectations).toEqual({
+      byEngine: new Map([
+        ["a", Duration.millis(20)],
+        ["b", Duration.millis(100)],
+      ]),
+      overall: Duration.millis(25),
+      past: {
+        byEngine: new Map([
+          ["a", [10, 20, 30]],
+          ["b", [100]],
+        ]),
+        all: [10, 20, 30, 100],
+        closing: 0,
+      },
+    })
+    const week = Duration.days(7)
+    expect([expectations, noExpectations].map((known) => expectedDuration(known, anId("c"), week))).toEqual([
+      Duration.millis(25),
+      week,
+    ])
+  })
+
+  it("are not those of executions that were open when their run was resumed", () => {
+    const taken = (resumedAt: number) =>
+      expectedDurations(
+        run(
+          [
+            ["a", 10],
+            ["a", 30],
+          ],
+          { resumedAt },
+        ),
+        Duration.minutes(1),
+      ).past.all
+    // Accepted at 1,000, over at 1,010 and 1,030.
+    expect([1_000, 1_001, 1_010, 1_011, 1_030, 1_031].map(taken)).toEqual([
+      [10, 30],
+      [],
+      [],
+      [10],
+      [10],
+      [10, 30],
+    ])
+  })
+
+  it("leave room for 19 of 20 before a deadline, or for half where a whole night is too short for those", () => {
+    const taken = Array.from({ length: 21 }, (_, index) => index + 1)
+    const needed = (durations: ReadonlyArray<number>, windowMs: number) => {
+      const needs = neededBefore(durations, windowMs)
+      return needs === undefined ? undefined : Duration.toMillis(needs)
+    }
+    expect([20, 19, Infinity].map((windowMs) => needed(taken, windowMs))).toEqual([20, 11, 20])
+    expect([needed([], 20), needed([7], 20)]).toEqual([undefined, 7])
+  })
+
+  it("of what follows the last execution are medians too, and never negative", () => {
+    const closingOf = (...runs: ReadonlyArray<Parameters<typeof run>>) =>
+      expectedDurations(
+        runs.flatMap((one) => run(...one)),
+        Duration.millis(100),
+      ).past.closing
+    const executions = [
+      ["a", 30],
+      ["a", 10],
+    ] as const
+    expect(closingOf([executions, { endedAt: 1_037 }])).toBe(7)
+    expect(closingOf([executions, { endedAt: 1_037 }], [executions, { endedAt: 1_040 }], [executions])).toBe(
+      9,
+    )
+    expect(closingOf([executions, { endedAt: 1_020 }])).toBe(0)
+    expect(closingOf([[], { endedAt: 1_020 }], [executions])).toBe(0)
+  })
+
+  it("of a run are limited by all slots, by those of one engine, or by a row of conflicts", () => {
+    const tasks = [1, 2, 3, 4].map((n) => ({
+      task_id: anId(`${n}`),
+      engine_reference: anId(n < 4 ? "a" : "b"),
+      expected: Duration.millis(10),
+    }))
+    // A task that is over already counts nothing, though those of its row have to wait for each other.
+    const conflict = [{ task_ids: [anId("1"), anId("over"), anId("4")] }]
+    const nights = [
+      estimateNight(tasks, { max_in_flight: 1, per_engine: 9 }),
+      estimateNight(tasks, { max_in_flight: 9, per_engine: 1 }),
+      estimateNight(tasks, { max_in_flight: 9, per_engine: 9 }),
+      estimateNight(tasks, { max_in_flight: 9, per_engine: 9 }, conflict),
+      estimateNight([], { max_in_flight: 9, per_engine: 9 }),
+      estimateNight([{ ...tasks[0]!, expected: Duration.zero }], { max_in_flight: 9, per_engine: 9 }),
+    ]
+    expect(nights.map(Duration.toMillis)).toEqual([40, 30, 10, 20, 0, 0])
+  })
+
+  it("names tasks of one customer that reach the same source by different engines", () => {
+    const task = (customer: string, engine: string) => ({
+      task_id: anId(`${customer} ${engine}`),
+      customer_id: anId(customer),
+      engine_reference: anId(engine),
+      account: accountNamed(`${customer} ${engine}`),
+    })
+    const tasks = [
+      task("1", "bank:website"),
+      task("1", "tax:website"),
+      task("1", "bank:api"),
+      task("2", "bank:api"),
+    ]
+    expect(findConflicts(tasks)).toEqual([
+      { why: "same_customer_and_source", task_ids: ["1 bank:website", "1 bank:api"] },
+    ])
+  })
+})

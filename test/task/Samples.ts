@@ -1,0 +1,182 @@
+/**
+ * Engines, assignments and grounds for the tests of planning, each the plainest of its kind.
+ */
+import { Duration, Redacted } from "effect"
+import type { EngineDetails, FormSchema } from "../../src/service/Engine.ts"
+import type { Assignment, ParameterSource } from "../../src/jobs/Job.ts"
+import { planAssignment, refitTask, seeEngine } from "../../src/task/Assignment.ts"
+import type { Decision, Grounds, Task } from "../../src/task/Assignment.ts"
+import { secretFields } from "../../src/client/EngineForms.ts"
+import type { EngineFinding, Fit } from "../../src/client/EngineForms.ts"
+import { makeFitter } from "../../src/client/FitForms.ts"
+import type { FormCase } from "../../src/client/FitForms.ts"
+import type { ResolvedLogin } from "../../src/task/Logins.ts"
+import { AccountBook } from "../../src/ledger/AccountBook.ts"
+import { newAccount } from "../../src/ledger/Accounts.ts"
+import type { RejectedLogin } from "../../src/ledger/Accounts.ts"
+import type { AccountKeys } from "../../src/privacy/Fingerprint.ts"
+import { anId } from "../harness/Id.ts"
+
+export const paramsForm = (
+  properties: Readonly<Record<string, unknown>>,
+  rest: Readonly<Record<string, unknown>> = {},
+): FormSchema => ({ type: "object", format: "cg-params", properties, ...rest })
+
+export const configsForm = (properties: Readonly<Record<string, unknown>> = {}): FormSchema => ({
+  type: "object",
+  format: "cg-configs",
+  properties,
+})
+
+export const loginForm = paramsForm(
+  {
+    username: { type: "string", minLength: 2 },
+    password: { type: "string", format: "password", minLength: 4 },
+    branch: { type: "integer" },
+    code: { type: "string" },
+  },
+  { required: ["username", "password"], "x-meta": { lazy_fields: ["code"] } },
+)
+
+const color = { lighter: "", light: "", main: "", dark: "", darker: "", contrast_text: "", contrastText: "" }
+
+export const engineDetails = (changes: Partial<EngineDetails> = {}): EngineDetails => ({
+  reference: "bank:website",
+  engine_code: "bank",
+  engine_alternative: "website",
+  engine_version: "1",
+  environment: "production",
+  status: "published",
+  priority: 1,
+  keywords: [],
+  color_primary: color,
+  main_category: "financial",
+  sub_categories: [],
+  name: "Bank",
+  description: "",
+  markets: ["ES"],
+  languages: ["es"],
+  engine_restrictions: [],
+  engine_issues: [],
+  action_required_frequency: "rarely",
+  live: {},
+  is_online: true,
+  events: ["ended"],
+  parameters: loginForm,
+  configurations: configsForm(),
+  features: [
+    { code: "accounts_read", configurations: configsForm() },
+    { code: "yearly_individual_tax", configurations: configsForm() },
+  ],
+  ...changes,
+})
+
+const fitter = makeFitter()
+
+export const known = (changes: Partial<EngineDetails> = {}, available = true): EngineFinding => {
+  const details = engineDetails(changes)
+  const body = JSON.stringify(details)
+  const answer = fitter({ body, cases: [] })
+  if (answer._tag === "Unusable") return answer
+  return {
+    _tag: "Known",
+    engine: { details, body, warnings: answer.warnings, secret: secretFields(details.parameters) },
+    available,
+  }
+}
+
+/** What the engine's forms say, asked for on the spot. */
+const fitOn = (finding: EngineFinding, one: FormCase): Fit | undefined => {
+  if (finding._tag !== "Known") return undefined
+  const answer = fitter({ body: finding.engine.body, cases: [one] })
+  const raw = answer._tag === "Fitted" ? answer.fits[0] : undefined
+  if (raw?.parameters === undefined) return raw && { settings: raw.settings }
+  const { parameters } = raw
+  return {
+    settings: raw.settings,
+    login: { ...parameters, parameters: Redacted.make(parameters.parameters) },
+  }
+}
+
+export const fitOf = (
+  { features, configurations }: Assignment,
+  given: ResolvedLogin | undefined,
+  finding: EngineFinding | undefined,
+): Fit | undefined => {
+  const parameters = given?._tag === "Resolved" ? { parameters: Redacted.value(given.parameters) } : {}
+  return finding && fitOn(finding, { features, configurations, ...parameters })
+}
+
+/** `planAssignment` on an engine whose forms are asked on the spot. */
+export const planOn = (
+  about: Assignment,
+  given: ResolvedLogin,
+  finding: EngineFinding,
+  on: Grounds,
+): Decision => planAssignment(about, given, seeEngine(finding, fitOf(about, given, finding)), on)
+
+/** `refitTask`, likewise. */
+export const refitOn = (task: Task, finding: EngineFinding, on: Grounds): Decision => {
+  const { features, start } = task
+  const { configurations, login: sent } = start
+  const parameters = sent._tag === "Parameters" ? { parameters: Redacted.value(sent.parameters) } : {}
+  const fit = fitOn(finding, { features, configurations, ...parameters })
+  return refitTask(task, seeEngine(finding, fit), on)
+}
+
+export const literal = (value: unknown): ParameterSource => ({ _tag: "Literal", value: Redacted.make(value) })
+
+export const assignment = (changes: Partial<Assignment> = {}): Assignment => ({
+  customer_id: anId("c-1"),
+  engine_reference: anId("bank:website"),
+  features: [{ code: "accounts_read", configurations: undefined }],
+  configurations: {},
+  hooks_extra_data: {},
+  login: {
+    _tag: "Parameters",
+    parameters: { username: { _tag: "Reference", reference: { _tag: "Env", name: "U" } } },
+    tokenized_access: false,
+  },
+  source: "jobs/a.yaml:1:1",
+  ...changes,
+})
+
+export const login = (
+  parameters: Readonly<Record<string, unknown>>,
+): Extract<ResolvedLogin, { _tag: "Resolved" }> => ({
+  _tag: "Resolved",
+  parameters: Redacted.make(parameters),
+})
+
+export const key = new Uint8Array(32).fill(7)
+
+export const noAccounts = new AccountBook([])
+export const moment = { now: Date.UTC(2026, 10, 21, 22), maxWaitMs: 3.5 * 3_600_000 }
+
+/** What the ledger keeps of logins that the source rejected, the newest last; none has been accepted since. */
+export const rejectedAccount = (
+  keys: Pick<AccountKeys, "account" | "identity" | "row">,
+  ...logins: ReadonlyArray<Partial<RejectedLogin> & Pick<RejectedLogin, "fingerprint">>
+): AccountBook => {
+  const rejected = logins.map((login) => ({
+    run_id: anId("r"),
+    engine_reference: anId("bank:website"),
+    password: login.fingerprint,
+    reason: "BLOCKED_USER",
+    at: Date.UTC(2026, 10, 20, 3),
+    counts: true,
+    ...login,
+  }))
+  return new AccountBook([{ ...newAccount(keys), rejected }])
+}
+/** The same of a login that only an earlier version knew. */
+export const unknownAccount = { account: "was", identity: [] }
+
+export const grounds = (changes: Partial<Grounds> = {}): Grounds => ({
+  run_id: anId("nightly.2026-11-21"),
+  key,
+  accounts: noAccounts,
+  moment,
+  expected: () => Duration.minutes(1),
+  ...changes,
+})

@@ -1,0 +1,286 @@
+/**
+ * Runs against a scripted service in virtual time, by one process or several that follow each other: who was
+ * called when, and what the ledger holds afterwards.
+ */
+import { Duration, Effect, Exit, Redacted } from "effect"
+import type { Layer } from "effect"
+import { Hints } from "../../src/client/Hints.ts"
+import type { EventView } from "../../src/client/EventView.ts"
+import type { HintBoard } from "../../src/client/Hints.ts"
+import { builtInSources } from "../../src/service/ResultsSource.ts"
+import { executeRun } from "../../src/task/ExecuteRun.ts"
+import type { Failure } from "../../src/task/Night.ts"
+import { Progress } from "../../src/task/Progress.ts"
+import type { ProgressEvent } from "../../src/task/Progress.ts"
+import { Steering } from "../../src/task/Steering.ts"
+import type { SteerableNight } from "../../src/task/Steering.ts"
+import type { Mode } from "../../src/task/TaskResumption.ts"
+import type { Prepared, Rules, TaskWork } from "../../src/task/Work.ts"
+import type { Landing } from "../../src/landing/Landing.ts"
+import { LandingMemory } from "../../src/landing/LandingMemory.ts"
+import type { LandingStore } from "../../src/landing/LandingMemory.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { openLedger } from "../../src/ledger/OpenLedger.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
+import type { RunState } from "../../src/ledger/RunState.ts"
+import { World } from "../simulation/World.ts"
+import { scripted, silent } from "./ScriptedService.ts"
+import type { Call, Script } from "./ScriptedService.ts"
+import type { LoginKeys } from "../../src/privacy/Fingerprint.ts"
+import { anId } from "../harness/Id.ts"
+
+export const run_id = anId("job.2026-11-21")
+export const idOf = (customer_id: string, engine = "bank") => anId(`${run_id}/${customer_id}/${engine}`)
+
+export const second = 1_000
+export const minute = 60 * second
+export const hour = 60 * minute
+
+export const rules: Rules = {
+  limits: { max_in_flight: 100, per_engine: 20 },
+  polling: { min: Duration.millis(2 * second), max: Duration.millis(minute) },
+  retry: { max_attempts: 3, base: Duration.millis(30 * second), max: Duration.millis(15 * minute) },
+  max_wait: Duration.millis(3.5 * hour),
+  sources: builtInSources,
+  flow_results: {
+    enabled: true,
+    min_interval: Duration.millis(5 * second),
+    wait_final: Duration.millis(10 * minute),
+    attachments: true,
+  },
+  deadlineAt: undefined,
+}
+
+export interface NightTask {
+  readonly customer: string
+  readonly engine?: string
+  readonly fingerprint?: string
+  readonly account?: string
+  /** The values that identify the user, if they are not the account. */
+  readonly identity?: ReadonlyArray<string>
+  readonly needs?: Duration.Duration
+  readonly expected?: Duration.Duration
+  /** How often the engine is away before it can be started; `silent` never says. */
+  readonly prepare?: (times: number) => Prepared | typeof silent
+  /** The job does not name the task any more. */
+  readonly dropped?: true
+}
+
+/** A login to its own account, unless one is named. */
+export const keysOf = (
+  fingerprint: string | undefined,
+  account = fingerprint,
+  identity: ReadonlyArray<string> = account === undefined ? [] : [account],
+): LoginKeys => {
+  if (fingerprint === undefined || account === undefined) return { fingerprint }
+  const of = { account, identity, password: fingerprint, former: [fingerprint], isByHand: true }
+  return { fingerprint, account: of }
+}
+
+export const ready = (...named: Parameters<typeof keysOf>): Prepared => ({
+  _tag: "Ready",
+  keys: keysOf(...named),
+  call: {
+    engine_reference: anId("bank"),
+    customer_id: anId(""),
+    login: { _tag: "Parameters", parameters: Redacted.make({}) },
+    base_configurations: {
+      customer_interaction_available: false,
+      execution_timeout: 1_200,
+      unlock_protected_data: false,
+      tokenized_access: false,
+    },
+    features: [],
+    hooks_extra_data: {},
+    configurations: {},
+  },
+})
+
+const workOf = ({
+  customer,
+  engine = "bank",
+  fingerprint,
+  account,
+  identity,
+  prepare,
+  dropped,
+  ...more
+}: NightTask): TaskWork => {
+  let times = 0
+  const prepared = Effect.suspend((): Effect.Effect<Prepared> => {
+    times += 1
+    const answer = prepare?.(times) ?? ready(fingerprint, account, identity)
+    if (answer._tag === "Silent") return Effect.never
+    return Effect.succeed(
+      answer._tag === "Ready"
+        ? { ...answer, call: { ...answer.call, customer_id: anId(customer), engine_reference: anId(engine) } }
+        : answer,
+    )
+  })
+  return {
+    task_id: idOf(customer, engine),
+    customer_id: anId(customer),
+    engine_reference: anId(engine),
+    ...keysOf(fingerprint, account, identity),
+    prepare: dropped === true ? undefined : prepared,
+    ...more,
+  }
+}
+
+const begin = (tasks: ReadonlyArray<NightTask>, sessions: ReadonlyArray<string>): ReadonlyArray<Fact> => [
+  { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
+  ...tasks.map(({ customer, engine = "bank" }): Fact => ({
+    _tag: "TaskPlanned",
+    run_id,
+    task_id: idOf(customer, engine),
+    customer_id: anId(customer),
+    engine_reference: anId(engine),
+    features: [],
+  })),
+  ...sessions.map((session_id): Fact => ({
+    _tag: "TaskPlanned",
+    run_id,
+    task_id: anId(`${run_id}/session/${session_id}`),
+    session_id: anId(session_id),
+    features: [],
+  })),
+]
+
+/** A place in which several processes follow each other; its time begins at 0. */
+export interface Place {
+  readonly world: World
+  readonly ledger: Layer.Layer<Ledger>
+  readonly store: LandingStore
+  readonly calls: Array<Call>
+  /** What lands bodies, if not the store. */
+  readonly landing?: Layer.Layer<Landing>
+  /** A token store that outlives the processes. */
+  readonly tokens?: Layer.Layer<never>
+}
+export const makePlace = (): Place => ({
+  world: World.make({ startMs: 0, seed: "night" }),
+  ledger: Ledger.layerOver(openLedger({ path: ":memory:" })),
+  store: LandingMemory.makeStore(),
+  calls: [],
+})
+
+export interface Night {
+  readonly tasks?: ReadonlyArray<NightTask>
+  readonly sessions?: ReadonlyArray<string>
+  readonly script?: Script
+  readonly rules?: Partial<Rules>
+  readonly mode?: Mode
+  /** Facts that an earlier process left, after the beginning. */
+  readonly facts?: ReadonlyArray<Fact>
+  /** What the process takes the state of the run for, if not for what its facts say. */
+  readonly misread?: (state: RunState) => RunState
+  readonly place?: Place
+  /** Webhooks are on: what `events` say comes at these milliseconds, counted from the process's beginning. */
+  readonly board?: HintBoard
+  readonly events?: ReadonlyArray<readonly [ms: number, event: EventView]>
+  /** What the night tells while it runs goes here. */
+  readonly told?: Array<ProgressEvent>
+  /** Hears the same, and may fail over it. */
+  readonly hear?: (event: ProgressEvent) => void
+  /** Whoever looks on gets the night before it starts anything. */
+  readonly hold?: (night: SteerableNight) => void
+  /** What happens at these milliseconds, counted from the process's beginning. */
+  readonly acts?: ReadonlyArray<readonly [ms: number, act: () => void]>
+  /** The process is interrupted after this; by default it gets two days. */
+  readonly cutAfter?: Duration.Input
+  /** The process is killed after so many milliseconds: not even its finalizers run. */
+  readonly killAfter?: number
+}
+
+export interface NightEnd {
+  readonly isOver: boolean
+  readonly state: RunState
+  readonly facts: ReadonlyArray<Fact>
+  readonly calls: ReadonlyArray<Call>
+  /** `outcome reason who_acts` of a customer's task, as settled. */
+  readonly verdict: (customer: string, engine?: string) => string | undefined
+  readonly countOf: (verb: string, id?: string) => number
+}
+
+/** One process works on the run until it is done, interrupted or killed. */
+export const night = (given: Night): Effect.Effect<NightEnd, Failure> =>
+  Effect.suspend(() => {
+    const place = given.place ?? makePlace()
+    const { world } = place
+    const process = world.spawn("night", runProcess(given, place))
+    for (const [ms, event] of given.events ?? []) world.at(world.now() + ms, () => given.board?.offer(event))
+    for (const [ms, act] of given.acts ?? []) world.at(world.now() + ms, act)
+    const isKilled = () => given.killAfter !== undefined && !process.alive()
+    if (given.killAfter !== undefined) world.at(world.now() + given.killAfter, process.kill)
+    world.runUntil(() => process.exit() !== undefined || isKilled())
+    const exit = process.exit()
+    if (exit !== undefined && Exit.isFailure(exit)) return Effect.failCause(exit.cause)
+    return Effect.map(loadRun(place), ({ state: end, facts }) => ({
+      isOver: exit?.value === true,
+      state: end,
+      facts,
+      calls: place.calls,
+      verdict: (customer, engine) => {
+        const settled = end.tasks.get(idOf(customer, engine))?.settled?.fact
+        return settled && `${settled.outcome} ${settled.reason} ${settled.who_acts}`
+      },
+      countOf: (verb, id) =>
+        place.calls.filter(([, what, whom]) => what === verb && (id === undefined || whom === id)).length,
+    }))
+  })
+
+const loadRun = (place: Place) =>
+  Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const recorded = yield* ledger.facts(run_id)
+    const run = foldRun(recorded)
+    return run === undefined
+      ? yield* Effect.die("the run has no beginning")
+      : { state: run, facts: recorded.map(({ fact }) => fact) }
+  }).pipe(Effect.provide(place.ledger))
+
+/** True when the run came to its end before it was interrupted. */
+const runProcess = (given: Night, place: Place) => {
+  const tasks = given.tasks ?? [{ customer: "c-1" }]
+  const sessions = given.sessions ?? []
+  return Effect.gen(function* () {
+    const ledger = yield* Ledger
+    if ((yield* ledger.facts(run_id)).length === 0)
+      yield* ledger.append([...begin(tasks, sessions), ...(given.facts ?? [])])
+    const { state } = yield* loadRun(place)
+    const run = executeRun({
+      elsewhere: [],
+      run: given.misread?.(state) ?? state,
+      works: tasks.map(workOf),
+      sessions: sessions.map((session_id) => ({
+        task_id: anId(`${run_id}/session/${session_id}`),
+        session_id: anId(session_id),
+        customer_id: undefined,
+      })),
+      rules: { ...rules, ...given.rules },
+      mode: given.mode ?? "night",
+    })
+    const { board } = given
+    const hinted = board === undefined ? run : Effect.provideService(run, Hints, board.source)
+    const tell = (event: ProgressEvent) =>
+      Effect.sync(() => {
+        given.told?.push(event)
+        given.hear?.(event)
+      })
+    const hold = (held: SteerableNight) => Effect.sync(() => given.hold?.(held))
+    const execution = hinted.pipe(
+      Effect.provideService(Progress, { tell }),
+      Effect.provideService(Steering, { hold, look: () => undefined }),
+    )
+    const interruption = Effect.sleep(given.cutAfter ?? "2 days")
+    return yield* Effect.raceFirst(Effect.as(execution, true), Effect.as(interruption, false))
+  }).pipe(
+    Effect.provide([
+      place.ledger,
+      place.landing ?? LandingMemory.layer(place.store),
+      scripted(given.script ?? {}, place.calls),
+      ...(place.tokens === undefined ? [] : [place.tokens]),
+    ]),
+  )
+}

@@ -1,0 +1,164 @@
+/** A service that takes no start with a stored token: the parameters behind it are sent, and nothing twice. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import type { StartAnswer, StartCall, CallFailure } from "../../src/client/Service.ts"
+import type { Prepared } from "../../src/task/Work.ts"
+import { TokenStore } from "../../src/tokens/TokenStore.ts"
+import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
+import { makePlace, night, ready, second } from "./ScriptedNight.ts"
+import type { Place } from "./ScriptedNight.ts"
+import { accepted, lost, refused, state as stateOf, throttled } from "./ScriptedService.ts"
+import type { Script } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
+
+const withToken = (isBehind: boolean): Prepared => {
+  const parameters = ready("login")
+  if (parameters._tag !== "Ready") return parameters
+  const token_key = Redacted.make("key")
+  const call = { ...parameters.call, login: { _tag: "Token", token_id: "t-1", token_key } } as const
+  const token = { name: "c-1", token_id: "t-1" }
+  const withParameters = { ...parameters.call, customer_id: anId("c-1"), engine_reference: anId("bank") }
+  return { ...parameters, call, token, ...(isBehind ? { withParameters } : {}) }
+}
+
+/** Its store holds the token that `withToken` logs in with. */
+const placeWithToken = Effect.gen(function* () {
+  const options = { key: Redacted.make("7a".repeat(32)), service: "sandbox" }
+  const tokens = Layer.orDie(TokenStore.layerOver(openTokenDatabase(":memory:"), options))
+  const keep = Effect.gen(function* () {
+    const store = yield* TokenStore
+    if (store._tag === "Closed") return yield* Effect.die("closed")
+    const of = { customer_id: anId("c-1"), engine_reference: anId("bank") } as const
+    const token = { ...of, name: "c-1", token_id: "t-1", fingerprint: "login", features: [] }
+    yield* store.keepToken(
+      {
+        ...token,
+        app_id: undefined,
+        locking_hash: undefined,
+        exchanged_at: 0,
+        expires_at: 90 * 24 * 3_600 * second,
+      },
+      Redacted.make("key"),
+      undefined,
+    )
+  })
+  yield* Effect.provide(keep, tokens)
+  return { ...makePlace(), tokens } satisfies Place
+})
+
+/** The starts of a night: how each logged in, and under which external id. */
+const startsOf = (
+  answers: ReadonlyArray<StartAnswer | CallFailure>,
+  {
+    isBehind = true,
+    cutAfter,
+    state,
+  }: { isBehind?: boolean; cutAfter?: number; state?: Script["state"] } = {},
+) =>
+  Effect.gen(function* () {
+    const starts: Array<readonly [login: string, external: string]> = []
+    const start = (call: StartCall) => {
+      starts.push([call.login._tag, call.external_execution_id])
+      return answers[starts.length - 1] ?? accepted("1")
+    }
+    const tasks = [{ customer: "c-1", fingerprint: "login", prepare: () => withToken(isBehind) }]
+    const script = { start, ...(state === undefined ? {} : { state }) }
+    const given = { tasks, script, place: makePlace() }
+    const first = yield* night({ ...given, ...(cutAfter === undefined ? {} : { cutAfter }) })
+    const end = cutAfter === undefined ? first : yield* night(given)
+    const externals = [...new Set(starts.map(([, external]) => external))]
+    const sent = starts.map(([login, external]) => `${login} ${externals.indexOf(external) + 1}`)
+    // What was recorded before each of them left says the same.
+    const recorded = end.facts.flatMap((fact) =>
+      fact._tag === "StartIntended"
+        ? [`${fact.token_id === "t-1" ? "Token" : "Parameters"} ${fact.attempt}`]
+        : [],
+    )
+    expect(recorded).toEqual(sent)
+    return { starts: sent, verdict: end.verdict("c-1") }
+  })
+
+const succeeded = "succeeded COMPLETED nobody"
+
+describe("a start with a token that the service refuses", () => {
+  it.effect("is sent with the parameters behind it, as another attempt [decision 2 token]", () =>
+    Effect.gen(function* () {
+      expect(yield* startsOf([refused(422)])).toEqual({
+        starts: ["Token 1", "Parameters 2"],
+        verdict: succeeded,
+      })
+    }),
+  )
+
+  it.effect("fails if the job has no parameters, or if they are refused too", () =>
+    Effect.gen(function* () {
+      const failed = "failed BAD_CONFIGURATIONS engineer"
+      expect(yield* startsOf([refused(422)], { isBehind: false })).toEqual({
+        starts: ["Token 1"],
+        verdict: failed,
+      })
+      expect(yield* startsOf([refused(422), refused(422)])).toEqual({
+        starts: ["Token 1", "Parameters 2"],
+        verdict: failed,
+      })
+    }),
+  )
+
+  it.effect("is not followed by a third one if a later attempt's parameters are refused", () =>
+    Effect.gen(function* () {
+      const state = () => stateOf("TEMPORARY_ERROR", "OUT_OF_SERVICE")
+      expect(yield* startsOf([refused(422), accepted("1"), refused(422)], { state })).toEqual({
+        starts: ["Token 1", "Parameters 2", "Parameters 3"],
+        verdict: "failed BAD_CONFIGURATIONS engineer",
+      })
+    }),
+  )
+
+  it.effect("is refused if the refusal is about the token itself", () =>
+    Effect.gen(function* () {
+      expect(yield* startsOf([refused(400, "T10N_REJECTED")])).toEqual({
+        starts: ["Token 1"],
+        verdict: "failed T10N_REJECTED engineer",
+      })
+    }),
+  )
+
+  it.effect("ends the token, also where the process died before it could say so", () =>
+    Effect.gen(function* () {
+      const tasks = [{ customer: "c-1", fingerprint: "login", prepare: () => withToken(false) }]
+      const first = yield* night({
+        tasks,
+        place: yield* placeWithToken,
+        script: { start: () => refused(400, "T10N_REJECTED") },
+      })
+      const answeredAt = first.facts.findIndex(({ _tag }) => _tag === "StartAnswered")
+      const facts = first.facts.slice(2, answeredAt + 1)
+      const next = yield* night({ tasks, place: yield* placeWithToken, facts })
+      const dropped = [first, next].map((end) =>
+        end.facts.flatMap((fact) => (fact._tag === "TokenDropped" ? [[fact.token_id, fact.reason]] : [])),
+      )
+      expect(dropped).toEqual([[["t-1", "T10N_REJECTED"]], [["t-1", "T10N_REJECTED"]]])
+      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "failed T10N_REJECTED engineer"])
+    }),
+  )
+
+  it.effect("does not count as unsent if an earlier request of it was lost", () =>
+    Effect.gen(function* () {
+      expect(yield* startsOf([lost, refused(422)])).toEqual({
+        starts: ["Token 1", "Token 1"],
+        verdict: "failed BAD_CONFIGURATIONS engineer",
+      })
+    }),
+  )
+
+  it.effect(
+    "leaves a probe of the parameters to log in as they did, in this process and the next [decision 2 token probe]",
+    () =>
+      Effect.gen(function* () {
+        const answers = [refused(422), lost, throttled(429, 600 * second)]
+        const starts = ["Token 1", "Parameters 2", "Parameters 2", "Parameters 2"]
+        expect(yield* startsOf(answers)).toEqual({ starts, verdict: succeeded })
+        expect(yield* startsOf(answers, { cutAfter: 60 * second })).toEqual({ starts, verdict: succeeded })
+      }),
+  )
+})

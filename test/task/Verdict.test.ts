@@ -1,0 +1,192 @@
+/** What the readings of a closed execution come to, whole: the proof that is recorded, the reason, the message. */
+import { describe, expect, it } from "vitest"
+import { readProductsCount } from "../../src/service/ProductsCount.ts"
+import { flowResultsSource, profileSource } from "../../src/service/ResultsSource.ts"
+import type { ResultsSource } from "../../src/service/ResultsSource.ts"
+import { findingOf } from "../../src/task/DrainProof.ts"
+import { own } from "../../src/service/Ends.ts"
+import type { SourceReading } from "../../src/task/ReadSource.ts"
+import { judgeReadings, unwanted, verdictOf, verdictOfSession } from "../../src/task/Verdict.ts"
+import type { Reading } from "../../src/task/Verdict.ts"
+
+const pulled = (source: ResultsSource, reading: SourceReading) => ({ source, reading })
+const final = (source: ResultsSource, data: ReadonlyArray<string>) => {
+  const records = data.map((sub_family) => ({ product: "p", sub_family }))
+  const body = source.records[0] === "body" ? records[0] : { data: records, is_closed: true }
+  return pulled(source, { _tag: "Final", finding: findingOf(source, body) })
+}
+const refused = (source: ResultsSource, http_status: number | undefined) =>
+  pulled(source, { _tag: "Refused", http_status })
+const nothing = (source: ResultsSource) => pulled(source, { _tag: "Nothing", http_status: 404 })
+const unfinished = (source: ResultsSource) => pulled(source, { _tag: "Unfinished" })
+const counts = (of: Readonly<Record<string, number>>) => readProductsCount(of)
+const trusted: ResultsSource = { ...flowResultsSource, counts: "none" }
+
+describe("the readings of an execution", () => {
+  it("prove by the count if it equals what is here", () => {
+    expect(judgeReadings(counts({ "a:b@p": 2 }), [final(flowResultsSource, ["a:b", "a:b", "c:d"])])).toEqual({
+      _tag: "Drained",
+      basis: "counted",
+      families: [
+        { family: "a:b", counted: 2, landed: 2 },
+        { family: "c:d", landed: 1 },
+      ],
+    })
+  })
+
+  it("prove by an accepted final answer if fewer records came than were counted, or none were counted", () => {
+    expect(judgeReadings(counts({ "a:b@p": 2, "c:d@p": 1 }), [final(trusted, ["a:b", "c:d"])])).toEqual({
+      _tag: "Drained",
+      basis: "final",
+      families: [
+        { family: "a:b", counted: 2, landed: 1 },
+        { family: "c:d", counted: 1, landed: 1 },
+      ],
+    })
+    expect(judgeReadings(readProductsCount(null), [final(trusted, ["a:b"])])).toEqual({
+      _tag: "Drained",
+      basis: "final",
+      families: [{ family: "a:b", landed: 1 }],
+    })
+  })
+
+  it("prove nothing while one of them is partial, whatever the others are", () => {
+    expect(
+      judgeReadings(counts({ "a:b@p": 1 }), [final(flowResultsSource, ["a:b"]), unfinished(profileSource)]),
+    ).toEqual({ _tag: "Partial" })
+  })
+
+  it("prove nothing without a count if an endpoint refused and none answered", () => {
+    for (const none of [{}, { "a:b@p": 0 }])
+      expect(judgeReadings(counts(none), [nothing(flowResultsSource), refused(profileSource, 405)])).toEqual({
+        _tag: "Kept",
+        reason: "RECORDS_UNREACHABLE",
+        families: Object.keys(none).map(() => ({ family: "a:b", counted: 0, landed: 0 })),
+        message: "flow_results: 404, profile: 405",
+      })
+    for (const calm of [
+      [final(flowResultsSource, []), refused(profileSource, 405)],
+      [nothing(flowResultsSource)],
+      [],
+    ])
+      expect(judgeReadings(counts({}), calm)).toEqual({ _tag: "Drained", basis: "counted", families: [] })
+  })
+
+  it("with an unknown count are kept with the reason and the answers", () => {
+    expect(
+      judgeReadings(readProductsCount(null), [
+        final(flowResultsSource, ["a:b"]),
+        refused(profileSource, undefined),
+      ]),
+    ).toEqual({
+      _tag: "Kept",
+      reason: "RECORDS_UNREACHABLE",
+      families: [{ family: "a:b", landed: 1 }],
+      message: "products_count is null; profile: cannot be read with this id",
+    })
+    expect(judgeReadings(readProductsCount(null), [refused(flowResultsSource, 422)])).toEqual({
+      _tag: "Kept",
+      reason: "RECORDS_UNREACHABLE",
+      families: [],
+      message: "products_count is null; flow_results: 422",
+    })
+  })
+
+  it("are short if an endpoint that may return the family answered, and name only what is short", () => {
+    const short = judgeReadings(counts({ "a:b@p": 2, "c:d@p": 1, "e:f@p": 0 }), [
+      final(flowResultsSource, ["a:b", "c:d"]),
+    ])
+    expect(short).toEqual({
+      _tag: "Kept",
+      reason: "RECORDS_SHORT",
+      families: [
+        { family: "a:b", counted: 2, landed: 1 },
+        { family: "c:d", counted: 1, landed: 1 },
+        { family: "e:f", counted: 0, landed: 0 },
+      ],
+      message: "a:b 1 of 2",
+    })
+  })
+
+  it("are unreachable only if nothing came of a counted family that no endpoint may return", () => {
+    const narrow: ResultsSource = { ...flowResultsSource, families: ["a:*"] }
+    const reasonOf = (
+      of: Readonly<Record<string, number>>,
+      ...readings: Parameters<typeof judgeReadings>[1]
+    ) => {
+      const reading = judgeReadings(counts(of), readings)
+      return "reason" in reading ? reading.reason : reading._tag
+    }
+    const one = final(narrow, ["a:b"])
+    expect(reasonOf({ "a:b@p": 2 }, one)).toBe("RECORDS_SHORT")
+    expect(reasonOf({ "a:b@p": 1, "x:y@p": 1 }, one)).toBe("RECORDS_UNREACHABLE")
+    // Nothing of it was counted, so that nothing of it can be out of reach.
+    expect(reasonOf({ "a:b@p": 2, "x:y@p": 0 }, one)).toBe("RECORDS_SHORT")
+    // Some of it came, although the endpoint's row does not name it.
+    expect(reasonOf({ "a:b@p": 1, "x:y@p": 2 }, final(narrow, ["a:b", "x:y"]))).toBe("RECORDS_SHORT")
+  })
+
+  it("name three families, and say how many more there are", () => {
+    const messageOf = (...families: ReadonlyArray<string>) => {
+      const reading = judgeReadings(counts(Object.fromEntries(families.map((name) => [`${name}@p`, 1]))), [])
+      return "message" in reading ? reading.message : ""
+    }
+    expect([messageOf("a"), messageOf("a", "b", "c"), messageOf("a", "b", "c", "d", "e")]).toEqual([
+      "a 0 of 1",
+      "a 0 of 1, b 0 of 1, c 0 of 1",
+      "a 0 of 1, b 0 of 1, c 0 of 1 and 2 more families",
+    ])
+  })
+})
+
+describe("the verdict", () => {
+  const kept: Reading = { _tag: "Kept", reason: "RECORDS_SHORT", families: [], message: "a:b 1 of 2" }
+
+  it("for a job that wants no results depends on that alone, and contains no record", () => {
+    expect(unwanted).toEqual({ _tag: "Drained", basis: "unwanted", families: [] })
+  })
+
+  it("is that of the end, except for results that are partial or kept", () => {
+    expect(verdictOf(own("COMPLETED"), { _tag: "Partial" })).toEqual({
+      outcome: "unfinished",
+      reason: "RESULTS_PARTIAL",
+      who_acts: "service",
+    })
+    const short = { outcome: "partial", reason: "RECORDS_SHORT", who_acts: "engineer", message: "a:b 1 of 2" }
+    expect(verdictOf(own("COMPLETED"), kept)).toEqual(short)
+    // An end that is partial itself (section 3.1).
+    expect(verdictOf(own("PARTIAL"), kept)).toEqual(short)
+    expect(verdictOf(own("FAILED"), kept)).toEqual(own("FAILED"))
+    for (const reading of [unwanted, { _tag: "Gone" } as const])
+      expect(verdictOf(own("COMPLETED"), reading)).toEqual({
+        outcome: "succeeded",
+        reason: "COMPLETED",
+        who_acts: "nobody",
+      })
+  })
+
+  it("for a session that a job lists is what its last endpoint said", () => {
+    const told = (...readings: ReadonlyArray<SourceReading>) =>
+      verdictOfSession(readings.map((reading) => pulled(flowResultsSource, reading)))
+    const done: SourceReading = { _tag: "Final", finding: findingOf(flowResultsSource, {}) }
+    const none: SourceReading = { _tag: "Nothing", http_status: 404 }
+    expect([
+      told(),
+      told(none),
+      told({ _tag: "Refused", http_status: 422 }),
+      told(none, { _tag: "Unfinished" }),
+      told(none, done),
+    ]).toEqual([
+      own("SESSION_UNKNOWN"),
+      own("SESSION_UNKNOWN"),
+      own("SESSION_UNKNOWN"),
+      own("RESULTS_PARTIAL"),
+      { outcome: "succeeded", reason: "COMPLETED", who_acts: "nobody" },
+    ])
+    expect(own("SESSION_UNKNOWN")).toEqual({
+      outcome: "failed",
+      reason: "SESSION_UNKNOWN",
+      who_acts: "engineer",
+    })
+  })
+})
