@@ -21,6 +21,8 @@ const failedMax = 3
 const wellFor = Duration.toMillis("10 minutes")
 /** So many engines in doubt at once, and it is the service: they are tried by one start in all. */
 const doubtsMax = 3
+/** So often in a run an account's engine is believed that its 503 created nothing: its page may be wrong. */
+const believedMax = 2
 
 export interface Doubt {
   /** Since when no start does what it should (milliseconds), and how often it was found so. */
@@ -28,7 +30,7 @@ export interface Doubt {
   findings: number
   /** A task was asked to wait longer than we wait for the engine; a second such answer counts for all. */
   isPutOff: boolean
-  /** Accounts that have been the trial. */
+  /** Accounts that have been the trial, the one that was it last at the end. */
   readonly tried: Set<string>
 }
 
@@ -73,6 +75,8 @@ const nobody = "nobody"
 
 export class EngineBreaker implements StartGate {
   readonly #lines = new Map<EngineReference, Line>()
+  /** How often a start of an account was refused by an engine that said itself that it is away. */
+  readonly #refusals = new Map<string, number>()
   /** By task. */
   readonly #standings: ReadonlyMap<string, Standing>
 
@@ -120,12 +124,15 @@ export class EngineBreaker implements StartGate {
 
   /**
    * Who tries an engine in doubt first: nobody twice, nobody with a strike, the one accepted most recently.
+   * Once all have tried it, the one whose turn was longest ago.
    */
   trialOrder(engine: EngineReference): (one: Candidate, other: Candidate) => number {
-    const tried = this.#line(engine).doubt?.tried
+    const { tried = [] } = this.#line(engine).doubt ?? {}
+    const turns = new Map([...tried].map((account, index) => [account, index + 1]))
     const placeOf = ({ task_id, account = nobody }: Candidate): ReadonlyArray<number> => {
       const { strikes, goodAt } = this.#standings.get(task_id) ?? newcomer
-      return [tried?.has(account) === true ? 1 : 0, strikes, -goodAt]
+      const turn = turns.get(account) ?? 0
+      return [Math.min(1, turn), strikes, turn, -goodAt]
     }
     return (one, other) => {
       const mine = placeOf(one)
@@ -172,14 +179,31 @@ export class EngineBreaker implements StartGate {
     const line = this.#line(engine)
     line.failed += 1
     if (line.doubt === undefined && line.passed.size > 0 && line.failed < failedMax) return false
-    this.noteDoubt(engine, now).tried.add(account ?? nobody)
+    this.#noteTrial(engine, account, now)
     return true
+  }
+
+  #noteTrial(engine: EngineReference, account: string | undefined, now: number): void {
+    const { tried } = this.noteDoubt(engine, now)
+    tried.delete(account ?? nobody)
+    tried.add(account ?? nobody)
   }
 
   /** The engine says that it is away, or its starts come to nothing. */
   noteDoubt(engine: EngineReference, now: number): Doubt {
     const line = this.#line(engine)
     return (line.doubt ??= { since: now, findings: 0, isPutOff: false, tried: new Set() })
+  }
+
+  /** It refused this start, and says that it is away: another account is the next trial. */
+  refused(engine: EngineReference, account: string | undefined, now: number): void {
+    this.#noteTrial(engine, account, now)
+    if (account !== undefined) this.#refusals.set(account, (this.#refusals.get(account) ?? 0) + 1)
+  }
+
+  /** Whether a further refusal is believed to have created nothing. */
+  believes(account: string | undefined): boolean {
+    return account === undefined || (this.#refusals.get(account) ?? 0) < believedMax
   }
 
   /** Nobody waits for it any more. */

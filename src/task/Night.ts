@@ -283,6 +283,7 @@ export const orderOf = (night: Night, book: Book): AttemptOrder => ({
   external_execution_id: externalExecutionId(night.key, book.work.task_id, book.attempt),
   ...book.keys,
   ...(book.token_id === undefined ? {} : { token_id: book.token_id }),
+  ...(night.breaker.believes(book.keys.account?.account) ? {} : { isDisbelieved: true }),
   refused: night.run.tasks.get(book.work.task_id)?.refused ?? [],
   login: book.login,
   polling: night.rules.polling,

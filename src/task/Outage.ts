@@ -74,6 +74,11 @@ export const noteFailed = Effect.fnUntraced(function* (night: Night, book: Book)
   }
 })
 
+/** The engine refused a start, and says itself that it is away. */
+export const noteRefused = Effect.fnUntraced(function* (night: Night, book: Book) {
+  night.breaker.refused(book.work.engine_reference, accountOf(book), yield* Clock.currentTimeMillis)
+})
+
 /** A task found its engine away: it releases its slot and waits with all other tasks of that engine. */
 export const noteUnavailable = Effect.fnUntraced(function* (
   night: Night,

@@ -16,7 +16,7 @@ import { heldLogin } from "./HeldLogin.ts"
 import type { Held } from "./HeldLogin.ts"
 import { candidateOf, noteWait, orderOf, release, settle, settleWaiting, unstarted } from "./Night.ts"
 import type { Book, Failure, Needs, Night } from "./Night.ts"
-import { noteAnswered, noteAvailable, noteFailed, noteUnavailable } from "./Outage.ts"
+import { noteAnswered, noteAvailable, noteFailed, noteRefused, noteUnavailable } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import type { AnswerUnusable } from "./Quarantine.ts"
 import { askEngine, startAttempt } from "./StartAttempt.ts"
@@ -144,6 +144,7 @@ const settleStart = Effect.fnUntraced(function* (night: Night, book: Book, resul
         return yield* stopStarts(night, book)
       if (result.answer === "foreign") return yield* defer(night, book, "foreign", undefined)
       const why = result.isEngineAway ? "engine_unavailable" : "not_created"
+      if (result.isEngineAway) yield* noteRefused(night, book)
       return yield* defer(night, book, why, result.retry_after)
     }
     case "refused":

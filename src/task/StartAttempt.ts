@@ -90,7 +90,7 @@ const sendOnce = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCa
  * only if the same secret is refused for a read.
  */
 const askAbout = Effect.fnUntraced(function* (
-  { engine_reference }: AttemptOrder,
+  { engine_reference, isDisbelieved }: AttemptOrder,
   answer: StartAnswer | CallFailure,
 ): Effect.fn.Return<Asked, never, Service> {
   const service = yield* Service
@@ -99,7 +99,7 @@ const askAbout = Effect.fnUntraced(function* (
     const listed = yield* Effect.result(service.listEngines)
     return { ...of, isSecretRefused: Result.isFailure(listed) && listed.failure._tag === "SecretRefused" }
   }
-  if (answer._tag !== "EngineUnavailable") return of
+  if (answer._tag !== "EngineUnavailable" || isDisbelieved === true) return of
   if ((yield* askEngine(engine_reference)) !== false) return of
   return { ...of, isEngineAway: Result.isSuccess(yield* Effect.result(service.listEngines)) }
 })

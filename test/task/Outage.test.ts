@@ -34,6 +34,25 @@ describe("an engine that refuses starts", () => {
     }),
   )
 
+  it.effect("is tried by another account each time, and believed twice about each of them", () =>
+    Effect.gen(function* () {
+      const customers = ["c-1", "c-2", "c-3"]
+      // Its page says that it is away once after each refusal, and that it is available to whoever asks next.
+      const end = yield* night({
+        tasks: customers.map((customer) => ({ customer, fingerprint: `f-${customer}` })),
+        script: { start: () => ({ _tag: "EngineUnavailable" }) },
+      })
+      const starts = end.calls.flatMap(([, verb, of]) => (verb === "start" ? [of] : []))
+      expect(starts.slice(0, 6)).toEqual([...customers, ...customers])
+      // Two that are believed to have created nothing, then the start and the probe that count.
+      const counted = customers.map((customer) => starts.filter((of) => of === customer).length)
+      expect(counted).toEqual([4, 4, 4])
+      expect(customers.map((customer) => end.verdict(customer))).toEqual(
+        customers.map(() => "unfinished ENGINE_UNAVAILABLE service"),
+      )
+    }),
+  )
+
   it.effect("is not called again before its Retry-After, whichever of its tasks received it", () =>
     Effect.gen(function* () {
       const end = yield* night({
