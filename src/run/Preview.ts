@@ -48,6 +48,9 @@ const messages = {
   ENGINE_UNAVAILABLE: "the engine is not available now; it starts once it is, if that is in time",
 } as const
 
+const busyText = (until: string): string =>
+  `a login to this account may be open until ${until}; another one is sent then, if the run still has work`
+
 const notStarted = (
   task: Task,
   reason: keyof typeof messages,
@@ -71,7 +74,7 @@ export const decideStarts = (
   first: ReadonlySet<string> = new Set(),
 ): Starts => {
   const windowMs = windowOf(job, run?.started_at ?? obstacles.now)
-  const starting: Array<Task> = []
+  const starting: Array<Starting> = []
   const over: Array<Task> = []
   const followed: Array<Task> = []
   const others: Array<NotStarted> = []
@@ -83,32 +86,47 @@ export const decideStarts = (
     if (resumption._tag === "Nothing") over.push(task)
     else if (isInUse || !notYet.has(resumption._tag)) followed.push(task)
     else if (resumption._tag === "NotStarted") others.push(notStarted(task, resumption.reason))
-    else if (task.availability === "ready") starting.push(task)
+    else if (resumption._tag === "Start" && task.availability === "ready")
+      starting.push({ task, attempt: resumption.attempt })
     else others.push(notStarted(task, "ENGINE_UNAVAILABLE"))
   }
-  const { sent, kept } = withoutThirds(starting, plan, grounds)
+  const { sent, kept } = withoutHeld(starting, plan, grounds)
   return { starting: sent, over, followed, notStarted: [...plan.settled, ...others, ...kept] }
 }
 
-/** A third login is sent if another account shows that its engine is well, or if nobody could show it. */
-const withoutThirds = (starting: ReadonlyArray<Task>, plan: Plan, { accounts, moment }: Grounds) => {
+interface Starting {
+  readonly task: Task
+  /** It is not in its own way. */
+  readonly attempt: number
+}
+
+/**
+ * An account of which a login may be open gets none until that is over. A third login is sent if another
+ * account shows that its engine is well, or if nobody could show it.
+ */
+const withoutHeld = (starting: ReadonlyArray<Starting>, { run_id, tasks }: Plan, grounds: Grounds) => {
+  const { accounts, moment } = grounds
   const holds = new Map(
-    starting.flatMap((task) => {
-      const hold = holdOf(accounts.of(task.account), task.account, moment)
-      return hold?.why === "third" ? [[task, hold] as const] : []
+    starting.flatMap(({ task, attempt }) => {
+      const self = { run_id, task_id: task.task_id, attempt }
+      const hold = holdOf(accounts.of(task.account), task.account, { ...moment, self })
+      return hold === undefined ? [] : [[task, hold] as const]
     }),
   )
   const [sent, kept] = [new Array<Task>(), new Array<NotStarted>()]
-  for (const task of starting) {
+  for (const { task } of starting) {
     const hold = holds.get(task)
     const isBeside = (other: Task) =>
       other.engine_reference === task.engine_reference && other.account.account !== task.account.account
-    const chance = hold && chanceOf(hold, plan.run_id)
+    const chance = hold?.why === "third" ? chanceOf(hold, run_id) : undefined
     const isSent =
       chance === undefined ||
-      (chance !== "not_tonight" && starting.some((other) => isBeside(other) && !holds.has(other))) ||
-      (chance === "alone" && !plan.tasks.some(isBeside))
-    if (isSent) sent.push(task)
+      (chance !== "not_tonight" &&
+        starting.some((other) => isBeside(other.task) && !holds.has(other.task))) ||
+      (chance === "alone" && !tasks.some(isBeside))
+    if (hold?.why === "busy")
+      kept.push(notStarted(task, "ALREADY_EXECUTING", busyText(new Date(hold.until).toISOString())))
+    else if (isSent) sent.push(task)
     else kept.push(notStarted(task, "ENGINE_UNAVAILABLE", thirdText))
   }
   return { sent, kept }

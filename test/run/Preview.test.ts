@@ -6,6 +6,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { Duration, Effect } from "effect"
+import { HttpClient, HttpClientResponse } from "effect/http"
 import { accessKey } from "../../src/service/Ids.ts"
 import { selectTasks, tasksMeant } from "../../src/cli/commands/Rerun.ts"
 import type { Selection } from "../../src/cli/commands/Rerun.ts"
@@ -284,6 +285,28 @@ describe("a third login to an account of which nobody knows how the last two end
   ])("%s, as the preview says [promise 20]", (_, count, lost, dates, starts) => {
     const { said, done } = after(count, lost, dates)
     expect({ said, starts: said.starts }).toEqual({ said: done, starts: starts.map(bank) })
+  })
+})
+
+describe("an account whose login may still be open at the service", () => {
+  it("gets no other one, as the preview says: its start was answered 405, and the run is over [promise 20]", () => {
+    const told = { engine: "sandbox-bank:website", change: "nothing" } as const
+    const job = jobFor([{ ...told, words: "ok" }], false)
+    let isLost = false
+    const through = (client: HttpClient.HttpClient) =>
+      HttpClient.transform(client, (answer, request) => {
+        if (isLost || !/\/init\/v1\//.test(request.url)) return answer
+        isLost = true
+        return Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null, { status: 405 })))
+      })
+    const nights = Effect.gen(function* () {
+      yield* runNight(job, options)
+      yield* Effect.sleep("10 minutes")
+      return yield* sayAndDo(job, { _tag: "rerun" })
+    })
+    const { said, done } = live(makeNights({}, { through }), nights)
+    expect(said).toEqual(done)
+    expect(said.why).toEqual([["c-0/sandbox-bank:website", "ALREADY_EXECUTING"]])
   })
 })
 
