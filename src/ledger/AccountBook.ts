@@ -13,14 +13,14 @@ export class AccountBook {
 
   constructor(accounts: ReadonlyArray<Account>) {
     for (const account of accounts) {
-      const { identity, row, rejected } = account
+      const { identity, row, sent, rejected } = account
       for (const name of [...identity, ...formerNames(account), ...(row === undefined ? [] : [row])]) {
         const known = this.#named.get(name) ?? []
         this.#named.set(name, known)
         known.push(account)
       }
       if (identity.length > 0) continue
-      for (const { engine_reference } of rejected) {
+      for (const { engine_reference } of [...sent, ...rejected]) {
         const source = sourceOf(engine_reference)
         this.#engines.set(source, (this.#engines.get(source) ?? new Set()).add(engine_reference))
       }
@@ -35,7 +35,7 @@ export class AccountBook {
     return [...found].filter((account) => isOf(account, login) || (row !== undefined && account.row === row))
   }
 
-  /** Engines of its source under which an earlier version kept rejected logins. */
+  /** Engines of its source on which an earlier version knew rejected or lost logins. */
   formerEngines(engine_reference: string): ReadonlyArray<string> {
     return [...(this.#engines.get(sourceOf(engine_reference)) ?? [])]
   }

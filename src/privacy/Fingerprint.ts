@@ -155,7 +155,7 @@ const writtenValues = ({ locking, selectors, secret }: FieldRoles, sent: Sent): 
 
 /**
  * An encrypted value is never compared: encrypted anew, it is still the same password. `engines` are those of
- * the source under which an earlier version kept rejected logins.
+ * the source on which an earlier version knew rejected or lost logins.
  */
 export const accountKeys = (
   key: Uint8Array,

@@ -1,11 +1,17 @@
 /** What is known of an account over all runs, through the ledger's own projection, and whether a login may be sent. */
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
+import { AccountBook } from "../../src/ledger/AccountBook.ts"
 import { holdOf, strikesOf } from "../../src/ledger/Accounts.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import type { LedgerFailed } from "../../src/ledger/Ledger.ts"
+import { openLedger } from "../../src/ledger/OpenLedger.ts"
+import { accountKeys, fingerprintLogin } from "../../src/privacy/Fingerprint.ts"
 import type { AccountKeys } from "../../src/privacy/Fingerprint.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -258,4 +264,84 @@ describe("an account", () => {
       { numRuns: 60 },
     )
   })
+})
+
+describe("the ledger of a version that knew no accounts", () => {
+  const key = new Uint8Array(32)
+  const sentTo = (username: string) => ({ username, password: "p" })
+  /** A refused login on one channel of source a, and a lost start on one of source b whose run has not ended. */
+  const older = Effect.fnUntraced(function* (path: string) {
+    const database = openLedger({ path })
+    const { run_id } = of(1)
+    const task = (name: string, engine: string, username: string) => ({
+      ids: { run_id, task_id: anId(name) },
+      access: { customer_id: anId(name), engine_reference: anId(engine) },
+      fingerprint: fingerprintLogin(key, engine, sentTo(username)),
+    })
+    const refused = task("c-1", "a:website", "ana")
+    const lostOne = task("c-2", "b:website", "eva")
+    const planned = [refused, lostOne].map(({ ids, access }) => ({ ...ids, ...access, features: [] }))
+    yield* Effect.provide(
+      Effect.flatMap(Ledger, (ledger) =>
+        ledger.append([
+          {
+            _tag: "RunStarted",
+            run_id,
+            job: "job",
+            job_path: "j",
+            run_date: "2026-11-11",
+            tool_version: "0",
+          },
+          ...planned.map((one) => ({ _tag: "TaskPlanned" as const, ...one })),
+          {
+            _tag: "CredentialRejected",
+            ...refused.ids,
+            ...refused.access,
+            fingerprint: refused.fingerprint,
+            reason: "INCORRECT_CREDENTIALS",
+          },
+          {
+            _tag: "StartIntended",
+            ...lostOne.ids,
+            attempt: 1,
+            external_execution_id: "x",
+            fingerprint: lostOne.fingerprint,
+            probe: false,
+          },
+        ]),
+      ),
+      Ledger.layerOver(database),
+    )
+    database.exec("DROP TABLE accounts; DROP TABLE account_names; PRAGMA user_version = 2")
+    database.close()
+  })
+
+  it.effect("counts for every channel of the source, whoever uses the login", () =>
+    Effect.gen(function* () {
+      const path = join(mkdtempSync(join(tmpdir(), "nightjar-accounts-")), "ledger.sqlite")
+      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(dirname(path), { recursive: true })))
+      yield* older(path)
+      const all = yield* Effect.provide(
+        Effect.flatMap(Ledger, (ledger) => ledger.accounts),
+        Ledger.layer({ path }),
+      )
+      const book = new AccountBook(all)
+      const seen = (engine_reference: string, username: string) => {
+        const place = { customer_id: "c-9", engine_reference }
+        const roles = { locking: ["username"], selectors: new Set<string>(), secret: new Set(["password"]) }
+        const login = { sent: sentTo(username), roles, isByHand: true }
+        const found = accountKeys(key, place, login, book.formerEngines(engine_reference))
+        const accounts = book.of(found)
+        return [strikesOf(accounts), holdOf(accounts, found, { now: 100 * hour, maxWaitMs: hour })?.why]
+      }
+      const channels = ["a:website", "a:mobile", "b:website", "b:mobile", "c:website"]
+      expect(channels.map((engine) => [engine, ...seen(engine, "ana"), ...seen(engine, "eva")])).toEqual([
+        ["a:website", 1, "rejected", 0, undefined],
+        ["a:mobile", 1, "rejected", 0, undefined],
+        ["b:website", 0, undefined, 1, undefined],
+        ["b:mobile", 0, undefined, 1, undefined],
+        ["c:website", 0, undefined, 0, undefined],
+      ])
+    }),
+  )
 })
