@@ -2,7 +2,7 @@
  * What reaches the receivers of a job, night after night: by nights in virtual time, and by receivers in this
  * process that answer well, badly or not at all.
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { hostname, tmpdir } from "node:os"
@@ -26,6 +26,8 @@ import type { NightPicture } from "../../src/task/NightPicture.ts"
 import { Steering } from "../../src/task/Steering.ts"
 import { FolderLocked } from "../../src/base/FolderLock.ts"
 import type { Job, Receiver } from "../../src/jobs/Job.ts"
+import { Ledger, append } from "../../src/ledger/Ledger.ts"
+import { anId } from "../harness/Id.ts"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
 import { Secrets } from "../../src/jobs/Secrets.ts"
 import { runNight } from "../../src/run/Nightly.ts"
@@ -527,6 +529,32 @@ telemetry:
     const validated = await asked(Command.runWith(nightjar, { version: "0" })(["validate", silent]))
     expect({ code: validated.code, stderr: validated.stderr }).toEqual({ code: 0, stderr: "" })
   })
+
+  effectIt.effect("ends the preview of a rerun as it would end the rerun", () =>
+    Effect.gen(function* () {
+      const keys = { run_id: anId("silent.2026-11-21"), task_id: anId("t") }
+      const task = { customer_id: anId("c-1"), engine_reference: anId("sandbox-bank:website"), features: [] }
+      const run = { job: "silent", job_path: silent, run_date: "2026-11-21", tool_version: "0" }
+      const settled = { outcome: "failed", reason: "FAILED", who_acts: "engineer" } as const
+      const output = join(root, "rerun")
+      mkdirSync(output)
+      const ledger = () => Ledger.layer({ path: join(output, "ledger.sqlite") })
+      const written = append(
+        { _tag: "RunStarted", run_id: keys.run_id, ...run },
+        { _tag: "TaskPlanned", ...keys, ...task },
+        { _tag: "TaskSettled", ...keys, ...settled },
+      )
+      yield* Effect.provide(written, ledger())
+      const args = ["rerun", "--dry-run", "--output", output]
+      const { code, stderr } = yield* worksHere(
+        Command.runWith(nightjar, { version: "0" })(args).pipe(
+          Effect.provideService(ConfigProvider.ConfigProvider, environment),
+        ),
+        { ...resolving, ledger } as unknown as Partial<Wiring["Service"]>,
+      )
+      expect([code, stderr.includes(problems.join("\n"))]).toEqual([2, true])
+    }),
+  )
 
   effectIt.effect("ends a run before it starts, and the receivers of all its jobs that work are told", () =>
     Effect.gen(function* () {

@@ -19,6 +19,7 @@ import type { Job } from "../../jobs/Job.ts"
 import type { Request } from "../../run/ChooseNight.ts"
 import { jsonFlag, optionalFlag, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
 import { endWith, refuse } from "../Failures.ts"
+import { refuseSilent } from "../Alarms.ts"
 import { loadJobs } from "../Jobs.ts"
 import { findNight, withLedger } from "../LedgerOf.ts"
 import { note, Output, say, sayJson } from "../Output.ts"
@@ -159,7 +160,10 @@ export const rerun = Command.make(
     const [job] = yield* loadJobs([path])
     if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path, name })
     const asked = { further: true, parent: run_id, only: new Set(tasks.map(subjectOf)) }
-    if (dryRun) return yield* tellPreview(run_id, tasks, yield* previewOf(job, asked), json)
+    if (dryRun) {
+      yield* refuseSilent([job])
+      return yield* tellPreview(run_id, tasks, yield* previewOf(job, asked), json)
+    }
     const { runNights } = yield* Effect.promise(() => import("../Nights.ts"))
     const output = yield* outputFolder
     const options = { output, json, webhooks, ...asked }
