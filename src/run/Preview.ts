@@ -46,6 +46,7 @@ const messages = {
   ALREADY_EXECUTING: "another run may have an execution open with this customer or this login",
   DEADLINE_REACHED: "it takes longer than the time that is left before the deadline",
   ENGINE_UNAVAILABLE: "the engine is not available now; it starts once it is, if that is in time",
+  START_UNKNOWN: thirdText,
 } as const
 
 const busyText = (until: string): string =>
@@ -127,7 +128,7 @@ const withoutHeld = (starting: ReadonlyArray<Starting>, { run_id, tasks }: Plan,
     if (hold?.why === "busy")
       kept.push(notStarted(task, "ALREADY_EXECUTING", busyText(new Date(hold.until).toISOString())))
     else if (isSent) sent.push(task)
-    else kept.push(notStarted(task, "ENGINE_UNAVAILABLE", thirdText))
+    else kept.push(notStarted(task, "START_UNKNOWN"))
   }
   return { sent, kept }
 }

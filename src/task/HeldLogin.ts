@@ -62,7 +62,7 @@ const thirdLogin = (
   const { engine_reference } = book.work
   const account = book.keys.account?.account
   const chance = chanceOf(hold, run_id)
-  const kept = ended({ ...own("ENGINE_UNAVAILABLE"), message: thirdText, not_before: "next_date" })
+  const kept = ended({ ...own("START_UNKNOWN"), message: thirdText, not_before: "next_date" })
   if (chance === "not_tonight") return kept
   if (breaker.isWell(engine_reference, account, now)) return undefined
   // Others that wait for the same cannot show it.

@@ -63,7 +63,7 @@ export const verdictOfHold = (hold: LastingHold): Verdict =>
   hold.why === "unproven" ? own("LOGIN_UNPROVEN") : verdictOfRejected(hold.by.reason)
 
 export const thirdText =
-  "nobody knows how the last two logins to this account ended; a third one is sent while its engine " +
+  "two logins to this account failed or nobody knows how they ended; a third one is sent while its engine " +
   "accepts others, and not in the night of those two"
 
 /**

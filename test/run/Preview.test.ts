@@ -285,6 +285,9 @@ describe("a third login to an account of which nobody knows how the last two end
   ])("%s, as the preview says [promise 20]", (_, count, lost, dates, starts) => {
     const { said, done } = after(count, lost, dates)
     expect({ said, starts: said.starts }).toEqual({ said: done, starts: starts.map(bank) })
+    // It is not the engine that is away: nobody knows how those two ended.
+    const others = lost.filter((one) => !starts.includes(one))
+    expect(said.why).toEqual(others.map((one) => [bank(one), "START_UNKNOWN"]))
   })
 })
 
