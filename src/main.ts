@@ -11,19 +11,27 @@ import { nightjar, NightjarFlags } from "./cli/Nightjar.ts"
 import { note, Output } from "./cli/Output.ts"
 import { Presenter } from "./cli/Presenter.ts"
 import { runProcess } from "./cli/RunProcess.ts"
-import { toolVersion } from "./cli/Version.ts"
+import { toolVersion } from "./cli/Failures.ts"
 import { Wiring } from "./cli/Wiring.ts"
 import type { PlanServices, PlanUnwired, RemoteTarget, SandboxServing, Through } from "./cli/Wiring.ts"
-import { alone, beside, connectionsTo, dispatcher, inCommon, lazily, serviceOf } from "./cli/ServiceLayers.ts"
+import {
+  EmbeddedClock,
+  alone,
+  beside,
+  connectionsTo,
+  dispatcher,
+  inCommon,
+  lazily,
+  serviceOf,
+} from "./cli/ServiceLayers.ts"
 import type { Common } from "./cli/ServiceLayers.ts"
 import type { Job, ServiceTarget } from "./jobs/Job.ts"
 import type { Landing, LandingFailed } from "./landing/Landing.ts"
 import type { Ledger, LedgerFailed } from "./ledger/Ledger.ts"
-import type { LedgerCopy } from "./ledger/LedgerCopy.ts"
-import { EmbeddedClock } from "./cli/EmbeddedClocks.ts"
-import { forTerminal } from "./report/TerminalText.ts"
+import type { LedgerCopy } from "./ledger/LedgerSchema.ts"
+import { forTerminal } from "./report/TextTable.ts"
 import { processSecrets } from "./privacy/KnownSecrets.ts"
-import { Settings } from "./cli/Settings.ts"
+import { Settings } from "./cli/CommonFlags.ts"
 
 const ledgerPath = (output: string) => `${output}/ledger.sqlite`
 /** One level above both `src/main.ts` and the bundle. */
@@ -102,7 +110,7 @@ const subscriptions = (target: RemoteTarget) =>
   )
 
 const catalogue = lazily(async () => {
-  const { ServiceCatalogue } = await import("./client/ServiceCatalogue.ts")
+  const { ServiceCatalogue } = await import("./client/EngineForms.ts")
   const { FormThread } = await import("./client/FormThread.ts")
   const { FormCache } = await import("./client/EngineForms.ts")
   return FormCache.layer.pipe(Layer.provide(Layer.merge(ServiceCatalogue.layer, FormThread.layer())))
@@ -157,7 +165,7 @@ const nightWith = (job: Job, output: string, folder: Folder, common: Common, thr
     Layer.provideMerge(folder.landing),
     Layer.provideMerge(telemetry(job, output)),
     Layer.provideMerge(
-      lazily(async () => (await import("./cli/NightLog.ts")).NightLog.layer(output, job.share)),
+      lazily(async () => (await import("./cli/RunReport.ts")).NightLog.layer(output, job.share)),
     ),
     Layer.provideMerge(tokenStore(job, output, "write")),
     Layer.provideMerge(Layer.mergeAll(folder.ledger, secrets)),

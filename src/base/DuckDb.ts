@@ -3,21 +3,223 @@
  * a scope, runs one statement at a time unless told otherwise, answers with JSON-safe rows, and stops its
  * statement when its fiber is interrupted. No extension is ever downloaded; times are UTC.
  */
-import { resolve } from "node:path"
-import { DuckDBInstance } from "@duckdb/node-api"
-import type { DuckDBConnection, DuckDBDataChunk, DuckDBResult, DuckDBType } from "@duckdb/node-api"
+import { closeSync, existsSync, openSync, readSync } from "node:fs"
+import { dirname, resolve } from "node:path"
+import {
+  BIGINT,
+  BOOLEAN,
+  DOUBLE,
+  DuckDBArrayValue,
+  DuckDBDateValue,
+  DuckDBInstance,
+  DuckDBListValue,
+  DuckDBMapValue,
+  DuckDBStructValue,
+  DuckDBTimestampTZValue,
+  DuckDBTimestampValue,
+  DuckDBUnionValue,
+  HUGEINT,
+  INTEGER,
+  LIST,
+  SQLNULL,
+  VARCHAR,
+  listValue,
+} from "@duckdb/node-api"
+import type {
+  DuckDBConnection,
+  DuckDBDataChunk,
+  DuckDBResult,
+  DuckDBType,
+  DuckDBValue,
+} from "@duckdb/node-api"
 import { Cause, Context, Effect, Layer, Stream } from "effect"
 import type { Scope } from "effect"
 import pLimit from "p-limit"
-import { swapFiles } from "./AtomicSwap.ts"
-import { closedConfiguration, settingsOnceOpen } from "./Configuration.ts"
-import type { DuckDbLimits } from "./Configuration.ts"
 import { failureOf } from "./DuckDbFailed.ts"
 import type { DuckDbFailed } from "./DuckDbFailed.ts"
-import { jsonValue } from "./JsonValue.ts"
-import type { Json } from "./JsonValue.ts"
-import { bound } from "./Parameter.ts"
-import type { Parameter } from "./Parameter.ts"
+import { durableFiles } from "./DurableFile.ts"
+
+// The settings every database of ours is opened with: closed to the network, bounded, in UTC. Nothing is ever
+// downloaded: json, parquet and icu are built in, and a query that needs more fails instead.
+
+export interface DuckDbLimits {
+  /** Threads of one database; a run's own writers take 1, so that the machine stays usable. */
+  readonly threads?: number
+  /** DuckDB's own spelling, such as `1GB`. */
+  readonly memoryLimit?: string
+  /**
+   * The files that SQL can open; all if it is not said. `own`: the database's, its log and what does not fit
+   * into memory. `none`: not even those, since `COPY … TO` would write over the database although it was
+   * opened read-only; what does not fit into memory fails. Neither can change a setting.
+   */
+  readonly files?: "own" | "none"
+  /** Where DuckDB may put what does not fit into memory. */
+  readonly temporaryFolder?: string
+}
+
+export const closedConfiguration = (limits: DuckDbLimits): Record<string, string> => ({
+  threads: String(limits.threads ?? 2),
+  autoinstall_known_extensions: "false",
+  autoload_known_extensions: "false",
+  allow_community_extensions: "false",
+  // An explicit INSTALL must not reach the network either: it looks in a folder that does not exist.
+  custom_extension_repository: "/nonexistent",
+  // Freed memory goes back to the system at once; otherwise the allocator keeps up to twice the memory limit.
+  allocator_bulk_deallocation_flush_threshold: "1MB",
+  // A Parquet file is read once or twice: what a cache of them would keep is memory that others need.
+  enable_external_file_cache: "false",
+  ...(limits.memoryLimit === undefined ? {} : { memory_limit: limits.memoryLimit }),
+  ...(limits.temporaryFolder === undefined ? {} : { temp_directory: limits.temporaryFolder }),
+  ...(limits.files === "none" ? { temp_directory: "" } : {}),
+  ...(limits.files === undefined ? {} : { enable_external_access: "false" }),
+})
+
+/**
+ * What can only be set once the database is open and there is a connection: it holds for all of its
+ * connections. The last one closes the others.
+ */
+export const settingsOnceOpen = (limits: DuckDbLimits): ReadonlyArray<string> => [
+  "SET GLOBAL TimeZone = 'UTC'",
+  ...(limits.files === "none" ? ["SET GLOBAL disabled_filesystems = 'LocalFileSystem'"] : []),
+  ...(limits.files === undefined ? [] : ["SET GLOBAL lock_configuration = true"]),
+]
+
+// Replaces a database file by a new version: completely or not at all. Readers that have the old file open
+// keep their view of it. The steps are ordered so that a crash at any of them leaves either the old or the
+// new version.
+
+/** Empties the write-ahead log into the file and closes it; DuckDB removes the log on closing. */
+const checkpoint = async (path: string): Promise<void> => {
+  const instance = await DuckDBInstance.create(path, closedConfiguration({ threads: 1 }))
+  try {
+    const connection = await instance.connect()
+    try {
+      await connection.run("FORCE CHECKPOINT")
+    } finally {
+      connection.closeSync()
+    }
+  } finally {
+    instance.closeSync()
+  }
+}
+
+/** Whether the file says that it is a database: these bytes follow the checksum of its first block. */
+const isDatabase = (path: string): boolean => {
+  const bytes = Buffer.alloc(12)
+  const file = openSync(path, "r")
+  try {
+    readSync(file, bytes)
+  } finally {
+    closeSync(file)
+  }
+  return bytes.toString("latin1", 8) === "DUCK"
+}
+
+/** `mode` is that of the final file: 0600, or 0640 if the job shares its tables. */
+export const swapFiles = Effect.fnUntraced(function* (buildPath: string, finalPath: string, mode: number) {
+  const files = yield* durableFiles
+  const failed = (cause: unknown) => failureOf(`swap ${buildPath} -> ${finalPath}`, cause)
+  // Opening a path that does not exist would create and publish an empty database.
+  if (!existsSync(buildPath)) return yield* failed(new Error("there is no file to publish"))
+  if (!(yield* Effect.try({ try: () => isDatabase(buildPath), catch: failed })))
+    return yield* failed(new Error("it is no database"))
+  // A database whose log remains is incomplete without it, and the log does not travel with a rename.
+  // One that was closed has none: opening it once more would cost as much as a small night's rows.
+  const log = `${buildPath}.wal`
+  if (existsSync(log)) yield* Effect.tryPromise({ try: () => checkpoint(buildPath), catch: failed })
+  if (existsSync(log)) return yield* failed(new Error("a write-ahead log remains after the checkpoint"))
+  yield* Effect.mapError(files.settle(buildPath, mode), failed)
+  yield* Effect.try({
+    try: () => {
+      // A log beside the final name belongs to the old version and must never be replayed into the new one.
+      files.remove(`${finalPath}.wal`)
+      files.rename(buildPath, finalPath)
+      files.syncFolder(dirname(finalPath))
+    },
+    catch: failed,
+  })
+})
+
+// Values of a query result as JSON, without losing a digit: integers beyond 2^53 and decimals are strings,
+// times are ISO 8601 in UTC, lists are arrays, structs are objects, NULL is null.
+
+export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [field: string]: Json }
+
+/** One cell. NaN and the infinities are strings, as JSON has no numbers for them. */
+export const jsonValue = (value: DuckDBValue): Json => {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return value
+    case "number":
+      return Number.isFinite(value) ? value : String(value)
+    case "bigint": {
+      const number = Number(value)
+      return Number.isSafeInteger(number) ? number : value.toString()
+    }
+    default:
+      return value === null ? null : jsonObject(value)
+  }
+}
+
+const jsonObject = (value: Exclude<DuckDBValue, null | boolean | number | bigint | string>): Json => {
+  if (value instanceof DuckDBListValue || value instanceof DuckDBArrayValue) return value.items.map(jsonValue)
+  if (value instanceof DuckDBStructValue) return jsonFields(value.entries)
+  if (value instanceof DuckDBMapValue) {
+    return value.entries.map((entry) => ({ key: jsonValue(entry.key), value: jsonValue(entry.value) }))
+  }
+  if (value instanceof DuckDBUnionValue) return jsonValue(value.value)
+  if (value instanceof DuckDBTimestampTZValue) return isoTime(value, "Z")
+  if (value instanceof DuckDBTimestampValue) return isoTime(value, "")
+  if (value instanceof DuckDBDateValue) return value.toString()
+  return value.toString()
+}
+
+const jsonFields = (entries: Readonly<Record<string, DuckDBValue>>): Json =>
+  Object.fromEntries(Object.entries(entries).map(([name, value]) => [name, jsonValue(value)]))
+
+/** The range of JavaScript's dates, in milliseconds either side of the epoch. */
+const dateMillisMax = 8_640_000_000_000_000n
+
+const isoTime = (
+  time: { readonly micros: bigint; readonly isFinite: boolean; toString(): string },
+  zone: "Z" | "",
+): string => {
+  const rest = ((time.micros % 1_000_000n) + 1_000_000n) % 1_000_000n
+  const millis = (time.micros - rest) / 1000n
+  if (!time.isFinite || millis > dateMillisMax || millis < -dateMillisMax) return time.toString()
+  const seconds = new Date(Number(millis)).toISOString().slice(0, -".000Z".length)
+  return rest === 0n ? `${seconds}${zone}` : `${seconds}.${rest.toString().padStart(6, "0")}${zone}`
+}
+
+// Values for the `?` of a statement, with the SQL type each is bound as. A value passed as a parameter can
+// never become SQL.
+
+/** Lists are VARCHAR[]. */
+export type Parameter = null | boolean | number | bigint | string | ReadonlyArray<string>
+
+/** Types are explicit: DuckDB could not guess one from an empty list. */
+export const bound = (
+  parameters: ReadonlyArray<Parameter>,
+): [values?: Array<DuckDBValue>, types?: Array<DuckDBType>] => {
+  if (parameters.length === 0) return []
+  const values = parameters.map((value) => (isList(value) ? listValue([...value]) : value))
+  return [values, parameters.map((value) => (isList(value) ? LIST(VARCHAR) : scalarType(value)))]
+}
+
+const isList = (value: Parameter): value is ReadonlyArray<string> => Array.isArray(value)
+
+const int32Max = 2_147_483_647
+const int64Max = 9_223_372_036_854_775_807n
+
+const scalarType = (value: Exclude<Parameter, ReadonlyArray<string>>): DuckDBType => {
+  if (value === null) return SQLNULL
+  if (typeof value === "boolean") return BOOLEAN
+  if (typeof value === "string") return VARCHAR
+  if (typeof value === "bigint") return value <= int64Max && value >= -int64Max ? BIGINT : HUGEINT
+  if (!Number.isSafeInteger(value)) return DOUBLE
+  return Math.abs(value) <= int32Max ? INTEGER : BIGINT
+}
 
 export interface OpenOptions extends DuckDbLimits {
   /** A file, or `:memory:`. */

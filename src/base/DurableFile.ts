@@ -4,10 +4,133 @@
  * module.
  */
 import * as fs from "node:fs"
+import { constants } from "node:fs"
+import type { Stats } from "node:fs"
+import { open, stat } from "node:fs/promises"
 import { dirname } from "node:path"
-import { Effect } from "effect"
-import { attempt, codeOf, failed, FileCalls, FileFailed, quietly, syncData, writeAll } from "./FileCalls.ts"
-import type { Step } from "./FileCalls.ts"
+import { Context, Effect, Schema, Stream } from "effect"
+
+// The system calls that change files, few and small, so that a test can make each of them fail or fall
+// short, and the one error that says which of them failed, where and why. Only `DurableFile.ts` calls them,
+// and `LineSocket.ts`, which keeps nothing.
+
+/** The calls that change files. Each throws what the machine refuses. */
+export interface FileCalls {
+  readonly open: (path: string, flags: string, mode?: number) => number
+  /** Returns how many bytes were written, which may be fewer than requested. */
+  readonly write: (descriptor: number, bytes: Uint8Array, from: number) => number
+  readonly sync: (descriptor: number) => void
+  /** The bytes and the size, without blocking the process. */
+  readonly syncData: (descriptor: number, done: (cause: Error | null) => void) => void
+  readonly setMode: (path: string, mode: number) => void
+  readonly cut: (descriptor: number, size: number) => void
+  readonly close: (descriptor: number) => void
+  readonly rename: (from: string, to: string) => void
+  readonly link: (from: string, to: string) => void
+  readonly copy: (from: string, to: string) => void
+  readonly remove: (path: string) => void
+  readonly makeFolder: (path: string, mode: number) => void
+}
+
+export const machineCalls: FileCalls = {
+  open: fs.openSync,
+  write: (descriptor, bytes, from) => fs.writeSync(descriptor, bytes, from),
+  sync: fs.fsyncSync,
+  syncData: fs.fdatasync,
+  setMode: fs.chmodSync,
+  cut: fs.ftruncateSync,
+  close: fs.closeSync,
+  rename: fs.renameSync,
+  link: fs.linkSync,
+  // Shares the blocks where the file system can.
+  copy: (from, to) => fs.copyFileSync(from, to, fs.constants.COPYFILE_FICLONE),
+  remove: (path) => fs.rmSync(path, { recursive: true, force: true }),
+  makeFolder: (path, mode) => fs.mkdirSync(path, { mode }),
+}
+
+export const FileCalls = Context.Reference<FileCalls>("nightjar/foundation/FileCalls", {
+  defaultValue: () => machineCalls,
+})
+
+type Step =
+  | "open"
+  | "write"
+  | "sync"
+  | "set the mode"
+  | "cut"
+  | "close"
+  | "rename"
+  | "link"
+  | "copy"
+  | "delete"
+  | "make the folder"
+  | "sync the folder"
+
+/** The machine's code of an error, such as ENOSPC; empty if it has none. */
+export const codeOf = (cause: unknown): string =>
+  cause instanceof Error && "code" in cause ? String(cause.code) : ""
+
+/** A step of writing failed. `kept` says what the path holds now, if that is known. */
+export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {
+  path: Schema.String,
+  step: Schema.String,
+  code: Schema.String,
+  reason: Schema.String,
+  kept: Schema.optionalKey(Schema.String),
+}) {
+  /** Without the path, for a message that names it elsewhere. */
+  get what(): string {
+    return `cannot ${this.step}: ${this.reason}${this.kept === undefined ? "" : `; ${this.kept}`}`
+  }
+  override get message(): string {
+    return `${this.path}: ${this.what}`
+  }
+}
+
+/** `no space left on device (ENOSPC)`; the machine's own message repeats the call and perhaps the path. */
+const reasonOf = (cause: unknown): string => {
+  const message = cause instanceof Error ? cause.message : String(cause)
+  const [, code, words] = /^([A-Z][A-Z0-9]+): ([^,]+)/.exec(message) ?? []
+  return code === undefined || words === undefined ? message : `${words} (${code})`
+}
+
+const failed = (step: Step, path: string, cause: unknown): FileFailed =>
+  new FileFailed({ path, step, code: codeOf(cause), reason: reasonOf(cause) })
+
+const attempt = <A>(step: Step, path: string, call: () => A): A => {
+  try {
+    return call()
+  } catch (cause) {
+    throw failed(step, path, cause)
+  }
+}
+
+/** Cleans up after a failure; the failure itself is the one that is reported. */
+export const quietly = (call: () => void): void => {
+  try {
+    call()
+  } catch {
+    // Left behind if the machine refuses this too; the next writer starts afresh.
+  }
+}
+
+/** A full disk first makes a write short; the next one then reports it. */
+const writeAll = (calls: FileCalls, path: string, descriptor: number, bytes: Uint8Array): void =>
+  attempt("write", path, () => {
+    for (let from = 0; from < bytes.length;) {
+      const written = calls.write(descriptor, bytes, from)
+      if (written <= 0) throw new Error("no more bytes can be written")
+      from += written
+    }
+  })
+
+/** Writing bytes to the disk must not block the process. */
+const syncData = (calls: FileCalls, path: string, descriptor: number): Effect.Effect<void, FileFailed> =>
+  Effect.callback<void, FileFailed>((resume) => {
+    calls.syncData(descriptor, (cause) =>
+      resume(cause === null ? Effect.void : Effect.fail(failed("sync", path, cause))),
+    )
+  }).pipe(Effect.uninterruptible)
 
 const bytesOf = (content: Uint8Array | string): Uint8Array =>
   typeof content === "string" ? Buffer.from(content, "utf8") : content
@@ -223,3 +346,103 @@ export const durableFiles: Effect.Effect<DurableFiles> = Effect.map(
   FileCalls,
   (calls) => new DurableFiles(calls),
 )
+
+// What is wrong with a file that somebody wrote, and where: a file, a line, a column and one sentence, which
+// never repeats a value (values may be secrets or personal data).
+
+export interface Place {
+  readonly file: string
+  /** From 1. */
+  readonly line: number
+  /** From 1. */
+  readonly column: number
+}
+
+export const Problem = Schema.Struct({
+  file: Schema.String,
+  line: Schema.Int,
+  column: Schema.Int,
+  message: Schema.String,
+})
+export type Problem = typeof Problem.Type
+
+export const renderProblem = (problem: Problem): string =>
+  `${problem.file}:${problem.line}:${problem.column}: ${problem.message}`
+
+// Reading a file that a person or a job names. Such a path may lead to anything: a named pipe would block
+// the process until somebody writes to it, a device never ends, a folder or a socket is a mistake. Only
+// regular files are read, in pieces that can be interrupted, up to a size limit; a reason never repeats
+// what a file contains.
+
+const pieceBytes = 262_144
+
+/** What a path leads to instead, in words; undefined for a regular file. */
+const kindOf = (found: Stats): string | undefined => {
+  if (found.isFile()) return undefined
+  if (found.isFIFO()) return "it is a named pipe, not a file"
+  if (found.isDirectory()) return "it is a folder, not a file"
+  if (found.isSocket()) return "it is a socket, not a file"
+  return "it is a device, not a file"
+}
+
+/** `64 MB`, `65 kB`: a limit as people write it. */
+const sizeText = (bytes: number): string => {
+  if (bytes >= 1e6) return `${Math.floor(bytes / 1e6)} MB`
+  return bytes >= 1e3 ? `${Math.floor(bytes / 1e3)} kB` : `${bytes} bytes`
+}
+
+/** Why a file was not read: safe to show, and short enough for brackets. */
+class Unreadable extends Error {}
+
+const tooLarge = (bytesMax: number) => new Unreadable(`it is larger than ${sizeText(bytesMax)}`)
+
+const check = (found: Stats, bytesMax: number): void => {
+  const kind = kindOf(found)
+  if (kind !== undefined) throw new Unreadable(kind)
+  if (found.size > bytesMax) throw tooLarge(bytesMax)
+}
+
+/** Checked before the file is opened, because opening can have effects, and again on the opened file. */
+async function* pieces(path: string, bytesMax: number): AsyncGenerator<Uint8Array> {
+  check(await stat(path), bytesMax)
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    check(await handle.stat(), bytesMax)
+    // The size is what the file claims, and some files made on the fly claim 0.
+    for (let size = 0; ;) {
+      const { bytesRead, buffer } = await handle.read(new Uint8Array(pieceBytes), 0, pieceBytes, null)
+      if (bytesRead === 0) return
+      size += bytesRead
+      if (size > bytesMax) throw tooLarge(bytesMax)
+      yield buffer.subarray(0, bytesRead)
+    }
+  } finally {
+    await handle.close()
+  }
+}
+
+/** The reason that a mistyped path has. */
+export const noSuchFile = "there is no such file"
+
+const whyUnreadable = (cause: unknown): string => {
+  if (cause instanceof Unreadable) return cause.message
+  if (!(cause instanceof Error && "code" in cause && typeof cause.code === "string")) return "no reason given"
+  return cause.code === "ENOENT" ? noSuchFile : cause.code
+}
+
+/** The bytes of a regular file; fails with a reason. */
+export const streamFile = (path: string, bytesMax: number): Stream.Stream<Uint8Array, string> =>
+  Stream.suspend(() => Stream.fromAsyncIterable(pieces(path, bytesMax), whyUnreadable))
+
+/** The text of a regular file in UTF-8, without a byte order mark; fails with a reason. */
+export const readTextFile = (path: string, bytesMax: number): Effect.Effect<string, string> =>
+  Effect.flatMap(Stream.runCollect(streamFile(path, bytesMax)), (read) =>
+    Effect.try({
+      try: () => new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(read)),
+      catch: () => "it is not UTF-8",
+    }),
+  )
+
+/** For a reader that opens the path itself. */
+export const checkFile = (path: string, bytesMax: number): Effect.Effect<void, string> =>
+  Effect.tryPromise({ try: async () => check(await stat(path), bytesMax), catch: whyUnreadable })

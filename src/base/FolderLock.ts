@@ -4,13 +4,12 @@
  * so no lock is ever stale. Who holds it stands in a file beside it (`.json`), for people only: nothing
  * depends on that file, and it may be missing, damaged, or left over from a process that was killed.
  */
-import { Clock, Duration, Effect, Option, Schema } from "effect"
-import { chmodSync, existsSync, readFileSync } from "node:fs"
+import { chmodSync, closeSync, existsSync, openSync, readFileSync } from "node:fs"
 import { hostname } from "node:os"
 import { DatabaseSync } from "node:sqlite"
-import { listed } from "./Counted.ts"
-import { durableFiles } from "./DurableFile.ts"
-import { codeOf, quietly } from "./FileCalls.ts"
+import { Clock, Duration, Effect, Option, Schema } from "effect"
+import { codeOf, durableFiles, quietly } from "./DurableFile.ts"
+import { listed } from "./Text.ts"
 
 /** Another process is working in this output folder; nothing was started. */
 export class FolderLocked extends Schema.TaggedError<FolderLocked>()("FolderLocked", {
@@ -184,5 +183,23 @@ export const isFolderLocked = (path: string): boolean => {
     return false
   } catch (cause) {
     return isHeld(cause)
+  }
+}
+
+// Copies a SQLite file while another process writes to it: one read transaction, so the copy is what the file
+// contained at one moment, without the pages of deleted rows and without a log beside it.
+
+/** How long a writer without a log, as the token store is, may hold the file. */
+const waitMs = 10_000
+
+/** Throws what SQLite refuses; `to` must not exist yet. Nothing is synced. */
+export const copyDatabase = (from: string, to: string, mode: number): void => {
+  // SQLite accepts an empty file, and would give a new one a mode of its own.
+  closeSync(openSync(to, "wx", mode))
+  const database = new DatabaseSync(from, { readOnly: true, timeout: waitMs })
+  try {
+    database.prepare("VACUUM INTO ?").run(to)
+  } finally {
+    database.close()
   }
 }

@@ -9,7 +9,7 @@ import type { Server, Socket } from "node:net"
 import { join, resolve } from "node:path"
 import { addAbortSignal } from "node:stream"
 import { Duration, Effect, Schema } from "effect"
-import { FileCalls, quietly } from "./FileCalls.ts"
+import { FileCalls, quietly } from "./DurableFile.ts"
 
 /** Nobody can be asked through this socket, or it cannot be opened. */
 export class SocketUnusable extends Schema.TaggedError<SocketUnusable>()("SocketUnusable", {

@@ -45,11 +45,10 @@ import {
 } from "apache-arrow"
 import type { DataType } from "apache-arrow"
 import { Effect, Stream } from "effect"
-import type { Connection } from "./DuckDb.ts"
+import { jsonValue } from "./DuckDb.ts"
+import type { Connection, Parameter } from "./DuckDb.ts"
 import { failureOf } from "./DuckDbFailed.ts"
 import type { DuckDbFailed } from "./DuckDbFailed.ts"
-import { jsonValue } from "./JsonValue.ts"
-import type { Parameter } from "./Parameter.ts"
 
 type Values = ReadonlyArray<DuckDBValue>
 /** An Arrow type together with how DuckDB's values are copied into its buffers. */

@@ -4,13 +4,16 @@
  * string, a plain scalar is its source text (`65e0` and `0042` are ids, not numbers); if any type is
  * allowed, a number stays a number only if its spelling can be restored.
  */
-import { Predicate, SchemaAST } from "effect"
-import { isAlias, isMap, isScalar, isSeq, LineCounter, visit } from "yaml"
+import { Effect, Predicate, Result, Schema, SchemaAST } from "effect"
+import { LineCounter, isAlias, isMap, isScalar, isSeq, visit } from "yaml"
 import type { Document, Scalar, YAMLMap, YAMLSeq } from "yaml"
-import type { Place } from "./FileProblem.ts"
-import { depthMax, mayHaveAnchors, oneDocument, readInPieces } from "./YamlPieces.ts"
+import { Problem, readTextFile, renderProblem } from "./DurableFile.ts"
+import type { Place } from "./DurableFile.ts"
+import { findingsOf } from "./Schemas.ts"
+import type { Finding, WordsFor } from "./Schemas.ts"
+import { nearestName } from "./Text.ts"
+import { YamlSpots, depthMax, mayHaveAnchors, oneDocument, readInPieces } from "./YamlPieces.ts"
 import type { OnPiece, ReadText } from "./YamlPieces.ts"
-import { YamlSpots } from "./YamlSpots.ts"
 
 type Path = ReadonlyArray<PropertyKey>
 
@@ -205,7 +208,7 @@ const mappingOf = (reading: Reading, node: YAMLMap, { members, depth }: Around, 
   return Object.fromEntries(entries)
 }
 
-export interface YamlText {
+interface YamlText {
   /** Used only as a name. */
   readonly file: string
   readonly source: string
@@ -263,4 +266,69 @@ const readText = (source: string, lines: LineCounter, onPiece: OnPiece): ReadTex
     if (!(cause instanceof RangeError)) throw cause
     return { document: undefined, problems: [{ offset: 0, message: "this is nested too deeply to be read" }] }
   }
+}
+
+// Reads small YAML files (faults, readings, record schemas): the result is their content, or everything
+// that is wrong with them at once, each with its line and column and the nearest known word. A file that
+// was only partly understood is never used.
+
+/** One line each, as `file:line:column: message`. */
+export const problemLines = (problems: ReadonlyArray<Problem>): string =>
+  problems.map(renderProblem).join("\n")
+
+/** `; did you mean …?`, or all known names. */
+export const suggest = (word: string, known: ReadonlyArray<string>): string => {
+  const near = nearestName(word, known)
+  return near === undefined ? `; known names: ${known.join(", ")}` : `; did you mean \`${near}\`?`
+}
+
+const unknownKey = (key: string, known: ReadonlyArray<string>): string =>
+  `unknown key \`${key}\`${suggest(key, known)}`
+
+/** A kind of file: what it may contain, and the words for what it may not. */
+export interface YamlKind<A> {
+  /** `the faults file` */
+  readonly named: string
+  readonly schema: Schema.ConstraintDecoder<A>
+  readonly wordsFor?: WordsFor
+  /** Checks that a schema of single values cannot express. */
+  readonly check?: (value: A) => ReadonlyArray<Finding>
+  /** What the schema is given for the value that YAML reads. */
+  readonly prepare?: (root: unknown) => unknown
+}
+
+/** Judges the text of a file; `file` is only used as a name. */
+export const decodeYaml = <A>(
+  { schema, wordsFor, check = () => [], prepare = (root) => root }: YamlKind<A>,
+  file: string,
+  source: string,
+): Result.Result<A, ReadonlyArray<Problem>> => {
+  const problems: Array<Problem> = []
+  const complain = (place: Place, message: string) => problems.push({ ...place, message })
+  const document = readYamlText({ file, source, complain })
+  if (problems.length === 0) {
+    const decode = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
+    const decoded = decode(prepare(document.root))
+    const words = { ...(wordsFor === undefined ? {} : { wordsFor }), unknownKey, missingAt: "value" } as const
+    const found = Result.isSuccess(decoded)
+      ? check(decoded.success)
+      : findingsOf(decoded.failure.issue, [], document.root, words)
+    if (Result.isSuccess(decoded) && found.length === 0) return Result.succeed(decoded.success)
+    for (const { path, at, message } of found) complain(document.place(path, at), message)
+  }
+  return Result.fail(problems.toSorted((a, b) => a.line - b.line || a.column - b.column))
+}
+
+/** Larger than any honest file. */
+const bytesMax = 1_000_000
+
+/** Reads a regular file of this kind. */
+export const readYaml = <A>(kind: YamlKind<A>, path: string): Effect.Effect<A, ReadonlyArray<Problem>> => {
+  const unreadable = (message: string): ReadonlyArray<Problem> => [
+    { file: path, line: 1, column: 1, message },
+  ]
+  return readTextFile(path, bytesMax).pipe(
+    Effect.mapError((reason) => unreadable(`${kind.named} cannot be read (${reason})`)),
+    Effect.flatMap((source) => Effect.fromResult(decodeYaml(kind, path, source))),
+  )
 }

@@ -3,20 +3,240 @@
  * afterwards, against a service that repeats every secret; then everything that was written, shown or sent is
  * searched for them. What has to be found there, a text in the records, proves that the search works.
  */
-import { readdirSync, readFileSync } from "node:fs"
+import { readFileSync, readdirSync } from "node:fs"
 import { join, relative } from "node:path"
-import { Duration, Effect, FileSystem, Stream } from "effect"
+import { Context, Duration, Effect, FileSystem, Layer, Predicate, Random, Stream } from "effect"
+import {
+  HttpClient,
+  HttpClientRequest,
+  HttpMethod,
+  HttpServer,
+  HttpServerRequest,
+  HttpServerResponse,
+} from "effect/http"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { identifier } from "../base/SqlText.ts"
-import { counted } from "../base/Counted.ts"
-import { bytesText } from "../base/BytesText.ts"
-import { findIn, makeCanaries } from "./Canaries.ts"
-import type { Canaries, Finding, Written } from "./Canaries.ts"
-import { openCanaryService } from "./CanaryService.ts"
-import type { CanaryService } from "./CanaryService.ts"
-import { failed, ok } from "./Check.ts"
-import type { Check } from "./Check.ts"
+import { identifier } from "../base/DuckDbFailed.ts"
+import { LocalServer } from "../base/LocalServer.ts"
+import { bytesText, counted } from "../base/Text.ts"
+import { failed, ok } from "./Health.ts"
+import type { Check } from "./Health.ts"
 import { Wiring } from "./Wiring.ts"
+import { SandboxServer } from "../sandbox/server/SandboxServer.ts"
+import { secretHeader } from "../service/Api.ts"
+
+// The secrets that `doctor --canary` plants, made up anew each time. In the middle of each are characters
+// that nothing contains by chance and that survive every escaping: few needles find it in any spelling.
+
+export interface Canary {
+  /** As a sentence names it. */
+  readonly is: string
+  readonly value: string
+  /** The part that is looked for: letters and digits only. */
+  readonly core: string
+}
+
+const hexDigits = (length: number) =>
+  Effect.map(Effect.replicateEffect(Random.nextIntBetween(0, 15), length), (digits) =>
+    digits.map((digit) => digit.toString(16)).join(""),
+  )
+
+const coreLength = 24
+/** Signs that JSON, HTML, addresses and base64 spell differently. */
+const password = (core: string): string => `Ca é"<&+/${core}~'>?ü`
+
+export const makeCanaries = Effect.gen(function* () {
+  const [app, good, bad, kept] = yield* Effect.replicateEffect(hexDigits(coreLength), 4)
+  const key = yield* hexDigits(64)
+  const made = (is: string, core = "", value = core): Canary => ({ is, value, core })
+  return {
+    application: made("the application secret", app, `ca+/${app}"&`),
+    storeKey: made("the key of the token store", key),
+    password: made("a password", good, password(good ?? "")),
+    rejected: made("the password of a rejected login", bad, password(bad ?? "")),
+    /** No secret: it stands in a record, and has to be found where records are kept. */
+    control: made("the control", kept, `kept ${kept}`),
+  }
+})
+export type Canaries = Effect.Success<typeof makeCanaries>
+
+/** What the service issued is as secret as a login; of its form nothing is known. */
+export const issuedCanary = (is: string, value: string): Canary => {
+  const [longest = ""] = (value.match(/[A-Za-z0-9]+/g) ?? []).toSorted((a, b) => b.length - a.length)
+  return { is, value, core: longest.length >= coreLength / 2 ? longest : value }
+}
+
+/** As a hostile service spells it. */
+export const spelled = ({ value }: Canary): string => {
+  const bytes = Buffer.from(value)
+  return [
+    value,
+    JSON.stringify(value),
+    encodeURIComponent(value),
+    bytes.toString("base64"),
+    bytes.toString("base64url"),
+    bytes.toString("hex"),
+    Buffer.from(`somebody:${value}`).toString("base64"),
+    `https://somebody:${encodeURIComponent(value)}@example.org/`,
+  ].join(" ")
+}
+
+/** The characters of base64 that depend only on the core if `skipped` other bytes come before it. */
+const inBase64 = (core: string, skipped: number): string => {
+  const bytes = skipped + Buffer.byteLength(core)
+  return Buffer.concat([Buffer.alloc(skipped), Buffer.from(core)])
+    .toString("base64")
+    .slice(Math.ceil((skipped * 4) / 3), Math.floor((bytes * 4) / 3))
+}
+
+const needlesOf = ({ core }: Canary): ReadonlyArray<string> => {
+  const hex = Buffer.from(core).toString("hex")
+  return [core, core.toUpperCase(), hex, hex.toUpperCase(), ...[0, 1, 2].map((n) => inBase64(core, n))]
+}
+
+/** Something that was written, shown or sent, as Latin-1, so that no byte is lost. */
+export interface Written {
+  readonly where: string
+  readonly text: string
+}
+
+export interface Finding {
+  readonly is: string
+  readonly where: string
+}
+
+/** Each canary once for each place that has it, in whatever spelling. */
+export const findIn = ({ where, text }: Written, canaries: ReadonlyArray<Canary>): ReadonlyArray<Finding> =>
+  canaries
+    .filter((canary) => needlesOf(canary).some((needle) => text.includes(needle)))
+    .map(({ is }) => ({ is, where }))
+
+// The service of `doctor --canary`: the embedded one behind a server on this machine that repeats every
+// secret in every answer, takes the place of a telemetry collector and of a receiver of notices, and keeps
+// what those were sent. Lives as long as its scope.
+
+/** The embedded service's own application that may tokenize. */
+const sandboxSecret = "sandbox-app-1"
+/** Its executions take no time. */
+const speed = 300
+const limits = { headersTimeout: Duration.seconds(5), requestTimeout: Duration.seconds(10) }
+
+/** Forms are schemas, counts are numbers: another key would make another answer of them. */
+const closedFields: ReadonlySet<string> = new Set(["parameters", "configurations", "products_count"])
+/** Where the reference has free text. */
+const textFields: ReadonlySet<string> = new Set(["status_message", "message", "msg", "detail"])
+const issuedFields: Readonly<Record<string, string>> = {
+  ticket: "a ticket",
+  session_token: "a session's token",
+  token_key: "the key of a token",
+}
+
+/** The answer with the echo in every object and in every free text, but not in records, which are kept. */
+const withEcho = (value: unknown, echo: string): unknown => {
+  if (Array.isArray(value)) return value.map((item) => withEcho(item, echo))
+  if (!Predicate.isObject(value)) return value
+  const fields = Object.entries(value).map(([key, inner]) => {
+    if (key === "data" || closedFields.has(key)) return [key, inner]
+    if (typeof inner === "string" && textFields.has(key)) return [key, `${inner} ${echo}`]
+    return [key, withEcho(inner, echo)]
+  })
+  return { ...Object.fromEntries(fields), said: echo }
+}
+
+/** The records with the control in each. */
+const withControl = (value: unknown, control: string): unknown => {
+  if (Array.isArray(value)) return value.map((item) => withControl(item, control))
+  if (!Predicate.isObject(value)) return value
+  const inner = Object.entries(value).map(([key, one]) => [key, withControl(one, control)] as const)
+  const isRecord = "product" in value && "sub_family" in value
+  return { ...Object.fromEntries(inner), ...(isRecord ? { said: control } : {}) }
+}
+
+const issuedIn = (value: unknown): ReadonlyArray<Canary> => {
+  if (Array.isArray(value)) return value.flatMap(issuedIn)
+  if (!Predicate.isObject(value)) return []
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const is = issuedFields[key]
+    return typeof inner === "string" && is !== undefined ? [issuedCanary(is, inner)] : issuedIn(inner)
+  })
+}
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+export interface CanaryService {
+  /** Of the server: the service is below /api and /flows, everything else is kept. */
+  readonly origin: string
+  /** What the service issued so far. */
+  readonly issued: ReadonlyMap<string, Canary>
+  /** Bodies that were sent to the collector and to the receiver of notices. */
+  readonly sent: ReadonlyArray<Written>
+  /** How many answers repeated the secrets. */
+  readonly echoes: () => number
+}
+
+/** Turns an answer of the embedded service into that of a service that cannot keep a secret. */
+const makeHostile = (canaries: Canaries) => {
+  const { control, ...planted } = canaries
+  const issued = new Map<string, Canary>()
+  let echoes = 0
+  const hostile = (path: string, text: string): string => {
+    const answer = parse(text)
+    if (answer === undefined) return text
+    for (const canary of issuedIn(answer)) issued.set(canary.value, canary)
+    if (path.endsWith("/profile")) return text
+    echoes += 1
+    const echo = [...Object.values(planted), ...issued.values()].map(spelled).join(" ")
+    const repeated = withEcho(answer, echo)
+    if (!Predicate.isObject(repeated) || !path.endsWith("/results")) return JSON.stringify(repeated)
+    return JSON.stringify({ ...repeated, data: withControl(repeated["data"], control.value) })
+  }
+  return { issued, echoes: () => echoes, hostile }
+}
+
+export const openCanaryService = Effect.fnUntraced(function* (canaries: Canaries) {
+  const wiring = yield* Wiring
+  const built = yield* Layer.build(wiring.sandboxServer({ port: 0, host: "127.0.0.1", seed: 1, speed }))
+  const sandbox = new URL(Context.get(built, SandboxServer).base_url).origin
+  const client = Context.get(yield* Layer.build(wiring.receivers), HttpClient.HttpClient)
+  const { issued, echoes, hostile } = makeHostile(canaries)
+  const sent: Array<Written> = []
+
+  const answer = Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const { method } = request
+    const { pathname } = new URL(request.url, sandbox)
+    const body = new Uint8Array(yield* request.arrayBuffer)
+    if (!HttpMethod.isHttpMethod(method) || !/^\/(?:api|flows)\//.test(pathname)) {
+      sent.push({ where: `what was sent to ${pathname}`, text: Buffer.from(body).toString("latin1") })
+      return HttpServerResponse.jsonUnsafe({})
+    }
+    const { host: _, connection: __, "content-length": ___, ...headers } = request.headers
+    const known = headers[secretHeader.toLowerCase()] === canaries.application.value
+    const asked = HttpClientRequest.make(method)(`${sandbox}${request.url}`, {
+      headers: { ...headers, ...(known ? { [secretHeader]: sandboxSecret } : {}) },
+    })
+    const type = headers["content-type"] ?? "application/json"
+    const response = yield* client.execute(
+      body.length === 0 ? asked : HttpClientRequest.bodyUint8Array(asked, body, type),
+    )
+    const { "content-length": ____, "transfer-encoding": _____, ...answered } = response.headers
+    const text = yield* response.text
+    return HttpServerResponse.text(text === "" ? "" : hostile(pathname, text), {
+      status: response.status,
+      headers: answered,
+    })
+  }).pipe(Effect.catch(() => Effect.succeed(HttpServerResponse.empty({ status: 502 }))))
+
+  const server = yield* Layer.build(LocalServer.layer({ host: "127.0.0.1", port: 0, ...limits }))
+  yield* Effect.provide(HttpServer.serveEffect(answer), server)
+  const origin = HttpServer.formatAddress(Context.get(server, HttpServer.HttpServer).address)
+  return { origin, issued, sent, echoes } satisfies CanaryService as CanaryService
+})
 
 /** Each takes two or three seconds on a machine with nothing else to do. */
 const commandTime = Duration.seconds(60)

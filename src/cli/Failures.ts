@@ -3,15 +3,16 @@
  * Every error that a program can fail with has its message here, or the program does not compile; any other
  * failure is a defect, reported without its data.
  */
+import { readFileSync } from "node:fs"
 import { Cause, Effect, Schema } from "effect"
 import { CliError } from "effect/cli"
 import type { HttpServerError } from "effect/http"
-import type { CallFailure } from "../client/Service.ts"
-import type { ReceiverRefused } from "../client/HookReceiver.ts"
-import type { ServiceSettingsRefused } from "../client/ServiceSettings.ts"
 import type { DuckDbFailed } from "../base/DuckDbFailed.ts"
-import type { CatalogueFailed } from "../client/EngineForms.ts"
 import type { FolderLocked, LockFailed } from "../base/FolderLock.ts"
+import { counted } from "../base/Text.ts"
+import type { CatalogueFailed } from "../client/EngineForms.ts"
+import type { ReceiverRefused } from "../client/HookReceiver.ts"
+import type { CallFailure, ServiceSettingsRefused } from "../client/Service.ts"
 import type { JobInvalid } from "../jobs/Problem.ts"
 import type { SecretUnavailable } from "../jobs/Secrets.ts"
 import type { LandingDamaged, LandingFailed } from "../landing/Landing.ts"
@@ -27,17 +28,35 @@ import {
 } from "../messages/Catalogue.ts"
 import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
-import type { TooFewCustomers } from "../run/ChooseNight.ts"
-import type { ServiceRefused } from "../run/ReachService.ts"
-import type { PseudonymsRefused } from "../tables/PseudonymsOfJob.ts"
-import type { PublishFailed } from "../tables/Publisher.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
-import { toolVersion } from "./Version.ts"
-import { counted } from "../base/Counted.ts"
+import type { TooFewCustomers } from "../run/ChooseNight.ts"
+import type { ServiceRefused } from "../run/Nightly.ts"
 import type { FaultsInvalid } from "../sandbox/faults/FaultsFile.ts"
 import type { ReadingInvalid } from "../sandbox/readings/ReadingFile.ts"
 import type { JournalFailed, JournalInUse } from "../sandbox/state/Journal.ts"
-import type { TokenStoreRefused } from "../tokens/TokenSealing.ts"
+import type { PseudonymsRefused } from "../tables/PseudonymsOfJob.ts"
+import type { PublishFailed } from "../tables/Publisher.ts"
+import type { TokenStoreRefused } from "../tokens/StoredToken.ts"
+
+// The version of the program, from its package: `nightjar --version`, and every run records which version
+// ran it. The file is one level above both `src/` and `dist/`.
+
+const readVersion = (): string => {
+  // The bundle is in dist/, the sources in src/cli/: the package is one or two levels up.
+  for (const above of ["../package.json", "../../package.json"]) {
+    try {
+      const text = readFileSync(new URL(above, import.meta.url), "utf8")
+      const parsed: unknown = JSON.parse(text)
+      if (typeof parsed === "object" && parsed !== null && "version" in parsed && "name" in parsed)
+        if (parsed.name === "nightjar" && typeof parsed.version === "string") return parsed.version
+    } catch {
+      continue
+    }
+  }
+  return "0.0.0"
+}
+
+export const toolVersion: string = readVersion()
 
 /** A command ended with an exit code other than 0; everything worth saying has been printed. */
 export class Ended extends Schema.TaggedError<Ended>()("Ended", { exit_code: Schema.Int }) {}
@@ -101,7 +120,7 @@ const detailOf = ({ message }: { readonly message: string }) => ({
 })
 
 /** Problems with their places, one per line, followed by their number. */
-export const problemsEnding = (
+const problemsEnding = (
   id: "job-invalid" | "faults-invalid" | "reading-invalid" | "record-schema-invalid",
   lines: ReadonlyArray<string>,
 ): Ending => {

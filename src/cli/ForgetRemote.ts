@@ -5,17 +5,17 @@
  */
 import { Clock, Effect } from "effect"
 import { existsSync } from "node:fs"
-import { counted } from "../base/Counted.ts"
+import { counted } from "../base/Text.ts"
 import type { RunId } from "../service/Ids.ts"
 import type { DueDeletion } from "../task/DeleteExecutions.ts"
 import type { Job } from "../jobs/Job.ts"
 import { resumeAttempt } from "../task/Attempt.ts"
-import type { ForgetPlan, Remaining } from "../folder/ForgetPlan.ts"
+import type { ForgetPlan, Remaining } from "../folder/Forget.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { StoredToken } from "../tokens/StoredToken.ts"
 import { refuse } from "./Failures.ts"
 import { checkJobs, loadJobs } from "./Jobs.ts"
-import { openedLedger } from "./LedgerOf.ts"
+import { openedLedger } from "./LookAtFolder.ts"
 import { Wiring } from "./Wiring.ts"
 
 interface LeftInRun {
@@ -220,7 +220,7 @@ export const deleteRemote = Effect.fnUntraced(function* (
 const deleteFor = Effect.fnUntraced(function* (remote: Remote, runs: ReadonlyArray<LeftInRun>) {
   const { deleteAll } = yield* Effect.promise(() => import("../task/DeleteExecutions.ts"))
   const { TokenStore } = yield* Effect.promise(() => import("../tokens/TokenStore.ts"))
-  const { revokeByHand } = yield* Effect.promise(() => import("../tokens/ByHand.ts"))
+  const { revokeByHand } = yield* Effect.promise(() => import("../tokens/ExchangeTicket.ts"))
   for (const { run_id, due } of runs) yield* deleteAll(run_id, due, Infinity)
   const store = yield* TokenStore
   if (store._tag !== "Open") return

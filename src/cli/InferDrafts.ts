@@ -4,15 +4,13 @@
  * the newest records of each.
  */
 import { Effect, Schema, Stream } from "effect"
-import { counted } from "../base/Counted.ts"
+import { counted } from "../base/Text.ts"
 import type { Connection } from "../base/DuckDb.ts"
 import { feedersOf } from "../tables/FeatureProducts.ts"
 import { publishedTables, publishedViews } from "../tables/DataDictionary.ts"
-import { draftSchema, observerOf, reviseSchema } from "../records/DraftSchema.ts"
+import { KeyCandidates, draftSchema, draftText, observerOf, reviseSchema } from "../records/DraftSchema.ts"
 import type { Draft } from "../records/DraftSchema.ts"
-import { draftText } from "../records/DraftText.ts"
-import { KeyCandidates } from "../records/KeyCandidates.ts"
-import { parseBody } from "../records/ParseBody.ts"
+import { parseBody } from "../records/FindRecords.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { SeenObject } from "../records/SeenFields.ts"
 

@@ -3,15 +3,22 @@
  * steer them, in JSON, one line each way. An order is for all of them. It never delays or fails a night; if
  * the socket cannot be opened, a line says so and the nights run without it.
  */
-import { Context, Effect, Option, Schema } from "effect"
+import { Context, Duration, Effect, Option, Schema, Stdio, Stream } from "effect"
+import { askLine, serveLines } from "../base/LineSocket.ts"
+import { counted } from "../base/Text.ts"
+import { outputFolder } from "./CommonFlags.ts"
+import { refuse } from "./Failures.ts"
+import { Output, say, sayJson, warn, writeOut } from "./Output.ts"
+import type { RunNews } from "../ledger/Fact.ts"
+import { cleanValue } from "../privacy/CleanBody.ts"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
+import { renderNight, renderNightLine } from "../report/RenderSummary.ts"
+import { localTime } from "../task/LocalTime.ts"
 import { NightPicture } from "../task/NightPicture.ts"
 import { Progress } from "../task/Progress.ts"
 import type { ProgressEvent } from "../task/Progress.ts"
-import { NotSteered, Order, steerAll, SteeredNight, Steering } from "../task/Steering.ts"
+import { NotSteered, Order, SteeredNight, Steering, steerAll } from "../task/Steering.ts"
 import type { SteerableNight } from "../task/Steering.ts"
-import type { RunNews } from "../ledger/LiveFacts.ts"
-import { askLine, serveLines } from "../base/LineSocket.ts"
-import { warn } from "./Output.ts"
 
 const socketName = "nightjar.sock"
 
@@ -185,3 +192,153 @@ export const isCutOff = (
   work: WorkHere,
   { run_id, ended }: { readonly run_id: string; readonly ended: object | undefined },
 ): boolean => ended === undefined && (!work.isHeld || work.nights.length > 0) && !isRunning(work, run_id)
+
+// Sends an order to the night that runs in the output folder and tells what came of it: `pause`, `resume`,
+// `drain` and `limit` are this with different orders. Exit code 2 if no night runs, or if it refuses.
+
+const unstarted = ({ total: { queued, waiting } }: NightPicture): number =>
+  queued + waiting.time + waiting.engine + waiting.conflict
+
+const followed = ({ total }: NightPicture): string =>
+  `${counted(total.running, "running task")} ${total.running === 1 ? "is" : "are"} followed to the end`
+
+const saidOf = (order: Order, changed: boolean, night: NightPicture): string => {
+  const { run_id, limits, deadline_at, paused_until } = night
+  const now = changed ? "now" : "already"
+  const tasks = counted(unstarted(night), "task")
+  switch (order._tag) {
+    case "Pause": {
+      const over =
+        deadline_at !== undefined && deadline_at < (paused_until ?? Infinity)
+          ? `The deadline (${localTime(deadline_at, undefined)}) still counts.`
+          : `A pause that nobody ends becomes a drain at ${localTime(paused_until ?? 0, undefined)}.`
+      return (
+        `${run_id} is ${now} paused: ${tasks} not started, ${followed(night)}.\n` +
+        `\`nightjar resume\` ends the pause. ${over}`
+      )
+    }
+    case "Resume":
+      return changed ? `${run_id} starts tasks again: ${tasks} left.` : `${run_id} is not paused.`
+    case "Drain":
+      return (
+        `${run_id} is ${now} draining: it starts nothing more, ${followed(night)}.\n` +
+        "What is left ends with RUN_DRAINED and exit code 4; `nightjar run JOB` starts it."
+      )
+    case "Limit":
+      return (
+        `${run_id} ${changed ? "now" : "already"} has at most ${limits.max_in_flight} in flight and ` +
+        `${limits.per_engine} per engine. What is running above that is followed to its end.`
+      )
+  }
+}
+
+export const steerNight = Effect.fn("SteerNight.steer")(function* (order: Order, json: boolean) {
+  const output = yield* outputFolder
+  const answer = yield* askNight(output, order).pipe(
+    Effect.catchTags({
+      SocketUnusable: () => refuse("night-not-running", { output }),
+      SchemaError: () => refuse("night-other-version", { output }),
+    }),
+  )
+  switch (answer._tag) {
+    case "Steered": {
+      const { changed, night, beside = [] } = answer
+      if (json) {
+        const others = beside.map((one) => ({ changed: one.changed, ...one.night }))
+        return yield* sayJson({ changed, ...night, ...(others.length === 0 ? {} : { beside: others }) })
+      }
+      for (const one of [answer, ...beside]) yield* say(saidOf(order, one.changed, one.night))
+      return
+    }
+    case "NotSteered": {
+      const { run_id, job_limits } = answer.night
+      return yield* answer.why === "draining"
+        ? refuse("night-draining", { run_id })
+        : refuse("limit-above-job", job_limits)
+    }
+    case "NotExecuting":
+    case "Night":
+      return yield* refuse("night-not-executing", { output })
+    case "NotUnderstood":
+      return yield* refuse("night-other-version", { output })
+  }
+})
+
+// Follows the nights that run in an output folder until they are over: on a terminal a screen that is drawn
+// in place and follows its size, otherwise a line whenever something changed. The terminal is left as it
+// was found, however the watching ends.
+
+const frameEvery = Duration.seconds(1)
+const lineEvery = Duration.seconds(5)
+
+const escape = "\u001b["
+/** A screen of our own, without a cursor; and back to what was there. */
+const enter = `${escape}?1049h${escape}?25l`
+const leave = `${escape}?25h${escape}?1049l`
+
+/** One frame: written over the last one, so that nothing flickers. */
+const frame = (lines: ReadonlyArray<string>): string =>
+  `${escape}H${lines.map((line) => `${line}${escape}K`).join("\r\n")}${escape}J`
+
+/** Returns whether there was anything to watch, once it is over. */
+export const watchNight = Effect.fn("WatchNight.watch")(function* (output: string, json: boolean) {
+  const stdio = yield* Stdio.Stdio
+  const first = yield* runningNights(output)
+  if (first.length === 0) return false
+  const isDrawn = !json && (yield* stdio.stdoutIsTerminal)
+  yield* isDrawn ? draw(output, first) : list(output, first, json)
+  return true
+})
+
+type Nights = ReadonlyArray<NightPicture>
+
+/**
+ * Calls `show` with every picture of the nights that go on, until those that were there at first are over.
+ */
+const follow = <E, R>(
+  output: string,
+  first: Nights,
+  every: Duration.Duration,
+  show: (nights: Nights) => Effect.Effect<void, E, R>,
+) =>
+  Effect.gen(function* () {
+    const watched = new Set(first.map(({ run_id }) => run_id))
+    for (let nights = first; nights.some(({ run_id }) => watched.has(run_id));) {
+      yield* show(nights)
+      if (nights.every(({ run_id, stage }) => stage === "ended" || !watched.has(run_id))) return
+      yield* Effect.sleep(every)
+      nights = yield* runningNights(output)
+    }
+  })
+
+const draw = Effect.fnUntraced(function* (output: string, first: Nights) {
+  const { out } = yield* Output
+  const stdio = yield* Stdio.Stdio
+  const write = (text: string) => Effect.ignore(Stream.run(Stream.make(text), stdio.stdout()))
+  yield* Effect.acquireRelease(write(enter), () => write(leave))
+  yield* follow(output, first, frameEvery, (nights) => {
+    // The size may change while we look on.
+    const { columns, rows } = process.stdout
+    const height = Math.floor((rows || 24) / nights.length)
+    const screen = { width: (columns || 80) - 1, height, colour: out.colour, timezone: undefined }
+    return write(frame(nights.flatMap((night) => renderNight(night, screen))))
+  })
+}, Effect.scoped)
+
+const list = Effect.fnUntraced(function* (output: string, first: Nights, json: boolean) {
+  const known = yield* KnownSecrets
+  const last = new Map<string, string>()
+  yield* follow(output, first, lineEvery, (nights) =>
+    Effect.forEach(
+      nights,
+      (night) => {
+        const line = renderNightLine(night)
+        if (line === last.get(night.run_id)) return Effect.void
+        last.set(night.run_id, line)
+        const told = json ? JSON.stringify(cleanValue(night, known, "own")) : known.clean(line, "own")
+        return writeOut(Stream.make(`${told}\n`))
+      },
+      { discard: true },
+    ),
+  )
+})

@@ -9,19 +9,24 @@ import { join, resolve } from "node:path"
 import { Cause, Clock, Duration, Effect, Fiber } from "effect"
 import type { HttpClient } from "effect/http"
 import type { ChildProcessSpawner } from "effect/process"
-import type { Job, NotifyEvent, Receiver } from "../jobs/Job.ts"
-import { Steering } from "../task/Steering.ts"
-import { eventsOf, isIncomplete, lateNotice, noticeOf } from "../report/Notice.ts"
-import type { Origin, RunEnding } from "../report/Notice.ts"
+import { renderProblem } from "../base/DurableFile.ts"
+import type { Problem } from "../base/DurableFile.ts"
+import { counted } from "../base/Text.ts"
+import { endingOfCause, messageIn, refuse } from "./Failures.ts"
+import type { Ending as CommandEnding } from "./Failures.ts"
+import { failed, ok } from "./Health.ts"
+import type { Check } from "./Health.ts"
+import { note, warn } from "./Output.ts"
 import { ping, tell, toldWithin } from "./Receivers.ts"
 import type { Undelivered } from "./Receivers.ts"
-import type { Secrets } from "../jobs/Secrets.ts"
-import { deadlineOf, runDateAt, waitsUntil } from "../task/NightOf.ts"
-import { endingOfCause, messageIn } from "./Failures.ts"
-import type { Ending as CommandEnding } from "./Failures.ts"
-import { warn } from "./Output.ts"
 import { runFolder } from "./RunFolder.ts"
 import { Wiring } from "./Wiring.ts"
+import type { Job, NotifyEvent, Receiver } from "../jobs/Job.ts"
+import type { Secrets } from "../jobs/Secrets.ts"
+import { eventsOf, isIncomplete, lateNotice, noticeOf } from "../report/Notice.ts"
+import type { Origin, RunEnding } from "../report/Notice.ts"
+import { deadlineOf, runDateAt, waitsUntil } from "../task/NightOf.ts"
+import { Steering } from "../task/Steering.ts"
 
 const hears = (receiver: Receiver, event: NotifyEvent): receiver is Exclude<Receiver, { _tag: "Ping" }> =>
   receiver._tag !== "Ping" && receiver.on.includes(event)
@@ -178,3 +183,65 @@ export const toldUnbegun =
         { concurrency: "unbounded", discard: true },
       )
     })
+
+// Whether an alarm would arrive: what `notify` and `telemetry` of a job refer to is resolved before it is
+// needed, by the same code that uses it then. `doctor`, `plan` and the start of a run ask this; an alarm that
+// nobody would hear is a wrong setting, so a run does not start with one.
+
+type Checked = readonly [name: string, check: Effect.Effect<unknown, string, Secrets>]
+
+const checksOf = Effect.fnUntraced(function* ({ notify, telemetry }: Job) {
+  const checks: Array<Checked> = []
+  if (notify.length > 0) {
+    const { checkReceiver } = yield* Effect.promise(() => import("./Receivers.ts"))
+    checks.push(...notify.map((receiver): Checked => [receiver.name, checkReceiver(receiver)]))
+  }
+  if (telemetry !== undefined) {
+    const { readEndpoint, readHeaders } = yield* Effect.promise(() => import("./RunTelemetry.ts"))
+    const worded = Effect.mapError(({ message }: { readonly message: string }) => message)
+    const { otlp, headers } = telemetry
+    if (otlp !== undefined) checks.push(["telemetry.otlp", worded(readEndpoint(otlp))])
+    checks.push(["telemetry.headers", worded(readHeaders(headers))])
+  }
+  return checks
+})
+
+const problemsOf = Effect.fnUntraced(function* (job: Job) {
+  const answers = yield* Effect.forEach(
+    yield* checksOf(job),
+    ([name, check]) =>
+      Effect.match(check, {
+        onSuccess: (): ReadonlyArray<Problem> => [],
+        onFailure: (why): ReadonlyArray<Problem> => {
+          const { file, line, column } = job.alarmPlaces?.get(name) ?? { file: job.path, line: 1, column: 1 }
+          return [{ file, line, column, message: `\`${name}\`: ${why}` }]
+        },
+      }),
+    { concurrency: 8 },
+  )
+  return answers.flat()
+})
+
+/** Exit code 2, after every problem was printed with its place in the job. */
+export const refuseSilent = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>) {
+  const wiring = yield* Wiring
+  const problems = (yield* Effect.forEach(jobs, problemsOf).pipe(Effect.provide(wiring.secrets))).flat()
+  for (const problem of problems) yield* note(renderProblem(problem))
+  if (problems.length > 0)
+    return yield* refuse("alarms-unreachable", { problems: counted(problems.length, "problem") })
+})
+
+/** A line of `doctor`; none for a job that tells nobody. */
+export const alarmsCheck = Effect.fnUntraced(function* (job: Job) {
+  const { notify, telemetry } = job
+  if (notify.length === 0 && telemetry === undefined) return []
+  const what = `${job.path}: alarms`
+  const problems = yield* problemsOf(job)
+  const receivers = counted(notify.length, "receiver")
+  const says = `${receivers}${telemetry === undefined ? "" : " and telemetry"}, resolved and not told`
+  const check: Check =
+    problems.length === 0
+      ? ok(what, says)
+      : failed(what, "alarms-unresolved", { detail: problems.map(renderProblem).join("; ") })
+  return [check]
+})

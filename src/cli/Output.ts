@@ -6,9 +6,9 @@ import { Context, Effect, Layer, PlatformError, Stdio, Stream } from "effect"
 import type { Style } from "../report/RenderSummary.ts"
 import { told } from "../messages/Catalogue.ts"
 import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
-import { cleanValue } from "../privacy/CleanValue.ts"
+import { cleanValue } from "../privacy/CleanBody.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
-import { forTerminal } from "../report/TerminalText.ts"
+import { forTerminal } from "../report/TextTable.ts"
 
 export interface OutputValues {
   readonly out: Style

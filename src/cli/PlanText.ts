@@ -3,7 +3,7 @@
  * task by task, a large one by engine, reason and count, unless everything is asked for.
  */
 import { Duration } from "effect"
-import { counted, listed } from "../base/Counted.ts"
+import { counted, listed } from "../base/Text.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { NotStarted, Starts } from "../run/Preview.ts"
 import type { Task } from "../task/Assignment.ts"

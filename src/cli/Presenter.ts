@@ -2,13 +2,34 @@
  * How wrong usage is reported: one line per mistake, with the nearest known name and where to find help.
  * Help on request goes to stdout.
  */
-import { Console, Effect } from "effect"
+import { Console, Effect, Option } from "effect"
 import { CliOutput } from "effect/cli"
-import type { CliError } from "effect/cli"
-import { nearestName } from "../base/Nearest.ts"
+import type { CliError, HelpDoc } from "effect/cli"
+import { nearestName } from "../base/Text.ts"
 import { told } from "../messages/Catalogue.ts"
-import { layOutHelp } from "./HelpLayout.ts"
 import { plain } from "../report/TextTable.ts"
+
+// How help is laid out: the command line library puts every choice of its own flags into the column of names,
+// which makes each page 166 columns wide. Here these flags have a short name for their value and one line of
+// choices, so that every page fits a terminal of 80 columns.
+
+/** The name of the value, and what the flag does, by the library's name of the flag. */
+const short: Readonly<Record<string, readonly [type: string, description: string]>> = {
+  help: ["boolean", "Show this help"],
+  version: ["boolean", "Show the version"],
+  completions: ["SHELL", "Completions for bash, zsh, fish, sh, powershell or pwsh"],
+  "log-level": ["LEVEL", "all, trace, debug, info, warn, error, fatal or none"],
+}
+
+const shortened = (flag: HelpDoc.FlagDoc): HelpDoc.FlagDoc => {
+  const [type, description] = short[flag.name] ?? []
+  return type === undefined || description === undefined
+    ? flag
+    : { ...flag, type, description: Option.some(description) }
+}
+
+export const layOutHelp = ({ globalFlags, ...doc }: HelpDoc.HelpDoc): HelpDoc.HelpDoc =>
+  globalFlags === undefined ? doc : { ...doc, globalFlags: globalFlags.map(shortened) }
 
 /** The library suggests only what belongs to the command itself. */
 const everywhere = ["--output", "--env-file", "--no-progress", "--log-level", "--help", "--version"]

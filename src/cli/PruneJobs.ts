@@ -2,22 +2,87 @@
  * Applies `retain` of jobs to the output folder, for `prune` and at the end of each night. At night it is the
  * least important step: it waits for nobody, and a failure costs a warning.
  */
-import { Clock, Duration, Effect } from "effect"
-import { bytesText } from "../base/BytesText.ts"
-import { counted } from "../base/Counted.ts"
+import { Cause, Clock, Duration, Effect } from "effect"
+import { bytesText, counted } from "../base/Text.ts"
+import { reasonOfCause } from "./Failures.ts"
+import { openedStore, openedStoreWithKey } from "./LookAtFolder.ts"
+import { note, warn } from "./Output.ts"
+import { withPublished } from "./PublishedDatabase.ts"
+import { Wiring } from "./Wiring.ts"
+import type { PruneOptions, PruneResult, PruneRules } from "../folder/Prune.ts"
 import type { Job } from "../jobs/Job.ts"
 import { compressAfter } from "../jobs/Retain.ts"
-import type { PruneOptions, PruneResult, PruneRules } from "../folder/Prune.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { compactAfterNight } from "./CompactTables.ts"
-import { openedStore } from "./LookAtFolder.ts"
-import { note, warn } from "./Output.ts"
-import { keepUnpruned } from "./PruneLock.ts"
+import type { Compacted } from "../tables/Compact.ts"
+
+// Combines the nightly Parquet files of each table by month: for `compact`, for `prune`, and at the end of
+// each night of a job whose `retain` asks for it. At night it waits for nobody, and a failure costs a
+// warning.
+
+/** After a year without it, the first night must not spend its morning on it. */
+const monthsAtNightMax = 3
+
+/** The folder is already held. Undefined if the job does not ask for it. */
+export const compactJob = Effect.fnUntraced(function* (
+  output: string,
+  { name, retain, share }: Job,
+  { isDry, monthsMax }: { readonly isDry: boolean; readonly monthsMax: number },
+) {
+  if (retain?.compact === undefined) return undefined
+  const { compact } = yield* Effect.promise(() => import("../tables/Compact.ts"))
+  const ledger = yield* Ledger
+  const own = (yield* ledger.runs).filter(({ fact }) => fact.job === name)
+  const runs = new Set<string>(own.map(({ fact }) => fact.run_id))
+  const overBy = (yield* Clock.currentTimeMillis) - Duration.toMillis(retain.compact)
+  return yield* compact(yield* openedStore(output, share), { overBy, runs, isDry, monthsMax })
+})
+
+const months = ({ tables }: Compacted): string => {
+  const all = [...new Set(tables.map(({ month }) => month))].toSorted()
+  return all.length < 2 ? (all[0] ?? "") : `${all[0]} to ${all.at(-1)}`
+}
+
+/** What became of how many files, or what would. */
+export const compactedText = (done: Compacted): string => {
+  const sum = (values: ReadonlyArray<number>) => values.reduce((total, each) => total + each, 0)
+  const before = done.tables.map((one) => one.before)
+  const after = done.tables.flatMap((one) => one.after ?? [])
+  const told = (sizes: typeof before) => {
+    const bytes = sum(sizes.map((one) => one.bytes))
+    return `${counted(sum(sizes.map(({ files }) => files)), "file")} (${bytesText(bytes)})`
+  }
+  return after.length === 0
+    ? `${months(done)}: ${told(before)} would become ${counted(before.length, "file")}.`
+    : `Compacted ${months(done)}: from ${told(before)} to ${told(after)}.`
+}
+
+/** Never fails. */
+const compactAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
+  yield* compactJob(output, job, { isDry: false, monthsMax: monthsAtNightMax }).pipe(
+    Effect.matchEffect({
+      onSuccess: (done) => {
+        const [left] = done?.left ?? []
+        if (left !== undefined) return warn("compact-failed", { why: left.reason })
+        return done === undefined || done.tables.length === 0 ? Effect.void : note(compactedText(done))
+      },
+      onFailure: ({ message }) => warn("compact-failed", { why: message }),
+    }),
+  )
+})
+
+// Nothing is removed from an output folder while it is copied: whoever copies and whoever removes holds the
+// same lock. A run that only adds does not need it.
+
+/** Until the scope ends, nothing is pruned in this folder. */
+export const keepUnpruned = Effect.fnUntraced(function* (output: string) {
+  const { lockFolder } = yield* Effect.promise(() => import("../base/FolderLock.ts"))
+  return yield* lockFolder(`${output}/prune.lock`)
+})
 
 /** After a year without `retain`, the first night must not spend its morning on it. */
 const runsAtNightMax = 100
 
-export const rulesOf = (job: Job): PruneRules => {
+const rulesOf = (job: Job): PruneRules => {
   const { landing, attachments, logs, ledger, compress = compressAfter } = job.retain ?? {}
   return {
     job: job.name,
@@ -88,3 +153,44 @@ const pruneAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
 })
 
 const runsIn = ({ removed }: PruneResult): number => new Set(removed.map(({ run_id }) => run_id)).size
+
+// Gives new documents their names in `documents/<customer>/`: for `nightjar documents`, and at the end of
+// each run of a job that asks for it. At night nothing waits for it, and a failure costs a warning.
+
+/** The folder is already held; undefined if nothing is published yet. */
+export const nameDocumentsIn = Effect.fn("NameDocuments.name")(function* (output: string) {
+  const { nameDocuments } = yield* Effect.promise(() => import("../folder/NamedDocuments.ts"))
+  const wiring = yield* Wiring
+  const { revealer } = yield* Effect.promise(() => import("../tables/Disguise.ts"))
+  const store = yield* openedStoreWithKey(output, "none")
+  const reveal = yield* Effect.provide(revealer(store), wiring.ledger(output, "read-only"))
+  return yield* withPublished(output, (connection) => nameDocuments(store, connection, reveal))
+})
+
+/** A night brings far fewer documents than this takes; the next one continues. */
+const namedWithin = Duration.minutes(10)
+
+/** Never fails. */
+export const nameDocumentsAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
+  if (job.namesDocuments !== true) return
+  const failed = (why: string) => warn("documents-unnamed", { why })
+  yield* nameDocumentsIn(output).pipe(
+    Effect.asVoid,
+    Effect.timeoutOrElse({
+      duration: namedWithin,
+      orElse: () => failed(`they were not ready within ${Duration.format(namedWithin)}`),
+    }),
+    Effect.catchCause((cause) =>
+      Cause.hasInterruptsOnly(cause)
+        ? Effect.interrupt
+        : Effect.andThen(failed(reasonIn(cause)), Effect.logDebug(cause)),
+    ),
+  )
+})
+
+/** What the machine or the folder refused, in its own words. */
+const reasonIn = (cause: Cause.Cause<unknown>): string => {
+  const error = Cause.squash(cause)
+  if (error instanceof Error && "_tag" in error && error._tag === "NamingFailed") return error.message
+  return reasonOfCause(cause)
+}

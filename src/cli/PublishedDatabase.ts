@@ -3,9 +3,13 @@
  * can open a file, not even this one or its log.
  */
 import { existsSync } from "node:fs"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
+import { identifier } from "../base/DuckDbFailed.ts"
 import { Wiring } from "./Wiring.ts"
+import type { PublishedFacts } from "../report/Report.ts"
+import type { TableFigures } from "../report/TablesPage.ts"
+import { outcomes } from "../service/EndRow.ts"
 
 /** Undefined, without `use`, if nothing is published in the folder yet. */
 export const withPublished = Effect.fnUntraced(function* <A, E, R>(
@@ -20,4 +24,141 @@ export const withPublished = Effect.fnUntraced(function* <A, E, R>(
     const database = yield* DuckDb
     return yield* use(yield* database.open({ path, access: "read-only", files: "none" }))
   }).pipe(Effect.scoped, Effect.provide(wiring.database))
+})
+
+// What a report takes from the published tables: durations and failures per engine over the last runs of the
+// job, and the coverage of its own run. One look at the database, however many runs it holds.
+
+/** The runs that the engines' lines cover. */
+const runsMax = 30
+/** Far more engines and features than any job has. */
+const rowsMax = 50_000
+
+const enginesSql = `
+  WITH chosen AS (
+    SELECT run_id, started_at FROM runs
+    WHERE job = $1 AND started_at <= (SELECT started_at FROM runs WHERE run_id = $2)
+    ORDER BY started_at DESC, run_id DESC LIMIT ${runsMax}
+  ), timed AS (
+    SELECT run_id, chosen.started_at AS night, engine_reference, outcome,
+      CASE WHEN closed_at >= tasks.started_at
+        THEN epoch_ms(closed_at) - epoch_ms(tasks.started_at) END AS took
+    FROM tasks JOIN chosen USING (run_id) WHERE engine_reference IS NOT NULL
+  )
+  SELECT run_id, engine_reference, count(*)::INTEGER AS tasks,
+    count(*) FILTER (outcome <> 'succeeded')::INTEGER AS not_succeeded,
+    quantile_cont(took, 0.5)::DOUBLE AS p50_ms, quantile_cont(took, 0.95)::DOUBLE AS p95_ms
+  FROM timed GROUP BY run_id, night, engine_reference
+  ORDER BY night, run_id, engine_reference LIMIT ${rowsMax}`
+
+const coverageSql = `
+  SELECT engine_reference, coalesce(feature, '') AS feature, outcome, count(*)::INTEGER AS customers
+  FROM coverage WHERE run_id = $1 AND engine_reference IS NOT NULL
+  GROUP BY ALL ORDER BY ALL LIMIT ${rowsMax}`
+
+const maybeMs = Schema.NullOr(Schema.Finite)
+const EngineRows = Schema.Array(
+  Schema.Struct({
+    run_id: Schema.String,
+    engine_reference: Schema.String,
+    tasks: Schema.Int,
+    not_succeeded: Schema.Int,
+    p50_ms: maybeMs,
+    p95_ms: maybeMs,
+  }),
+)
+const CoverageRows = Schema.Array(
+  Schema.Struct({
+    engine_reference: Schema.String,
+    feature: Schema.String,
+    outcome: Schema.Literals(outcomes),
+    customers: Schema.Int,
+  }),
+)
+
+/** Fails if the database cannot be read; undefined if nothing is published yet. */
+export const publishedFacts = Effect.fn("PublishedFacts.read")(function* (
+  output: string,
+  { job, run_id }: { readonly job: string; readonly run_id: string },
+) {
+  return yield* withPublished(output, ({ rows }) =>
+    Effect.gen(function* () {
+      const engines = yield* Schema.decodeUnknownEffect(EngineRows)(yield* rows(enginesSql, [job, run_id]))
+      const coverage = yield* Schema.decodeUnknownEffect(CoverageRows)(yield* rows(coverageSql, [run_id]))
+      const found: PublishedFacts = {
+        engines: engines.map((night) => ({
+          ...night,
+          p50_ms: night.p50_ms ?? undefined,
+          p95_ms: night.p95_ms ?? undefined,
+        })),
+        coverage,
+      }
+      return found
+    }),
+  )
+})
+
+// How full and how fresh each published table is: counts only, never a value. Two looks at each table; the
+// second one reads its newest night only, whatever the history holds.
+
+/** Nights that a table's bars show. */
+const nightsMax = 14
+
+const Nights = Schema.Array(Schema.Struct({ run_date: Schema.String, rows: Schema.Int, of_all: Schema.Int }))
+const Columns = Schema.Array(Schema.Struct({ table_name: Schema.String, column_name: Schema.String }))
+const Counts = Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.Int)))
+
+const nightsSql = (table: string) => `
+  SELECT run_date::VARCHAR AS run_date, count(*)::BIGINT AS rows,
+    (sum(count(*)) OVER ())::BIGINT AS of_all
+  FROM ${identifier(table)} GROUP BY run_date ORDER BY run_date DESC LIMIT ${nightsMax}`
+
+const countsSql = (table: string, columns: ReadonlyArray<string>) => {
+  const counts = columns.map((name, index) => {
+    const column = identifier(name)
+    return `count(${column}) AS f${index}, approx_count_distinct(${column}::VARCHAR) AS d${index}`
+  })
+  return `SELECT ${counts.join(", ")} FROM ${identifier(table)} WHERE run_date = $1::DATE`
+}
+
+/** Our own statements return these rows: others are a defect. */
+const decoded = <A, I>(schema: Schema.Codec<A, I>, rows: unknown) =>
+  Effect.orDie(Schema.decodeUnknownEffect(schema)(rows))
+
+/** By table; undefined before anything is published. A table that is not published has no entry. */
+export const tableFigures = Effect.fn("TableFigures.read")(function* (
+  output: string,
+  tables: ReadonlyArray<string>,
+) {
+  return yield* withPublished(output, ({ rows }) =>
+    Effect.gen(function* () {
+      const there = yield* decoded(
+        Columns,
+        yield* rows("SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name = 'main'"),
+      )
+      const columnsOf = Map.groupBy(there, ({ table_name }) => table_name)
+      const figures = new Map<string, TableFigures>()
+      for (const table of tables) {
+        const columns = (columnsOf.get(table) ?? []).map(({ column_name }) => column_name)
+        if (!columns.includes("run_date")) continue
+        const nights = yield* decoded(Nights, yield* rows(nightsSql(table)))
+        const [newest] = nights
+        const counted =
+          newest === undefined
+            ? undefined
+            : (yield* decoded(Counts, yield* rows(countsSql(table, columns), [newest.run_date])))[0]
+        figures.set(table, {
+          rows: newest?.of_all ?? 0,
+          nights,
+          columns: new Map(
+            columns.map((name, index) => [
+              name,
+              { filled: counted?.[`f${index}`] ?? 0, distinct: counted?.[`d${index}`] ?? 0 },
+            ]),
+          ),
+        })
+      }
+      return figures
+    }),
+  )
 })

@@ -2,12 +2,16 @@
  * Query results as text, chunk by chunk: an aligned table, CSV with every value as it is (or, if asked for,
  * with none that a spreadsheet takes for a formula), JSON. At most one chunk of rows is in memory.
  */
-import type { Column, QueryResult } from "../base/DuckDb.ts"
-import type { Json } from "../base/JsonValue.ts"
-import { csvLine, harmless } from "../report/CsvText.ts"
-import { table } from "../report/TextTable.ts"
+import { readFileSync, readdirSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import type { Column, Json, QueryResult } from "../base/DuckDb.ts"
+import { suggestion } from "../base/Text.ts"
+import { refuse } from "./Failures.ts"
+import { Wiring } from "./Wiring.ts"
+import { csvLine, harmless, table } from "../report/TextTable.ts"
 
-export interface TextFormat {
+interface TextFormat {
   readonly begin: string
   readonly chunk: (rows: QueryResult["rows"]) => string
   readonly end: () => string
@@ -69,3 +73,38 @@ export const tableFormat = (columns: ReadonlyArray<Column>, width: number): Text
         : `(${count} ${count === 1 ? "row" : "rows"})\n`,
   }
 }
+
+// The queries that come with the program: one SQL file each, in `schemas/queries`, whose first line says in
+// a comment what it answers. `nightjar query @NAME` runs one.
+
+interface SavedQuery {
+  readonly name: string
+  readonly description: string
+  readonly sql: string
+}
+
+/** In the order of their names. */
+export const readSavedQueries = (packageFolder: string): ReadonlyArray<SavedQuery> => {
+  const folder = join(packageFolder, "schemas/queries")
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(".sql"))
+    .toSorted()
+    .map((file) => {
+      const text = readFileSync(join(folder, file), "utf8")
+      const [first = "", ...rest] = text.split("\n")
+      const description = first.replace(/^--\s*/, "")
+      return { name: file.slice(0, -".sql".length), description, sql: rest.join("\n") }
+    })
+}
+
+export const savedQueries = Effect.map(Wiring, ({ packageFolder }) => readSavedQueries(packageFolder))
+
+/** `@missing` -> its SQL; any other text is SQL already. */
+export const sqlOf = Effect.fnUntraced(function* (text: string) {
+  if (!text.startsWith("@")) return text
+  const saved = yield* savedQueries
+  const found = saved.find(({ name }) => `@${name}` === text)
+  if (found !== undefined) return found.sql
+  const names = saved.map(({ name }) => `@${name}`)
+  return yield* refuse("saved-query-unknown", { suggestion: suggestion(text, names) })
+})

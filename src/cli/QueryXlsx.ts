@@ -5,8 +5,7 @@
  */
 import { writeXlsxStream } from "hucre/xlsx"
 import type { CellValue, XlsxWriteStreamOptions } from "hucre/xlsx"
-import type { Column, QueryResult } from "../base/DuckDb.ts"
-import type { Json } from "../base/JsonValue.ts"
+import type { Column, Json, QueryResult } from "../base/DuckDb.ts"
 import { asText, numeric } from "./QueryFormats.ts"
 
 /** Excel's limits: characters of a cell, columns of a sheet. Further rows go to further sheets. */

@@ -3,19 +3,98 @@
  * published), and in it `runs/<run_id>/` with the run's log and summary. Files are written completely or
  * not at all.
  */
-import { chmodSync, existsSync } from "node:fs"
+import { chmodSync, existsSync, readFileSync, readdirSync, statSync } from "node:fs"
 import { join, resolve } from "node:path"
-import { Clock, Duration, Effect } from "effect"
-import { durableFiles } from "../base/DurableFile.ts"
+import { Clock, Duration, Effect, Layer } from "effect"
+import type { DuckDb } from "../base/DuckDb.ts"
+import { codeOf, durableFiles } from "../base/DurableFile.ts"
 import type { DurableFiles } from "../base/DurableFile.ts"
-import { codeOf } from "../base/FileCalls.ts"
 import type { LockWait } from "../base/FolderLock.ts"
-import type { RunId } from "../service/Ids.ts"
-import type { Job } from "../jobs/Job.ts"
+import { listed } from "../base/Text.ts"
 import { refuse } from "./Failures.ts"
 import type { Refused } from "./Failures.ts"
-import { claimFolder, lostLedger } from "./OutputGuard.ts"
 import { note } from "./Output.ts"
+import { Wiring } from "./Wiring.ts"
+import type { Job } from "../jobs/Job.ts"
+import type { Landing } from "../landing/Landing.ts"
+import type { Ledger } from "../ledger/Ledger.ts"
+import type { RunId } from "../service/Ids.ts"
+import type { Store } from "../tables/Store.ts"
+
+// Whether a folder that somebody named is an output folder of ours, and whether its ledger is where it
+// belongs. Nothing is changed in a folder that is not ours: a folder is ours if it contains the marker, and
+// a marker is only put into an empty folder, or into one that an earlier version used.
+
+export const markerName = ".nightjar"
+const markerStart = "nightjar output folder\n"
+const markerText = `${markerStart}Nightjar writes everything else in this folder.\n`
+
+/** What a folder may contain and still count as empty: a page about it, and files of the file system. */
+const harmless: ReadonlySet<string> = new Set(["README.md", ".gitignore", ".gitkeep", "lost+found"])
+/** The sticky bit: everyone who shares such a folder may create files in it. */
+const stickyBit = 0o1000
+const entriesTold = 3
+
+/** marked: ours. damaged: ours, but the marker was changed. */
+type MarkerState = "marked" | "damaged" | "missing"
+
+export const markerState = (output: string): MarkerState => {
+  const path = join(output, markerName)
+  if (!existsSync(path)) return "missing"
+  return readFileSync(path, "utf8") === markerText ? "marked" : "damaged"
+}
+
+/** An output folder of a version that had no marker. */
+const isOlder = (entries: ReadonlySet<string>): boolean => entries.has("ledger.sqlite") && entries.has("runs")
+
+/** Undefined for a folder, and where nothing is yet. */
+export const refusalOfFile = (output: string): Refused | undefined =>
+  existsSync(output) && !statSync(output).isDirectory()
+    ? refuse("output-not-a-folder", { output })
+    : undefined
+
+/** Why the folder must not be touched; undefined if it is ours or may become so. */
+export const refusalOf = (output: string): Refused | undefined => {
+  if (!existsSync(output)) return undefined
+  const file = refusalOfFile(output)
+  if (file !== undefined) return file
+  const found = statSync(output)
+  const entries = new Set(readdirSync(output))
+  if (entries.has(markerName) && markerState(output) === "marked") return undefined
+  if (isOlder(entries)) return undefined
+  const mode = found.mode & 0o7777
+  if ((mode & stickyBit) !== 0) return refuse("output-shared", { output, mode: mode.toString(8) })
+  const strange = [...entries].filter((name) => !harmless.has(name) && !name.startsWith(markerName))
+  if (strange.length === 0) return undefined
+  return refuse("output-not-ours", { output, entries: listed(strange.toSorted(), entriesTold) })
+}
+
+/**
+ * Throws what the machine refuses; returns why the folder must not be touched, or undefined once the marker
+ * is written.
+ */
+export const claimFolder = (files: DurableFiles, output: string, folderMode: number): Refused | undefined => {
+  const refusal = refusalOf(output)
+  if (refusal !== undefined) return refusal
+  if (!existsSync(output)) files.makeFolder(output, folderMode)
+  if (markerState(output) === "marked") return undefined
+  // Two processes that claim the same folder write the same content, each through its own temporary file.
+  const path = join(output, markerName)
+  files.replace(path, markerText, 0o600, `${path}.${process.pid}.tmp`)
+  return undefined
+}
+
+const holdsSomething = (folder: string): boolean => existsSync(folder) && readdirSync(folder).length > 0
+
+/** What a folder without its ledger contains; undefined if nothing is lost. */
+export const lostLedger = (output: string): string | undefined => {
+  if (existsSync(join(output, "ledger.sqlite"))) return undefined
+  const beside = ["landing", "tables", "ledger-archive", "nightjar.duckdb"].filter((name) =>
+    name === "nightjar.duckdb" ? existsSync(join(output, name)) : holdsSomething(join(output, name)),
+  )
+  if (beside.length === 0) return undefined
+  return beside.join(", ")
+}
 
 export type Share = Job["share"]
 export const folderMode = (share: Share): number => (share === "group" ? 0o750 : 0o700)
@@ -110,3 +189,27 @@ export const writeRunFile = (
   name: string,
   text: string,
 ) => writeWhole(runFolder(output, run_id), name, text, share)
+
+// What is published, for commands that change it: the folder is held, so that no run and no other command
+// works in it at the same time.
+
+/** What is shared with the group stays shared. */
+export const shareOf = (output: string) => ((statSync(output).mode & 0o050) === 0o050 ? "group" : "none")
+
+/** `opens` the store with what the work needs of its pseudonyms. */
+export const inHeldStore = Effect.fnUntraced(function* <A, E, R, E1, R1>(
+  output: string,
+  work: (store: Store) => Effect.Effect<A, E, R | Landing | DuckDb | Ledger>,
+  opens: (output: string, share: Job["share"]) => Effect.Effect<Store, E1, R1>,
+) {
+  const wiring = yield* Wiring
+  const share = shareOf(output)
+  yield* holdOutput(output, [share])
+  const services = Layer.mergeAll(
+    wiring.landing(output, "read-write"),
+    wiring.database,
+    wiring.ledger(output, "read-write"),
+  )
+  const store = yield* opens(output, share)
+  return yield* Effect.provide(work(store), services)
+}, Effect.scoped)

@@ -8,7 +8,7 @@ import type { CliError } from "effect/cli"
 import { endingFor, endingOfCause } from "./Failures.ts"
 import type { Ending, Failure } from "./Failures.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
-import { forTerminal } from "../report/TerminalText.ts"
+import { forTerminal } from "../report/TextTable.ts"
 import { processSecrets } from "../privacy/KnownSecrets.ts"
 
 type Signal = "SIGINT" | "SIGTERM" | "SIGHUP"

@@ -4,21 +4,29 @@
  * a warning is all that follows.
  */
 import { existsSync, readFileSync } from "node:fs"
-import { Cause, Duration, Effect } from "effect"
-import type { RunId } from "../service/Ids.ts"
+import { join } from "node:path"
+import { Cause, Duration, Effect, Layer } from "effect"
+import { durableFiles } from "../base/DurableFile.ts"
+import type { AppendedFile } from "../base/DurableFile.ts"
+import { machineZone } from "../base/Time.ts"
+import { namedOutput } from "./CommonFlags.ts"
+import { reasonOfCause, refuse } from "./Failures.ts"
+import { openedLedger } from "./LookAtFolder.ts"
+import { warn } from "./Output.ts"
+import { publishedFacts } from "./PublishedDatabase.ts"
+import { fileMode, folderMode, runFolder, writeRunFile } from "./RunFolder.ts"
+import type { Share } from "./RunFolder.ts"
+import { Wiring } from "./Wiring.ts"
 import type { Job } from "../jobs/Job.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import { cleanFact } from "../ledger/FactRows.ts"
+import { Ledger } from "../ledger/Ledger.ts"
 import { nightAround } from "../ledger/WholeNight.ts"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { newestFactIn, renderReport } from "../report/RenderReport.ts"
 import { reportOf } from "../report/Report.ts"
-import { machineZone } from "../base/MachineZone.ts"
 import { worklistCsv } from "../report/Worklist.ts"
-import { reasonOfCause, refuse } from "./Failures.ts"
-import { namedOutput } from "./CommonFlags.ts"
-import { openedLedger } from "./LedgerOf.ts"
-import { warn } from "./Output.ts"
-import { publishedFacts } from "./PublishedFacts.ts"
-import { runFolder, writeRunFile } from "./RunFolder.ts"
-import { Wiring } from "./Wiring.ts"
+import type { RunId } from "../service/Ids.ts"
 
 const worklistName = "worklist.csv"
 const reportName = "report.html"
@@ -40,7 +48,7 @@ export interface WrittenReport {
 export const writeReport = Effect.fn("RunReport.write")(function* (target: ReportTarget) {
   const { output, run_id } = target
   const ledger = yield* openedLedger
-  const { earlierRuns } = yield* Effect.promise(() => import("../run/EarlierRuns.ts"))
+  const { earlierRuns } = yield* Effect.promise(() => import("../run/Nightly.ts"))
   const facts = yield* ledger.facts(run_id)
   const { before } = yield* earlierRuns(run_id)
   const job = (yield* ledger.runs).find(({ fact }) => fact.run_id === run_id)?.fact.job ?? ""
@@ -113,3 +121,57 @@ export const reportAfterRun = Effect.fnUntraced(function* (target: ReportTarget)
   const ledger = wiring.ledger(target.output, "read-only")
   yield* orWarn(target)(Effect.provide(writeReport(target), ledger))
 })
+
+// Every fact of the run as a line of its `log.ndjson`, once the ledger has it. The ledger is authoritative:
+// if a line cannot be written, only that line is lost. Secrets are removed as in the ledger.
+
+/** The ledger that is there, with the log beside it. */
+export const NightLog = {
+  layer: (output: string, share: Share) =>
+    Layer.effect(
+      Ledger,
+      Effect.gen(function* () {
+        const ledger = yield* Ledger
+        const known = yield* KnownSecrets
+        const files = yield* durableFiles
+        const logs = new Map<RunId, AppendedFile>()
+        yield* Effect.addFinalizer(() => Effect.sync(() => logs.forEach((log) => log.close())))
+        const open = (run_id: RunId): AppendedFile => {
+          const known = logs.get(run_id)
+          if (known !== undefined) return known
+          const folder = runFolder(output, run_id)
+          files.makeFolder(folder, folderMode(share))
+          const log = files.append(join(folder, "log.ndjson"), "a", fileMode(share))
+          logs.set(run_id, log)
+          return log
+        }
+        const write = (facts: ReadonlyArray<Fact>, at: string): void => {
+          for (const [run_id, ofRun] of Map.groupBy(facts, (fact) => ("run_id" in fact ? fact.run_id : ""))) {
+            if (run_id === "") continue
+            open(run_id).append(ofRun.map((fact) => logLine(cleanFact(fact, known), at)).join(""))
+          }
+        }
+        return Ledger.of({
+          ...ledger,
+          append: (facts) =>
+            Effect.andThen(
+              ledger.append(facts),
+              Effect.clockWith((clock) =>
+                Effect.ignore(
+                  Effect.try({
+                    try: () =>
+                      write(facts, new Date(Math.trunc(clock.currentTimeMillisUnsafe())).toISOString()),
+                    catch: () => "no log line",
+                  }),
+                ),
+              ),
+            ),
+        })
+      }),
+    ),
+}
+
+const logLine = (fact: Fact, at: string): string => {
+  const { _tag, ...fields } = fact
+  return `${JSON.stringify({ at, fact: _tag, ...fields })}\n`
+}

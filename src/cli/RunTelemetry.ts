@@ -5,7 +5,7 @@
  */
 import { Duration, Effect, Layer, Redacted, Result } from "effect"
 import type { RunId } from "../service/Ids.ts"
-import { CallObserver } from "../client/CallObserver.ts"
+import { CallObserver } from "../client/CallFailures.ts"
 import { durableFiles } from "../base/DurableFile.ts"
 import type { Job, Telemetry } from "../jobs/Job.ts"
 import { parseServiceUrl, serviceUrlRule } from "../jobs/Scalars.ts"
@@ -17,7 +17,7 @@ import { openTelemetry } from "../report/Telemetry.ts"
 import type { Collector } from "../report/Telemetry.ts"
 import { warn } from "./Output.ts"
 import { fileMode, folderMode, runFolder } from "./RunFolder.ts"
-import { toolVersion } from "./Version.ts"
+import { toolVersion } from "./Failures.ts"
 
 const writtenEvery = Duration.seconds(30)
 /** Whoever collects these files is another user; they name no customer. */

@@ -4,10 +4,10 @@
  */
 import { Clock, Effect } from "effect"
 import { HttpClient } from "effect/http"
-import { counted } from "../base/Counted.ts"
+import { counted } from "../base/Text.ts"
 import type { Job } from "../jobs/Job.ts"
-import { failed, ok, warning } from "./Check.ts"
-import type { Check } from "./Check.ts"
+import { failed, ok, warning } from "./Health.ts"
+import type { Check } from "./Health.ts"
 import { Wiring } from "./Wiring.ts"
 import type { Through } from "./Wiring.ts"
 

@@ -3,22 +3,61 @@
  * beside each other have the parts in common that must not exist twice (`Common`): a host's connections and
  * pace, and an embedded service with its clock. Rooms are loaded when a layer is built, as in `main.ts`.
  */
-import { Context, Duration, Effect, Layer, RcRef, Redacted } from "effect"
+import { Clock, Context, Duration, Effect, Layer, RcRef, Redacted } from "effect"
 import type { Scope } from "effect"
 import type { HttpClient } from "effect/http"
+import type { PlanUnwired, RemoteTarget, Through } from "./Wiring.ts"
 import type { Service } from "../client/Service.ts"
 import type { ServicePause } from "../client/ServicePaced.ts"
-import { embeddedKey } from "../jobs/EmbeddedService.ts"
-import type { Embedded } from "../jobs/EmbeddedService.ts"
-import type { ServiceTarget } from "../jobs/Job.ts"
+import { embeddedKey } from "../jobs/Job.ts"
+import type { Embedded, ServiceTarget } from "../jobs/Job.ts"
 import type { Secrets } from "../jobs/Secrets.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { FaultsInvalid } from "../sandbox/faults/FaultsFile.ts"
 import type { ReadingInvalid } from "../sandbox/readings/ReadingFile.ts"
 import type { Sandbox } from "../sandbox/server/Sandbox.ts"
 import type { JournalFailed } from "../sandbox/state/Journal.ts"
-import { EmbeddedClock } from "./EmbeddedClocks.ts"
-import type { PlanUnwired, RemoteTarget, Through } from "./Wiring.ts"
+
+// The clocks of the embedded service: time continues from its newest event and never goes back, however
+// fast it runs. Rooms are loaded when a clock is made, as in `main.ts`.
+
+/** Time continues from the newest event of the embedded service and the ledger, and never goes back. */
+const layer = (speed: number, journal: string | undefined) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { Ledger } = yield* Effect.promise(() => import("../ledger/Ledger.ts"))
+      const { newestEventAt } = yield* Effect.promise(() => import("../sandbox/state/Journal.ts"))
+      const { ScaledClock } = yield* Effect.promise(() => import("../base/Time.ts"))
+      const now = yield* Clock.currentTimeMillis
+      const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
+      const recorded = yield* newestFactAt(yield* Ledger)
+      return ScaledClock.layer({ speed, originMs: Math.max(now, happened ?? 0, recorded) })
+    }),
+  )
+
+const newestFactAt = Effect.fnUntraced(function* (known: Ledger["Service"]) {
+  const runs = yield* known.runs
+  const open = runs.filter((run, index) => run.ended === undefined || index === runs.length - 1)
+  const facts = yield* Effect.forEach(open, ({ fact }) => known.facts(fact.run_id))
+  const ends = runs.map(({ newest_at }) => newest_at)
+  return Math.max(0, ...ends, ...facts.map((ofRun) => ofRun.at(-1)?.at ?? 0))
+})
+
+/** For the service as a server. */
+const layerServer = (speed: number, journal: string | undefined) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { newestEventAt } = yield* Effect.promise(() => import("../sandbox/state/Journal.ts"))
+      const { ScaledClock } = yield* Effect.promise(() => import("../base/Time.ts"))
+      const now = yield* Clock.currentTimeMillis
+      const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
+      return speed === 1 && (happened ?? 0) <= now
+        ? Layer.empty
+        : ScaledClock.layer({ speed, originMs: Math.max(now, happened ?? 0) })
+    }),
+  )
+
+export const EmbeddedClock = { layer, layerServer }
 
 /** The secret of the embedded service's first application: it protects nothing. */
 const sandboxSecret = "sandbox-app-1"
@@ -68,7 +107,7 @@ const remote = (target: RemoteTarget, common: Common, through?: Through) =>
     const { Secrets } = await import("../jobs/Secrets.ts")
     const { ServiceHttp } = await import("../client/ServiceHttp.ts")
     const { ServicePaced } = await import("../client/ServicePaced.ts")
-    const { SteadyClock } = await import("../base/SteadyClock.ts")
+    const { SteadyClock } = await import("../base/Time.ts")
     const http = Layer.unwrap(
       Effect.gen(function* () {
         const { resolve } = yield* Secrets

@@ -6,7 +6,7 @@
 import { Clock, Effect } from "effect"
 import { ExecutionId } from "../service/Ids.ts"
 import type { JudgedLogin, LoginOrder } from "../task/JudgeLogin.ts"
-import { counted } from "../base/Counted.ts"
+import { counted } from "../base/Text.ts"
 import { CsvReader } from "../jobs/Csv.ts"
 import type { CsvRow } from "../jobs/Csv.ts"
 import type { Account, SentLogin } from "../ledger/Accounts.ts"

@@ -36,7 +36,7 @@ const openedStore = Effect.gen(function* () {
 })
 
 /** Loaded when a token command needs it. */
-const byHand = Effect.promise(() => import("../tokens/ByHand.ts"))
+const byHand = Effect.promise(() => import("../tokens/ExchangeTicket.ts"))
 
 const ticketBytesMax = 65_536
 

@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import type { Turn, Wait } from "../task/SideBySide.ts"
-import { counted } from "../base/Counted.ts"
+import { counted } from "../base/Text.ts"
 import { note } from "./Output.ts"
 
 const reasonText = (wait: Wait): string => {

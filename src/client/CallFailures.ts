@@ -3,13 +3,16 @@
  * whether the request can have had an effect. In doubt, the answer is lost. Messages name the call and a
  * code, never a body or a header.
  */
-import { Clock, Duration, Effect } from "effect"
-import type { HttpClientError, HttpClientResponse } from "effect/http"
-import type { CallFailure } from "./Service.ts"
+import { Cause, Clock, Context, Duration, Effect, Result } from "effect"
+import { HttpBody, HttpClientRequest } from "effect/http"
+import type { Headers, HttpClientError, HttpClientResponse, HttpMethod } from "effect/http"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "./Service.ts"
+import type { CallFailure } from "./Service.ts"
+import { isAddressable } from "../service/FlowResults.ts"
+import type { ResultsSource, SourceIds } from "../service/FlowResults.ts"
 
 /** Longer than any run: a wait this long is left to a later run, so a larger number adds nothing. */
-export const retryAfterMaxMs = 30 * 24 * 3_600_000
+const retryAfterMaxMs = 30 * 24 * 3_600_000
 
 const httpDate = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 
@@ -152,4 +155,199 @@ export const failedSize = (
 ): CallFailure => {
   const message = `${call}: the answer is larger than ${bytesMax} bytes`
   return hasEffect ? new AnswerLost({ message, http_status }) : new UnexpectedAnswer({ message, http_status })
+}
+
+// Requests from the contract: method and path template are read from an endpoint's definition, so no path
+// is written twice. Ids are opaque and may be hostile: each fills exactly one path segment, or no request
+// is made.
+
+/** The parts of an endpoint of `ExecutionApi` or `FlowApi` that a request needs. */
+export interface Endpoint {
+  readonly identifier: string
+  readonly method: HttpMethod.HttpMethod
+  readonly path: string
+  readonly "~Params": { readonly Type: unknown }
+  readonly "~Query": { readonly Encoded: unknown }
+  readonly "~Payload": { readonly Type: unknown }
+}
+
+type Part<Key extends string, S, Value> = [S] extends [never] ? unknown : { readonly [K in Key]: Value }
+
+/** `params`, `query` and `payload`, exactly if the endpoint declares them. */
+export type CallParts<E extends Endpoint> = Part<"params", E["~Params"], E["~Params"]["Type"]> &
+  ([E["~Query"]] extends [never] ? unknown : { readonly query?: E["~Query"]["Encoded"] }) &
+  Part<"payload", E["~Payload"], E["~Payload"]["Type"]>
+
+/** The same for any endpoint. */
+export interface AnyParts {
+  readonly params?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, unknown>>
+  readonly payload?: unknown
+}
+
+/**
+ * One path segment, or undefined for an id that cannot be one: an empty id; `.` and `..`, which URL parsers
+ * resolve even when percent-encoded; and lone surrogates, which have no UTF-8.
+ */
+export const encodeSegment = (id: string): string | undefined =>
+  id === "" || id === "." || id === ".." || !id.isWellFormed() ? undefined : encodeURIComponent(id)
+
+/** Whether a results source and these ids make a valid URL. */
+export const isSendable = (source: ResultsSource, ids: SourceIds): boolean =>
+  isAddressable(source, ids) &&
+  [ids.execution_id, ids.session_id].every((id) => id === undefined || encodeSegment(id) !== undefined)
+
+const encodeQuery = (query: Readonly<Record<string, unknown>>): string => {
+  const pairs = new URLSearchParams()
+  for (const [key, value] of Object.entries(query)) {
+    if (value === undefined) continue
+    for (const item of Array.isArray(value) ? value : [value]) pairs.append(key, String(item))
+  }
+  const text = pairs.toString()
+  return text === "" ? "" : `?${text}`
+}
+
+const noUrlParams = HttpClientRequest.get("").urlParams
+const noHash = HttpClientRequest.get("").hash
+
+const unsendable = (endpoint: Endpoint, why: string) =>
+  Result.fail(new NotSent({ message: `${endpoint.identifier}: ${why}; nothing was sent` }))
+
+const writeBody = (endpoint: Endpoint, payload: unknown) =>
+  Result.try({
+    try: () => HttpBody.text(JSON.stringify(payload), "application/json"),
+    // The cause could contain a value, and the payload holds login parameters, so the cause is dropped.
+    catch: () =>
+      new NotSent({ message: `${endpoint.identifier}: the request is not JSON; nothing was sent` }),
+  })
+
+/** Compiles an endpoint for one root and one set of headers; the result builds a request per call. */
+export const compileEndpoint = (endpoint: Endpoint, root: string, headers: Headers.Headers) => {
+  const segments = endpoint.path.split("/").slice(1)
+  return ({
+    params,
+    query,
+    payload,
+  }: AnyParts): Result.Result<HttpClientRequest.HttpClientRequest, NotSent> => {
+    let url = root
+    for (const segment of segments) {
+      if (!segment.startsWith(":")) {
+        url += `/${segment}`
+        continue
+      }
+      const name = segment.slice(1)
+      const encoded = encodeSegment(params?.[name] ?? "")
+      if (encoded === undefined) return unsendable(endpoint, `this ${name} cannot be a part of an address`)
+      url += `/${encoded}`
+    }
+    if (query !== undefined) url += encodeQuery(query)
+    if (payload === undefined) {
+      return Result.succeed(
+        HttpClientRequest.makeWith(endpoint.method, url, noUrlParams, noHash, headers, HttpBody.empty),
+      )
+    }
+    return Result.map(writeBody(endpoint, payload), (body) =>
+      HttpClientRequest.setBody(
+        HttpClientRequest.makeWith(endpoint.method, url, noUrlParams, noHash, headers, HttpBody.empty),
+        body,
+      ),
+    )
+  }
+}
+
+// Who looks on at every request to the service: told its method, its path as a template and its own ids,
+// never an address, a header or a body. Without an observer a call costs what it did.
+
+/** What is called: known before the first request, so it is described once. */
+export interface CallTarget {
+  readonly name: string
+  readonly method: string
+  /** `/executions/handler/v1/{execution_id}`, with the root's own path. */
+  readonly template: string
+  readonly host: string
+  readonly port: number
+}
+
+/** Whose call it is, as far as the request says. */
+export interface CallIds {
+  readonly execution_id: string | undefined
+  readonly session_id: string | undefined
+  readonly external_execution_id: string | undefined
+}
+
+/** Times are nanoseconds since the epoch, on the clock of the run. */
+interface SeenCall {
+  readonly answered: (http_status: number) => void
+  /** With the failure's tag; undefined for an answer that the reference lists. */
+  readonly ended: (failure: string | undefined, at: bigint) => void
+}
+
+export type ObserveCalls = (target: CallTarget, ids: CallIds, at: bigint) => SeenCall
+
+export const CallObserver = Context.Reference<ObserveCalls | undefined>("nightjar/client/CallObserver", {
+  defaultValue: () => undefined,
+})
+
+interface CalledEndpoint {
+  readonly identifier: string
+  readonly method: string
+  readonly path: string
+}
+
+const targetOf = (endpoint: CalledEndpoint, root: string): CallTarget => {
+  const url = new URL(root)
+  const path = endpoint.path.replaceAll(/:([a-z_]+)/g, "{$1}")
+  return {
+    name: endpoint.identifier,
+    method: endpoint.method,
+    template: `${url.pathname === "/" ? "" : url.pathname}${path}`,
+    host: url.hostname,
+    port: url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port),
+  }
+}
+
+interface Parts {
+  readonly params?: unknown
+  readonly payload?: unknown
+}
+
+const textIn = (part: unknown, name: keyof CallIds): string | undefined => {
+  if (typeof part !== "object" || part === null || !Object.hasOwn(part, name)) return undefined
+  const value: unknown = Reflect.get(part, name)
+  return typeof value === "string" ? value : undefined
+}
+
+/** Only these three of a request's parts: a payload holds a login. */
+const callIds = (parts: Parts): CallIds => ({
+  execution_id: textIn(parts.params, "execution_id") ?? textIn(parts.payload, "execution_id"),
+  session_id: textIn(parts.params, "session_id"),
+  external_execution_id: textIn(parts.payload, "external_execution_id"),
+})
+
+type Call<A> = (answered: SeenCall["answered"]) => Effect.Effect<A, CallFailure>
+
+const observed = <A>(
+  observe: ObserveCalls,
+  target: CallTarget,
+  ids: CallIds,
+  call: Call<A>,
+): Effect.Effect<A, CallFailure> =>
+  Effect.clockWith((clock) => {
+    const seen = observe(target, ids, clock.currentTimeNanosUnsafe())
+    return Effect.onExit(call(seen.answered), (exit) =>
+      Effect.sync(() => {
+        const failure = exit._tag === "Success" ? undefined : exit.cause.reasons.find(Cause.isFailReason)
+        const tag = exit._tag === "Success" ? undefined : (failure?.error._tag ?? "Interrupted")
+        seen.ended(tag, clock.currentTimeNanosUnsafe())
+      }),
+    )
+  })
+
+const unseen = () => undefined
+
+/** The calls of one endpoint, each looked on at from its request to the last byte read of its answer. */
+export const observing = (observe: ObserveCalls | undefined, endpoint: CalledEndpoint, root: string) => {
+  if (observe === undefined) return <A>(_: Parts, call: Call<A>) => call(unseen)
+  const target = targetOf(endpoint, root)
+  return <A>(parts: Parts, call: Call<A>) => observed(observe, target, callIds(parts), call)
 }

@@ -4,13 +4,272 @@
  * login is held back because we failed to understand its form. The form decides what compiling costs: see
  * `FormBounds.ts` for the limits, and `FormChecker.ts` for where it happens.
  */
-import { Predicate } from "effect"
 import { Ajv } from "ajv"
 import type { ErrorObject } from "ajv"
 import formats from "ajv-formats"
-import { definitionPointer, toJsonSchema } from "./JsonSchema.ts"
-import type { Conversion, JsonSchema } from "./JsonSchema.ts"
-import { linearPattern } from "./Patterns.ts"
+import { Predicate } from "effect"
+import { RE2JS } from "re2js"
+import { translatePattern } from "./PatternSyntax.ts"
+import { cutText } from "../service/BodyBounds.ts"
+
+// An OpenAPI 3.0.3 schema object as the JSON Schema that a validator compiles (section 2.3). Only keywords
+// that are understood, in a shape that is understood, are kept: everything else in a form is ignored, so it
+// can neither break the form nor refuse a login.
+
+type JsonSchema = { readonly [keyword: string]: unknown }
+
+/** Deeper than any form that a person fills in; anything below is not checked. */
+const depthMax = 32
+
+const types = new Set(["string", "number", "integer", "boolean", "object", "array", "null"])
+const isCount = (value: unknown) => Number.isInteger(value) && Number(value) >= 0
+const isNumber = (value: unknown) => typeof value === "number" && Number.isFinite(value)
+const isText = (value: unknown) => typeof value === "string"
+const isTexts = (value: unknown) =>
+  Array.isArray(value) && new Set(value).size === value.length && value.every(isText)
+const isType = (value: unknown) =>
+  Array.isArray(value)
+    ? value.length > 0 && isTexts(value) && value.every((type) => types.has(type))
+    : types.has(String(value)) && isText(value)
+
+/** The keywords that restrict a value, each with the shape in which it can be read. */
+const plainKeywords: Readonly<Record<string, (value: unknown) => boolean>> = {
+  type: isType,
+  enum: (value) => Array.isArray(value) && value.length > 0,
+  const: () => true,
+  format: isText,
+  pattern: isText,
+  minLength: isCount,
+  maxLength: isCount,
+  minimum: isNumber,
+  maximum: isNumber,
+  exclusiveMinimum: isNumber,
+  exclusiveMaximum: isNumber,
+  multipleOf: (value) => isNumber(value) && Number(value) > 0,
+  minItems: isCount,
+  maxItems: isCount,
+  uniqueItems: (value) => typeof value === "boolean",
+  minProperties: isCount,
+  maxProperties: isCount,
+  required: isTexts,
+}
+const schemaKeywords = [
+  "items",
+  "additionalProperties",
+  "not",
+  "if",
+  "then",
+  "else",
+  "contains",
+  "propertyNames",
+]
+const mapKeywords = ["properties", "patternProperties", "$defs", "dependentSchemas"]
+const listKeywords = ["allOf", "anyOf", "oneOf"]
+
+interface Conversion {
+  readonly schema: JsonSchema
+  readonly warnings: ReadonlyArray<string>
+}
+
+export const toJsonSchema = (form: JsonSchema): Conversion => {
+  const warnings = new Set<string>()
+  const definitions = gatherDefinitions(form)
+  const named = new Set(Object.keys(definitions))
+
+  const convert = (node: unknown, depth: number): unknown => {
+    if (typeof node === "boolean") return node
+    if (!Predicate.isObject(node) || depth > depthMax) return {}
+    const schema: Record<string, unknown> = {}
+    for (const [keyword, fits] of Object.entries(plainKeywords)) {
+      if (Object.hasOwn(node, keyword) && fits(node[keyword])) schema[keyword] = node[keyword]
+    }
+    for (const keyword of schemaKeywords) {
+      if (isSchema(node[keyword])) schema[keyword] = convert(node[keyword], depth + 1)
+    }
+    for (const keyword of mapKeywords) {
+      const map = node[keyword]
+      if (Predicate.isObject(map)) schema[keyword] = convertMap(map, depth)
+    }
+    for (const keyword of listKeywords) {
+      const list = node[keyword]
+      if (Array.isArray(list) && list.length > 0)
+        schema[keyword] = list.map((item) => convert(item, depth + 1))
+    }
+    exclusiveLimits(node, schema)
+    const target = isText(node["$ref"]) ? resolve(String(node["$ref"])) : undefined
+    if (target !== undefined) schema["$ref"] = target
+    return node["nullable"] === true ? orNull(schema) : schema
+  }
+  const convertMap = (map: Readonly<Record<string, unknown>>, depth: number) =>
+    Object.fromEntries(Object.entries(map).map(([name, item]) => [name, convert(item, depth + 1)]))
+  const resolve = (reference: string): string | undefined => {
+    const name = /^#\/(?:\$defs|definitions|components\/schemas)\/([^/]+)$/.exec(reference)?.[1]
+    const plain = name === undefined ? undefined : unescape(name)
+    if (plain !== undefined && named.has(plain)) return definitionPointer(plain)
+    warnings.add("a reference in this form has no target; the part it refers to is not checked")
+    return undefined
+  }
+  const schema = convert({ ...form, $defs: definitions }, 0)
+  return { schema: Predicate.isObject(schema) ? schema : {}, warnings: [...warnings] }
+}
+
+/** A form that was cut out of a larger document may have its definitions where that document had them. */
+const gatherDefinitions = (form: JsonSchema): JsonSchema => {
+  const components = Predicate.isObject(form["components"]) ? form["components"]["schemas"] : undefined
+  return Object.fromEntries(
+    [form["definitions"], components, form["$defs"]].flatMap((map) =>
+      Predicate.isObject(map) ? Object.entries(map) : [],
+    ),
+  )
+}
+
+const definitionPointer = (name: string): string =>
+  `#/$defs/${encodeURIComponent(name.replaceAll("~", "~0").replaceAll("/", "~1"))}`
+
+const isSchema = (value: unknown) => Predicate.isObject(value) || typeof value === "boolean"
+
+/** OpenAPI 3.0 says `minimum: 1, exclusiveMinimum: true`, JSON Schema `exclusiveMinimum: 1`. */
+const exclusiveLimits = (node: JsonSchema, schema: Record<string, unknown>) => {
+  for (const [flag, limit] of [
+    ["exclusiveMinimum", "minimum"],
+    ["exclusiveMaximum", "maximum"],
+  ] as const) {
+    if (node[flag] !== true || schema[limit] === undefined) continue
+    schema[flag] = schema[limit]
+    delete schema[limit]
+  }
+}
+
+const combinators = ["$ref", "const", "allOf", "anyOf", "oneOf", "not", "if"]
+
+const orNull = (schema: JsonSchema): JsonSchema => {
+  const type = schema["type"]
+  if (type !== undefined && !combinators.some((keyword) => Object.hasOwn(schema, keyword))) {
+    const values = Array.isArray(schema["enum"]) ? { enum: [...schema["enum"], null] } : {}
+    return { ...schema, type: [...new Set([type, "null"].flat())], ...values }
+  }
+  return Object.keys(schema).length === 0 ? schema : { anyOf: [schema, { type: "null" }] }
+}
+
+const unescape = (name: string) => {
+  try {
+    return decodeURIComponent(name).replaceAll("~1", "/").replaceAll("~0", "~")
+  } catch {
+    return name
+  }
+}
+
+// What a form may cost. A small schema can stand for a large one, through references and lists of
+// alternatives: a validator's time depends on the expanded schema, so that is what is counted, with every
+// reference followed. A form beyond these limits is not compiled. The largest forms of real sources have a
+// few hundred parts.
+
+/** Schemas, their keywords and required names, each counted as often as a reference leads to it. */
+const partsMax = 5_000
+/** Schemas within schemas, references followed. */
+const stepsMax = 128
+/** Of an engine's details as JSON text, in characters. */
+export const textMax = 1_000_000
+/** Values and levels of an engine's details. */
+const valuesMax = 200_000
+const levelsMax = 100
+/** A login field is shorter; longer values are not matched against patterns. In characters. */
+export const comparedMax = 10_000
+
+/** Why the details of an engine cannot be accepted, or undefined. Goes no deeper than the limits. */
+export const beyondText = (details: unknown): string | undefined => {
+  const open: Array<readonly [value: unknown, level: number]> = [[details, 0]]
+  let values = 0
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const [value, level] = next
+    if (typeof value !== "object" || value === null) continue
+    if (level >= levelsMax) return `its details are nested more than ${levelsMax} levels deep`
+    const inner = Object.values(value)
+    values += inner.length
+    if (values > valuesMax) return `its details hold more than ${count(valuesMax)} values`
+    for (const one of inner) open.push([one, level + 1])
+  }
+  return undefined
+}
+
+export const count = (amount: number): string => amount.toLocaleString("en-US")
+
+/** Why this schema, as `toJsonSchema` makes it, cannot be compiled, or undefined. */
+export const beyondBounds = (schema: JsonSchema): string | undefined => {
+  const definitions = Predicate.isObject(schema["$defs"]) ? schema["$defs"] : {}
+  const targets = new Map(Object.keys(definitions).map((name) => [definitionPointer(name), name]))
+  const open = new Set<string>()
+  let parts = 0
+
+  const walk = (node: unknown, steps: number): string | undefined => {
+    if (!Predicate.isObject(node)) return undefined
+    parts += 1 + Object.keys(node).length + (Array.isArray(node["required"]) ? node["required"].length : 0)
+    if (parts > partsMax) return `it has more than ${count(partsMax)} parts when its references are followed`
+    if (steps > stepsMax) return `it is nested more than ${stepsMax} steps deep`
+    for (const inner of innerSchemas(node)) {
+      const why = walk(inner, steps + 1)
+      if (why !== undefined) return why
+    }
+    const target = targets.get(String(node["$ref"]))
+    if (target === undefined) return undefined
+    if (open.has(target)) return "it refers to itself"
+    open.add(target)
+    const why = walk(definitions[target], steps + 1)
+    open.delete(target)
+    return why
+  }
+  return walk(schema, 0)
+}
+
+/** Definitions are visited when a reference leads to them. */
+const innerSchemas = (node: JsonSchema): ReadonlyArray<unknown> => [
+  ...schemaKeywords.map((keyword) => node[keyword]),
+  ...mapKeywords.flatMap((keyword) => {
+    const map = node[keyword]
+    return keyword !== "$defs" && Predicate.isObject(map) ? Object.values(map) : []
+  }),
+  ...listKeywords.flatMap((keyword) => {
+    const list = node[keyword]
+    return Array.isArray(list) ? list : []
+  }),
+]
+
+// Regular expressions of an engine's form, matched in time proportional to the text: the patterns come from
+// the service and the values from customers, so a backtracking one could hold up a whole run. A pattern
+// that cannot be matched this way refuses nobody: it accepts everything, and is named once.
+
+/** What a validator needs from a regular expression. */
+interface LinearPattern {
+  readonly test: (value: string) => boolean
+  readonly toString: () => string
+}
+
+/** Enough to recognise a pattern by. */
+const toldMax = 60
+
+type Compiled = { readonly expression: RE2JS } | { readonly why: string }
+
+const compile = (pattern: string): Compiled => {
+  const translation = translatePattern(pattern)
+  if (translation._tag === "Refused") return translation
+  try {
+    return { expression: RE2JS.compile(translation.source) }
+  } catch {
+    return { why: "it repeats too often or uses a name that is not known" }
+  }
+}
+
+/** `warn` receives, once, what made the pattern accept everything. */
+export const linearPattern = (pattern: string, warn: (message: string) => void): LinearPattern => {
+  const toString = () => `/${pattern}/`
+  const compiled = compile(pattern)
+  if ("why" in compiled) {
+    const told = cutText(pattern, toldMax).replaceAll(/\p{C}/gu, "?")
+    warn(`the pattern \`${told}\` of this form is not checked: ${compiled.why}`)
+    return { test: () => true, toString }
+  }
+  return { test: (value) => value.length > comparedMax || compiled.expression.test(value), toString }
+}
 
 export interface CompiledForm {
   readonly fields: ReadonlySet<string>
@@ -104,7 +363,7 @@ const compileCheck = (
   }
 }
 
-const stepsMax = 16
+const typeStepsMax = 16
 
 /** A set that certainly contains every type the schema accepts; undefined if nothing is certain. */
 const possibleTypes = (
@@ -112,7 +371,7 @@ const possibleTypes = (
   definitions: JsonSchema,
   steps: number,
 ): ReadonlySet<string> | undefined => {
-  if (!Predicate.isObject(schema) || steps > stepsMax) return undefined
+  if (!Predicate.isObject(schema) || steps > typeStepsMax) return undefined
   const type = schema["type"]
   if (typeof type === "string") return new Set([type])
   if (Array.isArray(type)) return new Set(type.map(String))

@@ -5,19 +5,21 @@
  * cached: a cached form says nothing about it, and an expired one can still check parameters while the
  * engine is away. An unknown engine is never cached.
  */
-import type { Duration } from "effect"
-import { Clock, Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
-import { EngineReference } from "../service/Ids.ts"
-import { EngineDetails } from "../service/Engine.ts"
-import type { JobFeature } from "../jobs/Job.ts"
+import { Clock, Context, Duration, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
+import { beyondText, count, textMax } from "./CompiledForm.ts"
+import type { RawFit, Unusable } from "./FitForms.ts"
+import { FormChecker } from "./FormThread.ts"
+import type { FormsUncheckable } from "./FormThread.ts"
+import { retryCall } from "./Pacing.ts"
+import type { Findings } from "./Parameters.ts"
+import { Service } from "./Service.ts"
+import type { CallFailure } from "./Service.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
+import type { JobFeature } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
-import { beyondText, count, textMax } from "./FormBounds.ts"
-import { FormChecker } from "./FormChecker.ts"
-import type { FormsUncheckable } from "./FormChecker.ts"
-import type { RawFit, Unusable } from "./FitForms.ts"
-import type { Findings } from "./Parameters.ts"
+import { EngineDetails } from "../service/Engine.ts"
+import { EngineReference } from "../service/Ids.ts"
 
 /** No engine can be read: the service refuses the secret or cannot be reached. Ends planning. */
 export class CatalogueFailed extends Schema.TaggedError<CatalogueFailed>()("CatalogueFailed", {
@@ -251,3 +253,55 @@ const close = ({ settings, parameters: login }: RawFit): Fit =>
   login === undefined
     ? { settings }
     : { settings, login: { ...login, parameters: Redacted.make(login.parameters) } }
+
+// The engine catalogue for planning, read from the service. Only a service that cannot be reached or
+// refuses the secret ends planning; trouble with one engine makes that engine unavailable, and details that
+// cannot be read make it unreadable: reading them again until the deadline would not change them.
+
+const triesMax = 6
+/** The longest that an engine may delay a plan: it is checked again before a start. */
+const triedMaxMs = Duration.toMillis("2 minutes")
+
+const waitOf = (told: object) =>
+  "retry_after" in told && Duration.isDuration(told.retry_after) ? { retry_after: told.retry_after } : {}
+
+const answerOf = (failure: CallFailure): Effect.Effect<EngineAnswer, CatalogueFailed> => {
+  const detail = failure.message
+  if (failure._tag === "SecretRefused" || failure._tag === "NotSent")
+    return Effect.fail(new CatalogueFailed({ message: detail }))
+  const answered = failure._tag === "UnexpectedAnswer" && failure.http_status === 200
+  if (answered) return Effect.succeed({ _tag: "Unreadable", detail })
+  return Effect.succeed({ _tag: "Unavailable", detail, ...waitOf(failure) })
+}
+
+export const ServiceCatalogue = {
+  layer: Layer.effect(
+    EngineCatalogue,
+    Effect.map(Service, (service) =>
+      EngineCatalogue.of({
+        showEngine: (engine_reference) =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) =>
+            retryCall(service.showEngine(engine_reference), { triesMax, untilAt: now + triedMaxMs }),
+          ).pipe(
+            Effect.matchEffect({
+              onFailure: answerOf,
+              onSuccess: (answer): Effect.Effect<EngineAnswer> => {
+                switch (answer._tag) {
+                  case "Engine":
+                    return Effect.succeed({ _tag: "Known", details: answer.engine })
+                  case "EngineUnknown":
+                    return Effect.succeed({ _tag: "Unknown" })
+                  case "EngineUnavailable":
+                    return Effect.succeed({
+                      _tag: "Unavailable",
+                      ...(answer.detail === undefined ? {} : { detail: answer.detail }),
+                      ...waitOf(answer),
+                    })
+                }
+              },
+            }),
+          ),
+      }),
+    ),
+  ),
+}

@@ -6,10 +6,23 @@
  * the run's clock goes.
  */
 import { Worker } from "node:worker_threads"
-import { Duration, Effect, Exit, Layer, Semaphore } from "effect"
-import { inMachineTime } from "../base/MachineTime.ts"
+import { Context, Duration, Effect, Exit, Layer, Schema, Semaphore } from "effect"
+import { inMachineTime } from "../base/Time.ts"
 import type { FormAnswer, FormRequest, Unusable } from "./FitForms.ts"
-import { FormChecker, FormsUncheckable } from "./FormChecker.ts"
+
+// Where forms are compiled and values checked against them. A form comes from the service and can be built
+// to burn time or memory, so it must be possible to stop the check: the live checker is a thread
+// (`FormThread.ts`). Whatever a form does to its checker is an answer about the form, never a failure.
+
+/** No form can be checked at all, for a reason on this machine. Ends planning. */
+export class FormsUncheckable extends Schema.TaggedError<FormsUncheckable>()("FormsUncheckable", {
+  message: Schema.String,
+}) {}
+
+export class FormChecker extends Context.Service<
+  FormChecker,
+  { readonly check: (request: FormRequest) => Effect.Effect<FormAnswer, FormsUncheckable> }
+>()("nightjar/forms/FormChecker") {}
 
 /** Beside this file, as source or bundled. */
 const workerFile = new URL(

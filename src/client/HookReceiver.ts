@@ -8,8 +8,8 @@ import { Context, Duration, Effect, Layer, Schema, Stream } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpServerError } from "effect/http"
 import { LocalServer } from "../base/LocalServer.ts"
-import { eventBytesMax, readEvent, skimEvent } from "./EventView.ts"
-import type { EventView } from "./EventView.ts"
+import { eventBytesMax, readEvent, skimEvent } from "./Views.ts"
+import type { EventView } from "./Views.ts"
 
 /** Webhooks cannot be received at this address; nothing was started. */
 export class ReceiverRefused extends Schema.TaggedError<ReceiverRefused>()("ReceiverRefused", {

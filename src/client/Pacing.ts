@@ -4,6 +4,10 @@
  * careful: it stays near what the host bore, and goes further only if that rate was used for a while. A host
  * that refuses everybody is not called for a while. Which calls a Retry-After holds back is in `Closures.ts`.
  */
+import { Duration, Effect } from "effect"
+import { retrySchedule } from "../base/Time.ts"
+import type { WaitPolicy } from "../base/Time.ts"
+import type { CallFailure } from "./Service.ts"
 
 /** Limits of a lane's rate in requests per second; from the upper one on, it is not paced. */
 const rateMin = 0.2
@@ -202,3 +206,105 @@ const slowDown = (pace: Pace, { sentMs, nowMs, askedMs }: Complaint): Pace => {
   const slower = { ...pace, mode: cut(pace, nowMs), cutMs: nowMs, refused: 1 }
   return { ...slower, nextMs: nowMs + 1000 / rateOf(slower) }
 }
+
+// Which calls a Retry-After holds back, and until when. It counts in full for the execution, session or
+// login of the call, and for the whole endpoint only if the call names none of them: an answer with an
+// absurd wait affects only its own task. How fast a host may be called at all is in `Pacing.ts`.
+
+/** Which endpoint a call uses, and what it is about; flow results have a limit per session (section 8). */
+export interface Asked {
+  readonly host: string
+  readonly endpoint: string
+  /** The execution, session, login or engine; absent if a call is about none of them. */
+  readonly subject?: string
+  /** A limit on one session says nothing about the pace of its host. */
+  readonly limit?: "host" | "session"
+}
+
+export interface Closure {
+  readonly closedUntilMs: number
+  readonly http_status: number
+}
+
+/** Bounded by the executions and sessions of a run; an expired entry is removed when it is next read. */
+export type Closures = Map<string, Closure>
+
+const keyOf = ({ host, endpoint, subject }: Asked): string =>
+  JSON.stringify([host, endpoint, subject ?? null])
+
+/** The service asked us to wait, in answer to this call; an earlier, longer wait still counts. */
+export const noteRetryAfter = (
+  closures: Closures,
+  asked: Asked,
+  nowMs: number,
+  { http_status, retry_after }: { readonly http_status: number; readonly retry_after: Duration.Duration },
+): void => {
+  const key = keyOf(asked)
+  const closedUntilMs = nowMs + Duration.toMillis(retry_after)
+  if (closedUntilMs > (closures.get(key)?.closedUntilMs ?? nowMs))
+    closures.set(key, { closedUntilMs, http_status })
+}
+
+/** How long a call still has to wait, if at all. */
+export const closureOf = (closures: Closures, asked: Asked, nowMs: number): Closure | undefined => {
+  const closure = closures.get(keyOf(asked))
+  if (closure === undefined || closure.closedUntilMs > nowMs) return closure
+  closures.delete(keyOf(asked))
+  return undefined
+}
+
+// How repeatable calls are retried: with growing waits and full jitter, never sooner than the service
+// asked, a limited number of times, waiting at most ten minutes each time, and not beyond a moment that the
+// caller names. What a retry cannot fix (a refused secret, an answer the reference does not list) is tried
+// at most twice. The last failure is the result.
+
+export const callWaits: WaitPolicy = { base: Duration.seconds(1), max: Duration.minutes(1), jitter: 1 }
+/** No call waits longer than this for its next try: if the service asks for more, the tries end. */
+export const retryWaitMax = Duration.minutes(10)
+/** Tries of a call whose failure a retry is unlikely to fix. */
+const hopelessTriesMax = 2
+
+/** How long the service asks us to wait. */
+export const askedWait = (failure: CallFailure): Duration.Duration =>
+  (failure._tag === "Throttled" ? failure.retry_after : undefined) ?? Duration.zero
+
+export interface RetryOptions {
+  /** Calls in total, including the first one. */
+  readonly triesMax: number
+  /** Milliseconds since 1970: a wait that would end later is not begun. */
+  readonly untilAt?: number
+  /**
+   * `repeat` (the default) for reads and idempotent calls. `return` for a start: only a request that
+   * certainly created nothing (NotSent, Throttled) is sent again.
+   */
+  readonly lostAnswers?: "repeat" | "return"
+}
+
+/** How often a call that failed in this way may be made in total. */
+const triesAllowed = (failure: CallFailure, options: RetryOptions): number => {
+  switch (failure._tag) {
+    case "NotSent":
+      return options.triesMax
+    case "Throttled":
+      return Duration.isGreaterThan(askedWait(failure), retryWaitMax) ? 1 : options.triesMax
+    case "AnswerLost":
+      return options.lostAnswers === "return" ? 1 : options.triesMax
+    case "SecretRefused":
+    case "UnexpectedAnswer":
+      return options.lostAnswers === "return" ? 1 : Math.min(options.triesMax, hopelessTriesMax)
+  }
+}
+
+/** Retries a call as `options` say; fails with the last failure. */
+export const retryCall = <A, R>(
+  call: Effect.Effect<A, CallFailure, R>,
+  options: RetryOptions,
+): Effect.Effect<A, CallFailure, R> =>
+  Effect.retry(
+    call,
+    retrySchedule(callWaits, {
+      triesMax: (failure) => triesAllowed(failure, options),
+      asked: askedWait,
+      untilAt: options.untilAt,
+    }),
+  )

@@ -3,11 +3,11 @@
  * Pure; no message contains a value: messages are built only from the form's own words and field names.
  */
 import type { ErrorObject } from "ajv"
-import { suggestion } from "../base/Nearest.ts"
+import { suggestion } from "../base/Text.ts"
 import { isEncrypted } from "../service/Execution.ts"
-import { cutText } from "../service/TextBounds.ts"
+import { cutText } from "../service/BodyBounds.ts"
+import { comparedMax } from "./CompiledForm.ts"
 import type { CompiledForm } from "./CompiledForm.ts"
-import { comparedMax } from "./FormBounds.ts"
 
 /**
  * `loc` names the field, as the service's own validation items do (section 2.4); empty for the whole object.

@@ -4,7 +4,7 @@
  * service gives is respected.
  */
 import { Duration } from "effect"
-import type { WaitPolicy } from "../base/Waits.ts"
+import type { WaitPolicy } from "../base/Time.ts"
 
 export interface PollingRules {
   readonly min: Duration.Duration

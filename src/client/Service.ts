@@ -4,12 +4,13 @@
  * returned as bytes (for landing) with a tolerant reading of them. The HTTP layer is `ServiceHttp.ts`; over
  * an in-process HttpClient it also serves the embedded service and the simulation.
  */
-import { Context, Schema } from "effect"
-import type { Duration, Effect, Redacted, Stream } from "effect"
-import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
+import { Context, Redacted, Result, Schema } from "effect"
+import type { Duration, Effect, Stream } from "effect"
+import { isLoopback } from "../base/Text.ts"
+import { withoutEnd } from "../service/BodyBounds.ts"
 import type { EngineDetails } from "../service/Engine.ts"
-import type { ProductsCount } from "../service/ProductsCount.ts"
-import type { ResultsSource, SourceIds } from "../service/ResultsSource.ts"
+import type { ProductsCount, ResultsSource, SourceIds } from "../service/FlowResults.ts"
+import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
 
 /** The body of an answer: its bytes as they arrived, and their JSON (undefined if they are not JSON). */
 export interface Body {
@@ -221,3 +222,92 @@ export class Service extends Context.Service<
     readonly showEngine: (engine_reference: EngineReference) => Effect.Effect<EngineAnswer, CallFailure>
   }
 >()("nightjar/client/Service") {}
+
+// The service with something done to every call, whatever the call is: one list of the port's methods for
+// all such wrappers, so that none is forgotten.
+
+/** What is done to a call; its answers stay what they are. */
+export type Around = <A, E extends Tagged = never>(
+  call: Effect.Effect<A, CallFailure | E>,
+) => Effect.Effect<A, CallFailure | E>
+
+export const everyCall = (service: Service["Service"], around: Around): Service["Service"] =>
+  Service.of({
+    startExecution: (call, leaving) => around(service.startExecution(call, leaving)),
+    readExecution: (execution_id) => around(service.readExecution(execution_id)),
+    pollExecution: (execution_id) => around(service.pollExecution(execution_id)),
+    abortExecution: (execution_id) => around(service.abortExecution(execution_id)),
+    deleteExecution: (execution_id) => around(service.deleteExecution(execution_id)),
+    readResults: (source, ids) => around(service.readResults(source, ids)),
+    downloadAttachment: (session_id, id) => around(service.downloadAttachment(session_id, id)),
+    exchangeTicket: (execution_id, ticket) => around(service.exchangeTicket(execution_id, ticket)),
+    revokeToken: (token_id) => around(service.revokeToken(token_id)),
+    listEngines: around(service.listEngines),
+    showEngine: (engine_reference) => around(service.showEngine(engine_reference)),
+  })
+
+// Where the service is and what may be sent there. The application secret travels in clear text in every
+// request, so a URL is refused before the first call if it could give the secret to somebody else: plain
+// http to another machine, credentials in the URL, or a secret that is not a header value (promise 12).
+
+export interface ServiceAddresses {
+  readonly base_url: string
+  readonly flows_url: string
+  readonly attachments_url: string
+}
+
+export interface ServiceSettings extends ServiceAddresses {
+  readonly app_secret: Redacted.Redacted<string>
+}
+
+/**
+ * The settings cannot be used; nothing was sent. `setting` is the field at fault, the message contains no
+ * secret.
+ */
+export class ServiceSettingsRefused extends Schema.TaggedError<ServiceSettingsRefused>()(
+  "ServiceSettingsRefused",
+  { setting: Schema.String, message: Schema.String },
+) {}
+
+const refuse = (setting: string, message: string) =>
+  Result.fail(new ServiceSettingsRefused({ setting, message: `${setting}: ${message}` }))
+
+/** The root that paths are appended to: scheme, host and path, without a final slash. */
+export const checkAddress = (
+  setting: keyof ServiceAddresses,
+  address: string,
+): Result.Result<string, ServiceSettingsRefused> => {
+  if (!URL.canParse(address)) return refuse(setting, "this is not an absolute URL such as https://host/path")
+  const url = new URL(address)
+  if (url.username !== "" || url.password !== "") {
+    return refuse(setting, "a URL must not contain a user name or password")
+  }
+  if (url.search !== "" || url.hash !== "")
+    return refuse(setting, "a URL must end with its path, without ? or #")
+  if (url.protocol !== "https:" && url.protocol !== "http:") {
+    return refuse(setting, `${url.protocol}// cannot be called; use https://`)
+  }
+  if (url.protocol === "http:" && !isLoopback(url.hostname)) {
+    return refuse(
+      setting,
+      `plain http to ${url.hostname} would expose the application secret to the network; use https:// ` +
+        "(http:// is for this machine only)",
+    )
+  }
+  return Result.succeed(url.origin + withoutEnd(url.pathname, "/"))
+}
+
+/** A secret that an HTTP header can carry: visible ASCII, spaces only inside. */
+export const checkSecret = (
+  app_secret: Redacted.Redacted<string>,
+): Result.Result<string, ServiceSettingsRefused> => {
+  const secret = Redacted.value(app_secret)
+  if (secret === "") return refuse("app_secret", "the application secret is empty")
+  if (!/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(secret)) {
+    return refuse(
+      "app_secret",
+      "the application secret has a line break, outer spaces or a character not allowed in a header",
+    )
+  }
+  return Result.succeed(secret)
+}

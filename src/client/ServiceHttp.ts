@@ -9,29 +9,26 @@ import { Headers, HttpClient } from "effect/http"
 import type { ExecutionId } from "../service/Ids.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { ExecutionApi, FlowApi, secretHeader } from "../service/Api.ts"
-import { retryAfter } from "./CallFailures.ts"
-import { CallObserver } from "./CallObserver.ts"
+import { CallObserver, encodeSegment, retryAfter } from "./CallFailures.ts"
+import type { Endpoint } from "./CallFailures.ts"
 import { makeExchange } from "./Exchange.ts"
 import type { Answer, ServiceLimits } from "./Exchange.ts"
+import { Service, Throttled, checkAddress, checkSecret } from "./Service.ts"
 import type {
   AbortAnswer,
   CallFailure,
   DeleteAnswer,
   PollAnswer,
   ResultsAnswer,
+  ServiceSettings,
+  ServiceSettingsRefused,
   StartAnswer,
   StartCall,
   StateAnswer,
 } from "./Service.ts"
-import { Service, Throttled } from "./Service.ts"
-import { recordsPlace } from "../service/ResultsSource.ts"
-import type { ResultsSource, SourceIds } from "../service/ResultsSource.ts"
-import { checkAddress, checkSecret } from "./ServiceSettings.ts"
-import type { ServiceSettings, ServiceSettingsRefused } from "./ServiceSettings.ts"
-import { encodeSegment } from "./EndpointRequest.ts"
-import type { Endpoint } from "./EndpointRequest.ts"
-import { answerEngine, answerEngines } from "./EngineAnswers.ts"
-import { answerExchange, answerRevoke } from "./TokenAnswers.ts"
+import { recordsPlace } from "../service/FlowResults.ts"
+import type { ResultsSource, SourceIds } from "../service/FlowResults.ts"
+import { answerEngine, answerEngines, answerExchange, answerRevoke } from "./EngineAnswers.ts"
 import { viewAcceptance, viewState, viewTicket, withUsableIds } from "./Views.ts"
 
 const endpoints = {

@@ -5,13 +5,18 @@
  * only much later, it fails at once, without a request.
  */
 import { Cause, Clock, Context, Duration, Effect, Layer, Predicate, Random, Semaphore } from "effect"
-import { closureOf, noteRetryAfter } from "./Closures.ts"
-import type { Asked, Closure, Closures } from "./Closures.ts"
-import { noteAnswered, noteComplaint, noteSent, openPace, rateOf } from "./Pacing.ts"
-import type { Pace } from "./Pacing.ts"
-import type { CallFailure, Tagged } from "./Service.ts"
+import {
+  closureOf,
+  noteAnswered,
+  noteComplaint,
+  noteRetryAfter,
+  noteSent,
+  openPace,
+  rateOf,
+} from "./Pacing.ts"
+import type { Asked, Closure, Closures, Pace } from "./Pacing.ts"
 import { EngineOfCalls, NotSent, Service, Throttled } from "./Service.ts"
-import type { ServiceAddresses } from "./ServiceSettings.ts"
+import type { CallFailure, ServiceAddresses, Tagged } from "./Service.ts"
 
 /** Concurrent requests to one host, from sending to the last byte (an attachment's body is not counted). */
 export const requestsAtOnceMax = 64

@@ -12,11 +12,9 @@ import type { Secrets, SecretUnavailable } from "../jobs/Secrets.ts"
 import type { ServiceTarget } from "../jobs/Job.ts"
 import { makeExchange } from "./Exchange.ts"
 import type { Answer } from "./Exchange.ts"
-import type { CallFailure } from "./Service.ts"
-import { AnswerLost } from "./Service.ts"
+import { AnswerLost, checkAddress, checkSecret } from "./Service.ts"
+import type { CallFailure, ServiceSettingsRefused } from "./Service.ts"
 import { requestHeaders } from "./ServiceHttp.ts"
-import { checkAddress, checkSecret } from "./ServiceSettings.ts"
-import type { ServiceSettingsRefused } from "./ServiceSettings.ts"
 
 type Target = Pick<Extract<ServiceTarget, { _tag: "Remote" }>, "flows_url" | "app_secret">
 

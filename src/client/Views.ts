@@ -2,15 +2,15 @@
  * Tolerant readings of bodies, derived from the contract's schemas: a field of the wrong type is absent, an
  * unknown field is ignored, and nothing here throws, whatever a body contains (promise 11).
  */
-import { Predicate, Redacted, Schema } from "effect"
-import { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
-import { measureLargeBody } from "../service/BodyBounds.ts"
-import { acceptanceFields, executionStateFields, FeatureState } from "../service/Execution.ts"
-import { readProductsCount } from "../service/ProductsCount.ts"
-import { cutText, idCharactersMax, secretCharactersMax } from "../service/TextBounds.ts"
-import { TokenContext, TokenPair } from "../service/Token.ts"
-import { blanked } from "../privacy/KnownSecrets.ts"
+import { Predicate, Redacted, Result, Schema } from "effect"
 import type { AcceptanceView, Body, ExchangeAnswer, StateView } from "./Service.ts"
+import { blanked } from "../privacy/KnownSecrets.ts"
+import { cutText, idCharactersMax, measureLargeBody, secretCharactersMax } from "../service/BodyBounds.ts"
+import { EngineDetails, FormSchema } from "../service/Engine.ts"
+import { FeatureState, acceptanceFields, executionStateFields } from "../service/Execution.ts"
+import { readProductsCount } from "../service/FlowResults.ts"
+import { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
+import { TokenContext, TokenPair } from "../service/Token.ts"
 
 const utf8 = new TextDecoder()
 
@@ -53,10 +53,10 @@ export const withUsableIds = (body: Body): Body => {
   return body
 }
 
-export type JsonObject = Readonly<Record<string, unknown>>
+type JsonObject = Readonly<Record<string, unknown>>
 
 /** The own property with that name; a name that only the prototype has counts as absent. */
-export const ownField = (json: JsonObject, name: string): unknown =>
+const ownField = (json: JsonObject, name: string): unknown =>
   Object.hasOwn(json, name) ? json[name] : undefined
 
 type Reader<A> = (value: unknown) => A | undefined
@@ -184,4 +184,238 @@ export const viewExchanged = (
     return undefined
   const token = { token_id: pair.token_id, token_key: Redacted.make(issued.token_key) }
   return { _tag: "Exchanged", token, context: viewContext(ownField(json, "context")) }
+}
+
+// A tolerant reading of an engine's details (2.2, 2.3). A field that is absent, or that no decision depends
+// on, takes a neutral value: a form with no fields, a list with no items, `unknown`. Only details without a
+// reference or without a readable login form cannot be used. The schemas of the contract stay as strict as
+// the reference.
+
+type FormFormat = "cg-params" | "cg-configs"
+
+/**
+ * The values for fields that are absent or of another type. The service answers 503 for an engine that
+ * cannot be used now (4.9), so an engine whose details lack `is_online` can be used: if that is wrong, the
+ * start answers 503, whereas `false` would keep the engine from ever being started. A frequency that is
+ * absent is `unknown`, never `always`.
+ */
+const engineNeutral = {
+  engine_code: "",
+  engine_alternative: "other",
+  engine_version: "",
+  environment: "",
+  status: "unknown",
+  priority: 0,
+  keywords: [],
+  color_primary: {
+    lighter: "",
+    light: "",
+    main: "",
+    dark: "",
+    darker: "",
+    contrast_text: "",
+    contrastText: "",
+  },
+  main_category: "other",
+  sub_categories: [],
+  name: "",
+  description: "",
+  markets: [],
+  languages: [],
+  engine_restrictions: [],
+  engine_issues: [],
+  action_required_frequency: "unknown",
+  live: {},
+  is_online: true,
+  events: [],
+} satisfies Partial<EngineDetails>
+
+const engineFields = EngineDetails.schema.fields
+const isEngine = Schema.is(EngineDetails)
+const isNeutralField = Object.keys(engineNeutral).map(
+  (name) => [name, Schema.is(engineFields[name as keyof typeof engineNeutral])] as const,
+)
+const isWebsite = Schema.is(engineFields.website)
+const isForm = Schema.is(FormSchema)
+
+const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined
+
+/** Some languages write a map without entries as an empty list. */
+const readMap = (value: unknown): JsonObject | undefined => {
+  if (isAbsent(value) || (Array.isArray(value) && value.length === 0)) return {}
+  return Predicate.isObject(value) ? value : undefined
+}
+
+const readTexts = (value: unknown): ReadonlyArray<string> | undefined => {
+  if (typeof value === "string") return [value]
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : undefined
+}
+
+/** Titles are strings, lists of fields are lists of strings; anything else is left out. */
+const readMeta = (value: unknown): JsonObject | undefined => {
+  if (!Predicate.isObject(value)) return undefined
+  const entries = Object.entries(value).flatMap(([name, item]): ReadonlyArray<readonly [string, unknown]> => {
+    if (/_(?:title|text)$/.test(name)) return typeof item === "string" ? [[name, item]] : []
+    if (!name.endsWith("_fields")) return [[name, item]]
+    const names = readTexts(item)
+    return names === undefined ? [] : [[name, names]]
+  })
+  return Object.fromEntries(entries)
+}
+
+const optionalParts = [
+  ["$defs", readMap],
+  ["required", readTexts],
+  ["x-meta", readMeta],
+] as const
+
+/** Undefined if this is not the form of an object, or if its fields are not a map. */
+const readForm = (value: unknown, format: FormFormat): FormSchema | undefined => {
+  if (isForm(value)) return value
+  if (!Predicate.isObject(value)) return undefined
+  const type = ownField(value, "type")
+  const properties = readMap(ownField(value, "properties"))
+  if (properties === undefined || (typeof type === "string" && type !== "object")) return undefined
+  const form: Record<string, unknown> = { ...value, type: "object", properties }
+  if (typeof ownField(value, "format") !== "string") form["format"] = format
+  for (const [name, read] of optionalParts) {
+    const part = ownField(value, name)
+    const readable = isAbsent(part) ? undefined : read(part)
+    if (readable === undefined) delete form[name]
+    else form[name] = readable
+  }
+  return isForm(form) ? form : undefined
+}
+
+/**
+ * A form for settings. An unreadable one has no fields: the job's settings are sent with a warning that the
+ * form does not list them, and the service judges them.
+ */
+const readSettingsForm = (value: unknown): FormSchema =>
+  readForm(value, "cg-configs") ?? { type: "object", format: "cg-configs", properties: {} }
+
+/** A bare code, as in the list view, is a feature without settings; an item without a code is none. */
+const readDetailsFeature = (item: unknown): ReadonlyArray<JsonObject> => {
+  if (typeof item === "string") return [{ code: item, configurations: readSettingsForm(undefined) }]
+  if (!Predicate.isObject(item) || typeof ownField(item, "code") !== "string") return []
+  return [{ ...item, configurations: readSettingsForm(ownField(item, "configurations")) }]
+}
+
+/** The details, or a description of what cannot be read that quotes nothing of the body. */
+export const readEngine = (json: unknown): Result.Result<EngineDetails, string> => {
+  if (isEngine(json)) return Result.succeed(json)
+  if (!Predicate.isObject(json)) return Result.fail("they are not a JSON object")
+  if (typeof ownField(json, "reference") !== "string") return Result.fail("`reference` is not a string")
+  const parameters = readForm(ownField(json, "parameters"), "cg-params")
+  if (parameters === undefined) return Result.fail("`parameters` is not a form (reference, 2.3)")
+  const features = ownField(json, "features")
+  const read: Record<string, unknown> = {
+    ...json,
+    parameters,
+    configurations: readSettingsForm(ownField(json, "configurations")),
+    features: Array.isArray(features) ? features.flatMap(readDetailsFeature) : [],
+  }
+  for (const [name, is] of isNeutralField) {
+    if (!is(ownField(json, name))) read[name] = engineNeutral[name as keyof typeof engineNeutral]
+  }
+  if (!isWebsite(read["website"])) delete read["website"]
+  return isEngine(read) ? Result.succeed(read) : Result.fail("they do not fit the reference (2.2)")
+}
+
+// A tolerant reading of a webhook delivery (section 6): every string in it, and its date. The reference shows
+// only the payload of `auth_ended`, so nothing depends on a field's name except `date`: an event concerns
+// every id that it names, wherever it names it. Bounded in size, depth and count; nothing here throws.
+
+/** How much of an event is kept until it is known whom it concerns. */
+export interface EventView {
+  readonly texts: ReadonlySet<string>
+  /** Section 6.1: UTC, milliseconds since the epoch; absent if the event has no valid date. */
+  readonly dateMs: number | undefined
+}
+
+export const eventBytesMax = 1024 * 1024
+/** More objects and lists than an event of this size has: it is not even parsed. */
+const containersMax = 50_000
+/** The strings examined, outermost first: events that carry data name their session outside of it. */
+const depthMax = 32
+const valuesMax = 10_000
+/** Nothing longer is an id. */
+const textLengthMax = 512
+
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true })
+
+const openingBrace = 0x7b
+const openingBracket = 0x5b
+
+const hasTooMany = (body: Uint8Array): boolean => {
+  let containers = 0
+  for (let index = 0; index < body.length && containers <= containersMax; index++)
+    if (body[index] === openingBrace || body[index] === openingBracket) containers++
+  return containers > containersMax
+}
+
+const parse = (body: Uint8Array): { readonly json: unknown } | undefined => {
+  if (body.byteLength === 0) return { json: undefined }
+  if (hasTooMany(body)) return undefined
+  try {
+    return { json: JSON.parse(strictUtf8.decode(body)) }
+  } catch {
+    return undefined
+  }
+}
+
+const isContainer = (value: unknown): value is object => typeof value === "object" && value !== null
+
+/** Adds the strings of a value level by level, until there are enough. */
+const gather = (root: unknown, texts: Set<string>): void => {
+  let values = 0
+  let level: ReadonlyArray<unknown> = [root]
+  for (let depth = 0; depth <= depthMax && level.length > 0; depth++) {
+    const inner: Array<unknown> = []
+    for (const value of level) {
+      if (++values > valuesMax) return
+      if (typeof value === "string" && value.length <= textLengthMax) texts.add(value)
+      // No more than could be examined: the rest is not even listed.
+      if (isContainer(value) && inner.length < valuesMax)
+        inner.push(...Object.values(value).slice(0, valuesMax))
+    }
+    level = inner
+  }
+}
+
+const dateText = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:?\d\d)?$/
+
+/** Section 6.1: dates are UTC, even if they do not say so. */
+const utcMillis = (date: unknown): number | undefined => {
+  const parts = typeof date === "string" ? dateText.exec(date) : null
+  if (parts === null) return undefined
+  const ms = Date.parse(`${parts[1]}T${parts[2]}${parts[3] ?? "Z"}`)
+  return Number.isNaN(ms) ? undefined : ms
+}
+
+/** Section 6; undefined for what is not an event: not JSON, or only brackets. */
+export const readEvent = (query: URLSearchParams, body: Uint8Array): EventView | undefined => {
+  const parsed = parse(body)
+  if (parsed === undefined) return undefined
+  const texts = new Set<string>()
+  const { json } = parsed
+  gather([...query.values()], texts)
+  gather(json, texts)
+  return { texts, dateMs: isContainer(json) && "date" in json ? utcMillis(json.date) : undefined }
+}
+
+const quoted = /"([^"\\]{1,512})"/g
+
+/**
+ * The same for an event larger than the part that is kept: the strings at its beginning, and no date, since
+ * it is not clear whose date it would be. Events that carry data name their session before it or in their
+ * URL.
+ */
+export const skimEvent = (query: URLSearchParams, beginning: Uint8Array): EventView => {
+  const texts = new Set(query.values())
+  for (const [, text = ""] of new TextDecoder().decode(beginning).matchAll(quoted)) {
+    if (texts.size >= valuesMax) break
+    texts.add(text)
+  }
+  return { texts, dateMs: undefined }
 }

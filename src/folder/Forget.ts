@@ -3,29 +3,367 @@
  * from then on nothing refers to the rest, so that every later step may be cut off and repeated, and runs and
  * readers find a whole folder in between. What is needed to find the rest is in a file that goes last.
  */
-import { join } from "node:path"
-import { Effect } from "effect"
-import type { RunId } from "../service/Ids.ts"
-import { Ledger } from "../ledger/Ledger.ts"
-import { removeCopies } from "../ledger/LedgerCopy.ts"
-import { blankFrames } from "../landing/BlankFrames.ts"
-import { recover } from "../tables/Commit.ts"
-import { forgetRows, unreadableFiles } from "../tables/ForgetRows.ts"
-import type { Store } from "../tables/Store.ts"
-import { forgetTokensOf } from "../tokens/ForgetTokens.ts"
-import { ForgetFailed, step } from "./ForgetFailed.ts"
-import {
-  forgetDocuments,
-  forgetInJournal,
-  forgetInRuns,
-  forgetRecordings,
-  removeAll,
-  runsIn,
-} from "./ForgetFiles.ts"
-import { forgottenOf, isBodyOf, keepPlan } from "./ForgetPlan.ts"
-import type { ForgetPlan } from "./ForgetPlan.ts"
+import { existsSync, readFileSync, readdirSync, statSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { Effect, Random, Schema } from "effect"
+import type { DurableFiles } from "../base/DurableFile.ts"
+import { cleanLogLine, mentions, mentionsIn } from "./Mentions.ts"
 import type { Named } from "./Mentions.ts"
 import { forgetNamed } from "./NamedDocuments.ts"
+import { blankFrames, countFrames } from "../landing/BlankFrames.ts"
+import { LandingDamaged } from "../landing/Landing.ts"
+import type { BodyMeta } from "../landing/Landing.ts"
+import { ForgetCounts } from "../ledger/Fact.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import type { Forgotten } from "../ledger/ForgetCustomer.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { TaskOfRun } from "../ledger/LedgerIds.ts"
+import { removeCopies } from "../ledger/LedgerSchema.ts"
+import { isRunId } from "../ledger/RunState.ts"
+import { nightAround } from "../ledger/WholeNight.ts"
+import { summarise } from "../report/Summary.ts"
+import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../service/Ids.ts"
+import { recover } from "../tables/Commit.ts"
+import { countRowsOfCustomer, forgetRows, unreadableFiles } from "../tables/ForgetRows.ts"
+import { countHeld } from "../tables/HeldRuns.ts"
+import type { Store } from "../tables/Store.ts"
+import { countTokensOf, forgetTokensOf } from "../tokens/TokenTables.ts"
+
+// Why a removal stopped: what the machine refused, or damage that hides whose data is where. What was done so
+// far is done, and the same command continues.
+
+export class ForgetFailed extends Schema.TaggedError<ForgetFailed>()("ForgetFailed", {
+  message: Schema.String,
+  /** Another customer's removal was cut off and has to be finished first. */
+  isOther: Schema.optionalKey(Schema.Boolean),
+}) {}
+
+export const step = <A>(work: () => A): Effect.Effect<A, ForgetFailed | LandingDamaged> =>
+  Effect.try({
+    try: work,
+    catch: (cause) =>
+      cause instanceof LandingDamaged
+        ? cause
+        : new ForgetFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
+  })
+
+// A customer leaves the files that are neither ledger, landing nor tables: documents, logs, summaries,
+// reports, recordings, and the journal of the embedded service. Each step may be repeated.
+
+/** The runs that have a folder below this one. */
+export const runsIn = (folder: string): ReadonlyArray<RunId> =>
+  existsSync(folder)
+    ? readdirSync(folder)
+        .filter((name) => isRunId(name))
+        .map((name) => RunId.make(name))
+    : []
+
+export const removeAll = (files: DurableFiles, paths: ReadonlyArray<string>): void => {
+  for (const path of paths) files.remove(path)
+  for (const folder of new Set(paths.map((path) => dirname(path)))) files.syncFolder(folder)
+}
+
+/** The ledger is clean already: a document that it still knows is another customer's too. */
+export const forgetDocuments = Effect.fnUntraced(function* (
+  { layout, files }: Store,
+  documents: ReadonlyArray<string>,
+) {
+  const ledger = yield* Ledger
+  const theirs: Array<string> = []
+  for (const sha256 of documents) {
+    const path = join(layout.root, "attachments", sha256)
+    if (existsSync(path) && (yield* ledger.runsWithDocument(sha256)).length === 0) theirs.push(path)
+  }
+  yield* step(() => removeAll(files, theirs))
+})
+
+const logName = "log.ndjson"
+const summaryName = "summary.json"
+const reportNames: ReadonlyArray<string> = ["report.html", "worklist.csv"]
+
+/** The files of a run's report that name the customer, until it is written again. */
+interface OldReport {
+  readonly run_id: RunId
+  readonly paths: ReadonlyArray<string>
+}
+
+/**
+ * Cleans `runs/` but for the reports that it returns: a removal that is cut off finds them again. Logs lose
+ * the lines about the customer; summaries are made again from the ledger; whatever else names the customer is
+ * removed.
+ */
+export const forgetInRuns = Effect.fnUntraced(function* ({ layout, files }: Store, named: Named) {
+  const reports: Array<OldReport> = []
+  for (const run_id of runsIn(join(layout.root, "runs"))) {
+    const folder = join(layout.root, "runs", run_id)
+    const found = yield* step(() =>
+      readdirSync(folder).filter((name) => mentionsIn(named, readFileSync(join(folder, name), "utf8"))),
+    )
+    if (found.length === 0) continue
+    if (found.includes(logName)) yield* step(() => cleanLog(files, join(folder, logName), named))
+    if (found.includes(summaryName)) yield* summariseAgain(files, folder, run_id)
+    const pathsOf = (names: ReadonlyArray<string>) => names.map((name) => join(folder, name))
+    const ofReport = found.filter((name) => reportNames.includes(name))
+    const known = new Set([logName, summaryName, ...ofReport])
+    yield* step(() => removeAll(files, pathsOf(found.filter((name) => !known.has(name)))))
+    if (ofReport.length > 0) reports.push({ run_id, paths: pathsOf(ofReport) })
+  }
+  return reports as ReadonlyArray<OldReport>
+})
+
+const modeOf = (path: string): number => statSync(path).mode & 0o777
+
+const cleanLog = (files: DurableFiles, path: string, named: Named): void => {
+  const lines = readFileSync(path, "utf8").split("\n")
+  const clean = lines.flatMap((line) => cleanLogLine(line, named) ?? [])
+  files.replace(path, clean.join("\n"), modeOf(path))
+}
+
+const summariseAgain = Effect.fnUntraced(function* (files: DurableFiles, folder: string, run_id: RunId) {
+  const ledger = yield* Ledger
+  const state = yield* ledger.state(run_id)
+  const path = join(folder, summaryName)
+  if (state === undefined) return yield* step(() => removeAll(files, [path]))
+  const summary = summarise(state, yield* nightAround(ledger, state))
+  yield* step(() => files.replace(path, `${JSON.stringify(summary, null, 2)}\n`, modeOf(path)))
+})
+
+/** The folders of recordings of this customer, below the output folder. */
+export const recordingsOf = (root: string, customer_id: CustomerId): ReadonlyArray<string> => {
+  const folder = join(root, "acquaint")
+  if (!existsSync(folder)) return []
+  const named: Named = { customer_id, tasks: new Set(), ids: [] }
+  return readdirSync(folder)
+    .map((name) => join(folder, name))
+    .filter((path) => {
+      const calls = join(path, "calls.ndjson")
+      return existsSync(calls) && mentionsIn(named, readFileSync(calls, "utf8"))
+    })
+}
+
+export const forgetRecordings = ({ layout, files }: Store, customer_id: CustomerId) =>
+  step(() => {
+    const paths = recordingsOf(layout.root, customer_id)
+    if (paths.length > 0) removeAll(files, paths)
+  })
+
+/**
+ * The embedded service in this folder forgets the customer's executions. Its time must not go back, so the
+ * newest time of the journal stays in it.
+ */
+export const forgetInJournal = ({ layout, files }: Store, named: Named) =>
+  step(() => {
+    const path = join(layout.root, "sandbox.ndjson")
+    if (!existsSync(path)) return
+    const lines = readFileSync(path, "utf8")
+      .split("\n")
+      .filter((line) => line !== "")
+    const kept = lines.filter((line, index) => {
+      const event = eventIn(line)
+      // The journal cuts off a last line that a killed process left torn; nothing may come after it.
+      if (event === undefined) return index < lines.length - 1 && !mentionsIn(named, line)
+      return !mentions(named, event)
+    })
+    if (kept.length === lines.length) return
+    const at = lines.reduce((newest, line) => Math.max(newest, timeOf(eventIn(line))), 0)
+    files.replace(path, `${[...kept, JSON.stringify({ _tag: "TimeKept", at })].join("\n")}\n`, 0o600)
+  })
+
+/** Undefined of a line that is no event. */
+const eventIn = (line: string): unknown => {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
+
+const timeOf = (event: unknown): number =>
+  typeof event === "object" && event !== null && "at" in event ? Number(event.at) : 0
+
+// Whom a removal is about, and what is here of the customer: found through the ledger, and kept in a file of
+// its own before anything is removed, because the ledger is cleaned first and the rest is found by these ids.
+// A removal that was cut off continues with that file, joined with what has come since. It is removed last.
+
+export const remainingKinds = [
+  "unproven_login",
+  "unknown_start",
+  "possible_orphan",
+  "open_execution",
+  "execution",
+] as const
+/** What the service may still have, and nobody could ask for any more once it is removed here. */
+const Remaining = Schema.Struct({
+  kind: Schema.Literals(remainingKinds),
+  external_execution_id: Schema.String,
+  execution_id: Schema.optionalKey(ExecutionId),
+  engine_reference: Schema.optionalKey(EngineReference),
+  sent_at: Schema.String,
+})
+export type Remaining = typeof Remaining.Type
+
+const ForgetPlan = Schema.Struct({
+  receipt: Schema.String,
+  customer_id: CustomerId,
+  tasks: Schema.Array(Schema.Struct({ run_id: RunId, task_id: TaskId })),
+  executions: Schema.Array(ExecutionId),
+  sessions: Schema.Array(SessionId),
+  /** SHA-256 of downloaded documents; one that another customer has too is kept. */
+  documents: Schema.Array(Schema.String),
+  counts: ForgetCounts,
+  /** Kept here until the removal is over: a removal that was cut off names them again. */
+  remaining: Schema.optionalKey(Schema.Array(Remaining)),
+})
+export type ForgetPlan = typeof ForgetPlan.Type
+
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(ForgetPlan))
+
+/** The removal that was cut off; undefined if there is none. */
+export const unfinishedPlan = ({ layout }: Pick<Store, "layout">) =>
+  step((): ForgetPlan | undefined => {
+    if (!existsSync(layout.forgetting)) return undefined
+    const decoded = decode(readFileSync(layout.forgetting, "utf8"))
+    // It is replaced atomically, so a crash never leaves half of it.
+    if (decoded._tag === "None") throw new Error(`${layout.forgetting} cannot be read`)
+    return decoded.value
+  })
+
+export const keepPlan = ({ layout, files }: Store, plan: ForgetPlan) =>
+  step(() => files.replace(layout.forgetting, `${JSON.stringify(plan)}\n`, 0o600))
+
+export const forgottenOf = ({
+  customer_id,
+  tasks,
+  executions,
+}: Pick<ForgetPlan, "customer_id" | "tasks" | "executions">): Forgotten => ({
+  customer_id,
+  tasks: new Set(tasks.map(({ task_id }) => task_id)),
+  executions: new Set(executions),
+})
+
+/** Whether a landed body is the customer's. */
+export const isBodyOf =
+  ({ customer_id, tasks }: Forgotten) =>
+  (meta: BodyMeta): boolean =>
+    meta.customer_id === customer_id || tasks.has(meta.task_id)
+
+/** Everything that is here of a customer; undefined if nothing is. Changes nothing. */
+export const planForget = Effect.fn("Keeping.planForget")(function* (store: Store, customer_id: CustomerId) {
+  const before = yield* unfinishedPlan(store)
+  if (before !== undefined && before.customer_id !== customer_id)
+    return yield* new ForgetFailed({ message: "", isOther: true })
+  const ledger = yield* Ledger
+  const about = yield* factsAbout(customer_id)
+  const found = idsIn(about)
+  const ids = before === undefined ? found : joinIds(before, found)
+  const receipt = before?.receipt ?? (yield* newReceipt)
+  const byHand = (yield* ledger.byHand).filter(
+    ({ fact }) => "customer_id" in fact && fact.customer_id === customer_id,
+  )
+  const logins = (yield* ledger.accounts)
+    .flatMap(({ rejected, sent }) => [...rejected, ...sent])
+    .filter((login) => login.customer_id === customer_id)
+  const counts: ForgetCounts = {
+    ...(yield* countFiles(store, { customer_id, ...ids })),
+    runs: new Set(ids.tasks.map(({ run_id }) => run_id)).size,
+    facts: about.reduce((sum, { facts }) => sum + facts.length, byHand.length),
+    documents: (yield* theirDocuments(store, ids)).length,
+    held: 0,
+    deleted: 0,
+    given_up: 0,
+    left_at_service: 0,
+    logins_kept: logins.length,
+  }
+  if (before !== undefined) {
+    const { counts: found, remaining = [] } = before
+    return { ...ids, receipt, customer_id, counts: found, remaining }
+  }
+  const isNothing = Object.values(counts).every((count) => count === 0)
+  if (isNothing) return undefined
+  const held = yield* step(() => countHeld(store))
+  return { ...ids, receipt, customer_id, counts: { ...counts, held } }
+})
+
+/** The documents that go with the customer: they are here, and no task of another one names them. */
+const theirDocuments = Effect.fnUntraced(function* (
+  { layout }: Store,
+  { documents, tasks }: Pick<ForgetPlan, "documents" | "tasks">,
+) {
+  const ledger = yield* Ledger
+  const own = new Set<string>(tasks.map(({ task_id }) => task_id))
+  const theirs: Array<string> = []
+  for (const sha256 of documents) {
+    if (!existsSync(join(layout.root, "attachments", sha256))) continue
+    const runs = yield* ledger.runsWithDocument(sha256)
+    const states = yield* Effect.forEach(runs, (run_id) => ledger.state(RunId.make(run_id)))
+    const isShared = states.some((state) =>
+      [...(state?.tasks ?? [])].some(
+        ([task_id, { attachments }]) => !own.has(task_id) && attachments.some((one) => one.sha256 === sha256),
+      ),
+    )
+    if (!isShared) theirs.push(sha256)
+  }
+  return theirs
+})
+
+interface TaskFacts extends TaskOfRun {
+  readonly facts: ReadonlyArray<Fact>
+}
+
+/** The tasks that were planned for this customer: an id of the service that reads the same is not meant. */
+const factsAbout = Effect.fnUntraced(function* (customer_id: CustomerId) {
+  const ledger = yield* Ledger
+  const found: Array<TaskFacts> = []
+  for (const task of yield* ledger.tasksNaming(customer_id)) {
+    const facts = (yield* ledger.factsOfTask(task)).map(({ fact }) => fact)
+    const isTheirs = facts.some((fact) => fact._tag === "TaskPlanned" && fact.customer_id === customer_id)
+    if (isTheirs) found.push({ ...task, facts })
+  }
+  return found as ReadonlyArray<TaskFacts>
+})
+
+type Ids = Pick<ForgetPlan, "tasks" | "executions" | "sessions" | "documents">
+
+const idsIn = (about: ReadonlyArray<TaskFacts>): Ids => {
+  const facts = about.flatMap((task) => task.facts)
+  return {
+    tasks: about.map(({ run_id, task_id }) => ({ run_id, task_id })),
+    executions: unique(facts.map((fact) => ("execution_id" in fact ? fact.execution_id : undefined))),
+    sessions: unique(facts.map((fact) => ("session_id" in fact ? fact.session_id : undefined))),
+    documents: unique(facts.map((fact) => (fact._tag === "AttachmentRead" ? fact.sha256 : undefined))),
+  }
+}
+
+const unique = <Id>(ids: ReadonlyArray<Id | undefined>): ReadonlyArray<Id> => [
+  ...new Set(ids.flatMap((id) => (id === undefined ? [] : [id]))),
+]
+
+const joinIds = (before: Ids, now: Ids): Ids => ({
+  tasks: [...new Map([...before.tasks, ...now.tasks].map((task) => [task.task_id, task])).values()],
+  executions: [...new Set([...before.executions, ...now.executions])],
+  sessions: [...new Set([...before.sessions, ...now.sessions])],
+  documents: [...new Set([...before.documents, ...now.documents])],
+})
+
+const receiptParts = 4
+
+/** Random, so nothing about the customer is in it: it is filed with the request for the removal. */
+const newReceipt = Effect.map(
+  Effect.replicateEffect(Random.nextIntBetween(0, 0xffff_ffff), receiptParts),
+  (parts) => `forgotten-${parts.map((part) => part.toString(16).padStart(8, "0")).join("")}`,
+)
+
+const countFiles = Effect.fnUntraced(function* (store: Store, ids: Ids & Pick<ForgetPlan, "customer_id">) {
+  const forgotten = forgottenOf(ids)
+  const { root } = store.layout
+  const landing = join(root, "landing")
+  const bodies = yield* step(() =>
+    runsIn(landing).reduce((sum, run_id) => sum + countFrames(landing, run_id, isBodyOf(forgotten)), 0),
+  )
+  const tokens = yield* countTokensOf(join(root, "tokens.sqlite"), ids.customer_id)
+  const recordings = yield* step(() => recordingsOf(root, ids.customer_id).length)
+  return { bodies, tokens, recordings, rows: yield* countRowsOfCustomer(store, forgotten) }
+})
 
 /** Before anything is removed: in a damaged folder nobody can say what is whose. */
 export const checkWhole = Effect.fn("Keeping.checkWhole")(function* (store: Store) {

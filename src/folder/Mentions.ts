@@ -2,7 +2,11 @@
  * Whether a text or a value names a customer: by the customer's id, a task, or an id that the service gave.
  * Pure. Ids are compared whole: a customer whose id begins with this one's is somebody else.
  */
-import { withoutName } from "../ledger/OtherCustomer.ts"
+import { Effect } from "effect"
+import { withoutName } from "../ledger/ForgetCustomer.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { keptModels } from "../tables/Models.ts"
+import type { Store } from "../tables/Store.ts"
 
 export interface Named {
   readonly customer_id: string
@@ -80,3 +84,39 @@ const objectIn = (line: string): Record<string, unknown> | undefined => {
     return undefined
   }
 }
+
+// Where a customer's id stays although the customer is removed: in names that people chose for more than this
+// customer, and in their own SQL. Nightjar does not change those; it tells where they are.
+
+export interface NamesLeft {
+  readonly jobs: ReadonlyArray<string>
+  /** Job files, as the ledger names them. */
+  readonly jobPaths: ReadonlyArray<string>
+  readonly folder: string | undefined
+  readonly models: ReadonlyArray<{ readonly job: string; readonly name: string }>
+}
+
+const partOfWord = /[\p{L}\p{N}]/u
+
+/** In a name, hyphens and the like separate words, and `C-1` becomes `c-1`. */
+export const isInName = (name: string, customer_id: string): boolean => {
+  const [text, id] = [name.toLowerCase(), customer_id.toLowerCase()]
+  for (let at = text.indexOf(id); at !== -1; at = text.indexOf(id, at + 1))
+    if (!partOfWord.test(text.charAt(at - 1)) && !partOfWord.test(text.charAt(at + id.length))) return true
+  return false
+}
+
+export const namesLeft = Effect.fn("Keeping.namesLeft")(function* (store: Store, customer_id: string) {
+  const ledger = yield* Ledger
+  const runs = yield* ledger.runs
+  const named = (names: ReadonlyArray<string>) =>
+    [...new Set(names)].filter((name) => isInName(name, customer_id))
+  const models = yield* keptModels(store)
+  const { root } = store.layout
+  return {
+    jobs: named(runs.map(({ fact }) => fact.job)),
+    jobPaths: named(runs.map(({ fact }) => fact.job_path)),
+    folder: isInName(root, customer_id) ? root : undefined,
+    models: models.filter(({ name, sql }) => isInName(`${name} ${sql}`, customer_id)),
+  } satisfies NamesLeft as NamesLeft
+})

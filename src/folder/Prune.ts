@@ -8,25 +8,48 @@
 import { existsSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Duration, Effect, Schema } from "effect"
-import type { RunId } from "../service/Ids.ts"
 import type { DurableFiles } from "../base/DurableFile.ts"
-import { compressSegments } from "../landing/CompressLanding.ts"
-import type { Compressed } from "../landing/CompressLanding.ts"
-import type { ArchivedRun } from "../ledger/ArchiveRun.ts"
+import { sweepDocuments } from "./NamedDocuments.ts"
+import { compressSegments } from "../landing/SegmentFile.ts"
+import type { Compressed } from "../landing/SegmentFile.ts"
+import type { Pruned } from "../ledger/Fact.ts"
+import type { ArchivedRun } from "../ledger/FactRows.ts"
+import type { RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { RunHeader } from "../ledger/FoldLedger.ts"
-import type { Pruned } from "../ledger/PruneFacts.ts"
-import { runsLearntFrom } from "../ledger/RunId.ts"
-import type { RunState } from "../ledger/RunState.ts"
-import { isToCollect } from "../task/ChooseRun.ts"
+import { newestAnswer, runsLearntFrom } from "../ledger/RunState.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
+import type { RunId } from "../service/Ids.ts"
 import { newestDerived, placeIn } from "../tables/KeptVersions.ts"
 import { readManifest } from "../tables/Manifest.ts"
 import type { Manifest } from "../tables/Manifest.ts"
 import { filesBelow } from "../tables/OutputFiles.ts"
 import { gapsIn } from "../tables/Standing.ts"
 import type { Store } from "../tables/Store.ts"
-import { reasonToKeep } from "./MayPrune.ts"
-import { sweepDocuments } from "./NamedDocuments.ts"
+import { isToCollect } from "../task/ChooseRun.ts"
+
+// Whether files of a run may be removed by age: pure. Landing is the only lossless copy, so it stays as long
+// as anything of the run is open, at the service, or nowhere but in landing.
+
+/** Why the run's landed bodies and documents stay; undefined if they may be removed. */
+export const reasonToKeep = (run: RunState): string | undefined => {
+  const tasks = [...run.tasks.values()]
+  if (run.ended === undefined) return "it is not finished"
+  if (run.held !== undefined) return "a gate holds its tables back"
+  // Leftovers are also flow sessions that are read and not executed.
+  if (run.ended.leftovers || tasks.some(isAtService)) return "something of it is still at the service"
+  const published = run.published
+  if (published === undefined || tasks.some((task) => newestAnswer(task) > published.seq))
+    return "not all of it is published"
+  if ((published.fact.left_out ?? []).length > 0) return "some of its bodies are not in the tables"
+  return undefined
+}
+
+/** An execution counts as gone only once the service has said so. */
+const isAtService = ({ attempts }: TaskState): boolean =>
+  attempts.some(
+    ({ execution_id, disowned, deletion }) =>
+      execution_id !== undefined && disowned !== true && deletion?.deleted_at === undefined,
+  )
 
 /** A file could not be removed; what was removed before is recorded. */
 export class PruneFailed extends Schema.TaggedError<PruneFailed>()("PruneFailed", {

@@ -3,18 +3,49 @@
  * the job, with the job's features and settings unless its entry has its own, and once per engine. Pure;
  * findings collect what is wrong.
  */
-import { Predicate } from "effect"
-import { CustomerId, EngineReference } from "../service/Ids.ts"
-import { features as knownFeatures } from "../service/Vocabulary.ts"
-import { warnOfLoginId, warnOfResemblance } from "./CustomerId.ts"
-import type { Context } from "./Decode.ts"
-import { missingKey } from "../base/SchemaFindings.ts"
+import { Predicate, Redacted } from "effect"
+import type { Place } from "../base/DurableFile.ts"
+import { missingKey } from "../base/Schemas.ts"
+import { nearestName } from "../base/Text.ts"
+import type { Context, Findings } from "./Problem.ts"
 import type { Assignment, JobFeature, Login, ParameterSource } from "./Job.ts"
 import type { Customer, CustomerEngine, JobEngine } from "./JobFile.ts"
-import { nearestName } from "../base/Nearest.ts"
-import type { Findings } from "./Problem.ts"
-import type { Place } from "../base/FileProblem.ts"
+import { judgeCustomerId } from "./PersonalData.ts"
 import { readParameter } from "./Reference.ts"
+import { CustomerId, EngineReference } from "../service/Ids.ts"
+import { features as knownFeatures } from "../service/Vocabulary.ts"
+
+// Warnings about a `customer_id` that the service may store but that says too much about a person (4.1): it
+// resembles personal data, or it is also what the customer logs in with.
+
+const why = "the service stores it and may put it into webhook addresses"
+const next = "use an id that says nothing about the person"
+
+export const warnOfResemblance = ({ findings }: Context, id: string, place: Place): void => {
+  const verdict = judgeCustomerId(id)
+  if (verdict._tag !== "Resembles") return
+  findings.warn(place, `this customer_id resembles ${verdict.kind}; ${why}: ${next}`, verdict.kind)
+}
+
+export const tellLoginId = (name: string): string =>
+  `this customer_id is also the value of the parameter \`${name}\`; ${why}: ${next}`
+
+export const isSameText = (id: string, value: unknown): boolean =>
+  (Predicate.isString(value) || Predicate.isNumber(value)) &&
+  String(value).trim().toLowerCase() === id.trim().toLowerCase()
+
+/** Many customers log in with their own id number; references are compared once they are resolved. */
+export const warnOfLoginId = (
+  { findings }: Context,
+  id: string,
+  parameters: Readonly<Record<string, ParameterSource>>,
+  place: Place,
+): void => {
+  for (const [name, source] of Object.entries(parameters)) {
+    if (source._tag === "Literal" && isSameText(id, Redacted.value(source.value)))
+      findings.warn(place, tellLoginId(name), `login ${name}`)
+  }
+}
 
 type Path = ReadonlyArray<PropertyKey>
 

@@ -3,9 +3,8 @@
  * own features, and a stored token instead of parameters, in columns that the job names.
  */
 import { CustomerId } from "../service/Ids.ts"
-import { add, everyEngine, warnOfFeature } from "./Assignments.ts"
+import { add, everyEngine, warnOfFeature, warnOfLoginId, warnOfResemblance } from "./Assignments.ts"
 import type { Binding, Surroundings } from "./Assignments.ts"
-import { warnOfLoginId, warnOfResemblance } from "./CustomerId.ts"
 import type { CustomerRow } from "./CustomersFile.ts"
 import type { JobFeature, Login } from "./Job.ts"
 import { judgeCustomerId } from "./PersonalData.ts"

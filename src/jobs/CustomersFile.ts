@@ -4,17 +4,81 @@
  * `65e0`), values are redacted as they are read, empty cells and nulls are absent parameters, and problems
  * are reported with line and column.
  */
-import { counted } from "../base/Counted.ts"
-import { Effect, Predicate, Result, Stream } from "effect"
-import { CustomerId, EngineReference } from "../service/Ids.ts"
-import { cellsMax, CsvReader } from "./Csv.ts"
+import { Effect, Predicate, Redacted, Result, Stream } from "effect"
+import { checkFile, noSuchFile, streamFile } from "../base/DurableFile.ts"
+import type { Place } from "../base/DurableFile.ts"
+import { counted, nearestName } from "../base/Text.ts"
+import { CsvReader, cellsMax } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
-import { checkColumns, codesIn, engineColumn, idColumn, textColumns, tokenIn } from "./CustomerColumns.ts"
-import type { NamedColumns } from "./CustomerColumns.ts"
-import type { Cells } from "./DataCells.ts"
 import type { ParameterSource } from "./Job.ts"
-import type { Place } from "../base/FileProblem.ts"
-import { checkFile, noSuchFile, streamFile } from "../base/RegularFile.ts"
+import type { Findings } from "./Problem.ts"
+import { looksLikeReference, parseReference } from "./Reference.ts"
+import { CustomerId, EngineReference } from "../service/Ids.ts"
+
+// The columns of a file of customers that are no login parameters: the ids of customer and engine, and those
+// that the job names for features and stored tokens.
+
+/** Columns that the job names, and where problems go. */
+interface NamedColumns {
+  readonly features_column?: string | undefined
+  readonly token_column?: string | undefined
+  readonly findings: Findings
+}
+
+const idColumn = "customer_id"
+const engineColumn = "engine_reference"
+
+/** Whether the columns can be read as customers at all. */
+const checkColumns = (
+  source: NamedColumns,
+  columns: ReadonlyArray<string>,
+  placeOf: (index: number) => Place,
+): boolean => {
+  const twice = columns.findIndex((column, index) => columns.indexOf(column) !== index)
+  if (twice >= 0) source.findings.error(placeOf(twice), "a column of this name already exists")
+  const unnamed = columns.indexOf("")
+  if (unnamed >= 0) source.findings.error(placeOf(unnamed), "this column has no name")
+  const { features_column, token_column } = source
+  const taken = [idColumn, engineColumn]
+  for (const column of [features_column, token_column].filter((name) => name !== undefined)) {
+    const index = columns.indexOf(column)
+    if (index < 0) source.findings.error(placeOf(0), `there is no column \`${column}\`, which the job names`)
+    else if (taken.includes(column))
+      source.findings.error(
+        placeOf(index),
+        "the job reads this column as something else too: each has one meaning",
+      )
+    taken.push(column)
+  }
+  const known = columns.includes(idColumn)
+  if (!known) {
+    const near = nearestName(idColumn, columns)
+    const hint = near === undefined ? "" : `; is it \`${near}\`?`
+    source.findings.error(placeOf(0), `there is no column \`${idColumn}\`${hint}`)
+  }
+  return known && twice < 0 && unnamed < 0
+}
+
+/** Their values are texts, whatever their type in the file. */
+const textColumns = ({ token_column }: NamedColumns) =>
+  [idColumn, engineColumn, token_column].filter((column) => column !== undefined)
+
+/** `a b`, `a, b`, `a;b` or a list of strings. */
+const codesIn = (findings: Findings, value: unknown, place: Place): ReadonlyArray<string> => {
+  if (Predicate.isNullish(value)) return []
+  const texts = Array.isArray(value) ? value : [value]
+  if (texts.every(Predicate.isString)) return texts.flatMap((text) => text.split(/[\s,;]+/).filter(Boolean))
+  findings.error(place, "expected a text, or a list of texts")
+  return []
+}
+
+/** The name of a stored token, which may have any characters; undefined if the cell is empty. */
+const tokenIn = (findings: Findings, value: unknown, place: Place): string | undefined => {
+  if (Predicate.isNullish(value) || value === "") return undefined
+  if (Predicate.isString(value)) return value
+  findings.error(place, "expected a text")
+  return undefined
+}
 
 export interface CustomerRow {
   readonly place: Place
@@ -27,7 +91,7 @@ export interface CustomerRow {
   readonly token?: string
 }
 
-export interface CustomersSource extends NamedColumns {
+interface CustomersSource extends NamedColumns {
   /** The path to open, and the path to show. */
   readonly path: string
   readonly cells: Cells
@@ -273,3 +337,94 @@ export const readCustomersFile = Effect.fn("CustomersFile.read")(function* (
   yield* read(source)
   source.cells.end()
 })
+
+// What the cells of a customers file mean. Somebody else may have typed them, so a cell is the value that
+// it shows and nothing else: only a column that the job lists under `references` is read for `env:` and
+// `file:`, and no cell ever names a command to run.
+
+interface CellRules {
+  /** Columns that hold references; undefined if the job does not list any. */
+  readonly references: ReadonlyArray<string> | undefined
+  /** The job file's folder: references to files are relative to it. */
+  readonly folder: string
+  readonly findings: Findings
+  /** Where the job lists the columns, or names the file. */
+  readonly from: Place
+}
+
+interface ColumnSeen {
+  cells: number
+  /** Cells that would be references in another column, and the first of them. */
+  alike: number
+  place: Place | undefined
+}
+
+const exec = /^exec:/
+const isAlike = (value: unknown): boolean => typeof value === "string" && looksLikeReference(value)
+
+const literal = (value: unknown): ParameterSource => ({ _tag: "Literal", value: Redacted.make(value) })
+
+/** One file's cells; `end` reports what only the whole file shows. */
+export const makeCells = ({ references, folder, findings, from }: CellRules) => {
+  const declared = new Set(references)
+  let literals = 0
+  const columns = new Map<string, ColumnSeen>()
+
+  const readReference = (column: string, text: string, place: Place): ParameterSource | undefined => {
+    if (exec.test(text)) {
+      const message = "a command is never read from a file of customers: write env:NAME or file:PATH"
+      findings.error(place, message, `exec ${column}`)
+      return undefined
+    }
+    const reference = parseReference(text, folder)
+    if (reference !== undefined) return { _tag: "Reference", reference }
+    findings.error(place, "this reference is empty: write env:NAME or file:PATH", `empty ${column}`)
+    return undefined
+  }
+
+  /** Undefined for a cell that is empty or has an error. */
+  const read = (column: string, value: unknown, place: Place): ParameterSource | undefined => {
+    const seen = columns.get(column) ?? { cells: 0, alike: 0, place: undefined }
+    columns.set(column, seen)
+    if (value === undefined || value === null) return undefined
+    seen.cells += 1
+    if (isAlike(value) && declared.has(column)) return readReference(column, String(value), place)
+    literals += 1
+    if (!isAlike(value)) return literal(value)
+    seen.alike += 1
+    seen.place ??= place
+    return literal(value)
+  }
+
+  const tellAlike = (column: string, { cells, alike, place }: ColumnSeen): void => {
+    if (place === undefined) return
+    const how = `\`references: [${column}]\` beside \`from\``
+    // A login that was meant as a reference would be sent as a wrong password.
+    if (references === undefined && alike === cells) {
+      const literally = "`references: []` if they are to be sent as they are"
+      const message = `every cell of \`${column}\` looks like a reference: write ${how}, or ${literally}`
+      return findings.error(place, message)
+    }
+    const what = alike === 1 ? "one cell looks like a reference" : `${alike} cells look like references`
+    const sent = alike === 1 ? "is sent as it is" : "are sent as they are"
+    findings.warn(place, `${what} (env:, file: or exec:) and ${sent}; ${how} would change that`)
+  }
+
+  const end = (): void => {
+    for (const [column, seen] of columns) tellAlike(column, seen)
+    if (columns.size === 0) return
+    for (const column of declared) {
+      if (columns.has(column)) continue
+      const near = nearestName(column, [...columns.keys()])
+      const hint = near === undefined ? "" : `; is it \`${near}\`?`
+      findings.error(from, `the file has no parameter column \`${column}\`${hint}`)
+    }
+  }
+
+  /** Whether the file itself has values of logins. */
+  const hasLogins = (): boolean => literals > 0
+
+  return { read, end, hasLogins }
+}
+
+type Cells = ReturnType<typeof makeCells>

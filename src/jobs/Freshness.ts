@@ -4,8 +4,8 @@
  * by key. `tables/AskFreshness.ts` compares.
  */
 import { Duration, Schema } from "effect"
-import { suggestion } from "../base/Nearest.ts"
-import type { Context } from "./Decode.ts"
+import { suggestion } from "../base/Text.ts"
+import type { Context } from "./Problem.ts"
 import type { Freshness, FreshnessLimits } from "./Job.ts"
 import { duration } from "./Scalars.ts"
 import { optional, optionalDuration } from "./ShapeKeys.ts"

@@ -4,7 +4,7 @@
  * without `gates` asks nothing, so no default of ours can ever hold back good data.
  */
 import { Duration, Effect, Schema } from "effect"
-import type { Context } from "./Decode.ts"
+import type { Context } from "./Problem.ts"
 import type { Gates } from "./Job.ts"
 import { percent, duration, text } from "./Scalars.ts"
 import { count, optional } from "./ShapeKeys.ts"

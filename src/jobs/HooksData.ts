@@ -5,11 +5,10 @@
  * message repeats a value.
  */
 import { Predicate, Redacted } from "effect"
-import type { Context } from "./Decode.ts"
+import type { Context, Findings } from "./Problem.ts"
 import type { Item } from "./Assignments.ts"
 import type { Assignment, HookPair, Job, SecretReference } from "./Job.ts"
 import type { Customer, JobEngine } from "./JobFile.ts"
-import type { Findings } from "./Problem.ts"
 import { makeSecretFinder } from "./SecretMatch.ts"
 import type { KnownSecret, SecretFound } from "./SecretMatch.ts"
 

@@ -4,9 +4,9 @@
  */
 import { Schema } from "effect"
 import type { Item } from "./Assignments.ts"
-import { missingKey } from "../base/SchemaFindings.ts"
-import { decodePart, unknownKey } from "./Decode.ts"
-import type { Context } from "./Decode.ts"
+import { missingKey } from "../base/Schemas.ts"
+import { decodePart, unknownKey } from "./Problem.ts"
+import type { Context } from "./Problem.ts"
 import { FreshnessShape } from "./Freshness.ts"
 import { GatesShape } from "./Gates.ts"
 import * as Shape from "./JobFile.ts"

@@ -5,14 +5,13 @@
  */
 import { dirname, isAbsolute, join } from "node:path"
 import { Duration, Effect, Predicate } from "effect"
-import { CustomerId, SessionId } from "../service/Ids.ts"
+import { readTextFile } from "../base/DurableFile.ts"
+import type { Problem } from "../base/DurableFile.ts"
+import { counted } from "../base/Text.ts"
 import * as Assignments from "./Assignments.ts"
+import { warnOfResemblance } from "./Assignments.ts"
 import { bindRow } from "./BindRow.ts"
-import { readCustomersFile } from "./CustomersFile.ts"
-import { makeCells } from "./DataCells.ts"
-import type { Context } from "./Decode.ts"
-import { warnOfResemblance } from "./CustomerId.ts"
-import { checkNumberOfCustomers, fewestCustomers } from "./EnoughCustomers.ts"
+import { makeCells, readCustomersFile } from "./CustomersFile.ts"
 import { defaults } from "./Defaults.ts"
 import { bindVariables, checkLoginsFile, makeEnvironment, readVariables } from "./EnvFile.ts"
 import type { Environment } from "./EnvFile.ts"
@@ -20,18 +19,82 @@ import { readFreshness } from "./Freshness.ts"
 import { readOwnSql } from "./Gates.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
 import type { HookPair, Job, SecretReference } from "./Job.ts"
-import { readDocument, variablesIn } from "./JobDocument.ts"
 import * as Shape from "./JobFile.ts"
 import { decodeParts } from "./JobParts.ts"
 import type { Parts } from "./JobParts.ts"
-import { JobInvalid, makeFindings } from "./Problem.ts"
-import type { Problem } from "../base/FileProblem.ts"
+import type { MinCustomers } from "./NightShape.ts"
 import { alarmPlacesOf, readReceivers } from "./Notify.ts"
-import { readKeys } from "./ProgramKeys.ts"
-import { readTextFile } from "../base/RegularFile.ts"
+import { JobInvalid, makeFindings, readDocument, variablesIn } from "./Problem.ts"
+import type { Context } from "./Problem.ts"
+import { parseReference } from "./Reference.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
 import { overrides, resolveTarget } from "./Target.ts"
 import { readTelemetry } from "./Telemetry.ts"
+import { isInsideSize } from "../privacy/KnownSecrets.ts"
+import { CustomerId, SessionId } from "../service/Ids.ts"
+
+// Refuses a job with too few customers before anything starts: an export that came back empty, or was cut
+// off, must not pass for a quiet night.
+
+/** Both forms of `min_customers` as one. */
+export const fewestCustomers = (
+  written: typeof MinCustomers.Type | undefined,
+): Exclude<typeof MinCustomers.Type, number> =>
+  typeof written === "number" ? { number: written } : (written ?? {})
+
+export const checkNumberOfCustomers = (
+  { document, findings }: Context,
+  { assignments, sessions }: Pick<Job, "assignments" | "sessions">,
+  customersMin: number | undefined,
+): void => {
+  // A customer with a mistake is missing from the assignments until it is corrected.
+  if (findings.errors().length > 0) return
+  const customers = new Set(assignments.map(({ customer_id }) => customer_id)).size
+  if (customersMin !== undefined && customers < customersMin)
+    findings.error(
+      document.place(["min_customers"]),
+      `the job has ${counted(customers, "customer")}, and \`min_customers\` is ${customersMin}`,
+    )
+  else if (customers === 0 && sessions.length === 0)
+    findings.error(
+      document.place(["customers"]),
+      "the job has no customers and no sessions: there is nothing to run",
+    )
+}
+
+// The keys that the program itself uses, as a job names them: of the token store, and of the pseudonyms in
+// the published tables, with what a job must not be called if its tables may not name a customer.
+
+/** A run's id begins with the job's name and is published: it may contain no customer's id. */
+const checkName = (
+  { document, findings }: Context,
+  name: string | undefined,
+  customers: ReadonlyArray<string>,
+): void => {
+  const isIn = (id: string) => isInsideSize(id) && name?.includes(id.toLowerCase()) === true
+  if (customers.some(isIn))
+    findings.error(
+      document.place(["name"]),
+      "the name contains the id of a customer, and with `pseudonyms` the tables must not: every run_id " +
+        "begins with it. Rename the job",
+    )
+}
+
+/** The keys that the program itself uses: of the token store and of the pseudonyms. */
+export const readKeys = (
+  context: Context,
+  { name, tokens, pseudonyms: written }: Pick<Parts, "name" | "tokens" | "pseudonyms">,
+  folder: string,
+  named: Pick<Job, "assignments" | "sessions">,
+): Pick<Job, "tokens_key" | "pseudonyms"> => {
+  const tokens_key = tokens === undefined ? undefined : parseReference(tokens.key, folder)
+  const key = written === undefined ? undefined : parseReference(written.key, folder)
+  if (written === undefined || key === undefined) return { tokens_key }
+  const customers = [...named.assignments, ...named.sessions].flatMap(({ customer_id }) => customer_id ?? [])
+  checkName(context, name, customers)
+  const place = context.document.place(["pseudonyms"], "key")
+  return { tokens_key, pseudonyms: { key, columns: written.columns ?? {}, place } }
+}
 
 export interface LoadedJob {
   readonly job: Job

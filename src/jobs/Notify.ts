@@ -3,7 +3,7 @@
  * a channel, so it is a reference to a secret; a command stands in the job file, word for word.
  */
 import { Predicate, Schema } from "effect"
-import type { Context } from "./Decode.ts"
+import type { Context } from "./Problem.ts"
 import { notifyEvents } from "./Job.ts"
 import type { Job, NotifyEvent, Receiver } from "./Job.ts"
 import { parseReference } from "./Reference.ts"

@@ -5,9 +5,9 @@
  * number is checked before any are read.
  */
 import { Effect } from "effect"
-import type { Connection } from "../base/DuckDb.ts"
 import { DuckDb } from "../base/DuckDb.ts"
-import { identifier } from "../base/SqlText.ts"
+import type { Connection } from "../base/DuckDb.ts"
+import { identifier } from "../base/DuckDbFailed.ts"
 
 export interface ParquetBounds {
   readonly rowsMax: number

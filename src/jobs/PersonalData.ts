@@ -3,10 +3,149 @@
  * event and may appear in webhook URLs). A value that is certain by its check digits is refused; one that
  * only resembles personal data gets a warning. Nothing here repeats the value it judges.
  */
-import { checkCif, checkColombian, checkIban, checkPersonNumber, checkSocialSecurity } from "./IdNumbers.ts"
-import type { Checked } from "./IdNumbers.ts"
 
-export type PersonalDataVerdict =
+// The check digits of numbers that belong to a person, a company or an account: pure arithmetic. Each check
+// returns undefined for a text that does not have the form, and otherwise whether its check digits are right.
+
+interface Checked {
+  /** With its article, for messages. */
+  readonly kind: string
+  readonly right: boolean
+}
+
+const letters = "TRWAGMYFPDXBNJZSQVHLCKE"
+const letterOf = (digits: number): string | undefined => letters[digits % 23]
+const spanish = (kind: string) => `a Spanish identity number (${kind})`
+
+/** DNI, NIE and the K, L and M numbers. `text` has no separators, and its letters are capitals. */
+const checkPersonNumber = (text: string): Checked | undefined => {
+  const dni = /^([0-9]{8})([A-Z])$/.exec(text)
+  if (dni !== null) return { kind: spanish("DNI"), right: letterOf(Number(dni[1])) === dni[2] }
+  const nie = /^([XYZ])([0-9]{7})([A-Z])$/.exec(text)
+  if (nie !== null) {
+    const first = "XYZ".indexOf(nie[1] ?? "")
+    return { kind: spanish("NIE"), right: letterOf(Number(`${first}${nie[2]}`)) === nie[3] }
+  }
+  const special = /^[KLM]([0-9]{7})([A-Z])$/.exec(text)
+  if (special !== null) return { kind: spanish("NIF"), right: letterOf(Number(special[1])) === special[2] }
+  return undefined
+}
+
+/**
+ * CIF: a letter for the kind of entity, two digits for the province, five for the number, and a control
+ * digit or letter.
+ */
+const checkCif = (text: string): Checked | undefined => {
+  const parts = /^([ABCDEFGHJNPQRSUVW])([0-9]{7})([0-9A-J])$/.exec(text)
+  if (parts === null) return undefined
+  const [entity, digits, control] = [parts[1] ?? "", parts[2] ?? "", parts[3] ?? ""]
+  let sum = 0
+  for (let index = 0; index < 7; index++) {
+    const digit = Number(digits[index])
+    // The digits in odd positions (from 1) are doubled and their digits added.
+    sum += index % 2 === 1 ? digit : Math.floor((digit * 2) / 10) + ((digit * 2) % 10)
+  }
+  const check = (10 - (sum % 10)) % 10
+  const asLetter = "JABCDEFGHI"[check]
+  const right =
+    digits.startsWith("00") || "NPQRSW".includes(entity)
+      ? control === asLetter
+      : "ABEH".includes(entity)
+        ? control === String(check)
+        : control === String(check) || control === asLetter
+  return { kind: spanish("CIF"), right }
+}
+
+/** Lengths by country, from the register of ISO 13616: `AD24` is 24 characters in Andorra. */
+const ibanLengths: ReadonlyMap<string, number> = new Map(
+  (
+    "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 " +
+    "DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 " +
+    "IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 " +
+    "MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 " +
+    "SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30"
+  )
+    .split(" ")
+    .map((entry) => [entry.slice(0, 2), Number(entry.slice(2))] as const),
+)
+
+/** The remainder of a number of any length. */
+const remainder = (digits: string, divisor: number): number => {
+  let rest = 0
+  for (const digit of digits) rest = (rest * 10 + Number(digit)) % divisor
+  return rest
+}
+
+/** If hexadecimal letters begin it, a machine's id can have the form too, unless this is checked as well. */
+const ibanDigits = /^(?:(?:AE|BA|BE|DE|EE|ES)\d+$|AD\d{10}|(?!AD|AE|BA|BE|DE|EE|ES))/
+
+/** An account number. `text` has no separators, and its letters are capitals. */
+const checkIban = (text: string): Checked | undefined => {
+  if (!/^[A-Z]{2}\d{2}[A-Z0-9]{11,30}$/.test(text)) return undefined
+  if (ibanLengths.get(text.slice(0, 2)) !== text.length || !ibanDigits.test(text)) return undefined
+  const turned = text.slice(4) + text.slice(0, 4)
+  const digits = turned.replaceAll(/[A-Z]/g, (letter) => String(letter.charCodeAt(0) - 55))
+  return { kind: "an account number (IBAN)", right: remainder(digits, 97) === 1 }
+}
+
+/**
+ * The number of an insured person: two digits for the province (66 abroad), seven or eight for the number,
+ * two control digits. `text` has no separators.
+ */
+const checkSocialSecurity = (text: string): Checked | undefined => {
+  const parts = /^(\d{2})(\d{7,8})(\d{2})$/.exec(text)
+  if (parts === null || text.length !== 12) return undefined
+  const [province, number, control] = [parts[1] ?? "", Number(parts[2]), Number(parts[3])]
+  if (!/^(?:0[1-9]|[1-4]\d|5[0-3]|66)$/.test(province)) return undefined
+  // In a number below ten million, the leading zero is left out.
+  const joined =
+    number < 10_000_000 ? Number(province) * 10_000_000 + number : Number(`${province}${parts[2]}`)
+  return { kind: "a Spanish social-security number", right: joined % 97 === control }
+}
+
+const nitWeights = [3, 7, 13, 17, 19, 23, 29, 37, 41, 43, 47, 53, 59, 67, 71]
+
+/** The check digit of a NIT, from its digits in reverse order. */
+const nitCheck = (digits: string): number => {
+  const sum = [...digits].reverse().reduce((all, digit, at) => all + Number(digit) * (nitWeights[at] ?? 0), 0)
+  return sum % 11 < 2 ? sum % 11 : 11 - (sum % 11)
+}
+
+const colombian = (kind: string) => `a Colombian identity number (${kind})`
+const grouped = /^[1-9]\d{0,2}(?:[.\s]\d{3}){2,3}$/
+
+/**
+ * CC, CE, TI and NIT. Only the NIT has a check digit, and only a number written as a NIT (named, or in
+ * groups with a hyphen before the check digit) is `right`: one in eleven other numbers has it by chance.
+ * The others are numbers of six to eleven digits, recognised only by their name or their groups.
+ */
+const checkColombian = (text: string): Checked | undefined => {
+  const named = /^(cc|c\.c\.?|ce|c\.e\.?|ti|t\.i\.?|nit)[-:.\s_#/]*([1-9][\d.\s]*\d)(?:[-/]?(\d))?$/i.exec(
+    text,
+  )
+  const code = named?.[1]?.replaceAll(".", "").toUpperCase()
+  const digits = (named?.[2] ?? text).replaceAll(/[.\s]/g, "")
+  if (code === "NIT") {
+    const whole = digits + (named?.[3] ?? "")
+    if (whole.length < 7 || whole.length > 11) return undefined
+    return { kind: colombian(code), right: isNit(whole) }
+  }
+  if (code !== undefined && named?.[3] === undefined)
+    return digits.length >= 6 && digits.length <= 11 ? { kind: colombian(code), right: false } : undefined
+  const hyphened = /^([1-9][\d.\s]{5,12}\d)-(\d)$/.exec(text)
+  if (hyphened !== null) {
+    const whole = (hyphened[1] ?? "").replaceAll(/[.\s]/g, "") + hyphened[2]
+    if (!isNit(whole)) return undefined
+    return { kind: colombian("NIT"), right: grouped.test(hyphened[1] ?? "") }
+  }
+  if (/^[89]\d{9}$/.test(text) && isNit(text)) return { kind: colombian("NIT"), right: false }
+  return grouped.test(text) ? { kind: colombian("CC"), right: false } : undefined
+}
+
+const isNit = (whole: string): boolean =>
+  whole.length >= 7 && whole.length <= 11 && nitCheck(whole.slice(0, -1)) === Number(whole.at(-1))
+
+type PersonalDataVerdict =
   | { readonly _tag: "Clean" }
   | { readonly _tag: "Certain"; readonly kind: string }
   | { readonly _tag: "Resembles"; readonly kind: string }

@@ -2,9 +2,14 @@
  * What is wrong with a job: every problem has a file, a line and a column, and says what to do without ever
  * repeating a value; names of keys, engines and features are not values.
  */
-import { Schema } from "effect"
-import { Problem, renderProblem } from "../base/FileProblem.ts"
-import type { Place } from "../base/FileProblem.ts"
+import { Predicate, Result, Schema } from "effect"
+import type { SchemaAST } from "effect"
+import { Problem, renderProblem } from "../base/DurableFile.ts"
+import type { Place } from "../base/DurableFile.ts"
+import { findingsOf } from "../base/Schemas.ts"
+import { nearestName, suggestion } from "../base/Text.ts"
+import { readYamlText } from "../base/YamlText.ts"
+import type { Replace, YamlDocument } from "../base/YamlText.ts"
 
 /** The job cannot be run as it is written: every error at once, in the order of the files. */
 export class JobInvalid extends Schema.TaggedError<JobInvalid>()("JobInvalid", {
@@ -75,3 +80,101 @@ export const makeFindings = (): Findings => {
 /** Files in the order of their first problem; within a file, top to bottom. */
 const inOrder = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem> =>
   [...Map.groupBy(problems, ({ file }) => file).values()].flatMap((same) => same.sort(byPlace))
+
+// Decodes one part of a job file and turns what its schema refuses into findings: one sentence each, at the
+// key or value that is wrong, in YAML terms rather than types, and without the value.
+
+type Path = ReadonlyArray<PropertyKey>
+
+export interface Context {
+  readonly document: YamlDocument
+  readonly findings: Findings
+}
+
+/**
+ * A key is quoted only if it looks like one: without a space, `{ password:secret }` is a key too, and so is
+ * a value whose key was forgotten.
+ */
+export const unknownKey = (key: string, known: ReadonlyArray<string>): string => {
+  if (/[:\s]/.test(key)) return "this key is unknown; is a space missing after its colon?"
+  const near = nearestName(key, known) !== undefined
+  if (!near && !/^[A-Za-z_-]+$/.test(key)) return `this key is unknown${suggestion("", known)}`
+  return `unknown key \`${key}\`${suggestion(key, known)}`
+}
+
+/** Without these keys an item is a different one, and what is found about it may be wrong. */
+const essential = new Set<PropertyKey>(
+  "id from engines reference base_url flows_url app_secret sandbox".split(" "),
+)
+
+/** What is left of a mapping without its wrong keys, to check for other problems. */
+const withoutKeys = (value: unknown, wrong: ReadonlySet<PropertyKey | undefined>): object | undefined => {
+  if (!Predicate.isObject(value)) return undefined
+  if ([...wrong].some((key) => !Predicate.isString(key) || essential.has(key))) return undefined
+  return Object.fromEntries(Object.entries(value).filter(([key]) => !wrong.has(key)))
+}
+
+/**
+ * The whole part; or, once its errors went to the findings, the part without its wrong keys; or undefined
+ * if too little would be left. A part with errors is only used to find more of them.
+ */
+export const decodePart = <S extends Schema.ConstraintDecoder<unknown>>(
+  context: Context,
+  schema: S,
+  value: unknown,
+  path: Path,
+): S["Type"] | undefined => {
+  const decode = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
+  const decoded = decode(value)
+  if (Result.isSuccess(decoded)) return decoded.success
+  const found = findingsOf(decoded.failure.issue, path, value, { unknownKey, missingAt: "key" })
+  for (const { path: where, at, message } of found)
+    context.findings.error(context.document.place(where, at), message)
+  const rest = withoutKeys(value, new Set(found.map(({ path: where }) => where[path.length])))
+  return rest === undefined ? undefined : Result.getOrUndefined(decode(rest))
+}
+
+// A job file's text, read with the schema of a job, with its `${NAME}` replaced from the environment;
+// problems go to the findings.
+
+/** Far more than a real file has; any beyond that are reported as missing from the environment. */
+const variablesMax = 1_000
+
+const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
+
+/** The environment variables that a text uses. */
+export const variablesIn = (source: string): ReadonlySet<string> => {
+  const names = new Set<string>()
+  for (const [, name = ""] of source.matchAll(variable)) {
+    names.add(name)
+    if (names.size >= variablesMax) break
+  }
+  return names
+}
+
+/** A command keeps its `${NAME}`: the shell replaces it, so the value is never in the command's text. */
+const replaceFrom =
+  (environment: ReadonlyMap<string, string>): Replace =>
+  (source, complain) => {
+    if (!source.includes("${") || source.startsWith("exec:")) return source
+    return source.replace(variable, (whole, name: string) => {
+      const value = environment.get(name)
+      if (value === undefined) complain(`the environment has no variable ${name}, or an empty one`)
+      return value ?? whole
+    })
+  }
+
+export const readDocument = ({
+  file,
+  source,
+  schema,
+  environment,
+  findings,
+}: {
+  readonly file: string
+  readonly source: string
+  readonly schema: SchemaAST.AST
+  readonly environment: ReadonlyMap<string, string>
+  readonly findings: Findings
+}): YamlDocument =>
+  readYamlText({ file, source, schema, replace: replaceFrom(environment), complain: findings.error })

@@ -7,14 +7,13 @@
 import { isAbsolute, join } from "node:path"
 import { Effect, FileSystem, Result, Struct } from "effect"
 import { Schema } from "effect"
-import { builtInSources, ResultsSource, sourceNamePattern } from "../service/ResultsSource.ts"
-import { nearestName } from "../base/Nearest.ts"
-import { missingKey } from "../base/SchemaFindings.ts"
-import { decodePart } from "./Decode.ts"
-import { readDocument } from "./JobDocument.ts"
-import type { Place } from "../base/FileProblem.ts"
+import { ResultsSource, builtInSources, sourceNamePattern } from "../service/FlowResults.ts"
+import { nearestName } from "../base/Text.ts"
+import { missingKey } from "../base/Schemas.ts"
+import { decodePart, readDocument } from "./Problem.ts"
 import type { Findings } from "./Problem.ts"
-import { readTextFile } from "../base/RegularFile.ts"
+import { readTextFile } from "../base/DurableFile.ts"
+import type { Place } from "../base/DurableFile.ts"
 
 /** Far more than a service has; stops a wrong folder. */
 const filesMax = 100

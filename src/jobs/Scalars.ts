@@ -3,14 +3,12 @@
  * URLs, references, names, times. A rule's message never contains the value. `${NAME}` is replaced before
  * these rules apply, but editors still see it, so their patterns allow it.
  */
-import { idCharactersMax } from "../service/TextBounds.ts"
-import { withoutEnd } from "../service/TextEnds.ts"
+import { idCharactersMax, withoutEnd } from "../service/BodyBounds.ts"
 import type { Duration } from "effect"
 import { Schema } from "effect"
 import { judgeCustomerId } from "./PersonalData.ts"
 import { parseReference } from "./Reference.ts"
-import { durationPattern, isDurationWithin, toDuration } from "../base/DurationText.ts"
-import { isLoopback } from "../base/Loopback.ts"
+import { durationPattern, isDurationWithin, isLoopback, toDuration } from "../base/Text.ts"
 
 /** What an editor checks as the value is typed: the rule, or anything with `${` in it. */
 const editorPattern = (pattern: string) => () => ({ pattern: `^(?:${pattern})$|\\$\\{` })

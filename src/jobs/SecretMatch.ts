@@ -4,7 +4,7 @@
  * the time for one text does not grow with the number of secrets.
  */
 
-import { isDigits, isInsideSize, leavesOf } from "../privacy/SecretValue.ts"
+import { isDigits, isInsideSize, leavesOf } from "../privacy/KnownSecrets.ts"
 
 const keepings = ["value", "reference", "password"] as const
 export type Keeping = (typeof keepings)[number]

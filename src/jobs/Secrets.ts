@@ -4,14 +4,14 @@
  */
 import { ConfigProvider, Context, Duration, Effect, Layer, Redacted, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { inMachineTime } from "../base/MachineTime.ts"
-import { withoutEnd } from "../service/TextEnds.ts"
+import { inMachineTime } from "../base/Time.ts"
+import { withoutEnd } from "../service/BodyBounds.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { openToOthers, readEnvFile, readProcess } from "./EnvFile.ts"
 import type { EnvFile } from "./EnvFile.ts"
 import type { SecretReference } from "./Job.ts"
 import { commandVariables, describeReference, keyOfReference, namedIn } from "./Reference.ts"
-import { readTextFile } from "../base/RegularFile.ts"
+import { readTextFile } from "../base/DurableFile.ts"
 
 /** A reference that leads nowhere; `reference` is safe to show. */
 export class SecretUnavailable extends Schema.TaggedError<SecretUnavailable>()("SecretUnavailable", {

@@ -4,8 +4,8 @@
  */
 import { isAbsolute, join } from "node:path"
 import { Effect, FileSystem, Result } from "effect"
-import type { Place } from "../base/FileProblem.ts"
-import { readTextFile } from "../base/RegularFile.ts"
+import { readTextFile } from "../base/DurableFile.ts"
+import type { Place } from "../base/DurableFile.ts"
 import type { SqlFile } from "./Job.ts"
 import type { Findings } from "./Problem.ts"
 

@@ -4,8 +4,8 @@
  * `service: sandbox` into a remote one.
  */
 import { isAbsolute, join } from "node:path"
-import type { Context } from "./Decode.ts"
-import { missingKey } from "../base/SchemaFindings.ts"
+import type { Context } from "./Problem.ts"
+import { missingKey } from "../base/Schemas.ts"
 import { defaults } from "./Defaults.ts"
 import type { SecretReference, ServiceTarget } from "./Job.ts"
 import type { Service } from "./JobFile.ts"

@@ -6,18 +6,16 @@
  */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { sha256Hex } from "../base/Sha256.ts"
+import { sha256Hex } from "../base/Hashes.ts"
 import type { DurableFiles } from "../base/DurableFile.ts"
 import { pack } from "../base/Zstd.ts"
 import { TaskId } from "../service/Ids.ts"
 import type { RunId } from "../service/Ids.ts"
-import { isRunId } from "../ledger/RunId.ts"
-import { encodeHeader, frameEnd } from "./Frame.ts"
-import type { FrameHeader } from "./Frame.ts"
+import { isRunId } from "../ledger/RunState.ts"
+import { encodeHeader, frameEnd, scanSegment } from "./Segments.ts"
+import type { FrameHeader, ScannedFrame } from "./Segments.ts"
 import { LandingDamaged } from "./Landing.ts"
 import type { BodyMeta } from "./Landing.ts"
-import { scanSegment } from "./SegmentScan.ts"
-import type { ScannedFrame } from "./SegmentScan.ts"
 import { contentOf, packedPathOf, segmentNames } from "./SegmentFile.ts"
 
 /** The frames of a segment and its size; damage is an error, because it may hide a body. */

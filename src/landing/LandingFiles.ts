@@ -4,21 +4,81 @@
  * describes the format of a segment, `SegmentScan.ts` what a crash may leave and how it is read, and
  * `SegmentFile.ts` how a segment that was compressed later is read.
  */
+import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
-import { Deferred, Effect, Exit, Layer, Queue } from "effect"
-import { sha256Hex } from "../base/Sha256.ts"
-import { durableFiles } from "../base/DurableFile.ts"
-import type { RunId } from "../service/Ids.ts"
-import type { LandedRef } from "../ledger/Fact.ts"
-import { isRunId } from "../ledger/RunId.ts"
-import { cleanAttachments, landAttachmentIn } from "./AttachmentFiles.ts"
-import { headerBytesMax } from "./Frame.ts"
+import { Deferred, Effect, Exit, Layer, Queue, Stream } from "effect"
+import { durableFiles, quietly } from "../base/DurableFile.ts"
+import type { AppendedFile, DurableFiles } from "../base/DurableFile.ts"
+import { beginSha256, sha256Hex } from "../base/Hashes.ts"
+import { SegmentWriter, headerBytesMax, landingFailed, scanSegment } from "./Segments.ts"
+import type { PendingFrame } from "./Segments.ts"
 import { Landing, LandingDamaged, LandingFailed } from "./Landing.ts"
-import type { LandedBody } from "./Landing.ts"
+import type { LandedAttachment, LandedBody } from "./Landing.ts"
 import { SegmentBodies, segmentNames, segmentPattern } from "./SegmentFile.ts"
-import { scanSegment } from "./SegmentScan.ts"
-import { SegmentWriter } from "./SegmentWriter.ts"
-import type { PendingFrame } from "./SegmentWriter.ts"
+import type { LandedRef } from "../ledger/Fact.ts"
+import { isRunId } from "../ledger/RunState.ts"
+import type { RunId } from "../service/Ids.ts"
+
+// Documents on disk, named only by their own SHA-256: streamed to a temporary name, hashed on the way,
+// synced, renamed. No name from the service ever becomes a path. What a crash left half-written is removed
+// at the next start.
+
+const temporaryStart = ".tmp-"
+
+const attempt = <A>(path: string, work: () => A): Effect.Effect<A, LandingFailed> =>
+  Effect.try({ try: work, catch: (cause) => landingFailed(path, cause) })
+
+/** Only the process that holds the output folder's lock may call this. */
+export const cleanAttachments = (files: DurableFiles, folder: string): Effect.Effect<void, LandingFailed> =>
+  attempt(folder, () => {
+    if (!existsSync(folder)) return
+    for (const name of readdirSync(folder)) {
+      if (name.startsWith(temporaryStart)) files.remove(join(folder, name))
+    }
+  })
+
+export const landAttachmentIn = (files: DurableFiles, folder: string, bytesMax: number) => {
+  let begun = 0
+  const open = attempt(folder, () => {
+    files.makeFolder(folder, 0o700)
+    begun += 1
+    return files.append(join(folder, `${temporaryStart}${process.pid}-${begun}`), "wx", 0o600)
+  })
+  const close = (file: AppendedFile) =>
+    Effect.sync(() => {
+      quietly(() => file.close())
+      quietly(() => files.remove(file.path))
+    })
+  return <E>(chunks: Stream.Stream<Uint8Array, E>): Effect.Effect<LandedAttachment, LandingFailed | E> =>
+    Effect.acquireUseRelease(
+      open,
+      (file) =>
+        Effect.gen(function* () {
+          const hash = beginSha256()
+          const bytes = yield* Stream.runFoldEffect(
+            chunks,
+            () => 0,
+            (total, chunk) =>
+              attempt(file.path, () => {
+                if (total + chunk.length > bytesMax)
+                  throw new Error(`a document may have ${bytesMax} bytes at most`)
+                hash.update(chunk)
+                file.append(chunk)
+                return total + chunk.length
+              }),
+          )
+          yield* Effect.mapError(file.sync, (cause) => landingFailed(file.path, cause))
+          const sha256 = hash.digest("hex")
+          yield* attempt(file.path, () => {
+            const final = join(folder, sha256)
+            if (!existsSync(final)) files.rename(file.path, final)
+            files.syncFolder(folder)
+          })
+          return { sha256, bytes, path: `attachments/${sha256}` }
+        }),
+      close,
+    )
+}
 
 export interface LandingFilesOptions {
   /** The output folder. */

@@ -4,7 +4,7 @@
  * what was never reported as landed.
  */
 import { Effect, Layer, Stream } from "effect"
-import { sha256Hex } from "../base/Sha256.ts"
+import { sha256Hex } from "../base/Hashes.ts"
 import type { RunId } from "../service/Ids.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { Landing, LandingDamaged } from "./Landing.ts"

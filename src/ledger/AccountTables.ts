@@ -5,14 +5,14 @@
  */
 import { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
-import { sha256 } from "../base/Sha256.ts"
+import { sha256 } from "../base/Hashes.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import * as Accounts from "./Accounts.ts"
 import type { Account } from "./Accounts.ts"
 import { StartIntended } from "./Fact.ts"
 import { CredentialRejected, CredentialReleased, LoginAccepted, LoginJudged } from "./LoginFacts.ts"
-import type { NewFact } from "./FactChain.ts"
 import { Damage } from "./LedgerKeys.ts"
+import type { NewFact } from "./LedgerKeys.ts"
 
 const tables = `
   CREATE TABLE accounts (account TEXT PRIMARY KEY, state TEXT NOT NULL, sha256 BLOB NOT NULL) STRICT;

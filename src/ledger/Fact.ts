@@ -4,23 +4,8 @@
  * a secret.
  */
 import { Schema } from "effect"
-import { CustomerId, EngineReference, ExecutionId, RunId, SessionId } from "../service/Ids.ts"
-import { ResultsSource } from "../service/ResultsSource.ts"
-import { actors, outcomes } from "../service/EndRow.ts"
-import { abortCauses, SettledReason } from "../service/Ends.ts"
-import type { Reason } from "../service/Ends.ts"
-import { FactsArchived } from "./ArchiveFact.ts"
 import { attempt, task } from "./FactKeys.ts"
-import {
-  InterimPublished,
-  InterimRefused,
-  RunSteered,
-  TaskWaits,
-  TroubleBegan,
-  TroubleEnded,
-} from "./LiveFacts.ts"
-import { CustomerForgotten, FactForgotten, ForgetFinished } from "./ForgetFacts.ts"
-import { AttachmentsPruned, LandingPruned } from "./PruneFacts.ts"
+import { SentKeys, loginFacts, tokenFacts } from "./LoginFacts.ts"
 import {
   OutcomePublished,
   RunAccepted,
@@ -30,8 +15,178 @@ import {
   RunResumed,
   RunStarted,
 } from "./RunFacts.ts"
-import { loginFacts, SentKeys } from "./LoginFacts.ts"
-import { tokenFacts } from "./TokenFacts.ts"
+import { actors, outcomes } from "../service/EndRow.ts"
+import { SettledReason, abortCauses } from "../service/Ends.ts"
+import type { Reason } from "../service/Ends.ts"
+import { ResultsSource } from "../service/FlowResults.ts"
+import { CustomerId, EngineReference, ExecutionId, RunId, SessionId } from "../service/Ids.ts"
+
+// The fact that the other facts of a run stand in a file of the archive now (`LedgerArchive.ts`): which,
+// and the hashes that prove them. It is one of the run's own facts, so whoever reads the run finds it at
+// once.
+
+/** Facts that were compressed together: their bytes in the file, and the first and last of their places. */
+const ArchivedFrame = Schema.Struct({
+  offset: Schema.Int,
+  bytes: Schema.Int,
+  /** Of these bytes. */
+  sha256: Schema.String,
+  facts: Schema.Int,
+  from: Schema.Int,
+  to: Schema.Int,
+})
+export type ArchivedFrame = typeof ArchivedFrame.Type
+
+export const FactsArchived = Schema.TaggedStruct("FactsArchived", {
+  run_id: RunId,
+  /** Below `ledger-archive/`. */
+  file: Schema.String,
+  frames: Schema.Array(ArchivedFrame),
+})
+export type FactsArchived = typeof FactsArchived.Type
+
+/** As it stands in the ledger. */
+export interface Archive {
+  readonly seq: number
+  readonly at: number
+  readonly fact: FactsArchived
+}
+
+// Facts about a run while it executes: what the operator asked for, when the service or an engine was away,
+// what its tasks wait for, and what was published meanwhile. They decide nothing, and explain why something
+// started late or not at all.
+
+const steeringOrders = ["pause", "resume", "drain", "limit"] as const
+/** What the operator asked of the running night: it explains why tasks did not start. */
+export const RunSteered = Schema.TaggedStruct("RunSteered", {
+  run_id: RunId,
+  order: Schema.Literals(steeringOrders),
+  /** The limits from now on, if they were changed. */
+  max_in_flight: Schema.optionalKey(Schema.Int),
+  per_engine: Schema.optionalKey(Schema.Int),
+  /** Nobody asked: the longest pause was over. */
+  because: Schema.optionalKey(Schema.Literal("pause_over")),
+})
+
+const trouble = {
+  run_id: RunId,
+  /** silent: the service does not answer. throttled: it asks for fewer calls. engine: it takes no start. */
+  trouble: Schema.Literals(["silent", "throttled", "engine"]),
+  engine_reference: Schema.optionalKey(EngineReference),
+  /** Of the first call that failed, as in `log.ndjson`. */
+  since: Schema.String,
+}
+const TroubleBegan = Schema.TaggedStruct("TroubleBegan", { ...trouble, message: Schema.String })
+const TroubleEnded = Schema.TaggedStruct("TroubleEnded", {
+  ...trouble,
+  /** Calls that failed meanwhile. */
+  failures: Schema.Int,
+})
+export type Trouble = typeof TroubleBegan.Type | typeof TroubleEnded.Type
+
+/** A task is tried again later, because of this reason. */
+const TaskWaits = Schema.TaggedStruct("TaskWaits", {
+  ...task,
+  reason: Schema.String,
+  until: Schema.String,
+})
+
+/**
+ * While the run went on, a version with the tasks that were over became current. It gives no receipts:
+ * nothing is deleted at the service because of it.
+ */
+export const InterimPublished = Schema.TaggedStruct("InterimPublished", {
+  run_id: RunId,
+  version: Schema.Int,
+  /** Tasks that were over, and all tasks. */
+  tasks: Schema.Int,
+  of: Schema.Int,
+})
+/** No such version was made, or it did not become current; the run goes on as before. */
+const InterimRefused = Schema.TaggedStruct("InterimRefused", {
+  run_id: RunId,
+  /** For people. */
+  message: Schema.String,
+})
+
+/** What a display tells at once, while the run goes on. */
+export type RunNews =
+  | typeof RunSteered.Type
+  | Trouble
+  | typeof InterimPublished.Type
+  | typeof InterimRefused.Type
+
+// The facts about a customer who was removed, none of which says who it was: what takes the place of a fact
+// about the customer, the receipt, and the end of the removal.
+
+/** A fact about the customer stood here; only its place, its time and its run are left. */
+const FactForgotten = Schema.TaggedStruct("FactForgotten", {
+  run_id: Schema.optionalKey(RunId),
+  /** The receipt that says why. */
+  receipt: Schema.String,
+})
+
+/** What was found of the customer. Counts only: nothing in it is derived from an id or a value. */
+export const ForgetCounts = Schema.Struct({
+  /** Runs that knew the customer. */
+  runs: Schema.Int,
+  facts: Schema.Int,
+  /** Landed bodies. */
+  bodies: Schema.Int,
+  /** Downloaded for the customer; one that another customer has too stays. */
+  documents: Schema.Int,
+  /** Rows of the current tables. */
+  rows: Schema.Int,
+  /** Versions that a gate holds back: copies of all tables, removed whole. */
+  held: Schema.Int,
+  /** Stored tokens and tickets. */
+  tokens: Schema.Int,
+  /** Recordings that `acquaint` made. */
+  recordings: Schema.Int,
+  /** Executions that the service no longer has. */
+  deleted: Schema.Int,
+  /** Of these: deleted although not everything they counted is proved to have been here. */
+  given_up: Schema.Int,
+  /** Executions and tokens that were left at the service on purpose. */
+  left_at_service: Schema.Int,
+  /** Logins that were rejected or are not proved: their keyed hashes stay, so that they still count. */
+  logins_kept: Schema.Int,
+})
+export type ForgetCounts = typeof ForgetCounts.Type
+
+/**
+ * The receipt. It is written in one transaction with the facts that it replaces; from `sealed_from` on, every
+ * fact's hash was computed again.
+ */
+export const CustomerForgotten = Schema.TaggedStruct("CustomerForgotten", {
+  receipt: Schema.String,
+  sealed_from: Schema.Int,
+  ...ForgetCounts.fields,
+})
+export type CustomerForgotten = typeof CustomerForgotten.Type
+
+/** Everything else of the customer is gone from the folder too. */
+const ForgetFinished = Schema.TaggedStruct("ForgetFinished", { receipt: Schema.String })
+
+// The facts about what was removed here because the job's `retain` says so. Each is written before the first
+// file is removed: from then on, what is missing was pruned, not lost.
+
+/** The landed bodies of the run are removed; its tables can no longer be derived again. */
+const LandingPruned = Schema.TaggedStruct("LandingPruned", { run_id: RunId, bytes: Schema.Int })
+/**
+ * The documents of the run are removed, except those that another run has downloaded too. It may have had
+ * none.
+ */
+const AttachmentsPruned = Schema.TaggedStruct("AttachmentsPruned", {
+  run_id: RunId,
+  bytes: Schema.Int,
+})
+
+/** By run: when its files were pruned, in milliseconds since the epoch; in the order of the facts. */
+export interface Pruned {
+  readonly landing: ReadonlyMap<string, number>
+  readonly attachments: ReadonlyMap<string, number>
+}
 
 /** Where a landed body is: enough to find it, and to prove that it is the same. */
 export const LandedRef = Schema.Struct({
@@ -43,7 +198,7 @@ export const LandedRef = Schema.Struct({
 export type LandedRef = typeof LandedRef.Type
 
 /** The endpoints that results of this run are read from, from now on; without it, the built-in ones. */
-export const ResultsSourcesSet = Schema.TaggedStruct("ResultsSourcesSet", {
+const ResultsSourcesSet = Schema.TaggedStruct("ResultsSourcesSet", {
   run_id: RunId,
   sources: Schema.Array(ResultsSource),
 })
@@ -76,7 +231,7 @@ export const StartIntended = Schema.TaggedStruct("StartIntended", {
   /** True for the single probe after a lost answer. */
   probe: Schema.Boolean,
 })
-export const startAnswers = [
+const startAnswers = [
   "accepted",
   "adopted",
   "refused",
@@ -100,7 +255,7 @@ export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   session_id: Schema.optionalKey(SessionId),
 })
 /** A lost start whose probe was accepted: the first one may have run and closed without our knowledge. */
-export const OrphanSuspected = Schema.TaggedStruct("OrphanSuspected", {
+const OrphanSuspected = Schema.TaggedStruct("OrphanSuspected", {
   ...attempt,
   external_execution_id: Schema.String,
 })
@@ -141,7 +296,7 @@ export type ProofLine = typeof ProofLine.Type
  * counted: every family's count is landed. final: the source's own word, which the job accepts. unwanted:
  * the job wants no results.
  */
-export const drainBases = ["counted", "final", "unwanted"] as const
+const drainBases = ["counted", "final", "unwanted"] as const
 /**
  * Everything in this closed execution is landed, or the job does not want it: it may be deleted once that
  * is published. Without this fact, it stays at the service.
@@ -154,7 +309,7 @@ export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
     Schema.Struct({ basis: Schema.Literals(drainBases), families: Schema.Array(ProofLine) }),
   ),
 })
-export const keptReasons = [
+const keptReasons = [
   "RECORDS_SHORT",
   "RECORDS_UNREACHABLE",
   "ANSWER_UNUSABLE",
@@ -169,7 +324,7 @@ export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
   message: Schema.String,
 })
 /** Its id belongs to somebody else's run: nothing of it is landed, read, aborted or deleted. */
-export const AttemptDisowned = Schema.TaggedStruct("AttemptDisowned", {
+const AttemptDisowned = Schema.TaggedStruct("AttemptDisowned", {
   ...attempt,
   execution_id: ExecutionId,
 })
@@ -219,12 +374,12 @@ export const TaskSettled = Schema.TaggedStruct("TaskSettled", {
    */
   not_before: Schema.optionalKey(Schema.Union([Schema.Int, Schema.Literal("next_date")])),
 })
-export const DeleteIntended = Schema.TaggedStruct("DeleteIntended", {
+const DeleteIntended = Schema.TaggedStruct("DeleteIntended", {
   ...task,
   execution_id: ExecutionId,
   landed_sha256: Schema.String,
 })
-export const DeleteAnswered = Schema.TaggedStruct("DeleteAnswered", {
+const DeleteAnswered = Schema.TaggedStruct("DeleteAnswered", {
   ...task,
   execution_id: ExecutionId,
   http_status: Schema.Int,

@@ -2,17 +2,66 @@
  * A fact as a row of the ledger, and the rows that are written together: those of one append, and of all
  * appends that arrive at once.
  */
-import { Clock, Deferred, Effect, Schema } from "effect"
 import type { DatabaseSync } from "node:sqlite"
-import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
-import type { StoredFact } from "./ArchiveFiles.ts"
-import { cleanFact } from "./CleanFact.ts"
+import { Clock, Deferred, Effect, Schema } from "effect"
+import type { DurableFiles } from "../base/DurableFile.ts"
 import { Fact } from "./Fact.ts"
 import type { Recorded } from "./Fact.ts"
-import type { NewFact } from "./FactChain.ts"
-import { attempt } from "./LedgerFailed.ts"
-import type { LedgerFailed } from "./LedgerFailed.ts"
-import { unknownFact } from "./LedgerVersion.ts"
+import { attempt, unknownFact } from "./LedgerKeys.ts"
+import type { LedgerFailed, NewFact } from "./LedgerKeys.ts"
+import { idsIn, packedBytes, placeFor, writeFrames } from "./LedgerArchive.ts"
+import type { ArchivedId, StoredFact } from "./LedgerArchive.ts"
+import type { accessLedger } from "./LedgerTables.ts"
+import { cleanValue } from "../privacy/CleanBody.ts"
+import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
+import type { RunId } from "../service/Ids.ts"
+
+// Which parts of a fact may contain a secret that the service repeated: everything except the fields named
+// here. Those are our own ids and words, and the ids that are needed to resume a run and to call the service.
+
+/** A field that is not listed here is cleaned; `test/ledger/CleanFact.test.ts` checks all of them. */
+export const keptFields: ReadonlySet<string> = new Set([
+  // ids
+  "run_id",
+  "parent",
+  "task_id",
+  "customer_id",
+  "engine_reference",
+  "external_execution_id",
+  "execution_id",
+  "session_id",
+  "attachment_id",
+  "fingerprint",
+  "account",
+  "login",
+  "password",
+  "token_id",
+  "name",
+  // text of this program, or names from the job
+  "_tag",
+  "job",
+  "job_path",
+  "run_date",
+  "missed",
+  "tool_version",
+  "answer",
+  "kind",
+  "outcome",
+  "who_acts",
+  "why",
+  "basis",
+  "status",
+  "source",
+  "sources",
+  // paths of landed bodies and documents
+  "landed",
+  "landed_sha256",
+  "sha256",
+  "path",
+])
+
+export const cleanFact = (fact: Fact, known: KnownSecrets): Fact =>
+  cleanValue(fact, known, "own", keptFields) as Fact
 
 const decodeFact = Schema.decodeUnknownSync(Fact)
 const encodeFact = Schema.encodeSync(Fact)
@@ -70,3 +119,59 @@ export const groupCommit = (write: (rows: ReadonlyArray<NewFact>) => void, known
     yield* Deferred.await(group.written)
   }, Effect.uninterruptible)
 }
+
+// Moves the facts of a run that is over out of the ledger's file: into the file of its month first, where
+// they are synced and read back; then one transaction says where they are and removes them. Whatever is
+// cut off in between leaves every fact in the ledger, and the next try writes over what it finds behind
+// the last frame.
+
+export interface ArchivedRun {
+  readonly facts: number
+  /** Of their text in the ledger, and in the archive. */
+  readonly before: number
+  readonly after: number
+}
+
+interface ArchivePlace {
+  readonly tables: ReturnType<typeof accessLedger>
+  readonly files: DurableFiles
+  readonly folder: string
+}
+
+/** Undefined if there is nothing to move. `run_date` is the run's own; `isDry`: nothing is written. */
+export const archiveRun = Effect.fnUntraced(function* (
+  { tables, files, folder }: ArchivePlace,
+  { run_id, run_date }: { readonly run_id: RunId; readonly run_date: string },
+  at: number,
+  isDry: boolean,
+) {
+  const archives = yield* attempt(() => tables.archives())
+  const isDone = archives.some(({ fact }) => fact.run_id === run_id)
+  const first = isDone ? [] : yield* attempt(() => tables.toArchive(run_id, 0))
+  if (first.length === 0) return undefined
+  const sum = { facts: 0, before: 0 }
+  const ids: Array<ArchivedId> = []
+  const leaving = function* () {
+    for (let facts = first; facts.length > 0; facts = nextOf(facts)) {
+      sum.facts += facts.length
+      for (const fact of facts) {
+        sum.before += Buffer.byteLength(fact.body)
+        ids.push(...idsIn(run_id, fact))
+      }
+      yield facts
+    }
+  }
+  const nextOf = (facts: ReadonlyArray<StoredFact>) => tables.toArchive(run_id, facts.at(-1)?.seq ?? 0)
+  if (isDry) {
+    const after = [...leaving()].reduce((bytes, facts) => bytes + packedBytes(facts), 0)
+    return { ...sum, after } satisfies ArchivedRun as ArchivedRun
+  }
+  const place = placeFor(archives, run_date)
+  const frames = yield* writeFrames(files, folder, place, leaving())
+  yield* attempt(() => {
+    const row = rowOf({ _tag: "FactsArchived", run_id, file: place.file, frames }, at)
+    tables.archived({ ...row, run_id }, { facts: sum.facts, ids })
+  })
+  const after = frames.reduce((bytes, one) => bytes + one.bytes, 0)
+  return { ...sum, after } satisfies ArchivedRun as ArchivedRun
+})

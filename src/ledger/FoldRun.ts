@@ -3,12 +3,103 @@
  * their clocks said. A state is never changed: further facts create a new one, which shares what they do
  * not affect.
  */
-import { builtInSources, withEarlier } from "../service/ResultsSource.ts"
-import { emptyAttempt, foldAttempt, startAgain } from "./AttemptFold.ts"
-import { foldDeletion } from "./Deletion.ts"
-import type { Fact, Recorded, TaskPlanned } from "./Fact.ts"
-import type { RunEnded, RunHeld, RunStarted } from "./RunFacts.ts"
+import { foldDeletion } from "./RunState.ts"
 import type { At, AttemptState, RunState, Stages, TaskState } from "./RunState.ts"
+import type { Fact, Pruned, Recorded, StartIntended, TaskPlanned } from "./Fact.ts"
+import type { RunEnded, RunHeld, RunStarted } from "./RunFacts.ts"
+import { loginKeysOf } from "../privacy/Fingerprint.ts"
+import type { LoginKeys } from "../privacy/Fingerprint.ts"
+import { builtInSources, withEarlier } from "../service/FlowResults.ts"
+
+// The part of a run's fold that is about one attempt: pure. How each fact of a start, an execution or a
+// deletion changes what is known about it.
+
+/** The login as it was sent; that somebody wrote it out matters only before it is. */
+const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>
+  loginKeysOf({
+    fingerprint,
+    account: login && { ...login, former: login.former ?? [], isByHand: false },
+  })
+
+const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptState => ({
+  attempt: intended.attempt,
+  external_execution_id: intended.external_execution_id,
+  ...keysOf(intended),
+  ...(intended.token_id === undefined ? {} : { token_id: intended.token_id }),
+  intended_at: at,
+  probed: false,
+  answer: undefined,
+  accepted_at: undefined,
+  execution_id: undefined,
+  session_id: undefined,
+  status_code: undefined,
+  status_reason: undefined,
+  authentication_status: undefined,
+  abort: undefined,
+  closed: undefined,
+  orphanSuspected: false,
+  drained: false,
+  deletion: undefined,
+})
+
+/**
+ * The same attempt sent once more. Until its own answer is known, this request may have had an effect,
+ * whatever the answer to an earlier one.
+ */
+const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => {
+  const { token_id, probe } = intended
+  const { token_id: _, account: __, ...rest } = attempt
+  const keys = keysOf(intended)
+  const login = token_id === undefined ? keys : { ...keys, token_id }
+  return { ...rest, answer: undefined, ...login, probed: attempt.probed || probe }
+}
+
+/** The result of a poll; once a session is known, it stays known. */
+const told = (
+  attempt: AttemptState,
+  fact: Extract<Fact, { _tag: "AttemptObserved" | "AttemptClosed" }>,
+): AttemptState => ({
+  ...attempt,
+  status_code: fact.status_code,
+  status_reason: fact.status_reason,
+  authentication_status: fact.authentication_status,
+  session_id: fact.session_id ?? attempt.session_id,
+})
+
+const foldAttempt = (
+  attempt: AttemptState,
+  fact: Extract<Fact, { attempt: number }>,
+  place: { readonly seq: number; readonly at: number },
+): AttemptState => {
+  switch (fact._tag) {
+    case "StartAnswered": {
+      const { answer, execution_id, session_id } = fact
+      const answered = { ...attempt, answer: fact }
+      return answer === "accepted" || answer === "adopted"
+        ? { ...answered, accepted_at: place.at, execution_id, session_id }
+        : answered
+    }
+    case "OrphanSuspected":
+      return { ...attempt, orphanSuspected: true }
+    case "AttemptDrained": {
+      const { kept: _, ...rest } = attempt
+      return { ...rest, drained: true, ...(fact.proof === undefined ? {} : { proof: fact.proof }) }
+    }
+    case "AttemptDisowned":
+      return { ...attempt, disowned: true }
+    case "AttemptKept":
+      // The newest fact counts: an execution that is kept after all no longer counts as drained.
+      return { ...attempt, kept: fact, drained: false }
+    case "AttemptObserved":
+      return told(attempt, fact)
+    case "AbortIntended":
+      return { ...attempt, abort: fact.why }
+    case "AttemptClosed":
+      return { ...told(attempt, fact), closed: { ...place, fact } }
+    default:
+      return attempt
+  }
+}
 
 /** Folds the facts of one run that follow `before`; undefined if they contain no beginning. */
 export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState | undefined => {
@@ -60,7 +151,7 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
 }
 
 /** What a run that ended before only adds later, when it is collected, does not move its end. */
-export const endedBy = (
+const endedBy = (
   before: RunState["ended"],
   { at, fact: { exit_code, leftovers, kept = 0, changes } }: Omit<At<typeof RunEnded.Type>, "seq">,
 ): RunState["ended"] => ({
@@ -159,4 +250,43 @@ const withAttempt = (
 ): TaskState => {
   const attempt = task.attempts[index]
   return attempt === undefined ? task : { ...task, attempts: task.attempts.with(index, change(attempt)) }
+}
+
+// What is known across all runs, folded from the few facts that are read for it: the headers of the runs and
+// what was removed by age. Pure.
+
+type RecordedAs<F extends Fact> = Omit<Recorded, "fact"> & { readonly fact: F }
+
+/**
+ * A run from outside; `ended` is undefined while it runs, or if it was cut off before its end was published.
+ */
+export interface RunHeader extends RecordedAs<typeof RunStarted.Type> {
+  readonly ended: RunState["ended"]
+  /** When something was last added to it: its end, or what was collected after that. */
+  readonly newest_at: number
+}
+
+export const foldHeaders = (rows: ReadonlyArray<Recorded>): ReadonlyArray<RunHeader> => {
+  const headers = new Map<string, RunHeader>()
+  const ends = new Map<string, RunHeader["ended"]>()
+  for (const { seq, at, fact } of rows) {
+    if (fact._tag === "RunStarted")
+      headers.set(fact.run_id, { seq, at, fact, ended: undefined, newest_at: at })
+    else if (fact._tag === "RunEnded") ends.set(fact.run_id, endedBy(ends.get(fact.run_id), { at, fact }))
+    else if (fact._tag === "RunResumed" || fact._tag === "OutcomePublished") {
+      const header = headers.get(fact.run_id)
+      if (header === undefined) continue
+      if (fact._tag === "RunResumed") ends.delete(fact.run_id)
+      headers.set(fact.run_id, { ...header, ended: ends.get(fact.run_id), newest_at: at })
+    }
+  }
+  return [...headers.values()]
+}
+
+export const foldPruned = (rows: ReadonlyArray<Recorded>): Pruned => {
+  const [landing, attachments] = [new Map<string, number>(), new Map<string, number>()]
+  for (const { at, fact } of rows)
+    if (fact._tag === "LandingPruned") landing.set(fact.run_id, at)
+    else if (fact._tag === "AttachmentsPruned") attachments.set(fact.run_id, at)
+  return { landing, attachments }
 }

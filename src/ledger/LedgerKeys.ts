@@ -4,8 +4,23 @@
  */
 import { randomBytes } from "node:crypto"
 import type { DatabaseSync } from "node:sqlite"
-import { sha256 } from "../base/Sha256.ts"
-import { within } from "./Transaction.ts"
+import { Effect, Schema } from "effect"
+import { sha256 } from "../base/Hashes.ts"
+
+// A transaction of SQLite around synchronous work: the only way in which ledger and token store write more
+// than one row.
+
+/** All of it or nothing; durable on return. */
+export const within = (database: DatabaseSync, work: () => void) => {
+  database.exec("BEGIN IMMEDIATE")
+  try {
+    work()
+    database.exec("COMMIT")
+  } catch (cause) {
+    if (database.isTransaction) database.exec("ROLLBACK")
+    throw cause
+  }
+}
 
 /** The content of the ledger has changed since it was written. */
 export class Damage extends Error {}
@@ -43,3 +58,100 @@ export const keyDiffers = (database: DatabaseSync, key: Uint8Array): boolean => 
   const hash = keyIn(database, "fingerprint.sha256")
   return hash !== undefined && !sha256(key).equals(hash)
 }
+
+// Each fact of the ledger carries a hash of itself and the hash of the fact before: a flipped bit, or a fact
+// removed between two others, is noticed. Facts cut off at the end are not: no later fact refers to them.
+
+export interface ChainedRow {
+  readonly seq: number
+  readonly at: number
+  readonly tag: string
+  readonly run_id: string | null
+  readonly task_id: string | null
+  readonly body: string
+}
+
+/** A row whose place is not known yet. */
+export type NewFact = Omit<ChainedRow, "seq">
+
+/** The hash before the first fact. */
+export const beginning = ""
+
+/** `before` is the hash of the fact whose `seq` is one less. */
+export const linkOf = (before: string, { seq, at, tag, run_id, task_id, body }: ChainedRow): string =>
+  sha256(JSON.stringify([before, seq, at, tag, run_id, task_id, body])).toString("base64url")
+
+// Which versions of the program can read a ledger. The file has the number of its format, and a fact of a
+// kind that this version does not know comes from a newer one: both are reported with the version that
+// wrote the newest run, because only that version, or a newer one, can say what the ledger means.
+
+/**
+ * Raised when an older program can no longer read what a newer one writes; 0 is a ledger from before. 2:
+ * facts may be archived. 3: accounts are kept beside the facts.
+ */
+const ledgerFormat = 3
+
+/** A newer version of the program wrote this ledger. */
+export class NewerLedger extends Error {
+  readonly written_by: string
+  constructor(what: string, written_by: string) {
+    super(`${what}; the newest run in it was written by version ${written_by}`)
+    this.written_by = written_by
+  }
+}
+
+const hasFacts = (database: DatabaseSync): boolean =>
+  database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'facts'").get() !== undefined
+
+/** The version that began the newest run, as the run says. */
+const newestWriter = (database: DatabaseSync): string => {
+  const newest = hasFacts(database)
+    ? database.prepare("SELECT body FROM facts WHERE tag = 'RunStarted' ORDER BY seq DESC LIMIT 1").get()
+    : undefined
+  const found = /"tool_version":"([0-9A-Za-z.+-]{1,40})"/.exec(String(newest?.["body"] ?? ""))
+  return found?.[1] ?? "unknown"
+}
+
+const formatOf = (database: DatabaseSync): number =>
+  Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0)
+
+/** The format of a ledger that this version writes in another one; undefined if it has no facts either. */
+export const olderFormat = (database: DatabaseSync): number | undefined => {
+  const format = formatOf(database)
+  const hasSome = hasFacts(database) && database.prepare("SELECT 1 FROM facts LIMIT 1").get() !== undefined
+  return format < ledgerFormat && hasSome ? format : undefined
+}
+
+/** Before anything of the file is read or changed. */
+export const refuseNewer = (database: DatabaseSync): void => {
+  const format = formatOf(database)
+  if (format > ledgerFormat) throw new NewerLedger(`the ledger has format ${format}`, newestWriter(database))
+}
+
+/** In the transaction that brings the tables there. */
+export const markFormat = (database: DatabaseSync): void =>
+  database.exec(`PRAGMA user_version = ${ledgerFormat}`)
+
+/** A fact, whole as it was written, of which this version knows no such kind or no such content. */
+export const unknownFact = (database: DatabaseSync, seq: number): NewerLedger =>
+  new NewerLedger(`this version cannot read fact ${seq}`, newestWriter(database))
+
+// Why the ledger could not be read or written, and how what SQLite and the files throw becomes that: a defect
+// of the disk and one of the content ask for different things of whoever reads the message.
+
+/** The ledger could not be read or written; nothing may be started or deleted without it. */
+export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFailed", {
+  message: Schema.String,
+  /** The content of the file has changed since it was written: neither waiting nor free space helps. */
+  damaged: Schema.optionalKey(Schema.Boolean),
+  /** A newer version of the program wrote it: this one, or `unknown`. */
+  written_by: Schema.optionalKey(Schema.String),
+}) {}
+
+export const ledgerFailed = (cause: unknown): LedgerFailed => {
+  const message = cause instanceof Error ? cause.message : String(cause)
+  if (cause instanceof NewerLedger) return new LedgerFailed({ message, written_by: cause.written_by })
+  return new LedgerFailed(isDamage(cause) ? { message, damaged: true } : { message })
+}
+
+export const attempt = <A>(read: () => A) => Effect.try({ try: read, catch: ledgerFailed })

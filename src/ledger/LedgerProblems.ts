@@ -3,12 +3,10 @@
  * link of the chain, every archived frame, the key. Reads everything.
  */
 import type { DatabaseSync } from "node:sqlite"
-import type { Archive } from "./ArchiveFact.ts"
-import { factsIn, readFrame } from "./ArchiveFiles.ts"
-import type { StoredFact } from "./ArchiveFiles.ts"
-import { beginning } from "./FactChain.ts"
-import { idsIn } from "./LedgerArchive.ts"
-import { keyDamage, keyDiffers, keyIn } from "./LedgerKeys.ts"
+import type { Archive } from "./Fact.ts"
+import { factsIn, idsIn, readFrame } from "./LedgerArchive.ts"
+import type { StoredFact } from "./LedgerArchive.ts"
+import { beginning, keyDamage, keyDiffers, keyIn } from "./LedgerKeys.ts"
 import { columns, differs, factOf, hasArchive, isChained } from "./LedgerSchema.ts"
 
 const problemsTold = 5

@@ -5,22 +5,23 @@
  */
 import type { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
-import type { RunId } from "../service/Ids.ts"
+import { sha256 } from "../base/Hashes.ts"
 import { accountsIn, hasAccounts, readAccounts } from "./AccountTables.ts"
-import { FactsArchived } from "./ArchiveFact.ts"
-import type { Archive } from "./ArchiveFact.ts"
-import { archivedFacts } from "./ArchiveFiles.ts"
-import type { StoredFact } from "./ArchiveFiles.ts"
-import { beginning, linkOf } from "./FactChain.ts"
-import type { ChainedRow, NewFact } from "./FactChain.ts"
-import { replaceFacts, scrub } from "./ForgetInLedger.ts"
-import type { Replacement } from "./ForgetInLedger.ts"
-import { factsAtOnce, forgetArchivedIds, giveBackStep, leaving, removeArchived } from "./LedgerArchive.ts"
-import type { ArchivedId } from "./LedgerArchive.ts"
-import { accessForms } from "./LedgerForms.ts"
+import { FactsArchived } from "./Fact.ts"
+import type { Archive } from "./Fact.ts"
+import {
+  archivedFacts,
+  factsAtOnce,
+  forgetArchivedIds,
+  giveBackStep,
+  leaving,
+  removeArchived,
+} from "./LedgerArchive.ts"
+import type { ArchivedId, StoredFact } from "./LedgerArchive.ts"
 import { customersIn, documentsIn, ownerIn, tasksIn } from "./LedgerIds.ts"
 import type { TaskOfRun } from "./LedgerIds.ts"
-import { Damage, fingerprintKeyIn } from "./LedgerKeys.ts"
+import { Damage, beginning, fingerprintKeyIn, linkOf, within } from "./LedgerKeys.ts"
+import type { ChainedRow, NewFact } from "./LedgerKeys.ts"
 import { problemsIn } from "./LedgerProblems.ts"
 import {
   archivings,
@@ -35,7 +36,110 @@ import {
   pruned,
 } from "./LedgerSchema.ts"
 import type { Row } from "./LedgerSchema.ts"
-import { within } from "./Transaction.ts"
+import type { EngineReference, RunId } from "../service/Ids.ts"
+
+// Removes a customer from the ledger's file: in one transaction the facts about the customer are replaced,
+// every later fact is chained again and the receipt is added; afterwards the file is rewritten, so that no
+// free page and no log still holds what was replaced.
+
+export interface Replacement {
+  readonly seq: number
+  /** The fields of the row that may change. */
+  readonly row: Pick<ChainedRow, "tag" | "run_id" | "task_id" | "body">
+}
+
+/** Rows that are held in memory at once. */
+const rowsAtOnce = 10_000
+
+/** In a transaction. `added` is the fact that goes to the end, if any. */
+const replaceFacts = (
+  database: DatabaseSync,
+  replacements: ReadonlyArray<Replacement>,
+  added: (sealed_from: number) => Omit<ChainedRow, "seq"> | undefined,
+): void => {
+  const last = database.prepare("SELECT max(seq) AS seq FROM facts").get()
+  const end = Number(last?.["seq"] ?? 0)
+  const first = replacements.reduce((least, { seq }) => Math.min(least, seq), end + 1)
+  const replace = database.prepare(
+    "UPDATE facts SET tag = ?, run_id = ?, task_id = ?, body = ? WHERE seq = ?",
+  )
+  for (const { seq, row } of replacements) replace.run(row.tag, row.run_id, row.task_id, row.body, seq)
+  const chain = sealFrom(database, first)
+  const fact = added(first)
+  if (fact === undefined) return
+  const seq = end + 1
+  database
+    .prepare(`INSERT INTO facts (${columns}, chain) VALUES (?, ?, ?, ?, ?, ?, ?)`)
+    .run(seq, fact.at, fact.tag, fact.run_id, fact.task_id, fact.body, linkOf(chain, { seq, ...fact }))
+}
+
+/** Chains every fact from this place on again; returns the last hash. */
+const sealFrom = (database: DatabaseSync, first: number): string => {
+  const before = database.prepare("SELECT chain FROM facts WHERE seq = ?")
+  // The hash of an archived fact stays as it was: nothing else refers to it.
+  const archived = database.prepare("SELECT chain FROM archived_links WHERE seq = ?")
+  const some = database.prepare(
+    `SELECT ${columns} FROM facts WHERE seq >= ? ORDER BY seq LIMIT ${rowsAtOnce}`,
+  )
+  const seal = database.prepare("UPDATE facts SET chain = ? WHERE seq = ?")
+  const seqBefore = first - 1
+  const known = before.get(seqBefore) ?? archived.get(seqBefore)
+  let last = { seq: seqBefore, chain: String(known?.["chain"] ?? beginning) }
+  for (let rows = some.all(first); rows.length > 0; rows = some.all(last.seq + 1))
+    for (const row of rows.map(factOf)) {
+      const link = row.seq === last.seq + 1 ? undefined : archived.get(row.seq - 1)
+      const chain = linkOf(String(link?.["chain"] ?? last.chain), row)
+      seal.run(chain, row.seq)
+      last = { seq: row.seq, chain }
+    }
+  return last.chain
+}
+
+/** Rewrites the whole file; throws while another process reads it for longer than the connection waits. */
+const scrub = (database: DatabaseSync): void => {
+  checkpoint(database)
+  database.exec("VACUUM")
+  checkpoint(database)
+}
+
+const checkpoint = (database: DatabaseSync): void => {
+  const answer = database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()
+  if (Number(answer?.["busy"] ?? 0) !== 0) throw new Error("another process is reading the ledger")
+}
+
+// Engine forms in the ledger's file: not facts, but a cache that outlasts a run, each with a hash of what was
+// written.
+
+export interface CachedForm {
+  readonly engine_reference: EngineReference
+  /** Milliseconds since the epoch. */
+  readonly fetched_at: number
+  /** The detail view as JSON text. */
+  readonly body: string
+}
+
+/** A cached form that has changed is not used: it is fetched again. */
+const accessForms = (database: DatabaseSync) => ({
+  cachedForm: (engine_reference: EngineReference): CachedForm | undefined => {
+    const row = database
+      .prepare("SELECT * FROM engine_forms WHERE engine_reference = ?")
+      .get(engine_reference)
+    if (row === undefined) return undefined
+    const [fetched_at, body, hash] = [Number(row["fetched_at"]), String(row["body"]), row["sha256"]]
+    const isWhole = hash instanceof Uint8Array && sha256(formText(fetched_at, body)).equals(hash)
+    return isWhole ? { engine_reference, fetched_at, body } : undefined
+  },
+  cacheForm: ({ engine_reference, fetched_at, body }: CachedForm) => {
+    const at = Math.trunc(fetched_at)
+    database
+      .prepare(
+        `INSERT OR REPLACE INTO engine_forms (engine_reference, fetched_at, body, sha256)
+          VALUES (?, ?, ?, ?)`,
+      )
+      .run(engine_reference, at, body, sha256(formText(at, body)))
+  },
+})
+const formText = (fetched_at: number, body: string): string => `${fetched_at} ${body}`
 
 const decodeArchived = Schema.decodeUnknownSync(Schema.fromJsonString(FactsArchived))
 

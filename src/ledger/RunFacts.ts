@@ -3,12 +3,119 @@
  * `Fact.ts`.
  */
 import { Schema } from "effect"
-import { EngineReference, ExecutionId, RunId } from "../service/Ids.ts"
-import { ChangeCounts } from "./ChangeCounts.ts"
-import { DeliveredFeatures } from "./DeliveredFeatures.ts"
-import { LeftOutBody } from "./LeftOutBody.ts"
-import { StaleData } from "./StaleData.ts"
-import { tableNotes } from "./TableNotes.ts"
+import { EngineReference, ExecutionId, RunId, TaskId } from "../service/Ids.ts"
+
+// What a run changed since the run before it, in numbers: trouble that is new, trouble that was there for the
+// same reason, and trouble that is mended. With `exit_on: new` it decides the exit code, so the run's end
+// records it.
+
+export const ChangeCounts = Schema.Struct({
+  since: Schema.String,
+  new: Schema.Int,
+  still: Schema.Int,
+  mended: Schema.Int,
+})
+
+// The features of a task that did not succeed whose data is in the tables all the same: a rerun does not ask
+// for them again. It is part of the fact of a publication; a ledger from before it was recorded has none, and
+// such a task is asked for as a whole.
+
+export const DeliveredFeatures = Schema.Struct({ task_id: TaskId, features: Schema.Array(Schema.String) })
+export type DeliveredFeatures = typeof DeliveredFeatures.Type
+
+// A landed body that is not in the tables: which one, where it is and why. It is part of the fact of a
+// publication, so that the summary reports it and its execution is kept.
+
+/** A landed body that publishing could not use. */
+export const LeftOutBody = Schema.Struct({
+  task_id: TaskId,
+  attempt: Schema.optionalKey(Schema.Int),
+  execution_id: Schema.optionalKey(ExecutionId),
+  /** Segment and offset, below the run's folder of landing. */
+  where: Schema.String,
+  reason: Schema.String,
+})
+export type LeftOutBody = typeof LeftOutBody.Type
+
+// Data that is older than the `freshness` of its job allows, as a publication found it: numbers, and the
+// first few by their ids. It is part of the fact of a publication, so that the summary reports it.
+
+/** Customers, engines and features beyond their limits. */
+const BeyondLimit = Schema.Struct({
+  /** The limit; the shortest of those that are exceeded, if engines have limits of their own. */
+  days: Schema.Int,
+  count: Schema.Int,
+  /** The oldest first: `<customer_id> <engine_reference> <feature>`. */
+  examples: Schema.Array(Schema.String),
+})
+
+export const StaleData = Schema.Struct({
+  /** Beyond `warn_after` and not beyond `error_after`. */
+  warned: Schema.optionalKey(BeyondLimit),
+  /** Beyond `error_after`: the run does not end with 0. */
+  failed: Schema.optionalKey(BeyondLimit),
+  /** Why the tables could not be asked. */
+  unknown: Schema.optionalKey(Schema.String),
+})
+export type StaleData = typeof StaleData.Type
+
+// What a publication says about the tables besides their rows: values that did not fit their columns, and
+// records that were rejected. It is part of the fact of a publication, so that the summary reports it.
+
+/** How many values did not fit a column; `column` is `extra` for fields that a schema does not have. */
+export const MisfitCount = Schema.Struct({
+  table: Schema.String,
+  column: Schema.String,
+  count: Schema.Int,
+})
+export type MisfitCount = typeof MisfitCount.Type
+
+/**
+ * How many records were rejected, by the table they would have gone to; `table` is null for values that are
+ * not records and for bodies that cannot be read.
+ */
+const RejectedCount = Schema.Struct({ table: Schema.NullOr(Schema.String), count: Schema.Int })
+export type RejectedCount = typeof RejectedCount.Type
+
+/** Records of one family, which is a product with its `sub_family`. */
+const FamilyCount = Schema.Struct({ product: Schema.String, sub_family: Schema.String, records: Schema.Int })
+export type FamilyCount = typeof FamilyCount.Type
+
+/** Records of families without a schema: how many, of how many families, and of which the most. */
+const OtherRecords = Schema.Struct({
+  records: Schema.Int,
+  families: Schema.Int,
+  most: Schema.Array(FamilyCount),
+})
+export type OtherRecords = typeof OtherRecords.Type
+
+/** A model of a job that could not be made. */
+const FailedModel = Schema.Struct({ name: Schema.String, why: Schema.String })
+export type FailedModel = typeof FailedModel.Type
+
+/** A table whose Delta log was not brought up to date. */
+const DeltaNote = Schema.Struct({
+  table: Schema.String,
+  why: Schema.String,
+  /** Its files are not all alike: it has no log until they are. */
+  is_left_out: Schema.optionalKey(Schema.Literal(true)),
+})
+export type DeltaNote = typeof DeltaNote.Type
+
+/** Fields of the fact of a publication. */
+const tableNotes = {
+  misfits: Schema.optionalKey(Schema.Array(MisfitCount)),
+  rejected: Schema.optionalKey(Schema.Array(RejectedCount)),
+  /** Absent in ledgers from before it was recorded. */
+  other: Schema.optionalKey(OtherRecords),
+  /** Values of earlier runs that do not fit a type that has changed since. */
+  unfit: Schema.optionalKey(Schema.Array(MisfitCount)),
+  /** Models that this version lacks. */
+  models: Schema.optionalKey(Schema.Array(FailedModel)),
+  /** Tables whose record schema is in no folder any more; the kept one was used. */
+  gone: Schema.optionalKey(Schema.Array(Schema.String)),
+  delta: Schema.optionalKey(Schema.Array(DeltaNote)),
+}
 
 /** A run began; `job_path` is where `rerun` finds the job again. */
 export const RunStarted = Schema.TaggedStruct("RunStarted", {

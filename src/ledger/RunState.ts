@@ -2,13 +2,6 @@
  * The state of a run, as `foldRun` derives it from its facts. Resume, publishing, reports and `status` all
  * use this state, so that none of them can know something that the ledger does not.
  */
-import type { ExecutionId, SessionId } from "../service/Ids.ts"
-import type { ResultsSource } from "../service/ResultsSource.ts"
-import { own } from "../service/Ends.ts"
-import type { Verdict } from "../service/Ends.ts"
-import type { AccountKeys } from "../privacy/Fingerprint.ts"
-import type { ChangeCounts } from "./ChangeCounts.ts"
-import type { Deletion } from "./Deletion.ts"
 import type {
   AbortIntended,
   AnswerRefused,
@@ -16,14 +9,20 @@ import type {
   AttemptClosed,
   AttemptDrained,
   AttemptKept,
+  Fact,
+  InterimPublished,
   ResultsRead,
   StartAnswered,
   TaskPlanned,
   TaskSettled,
 } from "./Fact.ts"
-import type { InterimPublished } from "./LiveFacts.ts"
-import type { RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
-import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./TokenFacts.ts"
+import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./LoginFacts.ts"
+import type { ChangeCounts, RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
+import type { AccountKeys } from "../privacy/Fingerprint.ts"
+import { own } from "../service/Ends.ts"
+import type { Verdict } from "../service/Ends.ts"
+import type { ResultsSource } from "../service/FlowResults.ts"
+import type { ExecutionId, SessionId } from "../service/Ids.ts"
 
 /** A fact with its place in the ledger, which orders facts whatever the clocks said. */
 export type At<F> = { readonly seq: number; readonly at: number; readonly fact: F }
@@ -155,3 +154,50 @@ export const subjectOf = ({
 /** The place of the newest state or results that came for a task; 0 if none did. */
 export const newestAnswer = ({ attempts, results }: Pick<TaskState, "attempts" | "results">): number =>
   Math.max(0, ...attempts.map(({ closed }) => closed?.seq ?? 0), ...results.map(({ seq }) => seq))
+
+/**
+ * The ids of runs are ours: `<job name>.<date>`, sometimes with a number. They become folders and parts of
+ * file names, so nothing from outside may become one.
+ */
+const pattern = /^[a-z0-9][a-z0-9.-]{0,199}$/
+
+export const isRunId = (run_id: string): boolean => pattern.test(run_id) && !run_id.includes("..")
+
+/** A job's newest runs, which say how long executions take and what comes first. */
+export const runsLearntFrom = 10
+
+/** So many runs go on beside each other at most: each has a thread for forms, and a part of the memory. */
+export const runsBesideMax = 8
+
+// What happened to the deletion of one execution at the service: a fold of its intents and answers. The
+// hash is the receipt with which it was requested.
+
+interface Deletion {
+  readonly asked_at: number
+  readonly landed_sha256: string
+  readonly http_status: number | undefined
+  /** When the service said that it was deleted or gone. */
+  readonly deleted_at: number | undefined
+  readonly outcome: "deleted" | "gone" | "pending"
+}
+
+export const foldDeletion = (
+  deletion: Deletion | undefined,
+  fact: Extract<Fact, { _tag: "DeleteIntended" | "DeleteAnswered" }>,
+  at: number,
+): Deletion =>
+  fact._tag === "DeleteIntended"
+    ? {
+        asked_at: at,
+        landed_sha256: fact.landed_sha256,
+        http_status: undefined,
+        deleted_at: undefined,
+        outcome: "pending",
+      }
+    : {
+        asked_at: deletion?.asked_at ?? at,
+        landed_sha256: deletion?.landed_sha256 ?? "",
+        http_status: fact.http_status,
+        deleted_at: fact.outcome === "pending" ? undefined : at,
+        outcome: fact.outcome,
+      }

@@ -3,17 +3,10 @@
  * values, so one without an entry, or without one of its values, does not compile. `schemas/messages.md`
  * and `nightjar explain ID` are made from it.
  */
-import { commandMessages } from "./CommandMessages.ts"
-import { findingMessages } from "./FindingMessages.ts"
-import { compactMessages } from "./CompactMessages.ts"
-import { documentMessages } from "./DocumentMessages.ts"
-import { forgetMessages } from "./ForgetMessages.ts"
-import { hookMessages } from "./HookMessages.ts"
-import { jobMessages } from "./JobMessages.ts"
+import { commandMessages, compactMessages, documentMessages, hookMessages } from "./CommandMessages.ts"
+import { findingMessages, forgetMessages, jobMessages, pseudonymMessages } from "./FindingMessages.ts"
 import type { Message } from "./Message.ts"
-import { nightMessages } from "./NightMessages.ts"
-import { pseudonymMessages } from "./PseudonymMessages.ts"
-import { timerMessages } from "./TimerMessages.ts"
+import { nightMessages, timerMessages } from "./NightMessages.ts"
 
 export const catalogue = {
   ...commandMessages,
@@ -76,3 +69,21 @@ export const entryLines = (id: MessageId): ReadonlyArray<string> => {
     `What to do next: ${next}`,
   ]
 }
+
+// A finding with its place: what `verify` and `repair` list one by one, for people with its id in brackets
+// and for programs as JSON.
+
+export interface Problem {
+  readonly id: MessageId
+  readonly problem: string
+  /** A path below the output folder, a table, or an id. */
+  readonly where: string
+  readonly next: string
+}
+
+export const problemOf = <Id extends MessageId>(where: string, id: Id, ...values: ValuesOf<Id>): Problem => ({
+  id,
+  problem: happened(id, ...values),
+  where,
+  next: messageOf(id).next,
+})

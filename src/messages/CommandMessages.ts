@@ -2,7 +2,7 @@
  * Errors of wrong usage, job files and settings (exit code 2): found before anything is started. None of them
  * repeats an argument that may be a secret.
  */
-import { nothingStarted, refusal, warning } from "./Message.ts"
+import { nothingStarted, refusal, stopped, warning } from "./Message.ts"
 
 const nothingChanged = "Nothing was changed."
 const emptyFolder = "Give --output a folder that is empty or does not exist yet."
@@ -295,5 +295,80 @@ export const commandMessages = {
     "no ticket could be read from stdin",
     "Pipe the ticket into the command.",
     "Nothing was sent.",
+  ),
+} as const
+
+// What is said when the Parquet files of a month are not put together: the command is refused (exit code 2),
+// and a night is warned.
+
+export const compactMessages = {
+  "compact-rolled-back": refusal(
+    "a rollback has put an earlier version of the tables back",
+    "Run the command again after the next publication, by `nightjar run JOB` or `nightjar rebuild`.",
+    "The tables were not changed.",
+  ),
+  "compact-failed": warning(
+    "not all Parquet files of past months were combined: {why}",
+    "The next run tries again, and so does `nightjar compact`; `nightjar verify` names damaged files.",
+    "No row was changed.",
+  ),
+} as const
+
+// What is said when documents cannot get their names for people: the command is refused (exit code 2) or
+// stopped (exit code 4), and a night is warned.
+
+export const documentMessages = {
+  "documents-not-ours": refusal(
+    "{path} was not made by nightjar: it contains {entries}",
+    "Move what is in it elsewhere, so that the folder is empty or gone; then run the command again.",
+    "Nothing was changed.",
+  ),
+  "documents-stopped": stopped(
+    "documents could not be copied to `documents/`: {why}",
+    "Check the permissions and the free space of the output folder; then run the command again.",
+    "Every document is in `attachments/`, and the copies that were made stay.",
+  ),
+  "documents-unnamed": warning(
+    "not all new documents were copied to `documents/`: {why}",
+    "The next run tries again, and so does `nightjar documents`.",
+    "Every document is in `attachments/`; the run and its exit code are not affected.",
+  ),
+} as const
+
+// Errors of `nightjar hooks` (exit code 2): what another program of the same application relies on is never
+// changed by accident.
+
+const noSubscriptionChanged = "No subscription was changed."
+
+export const hookMessages = {
+  "hooks-embedded": refusal(
+    "the job {path} uses the embedded service, which keeps no subscriptions between runs",
+    "Give `nightjar run` the flag --webhooks: the embedded service then sends its events there.",
+    "Nothing was sent.",
+  ),
+  "hooks-address-invalid": refusal(
+    "the address is not http or https, or has a user, a query or a fragment",
+    "Give an address such as https://nightjar.example:8080/; the service removes any query.",
+    "Nothing was sent.",
+  ),
+  "hooks-event-unknown": refusal(
+    "there is no such event{suggestion}",
+    "`nightjar hooks subscribe --help` lists the events.",
+    "Nothing was sent.",
+  ),
+  "hooks-taken": refusal(
+    "another address receives these events already: {events}",
+    "Give --replace to send them to the new address instead, or name other events with --event.",
+    noSubscriptionChanged,
+  ),
+  "hooks-unknown": refusal(
+    "no subscription sends events to that address",
+    "`nightjar hooks list` shows all of them.",
+    noSubscriptionChanged,
+  ),
+  "hooks-refused": refusal(
+    "the service refuses the change ({detail})",
+    "Correct the address or the events. `nightjar hooks list` shows what is subscribed.",
+    noSubscriptionChanged,
   ),
 } as const

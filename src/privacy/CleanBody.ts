@@ -5,14 +5,171 @@
  * body that is not JSON is searched as text.
  */
 import { isUtf8 } from "node:buffer"
-import { measureLargeBody } from "../service/BodyBounds.ts"
-import { secretCharactersMax } from "../service/TextBounds.ts"
-import { jsonTokens, stringValue, valueEnd } from "./JsonTokens.ts"
-import type { JsonToken } from "./JsonTokens.ts"
 import { blanked, makeKnownSecrets } from "./KnownSecrets.ts"
 import type { KnownSecrets, Place } from "./KnownSecrets.ts"
-import { isDate, placeOf, spots } from "./Places.ts"
-import type { Spot } from "./Places.ts"
+import { measureLargeBody, secretCharactersMax } from "../service/BodyBounds.ts"
+
+// The strings, numbers and words of a JSON text with what is known about their places, without parsing the
+// text into values: so that a single token can be replaced while all others keep their spelling. The text
+// must be valid JSON; depth takes no stack.
+
+interface JsonToken<Around> {
+  readonly from: number
+  readonly to: number
+  /** What the keys around it say; a key is in the object that it belongs to. */
+  readonly around: Around
+  readonly isKey: boolean
+}
+
+/** What is known at the top, and what a key adds for everything below it. Lists add nothing. */
+interface Surroundings<Around> {
+  readonly top: Around
+  readonly below: (around: Around, key: string) => Around
+}
+
+/** Where the string that begins at `from` ends, quote included; by hand, since a pattern overflows. */
+const stringEnd = (text: string, from: number): number => {
+  for (let at = from + 1; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit === backslash) at++
+    else if (unit === quote) return at + 1
+  }
+  return text.length
+}
+
+const quote = 0x22
+const backslash = 0x5c
+const marks: ReadonlySet<number> = new Set(Buffer.from(',:"[]{}'))
+/** What ends a number or a word. */
+const endsWord = (unit: number): boolean => unit <= 0x20 || marks.has(unit)
+
+/** The value of a JSON string; only escapes need a parser. */
+const stringValue = (source: string): string =>
+  source.includes("\\") ? String(JSON.parse(source)) : source.slice(1, -1)
+
+/** Where the string, number or word at `from` ends; `from` if there is none. */
+const valueEnd = (text: string, from: number): number => {
+  if (text.charCodeAt(from) === quote) return stringEnd(text, from)
+  let at = from
+  while (at < text.length && !endsWord(text.charCodeAt(at))) at++
+  return at
+}
+
+/** Where the outermost object's member ends whose value begins after `from`: at a comma or the end. */
+const memberEnd = (text: string, from: number): number => {
+  let depth = 0
+  let at = from
+  for (; at < text.length; at = text[at] === '"' ? stringEnd(text, at) : at + 1) {
+    const character = text[at]
+    if (depth === 0 && character === ",") break
+    if (character === "{" || character === "[") depth += 1
+    else if (character === "}" || character === "]") depth -= 1
+  }
+  return at
+}
+
+interface Level<Around> {
+  readonly outer: Level<Around> | undefined
+  readonly around: Around
+  readonly isObject: boolean
+}
+
+/** All tokens except one top-level key, `skipped`, and those of its values, which may be most of the text. */
+export function* jsonTokens<Around>(
+  text: string,
+  { top, below }: Surroundings<Around>,
+  skipped?: string,
+): Generator<JsonToken<Around>> {
+  let level: Level<Around> | undefined
+  /** The object whose key comes next, if one does. */
+  let awaiting: Level<Around> | undefined
+  let around = top
+  for (let at = 0; at < text.length;) {
+    const character = text[at]
+    const to = valueEnd(text, at)
+    if (to > at && awaiting !== undefined) {
+      const key = stringValue(text.slice(at, to))
+      around = below(awaiting.around, key)
+      const isSkipped = awaiting.outer === undefined && key === skipped
+      if (!isSkipped) yield { from: at, to, around: awaiting.around, isKey: true }
+      awaiting = undefined
+      at = isSkipped ? memberEnd(text, to) : to
+      continue
+    }
+    if (to > at) yield { from: at, to, around, isKey: false }
+    else if (character === "{" || character === "[") {
+      level = { outer: level, around, isObject: character === "{" }
+      awaiting = character === "{" ? level : undefined
+    } else if (character === "}" || character === "]") {
+      around = level?.around ?? top
+      level = level?.outer
+    } else if (character === ",") awaiting = level?.isObject === true ? level : undefined
+    at = Math.max(to, at + 1)
+  }
+}
+
+// The rule for each place in an answer of the service. A field that is not named here, documented or not, is
+// `free`.
+
+/** Everything in them is secret (2.6), known before or not. */
+const secretFields: ReadonlySet<string> = new Set(["ticket", "session_token", "token_key"])
+
+/** Sections 2.4 and 7: where the service repeats what it was sent, or talks about it. */
+const echoing: ReadonlySet<string> = new Set(["input", "ctx", "msg", "message", "status_message", "detail"])
+
+/** Codes and names of sections 2 and 3 that are compared with the reference's words, and counted families. */
+const wordFields: ReadonlySet<string> = new Set([
+  "status",
+  "status_code",
+  "status_reason",
+  "authentication_status",
+  "products_count",
+  "features",
+  "retrieved_features",
+])
+
+/** Requests are made with them, and they tell states apart. */
+const idFields: ReadonlySet<string> = new Set([
+  "execution_id",
+  "session_id",
+  "external_execution_id",
+  "app_id",
+  "token_id",
+])
+
+/** What the keys around a token say. */
+interface Spot {
+  /** Whether one of them names a secret. */
+  readonly isSecret: boolean
+  readonly place: Place
+  /** The innermost. */
+  readonly key: string
+}
+
+const placeBelow = (place: Place, key: string): Place => {
+  if (place === "echo" || echoing.has(key)) return "echo"
+  if (place === "word" || wordFields.has(key)) return "word"
+  return idFields.has(key) ? "id" : "free"
+}
+
+const spots: Surroundings<Spot> = {
+  top: { isSecret: false, place: "free", key: "" },
+  below: ({ isSecret, place }, key) => ({
+    isSecret: isSecret || secretFields.has(key),
+    place: placeBelow(place, key),
+    key,
+  }),
+}
+
+/** A key is not an id, wherever it is. */
+const placeOf = ({ around, isKey }: JsonToken<Spot>): Place =>
+  isKey && around.place === "id" ? "free" : around.place
+
+const dateTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}[\d:.]*(?:Z|[+-]\d{2}:?\d{2})?$/
+
+/** A date in a date field: it may be somebody's date of birth by chance. */
+const isDate = ({ around, isKey }: JsonToken<Spot>, text: string): boolean =>
+  !isKey && dateTime.test(text) && /^date(?:_|$)|_date$|_expires$|_at$/.test(around.key)
 
 export interface Cleaning {
   /** The top-level field of records, in which nothing is ever blanked; `body`: the whole body is records. */
@@ -153,4 +310,31 @@ const cleanText = (bytes: Uint8Array, known: KnownSecrets): Uint8Array => {
   const text = Buffer.from(bytes).toString("latin1")
   const kept = known.clean(withoutSecretFields(text), "echo")
   return kept === text ? bytes : Buffer.from(kept, "latin1")
+}
+
+// Cleans values that this program writes itself: facts, summaries, reports. Every string and key is cleaned,
+// except those under keys that the caller keeps.
+
+const none: ReadonlySet<string> = new Set()
+
+/** JSON in, the same JSON out with its secrets blanked. */
+export const cleanValue = (
+  value: unknown,
+  known: KnownSecrets,
+  place: Place,
+  keptKeys: ReadonlySet<string> = none,
+): unknown => {
+  if (typeof value === "string") return known.clean(value, place)
+  if (Array.isArray(value)) return value.map((item) => cleanValue(item, known, place, keptKeys))
+  if (typeof value !== "object" || value === null) return value
+  let blankedKeys = 0
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]): [string, unknown] => {
+      if (keptKeys.has(key)) return [key, inner]
+      const clean = known.clean(key, place)
+      if (clean !== key) blankedKeys += 1
+      const named = clean !== key && blankedKeys > 1 ? `${clean} ${blankedKeys}` : clean
+      return [named, cleanValue(inner, known, place, keptKeys)]
+    }),
+  )
 }

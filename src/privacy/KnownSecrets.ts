@@ -4,12 +4,249 @@
  * everything that is written or shown, passes through here. The process has one registry, so that an answer
  * about one customer does not reveal another customer's password either.
  */
-import { Context, Redacted } from "effect"
-import { publicWords } from "./PublicWords.ts"
-import { isDigits, isInsideSize, isPlainWord, leavesOf } from "./SecretValue.ts"
-import { SpellingIndex } from "./SpellingIndex.ts"
-import type { Indexed } from "./SpellingIndex.ts"
-import { spellingsOf } from "./Spellings.ts"
+import { Context, Redacted, Schema, SchemaAST } from "effect"
+import { EngineDetails } from "../service/Engine.ts"
+import { Acceptance, ExecutionState, actionRequiredFields } from "../service/Execution.ts"
+import { flowResultsFields } from "../service/FlowResults.ts"
+import { exchangedFields } from "../service/Token.ts"
+import * as Vocabulary from "../service/Vocabulary.ts"
+
+// Words that are not secrets although somebody may log in with them: the values and field names of the
+// reference. They are all over landing, ledger and tables, and decisions depend on them.
+
+/** Every field name of a schema, at any depth. */
+const fieldsIn = (ast: SchemaAST.AST): ReadonlyArray<string> => {
+  if (SchemaAST.isUnion(ast)) return ast.types.flatMap(fieldsIn)
+  if (SchemaAST.isArrays(ast)) return ast.rest.flatMap(fieldsIn)
+  if (!SchemaAST.isObjects(ast)) return []
+  return [
+    ...ast.propertySignatures.flatMap(({ name, type }) => [String(name), ...fieldsIn(type)]),
+    ...ast.indexSignatures.flatMap(({ type }) => fieldsIn(type)),
+  ]
+}
+
+const answers = [
+  EngineDetails,
+  Acceptance,
+  ExecutionState,
+  Schema.Struct(actionRequiredFields),
+  Schema.Struct(flowResultsFields),
+  Schema.Struct(exchangedFields),
+]
+
+export const publicWords: ReadonlySet<string> = new Set([
+  ...Object.values(Vocabulary).flatMap((list) => (Array.isArray(list) ? list : [])),
+  ...answers.flatMap(({ ast }) => fieldsIn(ast)),
+  "detail",
+])
+
+// Which parts of a value count as secrets, and how long they must be to be recognised inside a longer text:
+// `2024` is more likely a year than a PIN, and `website` more likely a word than a password.
+
+/** Digits need two more, and no digit next to them: many dates contain a PIN of six digits. */
+const insideMin = { text: 6, digits: 8 } as const
+
+export const isDigits = (text: string): boolean => /^\d+$/.test(text)
+
+/** Too long to be inside another text by chance. */
+export const isInsideSize = (text: string): boolean =>
+  text.length >= (isDigits(text) ? insideMin.digits : insideMin.text)
+
+/** Letters, and the signs that join words: `financial_account:checking` may be somebody's password. */
+const isPlainWord = (text: string): boolean => /^[A-Za-z_:@. -]+$/.test(text)
+
+/**
+ * The texts and numbers in a login value, also inside lists and mappings. `true` and `false` are never
+ * secrets.
+ */
+export const leavesOf = (value: unknown): ReadonlyArray<string> => {
+  if (typeof value === "number" || typeof value === "bigint") return [String(value)]
+  if (typeof value === "string") return /^\s*(?:true|false)?\s*$/i.test(value) ? [] : [value]
+  if (typeof value !== "object" || value === null) return []
+  return Object.values(value).flatMap(leavesOf)
+}
+
+// How a secret may be spelled when it is repeated: as it is, escaped for JSON or HTML, in a URL, in
+// hexadecimal, and in base64, from each of the three positions at which it may begin inside a longer text, as
+// a password does in `user:password`. The reader folds case, so one spelling also covers capitals.
+
+interface Spelling {
+  /** Folded. */
+  readonly text: string
+  /** Nobody writes it by chance, and a digit next to it is not part of the same number. */
+  readonly isEncoded: boolean
+  /** Base64 characters before and after it that contain bits of the secret's first and last byte. */
+  readonly before: 0 | 1
+  readonly behind: 0 | 1
+}
+
+/** In ASCII only, so that positions in the folded text are positions in the text. */
+const fold = (text: string): string => text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())
+
+/** Any text contains shorter ones: of four letters, three characters of base64 remain. */
+const encodedMin = 6
+
+const escapedJson = (value: string): ReadonlyArray<string> => {
+  const escaped = JSON.stringify(value).slice(1, -1)
+  const ascii = escaped.replaceAll(
+    /[^\x20-\x7e]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  )
+  return [escaped, ascii, escaped.replaceAll("/", "\\/"), ascii.replaceAll("/", "\\/")]
+}
+
+/** Tools escape quotes in different ways. */
+const escapedHtml = (value: string): ReadonlyArray<string> => {
+  const escaped = value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+  return ["&quot;", "&#34;"].flatMap((double) =>
+    ["&#39;", "&#x27;", "&apos;"].map((single) => escaped.replaceAll('"', double).replaceAll("'", single)),
+  )
+}
+
+const inAddresses = (value: string, bytes: Buffer): ReadonlyArray<string> => {
+  const component = encodeURIComponent(value.toWellFormed())
+  const strict = component.replaceAll(/[!'()*~]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`)
+  const form = new URLSearchParams({ "": value }).toString().slice(1)
+  const every = bytes.toString("hex").replaceAll(/../g, "%$&")
+  return [component, component.replaceAll("%20", "+"), strict, strict.replaceAll("%20", "+"), form, every]
+}
+
+/** The characters that depend only on the secret if `skipped` other bytes come before it. */
+const inBase64 = (bytes: Buffer, skipped: 0 | 1 | 2): Spelling => {
+  const whole = Buffer.concat([Buffer.alloc(skipped), bytes])
+  const from = Math.ceil((skipped * 4) / 3)
+  const to = Math.floor((whole.length * 4) / 3)
+  return {
+    text: whole.toString("base64").slice(from, to),
+    isEncoded: true,
+    before: skipped === 0 ? 0 : 1,
+    behind: whole.length % 3 === 0 ? 0 : 1,
+  }
+}
+
+/** The text, and its UTF-8 bytes read one by one. */
+const withBytes = (text: string): ReadonlyArray<string> => [text, Buffer.from(text).toString("latin1")]
+
+const plain = (text: string): Spelling => ({ text, isEncoded: false, before: 0, behind: 0 })
+const encoded = (text: string): Spelling => ({ text, isEncoded: true, before: 0, behind: 0 })
+
+/** Each spelling once. */
+const spellingsOf = (value: string): ReadonlyArray<Spelling> => {
+  const bytes = Buffer.from(value)
+  const base64 = [
+    ...([0, 1, 2] as const).map((skipped) => inBase64(bytes, skipped)),
+    encoded(bytes.toString("base64").replace(/=+$/, "")),
+  ]
+  const url = base64.map((one) => ({ ...one, text: one.text.replaceAll("+", "-").replaceAll("/", "_") }))
+  const texts = [...new Set([value, ...escapedJson(value), ...escapedHtml(value)])].flatMap(withBytes)
+  const all = [
+    ...[...texts, ...inAddresses(value, bytes)].map(plain),
+    ...[...base64, ...url, encoded(bytes.toString("hex"))].filter(({ text }) => text.length >= encodedMin),
+  ]
+  const folded = all.map((one) => ({ ...one, text: fold(one.text) }))
+  return [...new Map(folded.map((one) => [one.text, one])).values()]
+}
+
+// Finds every spelling of many secrets in a text in one pass, whose time does not grow with their number:
+// four characters show whether any spelling can begin here, and only the lengths that begin with them are
+// looked up. Case is folded in ASCII only, so that positions in the folded text are positions in the text.
+
+/** Shorter spellings are not found. */
+const windowSize = 4
+/** This much of a spelling is looked up; the rest is compared. */
+const anchorMax = 64
+/** In words of 32 bits. */
+const filterSize = 131_072
+
+interface Indexed<About> extends Spelling {
+  readonly about: About
+}
+
+interface Span {
+  from: number
+  to: number
+}
+
+/** Hash of the first characters; lower and upper case are equal. */
+const hashAt = (text: string, at: number): number => {
+  let hash = 0
+  for (let next = at; next < at + windowSize; next++)
+    hash = Math.imul(hash, 0x01000193) ^ (text.charCodeAt(next) | 0x20)
+  return hash
+}
+
+const base64 = /[A-Za-z0-9+/_-]/
+
+class SpellingIndex<About> {
+  /** Empty until there is something to find. */
+  #filter = new Int32Array(0)
+  /** Lengths of anchors by the hash of their beginning: thousands of user names may begin alike. */
+  readonly #lengths = new Map<number, ReadonlyArray<number>>()
+  readonly #byAnchor = new Map<string, Array<Indexed<About>>>()
+
+  add(spelling: Spelling, about: About): void {
+    const anchor = spelling.text.slice(0, anchorMax)
+    const { text, isEncoded, before, behind } = spelling
+    const indexed: Indexed<About> = { text, isEncoded, before, behind, about }
+    const known = this.#byAnchor.get(anchor)
+    if (known !== undefined) return void known.push(indexed)
+    this.#byAnchor.set(anchor, [indexed])
+    const hash = hashAt(anchor, 0)
+    if (this.#filter.length === 0) this.#filter = new Int32Array(filterSize)
+    this.#filter[hash >>> 15]! |= 1 << hash
+    const lengths = this.#lengths.get(hash) ?? []
+    if (!lengths.includes(anchor.length)) this.#lengths.set(hash, [...lengths, anchor.length])
+  }
+
+  /** Where the text contains a spelling that `counts`; spans that touch become one. */
+  find(text: string, counts: (found: Indexed<About>) => boolean): ReadonlyArray<Span> {
+    const spans: Array<Span> = []
+    for (let at = 0; at + windowSize <= text.length; at++) {
+      const hash = hashAt(text, at)
+      if ((this.#filter[hash >>> 15]! & (1 << hash)) === 0) continue
+      for (const length of this.#lengths.get(hash) ?? []) this.#findAt(text, at, length, counts, spans)
+    }
+    return spans
+  }
+
+  #findAt(
+    text: string,
+    at: number,
+    length: number,
+    counts: (found: Indexed<About>) => boolean,
+    spans: Array<Span>,
+  ): void {
+    for (const found of this.#byAnchor.get(fold(text.slice(at, at + length))) ?? []) {
+      const end = at + found.text.length
+      const isWhole = fold(text.slice(at, end)) === found.text
+      if (isWhole && isAlone(text, at, end, found) && counts(found)) join(spans, widen(text, at, end, found))
+    }
+  }
+}
+
+/** A number inside a longer number is a different number. */
+const isAlone = (text: string, at: number, end: number, { isEncoded, text: spelled }: Spelling): boolean =>
+  isEncoded || !/^\d+$/.test(spelled) || !(isDigitAt(text, at - 1) || isDigitAt(text, end))
+
+const isDigitAt = (text: string, at: number): boolean => /\d/.test(text.charAt(at))
+
+const widen = (text: string, at: number, end: number, { before, behind }: Spelling): Span => {
+  let to = end
+  if (behind === 1 && base64.test(text.charAt(to))) to += 1
+  while (behind === 1 && to < end + 3 && text.charAt(to) === "=") to += 1
+  return { from: before === 1 && base64.test(text.charAt(at - 1)) ? at - 1 : at, to }
+}
+
+/** Spans come nearly in order: one that begins inside the previous one is merged into it. */
+const join = (spans: Array<Span>, span: Span): void => {
+  const last = spans.at(-1)
+  if (last === undefined || span.from > last.to) {
+    spans.push(span)
+    return
+  }
+  last.from = Math.min(last.from, span.from)
+  last.to = Math.max(last.to, span.to)
+}
 
 export const blanked = "[blanked]"
 

@@ -4,7 +4,7 @@
  * are filled by hand, because Arrow's own builders are many times slower. A cell that does not fit its
  * column is a defect of the program and throws; anything from outside was checked before it became a cell.
  */
-import { counted } from "../base/Counted.ts"
+import { counted } from "../base/Text.ts"
 import { Data, Field, RecordBatch, Schema, Struct, Table, makeData } from "apache-arrow"
 import { columnData } from "./ColumnData.ts"
 import type { Cell, ColumnType } from "./ColumnData.ts"

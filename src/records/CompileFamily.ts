@@ -4,18 +4,19 @@
  * it is: the column is NULL, `extra` keeps the value as it arrived, `misfits` says why, and it is counted.
  * Nothing is written before the whole record has been checked.
  */
-import { counted } from "../base/Counted.ts"
-import { converter, misfitReason } from "./Cells.ts"
-import type { Convert } from "./Cells.ts"
-import type { Cell, ColumnType } from "./ColumnData.ts"
-import { ExactNumber } from "./ExactNumber.ts"
+import { counted } from "../base/Text.ts"
+import type { MisfitCount } from "../ledger/RunFacts.ts"
+import { converter, dateCell, misfitReason } from "./ColumnData.ts"
+import type { Cell, ColumnType, Convert } from "./ColumnData.ts"
+import type { TableBuilder } from "./Columns.ts"
+import { ExactNumber, jsonText } from "./ExactNumber.ts"
 import { pathText } from "./FindRecords.ts"
 import type { Place } from "./FindRecords.ts"
-import { jsonText } from "./JsonText.ts"
 import { addUpMisfits } from "./Misfits.ts"
-import type { MisfitCount } from "../ledger/TableNotes.ts"
-import { refuses } from "./RecordSchema.ts"
+import type { FetchedOf, RecordIds } from "./RecordIdentity.ts"
+import { defaultFetched, refuses } from "./RecordSchema.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
+import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../service/Ids.ts"
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -239,5 +240,75 @@ export const compileFamily = (
       else return { reason: misfitReason("list", list), place: { above: place, key: field } }
     }
     return { own, children: childRows, misfits: misfits.length === 0 ? misfits : addUpMisfits(misfits) }
+  }
+}
+
+// Where a body comes from: the first columns of every row that is made of it, so that each row of each table
+// names its run, the date of the run, task, execution, session, customer and engine.
+
+export interface Lineage {
+  readonly run_id: RunId
+  /** `YYYY-MM-DD`. */
+  readonly run_date: string
+  readonly task_id: TaskId
+  readonly execution_id: ExecutionId | null
+  readonly session_id: SessionId | null
+  readonly customer_id: CustomerId | null
+  readonly engine_reference: EngineReference | null
+}
+
+/** The first cells of a record's rows, in the order of the tables' columns. */
+export const lineageCells = (lineage: Lineage, ids: RecordIds): ReadonlyArray<Cell> => [
+  lineage.run_id,
+  dateCell(lineage.run_date) ?? null,
+  lineage.task_id,
+  lineage.execution_id,
+  lineage.session_id,
+  lineage.customer_id,
+  lineage.engine_reference,
+  ids.record_id,
+  ids.content_id,
+]
+
+// Where a record goes, by its product and `sub_family`: the builders of its family's tables and the checks
+// of its schema; and which of its fields are times of fetching. A record without a family has no route.
+
+interface Route {
+  readonly table: string
+  readonly fetched: ReadonlyArray<string>
+  readonly compiled: ReturnType<typeof compileFamily>
+  readonly own: TableBuilder
+  readonly children: ReadonlyArray<TableBuilder>
+}
+
+const noFields: ReadonlyArray<string> = []
+
+export class Routes {
+  readonly #routes = new Map<string, Map<string, Route>>()
+
+  constructor(families: ReadonlyArray<RecordFamily>, builder: (table: string) => TableBuilder) {
+    for (const family of families) {
+      const route: Route = {
+        table: family.table,
+        fetched: family.fetched,
+        compiled: compileFamily(family),
+        own: builder(family.table),
+        children: family.children.map(({ table }) => builder(table)),
+      }
+      const bySubFamily = this.#routes.get(family.product) ?? new Map<string, Route>()
+      for (const subFamily of family.subFamilies) bySubFamily.set(subFamily, route)
+      this.#routes.set(family.product, bySubFamily)
+    }
+  }
+
+  find(product: string, sub_family: string): Route | undefined {
+    return this.#routes.get(product)?.get(sub_family)
+  }
+
+  /** A record, or half of one, has times of fetching; other objects have none. */
+  readonly fetchedOf: FetchedOf = ({ product, sub_family }) => {
+    if (product === undefined && sub_family === undefined) return noFields
+    if (typeof product !== "string" || typeof sub_family !== "string") return defaultFetched
+    return this.find(product, sub_family)?.fetched ?? defaultFetched
   }
 }

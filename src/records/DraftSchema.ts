@@ -3,11 +3,12 @@
  * required, tables for lists. A draft takes each record that it was drafted from without a misfit. If the
  * records were rejected by a schema, the draft is that schema, changed as little as they need.
  */
-import { counted, listed } from "../base/Counted.ts"
+import { Effect } from "effect"
+import { Document, isMap, isSeq } from "yaml"
+import { counted, listed } from "../base/Text.ts"
 import type { ColumnType } from "./ColumnData.ts"
-import { isColumnName, refuses } from "./RecordSchema.ts"
+import { isColumnName, parseRecordSchema, refuses } from "./RecordSchema.ts"
 import type { Mode, RecordChild, RecordColumn, RecordFamily, RecordSchemaFile } from "./RecordSchema.ts"
-import type { KeyCandidates } from "./KeyCandidates.ts"
 import { SeenField, SeenObject } from "./SeenFields.ts"
 import type { KnownTypes } from "./SeenFields.ts"
 
@@ -262,3 +263,84 @@ export const reviseSchema = (family: RecordFamily, object: SeenObject): Draft =>
     ],
   }
 }
+
+// Which column could tell the records of one answer apart: a plain value that every record has and that no
+// two records of one answer share. Answers are looked at one after the other, so only one is in memory.
+
+/** Names that usually stay with what they name. */
+const namesOfKeys = /(?:^|_)(?:id|iban|number|reference|code|pan|year|period)$/
+/** A long text is no key. */
+const textMax = 80
+
+export class KeyCandidates {
+  #group: string | undefined
+  #size = 0
+  readonly #seen = new Map<string, Set<string>>()
+  readonly #repeated = new Set<string>()
+  /** Whether any answer had two records to tell apart. */
+  #compared = false
+
+  /** `group` names the answer and the kind of record; records of one group come together. */
+  add(group: string, record: Readonly<Record<string, unknown>>): void {
+    if (group !== this.#group) {
+      this.#group = group
+      this.#size = 0
+      this.#seen.clear()
+    }
+    this.#size++
+    if (this.#size > 1) this.#compared = true
+    for (const [name, value] of Object.entries(record)) {
+      if (this.#repeated.has(name)) continue
+      if ((typeof value !== "string" || value.length > textMax) && typeof value !== "number") {
+        this.#repeated.add(name)
+        continue
+      }
+      const values = this.#seen.get(name) ?? new Set()
+      if (values.has(String(value))) this.#repeated.add(name)
+      values.add(String(value))
+      this.#seen.set(name, values)
+    }
+  }
+
+  /** The best of these columns, or nothing where no answer had two records, or no column differs. */
+  best(
+    columns: ReadonlyArray<{ readonly name: string; readonly type: ColumnType; readonly required: boolean }>,
+  ): string | undefined {
+    if (!this.#compared) return undefined
+    const able = columns.filter(
+      ({ name, type, required }) =>
+        required && ["VARCHAR", "INTEGER", "BIGINT"].includes(type) && !this.#repeated.has(name),
+    )
+    return (able.find(({ name }) => namesOfKeys.test(name)) ?? able[0])?.name
+  }
+}
+
+// A drafted record schema as the YAML that people complete: its notes as comments before it, a line per
+// column. What it says is read back with the schemas' own parser before anybody sees it.
+
+/** Columns and items are short enough for a line each; a table of its own is not. */
+const oneLine = (node: unknown): void => {
+  if (isMap(node)) for (const { value } of node.items) if (isMap(value)) value.flow = true
+}
+
+/** A defect if the parser refuses it: then the draft is of no use. */
+export const draftText = Effect.fn("DraftText.of")(function* ({ file, notes }: Draft, about: string) {
+  const document = new Document(file)
+  document.commentBefore = [about, ...notes].map((note) => ` ${note}`).join("\n")
+  oneLine(document.get("columns"))
+  const children = document.get("children")
+  if (isMap(children))
+    for (const { value } of children.items) {
+      if (!isMap(value)) continue
+      oneLine(value.get("columns"))
+      const item = value.get("item")
+      if (isMap(item)) item.flow = true
+    }
+  for (const name of ["sub_families", "features", "key", "fetched"]) {
+    const list = document.get(name)
+    if (isSeq(list)) list.flow = true
+  }
+  const text = document.toString({ lineWidth: 0, flowCollectionPadding: true })
+  yield* Effect.orDie(parseRecordSchema(`${file.table}.yaml`, text))
+  return text
+})

@@ -3,6 +3,7 @@
  * `JSON.stringify` writes back digit by digit; every other number stays a plain number. Whether a number is
  * kept as text depends on its value alone, never on its neighbours, so that equal records stay equal.
  */
+import { BoundBroken, bodyBounds, cutText, idCharactersMax } from "../service/BodyBounds.ts"
 
 // In Node since version 21; TypeScript's library does not name it yet.
 const rawJson: unknown = Reflect.get(JSON, "rawJSON")
@@ -76,4 +77,104 @@ export const scaledDecimal = (text: string, precision: number, scale: number): b
   if (zeros < 0 || parts.digits.length + zeros > precision) return undefined
   const scaled = BigInt(parts.digits + "0".repeat(zeros))
   return parts.negative ? -scaled : scaled
+}
+
+// A value -> JSON text that the database accepts, whatever the value contains: exact numbers digit by digit,
+// halves of surrogate pairs replaced by U+FFFD (the database refuses a JSON text with one), and any nesting.
+
+const wellFormed = (json: string): string =>
+  json.includes("\\ud")
+    ? json.replace(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g, (escape) => (escape === "\\\\" ? escape : "\\ufffd"))
+    : json
+
+export const jsonText = (value: unknown): string => {
+  try {
+    return wellFormed(JSON.stringify(value) ?? "null")
+  } catch (cause) {
+    // Native writing recurses; a value that overflows it is written with a stack of our own.
+    if (cause instanceof RangeError) return wellFormed(deepJsonText(value))
+    throw cause
+  }
+}
+
+interface Frame {
+  readonly value: object
+  /** Undefined for a list. */
+  readonly keys: ReadonlyArray<string> | undefined
+  next: number
+}
+
+const deepJsonText = (root: unknown): string => {
+  const out: Array<string> = []
+  const frames: Array<Frame> = []
+  const write = (value: unknown): void => {
+    if (typeof value !== "object" || value === null || value instanceof ExactNumber) {
+      out.push(JSON.stringify(value) ?? "null")
+    } else {
+      const isList = Array.isArray(value)
+      out.push(isList ? "[" : "{")
+      frames.push({ value, keys: isList ? undefined : Object.keys(value), next: 0 })
+    }
+  }
+  write(root)
+  for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
+    const { value, keys } = frame
+    const length = keys === undefined ? (value as ReadonlyArray<unknown>).length : keys.length
+    if (frame.next === length) {
+      out.push(keys === undefined ? "]" : "}")
+      frames.pop()
+      continue
+    }
+    if (frame.next > 0) out.push(",")
+    const at = frame.next++
+    if (keys === undefined) write((value as ReadonlyArray<unknown>)[at])
+    else {
+      const key = keys[at]!
+      out.push(JSON.stringify(key), ":")
+      write((value as Readonly<Record<string, unknown>>)[key])
+    }
+  }
+  return out.join("")
+}
+
+// Official documents appear in results as identifiers under keys that are not documented. A string, or a
+// list of strings, under a key whose name contains `attachment` counts as one (architecture, decision 10).
+// Only identifiers from a harmless alphabet are ever requested; everything else is listed separately, never
+// dropped.
+
+export interface AttachmentIds {
+  /** In the order of the body, each once. */
+  readonly requestable: ReadonlyArray<string>
+  /** Counted as identifiers, but never put into a URL. */
+  readonly refused: ReadonlyArray<string>
+}
+
+const harmless = /^[A-Za-z0-9_-]{1,128}$/
+
+export const attachmentIds = (data: unknown): AttachmentIds => {
+  const requestable = new Set<string>()
+  const refused = new Set<string>()
+  const take = (id: string): void => {
+    if (harmless.test(id)) requestable.add(id)
+    else refused.add(cutText(id, idCharactersMax))
+    if (requestable.size + refused.size > bodyBounds.documentsMax)
+      throw new BoundBroken(`it names more than ${bodyBounds.documentsMax} documents`)
+  }
+  // Children are pushed in reverse so that they are visited in the order of the body.
+  const pending: Array<unknown> = [data]
+  while (pending.length > 0) {
+    const value = pending.pop()
+    if (typeof value !== "object" || value === null || value instanceof ExactNumber) continue
+    if (Array.isArray(value)) {
+      for (let i = value.length - 1; i >= 0; i--) pending.push(value[i])
+      continue
+    }
+    const entries = Object.entries(value)
+    for (const [key, child] of entries) {
+      if (!key.toLowerCase().includes("attachment")) continue
+      for (const id of Array.isArray(child) ? child : [child]) if (typeof id === "string") take(id)
+    }
+    for (let i = entries.length - 1; i >= 0; i--) pending.push(entries[i]![1])
+  }
+  return { requestable: [...requestable], refused: [...refused] }
 }

@@ -5,9 +5,10 @@
  * has its own stack: no nesting is too deep. A record of more than `recordDepthMax` levels keeps the
  * records in it to itself.
  */
-import { BoundBroken, bodyBounds } from "../service/BodyBounds.ts"
-import { ExactNumber } from "./ExactNumber.ts"
+import type { FamilyCount, MisfitCount, RejectedCount } from "../ledger/RunFacts.ts"
+import { ExactNumber, exactNumber } from "./ExactNumber.ts"
 import { recordDepthMax } from "./RecordIdentity.ts"
+import { BoundBroken, bodyBounds, measureLargeBody } from "../service/BodyBounds.ts"
 
 export interface FoundRecord {
   readonly value: Readonly<Record<string, unknown>>
@@ -206,4 +207,176 @@ export const namesOf = (value: unknown): readonly [product: string | null, sub_f
   if (typeof value !== "object" || value === null) return [null, null]
   const { product, sub_family } = value as Readonly<Record<string, unknown>>
   return [typeof product === "string" ? product : null, typeof sub_family === "string" ? sub_family : null]
+}
+
+// How many records of each family a body contains: compared with `products_count` before anything is
+// deleted at the service. Counts what `FindRecords.ts` finds, whether or not a record then fits its schema.
+
+/** Records by `sub_family` and by `product`. */
+export interface Tally {
+  readonly bySubFamily: ReadonlyMap<string, number>
+  readonly byProduct: ReadonlyMap<string, number>
+}
+
+export const tallyOf = (
+  records: Iterable<{ readonly product: string; readonly sub_family: string }>,
+): Tally => {
+  const bySubFamily = new Map<string, number>()
+  const byProduct = new Map<string, number>()
+  for (const { product, sub_family } of records) {
+    bySubFamily.set(sub_family, (bySubFamily.get(sub_family) ?? 0) + 1)
+    byProduct.set(product, (byProduct.get(product) ?? 0) + 1)
+  }
+  return { bySubFamily, byProduct }
+}
+
+/** `data` as `recordsIn` finds it in a body. */
+export const tallyData = (data: unknown): Tally => tallyOf(findRecords(data).records)
+
+// What became of the records of one body, in numbers: every record found is counted in exactly one place, so
+// that whoever publishes can compare what was found with what was written.
+
+/** What happened to the records of one body. */
+export interface Counts {
+  /** Objects with `product` and `sub_family`, nested ones included. */
+  readonly records: number
+  /** Of those: in the table of their family, in `other_records`, in `rejected_records`. */
+  readonly inTables: number
+  readonly other: number
+  readonly rejected: number
+  /** Of those: already in the tables, from another body of the same session. */
+  readonly repeated: number
+  /** All of them, including repeated ones. */
+  readonly tally: Tally
+  /** Records that were stored, by product. */
+  readonly byProduct: ReadonlyMap<string, number>
+  /** Rows of `rejected_records` for values in place of records, or for an unreadable body. */
+  readonly strays: number
+  /** Rows written to each family's table, by table; children not counted. */
+  readonly byTable: Readonly<Record<string, number>>
+  /** Values of records in tables that did not fit their columns. */
+  readonly misfits: ReadonlyArray<MisfitCount>
+  /** Rejected records by the table that they would have gone to, and strays. */
+  readonly refusedFor: ReadonlyArray<RejectedCount>
+  /** Records in `other_records` by family. */
+  readonly otherBy: ReadonlyArray<FamilyCount>
+}
+
+export const nothingCounted: Counts = {
+  records: 0,
+  inTables: 0,
+  other: 0,
+  rejected: 0,
+  repeated: 0,
+  strays: 0,
+  byTable: {},
+  misfits: [],
+  refusedFor: [],
+  otherBy: [],
+  byProduct: new Map(),
+  tally: tallyOf([]),
+}
+
+// The bytes of a landed body -> its value, without losing a digit and without ever throwing: a body that is
+// not JSON is an `UnreadableBody`. Most bodies take one `JSON.parse`; only a body with a number that may not
+// fit a double is read a second time, number by number. If a key appears twice in one object, the last one
+// wins, as everywhere in JavaScript; bytes that are not UTF-8 become U+FFFD and affect only their own string.
+
+export type ParsedBody =
+  | { readonly _tag: "ReadableBody"; readonly value: unknown }
+  /** `breaksBound`: it may be JSON, but it is too deep or too large to be parsed. */
+  | { readonly _tag: "UnreadableBody"; readonly reason: string; readonly breaksBound: boolean }
+
+const unreadable = (reason: string, breaksBound = false): ParsedBody => ({
+  _tag: "UnreadableBody",
+  reason,
+  breaksBound,
+})
+
+const decoder = new TextDecoder("utf-8")
+
+// A number of sixteen digits or more, or with an exponent, outside of most strings. A match inside a string
+// only costs the slower reading.
+const longNumber = /[:,[\s]-?\d(?:[\d.]{15}|\d*(?:\.\d+)?[eE])/
+
+export const parseBody = (bytes: Uint8Array): ParsedBody => {
+  if (bytes.length === 0) return unreadable("the body is empty")
+  const { broken } = measureLargeBody(bytes)
+  if (broken !== undefined) return unreadable(`the body cannot be used: ${broken}`, true)
+  try {
+    const text = decoder.decode(bytes)
+    // Reading it natively first proves the syntax, so the exact reading need not check it.
+    const value: unknown = JSON.parse(text)
+    return { _tag: "ReadableBody", value: longNumber.test(text) ? readExactly(text) : value }
+  } catch (cause) {
+    // The parser's own message quotes the body, which may contain personal data.
+    return cause instanceof SyntaxError
+      ? unreadable("the body is not JSON")
+      : unreadable("the body is too large to be read", true)
+  }
+}
+
+type Container = Array<unknown> | Record<string, unknown>
+
+const put = (container: Container, key: string, value: unknown): void => {
+  if (Array.isArray(container)) container.push(value)
+  // Assignment would set the prototype instead of a field.
+  else if (key === "__proto__") {
+    Object.defineProperty(container, key, { value, writable: true, enumerable: true, configurable: true })
+  } else container[key] = value
+}
+
+const stringEnd = (text: string, start: number): number => {
+  let end = start + 1
+  for (;;) {
+    end = text.indexOf('"', end)
+    let slashes = 0
+    while (text.charCodeAt(end - 1 - slashes) === 92) slashes++
+    end++
+    if (slashes % 2 === 0) return end
+  }
+}
+
+const scalarEnd = /[\s,\]}]|$/g
+
+/** Reads a text that is known to be valid JSON; its own stack, so no nesting is too deep. */
+const readExactly = (text: string): unknown => {
+  const root: Array<unknown> = []
+  const open: Array<{ readonly container: Container; readonly key: string }> = []
+  let container: Container = root
+  let key = ""
+  let expectsKey = false
+  const leave = (value: unknown): void => {
+    put(container, key, value)
+    expectsKey = !Array.isArray(container)
+  }
+  for (let at = 0; at < text.length; at++) {
+    const unit = text[at]!
+    if (unit === "{" || unit === "[") {
+      open.push({ container, key })
+      container = unit === "{" ? {} : []
+      expectsKey = unit === "{"
+    } else if (unit === "}" || unit === "]") {
+      const closed: Container = container
+      const outer = open.pop()!
+      container = outer.container
+      key = outer.key
+      leave(closed)
+    } else if (unit === '"') {
+      const end = stringEnd(text, at)
+      const string = JSON.parse(text.slice(at, end)) as string
+      at = end - 1
+      if (expectsKey) {
+        key = string
+        expectsKey = false
+      } else leave(string)
+    } else if (unit > " " && unit !== "," && unit !== ":") {
+      scalarEnd.lastIndex = at
+      const end = scalarEnd.exec(text)!.index
+      const word = text.slice(at, end)
+      at = end - 1
+      leave(word === "true" ? true : word === "false" ? false : word === "null" ? null : exactNumber(word))
+    }
+  }
+  return root[0]
 }

@@ -3,8 +3,8 @@
  * records without a schema by family. Added up per record,
  * per body and per run, so that a person learns which column to look at, however many rows there are.
  */
-import { cutText } from "../service/TextBounds.ts"
-import type { FamilyCount, MisfitCount, OtherRecords, RejectedCount } from "../ledger/TableNotes.ts"
+import { cutText } from "../service/BodyBounds.ts"
+import type { FamilyCount, MisfitCount, OtherRecords, RejectedCount } from "../ledger/RunFacts.ts"
 
 /** One count per table and column, in the order in which they first appear. */
 export const addUpMisfits = (all: Iterable<MisfitCount>): ReadonlyArray<MisfitCount> => {

@@ -4,20 +4,15 @@
  * it: the whole record, with the reason and the path, and without affecting its neighbours. Rows found =
  * rows written; nothing is dropped.
  */
-import { timestampCell } from "./Cells.ts"
+import { LongTexts, timestampCell } from "./ColumnData.ts"
 import type { Cell } from "./ColumnData.ts"
 import { TableBuilder } from "./Columns.ts"
 import type { Disguise } from "./Columns.ts"
-import { isMisfit } from "./CompileFamily.ts"
-import { nothingCounted } from "./Counts.ts"
-import type { Counts } from "./Counts.ts"
-import { findRecords, isBelow, namesOf, pathText } from "./FindRecords.ts"
-import type { FoundRecord } from "./FindRecords.ts"
-import { jsonText } from "./JsonText.ts"
-import { lineageCells } from "./Lineage.ts"
-import type { Lineage } from "./Lineage.ts"
-import { LongTexts } from "./LongTexts.ts"
-import { parseBody } from "./ParseBody.ts"
+import { Routes, isMisfit, lineageCells } from "./CompileFamily.ts"
+import type { Lineage } from "./CompileFamily.ts"
+import { findRecords, isBelow, namesOf, nothingCounted, parseBody, pathText, tallyOf } from "./FindRecords.ts"
+import type { Counts, FoundRecord } from "./FindRecords.ts"
+import { jsonText } from "./ExactNumber.ts"
 import {
   canonicalText,
   identityTexts,
@@ -27,15 +22,13 @@ import {
   writtenTexts,
 } from "./RecordIdentity.ts"
 import type { RecordIds } from "./RecordIdentity.ts"
-import { recordsIn } from "../service/ResultsSource.ts"
-import type { ResultsSource } from "../service/ResultsSource.ts"
+import { recordsIn } from "../service/FlowResults.ts"
+import type { ResultsSource } from "../service/FlowResults.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
 import { flushAll, markAll } from "./Flush.ts"
 import type { Flushed } from "./Flush.ts"
 import { addUpFamilies, addUpMisfits, addUpRejected } from "./Misfits.ts"
-import type { FamilyCount, MisfitCount, RejectedCount } from "../ledger/TableNotes.ts"
-import { Routes } from "./Routes.ts"
-import { tallyOf } from "./Tally.ts"
+import type { FamilyCount, MisfitCount, RejectedCount } from "../ledger/RunFacts.ts"
 import { otherRecordsTable, recordTables, rejectedRecordsTable } from "./RecordTables.ts"
 
 /** What other bodies of the same session contained: it may be read from several endpoints. */

@@ -6,8 +6,7 @@
  */
 import { hash } from "node:crypto"
 import type { CustomerId, EngineReference, SessionId } from "../service/Ids.ts"
-import { ExactNumber, decimalIdentity } from "./ExactNumber.ts"
-import { jsonText } from "./JsonText.ts"
+import { ExactNumber, decimalIdentity, jsonText } from "./ExactNumber.ts"
 
 /** A record with objects nested deeper than this is rejected: real ones have three levels. */
 export const recordDepthMax = 32

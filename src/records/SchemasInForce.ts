@@ -8,9 +8,8 @@ import { dirname, join } from "node:path"
 import { Effect, FileSystem } from "effect"
 import { decimalShape } from "./ColumnData.ts"
 import type { ColumnType } from "./ColumnData.ts"
-import { refuseClashes, readRecordSchemas } from "./LoadRecordSchemas.ts"
-import type { ReadSchema } from "./LoadRecordSchemas.ts"
-import type { RecordColumn, RecordFamily } from "./RecordSchema.ts"
+import { readRecordSchemas, refuseClashes } from "./RecordSchema.ts"
+import type { ReadSchema, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 
 /** `<table>.v<N>.yaml`: the N-th text that a table's schema had. */
 const keptPattern = /^([a-z][a-z0-9_]*)\.v([1-9]\d{0,5})\.yaml$/

@@ -8,8 +8,8 @@ import type { Outcome, WhoActs } from "../service/EndRow.ts"
 import { verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { newestTasks } from "../ledger/WholeNight.ts"
-import type { ChangeCounts } from "../ledger/ChangeCounts.ts"
-import type { RunHeader } from "../ledger/FoldLedger.ts"
+import type { ChangeCounts } from "../ledger/RunFacts.ts"
+import type { RunHeader } from "../ledger/FoldRun.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 
 /** How one customer stands on one engine (or one flow session). */

@@ -5,8 +5,8 @@
 import { exitOf } from "../service/EndRow.ts"
 import { pendingDeletions } from "../task/DeleteExecutions.ts"
 import { isOpenAtService, verdictOfTask } from "../ledger/RunState.ts"
-import { isTooOld } from "../ledger/WholeNight.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import { isTooOld } from "../ledger/WholeNight.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { RunChanges } from "./Changes.ts"
 

@@ -5,7 +5,7 @@
  */
 import type { Outcome } from "../service/EndRow.ts"
 import { rowOf } from "../service/Ends.ts"
-import { shellWord } from "../base/ShellWord.ts"
+import { shellWord } from "../base/Text.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"

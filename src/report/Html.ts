@@ -3,9 +3,10 @@
  * template too. Control and direction characters are shown as `\u202e`, so that no id or message reorders a
  * line.
  */
-import { cutText } from "../service/TextBounds.ts"
-import { escapeHtml } from "../base/HtmlText.ts"
-import { forTerminal } from "./TerminalText.ts"
+import { sha256 } from "../base/Hashes.ts"
+import { escapeHtml } from "../base/Text.ts"
+import { forTerminal } from "./TextTable.ts"
+import { cutText } from "../service/BodyBounds.ts"
 
 /** Markup that only templates make. */
 export class Html {
@@ -55,3 +56,88 @@ export const jsonText = (value: unknown): Html => new Html(JSON.stringify(value)
 /** A sentence of ours, in which commands and keys stand between backquotes. */
 export const prose = (sentence: string): ReadonlyArray<Html> =>
   sentence.split("`").map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))
+
+// The head of every page that is written: its style and its script are inside, and the page may load nothing
+// from anywhere, whatever a value in it contains (Content-Security-Policy).
+
+interface Head {
+  readonly title: string
+  readonly style: string
+  readonly script?: string
+}
+
+const hashOf = (text: string): string => `'sha256-${sha256(text).toString("base64")}'`
+
+/** Only this style and this script, by their hashes; no image, font, frame, form or connection. */
+export const contentPolicy = ({ style, script }: Omit<Head, "title">): string =>
+  [
+    "default-src 'none'",
+    `style-src ${hashOf(style)}`,
+    ...(script === undefined ? [] : [`script-src ${hashOf(script)}`]),
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join("; ")
+
+/** Made in one piece: a space more, and it would not be the style that the policy allows. */
+export const pageHead = (head: Head): Html =>
+  html`<head>
+    <meta charset="utf-8" />
+    <meta http-equiv="Content-Security-Policy" content="${new Html(contentPolicy(head))}" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta name="robots" content="noindex" />
+    <meta name="referrer" content="no-referrer" />
+    <title>${head.title}</title>
+    ${new Html(`<style>${head.style}</style>`)}
+  </head>`
+
+/** The script of the head's policy, for the end of the body. */
+export const scriptElement = ({ script }: Pick<Head, "script">): Html =>
+  script === undefined ? nothing : new Html(`<script>${script}</script>`)
+
+// A table of a page: headings, and one cell for each of them in every row. A stacked one becomes blocks on a
+// phone, one per row, whose lines are named by the `data-name` of their cells.
+
+/** The title of a column; of numbers if they are to stand right. */
+export type Heading = string | { readonly number: string }
+
+interface DataTable {
+  readonly headings: ReadonlyArray<Heading>
+  readonly rows: ReadonlyArray<ReadonlyArray<Value>>
+  readonly id?: string
+  readonly isStacked?: boolean
+}
+
+const titleCell = (heading: Heading): Html =>
+  typeof heading === "string"
+    ? html`<th scope="col">${heading}</th>`
+    : html`<th scope="col" class="n">${heading.number}</th>`
+
+/** A table that fits every screen. */
+export const dataTable = ({ headings, rows, id, isStacked = false }: DataTable): Html => {
+  const marks = headings.map((heading) => {
+    const [name, mark] = typeof heading === "string" ? [heading, nothing] : [heading.number, html` class="n"`]
+    return isStacked ? html`${mark} data-name="${name}"` : mark
+  })
+  const row = (cells: DataTable["rows"][number]) =>
+    html`<tr>
+      ${cells.map((cell, index) => html`<td${marks[index]}>${cell}</td>`)}
+    </tr>`
+  const named = id === undefined ? nothing : html` id="${id}"`
+  const stacked = isStacked ? html` class="stack"` : nothing
+  return html`<table${named}${stacked}>
+    <thead>
+      <tr>
+        ${headings.map(titleCell)}
+      </tr>
+    </thead>
+    <tbody>
+      ${rows.map(row)}
+    </tbody>
+  </table>`
+}
+
+/** A part that is scrolled if it does not fit; `name` is what a screen reader calls it. */
+export const scrollable = (name: string, content: Html, look: "" | "tall" | "tall plain" = ""): Html =>
+  html`<div class="${`scroll ${look}`.trim()}" tabindex="0" role="region" aria-label="${name}">
+    ${content}
+  </div>`

@@ -5,7 +5,7 @@
 import { endOfAttempt } from "../service/Ends.ts"
 import { resumeTask } from "../task/TaskResumption.ts"
 import type { TaskResumption } from "../task/TaskResumption.ts"
-import { counted, listed } from "../base/Counted.ts"
+import { counted, listed } from "../base/Text.ts"
 import { isOpenAtService } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { resumeAgeMaxMs } from "../task/ChooseRun.ts"

@@ -3,13 +3,12 @@
  * login, for JSON, for the service's support as CSV, and by incident for a terminal. An incident is what
  * happened to many accounts alike: one run, one engine, one answer. Pure.
  */
-import { sourceOf } from "../service/Ids.ts"
-import { counted, listed } from "../base/Counted.ts"
-import { AccountBook } from "../ledger/AccountBook.ts"
-import { heldOf, strikesMax, strikesOf } from "../ledger/Accounts.ts"
+import { counted, listed } from "../base/Text.ts"
+import { AccountBook, heldOf, strikesMax, strikesOf } from "../ledger/Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "../ledger/Accounts.ts"
-import { csvLine, harmless } from "./CsvText.ts"
-import { plain, table, wrap } from "./TextTable.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import { csvLine, harmless, plain, table, wrap } from "./TextTable.ts"
+import { sourceOf } from "../service/Ids.ts"
 
 const unprovenReason = "LOGIN_UNPROVEN" as const
 
@@ -108,7 +107,7 @@ export const isUnproven = ({ sent_at }: LoginRow): boolean => sent_at !== undefi
 const atOf = ({ sent_at, rejected_at }: LoginRow): string => sent_at ?? rejected_at ?? ""
 
 /** Which of the accounts that are held for logins that nobody read; each condition is optional. */
-export interface Meant {
+interface Meant {
   readonly source?: string | undefined
   readonly answer?: string | undefined
   readonly from?: string | undefined
@@ -174,7 +173,7 @@ interface Incident {
 }
 
 /** Those with the most accounts first. */
-export const incidentsOf = (rows: ReadonlyArray<LoginRow>): ReadonlyArray<Incident> => {
+const incidentsOf = (rows: ReadonlyArray<LoginRow>): ReadonlyArray<Incident> => {
   const alike = Map.groupBy(rows, (row) =>
     JSON.stringify([row.engine_reference, whatOf(row), isUnproven(row), row.run_id]),
   )
@@ -252,4 +251,37 @@ export const incidentsText = (rows: ReadonlyArray<LoginRow>, width: number): Rea
   const more = left.reduce((sum, { rows: all }) => sum + all.length, 0)
   if (more === 0) return told
   return [...told, `${counted(left.length, "more incident")} with ${counted(more, "login")}.`, ""]
+}
+
+// Facts about logins as sentences for people: what became of each, and what that means for its account.
+// None contains a value of a parameter.
+
+const verdicts = {
+  not_sent: "no login was made",
+  unproven: "nobody knows how its login ended: it counts as one that may have failed",
+  neutral: "how its login ended is not known, and it no longer counts",
+  good: "the source accepted its login",
+} as const
+
+type LoginFact = Extract<
+  Fact,
+  { _tag: "CredentialRejected" | "CredentialReleased" | "LoginJudged" | "LoginAccepted" }
+>
+
+export const loginText = (fact: LoginFact): string => {
+  switch (fact._tag) {
+    case "LoginJudged":
+      return `${verdicts[fact.verdict]}${fact.said === undefined ? "" : ` (answer: ${fact.said})`}`
+    case "CredentialRejected":
+      return (
+        `login ${fact.fingerprint.slice(0, 12)} was rejected with ${fact.reason}; ` +
+        "not sent again unchanged"
+      )
+    case "CredentialReleased": {
+      const why = fact.because === undefined ? "" : `: ${fact.because}`
+      return `login ${(fact.fingerprint ?? fact.account ?? "").slice(0, 12)} was released${why}`
+    }
+    case "LoginAccepted":
+      return "the source accepted this login; earlier rejections no longer hold the account"
+  }
 }

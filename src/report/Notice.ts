@@ -3,8 +3,8 @@
  * machine, so it contains no customer, no id but the run's, and no word of the service that our own table
  * does not list. Its size is bounded, however much trouble a run has.
  */
-import { counted } from "../base/Counted.ts"
-import { sha256Hex } from "../base/Sha256.ts"
+import { counted } from "../base/Text.ts"
+import { sha256Hex } from "../base/Hashes.ts"
 import { actionNeeded, exitOf, outcomes } from "../service/EndRow.ts"
 import type { Outcome, WhoActs } from "../service/EndRow.ts"
 import { actingOf, isReason, rowOf } from "../service/Ends.ts"

@@ -3,7 +3,7 @@
  * it wrote. Pure, from the ledger and the manifest, so the same run gives the same events. Names of engines,
  * tables and gates, and counts: no customer, and nothing of a record.
  */
-import { stableUuid } from "../base/StableUuid.ts"
+import { stableUuid } from "../base/Hashes.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { ManifestFile } from "../tables/Manifest.ts"

@@ -3,12 +3,13 @@
  * by hand, because the three of them are rectangles and polylines, and a chart library would be larger than
  * the page. Each has a text for readers who do not see it; colours come from the page's style.
  */
-import { counted } from "../base/Counted.ts"
-import type { EngineNight, TimelineRow } from "./Report.ts"
+import { counted } from "../base/Text.ts"
 import { loadOver } from "./Executions.ts"
-import { Html, html } from "./Html.ts"
-import type { Clock } from "./ReportText.ts"
+import { Html, dataTable, html, jsonText, nothing, scrollable, visible } from "./Html.ts"
+import type { Heading } from "./Html.ts"
+import type { EngineNight, Report, TimelineRow } from "./Report.ts"
 import { duration } from "./ReportText.ts"
+import type { Clock } from "./ReportText.ts"
 
 /** All charts are drawn in these units and scaled to the page. */
 const width = 960
@@ -72,7 +73,7 @@ export const chip = (className: string, words: string) =>
   </li>`
 
 /** How many executions were waiting for a retry, in the queue and running, over the whole run. */
-export const loadChart = (rows: ReadonlyArray<TimelineRow>, window: Window, clock: Clock): Html => {
+const loadChart = (rows: ReadonlyArray<TimelineRow>, window: Window, clock: Clock): Html => {
   const height = 150
   const load = loadOver(rows, { ...window, slices })
   const most = load.reduce((max, one) => Math.max(max, one.waiting + one.queued + one.running), 0)
@@ -97,10 +98,10 @@ export const loadChart = (rows: ReadonlyArray<TimelineRow>, window: Window, cloc
 }
 
 /** More rows than this are only drawn by the script, or as load. */
-export const barsMax = 300
+const barsMax = 300
 
 /** One bar per execution, in the order in which they began. */
-export const executionBars = (rows: ReadonlyArray<TimelineRow>, window: Window, clock: Clock): Html => {
+const executionBars = (rows: ReadonlyArray<TimelineRow>, window: Window, clock: Clock): Html => {
   const place = placeIn(window)
   const row = rows.length > 60 ? 4 : 10
   const height = rows.length * row
@@ -165,4 +166,106 @@ export const engineSpark = (nights: ReadonlyArray<EngineNight>): Html => {
   >
     ${failures}${line("p95", (night) => night.p95_ms)}${line("p50", (night) => night.p50_ms)}
   </svg>`
+}
+
+// The report's timeline: how many executions were open over the run, each of them as a bar (all in the page's
+// data, for its script to zoom into), and the slowest ones. From a `Report` to HTML, pure.
+
+/** Beyond this, single executions are left out of the page: the load chart shows them all. */
+const timelineRowsMax = 20_000
+
+const tenths = (at: number, beginAt: number): number => Math.round((at - beginAt) / 100)
+
+/** Everything that the script draws, as small as it gets: tenths of a second, engines by their place. */
+const timelineData = ({ timeline: { beginAt, endAt, rows }, timezone }: Report): Html => {
+  const engines = [...new Set(rows.map((row) => row.engine_reference))]
+  const places = new Map(engines.map((engine, index) => [engine, index]))
+  const data = rows.map((row) => [
+    places.get(row.engine_reference) ?? 0,
+    tenths(row.waiting_at, beginAt),
+    tenths(row.asked_at, beginAt),
+    tenths(row.running_at, beginAt),
+    tenths(row.closed_at, beginAt),
+    row.outcome === "succeeded" ? 0 : 1,
+    visible(row.customer),
+  ])
+  return jsonText({ begin: beginAt, end: endAt, zone: timezone, engines: engines.map(visible), rows: data })
+}
+
+const button = (act: string, label: string, sign: string) =>
+  html`<button type="button" data-act="${act}" aria-label="${label}">${sign}</button>`
+
+const zoomable = (report: Report): Html =>
+  html`<div class="tools" hidden>
+      ${button("in", "Zoom in", "+")}
+      ${button("out", "Zoom out", "−")}${button("left", "Earlier", "←")}${button("right", "Later", "→")}
+      ${button("all", "Whole run", "All")}
+    </div>
+    <canvas
+      id="zoom"
+      hidden
+      tabindex="0"
+      role="img"
+      aria-describedby="zoomhelp"
+      aria-label="Executions as bars; plus, minus, arrow keys and 0 zoom and move"
+    ></canvas>
+    <output id="said" aria-live="polite"></output>
+    <p id="zoomhelp" class="soft">
+      With a script: drag over a part to zoom in, or use + − ← → 0 on the keyboard.
+    </p>
+    <script type="application/json" id="executions">
+      ${timelineData(report)}
+    </script>`
+
+const slowestShown = 10
+const slowestHeadings: ReadonlyArray<Heading> = [
+  "customer",
+  "engine",
+  { number: "waited" },
+  { number: "queued" },
+  { number: "ran" },
+  "outcome",
+]
+
+const slowest = (rows: ReadonlyArray<TimelineRow>): Html => {
+  const longest = rows
+    .toSorted((a, b) => b.closed_at - b.asked_at - (a.closed_at - a.asked_at))
+    .slice(0, slowestShown)
+  const cells = longest.map((row) => [
+    row.customer,
+    row.engine_reference,
+    duration(row.asked_at - row.waiting_at),
+    duration(row.running_at - row.asked_at),
+    duration(row.closed_at - row.running_at),
+    row.isClosed ? row.outcome : "not closed",
+  ])
+  return html`<h3>Slowest executions</h3>
+    ${scrollable("Slowest executions", dataTable({ headings: slowestHeadings, rows: cells }))}`
+}
+
+export const timelineSection = (report: Report, clock: Clock): Html => {
+  const { rows, beginAt, endAt } = report.timeline
+  if (rows.length === 0)
+    return html`<section id="timeline">
+      <h2>Timeline</h2>
+      <p>Nothing was started.</p>
+    </section>`
+  const window = { beginAt, endAt }
+  return html`<section id="timeline">
+    <h2>Timeline</h2>
+    <p>${counted(rows.length, "execution")} from ${clock.moment(beginAt)} to ${clock.moment(endAt)}.</p>
+    <ul class="legend">
+      ${chip("waiting", "waiting for a retry")}${chip("queued", "in the queue")}${chip(
+        "running",
+        "running",
+      )}${chip("bad", "did not succeed")}
+    </ul>
+    ${scrollable("Executions at the same time", loadChart(rows, window, clock))}
+    ${
+      rows.length <= barsMax
+        ? scrollable("Every execution", executionBars(rows, window, clock), "tall plain")
+        : nothing
+    }
+    ${rows.length <= timelineRowsMax ? zoomable(report) : nothing}${slowest(rows)}
+  </section>`
 }

@@ -2,11 +2,23 @@
  * What the facts of a run say as spans and metrics: the night, its runs, their tasks and attempts, and
  * under each attempt the requests for it. It looks on: it decides nothing, and no fact waits for it.
  */
-import type { CallIds } from "../client/CallObserver.ts"
+import type { LogLevel, Tracer } from "effect"
+import type { CallIds, CallTarget, ObserveCalls } from "../client/CallFailures.ts"
 import type { Fact } from "../ledger/Fact.ts"
-import type { Meter } from "./Meter.ts"
-import type { OpenSpan, Spans } from "./Spans.ts"
-import { listedReason } from "./Words.ts"
+import type { Meter, OpenSpan, Spans } from "./Spans.ts"
+import { isReason } from "../service/Ends.ts"
+import { statusReasonsByCode } from "../service/Vocabulary.ts"
+
+// The words of a fact that may leave the machine. Each is from a closed list, a number, or a name that the
+// job gives to itself or an engine: a reason that no table lists is a word of the service, and that may be
+// anything.
+
+const unlisted = "UNLISTED"
+
+const statusReasons: ReadonlySet<string> = new Set(Object.values(statusReasonsByCode).flat())
+
+const listedReason = (reason: string): string =>
+  isReason(reason) || statusReasons.has(reason) ? reason : unlisted
 
 /** Of a task's waits, how many its span tells. */
 const waitsMax = 20
@@ -17,7 +29,7 @@ interface SeenAttempt {
   readonly begunAt: bigint
 }
 
-export interface SeenTask {
+interface SeenTask {
   readonly engine: string
   readonly customer_id: string | undefined
   span: OpenSpan | undefined
@@ -291,5 +303,158 @@ export class RunStory {
     }
     const { exit_code } = run
     run.span?.end(at, exit_code === undefined ? "CUT_OFF" : exit_code === 0 ? undefined : `EXIT_${exit_code}`)
+  }
+}
+
+// Requests to the service as spans and as a metric, by the conventions for HTTP clients: each under the
+// attempt that it is for, its address as a template. `url.full` is left out, because it has ids in it.
+
+/** The status if that is the error, else what went wrong, as a word of our own. */
+const errorOf = (failure: string | undefined, status: number | undefined): string | undefined =>
+  failure !== undefined && status !== undefined && status >= 400 ? String(status) : failure
+
+/** What every request to the same target has in common is made once. */
+const describeTarget = (meter: Meter, { method, template, host, port }: CallTarget) => {
+  const values = {
+    "http.request.method": method,
+    "url.template": template,
+    "server.address": host,
+    "server.port": port,
+  }
+  const series = new Map<string, (value: number) => void>()
+  const durationOf = (status: number | undefined, error: string | undefined) => {
+    const key = `${status} ${error}`
+    const known = series.get(key)
+    if (known !== undefined) return known
+    const made = meter.series("http.client.request.duration", {
+      ...values,
+      "server.port": String(port),
+      "http.response.status_code": status === undefined ? undefined : String(status),
+      "error.type": error,
+    })
+    series.set(key, made)
+    return made
+  }
+  return { name: `${method} ${template}`, values, durationOf }
+}
+
+export const observeCalls = (
+  meter: Meter,
+  spans: Spans | undefined,
+  ownerOf: (ids: CallIds, at: bigint) => Tracer.AnySpan | undefined,
+): ObserveCalls => {
+  const described = new WeakMap<CallTarget, ReturnType<typeof describeTarget>>()
+  return (target, ids, at) => {
+    let known = described.get(target)
+    if (known === undefined) described.set(target, (known = describeTarget(meter, target)))
+    const { name, values, durationOf } = known
+    const parent = spans === undefined ? undefined : ownerOf(ids, at)
+    let status: number | undefined
+    return {
+      answered: (http_status) => {
+        status = http_status
+      },
+      ended: (failure, endedAt) => {
+        const error = errorOf(failure, status)
+        durationOf(status, error)(Math.max(0, Number(endedAt - at) / 1e9))
+        // Nothing is below a request: its span is made when all of it is known.
+        const seen = status === undefined ? values : { ...values, "http.response.status_code": status }
+        spans?.tell({ name, kind: "client", parent, at, values: seen }, endedAt, error)
+      },
+    }
+  }
+}
+
+// Which facts of a run are log records elsewhere, how grave they are, and their words: those that a person
+// on call reads. The run's own `log.ndjson` has all of them, with the names of customers.
+
+interface LogRecord {
+  readonly level: Extract<LogLevel.LogLevel, "Info" | "Warn" | "Error">
+  /** The record's `event.name`. */
+  readonly event: string
+  readonly body: string
+  readonly values: Readonly<Record<string, string | number>>
+}
+
+const record = (
+  level: LogRecord["level"],
+  event: string,
+  body: string,
+  values: LogRecord["values"] = {},
+): LogRecord => ({ level, event: `nightjar.${event}`, body, values })
+
+const troubles = {
+  silent: "the service gives no usable answer",
+  throttled: "the service asks for fewer calls",
+  engine: "an engine is unavailable",
+} as const
+
+const ofTrouble = (fact: FactOf<"TroubleBegan" | "TroubleEnded">): LogRecord => {
+  const { trouble, engine_reference } = fact
+  const engine = engine_reference === undefined ? {} : { "nightjar.engine": engine_reference }
+  const values = { "nightjar.trouble": trouble, ...engine }
+  return fact._tag === "TroubleBegan"
+    ? record("Warn", "trouble.began", `Trouble began: ${troubles[trouble]}.`, values)
+    : record("Info", "trouble.ended", `Trouble ended: ${troubles[trouble]}.`, values)
+}
+
+const ofSettled = ({ outcome, reason: said, who_acts }: FactOf<"TaskSettled">): LogRecord => {
+  const reason = listedReason(said)
+  const isFine = outcome === "succeeded" || outcome === "skipped"
+  const values = { "nightjar.outcome": outcome, "nightjar.reason": reason, "nightjar.who_acts": who_acts }
+  return record(isFine ? "Info" : "Warn", "task.ended", `A task ended: ${outcome}, ${reason}.`, values)
+}
+
+/** The words are ours alone: nothing in them comes from the service or from a customer. */
+export const recordOf = (fact: Fact): LogRecord | undefined => {
+  switch (fact._tag) {
+    case "RunStarted":
+      return record("Info", "run.started", "The run started.", { "nightjar.version": fact.tool_version })
+    case "RunResumed":
+      return record("Info", "run.resumed", "The run was resumed.")
+    case "RunSteered":
+      return record("Info", "run.steered", `The operator asked: ${fact.order}.`)
+    case "RunPublished":
+      return record("Info", "run.published", `Version ${fact.version} of the tables was published.`)
+    case "InterimPublished":
+      return record(
+        "Info",
+        "run.published_meanwhile",
+        `Version ${fact.version} of the tables was published while the run goes on.`,
+      )
+    case "InterimRefused":
+      return record("Warn", "run.not_published_meanwhile", "Nothing was published while the run goes on.")
+    case "RunHeld":
+      return record("Warn", "run.held", "The run is held back: its tables did not pass the gates of the job.")
+    case "RunAccepted":
+      return record("Info", "run.accepted", "A person let the run through.")
+    case "RunEnded": {
+      const { exit_code } = fact
+      const values = { "nightjar.run.exit_code": exit_code }
+      return record(
+        exit_code === 0 ? "Info" : "Warn",
+        "run.ended",
+        `The run ended with exit code ${exit_code}.`,
+        values,
+      )
+    }
+    case "TroubleBegan":
+    case "TroubleEnded":
+      return ofTrouble(fact)
+    case "TaskSettled":
+      return ofSettled(fact)
+    case "CredentialRejected":
+      return record("Warn", "login.rejected", "A source rejected a login: it is not sent again.", {
+        "nightjar.engine": fact.engine_reference,
+        "nightjar.reason": listedReason(fact.reason),
+      })
+    case "AttemptKept":
+      return record("Warn", "execution.kept", `An execution is kept at the service: ${fact.reason}.`)
+    case "AnswerRefused":
+      return record("Error", "answer.unusable", "An answer of the service could not be used.")
+    case "OrphanSuspected":
+      return record("Warn", "start.repeated", "A start whose answer was lost may have run twice.")
+    default:
+      return undefined
   }
 }

@@ -2,11 +2,12 @@
  * Spans over Effect's tracer, begun and ended by facts: nothing else of the program is traced, so nothing
  * leaves that is not named here. How many were ended is counted, so that missing ones can be told.
  */
-import { Context, Exit, Option, Tracer } from "effect"
+import { Context, Exit, Metric, Option, Tracer } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 
-export type SpanValues = Readonly<Record<string, string | number | undefined>>
+type SpanValues = Readonly<Record<string, string | number | undefined>>
 
-export interface SpanStart {
+interface SpanStart {
   readonly name: string
   readonly kind: "internal" | "client"
   readonly parent: Tracer.AnySpan | undefined
@@ -95,5 +96,184 @@ export class Spans {
     })
     setOn(span, values)
     return span
+  }
+}
+
+// Every metric there is, named by the OpenTelemetry conventions: its kind, its unit, what it says and its
+// attributes. A metric, or an attribute of one, that is not listed here does not compile.
+// `schemas/metrics.md` is made from it. No attribute may name a customer or an execution.
+
+interface MetricRow {
+  /** counter: only grows. gauge: goes up and down. histogram: how many were how large. */
+  readonly kind: "counter" | "gauge" | "histogram"
+  /** UCUM; what is counted in braces. */
+  readonly unit: string
+  readonly about: string
+  readonly attributes: ReadonlyArray<string>
+  /** Of a histogram: the upper bounds of its buckets, in its unit. */
+  readonly bounds?: ReadonlyArray<number>
+}
+
+/** A night's executions take from seconds to hours. */
+const long = [1, 5, 15, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400] as const
+/** The conventions' own bounds for requests. */
+const short = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10] as const
+
+export const metricTable = {
+  "nightjar.runs": {
+    kind: "counter",
+    unit: "{run}",
+    about: "Runs that ended, by exit code.",
+    attributes: ["nightjar.run.exit_code"],
+  },
+  "nightjar.tasks": {
+    kind: "counter",
+    unit: "{task}",
+    about: "Tasks that ended; one that is resumed or read again may end more than once.",
+    attributes: ["nightjar.engine", "nightjar.outcome", "nightjar.reason", "nightjar.who_acts"],
+  },
+  "nightjar.task.duration": {
+    kind: "histogram",
+    unit: "s",
+    about: "From a task's first start to its end, waits between attempts included.",
+    attributes: ["nightjar.engine", "nightjar.outcome"],
+    bounds: long,
+  },
+  "nightjar.task.waits": {
+    kind: "counter",
+    unit: "{wait}",
+    about: "How often a task was put off, by the reason.",
+    attributes: ["nightjar.engine", "nightjar.reason"],
+  },
+  "nightjar.attempt.duration": {
+    kind: "histogram",
+    unit: "s",
+    about: "From sending a start to the end of its execution at the service.",
+    attributes: ["nightjar.engine", "nightjar.reason"],
+    bounds: long,
+  },
+  "nightjar.attempts.active": {
+    kind: "gauge",
+    unit: "{attempt}",
+    about: "Attempts whose start was sent and whose execution is not over.",
+    attributes: ["nightjar.engine"],
+  },
+  "nightjar.starts": {
+    kind: "counter",
+    unit: "{start}",
+    about: "Starts by how the service answered them.",
+    attributes: ["nightjar.engine", "nightjar.answer"],
+  },
+  "nightjar.troubles": {
+    kind: "counter",
+    unit: "{trouble}",
+    about: "How often the service was silent or asked for fewer calls, or an engine was unavailable.",
+    attributes: ["nightjar.trouble"],
+  },
+  "nightjar.landed.size": {
+    kind: "counter",
+    unit: "By",
+    about: "Bytes of results that were landed.",
+    attributes: ["nightjar.landed.kind"],
+  },
+  "nightjar.documents": {
+    kind: "counter",
+    unit: "{document}",
+    about: "Documents that results name, by what became of them.",
+    attributes: ["nightjar.document.status"],
+  },
+  "nightjar.deletions": {
+    kind: "counter",
+    unit: "{deletion}",
+    about: "Answers to deletions of executions at the service.",
+    attributes: ["nightjar.deletion.outcome"],
+  },
+  "http.client.request.duration": {
+    kind: "histogram",
+    unit: "s",
+    about: "Requests to the service, from sending to the last byte of the answer (documents: to the first).",
+    attributes: [
+      "http.request.method",
+      "server.address",
+      "server.port",
+      "url.template",
+      "http.response.status_code",
+      "error.type",
+    ],
+    bounds: short,
+  },
+} as const satisfies Readonly<Record<string, MetricRow>>
+
+export type MetricName = keyof typeof metricTable
+
+/** All attributes of a metric; one without a value is left out of that point. */
+type AttributesOf<Name extends MetricName> = {
+  readonly [Key in (typeof metricTable)[Name]["attributes"][number]]: string | undefined
+}
+
+export const rowOf = (name: MetricName): MetricRow => metricTable[name]
+
+const suffixes: Readonly<Record<string, string>> = { s: "_seconds", By: "_bytes" }
+
+/** As Prometheus wants it: underscores, the unit in full, counters with `_total`. */
+export const prometheusName = (name: MetricName): string => {
+  const { kind, unit } = rowOf(name)
+  const plain = name.replaceAll(/[^a-zA-Z0-9]/g, "_")
+  return `${plain}${suffixes[unit] ?? ""}${kind === "counter" ? "_total" : ""}`
+}
+
+// The metrics of one process for one job, in Effect's own registry and by the table alone. Every one
+// carries the job's name, so that the files of several jobs fit together.
+
+const isListed = (name: string): name is MetricName => Object.hasOwn(metricTable, name)
+
+const makeSeries = (name: MetricName, values: Readonly<Record<string, string | undefined>>) => {
+  const { kind, unit, about, bounds = [] } = rowOf(name)
+  const said = Object.entries(values).flatMap(([key, value]) =>
+    value === undefined ? [] : [[key, value] as const],
+  )
+  // Effect takes a metric's unit from this attribute; it is taken out of what is sent.
+  const options = { description: about, attributes: { ...Object.fromEntries(said), unit } }
+  switch (kind) {
+    case "counter":
+      return Metric.counter(name, { ...options, incremental: true })
+    case "gauge":
+      return Metric.gauge(name, options)
+    case "histogram":
+      return Metric.histogram(name, { ...options, boundaries: bounds })
+  }
+}
+
+export class Meter {
+  /** Where the exporters look for the metrics. */
+  readonly context: Context.Context<never>
+  readonly #series = new Map<string, (value: number) => void>()
+
+  constructor(job: string) {
+    this.context = Context.make(Metric.MetricRegistry, new Map()).pipe(
+      Context.add(Metric.CurrentMetricAttributes, { "nightjar.job": job }),
+    )
+  }
+
+  /** A counter and a gauge change by this much; a histogram takes it as one more value. */
+  add<Name extends MetricName>(name: Name, value: number, attributes: AttributesOf<Name>): void {
+    this.series(name, attributes)(value)
+  }
+
+  /** The same for whoever adds to one series often. */
+  series<Name extends MetricName>(name: Name, attributes: AttributesOf<Name>): (value: number) => void {
+    const key = `${name}\n${Object.values(attributes).join("\n")}`
+    const known = this.#series.get(key)
+    if (known !== undefined) return known
+    const made = makeSeries(name, attributes)
+    const add = (value: number): void => made.modifyUnsafe(value, this.context)
+    this.#series.set(key, add)
+    return add
+  }
+
+  /** All metrics in the text format of Prometheus. */
+  prometheus(): string {
+    const metricNameMapper = (name: string) => (isListed(name) ? prometheusName(name) : name)
+    return PrometheusMetrics.formatUnsafe(this.context, { metricNameMapper })
   }
 }

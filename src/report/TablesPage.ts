@@ -3,15 +3,12 @@
  * tables belong together, how full and how fresh they are. It holds counts, never a value of a record, so
  * that it can be passed on. Pure.
  */
-import { counted } from "../base/Counted.ts"
-import { dataTable, scrollable } from "./DataTable.ts"
-import type { Heading } from "./DataTable.ts"
-import { Html, html, nothing } from "./Html.ts"
-import type { Value } from "./Html.ts"
-import { pageHead } from "./PageHead.ts"
+import { counted } from "../base/Text.ts"
+import { Html, dataTable, html, nothing, pageHead, scrollable } from "./Html.ts"
+import type { Heading, Value } from "./Html.ts"
 import { relationsChart } from "./RelationsChart.ts"
 import type { PageRelation } from "./RelationsChart.ts"
-import { reportStyle } from "./ReportStyle.ts"
+import { reportStyle } from "./RenderReport.ts"
 import { clockIn, share } from "./ReportText.ts"
 
 export interface PageColumn {

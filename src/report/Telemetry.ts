@@ -7,18 +7,13 @@ import { ConfigProvider, Duration, Effect, Exit, Layer, Logger, References, Scop
 import type { Tracer } from "effect"
 import { HttpClient } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpTracer } from "effect/observability"
-import type { ObserveCalls } from "../client/CallObserver.ts"
+import type { ObserveCalls } from "../client/CallFailures.ts"
 import type { RunId } from "../service/Ids.ts"
 import type { Fact } from "../ledger/Fact.ts"
-import { Meter } from "./Meter.ts"
-import { outbound } from "./Outbound.ts"
-import type { Counted, Signal } from "./Outbound.ts"
-import { observeCalls } from "./RunCalls.ts"
-import { recordOf } from "./RunLog.ts"
-import { RunStory } from "./RunStory.ts"
-import { noDeliveries, sendingThrough } from "./Sending.ts"
-import type { Deliveries } from "./Sending.ts"
-import { Spans } from "./Spans.ts"
+import { Meter, Spans } from "./Spans.ts"
+import { noDeliveries, outbound, sendingThrough } from "./Outbound.ts"
+import type { Counted, Deliveries, Signal } from "./Outbound.ts"
+import { RunStory, observeCalls, recordOf } from "./RunStory.ts"
 
 /** What a dead collector may cost at the end of a run. */
 const endsWithin = Duration.seconds(3)

@@ -2,13 +2,12 @@
  * Facts as lines for people: what was decided and what happened, each with its time. Pure; every fact has
  * its sentence, and none contains a value of a parameter.
  */
-import { sourceNameOf } from "../service/ResultsSource.ts"
-import type { AttemptDrained, Fact, Recorded } from "../ledger/Fact.ts"
-import type { RunNews, RunSteered, Trouble } from "../ledger/LiveFacts.ts"
+import { sourceNameOf } from "../service/FlowResults.ts"
+import type { AttemptDrained, Fact, Recorded, RunNews, RunSteered, Trouble } from "../ledger/Fact.ts"
 import { actionNeeded } from "../service/EndRow.ts"
 import { actingOf } from "../service/Ends.ts"
-import { counted as times } from "../base/Counted.ts"
-import { loginText } from "./LoginText.ts"
+import { counted as times } from "../base/Text.ts"
+import { loginText } from "./Logins.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 
 export const renderRecorded = ({ at, fact }: Recorded): string =>

@@ -2,7 +2,7 @@
  * Everything that somebody has to do something about after a run, one row per customer and engine, for the
  * report and as CSV for a ticket system: who acts, why, what to do, and whether it is new. Pure.
  */
-import { cutText } from "../service/TextBounds.ts"
+import { cutText } from "../service/BodyBounds.ts"
 import { actings } from "../service/EndRow.ts"
 import type { Acting, Outcome, WhoActs } from "../service/EndRow.ts"
 import { actingOf, rowOf } from "../service/Ends.ts"
@@ -10,8 +10,7 @@ import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { changeKinds } from "./Changes.ts"
 import type { ChangeKind, Comparison } from "./Changes.ts"
-import { csvLine, harmless } from "./CsvText.ts"
-import { oneLine } from "./TerminalText.ts"
+import { csvLine, harmless, oneLine } from "./TextTable.ts"
 
 export interface WorkRow {
   readonly change: ChangeKind

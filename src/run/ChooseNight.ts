@@ -8,15 +8,14 @@ import { resumeTask } from "../task/TaskResumption.ts"
 import type { TaskResumption } from "../task/TaskResumption.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { RunHeader } from "../ledger/FoldLedger.ts"
+import type { RunHeader } from "../ledger/FoldRun.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { newestTasks, runsOfNight, statesOf } from "../ledger/WholeNight.ts"
 import { chooseRun, isResumable, nextRunId } from "../task/ChooseRun.ts"
 import type { RunChoice } from "../task/ChooseRun.ts"
 import { missedBetween } from "../task/NightOf.ts"
-import { askedAgain } from "./AskAgain.ts"
-import type { Asked } from "./AskAgain.ts"
-import { subjectsOf } from "./PlanJob.ts"
+import { askedAgain, subjectsOf } from "./PlanJob.ts"
+import type { Asked } from "./PlanJob.ts"
 
 export interface NightChoice extends RunChoice {
   /** The run that a new one is a rerun of. */

@@ -3,17 +3,151 @@
  * starts once the jobs that it waits for are over, however they ended, and at the latest before its own
  * deadline. Jobs at one service share its slots.
  */
-import { Clock, Deferred, Duration, Effect, Option, Semaphore } from "effect"
+import { Clock, Deferred, Duration, Effect, Option, Redacted, Result, Semaphore } from "effect"
 import type { Scope } from "effect"
-import { besideOthers } from "../task/SlotsBeside.ts"
-import type { Job } from "../jobs/Job.ts"
-import { inOrder } from "../jobs/JobOrder.ts"
-import { runsBesideMax } from "../ledger/RunId.ts"
+import { embeddedKey, inOrder } from "../jobs/Job.ts"
+import type { Assignment, Job, ParameterSource } from "../jobs/Job.ts"
+import type { RunHeader } from "../ledger/FoldRun.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { runsBesideMax } from "../ledger/RunState.ts"
+import { valueKey } from "../privacy/Fingerprint.ts"
+import type { Candidate } from "../service/Execution.ts"
+import { accessKey, accessOf } from "../service/Ids.ts"
+import type { RunId } from "../service/Ids.ts"
+import { resumeAttempt } from "../task/Attempt.ts"
+import { resolveReferences } from "../task/Logins.ts"
+import type { ResolvedReferences } from "../task/Logins.ts"
 import { deadlineOf } from "../task/NightOf.ts"
-import { takeTurns } from "../task/SideBySide.ts"
-import type { Touches, Turn } from "../task/SideBySide.ts"
 import { SharedSlots } from "../task/SharedSlots.ts"
-import { touchesOf } from "./JobTouches.ts"
+import { takeTurns } from "../task/SideBySide.ts"
+import type { TouchedLogin, Touches, Turn } from "../task/SideBySide.ts"
+import { SlotsBeside, besideOthers } from "../task/SlotsBeside.ts"
+
+// Executions that runs left at the service and that may still be open: the ledger knows of no end. No other
+// run starts the same customers and logins meanwhile.
+
+interface LeftOpen extends Candidate {
+  readonly job: string
+  /** When its start was sent, in milliseconds since the epoch. */
+  readonly since: number
+  /** Whoever collects its run learns how it ends, and what the source says to its login. */
+  readonly isFollowed: boolean
+}
+
+const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean) {
+  const ledger = yield* Ledger
+  const open: Array<LeftOpen> = []
+  for (const run of yield* ledger.runs) {
+    if (run.ended?.leftovers === false || !isMeant(run)) continue
+    const { job, run_id } = run.fact
+    for (const { planned, attempts } of (yield* ledger.state(run_id))?.tasks.values() ?? []) {
+      const { task_id, customer_id, engine_reference } = planned
+      if (customer_id === undefined || engine_reference === undefined) continue
+      for (const attempt of attempts) {
+        const { _tag } = resumeAttempt(attempt)
+        if (_tag === "Closed" || _tag === "NeverStarted" || _tag === "Start") continue
+        const { fingerprint, account, intended_at: since } = attempt
+        const login = { fingerprint, account: account?.account }
+        const isFollowed = _tag === "Follow"
+        open.push({ job, task_id, customer_id, engine_reference, ...login, since, isFollowed })
+      }
+    }
+  }
+  return open as ReadonlyArray<LeftOpen>
+})
+
+/** What earlier runs of the job may still have open. */
+export const leftOpenBy = (job: Job) => openIn(({ fact }) => fact.job === job.name)
+
+/** What is followed to its end when these runs are collected. */
+export const followedIn = (collect: ReadonlyArray<RunId>) =>
+  Effect.map(
+    openIn(({ fact }) => collect.includes(fact.run_id)),
+    (open) => open.filter(({ isFollowed }) => isFollowed),
+  )
+
+/**
+ * What other runs have open, as long as an execution of this job would be waited for: until then, nobody else
+ * logs in there: neither beside what is known to run, nor beside what may run unseen. The logins of runs
+ * that go on beside this one are waited for instead (`HeldLogin.ts`).
+ */
+export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (
+  run_id: RunId,
+  job: Job,
+  /** Runs that will be followed to their end before. */
+  collect: ReadonlyArray<RunId> = [],
+) {
+  const now = yield* Clock.currentTimeMillis
+  const newest = now - Duration.toMillis(job.execution.max_wait)
+  const live = (yield* SlotsBeside)?.jobs()
+  const open = yield* openIn(
+    ({ fact, ended, newest_at }) =>
+      fact.run_id !== run_id && !collect.includes(fact.run_id) && (ended === undefined || newest_at > newest),
+  )
+  return open
+    .filter(({ since }) => since > newest)
+    .map((one) =>
+      live?.has(one.job) === true ? { ...one, fingerprint: undefined, account: undefined } : one,
+    )
+})
+
+// What each of the jobs that are given together may start, read or still have open: what the jobs say, and
+// what their earlier runs left at the service. Values of logins are compared as keyed hashes. A command that
+// prints a secret is not run for this, and a stored token is not opened: such a login may be any other of its
+// engine.
+
+const isCommand = (source: ParameterSource): boolean =>
+  source._tag === "Reference" && source.reference._tag === "Exec"
+
+/** The assignment without the parameters that only a command knows. */
+const withoutCommands = (assignment: Assignment): Assignment => {
+  const { login } = assignment
+  if (login._tag === "Token") return assignment
+  const parameters = Object.fromEntries(
+    Object.entries(login.parameters).filter(([, source]) => !isCommand(source)),
+  )
+  return { ...assignment, login: { ...login, parameters } }
+}
+
+const loginOf = (
+  { engine_reference, login }: Assignment,
+  resolved: ResolvedReferences,
+  key: Uint8Array,
+): TouchedLogin => {
+  if (login._tag === "Token") return { engine_reference, values: {}, isWhole: false }
+  const values: Record<string, string> = {}
+  const sources = Object.entries(login.parameters)
+  for (const [name, source] of sources) {
+    const answer = source._tag === "Literal" ? Result.succeed(source.value) : resolved(source.reference)
+    if (answer === undefined || Result.isFailure(answer)) continue
+    values[name] = valueKey(key, engine_reference, Redacted.value<unknown>(answer.success))
+  }
+  return { engine_reference, values, isWhole: Object.keys(values).length === sources.length }
+}
+
+/** On which clock the runs of a job live. */
+const timeOf = ({ service }: Job): string => (service._tag === "Remote" ? "machine" : embeddedKey(service))
+
+export const touchesOf = Effect.fn("JobTouches.of")(function* (job: Job) {
+  const key = yield* (yield* Ledger).fingerprintKey
+  const resolved = yield* resolveReferences(job.assignments.map(withoutCommands))
+  const named = new Set(job.assignments.map(accessKey))
+  // Who is no longer in the job is still logged in; nobody knows any more with what.
+  const open = yield* leftOpenBy(job)
+  const left = open.filter((access) => !named.has(accessKey(access)))
+  return {
+    job: job.name,
+    after: (job.after ?? []).map((one) => one.job),
+    time: timeOf(job),
+    accesses: [...job.assignments, ...left].map(accessOf),
+    sessions: job.sessions.map(({ session_id }) => session_id),
+    logins: [
+      ...job.assignments.map((assignment) => loginOf(assignment, resolved, key)),
+      ...left.map(({ engine_reference }) => ({ engine_reference, values: {}, isWhole: false })),
+    ],
+    isUnderWay: open.length > 0,
+  } satisfies Touches as Touches
+})
 
 /**
  * Resolves references of logins, and reads the ledger; a job alone waits for nobody. What is under way at the

@@ -4,23 +4,33 @@
  * resumed here.
  */
 import { resolve } from "node:path"
-import { Clock, Effect, Fiber } from "effect"
-import { RunId } from "../service/Ids.ts"
-import { deleteExecutions } from "../task/DeleteExecutions.ts"
-import { deletingUntil } from "../task/Ending.ts"
-import { executeRun } from "../task/ExecuteRun.ts"
-import { tell } from "../task/Progress.ts"
-import type { Mode } from "../task/TaskResumption.ts"
+import { Clock, Effect, Fiber, Schema } from "effect"
+import { retryCall } from "../client/Pacing.ts"
+import type { RetryOptions } from "../client/Pacing.ts"
+import { Service } from "../client/Service.ts"
 import type { Job } from "../jobs/Job.ts"
-import type { RunStarted } from "../ledger/RunFacts.ts"
+import { foldRun } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import type { RunStarted } from "../ledger/RunFacts.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import { nightAround, nightExitCode } from "../ledger/WholeNight.ts"
-import { waitsUntil } from "../task/NightOf.ts"
-import { askedBy } from "./AskAgain.ts"
+import { nightAround, nightExitCode, statesOf } from "../ledger/WholeNight.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
+import {
+  compareRun,
+  countChanges,
+  doubtfulSubjects,
+  hasRecovered,
+  newsOf,
+  runsBefore,
+  standingsAfter,
+} from "../report/Changes.ts"
+import type { News, Standing } from "../report/Changes.ts"
+import { alarmCodeOf, hasLeftovers, keptExecutions } from "../report/ExitCode.ts"
 import { chooseNight } from "./ChooseNight.ts"
 import type { NightChoice } from "./ChooseNight.ts"
+import { leftOpenBeside } from "./JobTurns.ts"
 import {
+  askedBy,
   planJob,
   planningFacts,
   removedFacts,
@@ -30,16 +40,137 @@ import {
   worksOf,
 } from "./PlanJob.ts"
 import type { JobPlan } from "./PlanJob.ts"
-import { changesOf } from "./EarlierRuns.ts"
-import { mayHaveInterims, publishMeanwhile } from "./PublishMeanwhile.ts"
-import { leftOpenBeside } from "./LeftOpen.ts"
-import { publishStage, runIn } from "./PublishRun.ts"
-import { reachService } from "./ReachService.ts"
-import { endTokens } from "../tokens/PlanTokens.ts"
+import { mayHaveInterims, publishMeanwhile, publishStage, runIn } from "./PublishMeanwhile.ts"
+import { RunId } from "../service/Ids.ts"
 import { Publisher } from "../tables/Publisher.ts"
-import { exitCodes } from "../messages/ExitCodes.ts"
-import type { News } from "../report/Changes.ts"
-import { alarmCodeOf, hasLeftovers, keptExecutions } from "../report/ExitCode.ts"
+import { deleteExecutions } from "../task/DeleteExecutions.ts"
+import { deletingUntil } from "../task/Ending.ts"
+import { executeRun } from "../task/ExecuteRun.ts"
+import { waitsUntil } from "../task/NightOf.ts"
+import { tell } from "../task/Progress.ts"
+import type { Mode } from "../task/TaskResumption.ts"
+import { endTokens } from "../tokens/TokenLogin.ts"
+
+// The runs that a run is compared with, read from the ledger: how everybody stood before it began. The end of
+// a run and its report both need them.
+
+/** Oldest first, and the newest run of the job before this one, whatever became of it. */
+export const earlierRuns = Effect.fn("EarlierRuns.load")(function* (run_id: RunId) {
+  const ledger = yield* Ledger
+  const headers = yield* ledger.runs
+  const before = yield* statesOf(ledger, runsBefore(headers, run_id))
+  const at = headers.findIndex(({ fact }) => fact.run_id === run_id)
+  const job = headers[at]?.fact.job
+  const previous = headers.slice(0, Math.max(0, at)).findLast(({ fact }) => fact.job === job)
+  return { before, previous }
+})
+
+/**
+ * The run as it was when it last ended, if it was resumed or accepted since: its end was told then. An end
+ * that was not published, because the process was killed, was told to nobody.
+ */
+const lastEnd = Effect.fnUntraced(function* ({ started, stages, ended }: RunState) {
+  if (stages.resumed === undefined && ended === undefined) return undefined
+  const ledger = yield* Ledger
+  const facts = yield* ledger.facts(started.run_id)
+  const at = facts.findLastIndex(({ fact }) => fact._tag === "OutcomePublished")
+  return at === -1 ? undefined : foldRun(facts.slice(0, at + 1))
+})
+
+/** As many as a night of an outage may have before it. */
+const olderRunsMax = 8
+
+/** How these subjects stood when they last came to an end before a run, some runs back. */
+const standingsBefore = Effect.fnUntraced(function* (run: RunState, subjects: ReadonlySet<string>) {
+  const found = new Map<string, Standing>()
+  if (subjects.size === 0) return found
+  const ledger = yield* Ledger
+  const headers = yield* ledger.runs
+  const at = headers.findIndex(({ fact }) => fact.run_id === run.started.run_id)
+  const older = headers.slice(0, Math.max(0, at)).filter(({ fact }) => fact.job === run.started.job)
+  for (const header of older.slice(-olderRunsMax).toReversed()) {
+    if (found.size === subjects.size) break
+    const standings = standingsAfter(yield* statesOf(ledger, [header]))
+    for (const [subject, standing] of standings)
+      if (subjects.has(subject) && standing.outcome !== "unfinished" && !found.has(subject))
+        found.set(subject, standing)
+  }
+  return found
+})
+
+/**
+ * What nobody was told of before this end of a run: compared with the runs before it, with its own end
+ * before it was resumed, and, for whom an outage kept from an end, with the nights before that.
+ */
+const newsSince = Effect.fnUntraced(function* (run: RunState, before: ReadonlyArray<RunState>) {
+  const told = yield* lastEnd(run)
+  const runs = told === undefined ? before : [...before, told]
+  const [first] = runs
+  const older = first === undefined ? new Map() : yield* standingsBefore(first, doubtfulSubjects(run, runs))
+  return { told, news: newsOf(run, { runs, older }) }
+})
+
+/** An older run that cannot be read any more is no reason to leave this one without its end. */
+export const changesOf = (state: RunState) =>
+  Effect.gen(function* () {
+    const { before, previous } = yield* earlierRuns(state.started.run_id)
+    const { told, news } = yield* newsSince(state, before)
+    return {
+      changes: countChanges(compareRun(state, before)),
+      recovered: hasRecovered(state, told === undefined ? before : [...before, told], told ?? previous),
+      news,
+    }
+  }).pipe(
+    Effect.orElseSucceed(() => ({
+      changes: undefined,
+      recovered: false,
+      news: newsOf(state, { runs: [], older: new Map() }),
+    })),
+  )
+
+// Before anything starts: a refused secret or an unreachable service must not cost an attempt. The run of a
+// night waits for the service until the night ends. It is recorded as soon as the service fails, so that no
+// night is lost without a trace.
+
+/** Nothing was started: the service refuses the application secret, or cannot be reached. */
+export class ServiceRefused extends Schema.TaggedError<ServiceRefused>()("ServiceRefused", {
+  message: Schema.String,
+}) {}
+
+const callService = Effect.fnUntraced(function* (bounds: RetryOptions) {
+  const service = yield* Service
+  yield* retryCall(service.listEngines, bounds).pipe(
+    Effect.mapError((failure) => new ServiceRefused({ message: failure.message })),
+  )
+})
+
+/** Returns whether `begun`, the beginning of the run, is in the ledger. */
+export const reachService = Effect.fn("ReachService.reach")(function* <E, R>({
+  untilAt,
+  begun,
+  giveUp,
+}: {
+  /** Milliseconds since the epoch; undefined: a few tries are enough. */
+  readonly untilAt: number | undefined
+  /** The beginning of a run that is recorded even if the service cannot be reached. */
+  readonly begun?: typeof RunStarted.Type
+  /** Ends such a run. */
+  readonly giveUp: Effect.Effect<void, E, R>
+}) {
+  const first = yield* Effect.result(callService({ triesMax: 4 }))
+  if (first._tag === "Success") return false
+  const { message } = first.failure
+  if (begun !== undefined) yield* (yield* Ledger).append([begun])
+  const waiting =
+    untilAt === undefined
+      ? Effect.fail(first.failure)
+      : Effect.andThen(
+          tell({ _tag: "ServiceAway", message, until: untilAt }),
+          callService({ triesMax: Infinity, untilAt }),
+        )
+  yield* Effect.tapError(waiting, () => (begun === undefined ? Effect.void : giveUp))
+  return begun !== undefined
+})
 
 export interface NightOptions {
   /** Another run in any case, as `--new` and `rerun` require. */

@@ -3,40 +3,123 @@
  * and the means to start each one when its turn comes.
  */
 import { Clock, Duration, Effect, Redacted } from "effect"
-import { accessKey, accessOf } from "../service/Ids.ts"
-import type { RunId } from "../service/Ids.ts"
-import { resumeAttempt } from "../task/Attempt.ts"
-import type { Prepared, Rules, SessionWork, TaskWork } from "../task/Work.ts"
-import { builtInSources } from "../service/ResultsSource.ts"
-import { beforeStart, own } from "../service/Ends.ts"
-import type { Reason } from "../service/Ends.ts"
-import type { Job } from "../jobs/Job.ts"
-import { AccountBook } from "../ledger/AccountBook.ts"
+import { FormCache } from "../client/EngineForms.ts"
+import type { Assignment, Job, JobFeature } from "../jobs/Job.ts"
+import { AccountBook } from "../ledger/Accounts.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { subjectOf } from "../ledger/RunState.ts"
+import { runsLearntFrom, subjectOf } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
-import { TokenStore } from "../tokens/TokenStore.ts"
-import type { TokenStoreState } from "../tokens/TokenStore.ts"
-import { refitTask, seeEngine } from "../task/Assignment.ts"
-import type { Grounds, Task, TaskVerdict } from "../task/Assignment.ts"
-import { FormCache } from "../client/EngineForms.ts"
-import { fitAssignments, fitTask } from "../task/FitAssignments.ts"
-import { expectedDuration } from "../task/Expectations.ts"
-import { inLine, namedInOrder } from "../task/CarriedOver.ts"
-import { deadlineOf, windowOf } from "../task/NightOf.ts"
-import { resolveReferences } from "../task/Logins.ts"
-import { holdLogins, holdPasswords } from "../task/HeldLogins.ts"
-import { assignmentsBehind, checkedLogins, holdsSecret } from "../task/HooksData.ts"
-import { planTasks } from "../task/Plan.ts"
-import type { Plan } from "../task/Plan.ts"
+import { deliveredInNight, statesOf } from "../ledger/WholeNight.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
-import { narrowed } from "./AskAgain.ts"
-import type { Asked } from "./AskAgain.ts"
-import { learn, timesOf } from "./LearnFromNights.ts"
-import type { Learnt } from "./LearnFromNights.ts"
-import { loginOf, parametersBehind, readShelf, tokenOf, withNewToken } from "../tokens/PlanTokens.ts"
+import { beforeStart, own } from "../service/Ends.ts"
+import type { Reason } from "../service/Ends.ts"
+import { builtInSources } from "../service/FlowResults.ts"
+import { accessKey, accessOf } from "../service/Ids.ts"
+import type { EngineReference, RunId } from "../service/Ids.ts"
+import { refitTask, seeEngine } from "../task/Assignment.ts"
+import type { Grounds, Task, TaskVerdict } from "../task/Assignment.ts"
+import { resumeAttempt } from "../task/Attempt.ts"
+import { carriedOver, inLine, namedInOrder } from "../task/CarriedOver.ts"
+import { expectedDuration, expectedDurations, neededBefore } from "../task/Expectations.ts"
+import type { Expectations } from "../task/Expectations.ts"
+import { fitAssignments, fitTask } from "../task/FitAssignments.ts"
+import { holdLogins, holdPasswords } from "../task/HeldLogins.ts"
+import { assignmentsBehind, checkedLogins, holdsSecret } from "../task/HooksData.ts"
+import { resolveReferences } from "../task/Logins.ts"
+import { deadlineOf, windowOf } from "../task/NightOf.ts"
+import { planTasks } from "../task/Plan.ts"
+import type { Plan } from "../task/Plan.ts"
+import type { Prepared, Rules, SessionWork, TaskWork } from "../task/Work.ts"
+import { loginOf, parametersBehind, readShelf, tokenOf, withNewToken } from "../tokens/TokenLogin.ts"
+import { TokenStore } from "../tokens/TokenStore.ts"
+import type { TokenStoreState } from "../tokens/TokenStore.ts"
+
+// What a rerun asks for: pure. Of each task the features that are not in the tables after its night, as the
+// job names them now; a task of which nothing is known is asked for as a whole. A rerun that is resumed asks
+// for what it asked for before.
+
+/** Which features are asked for, by subject, as `subjectOf` names it; other subjects are not asked for. */
+export type Asked = ReadonlyMap<string, (code: string) => boolean>
+
+export const askedAgain = (night: ReadonlyArray<RunState>, subjects: Iterable<string>): Asked => {
+  const delivered = deliveredInNight(night)
+  return new Map(
+    [...subjects].map((subject) => [subject, (code) => delivered.get(subject)?.has(code) !== true]),
+  )
+}
+
+export const askedBy = ({ tasks }: RunState): Asked =>
+  new Map(
+    [...tasks.values()].map((task) => {
+      const { features } = task.planned
+      return [subjectOf(task), (code) => features.length === 0 || features.includes(code)]
+    }),
+  )
+
+/** No feature at all would mean the engine's defaults: then all are asked for. */
+const wantedOf = (
+  features: ReadonlyArray<JobFeature>,
+  isAsked: (code: string) => boolean,
+): ReadonlyArray<JobFeature> => {
+  const wanted = features.filter(({ code }) => isAsked(code))
+  return wanted.length === 0 ? features : wanted
+}
+
+/** The assignments that are asked for, and which of them lack features that the job names. */
+export const narrowed = (assignments: ReadonlyArray<Assignment>, asked: Asked | undefined) => {
+  const partly = new Set<string>()
+  if (asked === undefined) return { assignments, partly }
+  const wanted = assignments.flatMap((one) => {
+    const isAsked = asked.get(accessKey(one))
+    if (isAsked === undefined) return []
+    const features = wantedOf(one.features, isAsked)
+    if (features.length < one.features.length) partly.add(accessKey(one))
+    return [{ ...one, features }]
+  })
+  return { assignments: wanted, partly }
+}
+
+// What the last nights of a job say about the next one: how long executions take, and what the deadline kept
+// from being finished. However many nights there are, only the last few are read.
+
+const nightsMax = 3
+
+interface Learnt {
+  /** An engine that never ran gives no estimate, and may still be started. */
+  readonly expectations: Expectations
+  /** Customers and engines that come first, the next one first. */
+  readonly carried: ReadonlyArray<string>
+}
+
+const learn = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
+  const ledger = yield* Ledger
+  const earlier = (yield* ledger.runs).filter(
+    (run) => run.fact.job === job.name && run.fact.run_id !== run_id,
+  )
+  const dates = [...new Set(earlier.map(({ fact }) => fact.run_date))].slice(-nightsMax)
+  const newest = earlier.filter(({ fact }) => dates.includes(fact.run_date)).slice(-runsLearntFrom)
+  const runs = yield* statesOf(ledger, newest)
+  return {
+    expectations: expectedDurations(runs, job.execution.max_wait),
+    carried: carriedOver(runs),
+  } satisfies Learnt as Learnt
+})
+
+/** What the last nights say about an engine; nothing if they never ran it. */
+export const timesOf = (
+  { expectations: { byEngine, past } }: Learnt,
+  engine_reference: EngineReference,
+  { job, windowMs }: { readonly job: Pick<Job, "on_deadline">; readonly windowMs: number },
+): { readonly expected?: Duration.Duration; readonly needs?: Duration.Duration } => {
+  const expected = byEngine.get(engine_reference)
+  const needs =
+    job.on_deadline === "carry"
+      ? neededBefore(past.byEngine.get(engine_reference) ?? [], windowMs)
+      : undefined
+  return { ...(expected === undefined ? {} : { expected }), ...(needs === undefined ? {} : { needs }) }
+}
 
 export interface JobPlan {
   readonly job: Job

@@ -7,16 +7,15 @@ import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Engine, EngineDetails, FeatureCode } from "./Engine.ts"
 import {
+  FlowHook,
+  StartRequest,
+  ValidationItem,
   acceptanceFields,
   actionRequiredFields,
   executionStateFields,
-  StartRequest,
-  ValidationItem,
 } from "./Execution.ts"
-import { FlowHook } from "./Event.ts"
-import { flowResultsFields } from "./FlowResults.ts"
+import { flowResultsFields, flowResultsPath, profilePath } from "./FlowResults.ts"
 import { answer, emptyAnswer, open, openEnum } from "./Open.ts"
-import { flowResultsPath, profilePath } from "./ResultsPaths.ts"
 import { ExchangeRequest, exchangedFields, TokenizedStartRequest } from "./Token.ts"
 import { featuresModes, flowEvents, mainCategories } from "./Vocabulary.ts"
 

@@ -45,7 +45,7 @@ const weights = {
 /** Bodies up to this size cannot exceed a limit, whatever they contain, and take at most half a megabyte. */
 const harmlessBytes = 16 * 1024
 
-export interface BodyMeasure {
+interface BodyMeasure {
   readonly depth: number
   readonly textBytes: number
   readonly valueBytes: number
@@ -196,3 +196,31 @@ const harmless: BodyMeasure = { depth: 0, textBytes: 0, valueBytes: 0, broken: u
 /** The same, but skips bodies that are too small to exceed anything. */
 export const measureLargeBody = (bytes: Uint8Array): BodyMeasure =>
   bytes.length <= harmlessBytes ? harmless : measureBody(bytes)
+
+// How long the values of an answer may be outside its landed body. An id beyond its limit cannot be used: a
+// cut id is another id. Reasons, messages and the like are cut with a mark that gives their length; landing
+// has them in full.
+
+/** Ids, of executions and sessions as of customers and engines, in UTF-16 units. */
+export const idCharactersMax = 512
+/** A ticket or the key of a token. */
+export const secretCharactersMax = 16_384
+/** Codes, reasons and messages of the service in ledger, tables and summary. */
+const textCharactersMax = 2_000
+
+/** The text itself, or its beginning and a mark, together as long as the limit. */
+export const cutText = (text: string, charactersMax = textCharactersMax): string => {
+  if (text.length <= charactersMax) return text
+  const mark = `… [cut: ${text.length} characters]`
+  return `${text.slice(0, Math.max(0, charactersMax - mark.length))}${mark}`.toWellFormed()
+}
+
+// Removes repeated characters at the end of a text without a pattern: a pattern such as `/x+$/` starts
+// again at each place of a run that does not reach the end, and needs an hour for a megabyte of them.
+
+/** The text without any of these characters at its end. */
+export const withoutEnd = (text: string, characters: string): string => {
+  let end = text.length
+  while (end > 0 && characters.includes(text.charAt(end - 1))) end--
+  return text.slice(0, end)
+}

@@ -8,8 +8,7 @@ import { statusReasonsByCode } from "./Vocabulary.ts"
 import type { StatusCode } from "./Vocabulary.ts"
 import type { Acting, EndRow, Outcome, WhoActs } from "./EndRow.ts"
 import { featureEnds } from "./FeatureEnds.ts"
-import { ownEnds } from "./OwnEnds.ts"
-import { serviceEnds, unlisted } from "./ServiceEnds.ts"
+import { ownEnds, serviceEnds, unlisted } from "./ServiceEnds.ts"
 import type { ServiceReason } from "./ServiceEnds.ts"
 
 export type Reason = ServiceReason | keyof typeof ownEnds

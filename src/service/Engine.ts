@@ -6,13 +6,17 @@ import { Schema } from "effect"
 import { nullableOptional, open, openEnum } from "./Open.ts"
 import {
   actionRequiredFrequencies,
+  creditRegistryTypes,
   engineAlternatives,
   engineEvents,
   engineStatuses,
   environments,
   features,
+  financialCardTypes,
+  limitsBehaviours,
   mainCategories,
 } from "./Vocabulary.ts"
+import type { Feature } from "./Vocabulary.ts"
 
 export const FeatureCode = openEnum(features)
 
@@ -86,3 +90,88 @@ export const EngineDetails = open({
   features: Schema.Array(EngineFeature),
 })
 export type EngineDetails = typeof EngineDetails.Type
+
+// The settings that each feature takes (section 4.1), as data, with their defaults: the pipeline checks a job
+// against them, the embedded service judges, completes and shows them.
+
+export type Setting =
+  | { readonly type: "date"; readonly default: string }
+  | { readonly type: "boolean"; readonly default: boolean }
+  | { readonly type: "count"; readonly default: number }
+  | { readonly type: "one_of"; readonly values: ReadonlyArray<string>; readonly default: string | undefined }
+  | {
+      readonly type: "some_of"
+      readonly values: ReadonlyArray<string>
+      readonly default: ReadonlyArray<string>
+    }
+
+type Settings =
+  | { readonly _tag: "Fields"; readonly fields: Readonly<Record<string, Setting>> }
+  /** A settings object is accepted; its fields are not defined. */
+  | { readonly _tag: "Anything" }
+  /** The reference says nothing. */
+  | { readonly _tag: "NotListed" }
+
+const date = (phrase: string): Setting => ({ type: "date", default: phrase })
+const flag = (value: boolean): Setting => ({ type: "boolean", default: value })
+const period: Readonly<Record<string, Setting>> = {
+  from_date: date("30 days ago"),
+  to_date: date("today"),
+  limits_behaviour: { type: "one_of", values: limitsBehaviours, default: "error" },
+}
+const fields = (settings: Readonly<Record<string, Setting>>): Settings => ({
+  _tag: "Fields",
+  fields: settings,
+})
+const account = fields({ ...period, read_transactions: flag(false), read_holders: flag(false) })
+const invoices = fields(period)
+const none = fields({})
+
+export const featureSettings: Readonly<Record<Feature, Settings>> = {
+  accounts_read: account,
+  credits_read: account,
+  cards_read: fields({
+    ...period,
+    read_transactions: flag(false),
+    filter_by_type: { type: "some_of", values: financialCardTypes, default: financialCardTypes },
+  }),
+  client_invoices_read: invoices,
+  supplier_invoices_read: invoices,
+  credit_registry_data: fields({
+    preferred_type: { type: "one_of", values: creditRegistryTypes, default: undefined },
+  }),
+  driver_data: fields({ read_point_movements: flag(false) }),
+  labor_check: fields({
+    from_date: date("12 months ago"),
+    work_life_report: flag(true),
+    contribution_base_report: flag(false),
+  }),
+  vehicles_data: fields({ simple_vehicle_report: flag(false) }),
+  yearly_individual_tax: fields({ last_n_years: { type: "count", default: 3 } }),
+  customer_information_read: none,
+  deposits_read: none,
+  direct_debits_read: none,
+  funds_read: none,
+  investment_accounts_read: none,
+  loans_read: none,
+  pensions_read: none,
+  public_document_verification: none,
+  public_pensions: none,
+  source_contracts_read: none,
+  stocks_read: none,
+  academic_data: { _tag: "Anything" },
+  properties_data: { _tag: "Anything" },
+  accounts_certificates: { _tag: "NotListed" },
+  cloud_resource_read: { _tag: "NotListed" },
+}
+
+const byCode: ReadonlyMap<string, Settings> = new Map(Object.entries(featureSettings))
+
+/** What the reference says of a code, be it a feature or not. */
+export const settingsOf = (code: string): Settings => byCode.get(code) ?? { _tag: "NotListed" }
+
+/** The settings that the reference defines for a code; none where it defines none. */
+export const definedSettings = (code: string): Readonly<Record<string, Setting>> => {
+  const settings = settingsOf(code)
+  return settings._tag === "Fields" ? settings.fields : {}
+}

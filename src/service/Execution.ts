@@ -4,12 +4,17 @@
  */
 import { Schema } from "effect"
 import { FeatureCode, FormSchema } from "./Engine.ts"
+import { sourceOf } from "./Ids.ts"
+import type { Access, TaskId } from "./Ids.ts"
 import { nullableOptional, open, openEnum } from "./Open.ts"
 import {
-  authenticationStatuses,
   authOrigins,
+  authenticationStatuses,
   endHooks,
+  engineEvents,
   featureStatusReasons,
+  features,
+  flowEvents,
   messageTypes,
   statusCodes,
   statusReasons,
@@ -142,3 +147,78 @@ export const StartRequest = Schema.Struct({
   configurations: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
 })
 export type StartRequest = typeof StartRequest.Type
+
+// Events and the webhooks that carry them (sections 2.8 and 6). Only the payload of `auth_ended` is shown;
+// the embedded service sends the other execution events in the same shape, as its own choice.
+
+/** 6.1: `date` is UTC; deliveries can arrive out of order, so callers order by it. */
+export const ExecutionEvent = open({
+  app_id: Schema.String,
+  customer_id: Schema.String,
+  execution_id: Schema.String,
+  event: openEnum(engineEvents),
+  date: Schema.String,
+  customer_available: Schema.Boolean,
+  status_reason: Schema.String,
+  session_id: nullableOptional(Schema.String),
+  external_execution_id: nullableOptional(Schema.String),
+  locking_hash: nullableOptional(Schema.String),
+  status_message: nullableOptional(Schema.String),
+  event_class: Schema.optionalKey(openEnum(["ExecutionEvent"])),
+  producer: Schema.optionalKey(openEnum(["engine", ...features])),
+  data: nullableOptional(Schema.Record(Schema.String, Schema.Unknown)),
+})
+export type ExecutionEvent = typeof ExecutionEvent.Type
+
+/** 6.2: the payload is not shown; own choice, `results` (2.7) if the event carries data. */
+export const FlowEvent = open({
+  app_id: Schema.String,
+  session_id: Schema.String,
+  customer_id: nullableOptional(Schema.String),
+  event: openEnum(flowEvents),
+  event_class: Schema.optionalKey(openEnum(["FlowEvent"])),
+  producer: Schema.optionalKey(openEnum(["es-public-administration"])),
+  date: Schema.String,
+  session_status: Schema.optionalKey(Schema.String),
+  results: Schema.optionalKey(Schema.Unknown),
+})
+export type FlowEvent = typeof FlowEvent.Type
+
+/** 2.8: one item of the deprecated listing. */
+export const FlowHook = open({
+  app_id: Schema.String,
+  producer: openEnum(["es-public-administration"]),
+  event: openEnum(flowEvents),
+  enabled: Schema.Boolean,
+  base_url: Schema.String,
+})
+export type FlowHook = typeof FlowHook.Type
+
+// A task that wants to start an execution, and what no other one may have in flight at the same time
+// (section 4.1).
+
+/** A task that wants to start an execution. */
+export interface Candidate extends Access {
+  readonly task_id: TaskId
+  /** One login is never in flight twice, whichever customers use it. */
+  readonly fingerprint: string | undefined
+  /** Nor is an account, whichever logins open it. */
+  readonly account?: string | undefined
+}
+
+/**
+ * Tasks that share one of these are never in flight together (section 4.1). A customer is on one engine of a
+ * source at a time: where a session is open, a second login can be refused (DUPLICATED_SESSION).
+ */
+export const conflictKeys = ({
+  task_id,
+  customer_id,
+  engine_reference,
+  fingerprint,
+  account,
+}: Candidate): ReadonlyArray<string> => {
+  const keys = [`task ${task_id}`, `customer ${JSON.stringify([customer_id, sourceOf(engine_reference)])}`]
+  if (fingerprint !== undefined) keys.push(`login ${fingerprint}`)
+  if (account !== undefined) keys.push(`account ${account}`)
+  return keys
+}

@@ -5,11 +5,10 @@
  * counts from the first of them that asked.
  */
 import { Duration, Effect, Schema } from "effect"
-import { withinMachineTime } from "../base/MachineTime.ts"
-import { literal } from "../base/SqlText.ts"
+import { withinMachineTime } from "../base/Time.ts"
+import { literal } from "../base/DuckDbFailed.ts"
 import type { Freshness, FreshnessLimits } from "../jobs/Job.ts"
-import type { RunStarted } from "../ledger/RunFacts.ts"
-import type { StaleData } from "../ledger/StaleData.ts"
+import type { RunStarted, StaleData } from "../ledger/RunFacts.ts"
 import { openClosedOff } from "./BuildDatabase.ts"
 import type { Store } from "./Store.ts"
 import { runsInOrder, sameSql } from "./View.ts"

@@ -4,10 +4,10 @@
  * that cannot be asked has not passed. What was found is told in numbers, never with values of records.
  */
 import { Duration, Effect } from "effect"
-import { withinMachineTime } from "../base/MachineTime.ts"
+import { withinMachineTime } from "../base/Time.ts"
 import type { Connection } from "../base/DuckDb.ts"
-import { identifier, literal } from "../base/SqlText.ts"
-import { counted, listed } from "../base/Counted.ts"
+import { identifier, literal } from "../base/DuckDbFailed.ts"
+import { counted, listed } from "../base/Text.ts"
 import type { Gates } from "../jobs/Job.ts"
 import type { FailedGate, RunStarted } from "../ledger/RunFacts.ts"
 import { newestAnswer } from "../ledger/RunState.ts"

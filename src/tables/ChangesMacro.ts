@@ -4,7 +4,7 @@
  * have rejected is called so. Two contents are the same record if its family's business key is equal; without
  * a key, one is gone and the other is added.
  */
-import { identifier, literal } from "../base/SqlText.ts"
+import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { column } from "../records/Columns.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
 import { childTable, familyTable, otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"

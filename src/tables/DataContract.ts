@@ -5,7 +5,7 @@
  */
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { identifier } from "../base/SqlText.ts"
+import { identifier } from "../base/DuckDbFailed.ts"
 import { publishedTables, publishedViews } from "./DataDictionary.ts"
 import type { PseudonymPolicy } from "./Treatments.ts"
 

@@ -3,7 +3,7 @@
  * freshness, from the same source as the data dictionary. It uses dbt's own four tests only, in the form of
  * dbt 1.10.5 and later, so that a project needs no package for it.
  */
-import { identifier } from "../base/SqlText.ts"
+import { identifier } from "../base/DuckDbFailed.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { publishedTables, publishedViews } from "./DataDictionary.ts"

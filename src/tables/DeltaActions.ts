@@ -5,7 +5,7 @@
  * together need no case of their own. It says dates and numbers of rows, never a value of a record.
  */
 import { Schema } from "effect"
-import { stableUuid } from "../base/StableUuid.ts"
+import { stableUuid } from "../base/Hashes.ts"
 import type { ColumnType, TableSpec } from "../records/Columns.ts"
 import type { Manifest } from "./Manifest.ts"
 

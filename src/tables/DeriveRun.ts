@@ -5,10 +5,10 @@
  * run derives what a real one does.
  */
 import { Cause, Effect } from "effect"
-import { sha256Hex } from "../base/Sha256.ts"
+import { sha256Hex } from "../base/Hashes.ts"
 import type { ExecutionId } from "../service/Ids.ts"
-import { readProductsCount } from "../service/ProductsCount.ts"
-import type { ProductsCount } from "../service/ProductsCount.ts"
+import { readProductsCount } from "../service/FlowResults.ts"
+import type { ProductsCount } from "../service/FlowResults.ts"
 import { notInTables } from "../service/Ends.ts"
 import { proveDrain } from "../task/DrainProof.ts"
 import { executionsOf } from "../ledger/RunState.ts"
@@ -16,7 +16,7 @@ import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import type { Disguise, TableSpec } from "../records/Columns.ts"
 import { addUpMisfits, addUpRejected, otherRecordsOf } from "../records/Misfits.ts"
 import type { Flushed } from "../records/Flush.ts"
-import type { ParsedBody } from "../records/ParseBody.ts"
+import type { ParsedBody } from "../records/FindRecords.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import {
   deriveSession,

@@ -3,12 +3,10 @@
  * its identifier (sections 2.7 and 4.12) and what became of its download. Pure. The reference shows only
  * that identifiers appear inside results, so nothing is read but the object that holds one.
  */
-import { bodyBounds } from "../service/BodyBounds.ts"
+import { bodyBounds, cutText, idCharactersMax } from "../service/BodyBounds.ts"
 import type { RunId } from "../service/Ids.ts"
-import { cutText, idCharactersMax } from "../service/TextBounds.ts"
-import { ExactNumber } from "../records/ExactNumber.ts"
+import { ExactNumber, jsonText } from "../records/ExactNumber.ts"
 import { findRecords } from "../records/FindRecords.ts"
-import { jsonText } from "../records/JsonText.ts"
 import { canonicalText, ownerOf, recordIds } from "../records/RecordIdentity.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import type { SessionPicture } from "./RunPicture.ts"

@@ -3,9 +3,9 @@
  * fields and counted products (section 2.4). Pure. `input` of a refused field is never read.
  */
 import type { RunId } from "../service/Ids.ts"
-import { cutText } from "../service/TextBounds.ts"
+import { cutText } from "../service/BodyBounds.ts"
 import type { Cell } from "../records/Columns.ts"
-import { jsonText } from "../records/JsonText.ts"
+import { jsonText } from "../records/ExactNumber.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import {
   executionErrorsTable,

@@ -3,7 +3,7 @@
  * new type cannot hold exactly is NULL and counted, and never keeps the others from being published. Bodies
  * are landed, so `nightjar repair` derives such rows again.
  */
-import { identifier } from "../base/SqlText.ts"
+import { identifier } from "../base/DuckDbFailed.ts"
 import type { TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"

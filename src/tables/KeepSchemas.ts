@@ -6,7 +6,7 @@
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { sha256Hex } from "../base/Sha256.ts"
+import { sha256Hex } from "../base/Hashes.ts"
 import { keptName, keptOf } from "../records/SchemasInForce.ts"
 import { readManifest } from "./Manifest.ts"
 import type { Layout, Manifest } from "./Manifest.ts"

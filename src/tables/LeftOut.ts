@@ -4,7 +4,7 @@
  * nothing of it is deleted.
  */
 import { BoundBroken } from "../service/BodyBounds.ts"
-import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
+import type { LeftOutBody } from "../ledger/RunFacts.ts"
 import type { LandedBody } from "../landing/Landing.ts"
 
 /** What may be shown of a defect: its kind, never its message, which may quote a body. */

@@ -6,7 +6,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Schema } from "effect"
-import { MisfitCount } from "../ledger/TableNotes.ts"
+import { MisfitCount } from "../ledger/RunFacts.ts"
 import { PseudonymPolicy } from "./Treatments.ts"
 
 const ManifestFile = Schema.Struct({

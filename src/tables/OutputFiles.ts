@@ -4,7 +4,7 @@
  */
 import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from "node:fs"
 import { Effect } from "effect"
-import { beginSha256 } from "../base/Sha256.ts"
+import { beginSha256 } from "../base/Hashes.ts"
 import { PublishFailed } from "./Publisher.ts"
 
 /** Files below a folder, relative to it; none if there is no folder. */

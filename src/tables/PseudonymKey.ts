@@ -5,7 +5,7 @@
  */
 import { createHmac, createSecretKey } from "node:crypto"
 import { Redacted } from "effect"
-import { readKey } from "../tokens/TokenSealing.ts"
+import { readKey } from "../tokens/StoredToken.ts"
 
 /**
  * Equal values of one kind have one pseudonym, and values of different kinds never do: `value` is that of

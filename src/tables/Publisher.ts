@@ -7,19 +7,19 @@ import { Context, Schema } from "effect"
 import type { Effect } from "effect"
 import { RunId } from "../service/Ids.ts"
 import type { ExecutionId } from "../service/Ids.ts"
-import type { LeftOutBody } from "../ledger/LeftOutBody.ts"
-import type { DeliveredFeatures } from "../ledger/DeliveredFeatures.ts"
-import type { LedgerFailed } from "../ledger/Ledger.ts"
 import { FailedGate } from "../ledger/RunFacts.ts"
-import type { EngineSaid } from "../ledger/RunFacts.ts"
-import type { StaleData } from "../ledger/StaleData.ts"
 import type {
+  DeliveredFeatures,
   DeltaNote,
+  EngineSaid,
   FailedModel,
+  LeftOutBody,
   MisfitCount,
   OtherRecords,
   RejectedCount,
-} from "../ledger/TableNotes.ts"
+  StaleData,
+} from "../ledger/RunFacts.ts"
+import type { LedgerFailed } from "../ledger/Ledger.ts"
 
 /** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
 export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {

@@ -8,7 +8,7 @@
 import { Effect } from "effect"
 import type { RunId } from "../service/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import type { DeltaNote, FailedModel } from "../ledger/TableNotes.ts"
+import type { DeltaNote, FailedModel } from "../ledger/RunFacts.ts"
 import { clearStrays, commit, discarding, recover } from "./Commit.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { compareRows } from "./CompareRows.ts"

@@ -5,7 +5,7 @@
  * stays as it was. If nothing requested feeds it, any feature of the task may. A child follows its record.
  */
 import { features as featureCodes } from "../service/Vocabulary.ts"
-import { identifier } from "../base/SqlText.ts"
+import { identifier } from "../base/DuckDbFailed.ts"
 import { column } from "../records/Columns.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import { childTable, familyTable, otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"

@@ -5,7 +5,7 @@
  */
 import { existsSync } from "node:fs"
 import { Effect } from "effect"
-import type { DeltaNote } from "../ledger/TableNotes.ts"
+import type { DeltaNote } from "../ledger/RunFacts.ts"
 import { databaseVersion, renumberDatabase } from "./BuildDatabase.ts"
 import { commit, discarding, recover } from "./Commit.ts"
 import { isKeptDatabaseDamaged, keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"

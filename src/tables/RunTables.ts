@@ -2,7 +2,7 @@
  * The builders of all tables of one run, what was found in each session, and what had to be left out.
  * Everything added since a mark can be removed again.
  */
-import { dateCell } from "../records/Cells.ts"
+import { dateCell } from "../records/ColumnData.ts"
 import { TableBuilder } from "../records/Columns.ts"
 import type { Cell, Disguise, TableSpec } from "../records/Columns.ts"
 import { flushAll, flushFull, markAll } from "../records/Flush.ts"

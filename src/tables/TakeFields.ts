@@ -4,11 +4,10 @@
  * is cut and marked. One odd value never affects its neighbours.
  */
 import { Predicate } from "effect"
-import { cutText } from "../service/TextBounds.ts"
-import { converter } from "../records/Cells.ts"
+import { cutText } from "../service/BodyBounds.ts"
+import { converter } from "../records/ColumnData.ts"
 import type { Cell, ColumnSpec } from "../records/Columns.ts"
-import { ExactNumber } from "../records/ExactNumber.ts"
-import { jsonText } from "../records/JsonText.ts"
+import { ExactNumber, jsonText } from "../records/ExactNumber.ts"
 
 export type Json = Readonly<Record<string, unknown>>
 /** A row by column name; a column that is absent is NULL. */

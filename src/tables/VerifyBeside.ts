@@ -6,7 +6,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { Effect } from "effect"
 import { isFolderLocked } from "../base/FolderLock.ts"
-import type { Problem } from "../messages/Problem.ts"
+import type { Problem } from "../messages/Catalogue.ts"
 import type { Layout } from "./Manifest.ts"
 import { fileStep } from "./OutputFiles.ts"
 import { temporary } from "./Store.ts"

@@ -2,7 +2,7 @@
  * A published view: its definition, and the columns that dictionary and comments describe. A view costs a
  * statement for itself and one for each column's comment, and nothing that grows with the history.
  */
-import { literal } from "../base/SqlText.ts"
+import { literal } from "../base/DuckDbFailed.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
 
 export interface View {

@@ -6,8 +6,8 @@
 import { accessKey } from "../service/Ids.ts"
 import type { RunId } from "../service/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
-import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { subjectOf } from "../ledger/RunState.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { keyedPlace } from "../privacy/Fingerprint.ts"
 
 const isCarried = ({ settled, attempts }: TaskState): boolean => {

@@ -3,7 +3,7 @@
  * login itself. Field names only, never a value.
  */
 import { Redacted } from "effect"
-import { isSameText, tellLoginId } from "../jobs/CustomerId.ts"
+import { isSameText, tellLoginId } from "../jobs/Assignments.ts"
 import type { Assignment } from "../jobs/Job.ts"
 import type { EngineFinding } from "../client/EngineForms.ts"
 import type { ResolvedLogin } from "./Logins.ts"

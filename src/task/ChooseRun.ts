@@ -4,7 +4,7 @@
  */
 import { RunId } from "../service/Ids.ts"
 import type { Job } from "../jobs/Job.ts"
-import type { RunHeader } from "../ledger/FoldLedger.ts"
+import type { RunHeader } from "../ledger/FoldRun.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { runsOfNight } from "../ledger/WholeNight.ts"
 import { deadlineOf, runDateAt } from "./NightOf.ts"

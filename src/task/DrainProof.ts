@@ -3,13 +3,11 @@
  * what was landed. Pure, and made twice from the same evidence: when the results are read, for the verdict,
  * and from landing alone, by publishing and by `verify`. Nothing is deleted at the service without it.
  */
-import { productOf, subFamilyOf } from "../service/ProductsCount.ts"
-import type { ProductsCount } from "../service/ProductsCount.ts"
-import { isFinal, mayBring, recordsIn } from "../service/ResultsSource.ts"
-import type { ResultsSource } from "../service/ResultsSource.ts"
+import { isFinal, mayBring, productOf, recordsIn, subFamilyOf } from "../service/FlowResults.ts"
+import type { ProductsCount, ResultsSource } from "../service/FlowResults.ts"
 import type { ProofLine } from "../ledger/Fact.ts"
-import { tallyData } from "../records/Tally.ts"
-import type { Tally } from "../records/Tally.ts"
+import { tallyData } from "../records/FindRecords.ts"
+import type { Tally } from "../records/FindRecords.ts"
 
 /** The newest body of one source: what it contains, and whether it says that it is final. */
 export interface SourceFinding {

@@ -4,8 +4,7 @@
  * the service for the next run.
  */
 import { Clock, Duration, Effect } from "effect"
-import { everyCall } from "../client/EveryCall.ts"
-import { AnswerLost, NotSent } from "../client/Service.ts"
+import { AnswerLost, NotSent, everyCall } from "../client/Service.ts"
 import type { CallFailure, Service } from "../client/Service.ts"
 
 /**

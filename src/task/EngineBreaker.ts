@@ -6,11 +6,10 @@
  */
 import { Duration } from "effect"
 import type { EngineReference } from "../service/Ids.ts"
-import { AccountBook } from "../ledger/AccountBook.ts"
-import { strikesOf } from "../ledger/Accounts.ts"
+import { AccountBook, strikesOf } from "../ledger/Accounts.ts"
 import type { Account } from "../ledger/Accounts.ts"
 import type { StartGate } from "./OwedProbes.ts"
-import type { Candidate } from "../service/Candidate.ts"
+import type { Candidate } from "../service/Execution.ts"
 import type { TaskWork } from "./Work.ts"
 
 /** Starts of an engine that may wait for an answer at once. */

@@ -4,12 +4,12 @@
  * slowest executions count as they will.
  */
 import { Duration } from "effect"
-import { DelayQueue } from "../base/DelayQueue.ts"
-import { sha256Hex } from "../base/Sha256.ts"
+import { DelayQueue } from "../base/Time.ts"
+import { sha256Hex } from "../base/Hashes.ts"
 import { nextLookInMs } from "../client/Polling.ts"
 import type { PollingRules } from "../client/Polling.ts"
 import { Schedule } from "./Schedule.ts"
-import type { Candidate } from "../service/Candidate.ts"
+import type { Candidate } from "../service/Execution.ts"
 import type { Limits } from "./SharedSlots.ts"
 import { quantile } from "./Expectations.ts"
 import type { PastDurations } from "./Expectations.ts"

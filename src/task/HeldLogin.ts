@@ -3,7 +3,7 @@
  * before each start and before each probe.
  */
 import { Clock, Duration, Effect } from "effect"
-import { cutText } from "../service/TextBounds.ts"
+import { cutText } from "../service/BodyBounds.ts"
 import { own } from "../service/Ends.ts"
 import type { Verdict } from "../service/Ends.ts"
 import { holdOf, openSame } from "../ledger/Accounts.ts"

@@ -6,7 +6,7 @@
  */
 import { Clock, Duration, Effect, Queue, Random } from "effect"
 import type { EngineReference } from "../service/Ids.ts"
-import { waitMs } from "../base/Waits.ts"
+import { waitMs } from "../base/Time.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { attemptWaits } from "../client/Polling.ts"
 import { candidateOf, release, settleWaiting } from "./Night.ts"

@@ -3,7 +3,7 @@
  * Their slots and accounts stay taken meanwhile. And what decides how many starts an engine gets at all.
  */
 import type { EngineReference } from "../service/Ids.ts"
-import type { Candidate } from "../service/Candidate.ts"
+import type { Candidate } from "../service/Execution.ts"
 
 /** How many starts an engine may get, and who is first while it is in doubt. */
 export interface StartGate {

@@ -5,7 +5,7 @@
 import { Context, Effect } from "effect"
 import type { RunId, TaskId } from "../service/Ids.ts"
 import type { Outcome } from "../service/EndRow.ts"
-import type { RunNews } from "../ledger/LiveFacts.ts"
+import type { RunNews } from "../ledger/Fact.ts"
 
 export type ProgressEvent =
   | {

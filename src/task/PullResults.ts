@@ -3,9 +3,8 @@
  * results, then any other that may hold what was counted and is not here yet (sections 4.10 and 4.12).
  */
 import { Effect } from "effect"
-import { isAddressable } from "../service/ResultsSource.ts"
-import type { ResultsSource } from "../service/ResultsSource.ts"
-import type { ProductsCount } from "../service/ProductsCount.ts"
+import { isAddressable } from "../service/FlowResults.ts"
+import type { ProductsCount, ResultsSource } from "../service/FlowResults.ts"
 import { isWanted } from "./DrainProof.ts"
 import { readSource } from "./ReadSource.ts"
 import type { ReadOrder, SourceReading } from "./ReadSource.ts"

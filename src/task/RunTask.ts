@@ -4,9 +4,9 @@
  */
 import { Clock, Duration, Effect, Queue, Random } from "effect"
 import { Hints, withHintPair } from "../client/Hints.ts"
-import { waitMs } from "../base/Waits.ts"
+import { waitMs } from "../base/Time.ts"
 import { attemptWaits } from "../client/Polling.ts"
-import type { Candidate } from "../service/Candidate.ts"
+import type { Candidate } from "../service/Execution.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
 import { own, verdictOfRefusal } from "../service/Ends.ts"
 import { finish } from "./FinishTask.ts"
@@ -20,7 +20,7 @@ import { noteAnswered, noteAvailable, noteFailed, noteRefused, noteUnavailable }
 import { tell } from "./Progress.ts"
 import type { AnswerUnusable } from "./Quarantine.ts"
 import { askEngine, startAttempt } from "./StartAttempt.ts"
-import { dropToken, tokenEndOfRefusal } from "../tokens/TokenEnds.ts"
+import { dropToken, tokenEndOfRefusal } from "../tokens/TokenLogin.ts"
 import type { StartResult } from "./StartAttempt.ts"
 import type { CallParts } from "./Work.ts"
 

@@ -4,11 +4,11 @@
  * passes the time. A blocked candidate is checked again only when what blocked it is gone.
  */
 import type { EngineReference, TaskId } from "../service/Ids.ts"
-import { DelayQueue } from "../base/DelayQueue.ts"
-import { hasNext, inLine, lengthOf, newLine, shift, sortLine } from "../base/Line.ts"
-import type { Line } from "../base/Line.ts"
-import { conflictKeys } from "../service/Candidate.ts"
-import type { Candidate } from "../service/Candidate.ts"
+import { DelayQueue } from "../base/Time.ts"
+import { hasNext, inLine, lengthOf, newLine, shift, sortLine } from "../base/Text.ts"
+import type { Line } from "../base/Text.ts"
+import { conflictKeys } from "../service/Execution.ts"
+import type { Candidate } from "../service/Execution.ts"
 import { openGate, OwedProbes } from "./OwedProbes.ts"
 import type { StartGate } from "./OwedProbes.ts"
 import type { Limits, SlotShare } from "./SharedSlots.ts"

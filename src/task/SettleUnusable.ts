@@ -7,7 +7,7 @@
 import { Cause, Effect, Result } from "effect"
 import { EngineOfCalls } from "../client/Service.ts"
 import type { TaskId } from "../service/Ids.ts"
-import { cutText } from "../service/TextBounds.ts"
+import { cutText } from "../service/BodyBounds.ts"
 import { own } from "../service/Ends.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"

@@ -5,11 +5,11 @@
  * many calls fail.
  */
 import { Clock, Duration, Effect } from "effect"
-import { everyCall } from "../client/EveryCall.ts"
+import { everyCall } from "../client/Service.ts"
 import type { CallFailure, Service, Tagged } from "../client/Service.ts"
-import { cutText } from "../service/TextBounds.ts"
+import { cutText } from "../service/BodyBounds.ts"
 import type { EngineReference, RunId } from "../service/Ids.ts"
-import type { Trouble } from "../ledger/LiveFacts.ts"
+import type { Trouble } from "../ledger/Fact.ts"
 
 /** So long without an answer, and it is an outage. */
 export const silentAfter = Duration.seconds(10)

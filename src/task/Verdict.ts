@@ -2,9 +2,8 @@
  * How a task ends: pure. The end of its last execution, the counts and the answers of its results endpoints
  * become one outcome with a reason and the one who must act, and decide whether the execution may be deleted.
  */
-import { countedTotal } from "../service/ProductsCount.ts"
-import type { ProductsCount } from "../service/ProductsCount.ts"
-import { mayBring } from "../service/ResultsSource.ts"
+import { countedTotal, mayBring } from "../service/FlowResults.ts"
+import type { ProductsCount } from "../service/FlowResults.ts"
 import { own } from "../service/Ends.ts"
 import type { Verdict } from "../service/Ends.ts"
 import type { AttemptDrained, AttemptKept, ProofLine } from "../ledger/Fact.ts"

@@ -3,14 +3,24 @@
  * has parameters too uses the token that was made with exactly these parameters; other parameters are a new
  * login, which the old token must not replace.
  */
+import { Clock, Effect } from "effect"
 import type { Redacted } from "effect"
-import type { Reason } from "../service/Ends.ts"
-import type { Access } from "../service/Ids.ts"
-import { belongsTo } from "../ledger/OtherCustomer.ts"
+import type { StartLogin } from "../client/Service.ts"
 import type { JobFeature } from "../jobs/Job.ts"
-import type { StoredToken } from "./StoredToken.ts"
-import { defaultTokenName } from "./StoredToken.ts"
+import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
+import { taskKeys } from "../ledger/FactKeys.ts"
+import type { TaskKeys } from "../ledger/FactKeys.ts"
+import { belongsTo } from "../ledger/ForgetCustomer.ts"
+import { append } from "../ledger/Ledger.ts"
+import type { RunState } from "../ledger/RunState.ts"
 import { fingerprintLogin } from "../privacy/Fingerprint.ts"
+import { refusalOf } from "../service/Ends.ts"
+import type { Reason } from "../service/Ends.ts"
+import type { Access, RunId } from "../service/Ids.ts"
+import { defaultTokenName, tokenKeys } from "./StoredToken.ts"
+import type { EndingToken, StoredToken } from "./StoredToken.ts"
+import { TokenStore } from "./TokenStore.ts"
+import type { TokenStoreState } from "./TokenStore.ts"
 
 /** How a task logs in. */
 export type TaskLogin =
@@ -177,3 +187,126 @@ export const dayOf = (at: number): string => new Date(at).toISOString().slice(0,
 /** Expired tokens of this access that were not dropped yet. */
 export const expiredTokens = (shelf: TokenShelf, access: Access): ReadonlyArray<StoredToken> =>
   shelf.of(access).filter((token) => token.dropped === undefined && isExpired(token, shelf.now))
+
+// When a stored token is no longer usable: what the closed run or the refused start that it logged in for
+// says about it (sections 3.1, 3.2 and 4.12). It is dropped before its task is settled, so that no later
+// run logs in with it again.
+
+export interface TokenEnd {
+  readonly reason: string
+  /** The answer is not defined by the reference and may be about something else: the key is not destroyed. */
+  readonly keepKey: boolean
+}
+
+/** 3.1: revoked or broken, and unreadable. The other T10N reasons are not about the token. */
+const brokenReasons: ReadonlySet<string> = new Set(["T10N_REJECTED", "T10N_EXCEPTION"])
+const loginFamilies: ReadonlySet<string> = new Set(["AUTH_ERROR", "UNHANDLED_AUTH_ERROR"])
+
+/** What the end of a run says about the token that it logged in with; if undefined, it may be used again. */
+export const tokenEndOf = ({
+  status_code,
+  status_reason,
+  authentication_status,
+}: Pick<typeof AttemptClosed.Type, "status_code" | "status_reason" | "authentication_status">):
+  | TokenEnd
+  | undefined => {
+  if (brokenReasons.has(status_reason)) return { reason: status_reason, keepKey: false }
+  // 3.2: a refused login locks the token with which it was tried.
+  const isLocked = loginFamilies.has(status_code) || refusalOf(authentication_status) !== undefined
+  return isLocked ? { reason: "LOCKED", keepKey: false } : undefined
+}
+
+/** The same for a start that was refused before anything ran. */
+export const tokenEndOfRefusal = (status_reason: string): TokenEnd | undefined => {
+  if (brokenReasons.has(status_reason)) return { reason: status_reason, keepKey: false }
+  return status_reason === "TOKEN_UNKNOWN" ? { reason: status_reason, keepKey: true } : undefined
+}
+
+/** Drops the token with that id, if it still exists; the fact comes first. */
+export const dropToken = Effect.fnUntraced(function* (
+  about: TaskKeys & Access,
+  token_id: string,
+  { reason, keepKey }: TokenEnd,
+) {
+  const store = yield* TokenStore
+  if (store._tag === "Closed") return
+  const tokens = yield* store.tokensOf(about)
+  const token = tokens.find(
+    (one) => one.token_id === token_id && one.hasKey && one.dropped?.reason !== reason,
+  )
+  if (token === undefined) return
+  yield* append({ _tag: "TokenDropped", ...taskKeys(about), ...tokenKeys(token), reason })
+  yield* store.dropToken(token, reason, keepKey)
+})
+
+// Stored tokens on their way from the store to a start: what a plan sees of them, which one a task logs in
+// with when its turn comes, and what is reported about those that expire. A key leaves the store only for
+// the request that needs it.
+
+interface TokensOfPlan {
+  readonly run_id: RunId
+  readonly expired: ReadonlyArray<EndingToken>
+  readonly expiring: ReadonlyArray<EndingToken>
+}
+
+/** The current content of the token store: all of it, or what one task may use. */
+export const readShelf = Effect.fnUntraced(function* (store: TokenStoreState, task?: Access) {
+  if (store._tag === "Closed") return closedShelf
+  const now = yield* Clock.currentTimeMillis
+  const tokens = task === undefined ? yield* store.tokens : yield* store.tokensOf(task)
+  return makeShelf(tokens, store.service, now)
+})
+
+/**
+ * What a run says about expiring tokens: those that log in here and expire soon, for new tasks; expired
+ * ones leave the store.
+ */
+export const endTokens = Effect.fnUntraced(function* (
+  { plan }: { readonly plan: TokensOfPlan },
+  known: RunState | undefined,
+) {
+  const store = yield* TokenStore
+  const factOf = ({ task_id, token }: EndingToken) => ({ run_id: plan.run_id, task_id, ...tokenKeys(token) })
+  if (store._tag === "Open" && plan.expired.length > 0)
+    yield* store.dropExpired(plan.expired.map(({ token }) => token))
+  const ending = plan.expiring.filter(({ task_id }) => known?.tasks.has(task_id) !== true)
+  return [
+    ...plan.expired.map((one): Fact => ({ _tag: "TokenDropped", ...factOf(one), reason: "EXPIRED" })),
+    ...ending.map((one): Fact => ({
+      _tag: "TokenExpiring",
+      ...factOf(one),
+      expires_at: one.token.expires_at,
+    })),
+  ]
+})
+
+/** Another attempt in the same run uses the token that an earlier one obtained. */
+export const withNewToken = <Task extends LoginOfTask>(task: Task, tokens: TokenShelf): Task => {
+  const { login } = task.start
+  if (login._tag === "Token" || !login.tokenized_access) return task
+  const token = keptToken(tokens, task, task.fingerprint)
+  if (token === undefined) return task
+  const { features } = narrowFeatures(task.features, token)
+  const { parameters } = login
+  return { ...task, features, start: { ...task.start, login: { _tag: "Token", token, parameters } } }
+}
+
+/** Undefined if the token is gone, or cannot be decrypted. */
+export const loginOf = Effect.fnUntraced(function* (
+  { start: { login } }: Pick<LoginOfTask, "start">,
+  store: TokenStoreState,
+) {
+  if (login._tag === "Parameters") return { _tag: "Parameters", parameters: login.parameters } as const
+  const token_key = store._tag === "Open" ? yield* store.tokenKey(login.token) : undefined
+  if (token_key === undefined) return undefined
+  return { _tag: "Token", token_id: login.token.token_id, token_key } as const
+})
+
+/** The parameters that the job has besides the token: for a service that refuses such a start. */
+export const parametersBehind = ({ start: { login } }: Pick<LoginOfTask, "start">): StartLogin | undefined =>
+  login._tag === "Token" && login.parameters !== undefined
+    ? { _tag: "Parameters", parameters: login.parameters }
+    : undefined
+
+export const tokenOf = ({ start: { login } }: Pick<LoginOfTask, "start">): { readonly token?: StoredToken } =>
+  login._tag === "Token" ? { token: login.token } : {}

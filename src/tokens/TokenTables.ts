@@ -3,15 +3,15 @@
  * on return. Secrets are encrypted before they come near a table, bound to their entry; deleted bytes are
  * overwritten.
  */
-import { chmodSync } from "node:fs"
+import { chmodSync, existsSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { Redacted } from "effect"
+import { Effect, Redacted } from "effect"
+import { LedgerFailed } from "../ledger/Ledger.ts"
+import { within } from "../ledger/LedgerKeys.ts"
 import { CustomerId, EngineReference, ExecutionId } from "../service/Ids.ts"
 import type { Access } from "../service/Ids.ts"
-import { deriveKey, makeSalt, malformedKey, readKey } from "./TokenSealing.ts"
-import type { SealingKey } from "./TokenSealing.ts"
-import type { PendingTicket, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
-import { within } from "../ledger/Transaction.ts"
+import { deriveKey, makeSalt, malformedKey, readKey } from "./StoredToken.ts"
+import type { PendingTicket, SealingKey, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
 
 const tables = `
   CREATE TABLE IF NOT EXISTS header (
@@ -283,3 +283,50 @@ const insertToken = (database: DatabaseSync, token: KeptToken, sealed: Uint8Arra
       token.expires_at,
       sealed,
     )
+
+// A customer's tokens and tickets leave the store: no key is needed for that. The file is rewritten, so that
+// none of its pages still holds them.
+
+const inStore = <A>(path: string, work: (database: DatabaseSync) => A, without: A) =>
+  Effect.try({
+    try: () => {
+      if (!existsSync(path)) return without
+      const database = openTokenDatabase(path)
+      try {
+        return work(database)
+      } finally {
+        database.close()
+      }
+    },
+    catch: (cause) => {
+      const why = cause instanceof Error ? cause.message : String(cause)
+      return new LedgerFailed({ message: `the token store cannot be read or written: ${why}` })
+    },
+  })
+
+const customerTables = ["tokens", "tickets"] as const
+
+/** Tokens, dropped ones included, and tickets. `path` is the store's file, which need not exist. */
+export const countTokensOf = (path: string, customer_id: CustomerId) =>
+  inStore(
+    path,
+    (database) =>
+      customerTables.reduce((sum, table) => {
+        const counted = database.prepare(`SELECT count(*) AS n FROM ${table} WHERE customer_id = ?`)
+        return sum + Number(counted.get(customer_id)?.["n"])
+      }, 0),
+    0,
+  )
+
+export const forgetTokensOf = (path: string, customer_id: CustomerId) =>
+  inStore(
+    path,
+    (database) => {
+      within(database, () => {
+        for (const table of customerTables)
+          database.prepare(`DELETE FROM ${table} WHERE customer_id = ?`).run(customer_id)
+      })
+      database.exec("VACUUM")
+    },
+    undefined,
+  )

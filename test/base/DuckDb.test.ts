@@ -14,7 +14,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import type { OpenOptions } from "../../src/base/DuckDb.ts"
-import { literal } from "../../src/base/SqlText.ts"
+import { literal } from "../../src/base/DuckDbFailed.ts"
 
 const memory: OpenOptions = { path: ":memory:", access: "read-write", threads: 1, memoryLimit: "512MB" }
 

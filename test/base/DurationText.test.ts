@@ -1,7 +1,7 @@
 /** Durations as files have them. */
 import { Duration, Option, Schema } from "effect"
 import { describe, expect, it } from "vitest"
-import { isDurationWithin, readDuration, toDuration } from "../../src/base/DurationText.ts"
+import { isDurationWithin, readDuration, toDuration } from "../../src/base/Text.ts"
 
 describe("a duration in a file", () => {
   it("is a number, a space and a unit, in singular or plural", () => {

@@ -1,7 +1,6 @@
 /** The machine's calls that change files, each of which can be made to fail or to write less than it was asked. */
 import { Effect } from "effect"
-import { DurableFiles } from "../../src/base/DurableFile.ts"
-import { FileCalls, machineCalls } from "../../src/base/FileCalls.ts"
+import { DurableFiles, FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 
 export type CallName = keyof FileCalls
 

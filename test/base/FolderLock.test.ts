@@ -8,7 +8,7 @@ import { once } from "node:events"
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { hostname, tmpdir } from "node:os"
 import { join } from "node:path"
-import { awaitLock, FolderLocked, lockFolder } from "../../src/base/FolderLock.ts"
+import { FolderLocked, awaitLock, lockFolder } from "../../src/base/FolderLock.ts"
 
 const holder = new URL("LockHolder.ts", import.meta.url).pathname
 const children: Array<ChildProcess> = []

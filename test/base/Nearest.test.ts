@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { features } from "../../src/service/Vocabulary.ts"
-import { editDistance, nearestName, suggestion } from "../../src/base/Nearest.ts"
+import { editDistance, nearestName, suggestion } from "../../src/base/Text.ts"
 
 describe("the nearest known name", () => {
   it("is the one with the fewest edits, a swap being one", () => {

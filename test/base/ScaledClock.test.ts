@@ -3,7 +3,7 @@ import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Caller, field, overHttp, textField } from "../sandbox/server/Caller.ts"
-import { ScaledClock } from "../../src/base/ScaledClock.ts"
+import { ScaledClock } from "../../src/base/Time.ts"
 
 it.effect("shows its origin, runs at its speed and shortens sleeps accordingly", () =>
   Effect.gen(function* () {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import fc from "fast-check"
 import { DuckDb } from "../../src/base/DuckDb.ts"
-import { identifier, literal } from "../../src/base/SqlText.ts"
+import { identifier, literal } from "../../src/base/DuckDbFailed.ts"
 
 /** Pieces that break out of naive quoting, mixed with any text there is. */
 const hostile = fc

@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber } from "effect"
 import * as fc from "fast-check"
 import { TestClock } from "effect/testing"
-import { retrySchedule, waitMs } from "../../src/base/Waits.ts"
-import type { RetryBounds, WaitPolicy } from "../../src/base/Waits.ts"
+import { retrySchedule, waitMs } from "../../src/base/Time.ts"
+import type { RetryBounds, WaitPolicy } from "../../src/base/Time.ts"
 
 const policy = (jitter: number): WaitPolicy => ({
   base: Duration.seconds(30),

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import fc from "fast-check"
-import { schemasCheck } from "../../src/cli/FolderHealth.ts"
+import { schemasCheck } from "../../src/cli/Health.ts"
 import { inferDrafts, looseKinds, basesOf, tableName } from "../../src/cli/InferDrafts.ts"
 import { sayJson } from "../../src/cli/Output.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
@@ -15,10 +15,14 @@ import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { feedersOf } from "../../src/tables/FeatureProducts.ts"
 import { compileFamily, isMisfit } from "../../src/records/CompileFamily.ts"
-import { draftSchema, observerOf, reviseSchema } from "../../src/records/DraftSchema.ts"
-import { draftText } from "../../src/records/DraftText.ts"
-import { KeyCandidates } from "../../src/records/KeyCandidates.ts"
-import { parseBody } from "../../src/records/ParseBody.ts"
+import {
+  KeyCandidates,
+  draftSchema,
+  draftText,
+  observerOf,
+  reviseSchema,
+} from "../../src/records/DraftSchema.ts"
+import { parseBody } from "../../src/records/FindRecords.ts"
 import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
 import type { RecordFamily, RecordSchemaFile } from "../../src/records/RecordSchema.ts"
 import { SeenObject } from "../../src/records/SeenFields.ts"

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { NightLog } from "../../src/cli/NightLog.ts"
-import { FileCalls } from "../../src/base/FileCalls.ts"
+import { NightLog } from "../../src/cli/RunReport.ts"
+import { FileCalls } from "../../src/base/DurableFile.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { openLedger } from "../../src/ledger/OpenLedger.ts"
+import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { faultyCalls, refusal } from "../base/FaultyCalls.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-log-"))

@@ -22,7 +22,7 @@ import { Effect, Exit, Scope } from "effect"
 import { command as main } from "../acceptance/BuiltCommand.ts"
 import { lockFolder } from "../../src/base/FolderLock.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { openLedger } from "../../src/ledger/OpenLedger.ts"
+import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
 
 const root = mkdtempSync(join(tmpdir(), "cli-"))

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest"
 import fc from "fast-check"
 import { readXlsx } from "hucre/xlsx"
-import type { Json } from "../../src/base/JsonValue.ts"
+import type { Json } from "../../src/base/DuckDb.ts"
 import { xlsxOf } from "../../src/cli/QueryXlsx.ts"
 
 const workbookOf = async (types: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<Json>>) => {

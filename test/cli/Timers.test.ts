@@ -9,19 +9,20 @@ import { join } from "node:path"
 import { Cron, Result } from "effect"
 import { describe, expect, it } from "vitest"
 import { parseAllDocuments } from "yaml"
-import { shellWord } from "../../src/base/ShellWord.ts"
-import { cronBlock, withBlock } from "../../src/cli/Crontab.ts"
-import { kubernetesText } from "../../src/cli/Kubernetes.ts"
-import { systemdUnits } from "../../src/cli/Systemd.ts"
+import { shellWord } from "../../src/base/Text.ts"
 import {
+  cronBlock,
   cronFields,
   isWritable,
+  kubernetesText,
   startsOf,
+  systemdUnits,
   timerName,
   timesElsewhere,
   waitMinutesOf,
-} from "../../src/cli/Timer.ts"
-import type { Timer } from "../../src/cli/Timer.ts"
+  withBlock,
+} from "../../src/cli/Timers.ts"
+import type { Timer } from "../../src/cli/Timers.ts"
 
 const timer: Timer = {
   jobs: ["nightly"],

@@ -3,11 +3,11 @@ import { anId } from "../harness/Id.ts"
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Console, Effect, Layer } from "effect"
-import { NightLog } from "../../src/cli/NightLog.ts"
+import { NightLog } from "../../src/cli/RunReport.ts"
 import { writeRunFile } from "../../src/cli/RunFolder.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { openLedger } from "../../src/ledger/OpenLedger.ts"
+import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 
 const output = process.argv[2] ?? ""
 const run_id = anId("nightly.2026-11-21")

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { callWaits, retryCall } from "../../src/client/Backoff.ts"
-import type { RetryOptions } from "../../src/client/Backoff.ts"
-import type { CallFailure } from "../../src/client/Service.ts"
+import { callWaits, retryCall } from "../../src/client/Pacing.ts"
+import type { RetryOptions } from "../../src/client/Pacing.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
-import { waitMs } from "../../src/base/Waits.ts"
+import type { CallFailure } from "../../src/client/Service.ts"
+import { waitMs } from "../../src/base/Time.ts"
 
 const message = "m"
 const failures = {

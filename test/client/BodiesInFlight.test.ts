@@ -7,8 +7,8 @@ import {
   uncountedBytes,
   whileHandled,
   whileHeld,
-} from "../../src/client/BodiesInFlight.ts"
-import type { BodyBudget } from "../../src/client/BodiesInFlight.ts"
+} from "../../src/client/AnswerBytes.ts"
+import type { BodyBudget } from "../../src/client/AnswerBytes.ts"
 
 const mega = 1024 * 1024
 

@@ -4,7 +4,7 @@
  */
 import { Result } from "effect"
 import { describe, expect, it } from "vitest"
-import { readEngine } from "../../src/client/EngineView.ts"
+import { readEngine } from "../../src/client/Views.ts"
 import type { EngineDetails } from "../../src/service/Engine.ts"
 import { engineDetails } from "./Examples.ts"
 

@@ -1,7 +1,7 @@
 /** Reading deliveries whose shape nobody has shown. */
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { eventBytesMax, readEvent } from "../../src/client/EventView.ts"
+import { eventBytesMax, readEvent } from "../../src/client/Views.ts"
 
 const read = (json: unknown, query = "") =>
   readEvent(new URLSearchParams(query), Buffer.from(JSON.stringify(json)))

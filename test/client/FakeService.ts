@@ -9,9 +9,8 @@ import { HttpClient, HttpClientResponse } from "effect/http"
 import type { Scope } from "effect"
 import { NodeClient } from "../../src/client/NodeClient.ts"
 import type { ConnectionOptions } from "../../src/client/NodeClient.ts"
-import type { Service } from "../../src/client/Service.ts"
+import type { Service, ServiceSettings } from "../../src/client/Service.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
-import type { ServiceSettings } from "../../src/client/ServiceSettings.ts"
 
 export interface Behaviour {
   readonly status: number

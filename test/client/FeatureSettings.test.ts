@@ -4,8 +4,8 @@
 import { describe, expect, it } from "vitest"
 import { features } from "../../src/service/Vocabulary.ts"
 import { compileForm } from "../../src/client/CompiledForm.ts"
-import { featureSettings } from "../../src/service/FeatureSettings.ts"
-import { checkSettings } from "../../src/client/FeatureSettings.ts"
+import { featureSettings } from "../../src/service/Engine.ts"
+import { checkSettings } from "../../src/client/FitForms.ts"
 import { configsForm } from "../task/Samples.ts"
 
 const told = (code: string, settings: Readonly<Record<string, unknown>>) => {

@@ -2,8 +2,7 @@
  * What a form may cost, counted with its references followed, however small it is written.
  */
 import { describe, expect, it } from "vitest"
-import { beyondBounds, beyondText } from "../../src/client/FormBounds.ts"
-import { toJsonSchema } from "../../src/client/JsonSchema.ts"
+import { beyondBounds, beyondText, toJsonSchema } from "../../src/client/CompiledForm.ts"
 import { loginForm, paramsForm } from "../task/Samples.ts"
 
 const beyond = (

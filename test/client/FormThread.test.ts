@@ -4,8 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { FormThread } from "../../src/client/FormThread.ts"
-import { FormChecker } from "../../src/client/FormChecker.ts"
+import { FormChecker, FormThread } from "../../src/client/FormThread.ts"
 import type { FormAnswer, FormCase } from "../../src/client/FitForms.ts"
 import { configsForm, loginForm, paramsForm } from "../task/Samples.ts"
 

@@ -2,8 +2,8 @@
 import { Duration } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { isOutdated, isTrusted, noTrust, plausibleDate, trustAfter } from "../../src/client/Hinting.ts"
-import type { LookResult } from "../../src/client/Hinting.ts"
+import { isOutdated, isTrusted, noTrust, plausibleDate, trustAfter } from "../../src/client/Hints.ts"
+import type { LookResult } from "../../src/client/Hints.ts"
 import { hintedWaitMax, nextLookInMs } from "../../src/client/Polling.ts"
 
 const minute = 60_000

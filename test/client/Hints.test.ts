@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { Hints, makeHintBoard } from "../../src/client/Hints.ts"
-import { anId } from "../harness/Id.ts"
 import type { HintWatch } from "../../src/client/Hints.ts"
+import { anId } from "../harness/Id.ts"
 
 const naming = (...texts: ReadonlyArray<string>) => ({ texts: new Set(texts), dateMs: undefined })
 const about = (engine_reference: string | undefined, ...ids: ReadonlyArray<string | undefined>) => ({

@@ -3,8 +3,8 @@ import { request } from "node:http"
 import { connect } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { EventView } from "../../src/client/EventView.ts"
-import { eventBytesMax } from "../../src/client/EventView.ts"
+import { eventBytesMax } from "../../src/client/Views.ts"
+import type { EventView } from "../../src/client/Views.ts"
 import { openReceiver, parseListenAt, receiverHost } from "../../src/client/HookReceiver.ts"
 
 interface Sent {

@@ -3,10 +3,10 @@
  * `ServicePause`, who repeat what was refused as the pipeline does.
  */
 import { Duration, Effect, Exit, Random } from "effect"
-import { callWaits } from "../../src/client/Backoff.ts"
+import { callWaits } from "../../src/client/Pacing.ts"
 import { EngineOfCalls, Throttled } from "../../src/client/Service.ts"
 import { ServicePause } from "../../src/client/ServicePaced.ts"
-import { waitMs } from "../../src/base/Waits.ts"
+import { waitMs } from "../../src/base/Time.ts"
 import { anId } from "../harness/Id.ts"
 import { World } from "../simulation/World.ts"
 

@@ -4,8 +4,7 @@
  */
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { comparedMax } from "../../src/client/FormBounds.ts"
-import { linearPattern } from "../../src/client/Patterns.ts"
+import { comparedMax, linearPattern } from "../../src/client/CompiledForm.ts"
 
 const compiled = (pattern: string) => {
   const warnings: Array<string> = []

@@ -2,7 +2,7 @@
 import { Duration } from "effect"
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { waitMs } from "../../src/base/Waits.ts"
+import { waitMs } from "../../src/base/Time.ts"
 import { attemptWaits, kickWaitMax, lookWaits, nextLookInMs } from "../../src/client/Polling.ts"
 
 const rules = { min: Duration.millis(2_000), max: Duration.millis(60_000) }

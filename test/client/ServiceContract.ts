@@ -5,9 +5,9 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted, Stream } from "effect"
-import type { CallFailure, StartCall } from "../../src/client/Service.ts"
 import { Service } from "../../src/client/Service.ts"
-import { flowResultsSource, profileSource } from "../../src/service/ResultsSource.ts"
+import type { CallFailure, StartCall } from "../../src/client/Service.ts"
+import { flowResultsSource, profileSource } from "../../src/service/FlowResults.ts"
 import { engineDetails, startCall } from "./Examples.ts"
 import type { Behaviour, MakeStage } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"

@@ -1,8 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { readEngine } from "../../src/client/EngineView.ts"
-import { readBody, viewAcceptance, viewState } from "../../src/client/Views.ts"
-import { flowResultsSource, isFinal } from "../../src/service/ResultsSource.ts"
+import { readBody, readEngine, viewAcceptance, viewState } from "../../src/client/Views.ts"
+import { flowResultsSource, isFinal } from "../../src/service/FlowResults.ts"
 import { anId } from "../harness/Id.ts"
 
 const parse = (text: string) => readBody(new TextEncoder().encode(text)).json

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs"
 import { parse } from "yaml"
 import * as Vocabulary from "../../src/service/Vocabulary.ts"
-import { featureSettings } from "../../src/service/FeatureSettings.ts"
+import { featureSettings } from "../../src/service/Engine.ts"
 import { serviceOpenApi } from "../project/openapi.ts"
 import { isObject } from "../project/schemaNodes.ts"
 import { contractObjects } from "./ContractObjects.ts"

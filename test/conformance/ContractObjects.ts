@@ -4,18 +4,20 @@
  */
 import { Schema } from "effect"
 import { Engine, EngineDetails, EngineFeature, FeatureCode, FormSchema } from "../../src/service/Engine.ts"
-import { ExecutionEvent, FlowEvent, FlowHook } from "../../src/service/Event.ts"
 import {
   Acceptance,
-  actionRequiredFields,
   BaseConfigurations,
+  ExecutionEvent,
   ExecutionMessage,
   ExecutionState,
   FeatureState,
+  FlowEvent,
+  FlowHook,
   StartRequest,
   StatusCodeSchema,
   StatusReasonSchema,
   ValidationItem,
+  actionRequiredFields,
 } from "../../src/service/Execution.ts"
 import { AcceptedDocument, Consent, flowResultsFields } from "../../src/service/FlowResults.ts"
 import { open } from "../../src/service/Open.ts"

@@ -8,15 +8,13 @@ import { basename, dirname } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseAst } from "rolldown/parseAst"
 
-const rooms = ["client", "contract", "ends", "landing", "records", "tokens", "execution", "publishing"]
+const rooms = ["client", "service", "landing", "records", "tokens", "task", "tables"]
 
 /** Modules whose failure is the night's, by what they are for. */
 const nightsOwn: Readonly<Record<string, string>> = {
-  "landing/Frame.ts": "a body that cannot be written ends the night",
-  "landing/LandingFiles.ts": "a body that cannot be written ends the night",
-  "landing/SegmentWriter.ts": "a body that cannot be written ends the night",
-  "landing/AttachmentFiles.ts": "a document that cannot be written ends the night",
-  "landing/SegmentScan.ts": "what cannot be read back is damage, and is never published over",
+  "landing/LandingFiles.ts": "a body or document that cannot be written ends the night",
+  "landing/Segments.ts":
+    "a body that cannot be written ends the night; one that cannot be read back is damage",
   "tables/RunRows.ts": "rows of the ledger, not of an answer",
   "tables/RunPicture.ts": "a fact without its body is damage, and is never published over",
   "tables/LeftOut.ts": "the net itself",
@@ -28,7 +26,7 @@ const nightsOwn: Readonly<Record<string, string>> = {
 
 /** Single functions of the same kind. */
 const nightsOwnFunctions: Readonly<Record<string, string>> = {
-  "service/ResultsSource.ts sourceNameOf": "reads what is known of a body, not the body",
+  "service/FlowResults.ts sourceNameOf": "reads what is known of a body, not the body",
   "task/ExecuteRun.ts enlist": "opens a task's book",
   "task/DeleteExecutions.ts mayDelete": "reads the ledger",
   "tables/RunTables.ts RunTables.add": "fills a table, with rows of the ledger too",

@@ -1,6 +1,6 @@
 /** What the comparison of nights forgives, and what it must not: a campaign is worth no more than this. */
 import { describe, expect, it } from "vitest"
-import type { Json } from "../../src/base/JsonValue.ts"
+import type { Json } from "../../src/base/DuckDb.ts"
 import type { TableRows, Tables } from "./PublishedTables.ts"
 import { differingTables } from "./SameTables.ts"
 

@@ -3,8 +3,7 @@
  * remote ids. What is left out stands here by name: remote ids are replaced by what they refer to (so that a row
  * that refers to the wrong execution still differs), times and receipts by whether they are there.
  */
-import type { Column } from "../../src/base/DuckDb.ts"
-import type { Json } from "../../src/base/JsonValue.ts"
+import type { Column, Json } from "../../src/base/DuckDb.ts"
 import type { TableRows, Tables } from "./PublishedTables.ts"
 
 export interface Comparison {

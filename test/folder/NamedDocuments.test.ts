@@ -17,10 +17,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Stream } from "effect"
 import fc from "fast-check"
 import { DuckDb } from "../../src/base/DuckDb.ts"
-import { FileCalls } from "../../src/base/FileCalls.ts"
-import { sha256Hex } from "../../src/base/Sha256.ts"
-import { customerFolderName, digitsIn, documentFileName } from "../../src/folder/DocumentNames.ts"
-import { forgetNamed, nameDocuments, sweepDocuments } from "../../src/folder/NamedDocuments.ts"
+import { FileCalls } from "../../src/base/DurableFile.ts"
+import { sha256Hex } from "../../src/base/Hashes.ts"
+import {
+  customerFolderName,
+  digitsIn,
+  documentFileName,
+  forgetNamed,
+  nameDocuments,
+  sweepDocuments,
+} from "../../src/folder/NamedDocuments.ts"
 import { prune } from "../../src/folder/Prune.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { filesBelow } from "../../src/tables/OutputFiles.ts"

@@ -3,7 +3,7 @@
  * engine is all that it may cost.
  */
 import { Effect, Exit, Layer, Redacted, Result } from "effect"
-import { readEngine } from "../../src/client/EngineView.ts"
+import { readEngine } from "../../src/client/Views.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { EngineCatalogue, FormCache } from "../../src/client/EngineForms.ts"
 import type { EngineAnswer, EngineFinding } from "../../src/client/EngineForms.ts"

@@ -10,7 +10,7 @@ import { ConfigProvider, Effect, Layer, Redacted } from "effect"
 import { Secrets } from "../../src/jobs/Secrets.ts"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
 import { referencesOf } from "../../src/jobs/EnvFile.ts"
-import { renderProblem } from "../../src/base/FileProblem.ts"
+import { renderProblem } from "../../src/base/DurableFile.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 
 const job = `name: small

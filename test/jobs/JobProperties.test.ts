@@ -5,7 +5,7 @@ import * as fc from "fast-check"
 import { isMap, isScalar, isSeq, parseDocument, stringify } from "yaml"
 import { features } from "../../src/service/Vocabulary.ts"
 import { jobJsonSchema } from "../../src/jobs/JobJsonSchema.ts"
-import { nearestName } from "../../src/base/Nearest.ts"
+import { nearestName } from "../../src/base/Text.ts"
 import { jobTemplate } from "../../src/jobs/Template.ts"
 import { defaultsOfAJob, load } from "./loading.ts"
 

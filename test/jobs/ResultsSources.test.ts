@@ -5,7 +5,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
-import { builtInSources, flowResultsSource, profileSource } from "../../src/service/ResultsSource.ts"
+import { builtInSources, flowResultsSource, profileSource } from "../../src/service/FlowResults.ts"
 import { makeFindings } from "../../src/jobs/Problem.ts"
 import { differences, loadResultsSources } from "../../src/jobs/ResultsSources.ts"
 import { load, smallJob } from "./loading.ts"

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { pack } from "../../src/base/Zstd.ts"
-import { contentOf, SegmentBodies } from "../../src/landing/SegmentFile.ts"
+import { SegmentBodies, contentOf } from "../../src/landing/SegmentFile.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-segment-"))
 afterAll(() => rmSync(base, { recursive: true, force: true }))

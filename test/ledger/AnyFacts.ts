@@ -4,7 +4,7 @@
  */
 import { SchemaAST } from "effect"
 import * as fc from "fast-check"
-import { builtInSources } from "../../src/service/ResultsSource.ts"
+import { builtInSources } from "../../src/service/FlowResults.ts"
 import { Fact } from "../../src/ledger/Fact.ts"
 import { begun, run_id, task_id } from "../task/Lives.ts"
 

@@ -2,10 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema, SchemaAST } from "effect"
 import { DatabaseSync } from "node:sqlite"
-import { cleanFact, keptFields } from "../../src/ledger/CleanFact.ts"
+import { cleanFact, keptFields } from "../../src/ledger/FactRows.ts"
 import { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { openLedger } from "../../src/ledger/OpenLedger.ts"
+import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 
 const secret = "canary-5f2c9d"

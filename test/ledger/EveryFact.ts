@@ -1,5 +1,5 @@
 /** One fact of each kind with every field that it may have, and one for each word that a field may hold. */
-import { flowResultsSource } from "../../src/service/ResultsSource.ts"
+import { flowResultsSource } from "../../src/service/FlowResults.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { said } from "../service/Said.ts"
 import { anId } from "../harness/Id.ts"

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { openLedger } from "../../src/ledger/OpenLedger.ts"
+import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { seeded } from "../../src/sandbox/state/Seeded.ts"
 import { anId } from "../harness/Id.ts"
 

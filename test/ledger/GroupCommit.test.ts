@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { DatabaseSync } from "node:sqlite"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { openLedger } from "../../src/ledger/OpenLedger.ts"
+import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { anId } from "../harness/Id.ts"
 

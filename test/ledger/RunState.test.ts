@@ -1,7 +1,7 @@
 /** The fold of a run's facts: what every reader of the ledger sees. */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { builtInSources, flowResultsSource } from "../../src/service/ResultsSource.ts"
+import { builtInSources, flowResultsSource } from "../../src/service/FlowResults.ts"
 import { own } from "../../src/service/Ends.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { attemptKeys, taskKeys } from "../../src/ledger/FactKeys.ts"

@@ -1,7 +1,7 @@
 /** What a transaction leaves behind, and which failure is told, whatever went wrong in it. */
 import { describe, expect, it } from "vitest"
 import { DatabaseSync } from "node:sqlite"
-import { within } from "../../src/ledger/Transaction.ts"
+import { within } from "../../src/ledger/LedgerKeys.ts"
 
 const opened = () => {
   const database = new DatabaseSync(":memory:")

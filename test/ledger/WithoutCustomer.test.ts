@@ -1,8 +1,7 @@
 /** What becomes of every fact once one of the customers is removed. */
 import { describe, expect, it } from "vitest"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { belongsTo, thenUnder } from "../../src/ledger/OtherCustomer.ts"
-import { withoutCustomer } from "../../src/ledger/WithoutCustomer.ts"
+import { belongsTo, thenUnder, withoutCustomer } from "../../src/ledger/ForgetCustomer.ts"
 import { anId } from "../harness/Id.ts"
 
 const how = "receipt-1"

@@ -6,20 +6,31 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "vitest"
-import { afterwards, catalogue, entryLines, happened, isMessageId } from "../../src/messages/Catalogue.ts"
-import { messageOf, told, toldWhole } from "../../src/messages/Catalogue.ts"
-import { commandMessages } from "../../src/messages/CommandMessages.ts"
-import { compactMessages } from "../../src/messages/CompactMessages.ts"
-import { documentMessages } from "../../src/messages/DocumentMessages.ts"
-import { findingMessages } from "../../src/messages/FindingMessages.ts"
-import { forgetMessages } from "../../src/messages/ForgetMessages.ts"
+import {
+  afterwards,
+  catalogue,
+  entryLines,
+  happened,
+  isMessageId,
+  messageOf,
+  problemOf,
+  told,
+  toldWhole,
+} from "../../src/messages/Catalogue.ts"
+import {
+  commandMessages,
+  compactMessages,
+  documentMessages,
+  hookMessages,
+} from "../../src/messages/CommandMessages.ts"
+import {
+  findingMessages,
+  forgetMessages,
+  jobMessages,
+  pseudonymMessages,
+} from "../../src/messages/FindingMessages.ts"
 import type { Message } from "../../src/messages/Message.ts"
-import { hookMessages } from "../../src/messages/HookMessages.ts"
-import { jobMessages } from "../../src/messages/JobMessages.ts"
-import { nightMessages } from "../../src/messages/NightMessages.ts"
-import { pseudonymMessages } from "../../src/messages/PseudonymMessages.ts"
-import { timerMessages } from "../../src/messages/TimerMessages.ts"
-import { problemOf } from "../../src/messages/Problem.ts"
+import { nightMessages, timerMessages } from "../../src/messages/NightMessages.ts"
 
 const src = fileURLToPath(new URL("../../src/", import.meta.url))
 const ids = Object.keys(catalogue)

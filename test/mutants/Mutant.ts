@@ -35,7 +35,7 @@ export const rooms = {
   keeping: ["src/folder/*.ts"],
   ends: ["src/service/*.ts"],
   night: ["src/run/*.ts"],
-  tokens: ["src/tokens/*.ts", "src/ledger/TokenFacts.ts"],
+  tokens: ["src/tokens/*.ts", "src/ledger/LoginFacts.ts"],
   secrets: ["src/privacy/*.ts", "src/jobs/Secret*.ts"],
 } as const satisfies Record<string, ReadonlyArray<string>>
 export type Room = keyof typeof rooms

@@ -45,7 +45,7 @@ describe("a mutant", () => {
       "test/b.test.ts",
       "test/a.test.ts",
     ])
-    expect(filesFor(/^test\/execution/).length).toBe(2)
+    expect(filesFor(/^test\/task/).length).toBe(2)
   })
 })
 

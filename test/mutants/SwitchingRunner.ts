@@ -6,7 +6,7 @@
 import { appendFileSync, readFileSync } from "node:fs"
 import { TestRunner } from "vitest"
 import type { RunnerTestCase } from "vitest"
-import { codeOf } from "../../src/base/FileCalls.ts"
+import { codeOf } from "../../src/base/DurableFile.ts"
 import type { Switch } from "./Switched.ts"
 
 /** The file that says what is to be tried. */

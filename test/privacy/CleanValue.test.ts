@@ -1,6 +1,6 @@
 /** Facts, summaries and reports, cleaned as values. */
 import { assert, describe, it } from "@effect/vitest"
-import { cleanValue } from "../../src/privacy/CleanValue.ts"
+import { cleanValue } from "../../src/privacy/CleanBody.ts"
 import { makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 
 describe("a value that this program writes", () => {

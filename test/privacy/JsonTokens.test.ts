@@ -1,8 +1,7 @@
 /** Tokens of a JSON text, however long one of them is. */
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { cleanBody } from "../../src/privacy/CleanBody.ts"
-import { jsonTokens } from "../../src/privacy/JsonTokens.ts"
+import { cleanBody, jsonTokens } from "../../src/privacy/CleanBody.ts"
 import { blanked, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 
 type Path = ReadonlyArray<string>

@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import fc from "fast-check"
-import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/privacy/KnownSecrets.ts"
+import { KnownSecrets, leavesOf, makeKnownSecrets, processSecrets } from "../../src/privacy/KnownSecrets.ts"
 import type { Grade, Place } from "../../src/privacy/KnownSecrets.ts"
-import { leavesOf } from "../../src/privacy/SecretValue.ts"
 
 const holding = (secrets: ReadonlyArray<unknown>, grade: Grade = "password") => {
   const known = makeKnownSecrets()

@@ -1,8 +1,7 @@
 /** Which field of an answer has which rule, and which words are nobody's secret. */
 import { describe, expect, it } from "vitest"
 import { cleanBody } from "../../src/privacy/CleanBody.ts"
-import { makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
-import { publicWords } from "../../src/privacy/PublicWords.ts"
+import { makeKnownSecrets, publicWords } from "../../src/privacy/KnownSecrets.ts"
 
 const known = () => {
   const all = makeKnownSecrets()

@@ -17,7 +17,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { kubernetesText } from "../../src/cli/Kubernetes.ts"
+import { kubernetesText } from "../../src/cli/Timers.ts"
 import { bundle } from "./bundle.ts"
 
 const root = mkdtempSync(join(tmpdir(), "bundle-"))

@@ -9,8 +9,8 @@ import { actionNeeded, actors, exitOf, outcomes } from "../../src/service/EndRow
 import type { EndRow } from "../../src/service/EndRow.ts"
 import { endOfAttempt, ends, verdictOfRefusal } from "../../src/service/Ends.ts"
 import { featureEnds } from "../../src/service/FeatureEnds.ts"
-import { ownEnds } from "../../src/service/OwnEnds.ts"
-import { triedAgain } from "../../src/report/RenderEnd.ts"
+import { ownEnds } from "../../src/service/ServiceEnds.ts"
+import { triedAgain } from "../../src/report/RenderSummary.ts"
 
 type Told = Pick<EndRow, "outcome" | "who_acts">
 

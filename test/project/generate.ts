@@ -18,7 +18,7 @@ export interface Generated {
 
 const generated: ReadonlyArray<Generated> = [
   { path: "schemas/job.schema.json", from: "src/jobs/JobJsonSchema.ts", name: "jobJsonSchema" },
-  { path: "schemas/record.schema.json", from: "src/records/RecordJsonSchema.ts", name: "recordJsonSchema" },
+  { path: "schemas/record.schema.json", from: "src/records/RecordSchema.ts", name: "recordJsonSchema" },
   { path: "schemas/service.openapi.json", from: "test/project/openapi.ts", name: "serviceOpenApi" },
   {
     path: "schemas/conformance.md",

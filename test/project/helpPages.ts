@@ -30,10 +30,10 @@ export const helpPages = async (root: string): Promise<Readonly<Record<string, s
   const roomOf = (name: string) => join(root, "src/cli", name)
   if (!existsSync(roomOf("Nightjar.ts"))) return undefined
   const { nightjar, NightjarFlags } = (await import(pathToFileURL(roomOf("Nightjar.ts")).href)) as CommandLine
-  const { toolVersion } = (await import(pathToFileURL(roomOf("Version.ts")).href)) as {
+  const { toolVersion } = (await import(pathToFileURL(roomOf("Failures.ts")).href)) as {
     readonly toolVersion: string
   }
-  const { layOutHelp } = (await import(pathToFileURL(roomOf("HelpLayout.ts")).href)) as {
+  const { layOutHelp } = (await import(pathToFileURL(roomOf("Presenter.ts")).href)) as {
     readonly layOutHelp: (doc: HelpDoc.HelpDoc) => HelpDoc.HelpDoc
   }
   const pages: Record<string, string> = {}

@@ -1,6 +1,6 @@
 /** `schemas/metrics.md`: every metric of the table, as it is called by OpenTelemetry and by Prometheus. */
-import { metricTable, prometheusName, rowOf } from "../../src/report/MetricTable.ts"
-import type { MetricName } from "../../src/report/MetricTable.ts"
+import { metricTable, prometheusName, rowOf } from "../../src/report/Spans.ts"
+import type { MetricName } from "../../src/report/Spans.ts"
 
 const names = Object.keys(metricTable) as ReadonlyArray<MetricName>
 
@@ -21,7 +21,7 @@ const entry = (name: MetricName): string => {
 
 export const metricsDocument = (): string =>
   "# Metrics\n\n" +
-  "Generated from `src/report/MetricTable.ts` by `npm run generate`. A job with `telemetry` writes all of them to\n" +
+  "Generated from `src/report/Spans.ts` by `npm run generate`. A job with `telemetry` writes all of them to\n" +
   "`runs/<run_id>/metrics.prom` and sends them to the collector that it names. Each has the attribute `nightjar.job` too;\n" +
   "in Prometheus, attributes have underscores instead of points. No metric names a customer.\n\n" +
   names.map(entry).join("\n")

@@ -40,12 +40,12 @@ const lineRules = {
 
 /** Each rule with the one file that may spell it out; everybody else imports it. */
 const onePlace = {
-  "src/base/FileCalls.ts":
+  "src/base/DurableFile.ts":
     /\b(?:(?:append|write|writev|writeFile|fsync|fdatasync|ftruncate|rename|copyFile|link|mkdtemp)Sync|createWriteStream)\b/,
-  "src/base/Sha256.ts": /\bcreateHash\b/,
-  "src/base/Loopback.ts": /127\\\./,
-  "src/ledger/RunId.ts": /\[a-z0-9\.-\]\{0,199\}/,
-  "src/service/TextBounds.ts": /\[cut: /,
+  "src/base/Hashes.ts": /\bcreateHash\b/,
+  "src/base/Text.ts": /127\\\./,
+  "src/ledger/RunState.ts": /\[a-z0-9\.-\]\{0,199\}/,
+  "src/service/BodyBounds.ts": /\[cut: /,
   "src/base/YamlText.ts": /\bnew LineCounter\b|\bparseDocument\b/,
   "Predicate.isObject of effect": /!== null && !Array\.isArray\(/,
 } as const

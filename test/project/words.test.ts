@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "vitest"
-import { counted } from "../../src/base/Counted.ts"
+import { counted } from "../../src/base/Text.ts"
 import type { Node } from "../mutants/Syntax.ts"
 import { isNode, parseSource } from "../mutants/Syntax.ts"
 

@@ -1,7 +1,6 @@
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { converter, dateCell, timestampCell } from "../../src/records/Cells.ts"
-import { columnData } from "../../src/records/ColumnData.ts"
+import { columnData, converter, dateCell, timestampCell } from "../../src/records/ColumnData.ts"
 import type { ColumnType } from "../../src/records/ColumnData.ts"
 import { ExactNumber } from "../../src/records/ExactNumber.ts"
 

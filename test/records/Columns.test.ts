@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { TableBuilder, column, required } from "../../src/records/Columns.ts"
 import type { TableSpec } from "../../src/records/Columns.ts"
-import { encodeTexts } from "../../src/records/EncodedText.ts"
+import { encodeTexts } from "../../src/records/ColumnData.ts"
 import { readBack } from "./families.ts"
 
 const everyType: TableSpec = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { bodyBounds } from "../../src/service/BodyBounds.ts"
-import { attachmentIds } from "../../src/records/AttachmentIds.ts"
+import { attachmentIds } from "../../src/records/ExactNumber.ts"
 import { findRecords, pathText } from "../../src/records/FindRecords.ts"
 
 const record = (n: number, more: object = {}) => ({ product: "p", sub_family: "p:s", n, ...more })

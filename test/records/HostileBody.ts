@@ -3,10 +3,9 @@
  * keys twice, numbers that fit no double, half characters, bombs of depth and of count; and what is lost of one.
  */
 import * as fc from "fast-check"
-import { flowResultsSource, recordsIn } from "../../src/service/ResultsSource.ts"
-import { findRecords } from "../../src/records/FindRecords.ts"
+import { flowResultsSource, recordsIn } from "../../src/service/FlowResults.ts"
+import { findRecords, parseBody } from "../../src/records/FindRecords.ts"
 import type { Normaliser } from "../../src/records/Normalise.ts"
-import { parseBody } from "../../src/records/ParseBody.ts"
 import { degree, families, lineage, profile } from "./families.ts"
 
 export const rowsIn = (normaliser: Normaliser, table: string): number => normaliser.tables().get(table)!.rows

@@ -1,7 +1,7 @@
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { jsonText } from "../../src/records/JsonText.ts"
-import { parseBody } from "../../src/records/ParseBody.ts"
+import { jsonText } from "../../src/records/ExactNumber.ts"
+import { parseBody } from "../../src/records/FindRecords.ts"
 
 const read = (text: string): unknown => {
   const parsed = parseBody(Buffer.from(text))

@@ -10,11 +10,10 @@ import { parse } from "yaml"
 import { checkJobs } from "../../src/cli/Jobs.ts"
 import { readingsOf } from "../../src/cli/ReadingsOfJob.ts"
 import type { Job } from "../../src/jobs/Job.ts"
-import { renderProblem } from "../../src/base/FileProblem.ts"
-import { sha256Hex } from "../../src/base/Sha256.ts"
-import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
-import { recordJsonSchema } from "../../src/records/RecordJsonSchema.ts"
-import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
+import { renderProblem } from "../../src/base/DurableFile.ts"
+import { sha256Hex } from "../../src/base/Hashes.ts"
+import { loadRecordSchemas, parseRecordSchema, recordJsonSchema } from "../../src/records/RecordSchema.ts"
+import type { RecordSchemaInvalid } from "../../src/records/RecordSchema.ts"
 import { recordTables } from "../../src/records/RecordTables.ts"
 import {
   keptOf,
@@ -29,7 +28,6 @@ import type {
   SchemaFolders,
   SchemasInForce,
 } from "../../src/records/SchemasInForce.ts"
-import type { RecordSchemaInvalid } from "../../src/records/RecordSchema.ts"
 import { families, readingsFolder, schemasFolder } from "./families.ts"
 
 const wrong = (text: string) =>

@@ -5,7 +5,7 @@
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { ColumnType } from "../../src/records/ColumnData.ts"
-import { flowResultsSource } from "../../src/service/ResultsSource.ts"
+import { flowResultsSource } from "../../src/service/FlowResults.ts"
 import { makeNormaliser } from "../../src/records/Normalise.ts"
 import type { Normaliser } from "../../src/records/Normalise.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "../../src/records/RecordSchema.ts"

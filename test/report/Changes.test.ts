@@ -2,7 +2,8 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { outcomes } from "../../src/service/EndRow.ts"
-import type { RunHeader } from "../../src/ledger/FoldLedger.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
+import type { RunHeader } from "../../src/ledger/FoldRun.ts"
 import {
   changesBetween,
   compareRun,
@@ -11,7 +12,6 @@ import {
   standingsAfter,
 } from "../../src/report/Changes.ts"
 import type { Standing, Standings } from "../../src/report/Changes.ts"
-import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { anId } from "../harness/Id.ts"
 import { said } from "../service/Said.ts"

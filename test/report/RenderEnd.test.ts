@@ -1,7 +1,7 @@
 /** A reason as `explain` tells it: what it means, what follows, and what to do next. */
 import { describe, expect, it } from "vitest"
 import { rowOf } from "../../src/service/Ends.ts"
-import { endJson, renderEnd } from "../../src/report/RenderEnd.ts"
+import { endJson, renderEnd } from "../../src/report/RenderSummary.ts"
 
 const told = (reason: string) => renderEnd(reason, rowOf(reason), Infinity)
 

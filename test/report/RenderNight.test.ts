@@ -1,7 +1,7 @@
 /** The running night on screens of several sizes, and as one line: whole output, nothing cut in the middle. */
 import { describe, expect, it } from "vitest"
 import type { EnginePicture, NightPicture } from "../../src/task/NightPicture.ts"
-import { renderNight, renderNightLine } from "../../src/report/RenderNight.ts"
+import { renderNight, renderNightLine } from "../../src/report/RenderSummary.ts"
 
 const at = Date.UTC(2026, 10, 21, 23, 30)
 const minute = 60_000

@@ -2,9 +2,9 @@
  * What the summary says of a run: counts, who must act on what and what to do next, and what is left.
  */
 import { describe, expect, it } from "vitest"
-import { cutText } from "../../src/service/TextBounds.ts"
+import { cutText } from "../../src/service/BodyBounds.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import type { OtherRecords } from "../../src/ledger/TableNotes.ts"
+import type { OtherRecords } from "../../src/ledger/RunFacts.ts"
 import { noticeOf } from "../../src/report/Notice.ts"
 import { exitCodeOf } from "../../src/report/ExitCode.ts"
 import { html, prose } from "../../src/report/Html.ts"

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { command } from "../acceptance/BuiltCommand.ts"
 import { Collector, valuesOf } from "./Collector.ts"
 import type { Metric, Span } from "./Collector.ts"
-import { metricTable } from "../../src/report/MetricTable.ts"
+import { metricTable } from "../../src/report/Spans.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })

@@ -1,10 +1,9 @@
 /** What a terminal is shown of a text that somebody else wrote. */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { cutText } from "../../src/service/TextBounds.ts"
+import { cutText } from "../../src/service/BodyBounds.ts"
 import { paint } from "../../src/report/RenderSummary.ts"
-import { forTerminal } from "../../src/report/TerminalText.ts"
-import { table, wrap } from "../../src/report/TextTable.ts"
+import { forTerminal, table, wrap } from "../../src/report/TextTable.ts"
 
 const escape = "\u001b"
 

@@ -3,7 +3,7 @@ import { Clock, Duration, Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { Service } from "../../src/client/Service.ts"
 import type { StartCall } from "../../src/client/Service.ts"
-import { builtInSources } from "../../src/service/ResultsSource.ts"
+import { builtInSources } from "../../src/service/FlowResults.ts"
 import { own } from "../../src/service/Ends.ts"
 import { FormCache } from "../../src/client/EngineForms.ts"
 import type { EngineFinding } from "../../src/client/EngineForms.ts"
@@ -12,9 +12,10 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import { runNight } from "../../src/run/Nightly.ts"
-import { askedAgain, askedBy, narrowed } from "../../src/run/AskAgain.ts"
-import type { Asked } from "../../src/run/AskAgain.ts"
 import {
+  askedAgain,
+  askedBy,
+  narrowed,
   planJob,
   planningFacts,
   removedFacts,
@@ -24,7 +25,7 @@ import {
   subjectsOf,
   worksOf,
 } from "../../src/run/PlanJob.ts"
-import type { JobPlan } from "../../src/run/PlanJob.ts"
+import type { Asked, JobPlan } from "../../src/run/PlanJob.ts"
 import { noExpectations } from "../../src/task/Expectations.ts"
 import { planTasks } from "../../src/task/Plan.ts"
 import { KnownSecrets } from "../../src/privacy/KnownSecrets.ts"

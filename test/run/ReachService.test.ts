@@ -7,7 +7,7 @@ import type { CallFailure } from "../../src/client/Service.ts"
 import { Progress } from "../../src/task/Progress.ts"
 import type { ProgressEvent } from "../../src/task/Progress.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { reachService } from "../../src/run/ReachService.ts"
+import { reachService } from "../../src/run/Nightly.ts"
 import { run_id } from "../report/Samples.ts"
 import { bodyOf, scripted } from "../task/ScriptedService.ts"
 

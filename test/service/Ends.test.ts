@@ -16,7 +16,7 @@ import {
   verdictOfRejected,
 } from "../../src/service/Ends.ts"
 import type { Verdict } from "../../src/service/Ends.ts"
-import { ownEnds } from "../../src/service/OwnEnds.ts"
+import { ownEnds } from "../../src/service/ServiceEnds.ts"
 import { contractEnds } from "./ContractEnds.ts"
 
 type Row = readonly [outcome: string, who_acts: string, retry: boolean, opensBreaker: boolean]

@@ -1,6 +1,6 @@
 /** What is cut says so and how long it was, within its bound, and never holds half a character. */
 import { describe, expect, it } from "vitest"
-import { cutText } from "../../src/service/TextBounds.ts"
+import { cutText } from "../../src/service/BodyBounds.ts"
 
 describe("a text that is too long", () => {
   it("is cut with a mark that gives its length, together as long as the limit", () => {

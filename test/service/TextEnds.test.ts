@@ -1,7 +1,7 @@
 /** What is taken off the end of a text, and that a megabyte of it takes no hour. */
 import { expect, it } from "vitest"
-import { withoutEnd } from "../../src/service/TextEnds.ts"
-import { checkAddress } from "../../src/client/ServiceSettings.ts"
+import { withoutEnd } from "../../src/service/BodyBounds.ts"
+import { checkAddress } from "../../src/client/Service.ts"
 import { parseServiceUrl } from "../../src/jobs/Scalars.ts"
 
 it("removes any of the characters at the end, and no others", () => {

@@ -6,7 +6,7 @@
 import { Duration, Effect, Exit, Redacted } from "effect"
 import { HttpClient } from "effect/http"
 import type { HttpClientRequest, HttpClientResponse } from "effect/http"
-import { builtInSources } from "../../src/service/ResultsSource.ts"
+import { builtInSources } from "../../src/service/FlowResults.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import type { Recorded } from "../../src/ledger/Fact.ts"

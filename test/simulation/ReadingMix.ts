@@ -2,8 +2,8 @@
  * How the service of a simulated night reads the places where the reference leaves room, and which endpoints the
  * job's results are read from: drawn from the seed, so that no promise can rest on one reading.
  */
-import { builtInSources } from "../../src/service/ResultsSource.ts"
-import type { ResultsSource } from "../../src/service/ResultsSource.ts"
+import { builtInSources } from "../../src/service/FlowResults.ts"
+import type { ResultsSource } from "../../src/service/FlowResults.ts"
 import { features } from "../../src/service/Vocabulary.ts"
 import { familyOf } from "../../src/sandbox/executions/PlanResults.ts"
 import { Reading, todaysReading } from "../../src/sandbox/state/Reading.ts"

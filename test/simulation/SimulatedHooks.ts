@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import { HttpClient, HttpClientError, HttpServerResponse } from "effect/http"
 import type { HttpClientRequest } from "effect/http"
-import { readEvent } from "../../src/client/EventView.ts"
+import { readEvent } from "../../src/client/Views.ts"
 import type { HintBoard } from "../../src/client/Hints.ts"
 import type { Truth } from "../../src/sandbox/admin/Truth.ts"
 import type { World } from "./World.ts"

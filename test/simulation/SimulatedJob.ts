@@ -3,7 +3,7 @@
  * rejected credentials, engines that are away, unknown, or need a person.
  */
 import { Duration, Redacted } from "effect"
-import { builtInSources } from "../../src/service/ResultsSource.ts"
+import { builtInSources } from "../../src/service/FlowResults.ts"
 import { statusReasonsByCode } from "../../src/service/Vocabulary.ts"
 import { standingSessionId } from "../../src/sandbox/flows/StandingSessions.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"

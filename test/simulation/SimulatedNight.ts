@@ -3,13 +3,13 @@
  * pipeline killed and started again at moments of the seed's choice, and an observer that knows the service's truth.
  */
 import { Effect, Exit } from "effect"
-import type { HintSource } from "../../src/client/Hints.ts"
 import { Hints, makeHintBoard } from "../../src/client/Hints.ts"
+import type { HintSource } from "../../src/client/Hints.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import type { LandingStore } from "../../src/landing/LandingMemory.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
-import type { openLedger } from "../../src/ledger/OpenLedger.ts"
+import type { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import type { Recorded } from "../../src/ledger/Fact.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { SandboxClient } from "../../src/sandbox/server/SandboxClient.ts"

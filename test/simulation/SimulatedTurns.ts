@@ -4,8 +4,8 @@
  */
 import { Effect, Exit, Layer } from "effect"
 import { HttpClient } from "effect/http"
+import { inOrder } from "../../src/jobs/Job.ts"
 import type { Job } from "../../src/jobs/Job.ts"
-import { inOrder } from "../../src/jobs/JobOrder.ts"
 import { exitCodes } from "../../src/messages/ExitCodes.ts"
 import { inTurns, turnsOf } from "../../src/run/JobTurns.ts"
 import { runNight } from "../../src/run/Nightly.ts"

@@ -3,9 +3,8 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { DurableFiles } from "../../src/base/DurableFile.ts"
-import { machineCalls } from "../../src/base/FileCalls.ts"
-import { sha256Hex } from "../../src/base/Sha256.ts"
+import { DurableFiles, machineCalls } from "../../src/base/DurableFile.ts"
+import { sha256Hex } from "../../src/base/Hashes.ts"
 import {
   isOfOtherSchemas,
   keepSchemas,

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { bodyBounds } from "../../src/service/BodyBounds.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { RunTables } from "../../src/tables/RunTables.ts"
-import type { Lineage } from "../../src/records/Lineage.ts"
+import type { Lineage } from "../../src/records/CompileFamily.ts"
 import { Normaliser } from "../../src/records/Normalise.ts"
 import {
   append,

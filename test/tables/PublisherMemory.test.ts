@@ -6,7 +6,7 @@ import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { PublisherMemory } from "../../src/tables/PublisherMemory.ts"
-import { loadRecordSchemas } from "../../src/records/LoadRecordSchemas.ts"
+import { loadRecordSchemas } from "../../src/records/RecordSchema.ts"
 import { account, append, begin, profileOf, resultsOf, schemasFolder, succeed } from "./night.ts"
 import { anId } from "../harness/Id.ts"
 

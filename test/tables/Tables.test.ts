@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
-import { identifier } from "../../src/base/SqlText.ts"
+import { identifier } from "../../src/base/DuckDbFailed.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { changesMacro } from "../../src/tables/ChangesMacro.ts"
 import { publishedTables, publishedViews } from "../../src/tables/DataDictionary.ts"

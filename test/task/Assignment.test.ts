@@ -25,8 +25,7 @@ import {
   rejectedAccount,
   unknownAccount,
 } from "./Samples.ts"
-import { AccountBook } from "../../src/ledger/AccountBook.ts"
-import { newAccount } from "../../src/ledger/Accounts.ts"
+import { AccountBook, newAccount } from "../../src/ledger/Accounts.ts"
 import { anId } from "../harness/Id.ts"
 
 const values = { username: "user", password: "pass word" }

@@ -1,6 +1,6 @@
 /** Which run a command works on, and what it brings home first. */
 import { describe, expect, it } from "vitest"
-import type { RunHeader } from "../../src/ledger/FoldLedger.ts"
+import type { RunHeader } from "../../src/ledger/FoldRun.ts"
 import { chooseRun } from "../../src/task/ChooseRun.ts"
 import { anId } from "../harness/Id.ts"
 

@@ -5,7 +5,7 @@ import * as fc from "fast-check"
 import { deleteExecutions, dueDeletions, pendingDeletions } from "../../src/task/DeleteExecutions.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { openLedger } from "../../src/ledger/OpenLedger.ts"
+import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import {
   answered,

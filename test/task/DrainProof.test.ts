@@ -1,9 +1,8 @@
 /** Counted against landed: what is a proof, what is none, and what a task's end becomes of it. */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { readProductsCount } from "../../src/service/ProductsCount.ts"
-import { flowResultsSource, profileSource } from "../../src/service/ResultsSource.ts"
-import type { ResultsSource } from "../../src/service/ResultsSource.ts"
+import { flowResultsSource, profileSource, readProductsCount } from "../../src/service/FlowResults.ts"
+import type { ResultsSource } from "../../src/service/FlowResults.ts"
 import { findingOf, isWanted, proveDrain, shortfallOf, surplusOf } from "../../src/task/DrainProof.ts"
 import { own } from "../../src/service/Ends.ts"
 import type { SourceReading } from "../../src/task/ReadSource.ts"

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest"
 import { EngineBreaker } from "../../src/task/EngineBreaker.ts"
 import type { Standing } from "../../src/task/EngineBreaker.ts"
-import type { Candidate } from "../../src/service/Candidate.ts"
+import type { Candidate } from "../../src/service/Execution.ts"
 import { anId } from "../harness/Id.ts"
 
 const bank = anId("bank")

@@ -9,7 +9,7 @@ import { quantile } from "../../src/task/Expectations.ts"
 import { expectedCalls, expectEnd } from "../../src/task/ExpectedEnd.ts"
 import { planJob } from "../../src/run/PlanJob.ts"
 import { runNight } from "../../src/run/Nightly.ts"
-import type { Candidate } from "../../src/service/Candidate.ts"
+import type { Candidate } from "../../src/service/Execution.ts"
 import { anId } from "../harness/Id.ts"
 import { customer, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
 

@@ -7,7 +7,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { EngineCatalogue, FormCache } from "../../src/client/EngineForms.ts"
 import { noExpectations } from "../../src/task/Expectations.ts"
 import { fitAssignments, fitTask } from "../../src/task/FitAssignments.ts"
-import { FormChecker } from "../../src/client/FormChecker.ts"
+import { FormChecker } from "../../src/client/FormThread.ts"
 import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
 import { planTasks } from "../../src/task/Plan.ts"
 import {

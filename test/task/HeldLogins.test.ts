@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Redacted } from "effect"
 import type { Assignment } from "../../src/jobs/Job.ts"
-import { builtInSources } from "../../src/service/ResultsSource.ts"
+import { builtInSources } from "../../src/service/FlowResults.ts"
 import { holdLogins, holdPasswords } from "../../src/task/HeldLogins.ts"
 import { makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { known as knownEngine, paramsForm } from "./Samples.ts"

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import type { EventView } from "../../src/client/EventView.ts"
+import type { EventView } from "../../src/client/Views.ts"
 import { makeHintBoard } from "../../src/client/Hints.ts"
 import type { StartAnswer, StateAnswer } from "../../src/client/Service.ts"
 import { hour, makePlace, minute, night, ready, run_id, second } from "./ScriptedNight.ts"

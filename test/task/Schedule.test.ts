@@ -4,9 +4,9 @@
  */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { DelayQueue } from "../../src/base/DelayQueue.ts"
+import { DelayQueue } from "../../src/base/Time.ts"
 import { Schedule } from "../../src/task/Schedule.ts"
-import type { Candidate } from "../../src/service/Candidate.ts"
+import type { Candidate } from "../../src/service/Execution.ts"
 import { anId } from "../harness/Id.ts"
 
 const candidate = (

@@ -4,7 +4,7 @@
  */
 import { Clock, Duration, Effect, Layer, Stream } from "effect"
 import type { Redacted } from "effect"
-import type { ProductsCount } from "../../src/service/ProductsCount.ts"
+import type { ProductsCount } from "../../src/service/FlowResults.ts"
 import {
   AnswerLost,
   EngineOfCalls,

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
 import { Schedule } from "../../src/task/Schedule.ts"
-import type { Candidate } from "../../src/service/Candidate.ts"
+import type { Candidate } from "../../src/service/Execution.ts"
 import type { Limits } from "../../src/task/SharedSlots.ts"
 import { SharedSlots } from "../../src/task/SharedSlots.ts"
 import { anId } from "../harness/Id.ts"

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { AnswerLost, UnexpectedAnswer } from "../../src/client/Service.ts"
-import type { StartAnswer, StartCall, CallFailure } from "../../src/client/Service.ts"
+import type { CallFailure, StartAnswer, StartCall } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, run_id, second } from "./ScriptedNight.ts"
 import {

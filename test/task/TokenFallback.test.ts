@@ -1,7 +1,7 @@
 /** A service that takes no start with a stored token: the parameters behind it are sent, and nothing twice. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
-import type { StartAnswer, StartCall, CallFailure } from "../../src/client/Service.ts"
+import type { CallFailure, StartAnswer, StartCall } from "../../src/client/Service.ts"
 import type { Prepared } from "../../src/task/Work.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"

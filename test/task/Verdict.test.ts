@@ -1,8 +1,7 @@
 /** What the readings of a closed execution come to, whole: the proof that is recorded, the reason, the message. */
 import { describe, expect, it } from "vitest"
-import { readProductsCount } from "../../src/service/ProductsCount.ts"
-import { flowResultsSource, profileSource } from "../../src/service/ResultsSource.ts"
-import type { ResultsSource } from "../../src/service/ResultsSource.ts"
+import { flowResultsSource, profileSource, readProductsCount } from "../../src/service/FlowResults.ts"
+import type { ResultsSource } from "../../src/service/FlowResults.ts"
 import { findingOf } from "../../src/task/DrainProof.ts"
 import { own } from "../../src/service/Ends.ts"
 import type { SourceReading } from "../../src/task/ReadSource.ts"

@@ -4,7 +4,7 @@ import { Effect, Layer, Redacted } from "effect"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { anId } from "../harness/Id.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
-import { dropToken, tokenEndOf, tokenEndOfRefusal } from "../../src/tokens/TokenEnds.ts"
+import { dropToken, tokenEndOf, tokenEndOfRefusal } from "../../src/tokens/TokenLogin.ts"
 
 const ended = (status_code: string, status_reason: string, authentication_status?: string) =>
   tokenEndOf({

@@ -6,8 +6,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import type { Assignment } from "../../src/jobs/Job.ts"
-import type { StoredToken } from "../../src/tokens/StoredToken.ts"
 import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
+import type { StoredToken } from "../../src/tokens/StoredToken.ts"
 import type { Decision } from "../../src/task/Assignment.ts"
 import { noExpectations } from "../../src/task/Expectations.ts"
 import { fingerprintLogin } from "../../src/privacy/Fingerprint.ts"
@@ -17,12 +17,12 @@ import type { RunState } from "../../src/ledger/RunState.ts"
 import {
   endTokens,
   loginOf,
+  makeShelf,
   parametersBehind,
   readShelf,
   tokenOf,
   withNewToken,
-} from "../../src/tokens/PlanTokens.ts"
-import { makeShelf } from "../../src/tokens/TokenLogin.ts"
+} from "../../src/tokens/TokenLogin.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import {

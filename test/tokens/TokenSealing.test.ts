@@ -1,7 +1,7 @@
 /** Sealed values of earlier versions open, and nothing that is not exactly what was sealed. */
 import { describe, expect, it } from "vitest"
 import { Redacted } from "effect"
-import { deriveKey, malformedKey, readKey } from "../../src/tokens/TokenSealing.ts"
+import { deriveKey, malformedKey, readKey } from "../../src/tokens/StoredToken.ts"
 
 const master = Buffer.alloc(32, 1)
 const key = deriveKey(master, Buffer.alloc(32, 2))

@@ -21,12 +21,16 @@ import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
-import { countTokensOf, forgetTokensOf } from "../../src/tokens/ForgetTokens.ts"
-import { deriveKey, makeSalt, readKey, TokenStoreRefused } from "../../src/tokens/TokenSealing.ts"
-import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
-import { listTokens, TokenStore } from "../../src/tokens/TokenStore.ts"
-import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
+import { countTokensOf, forgetTokensOf, openTokenDatabase } from "../../src/tokens/TokenTables.ts"
+import {
+  TokenStoreRefused,
+  deriveKey,
+  makeSalt,
+  readKey,
+  tokenLifetimeMs,
+} from "../../src/tokens/StoredToken.ts"
 import type { NewToken, TokenStoreOptions } from "../../src/tokens/StoredToken.ts"
+import { listTokens, TokenStore } from "../../src/tokens/TokenStore.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { anId } from "../harness/Id.ts"
 

@@ -3,11 +3,122 @@
  * named by the reference, or was answered with a status that it does not list. Walks the contract's own
  * schemas, so the comparison knows only what they say; no finding repeats a value of a record.
  */
-import { Predicate, SchemaAST } from "effect"
-import type { RecordedCall } from "./Calls.ts"
-import { codeText, keyText, kindOf } from "./Shape.ts"
+import { Predicate, Schema, SchemaAST } from "effect"
+import { ExecutionApi, FlowApi } from "../../service/Api.ts"
+import type { ResultsSource } from "../../service/FlowResults.ts"
+import * as Vocabulary from "../../service/Vocabulary.ts"
 
-export type FindingKind = "status" | "body" | "missing" | "type" | "value" | "unknown"
+// Which parts of a body may be written down: its keys and the kinds of its values. A string is written out
+// only if it is a value that the reference itself lists; of records, only `product` and `sub_family`. Keys
+// that look like numbers or personal identifiers are not written either.
+
+const shapeDepthMax = 10
+const keysMax = 80
+const kindsMax = 3
+
+/** Every value that an enumeration of the reference lists, except those of records. */
+const listed: ReadonlySet<string> = new Set<string>([
+  ...Vocabulary.features,
+  ...Vocabulary.statusCodes,
+  ...Vocabulary.statusReasons,
+  ...Vocabulary.authenticationStatuses,
+  ...Vocabulary.authOrigins,
+  ...Vocabulary.endHooks,
+  ...Vocabulary.messageTypes,
+  ...Vocabulary.featureStatusReasons,
+  ...Vocabulary.sessionStatusCodes,
+  ...Vocabulary.sessionCursors,
+  ...Vocabulary.engineEvents,
+  ...Vocabulary.engineStatuses,
+  ...Vocabulary.engineAlternatives,
+  ...Vocabulary.environments,
+  ...Vocabulary.mainCategories,
+  ...Vocabulary.actionRequiredFrequencies,
+])
+
+/** A word of a protocol: no run of digits that could be somebody's number. */
+const isCode = (text: string): boolean =>
+  /^[A-Za-z_$@][\w$@:.-]{0,79}$/.test(text) && !/\d{4}/.test(text) && !/@.*\.[a-z]+$/i.test(text)
+
+/** How to describe a value that an enumeration does not list. */
+const codeText = (text: string): string => (isCode(text) ? text : `a string of ${text.length}`)
+
+const keyText = (key: string): string => (isCode(key) ? key : "<key>")
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** The form of an id; undefined if it is none of the known forms. */
+export const idForm = (text: string): "uuid" | "object_id" | "hex" | undefined => {
+  if (uuid.test(text)) return "uuid"
+  if (/^[0-9a-f]{24}$/i.test(text)) return "object_id"
+  return /^[0-9a-f]{32}$/i.test(text) ? "hex" : undefined
+}
+
+const textKind = (text: string): string => {
+  if (listed.has(text)) return text
+  if (text === "") return "text (empty)"
+  const form = idForm(text)
+  if (form !== undefined) return `text (${form})`
+  return /^\d{4}-\d{2}-\d{2}(?:T|$)/.test(text) ? "text (date)" : "text"
+}
+
+const scalarKind = (value: unknown): unknown => {
+  if (value === null) return null
+  if (typeof value === "string") return textKind(value)
+  if (typeof value === "number") return Number.isSafeInteger(value) ? "integer" : "number"
+  return typeof value === "boolean" ? value : "value"
+}
+
+const isRecord = (value: object): boolean =>
+  typeof Reflect.get(value, "product") === "string" && typeof Reflect.get(value, "sub_family") === "string"
+
+const recordKeys: ReadonlySet<string> = new Set(["product", "sub_family"])
+
+const inRecord = (key: string, value: unknown): unknown => {
+  if (typeof value === "boolean") return "boolean"
+  if (typeof value !== "string") return scalarKind(value)
+  return recordKeys.has(key) ? codeText(value) : value === "" ? "text (empty)" : "text"
+}
+
+const shapeAt = (value: unknown, key: string, record: boolean, depth: number): unknown => {
+  if (typeof value !== "object" || value === null) return record ? inRecord(key, value) : scalarKind(value)
+  if (depth > shapeDepthMax) return "…"
+  if (Array.isArray(value)) {
+    const kinds = new Map<string, unknown>()
+    for (const item of value) {
+      const shape = shapeAt(item, key, record, depth + 1)
+      kinds.set(JSON.stringify(shape), shape)
+    }
+    const more = kinds.size > kindsMax ? [`… ${kinds.size - kindsMax} other shapes`] : []
+    return [
+      ...[...kinds.values()].slice(0, kindsMax),
+      ...more,
+      ...(value.length > 0 ? [`× ${value.length}`] : []),
+    ]
+  }
+  const inside = record || isRecord(value)
+  const entries = Object.entries(value)
+  const shown = entries
+    .slice(0, keysMax)
+    .map(([name, inner]): [string, unknown] => [keyText(name), shapeAt(inner, name, inside, depth + 1)])
+  const more = entries.length > keysMax ? [["…", `${entries.length - keysMax} more keys`] as const] : []
+  return Object.fromEntries([...shown, ...more])
+}
+
+/** The shape of a body, as JSON. */
+export const shapeOf = (json: unknown): unknown => shapeAt(json, "", false, 0)
+
+/** The kind of a value, for people: never the value itself. */
+const kindOf = (value: unknown): string => {
+  if (value === null) return "null"
+  if (Array.isArray(value)) return "a list"
+  if (Predicate.isObject(value)) return "a map"
+  if (typeof value === "string") return "a string"
+  if (typeof value === "boolean") return "true or false"
+  return Number.isSafeInteger(value) ? "a whole number" : "a number"
+}
+
+type FindingKind = "status" | "body" | "missing" | "type" | "value" | "unknown"
 
 export interface Finding {
   readonly kind: FindingKind
@@ -145,3 +256,140 @@ export const compareCalls = (calls: ReadonlyArray<RecordedCall>): ReadonlyArray<
   }
   return [...found.values()]
 }
+
+// One call as it was made and answered: which endpoint of the contract (or which results source) it was,
+// and what came back. Bodies stay in memory while they are judged; only their shapes, never their values,
+// are written (`Shape.ts`).
+
+export type RecordedBody =
+  | { readonly _tag: "Json"; readonly json: unknown }
+  | { readonly _tag: "Text"; readonly bytes: number }
+  | { readonly _tag: "Empty" }
+  /** The body was too large to keep, was a document, or was not read. */
+  | { readonly _tag: "Unread" }
+
+export interface RecordedCall {
+  /** Counted from 1, in the order of sending. */
+  readonly number: number
+  readonly route: Route
+  readonly ids: Readonly<Record<string, string>>
+  /** Of a start: the caller's own reference. */
+  readonly external_execution_id?: string
+  /** The second start of `--probe-conflict`, which a normal run would not send. */
+  readonly probe: boolean
+  /** Milliseconds since the first call. */
+  readonly sentAtMs: number
+  tookMs: number
+  /** Undefined if no answer came. */
+  http_status: number | undefined
+  headers: Readonly<Record<string, string>>
+  body: RecordedBody
+}
+
+/** An endpoint of the contract, a results source of the job, or an address that is neither. */
+interface Route {
+  readonly name: string
+  readonly method: string
+  /** `/executions/handler/v1/{execution_id}` */
+  readonly path: string
+  /** Bodies by status; a status that is missing here is not in the contract. */
+  readonly answers: ReadonlyMap<number, SchemaAST.AST>
+  readonly source?: ResultsSource
+}
+
+const endpoints = [
+  ...Object.values(ExecutionApi.groups.executions.endpoints),
+  ...Object.values(ExecutionApi.groups.tokens.endpoints),
+  ...Object.values(ExecutionApi.groups.engines.endpoints),
+  ...Object.values(FlowApi.groups.flows.endpoints),
+]
+
+const statusOf = (schema: Schema.Top, otherwise: number): number => {
+  // An answer's status is listed beside its schema, not in it.
+  const status: unknown = schema.ast.context?.annotations?.["httpApiStatus"]
+  return typeof status === "number" ? status : otherwise
+}
+
+const contractRoutes: ReadonlyArray<Route> = endpoints.map((endpoint) => {
+  const answers = new Map<number, SchemaAST.AST>()
+  for (const schema of endpoint.success) answers.set(statusOf(schema, 200), Schema.toEncoded(schema).ast)
+  for (const schema of endpoint.error) answers.set(statusOf(schema, 500), Schema.toEncoded(schema).ast)
+  return {
+    name: endpoint.identifier,
+    method: endpoint.method,
+    path: endpoint.path.replaceAll(/:([a-z_]+)/g, "{$1}"),
+    answers,
+  }
+})
+
+const sourceRoute = (source: ResultsSource): Route => ({
+  name: source.name,
+  method: "GET",
+  path: source.path,
+  // Its body is never shown; its statuses are those that the row lists.
+  answers: new Map([200, ...source.nothing].map((status) => [status, Schema.Unknown.ast])),
+  source,
+})
+
+const segmentsOf = (path: string): ReadonlyArray<string> => path.split("/").slice(1)
+const isPlaceholder = (segment: string): boolean => segment.startsWith("{")
+
+const decoded = (segment: string): string => {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}
+
+/** The ids in a path that ends as the route's does; undefined if it does not. */
+const idsOf = (route: Route, path: ReadonlyArray<string>): Readonly<Record<string, string>> | undefined => {
+  const wanted = segmentsOf(route.path)
+  const tail = path.slice(-wanted.length)
+  if (tail.length < wanted.length) return undefined
+  const ids: Record<string, string> = {}
+  for (const [index, segment] of wanted.entries()) {
+    const value = tail[index] ?? ""
+    if (isPlaceholder(segment)) ids[segment.slice(1, -1)] = decoded(value)
+    else if (segment !== value) return undefined
+  }
+  return ids
+}
+
+const nobody: Omit<Route, "method"> = { name: "unknown", path: "(an unknown address)", answers: new Map() }
+
+export type Matcher = (
+  method: string,
+  url: string,
+) => { readonly route: Route; readonly ids: Readonly<Record<string, string>> }
+
+/** Finds the route of a request: the job's rows come before the contract, plain segments before ids. */
+export const matcherOf = (sources: ReadonlyArray<ResultsSource>): Matcher => {
+  const placeholders = ({ path }: Route) => segmentsOf(path).filter(isPlaceholder).length
+  const custom = sources.filter(({ path }) => !contractRoutes.some((route) => route.path === path))
+  const sourceOf = (route: Route) => sources.find(({ path }) => path === route.path)
+  const routes = [
+    ...custom.map(sourceRoute),
+    ...contractRoutes
+      .map((route) => {
+        const source = route.method === "GET" ? sourceOf(route) : undefined
+        return source === undefined ? route : { ...route, source }
+      })
+      .toSorted((a, b) => placeholders(a) - placeholders(b)),
+  ]
+  return (method, url) => {
+    const path = segmentsOf(URL.canParse(url) ? new URL(url).pathname : url)
+    for (const route of routes) {
+      const ids = route.method === method ? idsOf(route, path) : undefined
+      if (ids !== undefined) return { route, ids }
+    }
+    return { route: { ...nobody, method }, ids: {} }
+  }
+}
+
+/** The JSON of an answer; undefined if it has none. */
+export const jsonOf = ({ body }: RecordedCall): unknown => (body._tag === "Json" ? body.json : undefined)
+
+/** An own property of a JSON object. */
+export const fieldOf = (json: unknown, name: string): unknown =>
+  Predicate.isObject(json) && Object.hasOwn(json, name) ? json[name] : undefined

@@ -3,17 +3,183 @@
  * reading of it explains, what goes beyond it, what does not fit, and with which results sources a run
  * would lose nothing. Pure: the same calls give the same picture.
  */
-import type { ProductsCount } from "../../service/ProductsCount.ts"
-import type { ResultsSource } from "../../service/ResultsSource.ts"
-import type { DrainProof } from "../../task/DrainProof.ts"
-import type { RecordedCall } from "./Calls.ts"
-import { compareCalls } from "./Compare.ts"
-import type { Finding } from "./Compare.ts"
-import { fitSources, onItsWordAlone } from "./FitSources.ts"
-import type { FittedSource } from "./FitSources.ts"
-import { observableKeys, observeReading } from "./Observe.ts"
+import { Predicate } from "effect"
+import { compareCalls, fieldOf, jsonOf } from "./Compare.ts"
+import type { Finding, RecordedCall } from "./Compare.ts"
+import {
+  countsIn,
+  lastAnswer,
+  meetsCounts,
+  observableKeys,
+  observeReading,
+  proofOf,
+  shareOf,
+} from "./Observe.ts"
 import type { Observed } from "./Observe.ts"
-import { countsIn, proofOf } from "./Evidence.ts"
+import { wrap } from "../../report/TextTable.ts"
+import { builtInSources } from "../../service/FlowResults.ts"
+import type { ProductsCount, ResultsSource } from "../../service/FlowResults.ts"
+import type { DrainProof } from "../../task/DrainProof.ts"
+
+// The results sources that fit what a run showed, as files for a job's `schemas` folder: built-in rows are
+// changed if they do not hold here, the job's own rows are kept if they answered. No path is invented.
+// Anything that could lose records is written as a comment, for an engineer to decide.
+
+export interface FittedSource {
+  readonly name: string
+  /** The row as a run would use it. Absent if the job's own row did not answer. */
+  readonly source?: ResultsSource
+  /** The text of `results/<name>.yaml`; absent if there is nothing to write. */
+  readonly text?: string
+  /** For people: what was found, in one sentence. */
+  readonly says: string
+  /** What an engineer has to decide; written into the file as a comment. */
+  readonly decisions: ReadonlyArray<Decision>
+}
+
+interface Decision {
+  /** `counts: none` */
+  readonly line: string
+  /** The finding that asks for it. */
+  readonly why: string
+}
+
+interface FitInput {
+  readonly sources: ReadonlyArray<ResultsSource>
+  readonly calls: ReadonlyArray<RecordedCall>
+  readonly observed: ReadonlyArray<Observed>
+  /** An engineer decided that a final answer is complete if nothing is counted. */
+  readonly acceptUncounted: boolean
+}
+
+type Change = Partial<Pick<ResultsSource, "enabled" | "counts" | "final">>
+
+interface Proposal {
+  readonly change: Change
+  readonly says: string
+  readonly decisions: ReadonlyArray<Decision>
+}
+
+const unchanged = (says: string): Proposal => ({ change: {}, says, decisions: [] })
+const off = (says: string): Proposal => ({ change: { enabled: false }, says, decisions: [] })
+
+/** Why the flow API cannot be used here; undefined if it may be. */
+const refusal = (call: RecordedCall, observed: ReadonlyArray<Observed>): string | undefined => {
+  const flowApi = observed.find(({ key }) => key === "flow_api")?.value
+  if (flowApi === "forbidden") return "this account has no access to the flow API (403)"
+  if (flowApi === "absent")
+    return "there is no flow API at this address (404, with a page instead of an error of the API)"
+  return call.http_status === 422 ? "the flow API refuses this service's session ids (422)" : undefined
+}
+
+/** What such a line does. */
+const onItsWordAlone = "a final answer counts as complete, and executions are deleted without a count"
+
+/** Without a count, only a source that may return everything can be trusted to be complete. */
+const proposeUncounted = (source: ResultsSource, why: string, input: FitInput): Proposal => {
+  const says = `${why}, so the number of records is not known`
+  if (!source.families.includes("*")) return unchanged(says)
+  if (input.acceptUncounted) return { change: { counts: "none" }, says, decisions: [] }
+  return { change: {}, says, decisions: [{ line: "counts: none", why: says }] }
+}
+
+const proposeCounts = (source: ResultsSource, input: FitInput): Proposal => {
+  const { calls } = input
+  const counts = countsIn(calls)
+  if (counts._tag === "Unknown") return proposeUncounted(source, counts.why, input)
+  const ways = (["sub_family", "product"] as const).filter((way) =>
+    meetsCounts(source, calls, counts.counts, way),
+  )
+  const [way] = ways
+  if (ways.some((one) => one === source.counts)) return unchanged("its records meet products_count")
+  if (way !== undefined) {
+    return { change: { counts: way }, says: `its records meet products_count by ${way}`, decisions: [] }
+  }
+  const { read, counted } = shareOf(source, calls, counts.counts)
+  return unchanged(`it brings ${read} of the ${counted} records counted for it`)
+}
+
+/** A closed execution whose answer does not say that it is final would never count as complete. */
+const proposeFinal = (source: ResultsSource, call: RecordedCall): Proposal["decisions"] => {
+  const json = jsonOf(call)
+  if (source.final === "always" || !Predicate.isObject(json) || fieldOf(json, source.final) !== undefined)
+    return []
+  const why =
+    `the answer has no \`${source.final}\`, although the execution is closed, so a run treats it as ` +
+    "partial"
+  return [{ line: "final: always", why }]
+}
+
+const propose = (source: ResultsSource, input: FitInput): Proposal => {
+  if (!source.enabled) return unchanged("switched off in the job, so not read")
+  const call = lastAnswer(source, input.calls)
+  if (call === undefined) return unchanged("not read in this run, or never answered")
+  if (source.api === "flows_url") {
+    const why = refusal(call, input.observed)
+    if (why !== undefined) return off(why)
+  }
+  if (call.http_status !== 200) {
+    const nothing = source.nothing.includes(call.http_status ?? 0) ? ": no data here" : ""
+    return unchanged(`answered ${call.http_status}${nothing}`)
+  }
+  const { change, says, decisions } = proposeCounts(source, input)
+  return { change, says: `answered 200; ${says}`, decisions: [...decisions, ...proposeFinal(source, call)] }
+}
+
+const lineMax = 100
+
+const comment = (text: string): string => wrap(text, lineMax, "# ", "# ")
+
+/** In the order in which a person reads a row. */
+const rowKeys = [
+  "enabled",
+  "api",
+  "path",
+  "families",
+  "records",
+  "final",
+  "counts",
+  "nothing",
+  "attachments",
+] as const
+
+const yamlLine = ([key, value]: readonly [string, unknown]): string => `${key}: ${JSON.stringify(value)}`
+
+const fit = (source: ResultsSource, input: FitInput): FittedSource => {
+  const { name } = source
+  const { change, says, decisions } = propose(source, input)
+  const builtIn = builtInSources.find((row) => row.name === name)
+  const call = lastAnswer(source, input.calls)
+  if (builtIn === undefined && call?.http_status !== 200) {
+    return { name, says: `not usable: ${says}`, decisions: [] }
+  }
+  const fitted: ResultsSource = { ...source, ...change }
+  const said = rowKeys
+    .map((key) => [key, fitted[key]] as const)
+    .filter(([key, value]) => builtIn === undefined || JSON.stringify(value) !== JSON.stringify(builtIn[key]))
+  const evidence = call === undefined ? "" : ` (call ${call.number})`
+  const text = [
+    comment(`${name}: ${says}${evidence}.`),
+    ...said.map(yamlLine),
+    ...decisions.flatMap(({ line, why }) => [
+      "",
+      comment(`An engineer must decide: ${why}. With the next line ${onItsWordAlone}.`),
+      `# ${line}`,
+    ]),
+    "",
+  ].join("\n")
+  return {
+    name,
+    source: fitted,
+    ...(said.length > 0 || decisions.length > 0 ? { text } : {}),
+    says,
+    decisions,
+  }
+}
+
+/** One for each row of the job, in the same order. */
+const fitSources = (input: FitInput): ReadonlyArray<FittedSource> =>
+  input.sources.map((source) => fit(source, input))
 
 export interface Picture {
   readonly observed: ReadonlyArray<Observed>

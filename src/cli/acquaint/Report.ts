@@ -4,14 +4,13 @@
  * quotes no value of a record, and no complete id except the execution's.
  */
 import type { Access, ExecutionId, RunId } from "../../service/Ids.ts"
-import { countedTotal } from "../../service/ProductsCount.ts"
+import { countedTotal } from "../../service/FlowResults.ts"
 import type { DrainProof } from "../../task/DrainProof.ts"
-import { counted } from "../../base/Counted.ts"
+import { counted } from "../../base/Text.ts"
 import { plain, span, wrap } from "../../report/TextTable.ts"
-import type { RecordedCall } from "./Calls.ts"
-import type { Finding } from "./Compare.ts"
+import { shapeOf } from "./Compare.ts"
+import type { Finding, RecordedCall } from "./Compare.ts"
 import type { Picture } from "./Judge.ts"
-import { shapeOf } from "./Shape.ts"
 
 export interface About extends Access {
   readonly run_id: RunId

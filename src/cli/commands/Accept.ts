@@ -10,7 +10,7 @@ import { Argument, Command } from "effect/cli"
 import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { endWith, refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import { findRun, withLedger } from "../LedgerOf.ts"
+import { findRun, withLedger } from "../LookAtFolder.ts"
 import { say } from "../Output.ts"
 
 /** The named run, or the newest one that a gate holds back; undefined if there is none. */

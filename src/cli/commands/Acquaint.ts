@@ -38,7 +38,7 @@ export const acquaint = Command.make(
   "acquaint",
   flags,
   Effect.fn("Acquaint.handle")(function* ({ job: path, customer, engine, ...options }) {
-    const { chooseAssignment } = yield* Effect.promise(() => import("../acquaint/AcquaintChoice.ts"))
+    const { chooseAssignment } = yield* Effect.promise(() => import("../acquaint/AcquaintRun.ts"))
     const output = yield* outputFolder
     const [whole] = yield* loadJobs([path])
     if (whole === undefined) return
@@ -76,10 +76,10 @@ const acquainted = Effect.fnUntraced(function* (input: {
     () => import("../acquaint/AcquaintRun.ts"),
   )
   const { acquaintFolder, claimSchemas, writeCalls } = yield* Effect.promise(
-    () => import("../acquaint/AcquaintFiles.ts"),
+    () => import("../acquaint/AcquaintRun.ts"),
   )
   const { ProgressDisplay } = yield* Effect.promise(() => import("../ProgressDisplay.ts"))
-  const { tellRun } = yield* Effect.promise(() => import("../acquaint/AcquaintTell.ts"))
+  const { tellRun } = yield* Effect.promise(() => import("../acquaint/AcquaintRun.ts"))
   const wiring = yield* Wiring
   const silent = yield* NoProgressFlag
   const job = cutDown(whole, assignment, options.remove)

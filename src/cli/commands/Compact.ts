@@ -4,14 +4,13 @@
  */
 import { Clock, Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { isDurationWithin, readDuration } from "../../base/DurationText.ts"
+import { isDurationWithin, readDuration } from "../../base/Text.ts"
 import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
-import { compactedText } from "../CompactTables.ts"
+import { compactedText } from "../PruneJobs.ts"
 import { endWith, refuse } from "../Failures.ts"
-import { inHeldStore } from "../HeldStore.ts"
-import { openedStore } from "../LookAtFolder.ts"
+import { inHeldStore } from "../RunFolder.ts"
+import { openedStore, requireLedger } from "../LookAtFolder.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
-import { requireLedger } from "../LedgerOf.ts"
 import { say, sayJson } from "../Output.ts"
 
 const ageDefault = "35 days"

@@ -7,25 +7,31 @@ import { Clock, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Job } from "../../jobs/Job.ts"
 import { endsSoon } from "../../tokens/TokenLogin.ts"
-import { counted } from "../../base/Counted.ts"
-import { knownZone } from "../../base/MachineZone.ts"
+import { counted } from "../../base/Text.ts"
+import { knownZone } from "../../base/Time.ts"
 import { table } from "../../report/TextTable.ts"
 import { withId } from "../../messages/Catalogue.ts"
+import type { Problem } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
-import type { Problem } from "../../messages/Problem.ts"
-import { alarmsCheck } from "../Alarms.ts"
-import { failed, ok, warning } from "../Check.ts"
-import type { Check } from "../Check.ts"
+import { alarmsCheck } from "../Notices.ts"
+import {
+  failed,
+  ledgerCheck,
+  leftoversCheck,
+  modesCheck,
+  ok,
+  schemasCheck,
+  spaceCheck,
+  warning,
+} from "../Health.ts"
+import type { Check } from "../Health.ts"
 import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
-import { endWith } from "../Failures.ts"
-import { ledgerCheck, leftoversCheck, modesCheck, schemasCheck, spaceCheck } from "../FolderHealth.ts"
+import { endWith, toolVersion } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import { openedLedger } from "../LedgerOf.ts"
-import { problemsOf } from "../LookAtFolder.ts"
-import { lostLedger, refusalOf } from "../OutputGuard.ts"
+import { openedLedger, problemsOf } from "../LookAtFolder.ts"
+import { lostLedger, refusalOf } from "../RunFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { serviceChecks } from "../ServiceHealth.ts"
-import { toolVersion } from "../Version.ts"
 import { Wiring } from "../Wiring.ts"
 
 const machineChecks = (): ReadonlyArray<Check> => {

@@ -5,15 +5,14 @@
 import { resolve } from "node:path"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { counted } from "../../base/Counted.ts"
+import { counted } from "../../base/Text.ts"
 import type { NamedDocuments, NamingFailed } from "../../folder/NamedDocuments.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
-import { shareOf } from "../HeldStore.ts"
-import { requireLedger } from "../LedgerOf.ts"
-import { nameDocumentsIn } from "../NameDocuments.ts"
+import { holdOutput, shareOf } from "../RunFolder.ts"
+import { requireLedger } from "../LookAtFolder.ts"
+import { nameDocumentsIn } from "../PruneJobs.ts"
 import { say, sayJson } from "../Output.ts"
-import { holdOutput } from "../RunFolder.ts"
 
 const refusalOf = (path: string, { message, foreign }: NamingFailed) =>
   foreign === undefined

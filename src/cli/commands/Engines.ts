@@ -7,11 +7,10 @@ import { Argument, Command } from "effect/cli"
 import { EngineReference } from "../../service/Ids.ts"
 import type { ServiceTarget } from "../../jobs/Job.ts"
 import type { EngineDetails } from "../../service/Engine.ts"
-import { suggestion } from "../../base/Nearest.ts"
+import { suggestion } from "../../base/Text.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import { KnownSecrets } from "../../privacy/KnownSecrets.ts"
-import { Settings } from "../Settings.ts"
-import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
+import { Settings, jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { Output, say, sayJson } from "../Output.ts"
@@ -74,7 +73,7 @@ const readLines = Schema.decodeUnknownOption(Schema.Array(EngineLine))
 
 const fetchList = Effect.gen(function* () {
   const { Service } = yield* Effect.promise(() => import("../../client/Service.ts"))
-  const { retryCall } = yield* Effect.promise(() => import("../../client/Backoff.ts"))
+  const { retryCall } = yield* Effect.promise(() => import("../../client/Pacing.ts"))
   const service = yield* Service
   const { body } = yield* retryCall(service.listEngines, { triesMax: 3 })
   return body.json

@@ -7,14 +7,13 @@ import { Argument, Command } from "effect/cli"
 import { resolve } from "node:path"
 import { CustomerId } from "../../service/Ids.ts"
 import type { RunId } from "../../service/Ids.ts"
-import { counted } from "../../base/Counted.ts"
-import type { ForgetFailed } from "../../folder/ForgetFailed.ts"
-import type { ForgetPlan, Remaining } from "../../folder/ForgetPlan.ts"
-import type { NamesLeft } from "../../folder/NamesLeft.ts"
-import type { ForgetCounts } from "../../ledger/ForgetFacts.ts"
+import { counted } from "../../base/Text.ts"
+import type { ForgetFailed, ForgetPlan, Remaining } from "../../folder/Forget.ts"
+import type { NamesLeft } from "../../folder/Mentions.ts"
+import type { ForgetCounts } from "../../ledger/Fact.ts"
 import type { Store } from "../../tables/Store.ts"
 import { jobFlags, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
-import { refuse } from "../Failures.ts"
+import { refuse, toolVersion } from "../Failures.ts"
 import {
   deleteRemote,
   jobsOf,
@@ -27,13 +26,10 @@ import {
   withRemaining,
 } from "../ForgetRemote.ts"
 import type { Remote } from "../ForgetRemote.ts"
-import { shareOf } from "../HeldStore.ts"
-import { requireLedger } from "../LedgerOf.ts"
-import { openedStoreWithKey } from "../LookAtFolder.ts"
+import { holdOutput, shareOf } from "../RunFolder.ts"
+import { openedStoreWithKey, requireLedger } from "../LookAtFolder.ts"
 import { note, say, sayJson, warn } from "../Output.ts"
-import { keepUnpruned } from "../PruneLock.ts"
-import { holdOutput } from "../RunFolder.ts"
-import { toolVersion } from "../Version.ts"
+import { keepUnpruned } from "../PruneJobs.ts"
 import { Wiring } from "../Wiring.ts"
 
 const refusalOf = ({ message, isOther }: ForgetFailed) =>
@@ -56,8 +52,8 @@ const tellNames = Effect.fnUntraced(function* ({ jobs, jobPaths, folder, models 
 /** What is here and what is at the service, before anything is removed. */
 const lookFor = Effect.fnUntraced(function* (output: string, customer_id: CustomerId) {
   const { checkWhole } = yield* keeping
-  const { planForget } = yield* Effect.promise(() => import("../../folder/ForgetPlan.ts"))
-  const { namesLeft } = yield* Effect.promise(() => import("../../folder/NamesLeft.ts"))
+  const { planForget } = yield* Effect.promise(() => import("../../folder/Forget.ts"))
+  const { namesLeft } = yield* Effect.promise(() => import("../../folder/Mentions.ts"))
   const store = yield* openedStoreWithKey(output, shareOf(output))
   return yield* inFolder(
     output,
@@ -85,7 +81,7 @@ const clearService = Effect.fnUntraced(function* (
       yield* warn("customer-still-in-job", { path: job.path })
   const isDue = !isHereOnly && leftOf(remote) > 0
   if (isDue) yield* requireJobs(remote, jobs)
-  const { keepPlan } = yield* Effect.promise(() => import("../../folder/ForgetPlan.ts"))
+  const { keepPlan } = yield* Effect.promise(() => import("../../folder/Forget.ts"))
   // The intent: from here on the same command continues, whatever happens.
   yield* keepPlan(store, plan)
   if (!isDue) return { plan, remote }

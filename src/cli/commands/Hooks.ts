@@ -5,7 +5,7 @@
  */
 import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { suggestion } from "../../base/Nearest.ts"
+import { suggestion } from "../../base/Text.ts"
 import { flowEvents } from "../../service/Vocabulary.ts"
 import type { ChangeAnswer, Subscription } from "../../client/Subscriptions.ts"
 import { table } from "../../report/TextTable.ts"
@@ -36,7 +36,7 @@ const opened = Effect.flatMap(
 )
 
 const listed = Effect.gen(function* () {
-  const { retryCall } = yield* Effect.promise(() => import("../../client/Backoff.ts"))
+  const { retryCall } = yield* Effect.promise(() => import("../../client/Pacing.ts"))
   const { list } = yield* opened
   return yield* retryCall(list, { triesMax: 3 })
 })

@@ -4,8 +4,7 @@
  */
 import { Effect, Option } from "effect"
 import { Command } from "effect/cli"
-import { counted } from "../../base/Counted.ts"
-import { suggestion } from "../../base/Nearest.ts"
+import { counted, suggestion } from "../../base/Text.ts"
 import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { familiesOf, policyOf } from "../LookAtFolder.ts"

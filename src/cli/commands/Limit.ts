@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { jsonFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
-import { steerNight } from "../SteerNight.ts"
+import { steerNight } from "../NightDesk.ts"
 
 type Names = "max_in_flight" | "per_engine"
 const written = /^(?<name>max_in_flight|per_engine)=(?<number>[1-9][0-9]{0,4}|100000)$/

@@ -7,9 +7,8 @@ import { Argument, Command } from "effect/cli"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
-import { openedLedger, requireLedger } from "../LedgerOf.ts"
+import { openedLedger, publishedKey, requireLedger } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
-import { publishedKey } from "../PseudonymKeys.ts"
 import { Wiring } from "../Wiring.ts"
 
 const inLedger = Effect.fnUntraced(function* (output: string) {

@@ -6,15 +6,14 @@
 import { Effect, Option, Stdio, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Connection } from "../../base/DuckDb.ts"
-import { counted } from "../../base/Counted.ts"
+import { counted } from "../../base/Text.ts"
 import { outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { table } from "../../report/TextTable.ts"
 import { Output, say, sayJson, warn, writeOut } from "../Output.ts"
-import { refusalOfFile } from "../OutputGuard.ts"
+import { refusalOfFile } from "../RunFolder.ts"
 import { withPublished } from "../PublishedDatabase.ts"
-import { csvFormat, jsonFormat, tableFormat } from "../QueryFormats.ts"
-import { savedQueries, sqlOf } from "../SavedQueries.ts"
+import { csvFormat, jsonFormat, savedQueries, sqlOf, tableFormat } from "../QueryFormats.ts"
 
 const formats = ["table", "csv", "json", "arrow", "parquet", "xlsx"] as const
 type Format = (typeof formats)[number]

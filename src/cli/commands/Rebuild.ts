@@ -4,20 +4,18 @@
  */
 import { Effect, Option } from "effect"
 import { Command } from "effect/cli"
-import { counted } from "../../base/Counted.ts"
+import { counted } from "../../base/Text.ts"
 import { told } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import type { Rebuilt } from "../../tables/Rebuild.ts"
-import { deltaWarnings } from "../../report/TableWarnings.ts"
+import { deltaWarnings } from "../../report/Summary.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, optionalFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
-import { endWith, refuse } from "../Failures.ts"
-import { inHeldStore } from "../HeldStore.ts"
+import { endWith, refuse, toolVersion } from "../Failures.ts"
+import { inHeldStore } from "../RunFolder.ts"
 import { loadJobs } from "../Jobs.ts"
-import { openedStoreAsked, openedStoreWithKey } from "../LookAtFolder.ts"
-import { requireLedger } from "../LedgerOf.ts"
+import { openedStoreAsked, openedStoreWithKey, requireLedger } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
-import { toolVersion } from "../Version.ts"
 
 interface Asked {
   readonly publishes: boolean

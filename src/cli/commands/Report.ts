@@ -6,7 +6,7 @@ import { statSync } from "node:fs"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { jsonFlag, outputFolder, runArgument } from "../CommonFlags.ts"
-import { findRun, withLedger } from "../LedgerOf.ts"
+import { findRun, withLedger } from "../LookAtFolder.ts"
 import { say, sayJson } from "../Output.ts"
 import { runFolder } from "../RunFolder.ts"
 

@@ -4,13 +4,12 @@
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { listed } from "../../base/Counted.ts"
-import { deltaWarnings } from "../../report/TableWarnings.ts"
+import { listed } from "../../base/Text.ts"
+import { deltaWarnings } from "../../report/Summary.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
-import { inHeldStore } from "../HeldStore.ts"
-import { openedStore } from "../LookAtFolder.ts"
-import { requireLedger } from "../LedgerOf.ts"
+import { inHeldStore } from "../RunFolder.ts"
+import { openedStore, requireLedger } from "../LookAtFolder.ts"
 import { say, sayJson } from "../Output.ts"
 
 const runsTold = 5

@@ -4,7 +4,7 @@
  */
 import { Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { isDurationWithin, readDuration } from "../../base/DurationText.ts"
+import { isDurationWithin, readDuration } from "../../base/Text.ts"
 import { jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
 import { checkJobs, readableJobs, takeJobs } from "../Jobs.ts"

@@ -5,16 +5,14 @@
 import { resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { suggestion } from "../../base/Nearest.ts"
-import type { RunHeader } from "../../ledger/FoldLedger.ts"
+import { suggestion } from "../../base/Text.ts"
+import type { RunHeader } from "../../ledger/FoldRun.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
-import { refuse } from "../Failures.ts"
-import { hasLedger, openedLedger, withLedger } from "../LedgerOf.ts"
-import { familiesOf, policyOf } from "../LookAtFolder.ts"
+import { refuse, toolVersion } from "../Failures.ts"
+import { familiesOf, hasLedger, openedLedger, policyOf, withLedger } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { isCutOff, isRunning, workIn } from "../NightDesk.ts"
-import { toolVersion } from "../Version.ts"
 
 /** What the published tables have of each run, by its id; none before anything is published. */
 const publishedRuns = Effect.fnUntraced(function* (output: string) {

@@ -4,14 +4,13 @@
  */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { optionalFlag } from "../CommonFlags.ts"
+import { optionalFlag, readWebhooks, webhookFlags, webhookHelp } from "../CommonFlags.ts"
 import { behaviourWords } from "../../sandbox/executions/Behaviour.ts"
 import { faultHelp } from "../../sandbox/faults/FaultHelp.ts"
 import { sessionHelp } from "../../sandbox/flows/SessionHelp.ts"
 import { readingHelp } from "../../sandbox/readings/ReadingHelp.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { say } from "../Output.ts"
-import { readWebhooks, webhookFlags, webhookHelp } from "../WebhookFlags.ts"
 import { Wiring } from "../Wiring.ts"
 
 const words = behaviourWords.map(({ word, meaning }) => `  ${word.padEnd(16)}${meaning}`).join("\n")

@@ -8,16 +8,14 @@ import { homedir } from "node:os"
 import { basename, dirname, isAbsolute, relative, resolve } from "node:path"
 import { Clock, ConfigProvider, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { listed } from "../../base/Counted.ts"
-import { machineZone } from "../../base/MachineZone.ts"
+import { listed } from "../../base/Text.ts"
+import { machineZone } from "../../base/Time.ts"
 import type { Job } from "../../jobs/Job.ts"
-import type { Timer } from "../Timer.ts"
-import type { TimerFile } from "../Systemd.ts"
+import type { Timer, TimerFile } from "../Timers.ts"
 import { EnvFileFlag, jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
-import { refuse } from "../Failures.ts"
+import { refuse, toolVersion } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { say, sayJson, warn } from "../Output.ts"
-import { toolVersion } from "../Version.ts"
 
 const namesTold = 10
 /** Units are files, and a CronJob has 52 characters with its own prefix. */
@@ -29,7 +27,7 @@ const credentialsFolder = "/run/credentials/nightjar"
 
 type Kind = "systemd" | "cron" | "kubernetes"
 
-const timerRoom = Effect.promise(() => import("../Timer.ts"))
+const timerRoom = Effect.promise(() => import("../Timers.ts"))
 
 const kindOf = (flags: Readonly<Record<Kind, boolean>>): Kind | undefined => {
   const given = (["systemd", "cron", "kubernetes"] as const).filter((kind) => flags[kind])
@@ -148,7 +146,7 @@ const clusterText = Effect.fnUntraced(function* (
   timer: Timer,
   asked: ReadonlySet<string>,
 ) {
-  const { kubernetesText } = yield* Effect.promise(() => import("../Kubernetes.ts"))
+  const { kubernetesText } = yield* Effect.promise(() => import("../Timers.ts"))
   const { isWritable } = yield* timerRoom
   const { makeEnvironment, readEnvFile, variablesOf } = yield* Effect.promise(
     () => import("../../jobs/EnvFile.ts"),
@@ -207,11 +205,11 @@ const prepare = Effect.fnUntraced(function* (
     () => import("../InstallTimer.ts"),
   )
   if (kind === "cron") {
-    const { cronBlock } = yield* Effect.promise(() => import("../Crontab.ts"))
+    const { cronBlock } = yield* Effect.promise(() => import("../Timers.ts"))
     const text = cronBlock(timer, yield* Clock.currentTimeMillis)
     return { files: [{ name: "crontab", text }], install: installLines(timer, text) }
   }
-  const { systemdUnits } = yield* Effect.promise(() => import("../Systemd.ts"))
+  const { systemdUnits } = yield* Effect.promise(() => import("../Timers.ts"))
   const { home, units } = userFolders(process.env)
   const envFileBytes = timer.env_file === undefined ? 0 : statSync(timer.env_file).size
   const files = systemdUnits(timer, { envFileBytes, home })

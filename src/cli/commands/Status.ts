@@ -5,8 +5,8 @@
 import { Clock, Effect, Option } from "effect"
 import { Command } from "effect/cli"
 import { actingOf } from "../../service/Ends.ts"
-import { counted, listed } from "../../base/Counted.ts"
-import type { RunHeader } from "../../ledger/FoldLedger.ts"
+import { counted, listed } from "../../base/Text.ts"
+import type { RunHeader } from "../../ledger/FoldRun.ts"
 import { executionsOf } from "../../ledger/RunState.ts"
 import type { RunState, TaskState } from "../../ledger/RunState.ts"
 import { newestTasks } from "../../ledger/WholeNight.ts"
@@ -17,7 +17,7 @@ import { summarise } from "../../report/Summary.ts"
 import type { Summary } from "../../report/Summary.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import { jsonFlag, namedOutput, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
-import { findNight, openedLedger, withLedger } from "../LedgerOf.ts"
+import { findNight, openedLedger, withLedger } from "../LookAtFolder.ts"
 import { isCutOff, isRunning, workIn } from "../NightDesk.ts"
 import type { WorkHere } from "../NightDesk.ts"
 import { note, Output, say, sayJson, sayPainted } from "../Output.ts"
@@ -106,7 +106,7 @@ export const status = Command.make(
   Effect.fn("Status.handle")(function* ({ run, whole, watch, json }) {
     if (watch) {
       const output = yield* outputFolder
-      const { watchNight } = yield* Effect.promise(() => import("../WatchNight.ts"))
+      const { watchNight } = yield* Effect.promise(() => import("../NightDesk.ts"))
       const watched = yield* watchNight(output, json)
       if (watched && json) return
       if (!watched) yield* note(`No run is executing in ${output}.`)

@@ -4,7 +4,7 @@
  */
 import { Command } from "effect/cli"
 import { jsonFlag } from "../CommonFlags.ts"
-import { steerNight } from "../SteerNight.ts"
+import { steerNight } from "../NightDesk.ts"
 
 export const pause = Command.make("pause", { json: jsonFlag }, ({ json }) =>
   steerNight({ _tag: "Pause" }, json),

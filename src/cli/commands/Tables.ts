@@ -10,17 +10,15 @@ import { Clock, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { PseudonymPolicy } from "../../tables/Treatments.ts"
 import type { RecordFamily } from "../../records/RecordSchema.ts"
-import { codeOf } from "../../base/FileCalls.ts"
-import { durableFiles } from "../../base/DurableFile.ts"
-import { suggestion } from "../../base/Nearest.ts"
-import { machineZone } from "../../base/MachineZone.ts"
+import { codeOf, durableFiles } from "../../base/DurableFile.ts"
+import { suggestion } from "../../base/Text.ts"
+import { machineZone } from "../../base/Time.ts"
 import type { PageView } from "../../report/TablesPage.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
-import { refuse } from "../Failures.ts"
+import { refuse, toolVersion } from "../Failures.ts"
 import { familiesOf, policyOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
-import { toolVersion } from "../Version.ts"
 import { Wiring } from "../Wiring.ts"
 
 /** A document for another tool. */
@@ -75,7 +73,7 @@ const tablesPage = Effect.fnUntraced(function* (
   const { publishedTables } = yield* Effect.promise(() => import("../../tables/DataDictionary.ts"))
   const { relationsOf } = yield* Effect.promise(() => import("../../tables/Relations.ts"))
   const { renderTablesPage } = yield* Effect.promise(() => import("../../report/TablesPage.ts"))
-  const { tableFigures } = yield* Effect.promise(() => import("../TableFigures.ts"))
+  const { tableFigures } = yield* Effect.promise(() => import("../PublishedDatabase.ts"))
   const specs = publishedTables(families, policy)
   const figures = yield* tableFigures(
     output,

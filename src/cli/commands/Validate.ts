@@ -9,7 +9,7 @@ import { exitCodes } from "../../messages/ExitCodes.ts"
 import { endWith } from "../Failures.ts"
 import { checkJobs, tellProblems } from "../Jobs.ts"
 import { say, sayJson } from "../Output.ts"
-import { counted } from "../../base/Counted.ts"
+import { counted } from "../../base/Text.ts"
 
 export const validate = Command.make(
   "validate",

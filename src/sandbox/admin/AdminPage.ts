@@ -3,7 +3,7 @@
  * caller sent is hostile text: it is escaped, and isolated so that it cannot change the direction of the
  * text around it.
  */
-import { escapeHtml } from "../../base/HtmlText.ts"
+import { escapeHtml } from "../../base/Text.ts"
 import { adminStyle } from "./AdminStyle.ts"
 import type { AdminView, ExecutionRow } from "./AdminView.ts"
 import { tooSoonMax } from "../core/CallWatch.ts"

@@ -3,7 +3,7 @@
  * their contents, and the audit trail of what the customer accepted. The session of an execution has an
  * invented customer who accepted everything shortly before.
  */
-import { sha256Hex } from "../../base/Sha256.ts"
+import { sha256Hex } from "../../base/Hashes.ts"
 import type { FlowSession } from "../state/FlowSession.ts"
 import { flowMomentOf } from "../state/FlowTimeline.ts"
 import type { Retrieval } from "../state/ResultsPlan.ts"

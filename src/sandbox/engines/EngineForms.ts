@@ -3,9 +3,8 @@
  * definitions, hidden and lazy fields, so that the forms of the catalogue differ as much as those of real
  * sources.
  */
-import type { FormSchema } from "../../service/Engine.ts"
-import { definedSettings } from "../../service/FeatureSettings.ts"
-import type { Setting } from "../../service/FeatureSettings.ts"
+import { definedSettings } from "../../service/Engine.ts"
+import type { FormSchema, Setting } from "../../service/Engine.ts"
 import { features } from "../../service/Vocabulary.ts"
 
 type Field = Readonly<Record<string, unknown>>

@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { HttpApi } from "effect/http-api"
-import { isDurationWithin } from "../../base/DurationText.ts"
+import { isDurationWithin } from "../../base/Text.ts"
 import { ServiceApi } from "../../service/Api.ts"
 
 /** The contract's endpoints by what a router knows about a request: `GET /api/…/:execution_id`. */

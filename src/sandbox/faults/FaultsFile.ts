@@ -5,9 +5,9 @@
 import { Effect, Predicate, Schema } from "effect"
 import type { Result } from "effect"
 import { endpointNames, Faults } from "./Faults.ts"
-import { Problem } from "../../base/FileProblem.ts"
-import { decodeYaml, problemLines, readYaml, suggest } from "../../base/YamlFile.ts"
-import type { YamlKind } from "../../base/YamlFile.ts"
+import { Problem } from "../../base/DurableFile.ts"
+import { decodeYaml, problemLines, readYaml, suggest } from "../../base/YamlText.ts"
+import type { YamlKind } from "../../base/YamlText.ts"
 
 /** The file cannot be used; every problem at once, from top to bottom. */
 export class FaultsInvalid extends Schema.TaggedError<FaultsInvalid>()("FaultsInvalid", {

@@ -2,7 +2,7 @@
  * Which names are due when, earliest first, with at most one valid entry per name, so that a hundred
  * thousand executions that wait for their next event cost no more than their logarithm and no scan.
  */
-import { DelayQueue } from "../../base/DelayQueue.ts"
+import { DelayQueue } from "../../base/Time.ts"
 
 interface Entry {
   readonly name: string

@@ -3,7 +3,7 @@
  * sent about it. Payloads and delivery of flow events are not shown; own choice: the envelope of execution
  * events, with the results body under `results` if the reference says that the event carries data.
  */
-import type { FlowEvent } from "../../service/Event.ts"
+import type { FlowEvent } from "../../service/Execution.ts"
 import type { FlowEventName } from "../../service/Vocabulary.ts"
 import { findEngine, raisesEvent } from "../engines/EngineCatalogue.ts"
 import { flowSessionBody } from "../flows/FlowBody.ts"

@@ -3,8 +3,7 @@
  * events, the service's own ones to execution events, and those given at start-up. The bodies and answers of
  * their calls are not shown; own choice: one rule per application and event, and a second replaces the first.
  */
-import type { FlowHook } from "../../service/Event.ts"
-import type { ValidationItem } from "../../service/Execution.ts"
+import type { FlowHook, ValidationItem } from "../../service/Execution.ts"
 import { engineEvents, flowEvents } from "../../service/Vocabulary.ts"
 import type { Decision, Look } from "../core/SandboxCore.ts"
 import type { deliveryOrders, HookEvent, HookRule } from "../state/HookEvent.ts"

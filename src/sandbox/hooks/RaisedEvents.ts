@@ -3,7 +3,7 @@
  * reading of its phases, so that no event can disagree with a state read. Payloads other than that of
  * `auth_ended` are not shown; own choice: the same shape for all.
  */
-import type { ExecutionEvent } from "../../service/Event.ts"
+import type { ExecutionEvent } from "../../service/Execution.ts"
 import type { engineEvents, StatusReason } from "../../service/Vocabulary.ts"
 import { statusMessage } from "../executions/Messages.ts"
 import type { Execution } from "../state/SandboxState.ts"

@@ -5,9 +5,9 @@
  */
 import { Effect, Predicate, Schema } from "effect"
 import type { Result } from "effect"
-import { Problem } from "../../base/FileProblem.ts"
-import { decodeYaml, problemLines, readYaml, suggest } from "../../base/YamlFile.ts"
-import type { YamlKind } from "../../base/YamlFile.ts"
+import { Problem } from "../../base/DurableFile.ts"
+import { decodeYaml, problemLines, readYaml, suggest } from "../../base/YamlText.ts"
+import type { YamlKind } from "../../base/YamlText.ts"
 import { Reading, readingChoices } from "../state/Reading.ts"
 import { wrapWords } from "./ReadingHelp.ts"
 

@@ -6,7 +6,7 @@
 import { Clock, Duration, Effect, Latch, Layer, Option, Stream, Tracer } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
-import { codeOf } from "../../base/FileCalls.ts"
+import { codeOf } from "../../base/DurableFile.ts"
 import { DueTimes } from "../hooks/DueTimes.ts"
 import type { HookRequest, Outbox } from "../hooks/Outbox.ts"
 import type { Answer, Delivery } from "../hooks/PlanDeliveries.ts"

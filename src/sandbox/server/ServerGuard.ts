@@ -11,7 +11,7 @@ import {
   HttpServerRequest,
   HttpServerResponse,
 } from "effect/http"
-import { isLoopback } from "../../base/Loopback.ts"
+import { isLoopback } from "../../base/Text.ts"
 
 /** Far above any start with its certificates, far below what fills a machine's memory. */
 const bodyBytesMax = 4_000_000

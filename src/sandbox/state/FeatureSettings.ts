@@ -6,8 +6,8 @@
  */
 import { Schema } from "effect"
 import type { ValidationItem } from "../../service/Execution.ts"
-import { definedSettings } from "../../service/FeatureSettings.ts"
-import type { Setting } from "../../service/FeatureSettings.ts"
+import { definedSettings } from "../../service/Engine.ts"
+import type { Setting } from "../../service/Engine.ts"
 import { monthsBefore, readDate } from "./RelativeDate.ts"
 
 type Configurations = Readonly<Record<string, unknown>>

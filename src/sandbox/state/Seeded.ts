@@ -3,7 +3,7 @@
  * seeded by the sandbox seed and stable inputs (customer, engine, feature …). Two runs with the same seed
  * therefore see the same service, whatever the order of their calls.
  */
-import { sha256Hex } from "../../base/Sha256.ts"
+import { sha256Hex } from "../../base/Hashes.ts"
 import type { FullReading } from "./Reading.ts"
 
 export interface Draw {

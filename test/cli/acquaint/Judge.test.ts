@@ -10,7 +10,7 @@ import {
   renderSections,
   reportSections,
 } from "../../../src/cli/acquaint/Report.ts"
-import { builtInSources } from "../../../src/service/ResultsSource.ts"
+import { builtInSources } from "../../../src/service/FlowResults.ts"
 import { calls, closedState, execution_id, incomeSource, salary, withIncome } from "./calling.ts"
 import type { Written } from "./calling.ts"
 import { anId } from "../../harness/Id.ts"

@@ -5,9 +5,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
-import { matcherOf } from "../../../src/cli/acquaint/Calls.ts"
+import { matcherOf } from "../../../src/cli/acquaint/Compare.ts"
 import { makeRecorder } from "../../../src/cli/acquaint/Recorder.ts"
-import { builtInSources } from "../../../src/service/ResultsSource.ts"
+import { builtInSources } from "../../../src/service/FlowResults.ts"
 
 const root = "https://service.example/api"
 const startUrl = `${root}/executions/init/v1/parametrized`

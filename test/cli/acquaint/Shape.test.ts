@@ -3,7 +3,7 @@
  */
 import { describe, expect, it } from "vitest"
 import { callLine } from "../../../src/cli/acquaint/Report.ts"
-import { shapeOf } from "../../../src/cli/acquaint/Shape.ts"
+import { shapeOf } from "../../../src/cli/acquaint/Compare.ts"
 import { calls, closedState, execution_id, salary } from "./calling.ts"
 
 describe("the shape of a body", () => {

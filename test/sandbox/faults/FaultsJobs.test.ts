@@ -4,7 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { checkJobs } from "../../../src/cli/Jobs.ts"
-import { renderProblem } from "../../../src/base/FileProblem.ts"
+import { renderProblem } from "../../../src/base/DurableFile.ts"
 
 const job = `name: small
 service: { sandbox: { faults: faults.yaml } }

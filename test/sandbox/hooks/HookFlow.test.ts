@@ -1,7 +1,7 @@
 /** Which events a flow session raises, and what their webhooks carry (section 6.2). */
 import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"
-import { FlowEvent } from "../../../src/service/Event.ts"
+import { FlowEvent } from "../../../src/service/Execution.ts"
 import { flowEvents } from "../../../src/service/Vocabulary.ts"
 import type { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"

@@ -4,7 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"
-import { FlowEvent } from "../../../src/service/Event.ts"
+import { FlowEvent } from "../../../src/service/Execution.ts"
 import { flowEvents } from "../../../src/service/Vocabulary.ts"
 import type { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { Caller, field, textField } from "../server/Caller.ts"

@@ -1,7 +1,7 @@
 /** Who is told of which events: the reference's flow subscriptions (2.8, 4.11) and the service's own ones. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { FlowHook } from "../../../src/service/Event.ts"
+import { FlowHook } from "../../../src/service/Execution.ts"
 import { engineEvents, flowEvents } from "../../../src/service/Vocabulary.ts"
 import { Caller, field, inProcess, overHttp } from "../server/Caller.ts"
 import type { Reach } from "../server/Caller.ts"

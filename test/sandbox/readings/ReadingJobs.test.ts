@@ -5,7 +5,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { TestClock } from "effect/testing"
 import { checkJobs } from "../../../src/cli/Jobs.ts"
-import { renderProblem } from "../../../src/base/FileProblem.ts"
+import { renderProblem } from "../../../src/base/DurableFile.ts"
 import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 
 const job = `name: small

@@ -1,0 +1,249 @@
+/**
+ * Clocks and waits: one formula for every retry, a clock whose time never jumps, one that runs many times
+ * as fast, the machine's own time and zone, and a queue of entries with the time at which each is due.
+ * Time is a service: this is the only place that uses real timers.
+ */
+import { Cause, Clock, Context, Duration, Effect, Layer, Random, Schedule, Schema } from "effect"
+
+export interface WaitPolicy {
+  /** The wait after the first failure. */
+  readonly base: Duration.Duration
+  readonly max: Duration.Duration
+  /** The share of a wait, from 0 to 1, that may be taken off at random. */
+  readonly jitter: number
+}
+
+/** After this many doublings every wait is the longest one. */
+const doublingsMax = 30
+
+/**
+ * The wait in milliseconds after this many failures (from 1); `random` is in [0, 1). If all of a wait may
+ * be random, it is added to what was asked for: otherwise all callers that were asked to wait would return
+ * at once.
+ */
+export const waitMs = (
+  { base, max, jitter }: WaitPolicy,
+  failures: number,
+  random: number,
+  asked: Duration.Duration = Duration.zero,
+): number => {
+  const doublings = Math.min(doublingsMax, Math.max(0, failures - 1))
+  const grownMs = Math.min(Duration.toMillis(max), Duration.toMillis(base) * 2 ** doublings)
+  const ownMs = grownMs * (1 - jitter * random)
+  const askedMs = Duration.toMillis(asked)
+  return jitter === 1 ? askedMs + ownMs : Math.max(askedMs, ownMs)
+}
+
+export interface RetryBounds<E> {
+  /** Calls in total, including the first, for failures of this kind. */
+  readonly triesMax: (failure: E) => number
+  /** How long the other side asks us to wait. */
+  readonly asked?: (failure: E) => Duration.Duration
+  /** Milliseconds since 1970: a wait that would end later is not begun. */
+  readonly untilAt?: number | undefined
+}
+
+/** For `Effect.retry`, which fails with the last failure once the schedule is done. */
+export const retrySchedule = <E>(
+  policy: WaitPolicy,
+  { triesMax, asked, untilAt = Infinity }: RetryBounds<E>,
+): Schedule.Schedule<number, E> =>
+  Schedule.fromStepWithMetadata(
+    Effect.succeed(({ input, attempt, now }: Schedule.InputMetadata<E>) => {
+      if (attempt >= triesMax(input)) return Cause.done(attempt)
+      return Effect.flatMap(Random.next, (random) => {
+        const wait = Math.round(waitMs(policy, attempt, random, asked?.(input)))
+        return now + wait > untilAt
+          ? Cause.done(attempt)
+          : Effect.succeed<[number, Duration.Duration]>([attempt, Duration.millis(wait)])
+      })
+    }),
+  )
+
+// A Clock that runs `speed` times as fast as the machine, from a given origin, so that a run takes minutes.
+// It uses the machine's monotonic time: a jump of the wall clock does not show. Sleeps are shortened
+// accordingly; this is the only place that uses real timers, through the machine's own Clock.
+
+export interface ScaledClockOptions {
+  /** Seconds on this clock per second of the machine; more than 0. */
+  readonly speed: number
+  /** What the clock shows at first: milliseconds since the epoch. */
+  readonly originMs: number
+}
+
+/** Builds the clock on top of another, the machine's own. */
+const makeScaledClock = (machine: Clock.Clock, { speed, originMs }: ScaledClockOptions): Clock.Clock => {
+  const startedAt = machine.monotonicTimeNanosUnsafe()
+  const elapsedMs = () => (Number(machine.monotonicTimeNanosUnsafe() - startedAt) / 1e6) * speed
+  const millis = () => Math.floor(originMs + elapsedMs())
+  const nanos = () => BigInt(Math.floor(originMs)) * 1_000_000n + monotonic()
+  const monotonic = () => BigInt(Math.floor(elapsedMs() * 1e6))
+  return {
+    currentTimeMillisUnsafe: millis,
+    currentTimeMillis: Effect.sync(millis),
+    currentTimeNanosUnsafe: nanos,
+    currentTimeNanos: Effect.sync(nanos),
+    monotonicTimeNanosUnsafe: monotonic,
+    monotonicTimeNanos: Effect.sync(monotonic),
+    sleep: (duration) => machine.sleep(Duration.millis(Duration.toMillis(duration) / speed)),
+  }
+}
+
+export const ScaledClock = {
+  layer: (options: ScaledClockOptions): Layer.Layer<never> =>
+    Layer.effect(
+      Clock.Clock,
+      Clock.clockWith((machine) => Effect.sync(() => makeScaledClock(machine, options))),
+    ),
+}
+
+// A Clock whose time never jumps: it reads the wall clock once and then adds what the monotonic clock
+// counted. A run that uses this clock is not affected when the machine's time is set or daylight saving
+// begins.
+
+const nanosPerMilli = 1_000_000n
+
+/** Steadies the Clock that is provided when the layer is built. */
+const make = (underlying: Clock.Clock): Clock.Clock => {
+  const wallNanos = BigInt(Math.trunc(underlying.currentTimeMillisUnsafe())) * nanosPerMilli
+  const origin = underlying.monotonicTimeNanosUnsafe()
+  const nanos = () => wallNanos + (underlying.monotonicTimeNanosUnsafe() - origin)
+  const millis = () => Number(nanos() / nanosPerMilli)
+  return {
+    currentTimeMillisUnsafe: millis,
+    currentTimeMillis: Effect.sync(millis),
+    currentTimeNanosUnsafe: nanos,
+    currentTimeNanos: Effect.sync(nanos),
+    monotonicTimeNanosUnsafe: () => underlying.monotonicTimeNanosUnsafe(),
+    monotonicTimeNanos: underlying.monotonicTimeNanos,
+    sleep: (duration) => underlying.sleep(duration),
+  }
+}
+
+export const SteadyClock = { layer: Layer.effect(Clock.Clock, Effect.map(Clock.Clock, make)) }
+
+// The machine's own time, for work that the machine does: on the embedded service a run's clock may go
+// hundreds of times as fast, but a database, a command or a thread takes as long as ever.
+
+/** Work of this machine was interrupted at its limit. */
+export class TookTooLong extends Schema.TaggedError<TookTooLong>()("TookTooLong", {
+  message: Schema.String,
+}) {}
+
+/** Tests may replace it. */
+export const MachineClock = Context.Reference<Clock.Clock>("nightjar/foundation/MachineClock", {
+  defaultValue: () => Clock.Clock.defaultValue(),
+})
+
+/** All waits and limits of `work` count in the machine's time. */
+export const inMachineTime = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(MachineClock, (clock) => Effect.provideService(work, Clock.Clock, clock))
+
+/** Interrupts `work`, which keeps the run's own clock, if it takes longer on the machine's. */
+export const withinMachineTime =
+  (duration: Duration.Duration) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E | TookTooLong, R> =>
+    Effect.raceFirst(
+      work,
+      Effect.andThen(
+        inMachineTime(Effect.sleep(duration)),
+        Effect.fail(
+          new TookTooLong({ message: `it took longer than ${Duration.toMinutes(duration)} minutes` }),
+        ),
+      ),
+    )
+
+// The time zone of this machine, for what no job names a zone for. A TZ that is no known zone makes Node.js
+// count in UTC and give the zone no name.
+
+/** Undefined if TZ names a zone that is not known here. */
+export const knownZone = (): string | undefined => Intl.DateTimeFormat().resolvedOptions().timeZone
+
+/** The zone that times are in. */
+export const machineZone = (): string => knownZone() ?? "UTC"
+
+// Entries that wait for their time, earliest first, and in order of arrival if times are equal: a binary
+// heap, so that a hundred thousand tasks of an engine that is away cost no more than their logarithm.
+
+interface Entry<A> {
+  readonly value: A
+  readonly at: number
+  readonly order: number
+}
+
+const isBefore = <A>(one: Entry<A>, other: Entry<A>): boolean =>
+  one.at < other.at || (one.at === other.at && one.order < other.order)
+
+export class DelayQueue<A> {
+  #heap: Array<Entry<A>> = []
+  #order = 0
+
+  get size(): number {
+    return this.#heap.length
+  }
+
+  /** The earliest time; undefined if nothing waits. */
+  get nextAt(): number | undefined {
+    return this.#heap[0]?.at
+  }
+
+  /** The value that waits for it. */
+  get next(): A | undefined {
+    return this.#heap[0]?.value
+  }
+
+  /** Everything that waits, in no order. */
+  values(): ReadonlyArray<A> {
+    return this.#heap.map(({ value }) => value)
+  }
+
+  add(value: A, at: number): void {
+    this.#rise({ value, at, order: this.#order++ })
+  }
+
+  /** Takes the earliest value whose time has come. */
+  takeDue(now: number): A | undefined {
+    const first = this.#heap[0]
+    if (first === undefined || first.at > now) return undefined
+    const last = this.#heap.pop()
+    if (last !== undefined && last !== first) this.#sink(last)
+    return first.value
+  }
+
+  /** Removes every value that `matches`, earliest first. */
+  remove(matches: (value: A) => boolean): ReadonlyArray<A> {
+    const taken = this.#heap.filter(({ value }) => matches(value))
+    if (taken.length === 0) return []
+    const kept = this.#heap.filter(({ value }) => !matches(value))
+    this.#heap = []
+    for (const entry of kept) this.#rise(entry)
+    return taken.toSorted((one, other) => (isBefore(one, other) ? -1 : 1)).map(({ value }) => value)
+  }
+
+  #rise(entry: Entry<A>): void {
+    let at = this.#heap.push(entry) - 1
+    while (at > 0) {
+      const above = (at - 1) >>> 1
+      const parent = this.#heap[above]
+      if (parent === undefined || !isBefore(entry, parent)) break
+      this.#heap[at] = parent
+      at = above
+    }
+    this.#heap[at] = entry
+  }
+
+  /** Puts an entry in the place of the first one, then moves it down to where it belongs. */
+  #sink(entry: Entry<A>): void {
+    let at = 0
+    for (;;) {
+      const left = this.#heap[2 * at + 1]
+      if (left === undefined) break
+      const right = this.#heap[2 * at + 2]
+      const child = right !== undefined && isBefore(right, left) ? right : left
+      if (!isBefore(child, entry)) break
+      this.#heap[at] = child
+      at = child === left ? 2 * at + 1 : 2 * at + 2
+    }
+    this.#heap[at] = entry
+  }
+}

@@ -1,0 +1,488 @@
+/**
+ * When the machine has to start jobs of one night, and with what, for systemd, cron and Kubernetes: pure.
+ * The times are the night of the jobs: its start, and further moments within it at which `run` resumes
+ * what was interrupted, and does nothing if nothing is left. Each start waits for the folder for as long
+ * as the night lasts.
+ */
+import { posix } from "node:path"
+import { stringify } from "yaml"
+import { listed, shellWord } from "../base/Text.ts"
+import { localTime, nextTimeOfDay } from "../task/LocalTime.ts"
+
+export interface Timer {
+  /** Names of the jobs, in alphabetical order. */
+  readonly jobs: ReadonlyArray<string>
+  /** All paths are absolute. */
+  readonly job_paths: ReadonlyArray<string>
+  readonly output: string
+  readonly env_file: string | undefined
+  readonly folder: string
+  /** What starts the program: Node and its file, or one command. */
+  readonly command: ReadonlyArray<string>
+  /** PATH, if a job has commands to run, for its secrets or to notify somebody. */
+  readonly path: string | undefined
+  /** Names under `${CREDENTIALS_DIRECTORY}` that the jobs read. */
+  readonly credentials: ReadonlyArray<string>
+  /** Local times of day, `HH:MM`; the first is the start of the night. */
+  readonly times: ReadonlyArray<string>
+  /** For how long a start waits for another process in the folder. */
+  readonly waitMinutes: number
+  /** The IANA zone of the jobs, if they have one, and the machine's. */
+  readonly timezone: string | undefined
+  readonly machine_zone: string
+}
+
+/** No job's name has a full stop, so no two timers have the same name. */
+export const timerName = ({ jobs }: Pick<Timer, "jobs">): string => jobs.join(".")
+
+const jobsTold = 5
+export const runsText = ({ jobs }: Pick<Timer, "jobs">): string =>
+  `the ${jobs.length === 1 ? "run" : "runs"} of ${listed(jobs, jobsTold)}`
+
+/** No crontab holds a line break and no unit a last backslash or space, however they are written. */
+export const isWritable = (text: string): boolean => !/[\p{Cc}\p{Zl}\p{Zp}]|^\s|[\s\\]$/u.test(text)
+
+const dayMinutes = 24 * 60
+/** For a job that does not say when its night ends. */
+const waitMinutesDefault = 8 * 60
+/** How long after one start the next one follows. */
+const everyMinutes = 120
+/** A start with less time than this before the end of the night could finish little. */
+const leftMinutesMin = 60
+
+const minutesOf = (time: string): number => {
+  const [hours = 0, minutes = 0] = time.split(":").map(Number)
+  return hours * 60 + minutes
+}
+
+const timeOf = (minutes: number): string => {
+  const ofDay = minutes % dayMinutes
+  return [Math.floor(ofDay / 60), ofDay % 60].map((part) => String(part).padStart(2, "0")).join(":")
+}
+
+/** In minutes; a night that ends when it starts is a whole day. */
+const lengthOf = (starts: string, until: string): number =>
+  (minutesOf(until) - minutesOf(starts) + dayMinutes) % dayMinutes || dayMinutes
+
+/** How long a night that begins at `starts` lasts, in minutes. */
+export const waitMinutesOf = (
+  starts: string,
+  {
+    night,
+    deadline,
+  }: { readonly night?: { readonly until: string } | undefined; readonly deadline?: string | undefined },
+): number => {
+  const until = night?.until ?? deadline
+  return until === undefined ? waitMinutesDefault : lengthOf(starts, until)
+}
+
+/** The start of a night and every two hours after it, as long as an hour of the night is left. */
+export const startsOf = ({
+  starts,
+  until,
+}: {
+  readonly starts: string
+  readonly until: string
+}): ReadonlyArray<string> => {
+  const first = minutesOf(starts)
+  const further = Math.max(0, Math.floor((lengthOf(starts, until) - leftMinutesMin) / everyMinutes))
+  return Array.from({ length: further + 1 }, (_, index) => timeOf(first + index * everyMinutes))
+}
+
+const dayMs = dayMinutes * 60_000
+/** On fewer days of a year a time is only a clock change. */
+const daysMin = 7
+
+/**
+ * The times of day of another zone at which a zone's clocks show `time`, in the year from now: two where the
+ * zones do not change their clocks on the same days.
+ */
+export const timesElsewhere = (
+  time: string,
+  { from, to, now }: { readonly from: string | undefined; readonly to: string; readonly now: number },
+): ReadonlyArray<string> => {
+  const days = new Map<string, number>()
+  for (let at = now; at < now + 366 * dayMs;) {
+    at = nextTimeOfDay(at, time, from)
+    const there = localTime(at, to)
+    days.set(there, (days.get(there) ?? 0) + 1)
+  }
+  return [...days]
+    .filter(([, count]) => count >= daysMin)
+    .map(([there]) => there)
+    .toSorted()
+}
+
+/** One field of hours for all times with the same minute: `30 0,2,4,22`. */
+export const cronFields = (times: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const byMinute = Map.groupBy(new Set(times), (time) => minutesOf(time) % 60)
+  return [...byMinute].map(([minute, same]) => {
+    const hours = same.map((time) => Math.floor(minutesOf(time) / 60)).toSorted((a, b) => a - b)
+    return `${minute} ${hours.join(",")} * * *`
+  })
+}
+
+/** The arguments of the program. */
+export const argumentsOf = (
+  { job_paths, output, waitMinutes }: Pick<Timer, "job_paths" | "output" | "waitMinutes">,
+  env_file: string | undefined,
+): ReadonlyArray<string> => [
+  "run",
+  ...job_paths,
+  "--wait",
+  `${waitMinutes} minutes`,
+  "--output",
+  output,
+  ...(env_file === undefined ? [] : ["--env-file", env_file]),
+  "--no-progress",
+]
+
+// The lines of a timer for cron, and a crontab with these lines in it: pure. cron knows one zone, the
+// machine's, and no exit codes: what a line prints is mailed. So a run that needs nobody prints nothing.
+
+const beginning = (name: string): string => `# nightjar ${name}: begin (written by \`nightjar schedule\`)`
+const end = (name: string): string => `# nightjar ${name}: end`
+
+/** What a run prints, beside the output folder: that one may not exist yet. */
+export const logOf = ({ output }: Pick<Timer, "output">): string => `${output}.log`
+
+/** Several times where the zones of job and machine change their clocks on different days. */
+const cronTimes = ({ times, timezone, machine_zone }: Timer, now: number): ReadonlyArray<string> =>
+  timezone === undefined || timezone === machine_zone
+    ? times
+    : times.flatMap((time) => timesElsewhere(time, { from: timezone, to: machine_zone, now }))
+
+/** An exit code of 3 is no failure; a `%` would end the command. */
+const commandOf = (timer: Timer): string => {
+  const { command, env_file, folder, path } = timer
+  const words = [...command, ...argumentsOf(timer, env_file)].map(shellWord)
+  const log = shellWord(logOf(timer))
+  const failed = `echo "nightjar: ${runsText(timer)} ended with exit code $?, see "${log}`
+  return [
+    "umask 077",
+    `cd ${shellWord(folder)}`,
+    `{ ${path === undefined ? "" : `PATH=${shellWord(path)} `}${words.join(" ")} >>${log} 2>&1 || ` +
+      `case $? in 3) ;; *) ${failed} ;; esac; }`,
+  ]
+    .join(" && ")
+    .replaceAll("%", "\\%")
+}
+
+const comments = ({ times, timezone, machine_zone }: Timer): ReadonlyArray<string> => [
+  `# ${times.join(", ")} in ${timezone ?? machine_zone}.`,
+  ...(times.length > 1
+    ? ["# After the first of them, a run finishes what was cut off, and else does nothing."]
+    : []),
+  ...(timezone === undefined || timezone === machine_zone
+    ? []
+    : [
+        `# cron knows only the machine's zone, ${machine_zone}: these are its hours in summer and winter.`,
+        "# In the other half of the year, the first of them is a late run of the night before.",
+      ]),
+  "# Exit codes 0 and 3 print nothing, so cron mails only failures.",
+]
+
+/** The timer's lines, between two comments by which they are found again. */
+export const cronBlock = (timer: Timer, now: number): string => {
+  const command = commandOf(timer)
+  return [
+    beginning(timerName(timer)),
+    ...comments(timer),
+    ...cronFields(cronTimes(timer, now)).map((fields) => `${fields} ${command}`),
+    end(timerName(timer)),
+    "",
+  ].join("\n")
+}
+
+/**
+ * The crontab with the timer's lines replaced or added, and nothing else changed; undefined if the end of
+ * those lines is missing, so that it is unknown which of them are ours.
+ */
+export const withBlock = (crontab: string, name: string, block: string): string | undefined => {
+  const lines = crontab.split("\n")
+  const first = lines.indexOf(beginning(name))
+  const last = lines.indexOf(end(name))
+  if (first === -1 && last === -1) {
+    const above = crontab === "" || crontab.endsWith("\n") ? crontab : `${crontab}\n`
+    return `${above}${block}`
+  }
+  if (first === -1 || last < first) return undefined
+  return [...lines.slice(0, first), ...block.split("\n").slice(0, -1), ...lines.slice(last + 1)].join("\n")
+}
+
+// The units of a timer for systemd: a service, the timer that starts it, and a service that raises the alarm.
+// Exit code 3 is a run that is over: no failure of the machine.
+
+export interface TimerFile {
+  readonly name: string
+  readonly text: string
+}
+
+/** The first line of each of our files: only files that begin with it are replaced. */
+export const mark = "# Written by `nightjar schedule`; changes are lost when it writes the file again."
+
+/** systemd gives a service no more than this for all its credentials together. */
+const credentialBytesMax = 1_000_000
+
+/** A word of a command line: systemd expands % and $, and reads quotes and backslashes. */
+const word = (text: string): string => quoted(specifiers(text).replaceAll("$", "$$$$"))
+/** In an assignment a $ is a $. */
+const assignment = (text: string): string => quoted(specifiers(text))
+const quoted = (plain: string): string =>
+  /^[A-Za-z0-9_\-.,:/@=+%$]+$/.test(plain)
+    ? plain
+    : `"${plain.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`
+const specifiers = (text: string): string => text.replaceAll("%", "%%")
+
+const unitsOf = (timer: Timer) => ({
+  service: `nightjar-${timerName(timer)}.service`,
+  timer: `nightjar-${timerName(timer)}.timer`,
+  alarm: `nightjar-${timerName(timer)}-alarm.service`,
+})
+
+/** The file of variables is a credential too, if it is small enough: the service may then run as anybody. */
+const variables = (timer: Timer, envFileBytes: number) => {
+  const { env_file } = timer
+  if (env_file === undefined) return { lines: [], argument: [] }
+  if (envFileBytes > credentialBytesMax) return { lines: [], argument: ["--env-file", word(env_file)] }
+  return { lines: [`LoadCredential=env:${specifiers(env_file)}`], argument: ["--env-file", "%d/env"] }
+}
+
+const serviceText = (timer: Timer, { envFileBytes, home }: Surroundings): string => {
+  const { folder, command, path, credentials } = timer
+  const { lines, argument } = variables(timer, envFileBytes)
+  const start = [...command, ...argumentsOf(timer, undefined)].map(word)
+  return [
+    mark,
+    "[Unit]",
+    `Description=Nightjar: ${runsText(timer)}`,
+    `OnFailure=${unitsOf(timer).alarm}`,
+    "",
+    "[Service]",
+    "Type=oneshot",
+    `WorkingDirectory=${specifiers(folder)}`,
+    `ExecStart=${[...start, ...argument].join(" ")}`,
+    "# 3: the run is over, and its summary says who has to act. Anything else but 0 raises the alarm:",
+    "# 4 leaves work for the next start, 5 is a night that did not happen, 1, 2 and 6 need you.",
+    "SuccessExitStatus=3",
+    "# A run that is told to stop saves its state within 20 seconds; the next start resumes it.",
+    "TimeoutStopSec=30",
+    "UMask=0077",
+    ...(path === undefined ? [] : [`Environment=${assignment(`PATH=${path}`)}`]),
+    ...lines,
+    ...credentials.map((name) => `LoadCredential=${specifiers(`${name}:${home}/.config/credstore/${name}`)}`),
+    "",
+  ].join("\n")
+}
+
+const timerText = (timer: Timer): string => {
+  const { times, timezone } = timer
+  const zone = timezone === undefined ? "" : ` ${timezone}`
+  return [
+    mark,
+    "[Unit]",
+    `Description=Nightjar: when it starts ${runsText(timer)}`,
+    "",
+    "[Timer]",
+    ...(times.length > 1
+      ? ["# The night, and further starts in it: they finish what was cut off, and else do nothing."]
+      : []),
+    ...times.map((time) => `OnCalendar=*-*-* ${time}:00${zone}`),
+    "# If the machine was off, the night is made up for as soon as it is on again.",
+    "Persistent=true",
+    "",
+    "[Install]",
+    "WantedBy=timers.target",
+    "",
+  ].join("\n")
+}
+
+const alarmText = (timer: Timer): string => {
+  const { service } = unitsOf(timer)
+  const says = `nightjar: ${runsText(timer)} failed; journalctl --user -u ${service} says why`
+  return [
+    mark,
+    "[Unit]",
+    `Description=Nightjar: the alarm of ${runsText(timer)}`,
+    "",
+    "[Service]",
+    "Type=oneshot",
+    "# An error in the journal. Run here what reaches you: a mail, a message, a pager.",
+    `ExecStart=/usr/bin/systemd-cat -p err -t nightjar echo ${word(says)}`,
+    "",
+  ].join("\n")
+}
+
+export interface Surroundings {
+  readonly envFileBytes: number
+  /** The home folder of the user whose units these are. */
+  readonly home: string
+}
+
+export const timerUnit = (timer: Timer): string => unitsOf(timer).timer
+
+export const systemdUnits = (timer: Timer, surroundings: Surroundings): ReadonlyArray<TimerFile> => {
+  const units = unitsOf(timer)
+  return [
+    { name: units.timer, text: timerText(timer) },
+    { name: units.service, text: serviceText(timer, surroundings) },
+    { name: units.alarm, text: alarmText(timer) },
+  ]
+}
+
+// Jobs as one CronJob for Kubernetes, with the volume of their output: pure. Values of variables and the
+// files that the jobs read come from two Secrets, which the commands in its first lines create.
+
+export interface ClusterJob {
+  readonly timer: Timer
+  /** Names of the variables that the jobs take from their environment. */
+  readonly variables: ReadonlyArray<string>
+  /** The job files, relative to the folder of the first. */
+  readonly jobs: ReadonlyArray<string>
+  /** All files that the jobs read, relative to that folder; the job files among them. */
+  readonly files: ReadonlyArray<string>
+  readonly image: string
+  /** Folders of the jobs' own schemas, relative to that folder. */
+  readonly schemas: ReadonlyArray<string>
+}
+
+const jobFolder = "/etc/nightjar"
+const outputVolume = "/var/lib/nightjar"
+/** The user of the image. */
+const userId = 10_001
+/** No longer than from one start of the night to the next. */
+const startWithinSeconds = 7_200
+
+/** Each file with its key in a Secret, which has fewer characters than a path. */
+const keysOf = (files: ReadonlyArray<string>) => {
+  const keys = new Set<string>()
+  return files.map((path) => {
+    const plain = path.replaceAll(/[^-._a-zA-Z0-9]/g, "_")
+    let key = plain
+    for (let number = 2; keys.has(key); number++) key = `${plain}-${number}`
+    keys.add(key)
+    return { key, path }
+  })
+}
+
+/** Passes a signal on, and makes exit code 3 that of a job that did its work. */
+const scriptOf = ({ jobs, timer }: ClusterJob): string => {
+  const job_paths = jobs.map((job) => `${jobFolder}/${job}`)
+  const inside = { ...timer, job_paths, output: `${outputVolume}/output` }
+  const words = ["nightjar", ...argumentsOf(inside, undefined)].map(shellWord)
+  const script = [
+    `trap 'kill "$pid"' TERM INT`,
+    `${words.join(" ")} & pid=$!`,
+    `wait "$pid"; code=$?`,
+    `if [ "$code" -gt 128 ] && kill -0 "$pid" 2>/dev/null; then wait "$pid"; code=$?; fi`,
+    "# 3: the run is over, and its summary says who has to act.",
+    `case $code in 3) exit 0 ;; *) exit "$code" ;; esac`,
+    "",
+  ].join("\n")
+  // Kubernetes puts the value of a variable where a command says $(NAME).
+  return script.split("$(").join("$$(")
+}
+
+const containerOf = (job: ClusterJob, secret: string) => ({
+  name: "nightjar",
+  image: job.image,
+  command: ["sh", "-c", scriptOf(job)],
+  env: [
+    { name: "TZ", value: job.timer.timezone ?? job.timer.machine_zone },
+    ...job.variables.map((name) => ({ name, valueFrom: { secretKeyRef: { name: secret, key: name } } })),
+  ],
+  securityContext: {
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ["ALL"] },
+  },
+  volumeMounts: [
+    { name: "job", mountPath: jobFolder, readOnly: true },
+    { name: "output", mountPath: outputVolume },
+    { name: "tmp", mountPath: "/tmp" },
+  ],
+})
+
+const cronJobOf = (job: ClusterJob, name: string) => ({
+  apiVersion: "batch/v1",
+  kind: "CronJob",
+  metadata: { name },
+  spec: {
+    // All starts of a night have the same minute.
+    schedule: cronFields(job.timer.times).join(),
+    timeZone: job.timer.timezone ?? job.timer.machine_zone,
+    concurrencyPolicy: "Forbid",
+    startingDeadlineSeconds: startWithinSeconds,
+    successfulJobsHistoryLimit: 3,
+    failedJobsHistoryLimit: 7,
+    jobTemplate: {
+      spec: {
+        // `run` knows what is left to do; a Pod that is started again at once would not.
+        backoffLimit: 0,
+        template: {
+          spec: {
+            restartPolicy: "Never",
+            terminationGracePeriodSeconds: 30,
+            securityContext: {
+              runAsNonRoot: true,
+              runAsUser: userId,
+              runAsGroup: userId,
+              fsGroup: userId,
+              fsGroupChangePolicy: "OnRootMismatch",
+              seccompProfile: { type: "RuntimeDefault" },
+            },
+            containers: [containerOf(job, `${name}-variables`)],
+            volumes: [
+              {
+                name: "job",
+                secret: {
+                  secretName: `${name}-files`,
+                  defaultMode: 0o400,
+                  items: keysOf(job.files),
+                },
+              },
+              { name: "output", persistentVolumeClaim: { claimName: `${name}-output` } },
+              { name: "tmp", emptyDir: {} },
+            ],
+          },
+        },
+      },
+    },
+  },
+})
+
+const claimOf = (name: string) => ({
+  apiVersion: "v1",
+  kind: "PersistentVolumeClaim",
+  metadata: { name: `${name}-output` },
+  spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "20Gi" } } },
+})
+
+/** How the two Secrets are made, from the folder of the job. */
+const secretsOf = ({ timer, files, variables, schemas }: ClusterJob, name: string) => {
+  const from = keysOf(files).map(({ key, path }) => `--from-file=${shellWord(`${key}=${path}`)}`)
+  const env = timer.env_file ?? ".env"
+  return [
+    "# From the job's folder, before the first run:",
+    `#   kubectl create secret generic ${name}-files ${from.join(" ")}`,
+    ...(variables.length === 0
+      ? []
+      : [
+          `#   kubectl create secret generic ${name}-variables --from-env-file=${shellWord(env)}`,
+          "# kubectl takes each line of that file as it is, quotation marks included.",
+        ]),
+    ...schemas.map((folder) => {
+      const inside = posix.join(jobFolder, folder)
+      return `# The job has schemas of its own: mount the folder ${folder} too, as ${inside}.`
+    }),
+    "# The volume has to be a disk, not a network file system: the ledger is a database.",
+  ]
+}
+
+export const kubernetesText = (job: ClusterJob): string => {
+  const name = `nightjar-${timerName(job.timer)}`
+  const documents = [claimOf(name), cronJobOf(job, name)].map((one) =>
+    stringify(one, { lineWidth: 0, aliasDuplicateObjects: false }),
+  )
+  return `${secretsOf(job, name).join("\n")}\n${documents.join("---\n")}`
+}

@@ -1,0 +1,242 @@
+/**
+ * The frames of a run's segments: how a body is framed, appended in batches, and found again after a
+ * crash. A process begins its own segment and never appends to one whose end may be cut off; a segment
+ * whose write or sync failed is abandoned. Writing is synchronous (the page cache accepts it at memory
+ * speed), syncing is not: it must not block the run.
+ */
+import { join } from "node:path"
+import { Effect, Schema } from "effect"
+import { FileFailed, quietly } from "../base/DurableFile.ts"
+import type { AppendedFile, DurableFiles } from "../base/DurableFile.ts"
+import { sha256Hex } from "../base/Hashes.ts"
+import { BodyMeta, LandingFailed } from "./Landing.ts"
+import { openSegment, segmentNames, segmentNumber } from "./SegmentFile.ts"
+import type { SegmentReader } from "./SegmentFile.ts"
+import type { LandedRef } from "../ledger/Fact.ts"
+
+// A frame of a segment, designed to be readable with grep, head and tail: one line of JSON (what is known
+// about the body, its length and SHA-256, the frame's offset, how much of the segment was synced before it,
+// and a check over the line itself), then the raw bytes, then a newline. A header counts only at the offset
+// it names, so a body that looks like a frame is not taken for one.
+
+export const headerBytesMax = 65_536
+const headerStart = '{"njl":1,'
+const newline = 0x0a
+
+const FrameHeader = Schema.Struct({
+  njl: Schema.Literal(1),
+  /** The frame's own offset in its segment. */
+  at: Schema.Int,
+  /** Everything before this offset was synced when this frame was written. */
+  synced: Schema.Int,
+  bytes: Schema.Int,
+  sha256: Schema.String,
+  meta: BodyMeta,
+})
+export type FrameHeader = typeof FrameHeader.Type
+const decodeHeader = Schema.decodeUnknownOption(FrameHeader)
+
+const checkCharacters = 16
+const checkOf = (text: string): string => sha256Hex(text).slice(0, checkCharacters)
+const checkPattern = /,"check":"([0-9a-f]{16})"\}$/
+
+/** The header line with its newline. */
+export const encodeHeader = (header: FrameHeader): Uint8Array => {
+  const { njl, at, synced, bytes, sha256, meta } = header
+  const text = JSON.stringify({ njl, at, synced, bytes, sha256, meta }).slice(0, -1)
+  return Buffer.from(`${text},"check":"${checkOf(text)}"}\n`)
+}
+
+/** The header in a line (without its newline), if it is whole and at the offset that it names. */
+const readHeader = (line: string, at: number): FrameHeader | undefined => {
+  const check = checkPattern.exec(line)
+  if (!line.startsWith(headerStart) || check === null) return undefined
+  if (checkOf(line.slice(0, check.index)) !== check[1]) return undefined
+  const header = decodeHeader(JSON.parse(`${line.slice(0, check.index)}}`))
+  return header._tag === "Some" && header.value.at === at ? header.value : undefined
+}
+
+export const frameEnd: Uint8Array = Uint8Array.of(newline)
+const isFrameEnd = (byte: number | undefined): boolean => byte === newline
+
+export interface PendingFrame {
+  readonly meta: BodyMeta
+  readonly bytes: Uint8Array
+}
+
+interface Segment {
+  readonly name: string
+  readonly file: AppendedFile
+  synced: number
+}
+
+export class SegmentWriter {
+  private readonly files: DurableFiles
+  private readonly folder: string
+  private readonly segmentBytesMax: number
+  private segment: Segment | undefined
+  constructor(files: DurableFiles, folder: string, segmentBytesMax: number) {
+    this.files = files
+    this.folder = folder
+    this.segmentBytesMax = segmentBytesMax
+  }
+
+  /**
+   * Writes all frames and syncs once. On failure, none of them counts as landed, and the segment is
+   * abandoned.
+   */
+  append(frames: ReadonlyArray<PendingFrame>): Effect.Effect<ReadonlyArray<LandedRef>, LandingFailed> {
+    const begun = Effect.try({
+      try: () => (this.segment ??= this.begin()),
+      catch: (cause) => landingFailed(this.folder, cause),
+    })
+    return Effect.flatMap(begun, (segment) => this.appendTo(segment, frames))
+  }
+
+  private appendTo(
+    segment: Segment,
+    frames: ReadonlyArray<PendingFrame>,
+  ): Effect.Effect<ReadonlyArray<LandedRef>, LandingFailed> {
+    const { file } = segment
+    const failed = (cause: unknown) => landingFailed(file.path, cause)
+    return Effect.try({ try: () => this.write(segment, frames), catch: failed }).pipe(
+      Effect.tap(Effect.mapError(file.sync, failed)),
+      Effect.map((refs) => {
+        segment.synced = file.size
+        if (segment.synced >= this.segmentBytesMax) this.close()
+        return refs
+      }),
+      Effect.tapError(() => Effect.sync(() => this.abandon(segment))),
+    )
+  }
+
+  /**
+   * Cuts off what was never synced, if the disk still allows it; what stays is read as a tail that may be
+   * torn.
+   */
+  private abandon({ file, synced }: Segment): void {
+    quietly(() => {
+      file.cut(synced)
+      // On a full disk, segments without any landed body would pile up.
+      if (synced === 0) this.files.remove(file.path)
+    })
+    this.close()
+  }
+
+  /** A close that fails after a failed sync adds nothing; what was synced stays synced. */
+  close(): void {
+    const segment = this.segment
+    this.segment = undefined
+    quietly(() => segment?.file.close())
+  }
+
+  private begin(): Segment {
+    this.files.makeFolder(this.folder, 0o700)
+    const last = segmentNames(this.folder).at(-1)
+    const next = last === undefined ? 1 : segmentNumber(last) + 1
+    const name = `segment-${String(next).padStart(6, "0")}.njl`
+    const file = this.files.append(join(this.folder, name), "ax", 0o600)
+    try {
+      this.files.syncFolder(this.folder)
+    } catch (cause) {
+      quietly(() => file.close())
+      // No body was landed in it, and the next one may find its number free.
+      quietly(() => this.files.remove(file.path))
+      throw cause
+    }
+    return { name, file, synced: 0 }
+  }
+
+  private write(segment: Segment, frames: ReadonlyArray<PendingFrame>): ReadonlyArray<LandedRef> {
+    const pieces: Array<Uint8Array> = []
+    let at = segment.file.size
+    const refs = frames.map(({ meta, bytes }) => {
+      const sha256 = sha256Hex(bytes)
+      const header = encodeHeader({ njl: 1, at, synced: segment.synced, bytes: bytes.length, sha256, meta })
+      pieces.push(header, bytes, frameEnd)
+      const offset = at + header.length
+      at = offset + bytes.length + frameEnd.length
+      return { segment: segment.name, offset, bytes: bytes.length, sha256 }
+    })
+    // Many small bodies are one write; a large one is not copied for it.
+    const isLarge = pieces.some(({ length }) => length > largeBytes)
+    for (const piece of isLarge ? pieces : [Buffer.concat(pieces)]) segment.file.append(piece)
+    return refs
+  }
+}
+
+const largeBytes = 4 * 1024 * 1024
+
+/** The path is given beside the message. */
+export const landingFailed = (path: string, cause: unknown): LandingFailed => {
+  if (cause instanceof FileFailed) return new LandingFailed({ path: cause.path, message: cause.what })
+  return new LandingFailed({ path, message: cause instanceof Error ? cause.message : String(cause) })
+}
+
+// Reads the frames of one segment without loading its bodies. What was synced must be complete: damage
+// there is an error. What follows the last known sync may be torn by a crash: there, every body is hashed,
+// and the first incomplete one ends the segment. Those bodies were never reported as landed.
+
+export interface ScannedFrame {
+  readonly header: FrameHeader
+  /** Where the body begins. */
+  readonly offset: number
+}
+
+type Scan =
+  | { readonly _tag: "Whole"; readonly frames: ReadonlyArray<ScannedFrame> }
+  | { readonly _tag: "Damaged"; readonly offset: number }
+
+/** At least the greatest length of a header. */
+const windowBytes = 2 * headerBytesMax
+
+export const scanSegment = (path: string): Scan => {
+  const file = openSegment(path, windowBytes)
+  try {
+    return scanFile(file)
+  } finally {
+    file.close()
+  }
+}
+
+const scanFile = (file: SegmentReader): Scan => {
+  const frames: Array<ScannedFrame> = []
+  let at = 0
+  while (at < file.size) {
+    const frame = frameAt(file, at)
+    if (frame === undefined) break
+    frames.push(frame)
+    at = frame.offset + frame.header.bytes + 1
+  }
+  const synced = frames.reduce((most, { header }) => Math.max(most, header.synced), 0)
+  if (at < file.size && (synced > at || syncedLater(file, at))) return { _tag: "Damaged", offset: at }
+  const torn = frames.findIndex((frame) => frame.header.at >= synced && !isWhole(file, frame))
+  return { _tag: "Whole", frames: torn === -1 ? frames : frames.slice(0, torn) }
+}
+
+const frameAt = (file: SegmentReader, at: number): ScannedFrame | undefined => {
+  const bytes = file.peek(at, Math.min(headerBytesMax, file.size - at))
+  const length = bytes.indexOf("\n")
+  if (length === -1) return undefined
+  const header = readHeader(bytes.toString("utf8", 0, length), at)
+  if (header === undefined) return undefined
+  const offset = at + length + 1
+  const end = offset + header.bytes
+  return end < file.size && isFrameEnd(file.peek(end, 1)[0]) ? { header, offset } : undefined
+}
+
+const isWhole = (file: SegmentReader, { header, offset }: ScannedFrame): boolean =>
+  sha256Hex(file.read(offset, header.bytes)) === header.sha256
+
+/** Whether a frame after `at` records that the data at `at` was synced: then it is damaged, not torn. */
+const syncedLater = (file: SegmentReader, at: number): boolean => {
+  const rest = file.read(at, file.size - at)
+  const mark = `\n${headerStart}`
+  for (let found = rest.indexOf(mark); found !== -1; found = rest.indexOf(mark, found + 1)) {
+    const end = rest.indexOf("\n", found + 1)
+    if (end === -1) return false
+    const header = readHeader(rest.toString("utf8", found + 1, end), at + found + 1)
+    if (header !== undefined && header.synced > at) return true
+  }
+  return false
+}
