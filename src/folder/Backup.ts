@@ -10,7 +10,6 @@ import { copyDatabase } from "../base/FolderLock.ts"
 import { codeOf, durableFiles, quietly } from "../base/DurableFile.ts"
 import type { DurableFiles } from "../base/DurableFile.ts"
 import { archiveName } from "../ledger/LedgerArchive.ts"
-import { isOfLog } from "../tables/DeltaLog.ts"
 import { replacedFiles } from "../tables/KeptVersions.ts"
 import { filesOf, layoutOf, nothingPublished, readManifest } from "../tables/Manifest.ts"
 import type { Manifest } from "../tables/Manifest.ts"
@@ -115,14 +114,12 @@ const copyTables = Effect.fnUntraced(function* (place: Place, manifest: Manifest
   // The record schemas of the tables: each file is written once and never changed.
   yield* copyFiles(place, below(from, "schemas").filter(isFinished))
   yield* copyFiles(place, below(from, "published/models").filter(isFinished))
-  yield* copyFiles(place, below(from, "tables").filter(isOfLog))
   yield* copyFiles(place, ["nightjar.duckdb", "tables/manifest.json"])
   return yield* step(() => {
     if (versionStanding(from)?.version !== manifest.version) return undefined
     const listed = new Set(["tables/manifest.json", ...filesOf(manifest).map(({ path }) => path)])
-    const isCurrent = (path: string) => listed.has(path) || (isOfLog(path) && existsSync(join(from, path)))
     // Of a round before.
-    for (const path of below(to, "tables")) if (!isCurrent(path)) files.remove(join(to, path))
+    for (const path of below(to, "tables")) if (!listed.has(path)) files.remove(join(to, path))
     return manifest
   })
 })
@@ -162,7 +159,7 @@ const isFinished = (path: string): boolean => !path.includes("/.tmp-") && !path.
 
 /**
  * Copies what is not in the copy with the same size: such files only grow or never change, except the
- * manifest, models and Delta logs, which may begin anew. A file that is gone was removed meanwhile, or is
+ * manifest and models. A file that is gone was removed meanwhile, or is
  * missing: the check of the copy finds it.
  */
 const copyFiles = Effect.fnUntraced(function* ({ files, from, to }: Place, paths: ReadonlyArray<string>) {
@@ -183,9 +180,7 @@ const copyFiles = Effect.fnUntraced(function* ({ files, from, to }: Place, paths
 
 const isDue = (source: string, copy: string): boolean => {
   if (!existsSync(source)) return false
-  const isReplaced = /\/((?:manifest|pseudonyms)\.json|_delta_log\/[^/]*|published\/models\/[^/]*)$/.test(
-    source,
-  )
+  const isReplaced = /\/((?:manifest|pseudonyms)\.json|published\/models\/[^/]*)$/.test(source)
   return isReplaced || !existsSync(copy) || statSync(copy).size !== statSync(source).size
 }
 

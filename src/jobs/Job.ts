@@ -191,8 +191,6 @@ export interface Job {
   readonly share: "none" | "group"
   /** Downloaded documents get names for people. */
   readonly namesDocuments?: true
-  /** Tables get Delta logs, or lose those that they have; absent: what is there goes on. */
-  readonly delta?: boolean
   /** The folder with the job's own record schemas, in `records/`, and results sources. */
   readonly schemas?: string
   /** Tables that our own readings fill, or all that its features feed; absent: as `readingsOf` says. */

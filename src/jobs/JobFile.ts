@@ -152,7 +152,7 @@ export const Output = Schema.Struct({
   ),
   delta: optional(
     Schema.Boolean,
-    "true: each table gets a Delta Lake log beside its Parquet files. false: the logs are removed.",
+    "No longer has an effect: no Delta logs are written. Read tables/<table>/**/*.parquet instead.",
   ),
 })
 

@@ -112,6 +112,10 @@ const readSource = (path: string) =>
     }),
   )
 
+const deltaGone =
+  "`delta` no longer has an effect, and no Delta logs are written: Spark and others read the Parquet files, " +
+  "tables/<table>/**/*.parquet"
+
 const durationOr = (otherwise: Duration.Input, written = Duration.fromInputUnsafe(otherwise)) => written
 
 /** Everything that needs no other part, with defaults filled in. */
@@ -155,11 +159,11 @@ const readSettings = (context: Context, parts: Parts) => {
     after_export: parts.after_export ?? defaults.after_export,
     share: parts.output.share ?? defaults.share,
     ...(parts.output.documents === "by_name" ? { namesDocuments: true as const } : {}),
-    ...(parts.output.delta === undefined ? {} : { delta: parts.output.delta }),
     exit_on: parts.exit_on ?? defaults.exit_on,
     ...(parts.retain === undefined ? {} : { retain: parts.retain }),
     ...(parts.publish === undefined ? {} : { publishEvery: parts.publish.every }),
   }
+  if (parts.output.delta !== undefined) findings.warn(document.place(["output", "delta"], "key"), deltaGone)
   if (Duration.isGreaterThan(settings.polling.min, settings.polling.max)) {
     findings.error(document.place(["polling", "min"]), `\`min\` is longer than \`max\``)
   }

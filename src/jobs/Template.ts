@@ -42,7 +42,6 @@ night: { starts: "22:30", until: "07:00" } # one run for each night, which keeps
 timezone: Europe/Madrid                 # for night, deadline and run dates; default: the machine's
 after_export: delete                    # delete | keep: executions at the service, once published here
 # group: analysts may read what is published; by_name: copies of documents in documents/<customer>/, too
-# delta: true adds a Delta Lake log to each table, for Spark, Trino and others
 output: { share: none, documents: by_hash }
 # models: ./models                      # *.sql: your own views of every published version
 # gates:                               # a new version that does not pass is kept aside: exit code 3

@@ -93,15 +93,6 @@ export type OtherRecords = typeof OtherRecords.Type
 const FailedModel = Schema.Struct({ name: Schema.String, why: Schema.String })
 export type FailedModel = typeof FailedModel.Type
 
-/** A table whose Delta log was not brought up to date. */
-const DeltaNote = Schema.Struct({
-  table: Schema.String,
-  why: Schema.String,
-  /** Its files are not all alike: it has no log until they are. */
-  is_left_out: Schema.optionalKey(Schema.Literal(true)),
-})
-export type DeltaNote = typeof DeltaNote.Type
-
 /** Fields of the fact of a publication. */
 const tableNotes = {
   misfits: Schema.optionalKey(Schema.Array(MisfitCount)),
@@ -114,7 +105,6 @@ const tableNotes = {
   models: Schema.optionalKey(Schema.Array(FailedModel)),
   /** Tables whose record schema is in no folder any more; the kept one was used. */
   gone: Schema.optionalKey(Schema.Array(Schema.String)),
-  delta: Schema.optionalKey(Schema.Array(DeltaNote)),
 }
 
 /** A run began; `job_path` is where `rerun` finds the job again. */

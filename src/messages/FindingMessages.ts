@@ -48,7 +48,6 @@ export const findingMessages = {
     "a database that is kept to save work is damaged",
     "No table depends on it. Run `nightjar repair`: it makes it again, or removes it if it is not needed.",
   ),
-  "delta-log-differs": finding("the Delta log does not match the manifest", nextRun),
   "file-unlisted": finding("no manifest lists this file", nextRun),
   "database-version": finding("the database {state}, the manifest is version {version}", repair),
   "database-changed": finding("the database is not the file that was published", repair),

@@ -222,16 +222,6 @@ export const nightMessages = {
     "Correct its file in the folder that the job names as `models`.",
     "The run was published without it; the next publication makes it again.",
   ),
-  "delta-log-failed": warning(
-    "the Delta log of {tables} is not up to date: {why}",
-    "`nightjar repair` brings it up to date once the cause is gone, and so does the next publication.",
-    "The tables themselves are published: the database and the Parquet files are complete.",
-  ),
-  "delta-left-out": warning(
-    "{table} has no Delta log, because its files differ: {why}",
-    "Run `nightjar rebuild`: it derives all files again, with today's columns.",
-    "The tables themselves are published: the database and the Parquet files are complete.",
-  ),
   "schemas-gone": warning(
     "no record schema for {tables} in the program or beside the job",
     "Put the file back, or add one to `records/` in the folder that the job names as `schemas`.",

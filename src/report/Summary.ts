@@ -3,14 +3,7 @@
  * by who must act, then what is left at the service. Contains ids and reasons, never a value of a parameter.
  */
 import { counted, listed } from "../base/Text.ts"
-import type {
-  DeltaNote,
-  MisfitCount,
-  OtherRecords,
-  RejectedCount,
-  RunHeld,
-  StaleData,
-} from "../ledger/RunFacts.ts"
+import type { MisfitCount, OtherRecords, RejectedCount, RunHeld, StaleData } from "../ledger/RunFacts.ts"
 import { isOpenAtService, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
@@ -126,22 +119,6 @@ const gateWarnings = ({ held }: RunState): ReadonlyArray<string> =>
         told("version-held", { database: held.fact.database }),
       ]
 
-/** Logs that fail do so for one reason, most often; of tables that are left out each needs to be named. */
-export const deltaWarnings = (notes: ReadonlyArray<DeltaNote>): ReadonlyArray<string> => {
-  const failed = notes.filter(({ is_left_out }) => is_left_out !== true)
-  const [first] = failed
-  const tables = listed(
-    failed.map(({ table }) => table),
-    namedMax,
-  )
-  return [
-    ...(first === undefined ? [] : [told("delta-log-failed", { tables, why: first.why })]),
-    ...notes
-      .filter(({ is_left_out }) => is_left_out === true)
-      .map(({ table, why }) => told("delta-left-out", { table, why })),
-  ]
-}
-
 const tableWarnings = (run: RunState): ReadonlyArray<string> => {
   const {
     without = [],
@@ -151,7 +128,6 @@ const tableWarnings = (run: RunState): ReadonlyArray<string> => {
     unfit = [],
     gone = [],
     models = [],
-    delta = [],
     stale,
   } = run.published?.fact ?? {}
   return [
@@ -164,7 +140,6 @@ const tableWarnings = (run: RunState): ReadonlyArray<string> => {
     ...otherWarnings(other),
     ...misfitWarnings("values-unfit", unfit),
     ...models.map(({ name, why }) => told("model-failed", { name, why })),
-    ...deltaWarnings(delta),
     ...(gone.length === 0 ? [] : [told("schemas-gone", { tables: listed(gone, namedMax) })]),
   ]
 }

@@ -152,23 +152,13 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
       ),
     )
   if (published === undefined) return []
-  const {
-    version,
-    unfit = [],
-    gone = [],
-    models = [],
-    delta = [],
-    without = [],
-    stale,
-    released = [],
-  } = published
+  const { version, unfit = [], gone = [], models = [], without = [], stale, released = [] } = published
   const own: Fact = {
     ...publishedFact(run_id, version, published),
     ...(without.length === 0 ? {} : { without }),
     ...(unfit.length === 0 ? {} : { unfit }),
     ...(models.length === 0 ? {} : { models }),
     ...(gone.length === 0 ? {} : { gone }),
-    ...(delta.length === 0 ? {} : { delta }),
     ...(stale === undefined ? {} : { stale }),
   }
   const facts: Array<Fact> = [own, ...keptFacts(yield* runIn(ledger, run_id), published.left_out)]

@@ -10,8 +10,6 @@ import { Effect } from "effect"
 import { DuckDb } from "../base/DuckDb.ts"
 import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
-import { isOfLog } from "./DeltaLog.ts"
-import { bringDeltaLogs } from "./DeltaLogs.ts"
 import { namingSchemaFiles } from "./KeepSchemas.ts"
 import { filesNeededBy, keepVersion, keptVersions, sweepKept, trimVersions } from "./KeptVersions.ts"
 import { filesOf, manifestText, nothingPublished, readManifest } from "./Manifest.ts"
@@ -27,14 +25,11 @@ const replace = ({ files, modes }: Store, path: string, text: string) =>
     files.replace(path, text, modes.file, temporary(path))
   })
 
-/**
- * Commits a version whose files all have temporary names, and puts it into place. Returns the tables whose
- * Delta logs were not brought up to date.
- */
+/** Commits a version whose files all have temporary names, and puts it into place. */
 export const commit = Effect.fn("Publishing.commit")(function* (store: Store, next: Manifest) {
   const named = yield* namingSchemaFiles(store, next)
   yield* replace(store, store.layout.next, manifestText(named))
-  return yield* rollForward(store, named)
+  yield* rollForward(store, named)
 }, Effect.uninterruptible)
 
 const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
@@ -48,12 +43,10 @@ const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
     if (yield* fileStep(() => existsSync(layout.build))) yield* swapDatabase(store)
     yield* replace(store, layout.manifest, manifestText(next))
   }
-  const { notes } = yield* bringDeltaLogs(store, next)
   yield* fileStep(() => {
     files.remove(layout.next)
     files.syncFolder(layout.tables)
   })
-  return notes
 })
 
 const moveFiles = (
@@ -140,7 +133,7 @@ export const strayFiles = ({ layout }: Store, manifest: Manifest): ReadonlyArray
   const listed = new Set(["tables/manifest.json", ...filesOf(manifest).map(({ path }: ManifestFile) => path)])
   return filesBelow(layout.tables)
     .map((path) => `tables/${path}`)
-    .filter((path) => !listed.has(path) && !isOfLog(path))
+    .filter((path) => !listed.has(path))
 }
 
 export const clearStrays = (store: Store, manifest: Manifest) =>

@@ -52,21 +52,6 @@ const isNumeric = (type: string): boolean =>
 const shortName = (type: string): string =>
   type === "TIMESTAMP WITH TIME ZONE" ? "TIMESTAMPTZ" : type.replaceAll(" ", "")
 
-/**
- * Why a reader that knows nothing but the table's columns cannot read this file as it is, for people;
- * undefined if it can. JSON is text for it, and a column that the file lacks is NULL, but the run's date
- * never is.
- */
-export const misfitOf = (spec: TableSpec, file: ReadonlyArray<FileColumn>): string | undefined => {
-  const found = new Map(file.map(({ name, type }) => [name, shortName(type)]))
-  if (!found.has("run_date")) return "it has no run_date"
-  const other = spec.columns.find(({ name, type }) => {
-    const to = type === "JSON" ? "VARCHAR" : shortName(type)
-    return (found.get(name) ?? to) !== to
-  })
-  return other && `its ${other.name} is ${found.get(other.name) ?? ""}, that of the table ${other.type}`
-}
-
 /** Files of an older version lack the run's date; their path has it, in every version. */
 export const dateInPath = "TRY_CAST(regexp_extract(filename, '.*/run_date=([0-9-]+)/', 1) AS DATE)"
 

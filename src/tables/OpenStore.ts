@@ -41,8 +41,6 @@ export interface PublisherOptions {
   /** The job's own views and tables. */
   readonly models?: ReadonlyArray<SqlFile>
   readonly share: "none" | "group"
-  /** Delta logs are begun or removed; without it, those that are there are continued. */
-  readonly delta?: boolean | undefined
   /** Earlier versions that stay restorable after a publication; 3 if it is not given. */
   readonly versionsKept?: number | undefined
   readonly toolVersion: string
@@ -77,7 +75,6 @@ const storeWith = Effect.fnUntraced(function* (
     families,
     schemas,
     toolVersion: options.toolVersion,
-    delta: options.delta,
     versionsKept: options.versionsKept ?? versionsKeptDefault,
     ...(pseudonyms === undefined ? {} : { pseudonyms }),
   }

@@ -10,7 +10,6 @@ import type { ExecutionId } from "../service/Ids.ts"
 import { FailedGate } from "../ledger/RunFacts.ts"
 import type {
   DeliveredFeatures,
-  DeltaNote,
   EngineSaid,
   FailedModel,
   LeftOutBody,
@@ -78,8 +77,6 @@ export interface Published {
   readonly gone?: ReadonlyArray<string>
   /** Models of jobs that could not be made in this version. */
   readonly models?: ReadonlyArray<FailedModel>
-  /** Tables whose Delta log is not up to date; absent if there is none. */
-  readonly delta?: ReadonlyArray<DeltaNote>
   /** Data that is older than the job allows; absent if there is none. */
   readonly stale?: StaleData
   /** Earlier runs that a gate had held back, and that this version contains: each with its own receipts. */

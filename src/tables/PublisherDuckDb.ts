@@ -61,11 +61,6 @@ const releasedOf = (also: ReadonlyArray<Effect.Success<ReturnType<typeof stageRu
         }),
       }
 
-const foundBeside = (stale: StaleData, delta: NonNullable<Published["delta"]>) => ({
-  ...(Object.keys(stale).length === 0 ? {} : { stale }),
-  ...(delta.length === 0 ? {} : { delta }),
-})
-
 /** What is published, to which the store's rows may be added. */
 const recoverFor = Effect.fnUntraced(function* (store: Store) {
   const current = yield* recover(store)
@@ -133,7 +128,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     // What was published of the run while it went on is not current any more either.
     Effect.tapErrorTag("PublicationHeld", () => withdrawInterim(store, run_id)),
   )
-  const delta = yield* commit(store, next)
+  yield* commit(store, next)
   yield* removeAside(store, [...also.map((one) => one.run_id), run_id])
   memory.run_id = run_id
   memory.findings = derived.findings
@@ -154,7 +149,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     unfit,
     models,
     gone: store.schemas.gone,
-    ...foundBeside(stale, delta),
+    ...(Object.keys(stale).length === 0 ? {} : { stale }),
     without,
   } satisfies Published as Published
 })
@@ -263,11 +258,10 @@ export const publisherOfJob = (
   job: Job,
   folders: Pick<PublisherOptions, "root" | "schemasFolder" | "readings" | "toolVersion">,
 ) => {
-  const { share, delta, retain, gates, freshness, models, pseudonyms: chosen } = job
+  const { share, retain, gates, freshness, models, pseudonyms: chosen } = job
   const options: PublisherOptions = {
     ...folders,
     share,
-    delta,
     versionsKept: retain?.snapshots,
     ...ownSchemasOf(job),
     ...(gates && { gates }),

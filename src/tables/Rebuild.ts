@@ -8,7 +8,7 @@
 import { Effect } from "effect"
 import type { RunId } from "../service/Ids.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import type { DeltaNote, FailedModel } from "../ledger/RunFacts.ts"
+import type { FailedModel } from "../ledger/RunFacts.ts"
 import { clearStrays, commit, discarding, recover } from "./Commit.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { compareRows } from "./CompareRows.ts"
@@ -47,8 +47,6 @@ export interface Rebuilt {
   readonly left_out: ReadonlyArray<{ readonly run_id: string; readonly reason: string }>
   /** Models of jobs that could not be made with the tables as they are now. */
   readonly models: ReadonlyArray<FailedModel>
-  /** Tables whose Delta log is not up to date; absent if there is none. */
-  readonly delta?: ReadonlyArray<DeltaNote>
 }
 
 interface Staged {
@@ -92,7 +90,7 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
   if (isPublished) yield* keepKeyPlace(store)
   // Copies of earlier tables, which may name the customers; `accept` derives again.
   if (isPublished && next.amends) yield* removeAllAside(store)
-  const delta = isPublished ? yield* commit(store, next) : []
+  if (isPublished) yield* commit(store, next)
   if (isPublished && store.pseudonyms === undefined) yield* dropKeyPlaces(store)
   // What was only compared, and what a run left that could not be derived to its end.
   yield* clearStrays(store, isPublished ? next : current)
@@ -105,7 +103,6 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
     kept,
     left_out,
     models,
-    ...(delta.length === 0 ? {} : { delta }),
   }
   return rebuilt
 })

@@ -12,7 +12,6 @@ import { counted, listed } from "../base/Text.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { databaseVersion } from "./BuildDatabase.ts"
 import { buildInPlace, recover, strayFiles } from "./Commit.ts"
-import { bringDeltaLogs } from "./DeltaLogs.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
@@ -69,14 +68,6 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
     done.push("tables: the newest version is published again, which ends the rollback")
   if (yield* buildAgain(store)) done.push(builtAgain)
   done.push(...(yield* helpersAgain(store)))
-  const published = yield* fileStep(() => readManifest(layout.manifest))
-  if (published !== undefined) {
-    const { written, removed, notes } = yield* bringDeltaLogs(store, published)
-    done.push(...written.map((table) => `tables/${table}/_delta_log: brought up to date`))
-    done.push(...removed.map((table) => `tables/${table}/_delta_log: removed, since it was no longer true`))
-    const failed = notes.filter(({ is_left_out }) => is_left_out !== true)
-    left.push(...failed.map(({ table, why }) => `tables/${table}/_delta_log: ${why}`))
-  }
   return { done, left } satisfies Repaired as Repaired
 })
 

@@ -5,7 +5,6 @@
  */
 import { existsSync } from "node:fs"
 import { Effect } from "effect"
-import type { DeltaNote } from "../ledger/RunFacts.ts"
 import { databaseVersion, renumberDatabase } from "./BuildDatabase.ts"
 import { commit, discarding, recover } from "./Commit.ts"
 import { isKeptDatabaseDamaged, keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"
@@ -26,8 +25,6 @@ export type RolledBack =
       readonly from: number
       /** Runs that are in the newest version and not in this one. */
       readonly without: ReadonlyArray<string>
-      /** Tables whose Delta log is not up to date; absent if there is none. */
-      readonly delta?: ReadonlyArray<DeltaNote>
     }
   | { readonly _tag: "NoEarlierVersion" }
   | { readonly _tag: "Incomplete"; readonly version: number; readonly gap: Gap }
@@ -49,7 +46,7 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (store: Store
   const returned = { to, from }
   const next: Manifest = { version, amends: false, ...ofVersion, runs, returned }
   yield* discarding(store, current)(placeDatabase(store, next, to))
-  const delta = yield* commit(store, next)
+  yield* commit(store, next)
   const without = Object.keys(newest.runs).filter((run_id) => target.runs[run_id] === undefined)
   const rolledBack: RolledBack = {
     _tag: "RolledBack",
@@ -57,7 +54,6 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (store: Store
     to,
     from,
     without,
-    ...(delta.length === 0 ? {} : { delta }),
   }
   return rolledBack
 })

@@ -17,8 +17,6 @@ export interface Store {
   readonly families: ReadonlyArray<RecordFamily>
   readonly schemas: Pick<SchemasInForce, "texts" | "gone">
   readonly toolVersion: string
-  /** Delta logs: true begins them, false removes them, else those that are there go on. */
-  readonly delta?: boolean | undefined
   /** Earlier versions that stay restorable after a publication. */
   readonly versionsKept: number
   /** Absent if the tables name the customers. */

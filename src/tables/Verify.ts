@@ -20,7 +20,6 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { countDifferences, databaseVersion, openDatabase } from "./BuildDatabase.ts"
 import { strayFiles } from "./Commit.ts"
-import { differingDeltaLogs } from "./DeltaLogs.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { proveAgain } from "./ProveAgain.ts"
 import { publishedTables } from "./DataDictionary.ts"
@@ -109,8 +108,6 @@ const publishedProblems = Effect.fnUntraced(function* (
   const problems = [...(yield* fileProblems(store, standing))]
   for (const where of yield* damagedHelpers(store)) problems.push(problemOf(where, "helper-damaged"))
   if (standing.version > 0) problems.push(...(yield* databaseProblems(store, standing, accepted)))
-  for (const table of yield* differingDeltaLogs(store, standing))
-    problems.push(problemOf(`tables/${table}/_delta_log`, "delta-log-differs"))
   return problems
 })
 

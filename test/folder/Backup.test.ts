@@ -19,9 +19,6 @@ import { Effect, Layer } from "effect"
 import { vi } from "vitest"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { backup } from "../../src/folder/Backup.ts"
-import { bringDeltaLogs } from "../../src/tables/DeltaLogs.ts"
-import { nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
-import { filesBelow } from "../../src/tables/OutputFiles.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
@@ -131,14 +128,8 @@ describe("a copy of an output folder", () => {
       Effect.gen(function* () {
         const at = yield* moments
         const live = at("again")
-        const logged = Effect.flatMap(storeOf(live), (store) =>
-          bringDeltaLogs({ ...store, delta: true }, readManifest(store.layout.manifest) ?? nothingPublished),
-        )
-        yield* Effect.provide(logged, layers(live))
         yield* Effect.provide(Effect.flatMap(storeOf(live), rollback), layers(live))
         yield* Effect.provide(backup(live, at("copy")), layers(live))
-        const logs = (root: string) => filesBelow(join(root, "tables/runs/_delta_log"))
-        assert.deepStrictEqual([logs(at("copy")), logs(at("copy")).length], [logs(live), 2])
         assert.deepStrictEqual([yield* problemsOf(at("copy")), yield* publishedIn(at("copy"))], [[], ["Ana"]])
         yield* Effect.provide(liveNight(third, "3", profileOf("Cia")), layers(at("copy")))
         assert.deepStrictEqual(

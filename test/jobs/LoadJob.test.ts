@@ -318,6 +318,22 @@ notify:
   )
 })
 
+describe("a setting that has no effect any more", () => {
+  it.effect("is a warning that says what to read instead", () =>
+    Effect.gen(function* () {
+      const { errors, warnings } = yield* load(
+        `${smallJob}output: { delta: true }\ncustomers:\n  - id: c-1\n`,
+      )
+      expect({ errors, warnings }).toEqual({
+        errors: [],
+        warnings: [
+          "job.yaml:4:11: `delta` no longer has an effect, and no Delta logs are written: Spark and others read the Parquet files, tables/<table>/**/*.parquet",
+        ],
+      })
+    }),
+  )
+})
+
 describe("how often a run publishes what is over", () => {
   it.effect("is a duration of a second at least, and a mistake in it is reported", () =>
     Effect.gen(function* () {

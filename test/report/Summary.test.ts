@@ -189,24 +189,6 @@ describe("answers that are not in the tables", () => {
   })
 })
 
-describe("Delta logs that are not up to date", () => {
-  it("are a warning for what failed, and one for each table that is left out, and change no exit code", () => {
-    const failed = ["a", "b", "c", "d"].map((table) => ({ table, why: `${table}: disk full` }))
-    const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
-      _tag: "RunPublished",
-      run_id,
-      version: 1,
-      receipts: [],
-      delta: [...failed, { table: "t", why: "x.parquet: it has no run_date", is_left_out: true }],
-    })
-    expect(summarise(run).warnings).toEqual([
-      "the Delta log of a, b, c and 1 more is not up to date: a: disk full [delta-log-failed]",
-      "t has no Delta log, because its files differ: x.parquet: it has no run_date [delta-left-out]",
-    ])
-    expect(exitCodeOf(run, "keep")).toBe(0)
-  })
-})
-
 describe("values and records that do not fit", () => {
   it("are warnings by table, with the columns that have most of them, and change no exit code", () => {
     const misfits = ["gender", "birth_date", "language", "alias"].map((column, at) => ({

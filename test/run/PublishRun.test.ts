@@ -93,7 +93,6 @@ describe("a publication", () => {
         unfit: [{ table: "t", column: "c", count: 2 }],
         models: [{ name: "m", why: "no" }],
         gone: ["old"],
-        delta: [{ table: "t", why: "no space" }],
         misfits: [{ table: "t", column: "extra", count: 1 }],
         rejected: [{ table: null, count: 3 }],
         other: { records: 2, families: 1, most: [{ product: "a", sub_family: "b", records: 2 }] },

@@ -8,7 +8,6 @@ import { counted } from "../../base/Text.ts"
 import { told } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import type { Rebuilt } from "../../tables/Rebuild.ts"
-import { deltaWarnings } from "../../report/Summary.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, optionalFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { endWith, refuse, toolVersion } from "../Failures.ts"
@@ -56,7 +55,6 @@ const tell = Effect.fnUntraced(function* (rebuilt: Rebuilt) {
   const notIn = rebuilt.version === undefined ? "cannot be in the new version" : "is not in the version"
   for (const { run_id, reason } of rebuilt.left_out) yield* say(`${run_id} ${notIn}: ${reason}`)
   for (const { name, why } of rebuilt.models) yield* say(told("model-failed", { name, why }))
-  for (const line of deltaWarnings(rebuilt.delta ?? [])) yield* say(line)
 })
 
 export const rebuild = Command.make(

@@ -5,7 +5,6 @@
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { listed } from "../../base/Text.ts"
-import { deltaWarnings } from "../../report/Summary.ts"
 import { jsonFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { inHeldStore } from "../RunFolder.ts"
@@ -29,11 +28,10 @@ export const rollback = Command.make(
     }
     const { _tag, ...told } = result
     if (json) return yield* sayJson(told)
-    const { version, to, from, without, delta = [] } = told
+    const { version, to, from, without } = told
     yield* say(`Version ${version} is published: it has the tables of version ${to}.`)
     if (without.length > 0) yield* say(`Runs that are not in it: ${listed(without, runsTold)}.`)
     yield* say(`Version ${from} is kept: the next publication continues from it and ends the rollback.`)
-    for (const line of deltaWarnings(delta)) yield* say(line)
   }),
 ).pipe(
   Command.withDescription(
