@@ -14,6 +14,7 @@ import { demo } from "./commands/Demo.ts"
 import { doctor } from "./commands/Doctor.ts"
 import { engines } from "./commands/Engines.ts"
 import { explain } from "./commands/Explain.ts"
+import { help } from "./commands/Help.ts"
 import { hooks } from "./commands/Hooks.ts"
 import { infer } from "./commands/Infer.ts"
 import { init } from "./commands/Init.ts"
@@ -46,6 +47,7 @@ export const nightjar = Command.make("nightjar").pipe(
   ),
   Command.withSubcommands([
     demo,
+    help,
     init,
     validate,
     doctor,

@@ -142,6 +142,11 @@ export const commandMessages = {
     "no task, customer, execution, session, reason or message has this id",
     "`nightjar status` lists tasks; schemas/ends.md lists reasons, and schemas/messages.md messages.",
   ),
+  "topic-unknown": refusal(
+    "there is no such page{suggestion}",
+    "`nightjar help` lists all pages; `nightjar COMMAND --help` describes a command.",
+    "Nothing was changed.",
+  ),
   "name-unknown": refusal("there is no such name: {detail}", "Correct the name."),
   "names-missing": refusal("{where} has no {what}", "Add one to the job, or name another job."),
   "names-ambiguous": refusal("{where} has {count} {what}s ({names})", "Give --customer or --engine."),

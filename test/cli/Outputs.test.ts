@@ -146,6 +146,7 @@ describe.concurrent("after a night", () => {
     "run nowhere.yaml",
     "run small.yaml --jsno",
     "plna",
+    "help retentoin",
   ])("`nightjar %s` prints what it did", compared)
 })
 
