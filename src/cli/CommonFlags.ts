@@ -5,9 +5,8 @@
 import { resolve } from "node:path"
 import { Config, Context, Effect, Layer, Option } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
-import { readTarget } from "../sandbox/hooks/Hooks.ts"
-import type { Webhook } from "../sandbox/hooks/Hooks.ts"
-import { deliveryOrders } from "../sandbox/state/HookEvent.ts"
+import { deliveryOrders, readTarget } from "../sandbox/state/HookState.ts"
+import type { Webhook } from "../sandbox/state/HookState.ts"
 
 // What the environment says about commands: the output folder, the service that commands without a job talk
 // to, and whether colours are wanted. Flags take precedence over the environment. Variables about a job's

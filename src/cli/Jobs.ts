@@ -30,11 +30,11 @@ const problemsIn = <A>(read: Effect.Effect<A, { readonly problems: ReadonlyArray
   })
 
 const faultsOf = Effect.fnUntraced(function* (path: string) {
-  const { readFaults } = yield* Effect.promise(() => import("../sandbox/faults/FaultsFile.ts"))
+  const { readFaults } = yield* Effect.promise(() => import("../sandbox/readings/SettingFiles.ts"))
   return yield* problemsIn(readFaults(path))
 })
 const readingOf = Effect.fnUntraced(function* (path: string) {
-  const { readReading } = yield* Effect.promise(() => import("../sandbox/readings/ReadingFile.ts"))
+  const { readReading } = yield* Effect.promise(() => import("../sandbox/readings/SettingFiles.ts"))
   return yield* problemsIn(readReading(path))
 })
 

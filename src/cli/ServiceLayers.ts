@@ -13,8 +13,7 @@ import { embeddedKey } from "../jobs/Job.ts"
 import type { Embedded, ServiceTarget } from "../jobs/Job.ts"
 import type { Secrets } from "../jobs/Secrets.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import type { FaultsInvalid } from "../sandbox/faults/FaultsFile.ts"
-import type { ReadingInvalid } from "../sandbox/readings/ReadingFile.ts"
+import type { FaultsInvalid, ReadingInvalid } from "../sandbox/readings/SettingFiles.ts"
 import type { Sandbox } from "../sandbox/server/Sandbox.ts"
 import type { JournalFailed } from "../sandbox/state/Journal.ts"
 
@@ -128,7 +127,7 @@ const remote = (target: RemoteTarget, common: Common, through?: Through) =>
 const embedded = (target: Embedded, common: Common, through: Through | undefined) =>
   lazily(async () => {
     const { ServiceHttp } = await import("../client/ServiceHttp.ts")
-    const { SandboxClient } = await import("../sandbox/server/SandboxClient.ts")
+    const { SandboxClient } = await import("../sandbox/server/SandboxRoutes.ts")
     const { base_url, flows_url } = SandboxClient
     const app_secret = Redacted.make(sandboxSecret)
     const service = ServiceHttp.layer({ base_url, flows_url, attachments_url: flows_url, app_secret })
@@ -142,8 +141,8 @@ const embedded = (target: Embedded, common: Common, through: Through | undefined
 const openSandbox = (target: Embedded, journal: string | undefined, hooksUrl: string | undefined) =>
   lazily(async () => {
     const { Sandbox } = await import("../sandbox/server/Sandbox.ts")
-    const { readFaults } = await import("../sandbox/faults/FaultsFile.ts")
-    const { readReading } = await import("../sandbox/readings/ReadingFile.ts")
+    const { readFaults } = await import("../sandbox/readings/SettingFiles.ts")
+    const { readReading } = await import("../sandbox/readings/SettingFiles.ts")
     const sandbox = Layer.unwrap(
       Effect.gen(function* () {
         const faults = target.faults === undefined ? undefined : yield* readFaults(target.faults)

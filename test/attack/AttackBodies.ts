@@ -4,7 +4,7 @@
  */
 import { bodyBounds } from "../../src/service/BodyBounds.ts"
 import { defaultLimits } from "../../src/client/Exchange.ts"
-import { seeded } from "../../src/sandbox/state/Seeded.ts"
+import { seeded } from "../../src/sandbox/state/Reading.ts"
 
 interface Form {
   readonly name: string

@@ -11,8 +11,7 @@ import { loadJob } from "../../src/jobs/LoadJob.ts"
 import { checkFile, readTextFile, renderProblem } from "../../src/base/DurableFile.ts"
 import { resolveReference, Secrets } from "../../src/jobs/Secrets.ts"
 import { loadRecordSchemas } from "../../src/records/RecordSchema.ts"
-import { readFaults } from "../../src/sandbox/faults/FaultsFile.ts"
-import { readReading } from "../../src/sandbox/readings/ReadingFile.ts"
+import { readFaults, readReading } from "../../src/sandbox/readings/SettingFiles.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "regular-"))
 const at = (name: string) => join(folder, name)

@@ -8,11 +8,10 @@ import { Effect, Schema } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import type { Connection } from "../../src/base/DuckDb.ts"
 import { identifier, literal } from "../../src/base/DuckDbFailed.ts"
-import { SandboxEvent } from "../../src/sandbox/state/SandboxEvent.ts"
-import { applyEvent, emptyState } from "../../src/sandbox/state/SandboxState.ts"
+import { SandboxEvent, applyEvent, emptyState } from "../../src/sandbox/state/SandboxState.ts"
 import { truthOf } from "../../src/sandbox/admin/Truth.ts"
-import { newCallWatch } from "../../src/sandbox/core/CallWatch.ts"
 import type { ExecutionSeen } from "../../src/sandbox/admin/Truth.ts"
+import { newCallWatch } from "../../src/sandbox/core/SandboxCore.ts"
 import type { ExpectedNight } from "./NightJob.ts"
 
 export interface ServiceSaw {

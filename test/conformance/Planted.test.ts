@@ -114,7 +114,7 @@ describe("a row", () => {
 })
 
 describe("planting", () => {
-  const change = { in: "src/sandbox/server/SandboxGate.ts", replace: "refuse(401, ", by: "refuse(403, " }
+  const change = { in: "src/sandbox/server/Gates.ts", replace: "refuse(401, ", by: "refuse(403, " }
 
   it("is seen by the row's tests, by no other run before or after, and not on the disk", async () => {
     const before = readFileSync(`${root}${change.in}`)

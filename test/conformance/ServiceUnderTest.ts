@@ -11,7 +11,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { stringify } from "yaml"
 import type { Reading } from "../../src/sandbox/state/Reading.ts"
-import { encodeReading } from "../../src/sandbox/readings/ReadingFile.ts"
+import { encodeReading } from "../../src/sandbox/readings/SettingFiles.ts"
 import { program } from "../acceptance/BuiltCommand.ts"
 import { isObject } from "../project/schemaNodes.ts"
 

@@ -8,7 +8,7 @@ import { existsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { setTimeout as wait } from "node:timers/promises"
-import { seeded } from "../../src/sandbox/state/Seeded.ts"
+import { seeded } from "../../src/sandbox/state/Reading.ts"
 import type { RunningProcess } from "./NightjarCommand.ts"
 
 export type Moment =

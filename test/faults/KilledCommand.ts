@@ -4,7 +4,7 @@
  */
 import { cpSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { seeded } from "../../src/sandbox/state/Seeded.ts"
+import { seeded } from "../../src/sandbox/state/Reading.ts"
 import { callsIn, tellEnd, tracing } from "./Campaign.ts"
 import type { Campaign } from "./Campaign.ts"
 import { awaitMoment, countFacts, deadlyPrefix, describe, hasStrace } from "./KillMoments.ts"

@@ -4,11 +4,10 @@
  */
 import { existsSync, readFileSync } from "node:fs"
 import { Schema } from "effect"
-import { SandboxEvent } from "../../src/sandbox/state/SandboxEvent.ts"
-import { applyEvent, emptyState } from "../../src/sandbox/state/SandboxState.ts"
+import { SandboxEvent, applyEvent, emptyState } from "../../src/sandbox/state/SandboxState.ts"
 import { truthOf } from "../../src/sandbox/admin/Truth.ts"
-import { newCallWatch } from "../../src/sandbox/core/CallWatch.ts"
 import type { Truth } from "../../src/sandbox/admin/Truth.ts"
+import { newCallWatch } from "../../src/sandbox/core/SandboxCore.ts"
 import { startProcess } from "./NightjarCommand.ts"
 
 /** Seconds of the service in one second of this machine: a night of minutes takes one or two. */

@@ -8,7 +8,7 @@ import { join } from "node:path"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
-import { seeded } from "../../src/sandbox/state/Seeded.ts"
+import { seeded } from "../../src/sandbox/state/Reading.ts"
 import { anId } from "../harness/Id.ts"
 
 const run_id = anId("job.2026-11-21")

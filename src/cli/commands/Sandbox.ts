@@ -6,9 +6,9 @@ import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { optionalFlag, readWebhooks, webhookFlags, webhookHelp } from "../CommonFlags.ts"
 import { behaviourWords } from "../../sandbox/executions/Behaviour.ts"
-import { faultHelp } from "../../sandbox/faults/FaultHelp.ts"
-import { sessionHelp } from "../../sandbox/flows/SessionHelp.ts"
-import { readingHelp } from "../../sandbox/readings/ReadingHelp.ts"
+import { faultHelp } from "../../sandbox/faults/Faults.ts"
+import { sessionHelp } from "../../sandbox/flows/StandingScripts.ts"
+import { readingHelp } from "../../sandbox/state/Reading.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { say } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
@@ -63,9 +63,9 @@ export const sandbox = Command.make(
     ...webhookFlags,
   },
   Effect.fn("Sandbox.handle")(function* ({ port, host, seed, speed, state, faults, reading, ...hooks }) {
-    const { readFaults } = yield* Effect.promise(() => import("../../sandbox/faults/FaultsFile.ts"))
+    const { readFaults } = yield* Effect.promise(() => import("../../sandbox/readings/SettingFiles.ts"))
     const injected = Option.isNone(faults) ? undefined : yield* readFaults(faults.value)
-    const { readReading } = yield* Effect.promise(() => import("../../sandbox/readings/ReadingFile.ts"))
+    const { readReading } = yield* Effect.promise(() => import("../../sandbox/readings/SettingFiles.ts"))
     const read = Option.isNone(reading) ? undefined : yield* readReading(reading.value)
     const { SandboxServer } = yield* Effect.promise(() => import("../../sandbox/server/SandboxServer.ts"))
     const wiring = yield* Wiring

@@ -6,7 +6,7 @@
 import { escapeHtml } from "../../base/Text.ts"
 import { adminStyle } from "./AdminStyle.ts"
 import type { AdminView, ExecutionRow } from "./AdminView.ts"
-import { tooSoonMax } from "../core/CallWatch.ts"
+import { tooSoonMax } from "../core/SandboxCore.ts"
 
 /** A cell's HTML, already escaped. */
 interface Html {

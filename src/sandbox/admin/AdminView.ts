@@ -2,8 +2,8 @@
  * What the admin page shows, as plain data: the truth at one moment, filtered and limited, newest first. It
  * contains no login parameter, no secret and no keyed hash of one.
  */
-import type { FlowSession } from "../state/FlowSession.ts"
 import { flowMomentOf } from "../state/FlowTimeline.ts"
+import type { FlowSession } from "../state/FlowTimeline.ts"
 import { momentAt } from "../state/SandboxState.ts"
 import type { SandboxState } from "../state/SandboxState.ts"
 import type { ExecutionSeen, Truth } from "./Truth.ts"

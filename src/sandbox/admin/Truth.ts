@@ -3,27 +3,139 @@
  * with its life, and every rule that the caller broke. Plain data, derived from the state; the service
  * itself never uses it.
  */
-import type { CallWatch } from "../core/CallWatch.ts"
-import { deliveredBy, retrievedBy, undelivered } from "./Delivered.ts"
-import type { FamilyCounts } from "./Delivered.ts"
-import type { StartRefused } from "../state/SandboxEvent.ts"
-import { sessionsSeen } from "../flows/SessionsSeen.ts"
-import type { SessionSeen } from "../flows/SessionsSeen.ts"
+import type { CallWatch, FaultSeen, FaultWatch, StateReads } from "../core/SandboxCore.ts"
+import { countProducts, retrievedAt } from "../executions/PlanResults.ts"
+import { faultName } from "../faults/Faults.ts"
+import { sessionsSeen } from "../flows/AnswerFlows.ts"
+import type { SessionSeen } from "../flows/AnswerFlows.ts"
 import { deliveriesSeen } from "../state/HookState.ts"
 import type { DeliverySeen } from "../state/HookState.ts"
 import { closesAt } from "../state/SandboxState.ts"
-import type { SessionRead } from "../state/ReadLimit.ts"
-import type { Execution, SandboxState } from "../state/SandboxState.ts"
-import type { AuthenticationStatus, Phase } from "../state/Timeline.ts"
-import type { ExchangeRefused } from "../state/TokenEvent.ts"
-import type { RuleBreak } from "./RuleBreak.ts"
-import { flowBreaks, stateReadsSeen, watchedBreaks, watchSeen } from "./WatchSeen.ts"
-import type { StateReadsSeen, WatchSeen } from "./WatchSeen.ts"
-import { tokensSeen } from "../tokens/TokensSeen.ts"
-import type { TokenSeen } from "../tokens/TokensSeen.ts"
+import type { Execution, SandboxState, StartRefused } from "../state/SandboxState.ts"
+import type { AuthenticationStatus, Phase, SessionRead } from "../state/Timeline.ts"
+import type { ExchangeRefused } from "../state/TokenState.ts"
+import { tokensSeen } from "../tokens/Tokens.ts"
+import type { TokenSeen } from "../tokens/Tokens.ts"
+
+// What an execution had retrieved and which of it was ever answered, by sub-family, for the observer: from
+// the service's own plan and from the content of its final answers, never from the `products_count` that it
+// showed.
+
+/** Numbers of records by sub-family. */
+type FamilyCounts = Readonly<Record<string, number>>
+
+/** What it has when it closes, or had when it was deleted; undefined if it never closes. */
+const retrievedBy = (execution: Execution): FamilyCounts | undefined => {
+  const at = execution.deletedAt ?? closesAt(execution)
+  if (!Number.isFinite(at)) return undefined
+  const counted: Record<string, number> = {}
+  for (const [key, count] of Object.entries(
+    countProducts(execution.started.results, retrievedAt(execution, at)),
+  )) {
+    const family = key.slice(0, key.lastIndexOf("@"))
+    counted[family] = (counted[family] ?? 0) + count
+  }
+  return counted
+}
+
+/** For each family, the most that one source's newest final answer carried. */
+const deliveredBy = ({ delivered }: Execution): FamilyCounts => {
+  const most: Record<string, number> = {}
+  for (const counts of delivered.values())
+    for (const [family, count] of Object.entries(counts)) most[family] = Math.max(most[family] ?? 0, count)
+  return most
+}
+
+/** Families for which no single source carried every record. */
+const undelivered = (retrieved: FamilyCounts, delivered: FamilyCounts): ReadonlyArray<string> =>
+  Object.keys(retrieved).filter((family) => (delivered[family] ?? 0) < (retrieved[family] ?? 0))
+
+// What the counted calls show an observer: how often states were read, who polled too fast or listed the
+// catalogue in a loop, which faults happened. Plain data without a parameter, a secret or a body.
+
+interface StateReadsSeen {
+  readonly count: number
+  /** The shortest time between two of them, in milliseconds; absent after only one. */
+  readonly shortest_ms?: number
+  /** Reads less than a second after the one before. */
+  readonly too_soon: number
+}
+
+interface FaultsSeen {
+  /** In the order of the file, those that happened. */
+  readonly injected: ReadonlyArray<{
+    readonly fault: string
+    readonly on: ReadonlyArray<string>
+    readonly count: number
+  }>
+  /** The newest ones, oldest first. */
+  readonly recent: ReadonlyArray<FaultSeen>
+}
+
+interface WatchSeen {
+  /** Absent if the service has no file of faults. */
+  readonly faults?: FaultsSeen
+  /** Lists of engines since the service began. */
+  readonly catalogueReads: ReadonlyArray<{ readonly application: string; readonly count: number }>
+}
+
+const stateReadsSeen = ({ count, shortestMs, tooSoon }: StateReads): StateReadsSeen => ({
+  count,
+  ...(Number.isFinite(shortestMs) ? { shortest_ms: shortestMs } : {}),
+  too_soon: tooSoon,
+})
+
+const faultsSeen = ({ file, tally, recent }: FaultWatch): FaultsSeen => ({
+  injected: file.faults.flatMap((fault, index) => {
+    const count = tally.injected.get(index)
+    if (count === undefined) return []
+    return [{ fault: faultName(fault), on: typeof fault.on === "string" ? [fault.on] : fault.on, count }]
+  }),
+  recent: [...recent],
+})
+
+const watchSeen = (watch: CallWatch): WatchSeen => ({
+  ...(watch.faults === undefined ? {} : { faults: faultsSeen(watch.faults) }),
+  catalogueReads: [...watch.catalogueReads].map(([application, { count }]) => ({
+    application,
+    count,
+  })),
+})
+
+const pollingBreaks = (state: SandboxState, watch: CallWatch): ReadonlyArray<RuleBreak> =>
+  [...watch.stateReads].flatMap(([execution_id, { brokenAt }]) => {
+    const started = state.executions.get(execution_id)?.started
+    if (brokenAt === undefined || started === undefined) return []
+    const { application, customer_id, engine_reference } = started
+    const about = { application, execution_id, customer_id, engine_reference }
+    return [{ at: brokenAt, rule: "state_polled_too_fast", ...about }]
+  })
+
+const catalogueBreaks = (watch: CallWatch): ReadonlyArray<RuleBreak> =>
+  [...watch.catalogueReads].flatMap(([application, { brokenAt }]) =>
+    brokenAt === undefined ? [] : [{ at: brokenAt, rule: "catalogue_polled_in_loop", application }],
+  )
+
+/** Each once: for the execution that was polled, for the application that listed. */
+const watchedBreaks = (state: SandboxState, watch: CallWatch): ReadonlyArray<RuleBreak> => [
+  ...pollingBreaks(state, watch),
+  ...catalogueBreaks(watch),
+]
+
+/** 4.10: flow sessions that were read again within five seconds. */
+const flowBreaks = (state: SandboxState): ReadonlyArray<RuleBreak> =>
+  [...state.flows.sessions.values()].flatMap(({ created, refusedAt }) =>
+    refusedAt.map((at): RuleBreak => ({
+      at,
+      rule: "results_read_too_soon",
+      application: created.application,
+      session_id: created.session_id,
+      ...(created.customer_id === undefined ? {} : { customer_id: created.customer_id }),
+    })),
+  )
 
 /** `execution_id`: the new execution, or the one in flight that refused it. */
-export type StartRequestSeen = Omit<StartRefused, "_tag" | "outcome"> & {
+type StartRequestSeen = Omit<StartRefused, "_tag" | "outcome"> & {
   readonly outcome: "accepted" | StartRefused["outcome"]
 }
 
@@ -211,4 +323,55 @@ export const truthOf = (state: SandboxState, watch: CallWatch): Truth => {
   const deliveries = deliveriesSeen(state.hooks)
   const rest = { sessions, tokens, refusedExchanges, deliveries, ...watchSeen(watch) }
   return { starts: startsSeen(state), executions, ruleBreaks, ...rest }
+}
+
+// Whom an id belongs to: the customer and engine of an execution, a session or a token, whoever asks. For
+// observers and faults only; the service's own answers are limited to the caller's application.
+
+export interface Ids {
+  readonly execution_id?: string | undefined
+  readonly session_id?: string | undefined
+  readonly token_id?: string | undefined
+}
+
+export interface Owner {
+  readonly customer_id?: string | undefined
+  readonly engine_reference?: string | undefined
+}
+
+export const ownerOf = (state: SandboxState, ids: Ids): Owner => {
+  const bySession = ids.session_id === undefined ? undefined : state.bySession.get(ids.session_id)
+  const execution = state.executions.get(ids.execution_id ?? bySession ?? "")
+  if (execution !== undefined) return execution.started
+  if (ids.token_id !== undefined) return state.tokens.tokens.get(ids.token_id)?.exchanged ?? {}
+  const flow = ids.session_id === undefined ? undefined : state.flows.sessions.get(ids.session_id)
+  return { customer_id: flow?.created.customer_id }
+}
+
+// The rules of the service that a caller can break without being refused, and what an observer learns each
+// time.
+
+const rules = [
+  "results_read_too_soon",
+  "rejected_login_repeated",
+  "deleted_before_final_state_read",
+  "deleted_unread",
+  "foreign_run_touched",
+  "state_polled_too_fast",
+  "catalogue_polled_in_loop",
+] as const
+
+interface RuleBreak {
+  readonly at: number
+  readonly rule: (typeof rules)[number]
+  readonly application: string
+  /** What the rule is about: an execution, a flow session, or only the application. */
+  readonly execution_id?: string
+  readonly session_id?: string
+  readonly customer_id?: string
+  readonly engine_reference?: string
+  /** For a repeated login: whether the refusal had been read. Repeating an unread one is no fault. */
+  readonly answer_read?: boolean
+  /** For an execution that was deleted unread: the sub-families that no final answer carried in full. */
+  readonly families?: ReadonlyArray<string>
 }

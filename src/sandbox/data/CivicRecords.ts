@@ -3,12 +3,19 @@
  * (the reference does not show them) and marked as such in every record. `schemas/readings` has a
  * record schema for each of them.
  */
-import { cifOf, dateOf, personOf } from "./Person.ts"
-import { amountOf } from "./RecordFamily.ts"
-import type { DatesContext, RecordBody, RecordContext, RecordFamily } from "./RecordFamily.ts"
-import { countOccurrences, newestOccurrence, occurrenceDay, recurrenceOf } from "../engines/Recurrence.ts"
-import { dayNumber } from "../state/RelativeDate.ts"
-import { seeded } from "../state/Seeded.ts"
+import {
+  amountOf,
+  cifOf,
+  countOccurrences,
+  dateOf,
+  newestOccurrence,
+  occurrenceDay,
+  personOf,
+  recurrenceOf,
+} from "./Person.ts"
+import type { DatesContext, RecordBody, RecordContext, RecordFamily } from "./Person.ts"
+import { dayNumber } from "../state/ResultsPlan.ts"
+import { seeded } from "../state/Reading.ts"
 
 const taxNumber = ({ seed, customer_id, company }: RecordContext) =>
   personOf(seed, customer_id, 0, company).identification.value

@@ -3,8 +3,10 @@
  * security numbers with their check digits. The same customer is the same person on every engine; no real
  * person is meant.
  */
-import type { Draw } from "../state/Seeded.ts"
-import { seeded } from "../state/Seeded.ts"
+import { seeded } from "../state/Reading.ts"
+import type { Draw, SeedInput } from "../state/Reading.ts"
+import { dayNumber, numberedDay } from "../state/ResultsPlan.ts"
+import type { ResolvedSettings } from "../state/ResultsPlan.ts"
 
 export interface Address {
   readonly title: string
@@ -212,4 +214,81 @@ const spaniardOf = (seed: number, customer_id: string, variation: number, compan
     social_security: socialSecurityOf(draw),
     address: addressOf(draw, "Domicilio"),
   }
+}
+
+// How a family of records is made: the kinds (sub-families) it has in turn, how many a source usually has,
+// and the function that makes one record. Kinds depend only on the position, so that products can be
+// counted without making records.
+
+export interface RecordContext {
+  readonly seed: number
+  readonly customer_id: string
+  readonly engine_reference: string
+  readonly position: number
+  readonly kind: string
+  /** Its position among the records of its kind: what makes it the same record under other filters. */
+  readonly nth: number
+  readonly settings: ResolvedSettings
+  /** Its protected fields were not unlocked. */
+  readonly shielded: boolean
+  /** The day of the start. */
+  readonly today: string
+  /** The customer is a company, whatever the seed. */
+  readonly company: boolean
+  readonly draw: Draw
+}
+
+/** What the number of records depends on if dates select them. */
+export type DatesContext = Pick<
+  RecordContext,
+  "seed" | "customer_id" | "engine_reference" | "settings" | "today"
+>
+
+/** A record without `product`, `sub_family` and `fetch_date`, which every record gets. */
+export type RecordBody = Readonly<Record<string, unknown>>
+
+export interface RecordFamily {
+  readonly product: string
+  readonly kinds: readonly [string, ...ReadonlyArray<string>]
+  /** How many records a source has if no word sets it: both limits included. */
+  readonly usual: readonly [min: number, max: number]
+  /** How many there are if dates select them, per kind; in place of `usual`. */
+  readonly countByDates?: (context: DatesContext) => number
+  readonly make: (context: RecordContext) => RecordBody
+}
+
+/** An amount of money as a string with two decimals, as banks print it. */
+export const amountOf = (draw: Draw, min: number, max: number): string =>
+  (draw.int(min * 100, max * 100) / 100).toFixed(2)
+
+// What happens at a source day after day: invoices, transactions, employments. They recur on days that
+// depend only on customer and source, so that the dates in a feature's settings (section 4.1) select from
+// the same history, whoever asks and when.
+
+/** The occurrence `n` is on day `offset + n * everyDays` since 1970-01-01. */
+interface Recurrence {
+  readonly everyDays: number
+  readonly offset: number
+}
+
+export const recurrenceOf = (
+  [min, max]: readonly [min: number, max: number],
+  ...inputs: ReadonlyArray<SeedInput>
+): Recurrence => {
+  const draw = seeded("recurrence", ...inputs)
+  const everyDays = draw.int(min, max)
+  return { everyDays, offset: draw.int(0, everyDays - 1) }
+}
+
+export const occurrenceDay = ({ everyDays, offset }: Recurrence, occurrence: number): string =>
+  numberedDay(offset + occurrence * everyDays)
+
+/** The newest occurrence up to `day`, that day included. */
+export const newestOccurrence = ({ everyDays, offset }: Recurrence, day: string): number =>
+  Math.floor((dayNumber(day) - offset) / everyDays)
+
+/** How many occurrences there are from one day to another, both included. */
+export const countOccurrences = (recurrence: Recurrence, from: string, to: string): number => {
+  const before = Math.ceil((dayNumber(from) - recurrence.offset) / recurrence.everyDays)
+  return Math.max(0, newestOccurrence(recurrence, to) - before + 1)
 }

@@ -2,15 +2,87 @@
  * The two calls of the catalogue (sections 4.8 and 4.9): filters with their own values, and one engine with
  * its forms.
  */
+import { Ajv } from "ajv"
+import type { ErrorObject, ValidateFunction } from "ajv"
+import ajvFormats from "ajv-formats"
 import { Clock, Effect } from "effect"
-import { features, featuresModes, mainCategories } from "../../service/Vocabulary.ts"
 import { engineDefinitions, findEngine } from "./EngineCatalogue.ts"
-import { CallingApplication } from "../state/Application.ts"
-import { whyUnavailable } from "./EngineAdmission.ts"
+import { featureSettings, whyUnavailable } from "./EngineDefinition.ts"
 import type { EngineDefinition } from "./EngineDefinition.ts"
-import { engineDetails, engineView, isEngineReference } from "./EngineViews.ts"
+import type { ErrorItem } from "../state/ResultsPlan.ts"
+import { CallingApplication } from "../state/SandboxState.ts"
+import type { Engine, EngineDetails, FormSchema } from "../../service/Engine.ts"
+import { engineAlternatives, features, featuresModes, mainCategories } from "../../service/Vocabulary.ts"
+import type { Feature } from "../../service/Vocabulary.ts"
 
-export interface EngineFilter {
+// The catalogue as the service shows it: engines in list and detail view (sections 2.2 and 2.3), and what
+// counts as an engine reference.
+
+/** An engine reference is `<code>:<alternative>`; whether such an engine exists is another question (4.9). */
+export const isEngineReference = (reference: string): boolean =>
+  /^[a-z0-9][a-z0-9-]{0,63}:[a-z]{1,16}$/.test(reference)
+
+/** The settings form that an engine shows for one of its features (2.2, detail view). */
+export const featureForm = (definition: EngineDefinition, code: Feature): FormSchema =>
+  definition.featureForms?.[code] ?? featureSettings(code)
+
+const restrictionsOf = ({ keepsMonths, shields }: EngineDefinition): ReadonlyArray<string> => [
+  "Datos inventados: ninguna persona real.",
+  `La fuente guarda ${keepsMonths} meses.`,
+  ...(shields.length === 0 ? [] : [`Con datos protegidos: ${shields.join(", ")}.`]),
+]
+const issuesOf = ({ status, window }: EngineDefinition): ReadonlyArray<string> => [
+  ...(status === "maintenance" ? ["En mantenimiento."] : []),
+  ...(window === undefined ? [] : [window.said]),
+]
+
+/** 2.2, list view. `pingedAt` is when the platform last checked the source. */
+export const engineView = (definition: EngineDefinition, pingedAt: number): Engine => {
+  const [code = definition.reference, alternative = "website"] = definition.reference.split(":")
+  return {
+    reference: definition.reference,
+    engine_code: code,
+    engine_alternative: engineAlternatives.find((known) => known === alternative) ?? "other",
+    engine_version: "2026.11.0",
+    environment: definition.environment,
+    status: definition.status,
+    priority: 100 - engineDefinitions.indexOf(definition),
+    keywords: [code, ...definition.name.toLowerCase().split(" ")],
+    color_primary: {
+      lighter: "#f4f7f9",
+      light: "#c7d8e0",
+      main: definition.color,
+      dark: "#143c4c",
+      darker: "#0a1e26",
+      contrast_text: "#ffffff",
+      contrastText: "#ffffff",
+    },
+    main_category: definition.category,
+    sub_categories: definition.subCategories,
+    name: definition.name,
+    description: definition.description,
+    markets: definition.markets,
+    languages: definition.languages,
+    engine_restrictions: restrictionsOf(definition),
+    engine_issues: issuesOf(definition),
+    action_required_frequency: definition.frequency,
+    live: { last_ping_date: new Date(pingedAt - (pingedAt % 300_000)).toISOString() },
+    is_online: definition.answering && definition.status !== "maintenance",
+    website: `https://${code}.invalid`,
+    features: definition.features,
+  }
+}
+
+/** 2.2, detail view. */
+export const engineDetails = (definition: EngineDefinition, pingedAt: number): EngineDetails => ({
+  ...engineView(definition, pingedAt),
+  events: definition.events,
+  parameters: definition.parameters,
+  configurations: definition.configurations,
+  features: definition.features.map((code) => ({ code, configurations: featureForm(definition, code) })),
+})
+
+interface EngineFilter {
   readonly markets?: ReadonlyArray<string>
   readonly features?: ReadonlyArray<string>
   readonly features_mode?: string
@@ -102,3 +174,52 @@ export const showEngine = Effect.fnUntraced(function* (reference: string) {
   if (detail !== undefined) return yield* Effect.fail({ _tag: "Unavailable" as const, detail })
   return engineDetails(engine, now)
 })
+
+// Judges input against an engine's form (section 2.3) the way the platform does: after the start was
+// accepted, with one validation item per wrong field. Items contain no values; those are kept separately,
+// in memory, for the echo.
+
+/** A form's complaint and the value behind it, which leaves memory only in the echo of an answer. */
+export interface FormFinding {
+  readonly error: ErrorItem
+  readonly input: unknown
+}
+
+const ajv = new Ajv({ allErrors: true, strict: false, validateFormats: true, verbose: true, logger: false })
+ajvFormats.default(ajv)
+ajv.addFormat("cg-params", true)
+ajv.addFormat("cg-configs", true)
+
+const compiled = new WeakMap<FormSchema, ValidateFunction>()
+const validatorOf = (form: FormSchema): ValidateFunction => {
+  const known = compiled.get(form)
+  if (known !== undefined) return known
+  const { format: _format, ...schema } = form
+  const validator = ajv.compile(schema)
+  compiled.set(form, validator)
+  return validator
+}
+
+const locationOf = (error: ErrorObject): ReadonlyArray<string | number> => {
+  const path = error.instancePath
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .map((part) => (/^\d+$/.test(part) ? Number(part) : part))
+  const missing: unknown = error.keyword === "required" ? error.params["missingProperty"] : undefined
+  return typeof missing === "string" ? [...path, missing] : path
+}
+
+/** Checks a flat object of values; an empty list means that it fits the form. */
+export const checkForm = (form: FormSchema, values: unknown): ReadonlyArray<FormFinding> => {
+  const validate = validatorOf(form)
+  if (validate(values)) return []
+  return (validate.errors ?? []).map((error) => ({
+    error: {
+      loc: locationOf(error),
+      msg: error.message ?? "invalid value",
+      type: error.keyword === "required" ? "missing" : `value_error.${error.keyword}`,
+    },
+    input: error.keyword === "required" ? undefined : error.data,
+  }))
+}

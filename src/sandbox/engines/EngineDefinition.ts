@@ -2,17 +2,146 @@
  * What the embedded service knows about an engine (sections 2.2 and 2.3), with the defaults for engines
  * whose definition does not say otherwise.
  */
-import type { FormSchema } from "../../service/Engine.ts"
+import { definedSettings } from "../../service/Engine.ts"
+import type { FormSchema, Setting } from "../../service/Engine.ts"
+import { features } from "../../service/Vocabulary.ts"
 import type {
+  Feature,
   actionRequiredFrequencies,
   engineEvents,
   engineStatuses,
   environments,
-  Feature,
   mainCategories,
 } from "../../service/Vocabulary.ts"
-import { loginForm, password, settingsForm, text } from "./EngineForms.ts"
-import type { MaintenanceWindow } from "./MaintenanceWindows.ts"
+
+// Building blocks for the engines' forms (section 2.3): login fields with patterns, enumerations,
+// definitions, hidden and lazy fields, so that the forms of the catalogue differ as much as those of real
+// sources.
+
+type Field = Readonly<Record<string, unknown>>
+
+export const text = (title: string, more: Field = {}): Field => ({ type: "string", title, ...more })
+export const password = (title: string, more: Field = {}): Field =>
+  text(title, { format: "password", minLength: 4, maxLength: 128, ...more })
+/** DNI or NIE; the source checks the check letter, the form only knows the pattern. */
+export const nif = (title = "DNI o NIE"): Field =>
+  text(title, { pattern: "^([0-9]{8}|[XYZ][0-9]{7})[A-Z]$", examples: ["12345678Z", "X1234567L"] })
+
+interface FormOptions {
+  readonly required?: ReadonlyArray<string>
+  readonly defs?: Readonly<Record<string, unknown>>
+  readonly locking?: ReadonlyArray<string>
+  readonly hidden?: ReadonlyArray<string>
+  readonly lazy?: ReadonlyArray<string>
+  readonly title?: string
+  readonly instructions?: string
+}
+
+export const loginForm = (
+  properties: Readonly<Record<string, Field>>,
+  options: FormOptions = {},
+): FormSchema => ({
+  type: "object",
+  format: "cg-params",
+  properties,
+  required: options.required ?? Object.keys(properties),
+  ...(options.defs === undefined ? {} : { $defs: options.defs }),
+  "x-meta": {
+    instructions_title: options.title ?? "Acceso",
+    instructions_text: options.instructions ?? "Introduzca sus datos de acceso.",
+    submit_button_text: "Continuar",
+    locking_fields: options.locking ?? [],
+    ...(options.hidden === undefined ? {} : { hidden_fields: options.hidden }),
+    ...(options.lazy === undefined ? {} : { lazy_fields: options.lazy }),
+  },
+})
+
+export const settingsForm = (
+  properties: Readonly<Record<string, Field>> = {},
+  required: ReadonlyArray<string> = [],
+  defs?: Readonly<Record<string, unknown>>,
+): FormSchema => ({
+  type: "object",
+  format: "cg-configs",
+  properties,
+  ...(required.length === 0 ? {} : { required }),
+  ...(defs === undefined ? {} : { $defs: defs }),
+})
+
+/** The form of a second factor (2.4); its only field is `code`. */
+const secondFactorForm: FormSchema = loginForm(
+  { code: text("Código de un solo uso", { minLength: 1, maxLength: 32 }) },
+  { title: "Segundo factor", instructions: "Introduzca el código que le ha enviado la entidad." },
+)
+
+/** What a source may ask beyond a second factor (INPUT_REQUIRED); not shown; own choice: these two fields. */
+const inputForm: FormSchema = loginForm(
+  {
+    delivery: text("Cómo quiere recibirlo", { enum: ["sms", "app", "post"] }),
+    code: text("Dato solicitado", { minLength: 1, maxLength: 32 }),
+  },
+  { title: "Más datos", instructions: "La fuente pide un dato más para seguir." },
+)
+
+export const challengeForm = (reason: "MFA_REQUIRED" | "INPUT_REQUIRED"): FormSchema =>
+  reason === "MFA_REQUIRED" ? secondFactorForm : inputForm
+
+/** 4.1: what people read above each setting. */
+const titles: Readonly<Record<string, string>> = {
+  from_date: "Desde",
+  to_date: "Hasta",
+  limits_behaviour: "Fuera de límites",
+  read_transactions: "Leer movimientos",
+  read_holders: "Leer titulares",
+  preferred_type: "Tipo de informe",
+  read_point_movements: "Leer movimientos de puntos",
+  work_life_report: "Informe de vida laboral",
+  contribution_base_report: "Informe de bases de cotización",
+  simple_vehicle_report: "Informe reducido",
+  last_n_years: "Últimos ejercicios",
+}
+
+/** A setting of the reference as a field; dates accept a date or a relative phrase (4.1). */
+const fieldOf = (name: string, setting: Setting): Field => {
+  const title = titles[name] ?? name
+  switch (setting.type) {
+    case "date":
+      return text(title, { default: setting.default })
+    case "boolean":
+      return { type: "boolean", title, default: setting.default }
+    case "count":
+      return { type: "integer", title, default: setting.default, minimum: 1, maximum: 10 }
+    case "one_of":
+      return text(title, {
+        enum: setting.values,
+        ...(setting.default === undefined ? {} : { default: setting.default }),
+      })
+    case "some_of":
+      return { type: "array", minItems: 1, items: { $ref: "#/$defs/card_type" }, default: setting.default }
+  }
+}
+
+const formOf = (settings: Readonly<Record<string, Setting>>): FormSchema => {
+  const fields = Object.entries(settings).map(([name, setting]) => [name, fieldOf(name, setting)] as const)
+  const cards = Object.values(settings).find((setting) => setting.type === "some_of")
+  return settingsForm(
+    Object.fromEntries(fields),
+    [],
+    cards && { card_type: { type: "string", enum: cards.values } },
+  )
+}
+
+/** One form for all features without settings: each form object is compiled once. */
+const noSettings = settingsForm()
+const forms = new Map<string, FormSchema>(
+  features.map((code) => {
+    const settings = definedSettings(code)
+    return [code, Object.keys(settings).length === 0 ? noSettings : formOf(settings)]
+  }),
+)
+
+/** The settings form of a feature (4.1); a feature with no settings has empty `properties` (2.2). */
+export const featureSettings = (code: string): FormSchema => forms.get(code) ?? noSettings
 
 export interface EngineDefinition {
   readonly reference: string
@@ -49,7 +178,7 @@ export interface EngineDefinition {
   readonly color: string
 }
 
-export const userAndPassword = loginForm(
+const userAndPassword = loginForm(
   { username: text("Usuario", { minLength: 1, maxLength: 256 }), password: password("Contraseña") },
   { locking: ["username"] },
 )
@@ -80,3 +209,48 @@ export const defineEngine = (
 })
 
 export const bankFeatures = ["accounts_read", "cards_read", "customer_information_read"] as const
+
+// Recurring maintenance (section 4.9: an engine can be unusable for a while). Whether an engine is in its
+// window depends only on the time of the call: no timer opens or closes it, and runs in flight are not
+// affected. When windows occur is not shown; own choice.
+
+/** Times in milliseconds of UTC: every `everyMs` since midnight, from `fromMs` on, for `lengthMs`. */
+interface MaintenanceWindow {
+  readonly everyMs: number
+  readonly fromMs: number
+  readonly lengthMs: number
+  /** For `engine_issues`. */
+  readonly said: string
+}
+
+const minuteMs = 60_000
+
+/** Short and frequent, so that a test meets one on any clock. */
+export const lastTenMinutesOfEveryHour: MaintenanceWindow = {
+  everyMs: 60 * minuteMs,
+  fromMs: 50 * minuteMs,
+  lengthMs: 10 * minuteMs,
+  said: "En mantenimiento del minuto 50 al 60 de cada hora (UTC).",
+}
+
+export const isInMaintenance = ({ everyMs, fromMs, lengthMs }: MaintenanceWindow, at: number): boolean => {
+  const since = (((at - fromMs) % everyMs) + everyMs) % everyMs
+  return since < lengthMs
+}
+
+// Whether an application can run an engine at one moment (sections 4.8 and 4.9): enabled for it, compatible
+// with its environment, published and online. One rule for the list, the details and every start; an engine
+// that exists but is not admitted is unavailable, never unknown.
+
+/** Every application of this service is a test application. */
+const environment = "sandbox"
+
+/** Why the engine cannot run now, for `detail`; undefined if it can. */
+export const whyUnavailable = (engine: EngineDefinition, app_id: string, at: number): string | undefined => {
+  if (engine.enabledFor?.includes(app_id) === false) return "engine not enabled for this application"
+  if (engine.environment !== environment) return `engine of the ${engine.environment} environment`
+  if (engine.status === "maintenance") return "engine in maintenance"
+  if (engine.status !== "published") return `engine not published (${engine.status})`
+  if (engine.window !== undefined && isInMaintenance(engine.window, at)) return "engine in maintenance"
+  return engine.answering ? undefined : "the source is not answering"
+}

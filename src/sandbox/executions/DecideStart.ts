@@ -3,27 +3,74 @@
  * to a decision. The checks are in the reference's order: the engine first, then what the application and the
  * engine allow, then conflicts; forms and encryption are judged only after the acceptance.
  */
-import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
-import type { StatusReason } from "../../service/Vocabulary.ts"
 import type { Look } from "../core/SandboxCore.ts"
-import { readBehaviour } from "./Behaviour.ts"
-import type { Behaviour } from "./Behaviour.ts"
-import { whyUnavailable } from "../engines/EngineAdmission.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
+import { whyUnavailable } from "../engines/EngineDefinition.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
-import { openParameters } from "./Encryption.ts"
-import type { OpenedValues } from "./Encryption.ts"
-import { foreignRun, hadForeignRun } from "./ForeignRun.ts"
-import { findFault, invalidItems, loginHashes, namedByEnd, unknownEngine } from "./JudgeRequest.ts"
-import type { Fault } from "./JudgeRequest.ts"
+import { endOf, planTimeline, readBehaviour, stillbornTimeline } from "./Behaviour.ts"
+import type { Behaviour } from "./Behaviour.ts"
+import {
+  findFault,
+  invalidItems,
+  loginHashes,
+  namedByEnd,
+  openParameters,
+  unknownEngine,
+} from "./JudgeRequest.ts"
+import type { Fault, OpenedValues } from "./JudgeRequest.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"
 import type { AskedFeature } from "./PlanResults.ts"
-import { endOf, planTimeline, stillbornTimeline } from "./PlanTimeline.ts"
-import type { SandboxEvent, Started, StartRefused } from "../state/SandboxEvent.ts"
+import { executionIds, fingerprint } from "../state/Reading.ts"
 import { openExecutions, runsOf } from "../state/SandboxState.ts"
-import type { Execution } from "../state/SandboxState.ts"
-import { executionIds, fingerprint } from "../state/Seeded.ts"
-import { issueTicket } from "../state/Tickets.ts"
+import type { Execution, SandboxEvent, SandboxState, StartRefused, Started } from "../state/SandboxState.ts"
+import { issueTicket } from "../state/TokenState.ts"
+import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
+import type { StatusReason } from "../../service/Vocabulary.ts"
+
+// Somebody else's run of a customer on an engine, created by a behaviour word: it answers reads like any
+// other but is not the caller's. There is one per customer and engine.
+
+interface Access {
+  readonly application: string
+  readonly customer_id: string
+  readonly engine_reference: string
+}
+
+/** In flight since `at`, for `foreignMs`. */
+const foreignRun = (
+  { seed, at, reading }: Look,
+  access: Access,
+  engine: EngineDefinition,
+  foreignMs: number,
+): Started => {
+  const { application, customer_id, engine_reference } = access
+  const behaviour = { queueMs: 0, runMs: foreignMs }
+  const about = { seed, ...access, ordinal: 0, behaviour }
+  const asked = askedFeatures(engine, { customer_id, engine_reference, parameters: {} })
+  return {
+    _tag: "Started",
+    at,
+    ...access,
+    ...executionIds(reading, seed, "foreign", application, customer_id, engine_reference, at),
+    external_execution_id: `somebody-else-${fingerprint("foreign", seed, customer_id).slice(0, 8)}`,
+    foreign: true,
+    timeline: planTimeline({ ...about, interaction: false, timeoutMs: Math.max(foreignMs, 1_200_000) }),
+    results: planResults({ seed, customer_id, engine_reference, asked, behaviour, end: "COMPLETED", at }),
+    login_key: fingerprint("foreign-login", seed, customer_id),
+    locking_hash: `v1.${fingerprint("foreign-locking", seed, customer_id)}`,
+    parameters_errors: [],
+    configurations_errors: [],
+  }
+}
+
+const hadForeignRun = (state: SandboxState, access: Access): boolean =>
+  [...state.executions.values()].some(
+    ({ started }) =>
+      started.foreign &&
+      started.application === access.application &&
+      started.customer_id === access.customer_id &&
+      started.engine_reference === access.engine_reference,
+  )
 
 export type StartDecision = { readonly events: ReadonlyArray<SandboxEvent> } & (
   | {
@@ -45,7 +92,7 @@ export type StartDecision = { readonly events: ReadonlyArray<SandboxEvent> } & (
 )
 
 /** 4.12: the token that a start came with, and what prevents it. */
-export interface TokenOfStart {
+interface TokenOfStart {
   readonly token_id: string
   readonly login_key: string
   readonly locking_hash: string

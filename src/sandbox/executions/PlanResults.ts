@@ -3,22 +3,20 @@
  * how they are counted (`<family>:<subtype>@<product>`, section 2.4). Counts depend only on the plan,
  * without making a single record, so that thousands of executions cost no memory.
  */
+import { civicFamilies } from "../data/CivicRecords.ts"
+import type { RecordFamily } from "../data/Person.ts"
+import { financialFamilies, personalFamilies } from "../data/PersonalRecords.ts"
+import { findEngine } from "../engines/EngineCatalogue.ts"
+import type { EngineDefinition } from "../engines/EngineDefinition.ts"
+import { isOpenOutcome } from "./Behaviour.ts"
+import type { Behaviour } from "./Behaviour.ts"
+import { seeded } from "../state/Reading.ts"
+import { dayOf, settleFeature } from "../state/ResultsPlan.ts"
+import type { FeaturePlan, ResolvedSettings, ResultsPlan, Retrieval } from "../state/ResultsPlan.ts"
+import { closesAt, momentAt } from "../state/SandboxState.ts"
 import type { StartRequest } from "../../service/Execution.ts"
 import { features as featureCodes } from "../../service/Vocabulary.ts"
 import type { Feature, FeatureStatusReason, StatusReason } from "../../service/Vocabulary.ts"
-import { isOpenOutcome } from "./Behaviour.ts"
-import type { Behaviour } from "./Behaviour.ts"
-import { civicFamilies } from "../data/CivicRecords.ts"
-import type { EngineDefinition } from "../engines/EngineDefinition.ts"
-import { findEngine } from "../engines/EngineCatalogue.ts"
-import { settleFeature } from "../state/FeatureSettings.ts"
-import type { ResolvedSettings } from "../state/FeatureSettings.ts"
-import { financialFamilies } from "../data/FinancialRecords.ts"
-import { personalFamilies } from "../data/PersonalRecords.ts"
-import type { RecordFamily } from "../data/RecordFamily.ts"
-import { dayOf } from "../state/RelativeDate.ts"
-import type { FeaturePlan, ResultsPlan } from "../state/ResultsPlan.ts"
-import { seeded } from "../state/Seeded.ts"
 
 /** Every feature of 2.1 has a family: the type checker ensures it. */
 const families: Readonly<Record<Feature, RecordFamily>> = {
@@ -117,7 +115,7 @@ const endedPartially = (records: number, position: number, features: number) => 
     : { records: 0, outcome: "FEATURE_FAILED" as const }
 }
 
-export interface ResultsInput {
+interface ResultsInput {
   readonly seed: number
   readonly customer_id: string
   readonly engine_reference: string
@@ -196,7 +194,7 @@ export const recordsPlanned = (plan: ResultsPlan): number =>
   plan.features.reduce((total, feature) => total + feature.records, 0)
 
 /** What comes before one feature's own records. */
-export const recordsBefore = (plan: ResultsPlan, code: string): number => {
+const recordsBefore = (plan: ResultsPlan, code: string): number => {
   const index = plan.features.findIndex((feature) => feature.code === code)
   return plan.features.slice(0, Math.max(0, index)).reduce((total, feature) => total + feature.records, 0)
 }
@@ -234,4 +232,37 @@ export const countProducts = (plan: ResultsPlan, retrieved: number): Readonly<Re
     counts[`${oddSubFamily}@${oddProduct}`] = 2
   }
   return counts
+}
+
+// How far an execution's results are at one moment: how many of its planned records there are, whether that
+// is all of them, and whether the session calls them final (sections 2.7 and 3.4). Pure.
+
+const goodEnds: ReadonlySet<StatusReason> = new Set<StatusReason>(["COMPLETED", "PARTIAL", "FAILED"])
+
+/** How many of the planned records there are at `at`: all after a good end, else by the work done. */
+export const retrievedAt = (execution: Retrieval, at: number): number => {
+  const { phase, closed, workedMs } = momentAt(execution, at)
+  if (phase.authentication_status !== "AUTH_OK") return 0
+  const { timeline, results } = execution.started
+  const planned = recordsPlanned(results)
+  const reachable = phase.heldBy === undefined ? planned : recordsBefore(results, phase.heldBy)
+  if (closed && goodEnds.has(phase.status_reason)) return planned
+  // A run without work has done it when it comes to its own end, but not when it is stopped before.
+  const isThrough = closed && phase.status_reason === timeline.end
+  const done = timeline.workMs === 0 ? Number(isThrough) : workedMs / timeline.workMs
+  // A run that is going to break off never has everything.
+  const reach = goodEnds.has(timeline.end) ? 1 : 0.5
+  return Math.min(reachable, Math.floor(planned * done * reach))
+}
+
+export const resultsAreFinal = (execution: Retrieval, at: number): boolean => {
+  const { lateMs, neverFinal } = execution.started.results
+  return !neverFinal && momentAt(execution, at).closed && at >= closesAt(execution) + lateMs
+}
+
+/** Every planned record is there: documents can be downloaded. */
+export const resultsAreWhole = (execution: Retrieval, at: number): boolean => {
+  const { closed, phase } = momentAt(execution, at)
+  if (!closed || phase.authentication_status !== "AUTH_OK") return false
+  return retrievedAt(execution, at) === recordsPlanned(execution.started.results)
 }

@@ -4,16 +4,23 @@
  * data, except `fetch_date`.
  */
 import type { StatusReason } from "../../service/Vocabulary.ts"
-import { inventedConsent } from "../data/Consent.ts"
-import { documentsOf } from "../data/Documents.ts"
-import { featuresAt } from "./Messages.ts"
-import { familyOf, kindsOf, oddProduct, oddSubFamily, retrievedByFeature } from "./PlanResults.ts"
-import { resultsAreFinal, resultsAreWhole, retrievedAt } from "./Progress.ts"
-import { dayOf } from "../state/RelativeDate.ts"
+import { documentsOf, inventedConsent } from "../data/Documents.ts"
+import { featuresAt } from "./StateBody.ts"
+import {
+  familyOf,
+  kindsOf,
+  oddProduct,
+  oddSubFamily,
+  resultsAreFinal,
+  resultsAreWhole,
+  retrievedAt,
+  retrievedByFeature,
+} from "./PlanResults.ts"
+import { dayOf } from "../state/ResultsPlan.ts"
 import type { FeaturePlan, Retrieval } from "../state/ResultsPlan.ts"
 import { closesAt, momentAt } from "../state/SandboxState.ts"
 import type { Execution } from "../state/SandboxState.ts"
-import { seeded } from "../state/Seeded.ts"
+import { seeded } from "../state/Reading.ts"
 
 type Record_ = Readonly<Record<string, unknown>>
 

@@ -5,6 +5,7 @@
 import { Schema } from "effect"
 import { HttpApi } from "effect/http-api"
 import { isDurationWithin } from "../../base/Text.ts"
+import { seeded } from "../state/Reading.ts"
 import { ServiceApi } from "../../service/Api.ts"
 
 /** The contract's endpoints by what a router knows about a request: `GET /api/…/:execution_id`. */
@@ -124,3 +125,122 @@ export const faultName = (fault: Fault): string => {
   const delay = fault.delay === undefined ? [] : [`delay: ${fault.delay}`]
   return [...named, ...body, ...delay].join(", ")
 }
+
+// Decides which calls go wrong: a fold of calls over a file of faults. A draw depends on the file's seed,
+// the rule, the endpoint, the customer and the number of that customer's call there, never on what other
+// customers do meanwhile, so that a run is repeatable whatever the order of its calls.
+
+/** A call as the rules see it; what a request does not show is absent. */
+export interface JudgedCall {
+  readonly endpoint: string
+  readonly customer?: string | undefined
+  readonly engine?: string | undefined
+  readonly application?: string | undefined
+}
+
+/** What was counted so far. It belongs to one service; only `judgeCall` changes it. */
+export interface FaultTally {
+  /** Calls that each rule is about, by the rule's position in the file. */
+  readonly matched: Map<number, number>
+  /** Calls of one customer (or of no particular one) to one endpoint. */
+  readonly calls: Map<string, number>
+  /** Faults that happened, by the rule's position in the file. */
+  readonly injected: Map<number, number>
+}
+
+export const emptyTally = (): FaultTally => ({ matched: new Map(), calls: new Map(), injected: new Map() })
+
+const increase = <Key>(counts: Map<Key, number>, key: Key): number => {
+  const count = (counts.get(key) ?? 0) + 1
+  counts.set(key, count)
+  return count
+}
+
+const isAbout = (fault: Fault, call: JudgedCall): boolean => {
+  const endpoints = typeof fault.on === "string" ? [fault.on] : fault.on
+  const endpoint = endpoints.includes("*") || endpoints.includes(call.endpoint)
+  const agrees = (wanted: string | undefined, is: string | undefined) => wanted === undefined || wanted === is
+  return (
+    endpoint &&
+    agrees(fault.customer, call.customer) &&
+    agrees(fault.engine, call.engine) &&
+    agrees(fault.application, call.application)
+  )
+}
+
+/** Whether the rule applies to its `matched`-th call, which is the customer's `nth` at this endpoint. */
+const strikes = (
+  seed: number,
+  index: number,
+  fault: Fault,
+  call: JudgedCall,
+  { matched, nth }: { readonly matched: number; readonly nth: number },
+): boolean => {
+  if (fault.script !== undefined) return fault.script.includes(matched)
+  if (fault.first !== undefined) return matched <= fault.first
+  if (fault.rate === undefined) return true
+  return seeded("fault", seed, index, call.endpoint, call.customer ?? "", nth).chance(fault.rate)
+}
+
+/** What happens to this call, if anything: the first rule of the file that applies wins. */
+export const judgeCall = (faults: Faults, tally: FaultTally, call: JudgedCall): Fault | undefined => {
+  const nth = increase(tally.calls, JSON.stringify([call.endpoint, call.customer ?? null]))
+  const struck = faults.faults.flatMap((fault, index) => {
+    if (!isAbout(fault, call)) return []
+    const matched = increase(tally.matched, index)
+    return strikes(faults.seed ?? 1, index, fault, call, { matched, nth }) ? [{ fault, index }] : []
+  })
+  const [first] = struck
+  if (first === undefined) return undefined
+  increase(tally.injected, first.index)
+  return first.fault
+}
+
+// The part of `nightjar sandbox --help` about files of faults. It is separate from the schema, so that help
+// loads no contract; a test compares the two.
+
+const kinds = [
+  [
+    "status: 503",
+    "answers with this status; optional: `body: TEXT`, `retry_after: 30 seconds`, `applied: true`",
+  ],
+  [
+    "delay: 2 seconds",
+    "answers late, in the service's own time; can be combined with any other except `hang`",
+  ],
+  ["reset: before", "breaks the connection before anything happens"],
+  ["reset: after", "breaks the connection after the call took effect: its answer is lost"],
+  ["cut: 0.5", "sends only this share of the body, then breaks the connection"],
+  [
+    "malformed: true",
+    "takes effect, but answers with a body that is not JSON; `body: TEXT` alone sends that text",
+  ],
+  ["hang: true", "accepts the call and never answers"],
+] as const
+
+const endpoints = [
+  "startExecution startTokenized readExecution pollExecution resumeExecution",
+  "abortExecution deleteExecution readProfile exchangeTicket readToken revokeToken",
+  "listEngines showEngine readFlowResults downloadAttachment listFlowHooks",
+  "createFlowHooks updateFlowHooks deleteFlowHooks",
+] as const
+
+export const faultHelp = [
+  "--faults FILE lists in YAML what goes wrong; for each call, the first fault that applies is used:",
+  "",
+  "  seed: 7",
+  "  faults:",
+  "    - { on: startExecution, rate: 0.05, status: 503, retry_after: 30 seconds }",
+  '    - { on: "*", customer: c-0001, first: 3, reset: before }',
+  "    - { on: [readExecution, readFlowResults], script: [2, 5], cut: 0.5 }",
+  "",
+  "`on` names endpoints; `customer`, `engine` and `application` (an app_id) narrow it. When: `rate` (a share",
+  "of the calls, drawn from the seed), `script` (these calls, counted from 1) or `first`; else always. What:",
+  "",
+  ...kinds.map(([key, meaning]) => `  ${key.padEnd(18)}${meaning}`),
+  "",
+  "Endpoints:",
+  ...endpoints.map((names) => `  ${names}`),
+  "",
+  "GET /admin on the same port shows what happened and which rules callers broke; /admin/truth as JSON.",
+].join("\n")

@@ -3,17 +3,122 @@
  * answer contains is decided purely; this module only adds clock and wire.
  */
 import { Effect } from "effect"
-import { decideResults } from "../executions/DecideCalls.ts"
-import { decideFlowResults, findFlowSession } from "./DecideFlow.ts"
-import { documentBytes, documentsOf } from "../data/Documents.ts"
-import { flowSessionBody, sessionDocuments } from "./FlowBody.ts"
-import { noteDelivery } from "../executions/NoteDelivery.ts"
-import { resultsAreWhole } from "../executions/Progress.ts"
-import { flowResultsBody } from "../executions/Results.ts"
-import { shapeResults } from "../readings/ShapeFlow.ts"
 import { beginCall, recordEvents, settle } from "../core/SandboxCore.ts"
-import type { Call } from "../core/SandboxCore.ts"
+import type { Call, Decision, Look } from "../core/SandboxCore.ts"
+import { documentBytes, documentsOf, givenConsent } from "../data/Documents.ts"
+import type { SessionDocument } from "../data/Documents.ts"
+import { decideResults, noteDelivery } from "../executions/AnswerExecutions.ts"
+import { resultsAreFinal, resultsAreWhole, retrievedAt } from "../executions/PlanResults.ts"
+import { flowResultsBody, retrievalData, retrievedFeatures } from "../executions/Results.ts"
+import { planStanding } from "./StandingSessions.ts"
+import { shapeResults } from "../readings/ShapeAnswer.ts"
+import type { FlowPhase, FlowSessionEvent } from "../state/FlowMoves.ts"
+import { flowEventsOf, flowMomentOf, newFlowSession } from "../state/FlowTimeline.ts"
+import type { FlowSession, FlowSource, FlowState } from "../state/FlowTimeline.ts"
 import { findSession } from "../state/SandboxState.ts"
+import { heldUntil, judgeRead } from "../state/Timeline.ts"
+import type { SessionRead } from "../state/Timeline.ts"
+import type { FlowEventName } from "../../service/Vocabulary.ts"
+
+// The results body of a flow session without an execution at one moment (sections 2.7 and 4.10): what its
+// sources have returned so far, the consent, and how far the session is. Webhooks carry the same body.
+
+/** The sources that were connected by then. */
+const connectedAt = (session: FlowSession, at: number): ReadonlyArray<FlowSource> =>
+  session.sources.filter((source) => source.started.at <= at)
+
+/** How many records a read of the session carries. */
+const recordsShownAt = (session: FlowSession, at: number): number =>
+  connectedAt(session, at).reduce((total, source) => total + retrievedAt(source, at), 0)
+
+/** 2.7. `session_status` and `session_cursor` are this service's own names: the reference shows none. */
+export const flowSessionBody = (seed: number, session: FlowSession, at: number) => {
+  const phase = flowMomentOf(session.phases, at)
+  const { session_id, customer_id } = session.created
+  const sources = connectedAt(session, at).map((source) => ({
+    retrieval: source,
+    final: phase.closed || resultsAreFinal(source, at),
+  }))
+  const consent = givenConsent(session, at)
+  const codes = sources.flatMap(({ retrieval }) => retrievedFeatures(retrieval, at))
+  return {
+    session_id,
+    ...(customer_id === undefined ? {} : { customer_id }),
+    data: retrievalData(seed, sources, at),
+    retrieved_features: [...new Set(codes)],
+    ...(consent === undefined ? {} : { consent }),
+    is_closed: phase.closed,
+    session_status: phase.status,
+    session_cursor: phase.cursor,
+  }
+}
+
+/** 4.12: the documents that can be downloaded by now. */
+export const sessionDocuments = (session: FlowSession, at: number): ReadonlyArray<SessionDocument> =>
+  connectedAt(session, at).flatMap((source) => (resultsAreWhole(source, at) ? documentsOf(source) : []))
+
+// Decides a read of a flow session's results (section 4.10), and finds the session that an id names: one
+// that was created, or a standing one, whose life counts from its first read. Pure.
+
+interface FoundSession {
+  readonly session: FlowSession
+  /** What the read itself caused. */
+  readonly found: ReadonlyArray<FlowSessionEvent>
+}
+
+/** Another application's session looks as if it never existed (sections 5 and 7). */
+export const findFlowSession = (look: Look, session_id: string): FoundSession | undefined => {
+  const { state, seed, at, application } = look
+  const known = state.flows.sessions.get(session_id)
+  if (known !== undefined) {
+    return known.created.application === application.app_id ? { session: known, found: [] } : undefined
+  }
+  const standing = planStanding(seed, at, session_id)
+  if (standing === undefined || standing.created.application !== application.app_id) return undefined
+  const { created, steps } = standing
+  return {
+    session: newFlowSession(created, steps, at),
+    found: [{ _tag: "FlowSessionFound", at, created, steps }],
+  }
+}
+
+type FlowResultsAnswer =
+  | { readonly _tag: "FlowResults"; readonly session: FlowSession }
+  | { readonly _tag: "NotFound" | "NeverStarted" | "TooManyRequests" | "LockTimeout" }
+
+const isLockedElsewhere = (session: FlowSession, at: number): boolean => {
+  const started = session.phases.find((phase) => phase.started)
+  return started !== undefined && at < started.from + session.created.plan.lockedMs
+}
+
+export const decideFlowResults = (look: Look, session_id: string): Decision<FlowResultsAnswer> => {
+  const { at } = look
+  const there = findFlowSession(look, session_id)
+  if (there === undefined) return { answer: { _tag: "NotFound" }, events: [] }
+  const { session, found } = there
+  const phase = flowMomentOf(session.phases, at)
+  if (!phase.started) return { answer: { _tag: "NeverStarted" }, events: found }
+  switch (judgeRead(session, at, isLockedElsewhere(session, at))) {
+    case "TooManyRequests":
+      return {
+        answer: { _tag: "TooManyRequests" },
+        events: [...found, { _tag: "FlowResultsRefused", at, session_id }],
+      }
+    case "LockTimeout":
+      return {
+        answer: { _tag: "LockTimeout" },
+        events: [...found, { _tag: "FlowResultsLocked", at, session_id }],
+      }
+    case "FlowResults": {
+      const until = heldUntil(at, recordsShownAt(session, at))
+      const read = { _tag: "FlowResultsRead" as const, at, session_id, is_closed: phase.closed }
+      return {
+        answer: { _tag: "FlowResults", session },
+        events: [...found, { ...read, heldUntil: until }],
+      }
+    }
+  }
+}
 
 /** Not shown; own choice: the flow API's errors have the shape of most others, `{detail: string}`. */
 const refusals = {
@@ -77,3 +182,44 @@ export const downloadAttachment = Effect.fnUntraced(function* (session_id: strin
     return yield* Effect.fail({ _tag: "NotFound" as const, detail: "no such attachment" })
   return { media_type: document.media_type, bytes: documentBytes(document) }
 })
+
+// What really happened to the flow sessions without an execution, for the observers of tests: which they
+// are, their states over time, every read, and every read that came too soon (section 8).
+
+export interface SessionSeen {
+  readonly session_id: string
+  readonly application: string
+  readonly customer_id?: string
+  /** For a standing session: when it was first read. */
+  readonly found_at?: number
+  /** So far and, if no further step is taken, in the future. */
+  readonly phases: ReadonlyArray<Pick<FlowPhase, "from" | "status" | "cursor" | "started" | "closed">>
+  readonly events: ReadonlyArray<{ readonly event: FlowEventName; readonly at: number }>
+  readonly results_reads: ReadonlyArray<SessionRead>
+  /** Reads that found the session locked (504). */
+  readonly locked_at: ReadonlyArray<number>
+  /** Reads within five seconds of the last one: the caller broke the limit. */
+  readonly too_soon_at: ReadonlyArray<number>
+}
+
+export const sessionsSeen = (state: FlowState): ReadonlyArray<SessionSeen> =>
+  [...state.sessions.values()].map((session) => {
+    const { session_id, application, customer_id } = session.created
+    return {
+      session_id,
+      application,
+      ...(customer_id === undefined ? {} : { customer_id }),
+      ...(session.foundAt === undefined ? {} : { found_at: session.foundAt }),
+      phases: session.phases.map(({ from, status, cursor, started, closed }) => ({
+        from,
+        status,
+        cursor,
+        started,
+        closed,
+      })),
+      events: flowEventsOf(session),
+      results_reads: session.reads,
+      locked_at: session.lockedAt,
+      too_soon_at: session.refusedAt,
+    }
+  })

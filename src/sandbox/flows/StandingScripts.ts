@@ -2,8 +2,11 @@
  * What happens in the standing sessions: one script per number, in the words of the widget's steps and of
  * logins. Seconds count from the first read of the session; negative ones are before it.
  */
+import type { FlowPlan } from "../state/FlowMoves.ts"
+import { seeded } from "../state/Reading.ts"
+import type { Draw } from "../state/Reading.ts"
 
-export type ScriptStep =
+type ScriptStep =
   | readonly [seconds: number, name: "start" | "consent" | "leave" | "cancel" | "client-cancel"]
   | readonly [seconds: number, name: "connect", engine_reference: string, words: string]
 
@@ -192,3 +195,166 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
     ],
   },
 ]
+
+// Standing sessions without a script: the seed decides what happens in them, so that a run can have as many
+// different ones as it likes. Most complete; some are still being read at the first read.
+
+const sources = [
+  "es-tax-agency:website",
+  "es-social-security:website",
+  "es-university:website",
+  "es-traffic:website",
+] as const
+
+const drawSources = (draw: Draw): ReadonlyArray<string> => {
+  const first = draw.int(0, sources.length - 1)
+  return Array.from({ length: draw.int(1, 3) }, (_, index) => sources[(first + index) % sources.length] ?? "")
+}
+
+const connections = (draw: Draw, from: number, ends: string): ReadonlyArray<ScriptStep> =>
+  drawSources(draw).map((engine, index) => {
+    const late = draw.chance(0.3) ? `+late-${draw.int(5, 300)}` : ""
+    const documents = draw.chance(0.2) ? `+attach-${draw.int(1, 3)}` : ""
+    const words = `queue-${draw.int(0, 20)}+run-${draw.int(10, 400)}${late}${documents}${ends}`
+    return [from + index * 15, "connect", engine, words] as const
+  })
+
+interface Kind {
+  readonly name: string
+  readonly meaning: string
+  /** Out of a hundred. */
+  readonly weight: number
+  readonly steps: (draw: Draw) => ReadonlyArray<ScriptStep>
+}
+
+/** Started this long before the first read, and left before every source of a slow one is done. */
+const walked = (draw: Draw, ago: number, ends = ""): ReadonlyArray<ScriptStep> => [
+  [-ago, "start"],
+  [-ago + 20, "consent"],
+  ...connections(draw, -ago + 40, ends),
+  [-ago + 100, "leave"],
+]
+
+const kinds: ReadonlyArray<Kind> = [
+  {
+    name: "drawn_completed",
+    meaning: "completed",
+    weight: 60,
+    steps: (draw) => walked(draw, draw.int(900, 90_000)),
+  },
+  {
+    name: "drawn_partial",
+    meaning: "partial, then final",
+    weight: 20,
+    steps: (draw) => walked(draw, draw.int(110, 200)),
+  },
+  { name: "drawn_unstarted", meaning: "never started", weight: 4, steps: () => [] },
+  {
+    name: "drawn_failed",
+    meaning: "failed",
+    weight: 6,
+    steps: (draw) =>
+      walked(draw, draw.int(900, 9_000), `+end-${draw.pick(["FAILED", "BLOCKED_USER", "TIMEOUT"])}`),
+  },
+  {
+    name: "drawn_cancelled",
+    meaning: "cancelled by the customer",
+    weight: 5,
+    steps: (draw) => {
+      const ago = draw.int(300, 9_000)
+      return [
+        [-ago, "start"],
+        [-ago + 20, "consent"],
+        ...connections(draw, -ago + 40, ""),
+        [-ago + 100, "cancel"],
+      ]
+    },
+  },
+  {
+    name: "drawn_timed_out",
+    meaning: "timed out",
+    weight: 5,
+    steps: (draw) => [[-draw.int(3_600, 90_000), "start"]],
+  },
+]
+
+export const drawScript = (seed: number, number: number): StandingScript => {
+  const draw = seeded("standing-session", seed, number)
+  let left = draw.unit() * kinds.reduce((total, { weight }) => total + weight, 0)
+  const kind = kinds.find(({ weight }) => (left -= weight) < 0)
+  const { name, meaning, steps } = kind ?? {
+    name: "drawn_unstarted",
+    meaning: "never started",
+    steps: () => [],
+  }
+  const words = draw.chance(0.1) ? "company" : ""
+  return { name, meaning, words, steps: steps(draw) }
+}
+
+// The behaviour words of a flow session: what the code that creates one through the widget writes into
+// `behaviour` (joined by `+`). What happens to a source is set in its login, with the words of executions.
+
+export const sessionWords = [
+  {
+    word: "idle-N",
+    meaning: "the widget gives up after N seconds without customer activity (default 1800)",
+  },
+  { word: "locked-N", meaning: "flow results answer 504 for N seconds after the customer starts" },
+  { word: "system-N", meaning: "the platform cancels the session N seconds after the customer starts" },
+  {
+    word: "broken",
+    meaning: "the session is misconfigured: it ends with CONFIGURATION_ERROR when it is started",
+  },
+  { word: "noconsent", meaning: "the session asks for no consent, and its results show none" },
+  { word: "company", meaning: "the customer is a company" },
+] as const
+
+const idleMs = 30 * 60_000
+const secondsMax = 10 * 365 * 24 * 3600
+
+const unsaid: FlowPlan = { idleMs, lockedMs: 0, broken: false, asksConsent: true, company: false }
+
+const alone: ReadonlyMap<string, Partial<FlowPlan>> = new Map([
+  ["broken", { broken: true }],
+  ["noconsent", { asksConsent: false }],
+  ["company", { company: true }],
+])
+const timed: ReadonlyMap<string, keyof FlowPlan> = new Map([
+  ["idle", "idleMs"],
+  ["locked", "lockedMs"],
+  ["system", "systemMs"],
+] as const)
+
+const readWord = (word: string): Partial<FlowPlan> => {
+  const [, name = "", seconds = ""] = /^([a-z]+)-(\d{1,9})$/.exec(word) ?? []
+  const key = timed.get(name)
+  if (key !== undefined) return { [key]: Math.min(Number(seconds), secondsMax) * 1000 }
+  return alone.get(word) ?? {}
+}
+
+/** Unknown words mean nothing; if a word appears twice, the last one counts. */
+export const readFlowPlan = (text: string): FlowPlan =>
+  text
+    .split("+")
+    .slice(0, 64)
+    .reduce<FlowPlan>((plan, word) => ({ ...plan, ...readWord(word.trim()) }), unsaid)
+
+// The help for trying flow sessions on the embedded service: how to create and step through one, the words
+// of a session, and which ones already exist. Built from the tables that the service itself uses.
+
+const words = sessionWords.map(({ word, meaning }) => `  ${word.padEnd(12)}${meaning}`).join("\n")
+const standing = standingScripts
+  .map(({ meaning }, number) => `  ${number.toString(16).padStart(8, "0")}  ${meaning}`)
+  .join("\n")
+
+export const sessionHelp = `{flows_url}/es-public-administration/v1/widget drives flow sessions:
+POST creates one ({"customer_id": …, "features": […], "behaviour": …}, all optional), GET /SESSION shows
+it, and POST /SESSION/STEP takes a step: start, consent, connect, answer, leave, cancel, client-cancel.
+\`behaviour\` takes words joined by +:
+
+${words}
+
+Sessions whose id is 5e55000000000000 and eight of these hex digits already exist:
+
+${standing}
+  from 00000100 on, decided by the seed`

@@ -3,14 +3,55 @@
  * pull: every ObjectId that begins with `5e55000000000000` is one of application sandbox-app-1, and its
  * last eight hex digits choose what happens in it. Its life is placed around the time of its first read.
  */
-import { consentDocuments, defaultSignature } from "../data/Consent.ts"
+import { consentDocuments, defaultSignature } from "../data/Documents.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
-import type { FlowSessionCreated, FlowStep, TakenStep } from "../state/FlowEvent.ts"
-import { featuresOf, planSource } from "./FlowSources.ts"
-import { readFlowPlan } from "./FlowWords.ts"
-import { drawScript } from "./StandingDraw.ts"
-import { standingScripts } from "./StandingScripts.ts"
+import type { EngineDefinition } from "../engines/EngineDefinition.ts"
+import { endOf, planTimeline, readBehaviour } from "../executions/Behaviour.ts"
+import { askedFeatures, planResults } from "../executions/PlanResults.ts"
+import { drawScript, readFlowPlan, standingScripts } from "./StandingScripts.ts"
 import type { StandingScript } from "./StandingScripts.ts"
+import type { FlowSessionCreated, FlowSourcePlan, FlowStep, TakenStep } from "../state/FlowMoves.ts"
+import { recordsCustomerOf } from "../state/FlowTimeline.ts"
+import { fingerprint } from "../state/Reading.ts"
+
+// Plans a source that a customer connects in a flow session, with the same words and the same seed as an
+// execution of that engine: a person is present, so it begins within seconds and may ask for a second factor.
+
+interface SourceInput {
+  readonly seed: number
+  /** When the customer connects it. */
+  readonly at: number
+  readonly created: FlowSessionCreated
+  readonly engine: EngineDefinition
+  readonly features: ReadonlyArray<string>
+  readonly words: string
+  /** How many times this session connected this engine before. */
+  readonly ordinal: number
+}
+
+/** Section 8: the default of `execution_timeout`. */
+const timeoutMs = 1_200_000
+
+export const planSource = (input: SourceInput): FlowSourcePlan => {
+  const { seed, at, created, engine, features, words, ordinal } = input
+  const behaviour = readBehaviour(words)
+  const customer_id = recordsCustomerOf(created)
+  const engine_reference = engine.reference
+  const asked = askedFeatures(engine, { customer_id, engine_reference, parameters: {}, features })
+  const about = { seed, customer_id, engine_reference, ordinal, behaviour }
+  const results = planResults({ ...about, at, asked, end: endOf(behaviour, ordinal) })
+  return {
+    source_id: fingerprint("flow-source", created.session_id, engine_reference, ordinal).slice(0, 16),
+    engine_reference,
+    timeline: planTimeline({ ...about, application: created.application, interaction: true, timeoutMs }),
+    results: created.plan.company ? { ...results, company: true } : results,
+  }
+}
+
+/** The features that these engines offer, each once. */
+export const featuresOf = (references: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...new Set(references.flatMap((reference) => findEngine(reference)?.features ?? [])),
+]
 
 const standingPrefix = "5e55000000000000"
 /** The application whose secret is `sandbox-app-1`. */
@@ -18,7 +59,7 @@ const standingApplication = "65f0c0ffee00000000000001"
 /** From here on, the seed chooses. Lower numbers without a script are sessions that do not exist. */
 export const firstDrawnScript = 256
 
-export type StandingSessionId = `${typeof standingPrefix}${string}`
+type StandingSessionId = `${typeof standingPrefix}${string}`
 
 /** The id of a standing session, for jobs and simulations: 0 to 4294967295. */
 export const standingSessionId = (script: number): StandingSessionId =>
@@ -79,7 +120,7 @@ const planStep = (
   }
 }
 
-export interface StandingPlan {
+interface StandingPlan {
   readonly created: FlowSessionCreated
   readonly steps: ReadonlyArray<TakenStep>
 }

@@ -3,32 +3,15 @@
  * events, the service's own ones to execution events, and those given at start-up. The bodies and answers of
  * their calls are not shown; own choice: one rule per application and event, and a second replaces the first.
  */
+import { Effect } from "effect"
+import { beginCall, settle } from "../core/SandboxCore.ts"
+import type { Decision, Look } from "../core/SandboxCore.ts"
+import { readTarget } from "../state/HookState.ts"
+import type { HookEvent, HookRule, HookState, Webhook } from "../state/HookState.ts"
 import type { FlowHook, ValidationItem } from "../../service/Execution.ts"
 import { engineEvents, flowEvents } from "../../service/Vocabulary.ts"
-import type { Decision, Look } from "../core/SandboxCore.ts"
-import type { deliveryOrders, HookEvent, HookRule } from "../state/HookEvent.ts"
 
-/** A target given at start-up: the events of all applications go there. */
-export interface Webhook {
-  /** http or https, without a user in it. */
-  readonly url: string
-  /** All events of section 6 if absent. */
-  readonly events?: ReadonlyArray<string>
-  /** `shuffled`: deliveries are delayed at random, so that later events overtake them. */
-  readonly order?: (typeof deliveryOrders)[number]
-  /** About half of the deliveries come a second time. */
-  readonly duplicates?: boolean
-}
-
-export const allEvents: ReadonlyArray<string> = [...engineEvents, ...flowEvents]
-
-/** Own choice: http and https only, without user or password, because URLs are shown in answers. */
-export const readTarget = (text: unknown): URL | undefined => {
-  if (typeof text !== "string" || !URL.canParse(text)) return undefined
-  const url = new URL(text)
-  const plain = url.username === "" && url.password === ""
-  return plain && (url.protocol === "http:" || url.protocol === "https:") ? url : undefined
-}
+const allEvents: ReadonlyArray<string> = [...engineEvents, ...flowEvents]
 
 const ruleId = (application: string, event: string): string => `${application}/${event}`
 
@@ -193,3 +176,107 @@ export const flowHookOf = (rule: HookRule): FlowHook => ({
   enabled: rule.enabled,
   base_url: rule.url,
 })
+
+// Subscriptions as answers of the contract (sections 2.8 and 4.11), and those to execution events, which
+// are this service's own interface: a decision, its events recorded, and the resulting rules.
+
+const notFound = { _tag: "NotFound" as const, detail: "no such subscription" }
+
+type Changed = Extract<HooksAnswer, { readonly _tag: "Changed" }>
+type Invalid = Extract<HooksAnswer, { readonly _tag: "Invalid" }>
+
+const changedOr = (answer: HooksAnswer): Effect.Effect<Changed, Invalid | typeof notFound> =>
+  answer._tag === "Changed"
+    ? Effect.succeed(answer)
+    : Effect.fail(answer._tag === "NotFound" ? notFound : answer)
+
+/** 4.11 */
+export const listFlowHooks = Effect.fnUntraced(function* () {
+  return listRules(yield* beginCall, flowEvents).map(flowHookOf)
+})
+
+/** 4.11: answers what is now bound (own choice). */
+export const createFlowHooks = Effect.fnUntraced(function* (payload: FlowHookChange) {
+  const call = yield* beginCall
+  const answer = settle(call, decideCreateFlowHooks(call, payload))
+  return answer._tag === "Changed" ? answer.rules.map(flowHookOf) : yield* Effect.fail(answer)
+})
+
+/** 4.11 */
+export const updateFlowHooks = Effect.fnUntraced(function* (payload: FlowHookChange) {
+  const call = yield* beginCall
+  const answer = settle(call, decideUpdateFlowHooks(call, payload))
+  return (yield* changedOr(answer)).rules.map(flowHookOf)
+})
+
+/** 4.11 */
+export const deleteFlowHooks = Effect.fnUntraced(function* ({ events }: FlowHookChange) {
+  const call = yield* beginCall
+  yield* changedOr(settle(call, decideDeleteHooks(call, events, flowEvents)))
+  return { _tag: "NoContent" as const }
+})
+
+const hookOf = ({ events, url, order, duplicates }: HookRule) => ({
+  event: events[0] ?? "",
+  url,
+  order,
+  duplicates,
+})
+
+/** Own interface: the application's subscriptions to execution events. */
+export const listHooks = Effect.fnUntraced(function* () {
+  return listRules(yield* beginCall, engineEvents).map(hookOf)
+})
+
+/** Own interface: binds events to a target, or changes where they go. */
+export const bindHooks = Effect.fnUntraced(function* (payload: Webhook) {
+  const call = yield* beginCall
+  const answer = settle(call, decideBindHooks(call, payload))
+  if (answer._tag === "Invalid") return yield* Effect.fail(answer)
+  return yield* listHooks()
+})
+
+/** Own interface. */
+export const unbindHooks = Effect.fnUntraced(function* (events: ReadonlyArray<string> | undefined) {
+  const call = yield* beginCall
+  const bound = listRules(call, engineEvents).flatMap((rule) => rule.events)
+  if (events === undefined && bound.length === 0) return { _tag: "NoContent" as const }
+  const decision = decideDeleteHooks(call, events ?? bound, engineEvents, "query")
+  yield* changedOr(settle(call, decision))
+  return { _tag: "NoContent" as const }
+})
+
+// The webhooks given to the embedded service at start-up, as rules of its journal: a restart with other
+// targets, or with none, changes where pending deliveries go, and never sends what was raised before.
+
+const prefix = "webhook-"
+
+const ruleOf = (webhook: Webhook, index: number, known: HookRule | undefined, at: number): HookRule => ({
+  id: `${prefix}${index + 1}`,
+  events: webhook.events ?? allEvents,
+  url: webhook.url,
+  enabled: true,
+  since: known?.since ?? at,
+  order: webhook.order ?? "timely",
+  duplicates: webhook.duplicates ?? false,
+})
+
+/** Throws if a target is not an http URL: the caller has already checked it. */
+export const decideStartHooks = (
+  hooks: HookState,
+  at: number,
+  webhooks: ReadonlyArray<Webhook>,
+): ReadonlyArray<HookEvent> => {
+  if (webhooks.some(({ url }) => readTarget(url) === undefined))
+    throw new Error("a webhook needs an http address")
+  const rules = webhooks.map((webhook, index) =>
+    ruleOf(webhook, index, hooks.rules.get(`${prefix}${index + 1}`), at),
+  )
+  const wanted = new Set(rules.map(({ id }) => id))
+  const gone = [...hooks.rules.keys()].filter((id) => id.startsWith(prefix) && !wanted.has(id))
+  const isNew = (rule: HookRule) => JSON.stringify(hooks.rules.get(rule.id)) !== JSON.stringify(rule)
+  return [
+    ...gone.map((rule): HookEvent => ({ _tag: "HookUnbound", at, rule })),
+    ...rules.filter(isNew).map((rule): HookEvent => ({ _tag: "HookBound", at, rule })),
+  ]
+}

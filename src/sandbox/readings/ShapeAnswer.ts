@@ -3,13 +3,203 @@
  * everything that is decided at the service's edge. What depends on the state (ids, ends, whose id a
  * conflict names) is decided where the state is.
  */
+import { Predicate } from "effect"
 import type { FullReading } from "../state/Reading.ts"
-import { shapeAcceptance } from "./ShapeAcceptance.ts"
-import { flowError, gatewayPage } from "./ShapeFlow.ts"
-import type { ErrorBody } from "./ShapeFlow.ts"
-import { shapeChallenge, shapeEngine, shapeState } from "./ShapeState.ts"
+
+// Acceptance bodies under a reading (section 2.5): optional fields that are present, absent or null, and
+// whose external id a conflict names (section 4.1).
 
 type Fields = Readonly<Record<string, unknown>>
+
+/** Fields that may be absent or null: if a reading wants them so, they are, even if there is a value. */
+const shapeOptionals = (
+  { optionals }: Pick<FullReading, "optionals">,
+  names: ReadonlyArray<string>,
+  body: Fields,
+): Fields => {
+  if (optionals === "shown") return body
+  const kept = Object.entries(body).filter(([name]) => !names.includes(name))
+  const nulls = optionals === "null" ? names.map((name) => [name, null] as const) : []
+  return Object.fromEntries([...kept, ...nulls])
+}
+
+/** 2.5 */
+const shapeAcceptance = (reading: FullReading, body: Fields): Fields =>
+  shapeOptionals(reading, ["external_execution_id", "status_message"], body)
+
+interface Request {
+  readonly external_execution_id?: string
+}
+interface Running extends Request {
+  readonly execution_id: string
+}
+
+/**
+ * 4.1: the ids of the run in flight, with the external id that the reading asks for. It is null if the run
+ * has none.
+ */
+export const withConflictId = <Ids extends Running>(
+  { conflict_external_id }: Pick<FullReading, "conflict_external_id">,
+  running: Ids,
+  request: Request,
+): Omit<Ids, "external_execution_id"> & { readonly external_execution_id?: string | null } => {
+  const { external_execution_id: theirs, ...ids } = running
+  switch (conflict_external_id) {
+    case "running":
+      return { ...ids, external_execution_id: theirs ?? null }
+    case "request":
+      return request.external_execution_id === undefined
+        ? ids
+        : { ...ids, external_execution_id: request.external_execution_id }
+    case "absent":
+      return ids
+    case "null":
+      return { ...ids, external_execution_id: null }
+  }
+}
+
+// The flow API's answers under a reading: how the records of a results body are arranged (section 2.7) and
+// what its own errors look like (section 7).
+
+interface ResultsBody {
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+/** 2.7: by product, or one list of everything that `data` holds. */
+export const shapeResults = <Body extends ResultsBody>(
+  { flow_data }: FullReading,
+  body: Body,
+): Omit<Body, "data"> & { readonly data: unknown } =>
+  flow_data === "list" ? { ...body, data: Object.values(body.data).flat() } : body
+
+const codes: Readonly<Record<number, string>> = {
+  404: "NOT_FOUND",
+  412: "SESSION_NOT_STARTED",
+  429: "TOO_MANY_REQUESTS",
+  504: "SESSION_LOCKED",
+}
+
+/** What a gateway answers for a path that it does not know. */
+const gatewayPage = "<html><head><title>404 Not Found</title></head><body>nginx</body></html>"
+
+interface ErrorBody {
+  readonly text: string
+  readonly contentType: string
+}
+
+/** 7: undefined if the body stays as it is. */
+const flowError = ({ flow_error_body }: FullReading, status: number): ErrorBody | undefined => {
+  const code = codes[status]
+  if (code === undefined || flow_error_body === "detail") return undefined
+  if (flow_error_body === "empty") return { text: "", contentType: "text/plain" }
+  if (flow_error_body === "html") {
+    return { text: `<html><body><h1>${status}</h1></body></html>`, contentType: "text/html" }
+  }
+  const text = JSON.stringify({ error: { code, message: `the session answers ${status}` } })
+  return { text, contentType: "application/json" }
+}
+
+// The execution state and the challenge under a reading (sections 2.3, 2.4 and 4.2): pure functions from
+// today's body to that of the reading. The result may break the types of the contract: that is the purpose
+// of a reading.
+
+type Shape = (reading: FullReading, body: Fields) => Fields
+
+const fieldsOf = (value: unknown): Fields => (Predicate.isObject(value) ? { ...value } : {})
+const itemsOf = (value: unknown): ReadonlyArray<Fields> => (Array.isArray(value) ? value.map(fieldsOf) : [])
+const without = (body: Fields, name: string): Fields =>
+  Object.fromEntries(Object.entries(body).filter(([key]) => key !== name))
+
+const shapeCounts = (reading: FullReading["products_count"], counts: Fields): unknown => {
+  const each = (change: (count: number) => unknown) =>
+    Object.fromEntries(Object.entries(counts).map(([key, count]) => [key, change(Number(count))]))
+  if (reading === "null") return null
+  if (reading === "text") return each(String)
+  if (reading === "float") return each((count) => count + 0.5)
+  return Object.entries(counts).map(([key, count]) => ({ key, count }))
+}
+
+const shapeProducts: Shape = ({ products_count }, body) => {
+  if (products_count === "shown" || !("products_count" in body)) return body
+  if (products_count === "absent") return without(body, "products_count")
+  return { ...body, products_count: shapeCounts(products_count, fieldsOf(body["products_count"])) }
+}
+
+const errorLists = ["parameters_errors", "configurations_errors"] as const
+
+const shapeErrors: Shape = ({ error_lists }, body) =>
+  error_lists === "absent" ? body : { parameters_errors: [], configurations_errors: [], ...body }
+
+const shapeMessages: Shape = ({ messages }, body) =>
+  messages === "shown" || itemsOf(body["messages"]).length > 0 ? body : without(body, "messages")
+
+/** 4.2: a rejected run answers 200, closed or not; one that is not closed has not ended. */
+const shapeRejected: Shape = ({ rejected_state }, body) => {
+  const rejected =
+    body["status_code"] === "CONFIGURATION_ERROR" && errorLists.some((name) => itemsOf(body[name]).length > 0)
+  if (rejected_state === "closed" || !rejected) return body
+  return { ...without(body, "date_ended"), is_closed: false }
+}
+
+const dated = [
+  "date_created",
+  "date_started",
+  "date_ended",
+  "action_required_expires",
+  "next_kick_date",
+] as const
+const rewritten = (reading: FullReading["dates"], date: unknown): unknown =>
+  Predicate.isString(date) ? date.replace(/Z$/, reading === "offset" ? "+00:00" : "") : date
+
+const shapeDates: Shape = ({ dates }, body) => {
+  if (dates === "zulu") return body
+  const there = dated.filter((name) => name in body)
+  return {
+    ...body,
+    ...Object.fromEntries(there.map((name) => [name, rewritten(dates, body[name])])),
+    ...("messages" in body
+      ? {
+          messages: itemsOf(body["messages"]).map((item) => ({
+            ...item,
+            date: rewritten(dates, item["date"]),
+          })),
+        }
+      : {}),
+  }
+}
+
+const shapeStateOptionals: Shape = (reading, body) => ({
+  ...shapeOptionals(reading, ["external_execution_id", "status_message", "locking_hash"], body),
+  features: itemsOf(body["features"]).map((item) => shapeOptionals(reading, ["status_message"], item)),
+})
+
+/** 2.4 and 4.2. `body` is a state of today. */
+const shapeState: Shape = (reading, body) =>
+  [shapeRejected, shapeErrors, shapeMessages, shapeProducts, shapeDates, shapeStateOptionals].reduce(
+    (shaped, shape) => shape(reading, shaped),
+    body,
+  )
+
+/** 2.3 */
+const shapeForm = ({ form_optionals }: Pick<FullReading, "form_optionals">, form: Fields): Fields =>
+  form_optionals === "null" ? { $defs: null, required: null, "x-meta": null, ...form } : form
+
+/** 2.4, 423: the four fields, beside a state if the reading wants one. */
+const shapeChallenge: Shape = (reading, body) => ({
+  ...("execution_id" in body ? shapeState(reading, body) : shapeDates(reading, body)),
+  form_schema: shapeForm(reading, fieldsOf(body["form_schema"])),
+})
+
+/** 2.2, detail view. */
+const shapeEngine: Shape = (reading, body) => ({
+  ...body,
+  parameters: shapeForm(reading, fieldsOf(body["parameters"])),
+  configurations: shapeForm(reading, fieldsOf(body["configurations"])),
+  features: itemsOf(body["features"]).map((feature) => ({
+    ...feature,
+    configurations: shapeForm(reading, fieldsOf(feature["configurations"])),
+  })),
+})
 
 /** An answer that a reading gives without asking the service. */
 export interface EdgeAnswer {

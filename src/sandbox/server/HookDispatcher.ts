@@ -7,9 +7,8 @@ import { Clock, Duration, Effect, Latch, Layer, Option, Stream, Tracer } from "e
 import { HttpClient, HttpClientRequest } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 import { codeOf } from "../../base/DurableFile.ts"
-import { DueTimes } from "../hooks/DueTimes.ts"
-import type { HookRequest, Outbox } from "../hooks/Outbox.ts"
-import type { Answer, Delivery } from "../hooks/PlanDeliveries.ts"
+import { DueTimes } from "../hooks/Outbox.ts"
+import type { Answer, Delivery, HookRequest, Outbox } from "../hooks/Outbox.ts"
 import { Sandbox } from "./Sandbox.ts"
 
 export interface HookDispatcherOptions {

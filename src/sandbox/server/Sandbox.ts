@@ -8,23 +8,36 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { Scope } from "effect"
 import { adminView } from "../admin/AdminView.ts"
 import type { AdminFilter, AdminView } from "../admin/AdminView.ts"
-import { newCallWatch } from "../core/CallWatch.ts"
+import { ownerOf, truthOf } from "../admin/Truth.ts"
+import type { Ids, Owner, Truth } from "../admin/Truth.ts"
+import { Core, newCallWatch, recordEvents } from "../core/SandboxCore.ts"
+import type { Listener, SandboxCore } from "../core/SandboxCore.ts"
 import type { Faults } from "../faults/Faults.ts"
-import type { Webhook } from "../hooks/Hooks.ts"
+import { decideStartHooks } from "../hooks/Hooks.ts"
+import type { Webhook } from "../state/HookState.ts"
+import { outboxOf } from "../hooks/Outbox.ts"
 import { openJournal } from "../state/Journal.ts"
 import type { JournalFailed } from "../state/Journal.ts"
-import { ownerOf } from "../admin/OwnerOf.ts"
-import type { Ids, Owner } from "../admin/OwnerOf.ts"
 import { resolveReading } from "../state/Reading.ts"
 import type { Reading } from "../state/Reading.ts"
-import { outboxOf } from "../hooks/Outbox.ts"
-import { Core, recordEvents } from "../core/SandboxCore.ts"
-import type { Listener, SandboxCore } from "../core/SandboxCore.ts"
 import { applyEvent, emptyState } from "../state/SandboxState.ts"
-import { decideStartHooks } from "../hooks/StartHooks.ts"
-import { timeKeeperOf } from "./TimeKeeper.ts"
-import { truthOf } from "../admin/Truth.ts"
-import type { Truth } from "../admin/Truth.ts"
+
+// Keeps time from running backwards over a restart: reads create no event, but what they said must not
+// become untrue. The journal always holds a time that is later than any that was shown.
+
+/** How far ahead time is recorded, and the most that a quick restart skips. */
+const aheadMs = 1_000
+
+/** Writes at most one line for each second of the service's time; undefined without a journal. */
+export const timeKeeperOf = ({ journal }: Pick<SandboxCore, "journal">): Effect.Effect<void> | undefined => {
+  if (journal === undefined) return undefined
+  let keptUntil = Number.NEGATIVE_INFINITY
+  return Effect.map(Clock.currentTimeMillis, (now) => {
+    if (now < keptUntil) return
+    keptUntil = now + aheadMs
+    journal.append([{ _tag: "TimeKept", at: keptUntil }])
+  })
+}
 
 export interface SandboxOptions {
   readonly seed: number

@@ -3,26 +3,28 @@
  * codecs and behind the gate.
  */
 import { Effect, Layer } from "effect"
-import { HttpRouter, HttpServerResponse } from "effect/http"
+import type { Scope } from "effect"
+import {
+  HttpClient,
+  HttpClientError,
+  HttpRouter,
+  HttpServer,
+  HttpServerRequest,
+  HttpServerResponse,
+} from "effect/http"
+import type { HttpClientRequest } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
-import { ServiceApi } from "../../service/Api.ts"
-import { noteCatalogueRead } from "../core/CallWatch.ts"
-import { beginCall } from "../core/SandboxCore.ts"
+import { beginCall, noteCatalogueRead } from "../core/SandboxCore.ts"
+import { listEngines, showEngine } from "../engines/AnswerEngines.ts"
 import * as Executions from "../executions/AnswerExecutions.ts"
 import { downloadAttachment, readFlowResults } from "../flows/AnswerFlows.ts"
-import * as Hooks from "../hooks/AnswerHooks.ts"
-import * as Tokens from "../tokens/AnswerTokens.ts"
-import { AdminRoutes } from "./AdminRoutes.ts"
-import { listEngines, showEngine } from "../engines/AnswerEngines.ts"
-import { EncryptionRoutes } from "./EncryptionRoutes.ts"
-import { HookRoutes } from "./HookRoutes.ts"
-import { FaultGate } from "./FaultGate.ts"
-import { ReadingGate } from "./ReadingGate.ts"
-import { RecordsRoutes } from "./RecordsRoutes.ts"
+import * as Hooks from "../hooks/Hooks.ts"
+import { AdminRoutes, EncryptionRoutes, HookRoutes, RecordsRoutes, WidgetRoutes } from "./OwnRoutes.ts"
+import { ConnectionLost, FaultGate, ReadingGate, SandboxGate, TimeGate } from "./Gates.ts"
 import { coreOfSandbox } from "./Sandbox.ts"
-import { SandboxGate } from "./SandboxGate.ts"
-import { TimeGate } from "./TimeGate.ts"
-import { WidgetRoutes } from "./WidgetRoutes.ts"
+import type { Sandbox } from "./Sandbox.ts"
+import * as Tokens from "../tokens/Tokens.ts"
+import { ServiceApi } from "../../service/Api.ts"
 
 /** Section 7: everything that is wrong with a body is reported at once. */
 const GatedApi = ServiceApi.middleware(SandboxGate).annotate(HttpApi.PayloadParseOptions, { errors: "all" })
@@ -96,4 +98,54 @@ export const SandboxRoutes = {
     RecordsRoutes.layer.pipe(Layer.provide(TimeGate.layer)),
     WidgetRoutes.layer.pipe(Layer.provide(ReadingGate.layer)),
   ).pipe(HttpRouter.provideRequest(coreOfSandbox)),
+}
+
+// The embedded service without a network: an HttpClient whose requests run through the very routes that the
+// server serves, codecs and gate included, in the caller's fiber and without a Promise in between.
+// Deterministic simulation and fast tests depend on it.
+
+const origin = "https://sandbox.invalid"
+
+/** As an HTTP client reports it: a fault broke the connection after the request was sent. */
+const brokenBy = (request: HttpClientRequest.HttpClientRequest, { message }: ConnectionLost) =>
+  new HttpClientError.HttpClientError({
+    reason: new HttpClientError.TransportError({
+      request,
+      description: message,
+      cause: Object.assign(new Error(message), { code: "ECONNRESET", syscall: "read" }),
+    }),
+  })
+
+const make: Effect.Effect<HttpClient.HttpClient, never, Sandbox | Scope.Scope> = Effect.gen(function* () {
+  const handler = yield* HttpRouter.toHttpEffect(
+    SandboxRoutes.layer.pipe(Layer.provide(HttpServer.layerServices)),
+  ).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
+  return HttpClient.make((request, url) => {
+    if (url.origin !== origin) {
+      return Effect.fail(
+        new HttpClientError.HttpClientError({
+          reason: new HttpClientError.TransportError({ request, description: "nobody listens there" }),
+        }),
+      )
+    }
+    return handler.pipe(
+      Effect.catch(() => Effect.succeed(HttpServerResponse.empty({ status: 404 }))),
+      Effect.map((response) => HttpServerResponse.toClientResponse(response, { request })),
+      Effect.provideService(
+        HttpServerRequest.HttpServerRequest,
+        HttpServerRequest.fromClientRequest(request),
+      ),
+      Effect.scoped,
+      Effect.catchDefect((defect) =>
+        defect instanceof ConnectionLost ? Effect.fail(brokenBy(request, defect)) : Effect.die(defect),
+      ),
+    )
+  })
+})
+
+export const SandboxClient = {
+  base_url: `${origin}/api`,
+  flows_url: `${origin}/flows`,
+  /** Any other origin is refused like a connection. */
+  layer: Layer.effect(HttpClient.HttpClient, make),
 }

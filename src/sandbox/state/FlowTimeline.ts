@@ -3,13 +3,28 @@
  * it out as phases and sources, `flowMomentOf` reads it at any time, `flowEventsOf` says when each event of
  * section 6.2 happens. Pure: no timer runs, and a session that nobody reads costs nothing.
  */
-import type { FlowEventName, StatusReason } from "../../service/Vocabulary.ts"
-import type { FlowSessionCreated, FlowSourcePlan, TakenStep } from "./FlowEvent.ts"
 import { flowMoves, refusalOf } from "./FlowMoves.ts"
-import type { FlowMove, FlowMoveName, FlowPhase } from "./FlowMoves.ts"
+import type {
+  FlowMove,
+  FlowMoveName,
+  FlowPhase,
+  FlowSessionCreated,
+  FlowSessionEvent,
+  FlowSourcePlan,
+  TakenStep,
+} from "./FlowMoves.ts"
 import type { ErrorItem, Retrieval } from "./ResultsPlan.ts"
-import { isClosedPhase, lifeOf, statusCodeOf } from "./Timeline.ts"
-import type { ChallengeAnswer, Stop } from "./Timeline.ts"
+import {
+  afterLock,
+  afterRead,
+  afterRefusal,
+  isClosedPhase,
+  lifeOf,
+  statusCodeOf,
+  unread,
+} from "./Timeline.ts"
+import type { ChallengeAnswer, SessionReads, Stop } from "./Timeline.ts"
+import type { FlowEventName, StatusReason } from "../../service/Vocabulary.ts"
 
 interface GivenAnswer extends ChallengeAnswer {
   readonly payload_errors: ReadonlyArray<ErrorItem>
@@ -21,12 +36,12 @@ export interface FlowSource extends Retrieval {
   readonly answers: ReadonlyArray<GivenAnswer>
 }
 
-export interface FlowLife {
+interface FlowLife {
   readonly phases: readonly [FlowPhase, ...ReadonlyArray<FlowPhase>]
   readonly sources: ReadonlyArray<FlowSource>
 }
 
-export interface FlowInput {
+interface FlowInput {
   readonly created: FlowSessionCreated
   readonly steps: ReadonlyArray<TakenStep>
 }
@@ -278,4 +293,65 @@ export const flowEventsOf = (
     seen.add(event)
     return [{ event, at: from }]
   })
+}
+
+// The flow sessions without an execution (those of executions belong to the executions): the steps taken in
+// each, and its life derived from them. The state is a fold of the events.
+
+export interface FlowSession extends FlowLife, SessionReads {
+  readonly created: FlowSessionCreated
+  /** A session that nobody created: it existed when it was first read, at `foundAt`. */
+  readonly foundAt?: number
+  /** In the order of their times. */
+  readonly steps: ReadonlyArray<TakenStep>
+}
+
+export interface FlowState {
+  readonly sessions: Map<string, FlowSession>
+}
+
+export const emptyFlowState = (): FlowState => ({ sessions: new Map() })
+
+export const newFlowSession = (
+  created: FlowSessionCreated,
+  steps: ReadonlyArray<TakenStep> = [],
+  foundAt?: number,
+): FlowSession => ({
+  created,
+  steps,
+  ...(foundAt === undefined ? {} : { foundAt }),
+  ...flowLifeOf({ created, steps }),
+  ...unread,
+})
+
+/** A standing session's later steps already exist: a new one takes its place between them. */
+const withStep = (session: FlowSession, taken: TakenStep): FlowSession => {
+  const later = session.steps.findIndex(({ at }) => at > taken.at)
+  const steps = session.steps.toSpliced(later < 0 ? session.steps.length : later, 0, taken)
+  return { ...session, steps, ...flowLifeOf({ created: session.created, steps }) }
+}
+
+/** The fold. Events about sessions that do not exist are ignored: a journal may have lost its beginning. */
+export const applyFlowEvent = (state: FlowState, event: FlowSessionEvent): void => {
+  if (event._tag === "FlowSessionCreated") {
+    return void state.sessions.set(event.session_id, newFlowSession(event))
+  }
+  if (event._tag === "FlowSessionFound") {
+    const { created, steps, at } = event
+    return void state.sessions.set(created.session_id, newFlowSession(created, steps, at))
+  }
+  const session = state.sessions.get(event.session_id)
+  if (session === undefined) return
+  const { at } = event
+  const change = (next: FlowSession) => void state.sessions.set(event.session_id, next)
+  switch (event._tag) {
+    case "FlowStepTaken":
+      return change(withStep(session, { at, step: event.step }))
+    case "FlowResultsRead":
+      return change(afterRead(session, event))
+    case "FlowResultsLocked":
+      return change(afterLock(session, at))
+    case "FlowResultsRefused":
+      return change(afterRefusal(session, at))
+  }
 }

@@ -3,7 +3,7 @@
  * delivery is. A delivery that was never tried leaves no trace here: it is derived from the events of its
  * execution and the rules, so a restart finds it again.
  */
-import type { HookEvent, HookRule } from "./HookEvent.ts"
+import { Schema } from "effect"
 
 export interface DeliveryRecord {
   readonly event: string
@@ -90,4 +90,79 @@ export const rulesFor = (hooks: HookState, application: string, event: string): 
   )
   const own = bound.filter((rule) => rule.application !== undefined)
   return [...own, ...bound.filter((rule) => rule.application === undefined)]
+}
+
+// What happens to webhooks at the embedded service, as events of its journal: rules bound and unbound, and
+// every attempt to deliver. They contain no payloads: these are derived again when they are sent.
+
+export const deliveryOrders = ["timely", "shuffled"] as const
+
+/** One binding of events to a target (2.8); `since`: earlier events are not delivered. */
+export const HookRule = Schema.Struct({
+  id: Schema.String,
+  /** If absent, every application. */
+  application: Schema.optionalKey(Schema.String),
+  events: Schema.Array(Schema.String),
+  url: Schema.String,
+  enabled: Schema.Boolean,
+  since: Schema.Finite,
+  order: Schema.Literals(deliveryOrders),
+  /** About half of its deliveries are sent a second time. */
+  duplicates: Schema.Boolean,
+})
+export type HookRule = typeof HookRule.Type
+
+const HookBound = Schema.TaggedStruct("HookBound", { at: Schema.Finite, rule: HookRule })
+const HookUnbound = Schema.TaggedStruct("HookUnbound", { at: Schema.Finite, rule: Schema.String })
+
+/** Which delivery: `subject` is an execution or a flow session, `ordinal` counts repeated challenges. */
+const attempt = {
+  at: Schema.Finite,
+  subject: Schema.String,
+  event: Schema.String,
+  ordinal: Schema.Int,
+  rule: Schema.String,
+}
+/** `next_at`: when it is sent once more anyway, as a requested duplicate. */
+const HookDelivered = Schema.TaggedStruct("HookDelivered", {
+  ...attempt,
+  next_at: Schema.optionalKey(Schema.Finite),
+})
+/** `next_at`: when it is tried again; absent if it is given up. */
+const HookFailed = Schema.TaggedStruct("HookFailed", {
+  ...attempt,
+  /** It is not known whether it arrived. */
+  doubtful: Schema.Boolean,
+  next_at: Schema.optionalKey(Schema.Finite),
+})
+/** A duplicate was sent; its answer changes nothing. */
+const HookRepeated = Schema.TaggedStruct("HookRepeated", attempt)
+
+const HookEvents = Schema.Union([HookBound, HookUnbound, HookDelivered, HookFailed, HookRepeated]).pipe(
+  Schema.toTaggedUnion("_tag"),
+)
+export const hookEventSchemas = HookEvents.members
+export type HookEvent = typeof HookEvents.Type
+
+export const isHookEvent = (event: { readonly _tag: string }): event is HookEvent =>
+  Object.hasOwn(HookEvents.cases, event._tag)
+
+/** A target given at start-up: the events of all applications go there. */
+export interface Webhook {
+  /** http or https, without a user in it. */
+  readonly url: string
+  /** All events of section 6 if absent. */
+  readonly events?: ReadonlyArray<string>
+  /** `shuffled`: deliveries are delayed at random, so that later events overtake them. */
+  readonly order?: (typeof deliveryOrders)[number]
+  /** About half of the deliveries come a second time. */
+  readonly duplicates?: boolean
+}
+
+/** Own choice: http and https only, without user or password, because URLs are shown in answers. */
+export const readTarget = (text: unknown): URL | undefined => {
+  if (typeof text !== "string" || !URL.canParse(text)) return undefined
+  const url = new URL(text)
+  const plain = url.username === "" && url.password === ""
+  return plain && (url.protocol === "http:" || url.protocol === "https:") ? url : undefined
 }

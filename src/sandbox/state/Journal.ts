@@ -7,7 +7,7 @@ import { existsSync, readFileSync } from "node:fs"
 import { Effect, Result, Schema } from "effect"
 import type { Scope } from "effect"
 import { durableFiles } from "../../base/DurableFile.ts"
-import { SandboxEvent } from "./SandboxEvent.ts"
+import { SandboxEvent } from "./SandboxState.ts"
 
 /** The file cannot be read, written or understood. */
 export class JournalFailed extends Schema.TaggedError<JournalFailed>()("JournalFailed", {

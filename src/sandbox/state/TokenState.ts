@@ -3,9 +3,11 @@
  * credentials are dropped from the state as soon as a ticket is used or its execution deleted, a token is
  * revoked, or the first event occurs at or after their expiry; no decision ever uses them later.
  */
+import { createCipheriv, createDecipheriv, hkdfSync, timingSafeEqual } from "node:crypto"
+import { Schema } from "effect"
 import { isClosedPhase } from "./Timeline.ts"
 import type { Phase } from "./Timeline.ts"
-import type { ExchangeRefused, TicketExchanged, TokenEvent } from "./TokenEvent.ts"
+import type { StartRequest } from "../../service/Execution.ts"
 
 /** Section 8: 90 days from the exchange; use does not extend it. */
 const tokenLifetimeMs = 90 * 24 * 3_600_000
@@ -20,7 +22,7 @@ export interface PendingTicket {
   readonly unreadable: boolean
 }
 type TicketEnd = "spent" | "expired" | "deleted" | "login_not_accepted"
-export type Ticket = PendingTicket | { readonly gone: TicketEnd }
+type Ticket = PendingTicket | { readonly gone: TicketEnd }
 
 export interface StoredToken {
   readonly exchanged: Omit<TicketExchanged, "sealed_login">
@@ -139,4 +141,175 @@ export const applyTokenEvent = (tokens: TokenState, event: TokenEvent): void => 
         revokedAt: event.at,
       }))
   }
+}
+
+// What happened to tickets and tokens (sections 2.6 and 3.3), event by event. Logins in them are encrypted
+// under a key that the service does not have: neither ticket nor `token_key` is ever in an event.
+
+const at = Schema.Finite
+
+/** A start was given a ticket: the login waits for the exchange, encrypted under it. */
+const TicketIssued = Schema.TaggedStruct("TicketIssued", {
+  at,
+  execution_id: Schema.String,
+  verifier: Schema.String,
+  sealed_login: Schema.String,
+  /** A behaviour word makes the stored result of the exchange unreadable. */
+  unreadable: Schema.Boolean,
+})
+type TicketIssued = typeof TicketIssued.Type
+
+const TicketExchanged = Schema.TaggedStruct("TicketExchanged", {
+  at,
+  execution_id: Schema.String,
+  token_id: Schema.String,
+  application: Schema.String,
+  customer_id: Schema.String,
+  engine_reference: Schema.String,
+  features: Schema.Array(Schema.String),
+  login_key: Schema.String,
+  locking_hash: Schema.String,
+  service_half: Schema.String,
+  verifier: Schema.String,
+  sealed_login: Schema.String,
+})
+export type TicketExchanged = typeof TicketExchanged.Type
+
+const exchangeFaults = [
+  "not_enabled",
+  "unknown",
+  "foreign",
+  "wrong_ticket",
+  "spent",
+  "expired",
+  "deleted",
+  "login_not_accepted",
+] as const
+/** For observers only: the caller gets none of this (4.6). */
+const ExchangeRefused = Schema.TaggedStruct("ExchangeRefused", {
+  at,
+  application: Schema.String,
+  /** Only for existing executions; anything else that a caller sends is not kept. */
+  execution_id: Schema.optionalKey(Schema.String),
+  fault: Schema.Literals(exchangeFaults),
+})
+export type ExchangeRefused = typeof ExchangeRefused.Type
+
+const TokenRevoked = Schema.TaggedStruct("TokenRevoked", { at, token_id: Schema.String })
+
+const TokenEvents = Schema.Union([TicketIssued, TicketExchanged, ExchangeRefused, TokenRevoked]).pipe(
+  Schema.toTaggedUnion("_tag"),
+)
+export const tokenEventSchemas = TokenEvents.members
+type TokenEvent = typeof TokenEvents.Type
+
+export const isTokenEvent = (event: { readonly _tag: string }): event is TokenEvent =>
+  Object.hasOwn(TokenEvents.cases, event._tag)
+
+// The cryptography behind tickets and tokens (sections 2.6 and 3.3): AES-256-GCM under keys that
+// HKDF-SHA256 derives from what only the caller has. The service stores only what these functions return,
+// and that opens nothing without the ticket or the `token_key`. Every secret encrypts only one text, so key
+// and nonce may both be derived from it.
+
+const keyBytes = 32
+const nonceBytes = 12
+const tagBytes = 16
+const prefix = "v1."
+
+const derive = (secret: string, salt: string, purpose: string, bytes: number): Buffer =>
+  Buffer.from(hkdfSync("sha256", secret, salt, `nightjar sandbox: ${purpose}`, bytes))
+
+/** The key and the context it is bound to: with another context, the text cannot be opened. */
+export interface Seal {
+  readonly secret: string
+  readonly purpose: "ticket" | "token"
+  readonly context: string
+}
+
+const keyAndNonce = ({ secret, purpose, context }: Seal): readonly [Buffer, Buffer] => {
+  const material = derive(secret, context, `${purpose} seal`, keyBytes + nonceBytes)
+  return [material.subarray(0, keyBytes), material.subarray(keyBytes)]
+}
+
+export const sealText = (seal: Seal, text: string): string => {
+  const cipher = createCipheriv("aes-256-gcm", ...keyAndNonce(seal)).setAAD(Buffer.from(seal.context))
+  const sealed = [cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]
+  return `${prefix}${Buffer.concat(sealed).toString("base64url")}`
+}
+
+/** Undefined if the secret or the context differs, or the encrypted text is damaged. */
+export const openSealed = (seal: Seal, sealed: string): string | undefined => {
+  const bytes = Buffer.from(sealed.slice(prefix.length), "base64url")
+  if (!sealed.startsWith(prefix) || bytes.length < tagBytes) return undefined
+  const decipher = createDecipheriv("aes-256-gcm", ...keyAndNonce(seal), { authTagLength: tagBytes })
+    .setAAD(Buffer.from(seal.context))
+    .setAuthTag(bytes.subarray(bytes.length - tagBytes))
+  try {
+    const opened = [decipher.update(bytes.subarray(0, bytes.length - tagBytes)), decipher.final()]
+    return Buffer.concat(opened).toString("utf8")
+  } catch {
+    return undefined
+  }
+}
+
+/** An encrypted text with its last byte changed: it fits its context but cannot be opened. */
+export const damageSealed = (sealed: string): string => {
+  const bytes = Buffer.from(sealed.slice(prefix.length), "base64url")
+  const last = bytes.length - 1
+  bytes.writeUInt8(bytes.readUInt8(last) ^ 1, last)
+  return `${prefix}${bytes.toString("base64url")}`
+}
+
+/**
+ * A ticket for one start: seeded, but not derivable from the seed alone, because the login that it protects
+ * is part of it.
+ */
+const ticketFor = (seed: number, execution_id: string, login: string): string =>
+  derive(login, `${seed}.${execution_id}`, "ticket", keyBytes).toString("hex")
+
+/** The caller's half of a token's key: derived from the ticket, which the service does not keep. */
+export const tokenKeyFor = (seed: number, token_id: string, ticket: string): string =>
+  derive(ticket, `${seed}.${token_id}`, "token_key", keyBytes).toString("base64url")
+
+/** The service's half; it stays with the service, and alone it opens nothing. */
+export const serviceHalfFor = (seed: number, token_id: string): string =>
+  derive(String(seed), token_id, "service half", keyBytes).toString("base64url")
+
+/** What is kept of a ticket, and of a `token_key`: enough to recognise it, not enough to use it. */
+export const verifierOf = (kind: "ticket" | "token_key", secret: string, salt: string): string =>
+  derive(secret, salt, `${kind} verifier`, keyBytes).toString("hex")
+
+export const isVerified = (expected: string, given: string): boolean => {
+  const [a, b] = [Buffer.from(expected), Buffer.from(given)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+// A ticket when it is issued (sections 2.6 and 4.1): shown once in the start's answer and afterwards known
+// only by its verifier. The login that it will be exchanged for waits encrypted under it, so that a reader
+// of the events has neither.
+
+export const ticketSeal = (ticket: string, execution_id: string): Seal => ({
+  secret: ticket,
+  purpose: "ticket",
+  context: execution_id,
+})
+
+export const issueTicket = (
+  seed: number,
+  at: number,
+  execution_id: string,
+  parameters: StartRequest["parameters"],
+  unreadable: boolean,
+): { readonly ticket: string; readonly issued: TicketIssued } => {
+  const login = JSON.stringify(parameters)
+  const ticket = ticketFor(seed, execution_id, login)
+  const issued: TicketIssued = {
+    _tag: "TicketIssued",
+    at,
+    execution_id,
+    verifier: verifierOf("ticket", ticket, execution_id),
+    sealed_login: sealText(ticketSeal(ticket, execution_id), login),
+    unreadable,
+  }
+  return { ticket, issued }
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { SandboxClient } from "../../../src/sandbox/server/SandboxClient.ts"
+import { SandboxClient } from "../../../src/sandbox/server/SandboxRoutes.ts"
 import { adminSuite } from "./AdminSuite.ts"
 import { inProcess, overHttp } from "../server/Caller.ts"
 

@@ -3,15 +3,15 @@ import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { Engine, EngineDetails } from "../../../src/service/Engine.ts"
 import { features, mainCategories } from "../../../src/service/Vocabulary.ts"
-import { checkForm } from "../../../src/sandbox/engines/CheckForm.ts"
-import { engineDefinitions, findEngine } from "../../../src/sandbox/engines/EngineCatalogue.ts"
 import {
+  checkForm,
   engineDetails,
   engineView,
   featureForm,
   isEngineReference,
-} from "../../../src/sandbox/engines/EngineViews.ts"
-import { ibanOf } from "../../../src/sandbox/data/FinancialRecords.ts"
+} from "../../../src/sandbox/engines/AnswerEngines.ts"
+import { engineDefinitions, findEngine } from "../../../src/sandbox/engines/EngineCatalogue.ts"
+import { ibanOf } from "../../../src/sandbox/data/PersonalRecords.ts"
 import {
   cifControl,
   cifOf,
@@ -21,7 +21,7 @@ import {
   personOf,
   socialSecurityOf,
 } from "../../../src/sandbox/data/Person.ts"
-import { seeded } from "../../../src/sandbox/state/Seeded.ts"
+import { seeded } from "../../../src/sandbox/state/Reading.ts"
 
 describe("the catalogue", () => {
   it("offers every feature and every main category, and decodes by the contract in both views", () => {

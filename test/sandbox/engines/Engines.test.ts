@@ -15,10 +15,7 @@ import {
   mainCategories,
 } from "../../../src/service/Vocabulary.ts"
 import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.ts"
-import {
-  isInMaintenance,
-  lastTenMinutesOfEveryHour,
-} from "../../../src/sandbox/engines/MaintenanceWindows.ts"
+import { isInMaintenance, lastTenMinutesOfEveryHour } from "../../../src/sandbox/engines/EngineDefinition.ts"
 import { inBothWays } from "../server/BothWays.ts"
 import { field } from "../server/Caller.ts"
 import { isAmong, isText, isTexts, items, list, references, reserved } from "./ReadEngines.ts"

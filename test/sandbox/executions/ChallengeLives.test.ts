@@ -5,8 +5,7 @@
  */
 import { expect, it } from "@effect/vitest"
 import fc from "fast-check"
-import { readBehaviour } from "../../../src/sandbox/executions/Behaviour.ts"
-import { planTimeline } from "../../../src/sandbox/executions/PlanTimeline.ts"
+import { planTimeline, readBehaviour } from "../../../src/sandbox/executions/Behaviour.ts"
 import { isClosedPhase, lifeOf, momentOf } from "../../../src/sandbox/state/Timeline.ts"
 import type { ChallengeAnswer, Phase } from "../../../src/sandbox/state/Timeline.ts"
 

@@ -4,7 +4,7 @@ import { Effect, Fiber, Layer, Option } from "effect"
 import { HttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { SandboxClient } from "../../../src/sandbox/server/SandboxClient.ts"
+import { SandboxClient } from "../../../src/sandbox/server/SandboxRoutes.ts"
 import { Caller, inProcess, overHttp } from "../server/Caller.ts"
 import { faultsSuite } from "./FaultsSuite.ts"
 

@@ -4,9 +4,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import { faultHelp } from "../../../src/sandbox/faults/FaultHelp.ts"
-import { endpointNames, Faults } from "../../../src/sandbox/faults/Faults.ts"
-import { decodeFaults, readFaults } from "../../../src/sandbox/faults/FaultsFile.ts"
+import { Faults, endpointNames, faultHelp } from "../../../src/sandbox/faults/Faults.ts"
+import { decodeFaults, readFaults } from "../../../src/sandbox/readings/SettingFiles.ts"
 
 const told = (source: string): ReadonlyArray<string> =>
   Result.match(decodeFaults("f.yaml", source), {

@@ -1,17 +1,16 @@
 /** Which calls go wrong: pure, seeded, and independent of the order in which customers call. */
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { emptyTally, judgeCall } from "../../../src/sandbox/faults/FaultPlan.ts"
-import type { Call } from "../../../src/sandbox/faults/FaultPlan.ts"
-import type { Faults } from "../../../src/sandbox/faults/Faults.ts"
+import { emptyTally, judgeCall } from "../../../src/sandbox/faults/Faults.ts"
+import type { Faults, JudgedCall } from "../../../src/sandbox/faults/Faults.ts"
 
-const read = (customer: string): Call => ({
+const read = (customer: string): JudgedCall => ({
   endpoint: "readExecution",
   customer,
   engine: "e",
   application: "a",
 })
-const struck = (faults: Faults, calls: ReadonlyArray<Call>) => {
+const struck = (faults: Faults, calls: ReadonlyArray<JudgedCall>) => {
   const tally = emptyTally()
   return calls.map((call) => judgeCall(faults, tally, call)?.status)
 }

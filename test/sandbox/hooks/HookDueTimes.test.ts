@@ -1,7 +1,7 @@
 /** The order in which deliveries come up, against the plainest list that does the same. */
 import * as fc from "fast-check"
 import { expect, test } from "vitest"
-import { DueTimes } from "../../../src/sandbox/hooks/DueTimes.ts"
+import { DueTimes } from "../../../src/sandbox/hooks/Outbox.ts"
 
 const name = fc.constantFrom("a", "b", "c", "d", "e", "f")
 const command = fc.oneof(

@@ -5,9 +5,14 @@ import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result, Schema } from "effect"
 import * as fc from "fast-check"
-import { Reading, readingChoices, resolveReading, todaysReading } from "../../../src/sandbox/state/Reading.ts"
-import { readingHelp } from "../../../src/sandbox/readings/ReadingHelp.ts"
-import { decodeReading, encodeReading, readReading } from "../../../src/sandbox/readings/ReadingFile.ts"
+import {
+  Reading,
+  readingChoices,
+  readingHelp,
+  resolveReading,
+  todaysReading,
+} from "../../../src/sandbox/state/Reading.ts"
+import { decodeReading, encodeReading, readReading } from "../../../src/sandbox/readings/SettingFiles.ts"
 
 const told = (source: string): ReadonlyArray<string> =>
   Result.match(decodeReading("r.yaml", source), {

@@ -9,7 +9,7 @@ import type { HttpServerError } from "effect/http"
 import type { JournalFailed } from "../../../src/sandbox/state/Journal.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
-import { SandboxClient } from "../../../src/sandbox/server/SandboxClient.ts"
+import { SandboxClient } from "../../../src/sandbox/server/SandboxRoutes.ts"
 import { SandboxServer } from "../../../src/sandbox/server/SandboxServer.ts"
 import type { SandboxAddress } from "../../../src/sandbox/server/SandboxServer.ts"
 

@@ -4,20 +4,21 @@ import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as fc from "fast-check"
 import { flowEvents, sessionCursors, sessionStatusCodes } from "../../../src/service/Vocabulary.ts"
-import { decideFlowResults } from "../../../src/sandbox/flows/DecideFlow.ts"
+import { decideFlowResults, flowSessionBody } from "../../../src/sandbox/flows/AnswerFlows.ts"
 import { todaysReading } from "../../../src/sandbox/state/Reading.ts"
-import { allowedSteps, decideCreate, decideStep } from "../../../src/sandbox/flows/DecideWidget.ts"
-import type { StepRequest } from "../../../src/sandbox/flows/DecideWidget.ts"
-import { flowSessionBody } from "../../../src/sandbox/flows/FlowBody.ts"
+import { allowedSteps, decideCreate, decideStep } from "../../../src/sandbox/flows/Widget.ts"
+import type { StepRequest } from "../../../src/sandbox/flows/Widget.ts"
 import { flowMoves } from "../../../src/sandbox/state/FlowMoves.ts"
-import { newFlowSession } from "../../../src/sandbox/state/FlowSession.ts"
-import type { FlowSession } from "../../../src/sandbox/state/FlowSession.ts"
-import { flowEventsOf, flowLifeOf, flowMomentOf } from "../../../src/sandbox/state/FlowTimeline.ts"
-import { readFlowPlan, sessionWords } from "../../../src/sandbox/flows/FlowWords.ts"
+import {
+  flowEventsOf,
+  flowLifeOf,
+  flowMomentOf,
+  newFlowSession,
+} from "../../../src/sandbox/state/FlowTimeline.ts"
+import type { FlowSession } from "../../../src/sandbox/state/FlowTimeline.ts"
+import { readFlowPlan, sessionWords, standingScripts } from "../../../src/sandbox/flows/StandingScripts.ts"
 import { planStanding, standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
-import { standingScripts } from "../../../src/sandbox/flows/StandingScripts.ts"
-import { SandboxEvent } from "../../../src/sandbox/state/SandboxEvent.ts"
-import { applyEvent, emptyState } from "../../../src/sandbox/state/SandboxState.ts"
+import { SandboxEvent, applyEvent, emptyState } from "../../../src/sandbox/state/SandboxState.ts"
 import type { SandboxState } from "../../../src/sandbox/state/SandboxState.ts"
 import { connection, nightStart, recordsIn } from "../flows/FlowWalk.ts"
 

@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { encryptionKey } from "../../../src/sandbox/executions/Encryption.ts"
+import { encryptionKey } from "../../../src/sandbox/executions/JudgeRequest.ts"
 import { morning } from "../server/BothWays.ts"
 import { Caller, inProcess, textField } from "../server/Caller.ts"
 

@@ -2,8 +2,12 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
 import { statusReasons } from "../../../src/service/Vocabulary.ts"
-import { behaviourWords, readBehaviour } from "../../../src/sandbox/executions/Behaviour.ts"
-import { loginVerdictOf, planTimeline } from "../../../src/sandbox/executions/PlanTimeline.ts"
+import {
+  behaviourWords,
+  loginVerdictOf,
+  planTimeline,
+  readBehaviour,
+} from "../../../src/sandbox/executions/Behaviour.ts"
 import {
   isClosedPhase,
   isOpenReason,

@@ -9,15 +9,15 @@ import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { encryptionKey } from "../../../src/sandbox/executions/Encryption.ts"
+import { encryptionKey } from "../../../src/sandbox/executions/JudgeRequest.ts"
 import {
   damageSealed,
   isVerified,
   openSealed,
   sealText,
   verifierOf,
-} from "../../../src/sandbox/state/Sealing.ts"
-import type { Seal } from "../../../src/sandbox/state/Sealing.ts"
+} from "../../../src/sandbox/state/TokenState.ts"
+import type { Seal } from "../../../src/sandbox/state/TokenState.ts"
 import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 import { tokenFor, truth } from "./TokenSuite.ts"
 

@@ -6,12 +6,16 @@
 import * as fc from "fast-check"
 import { expect, it } from "vitest"
 import type { Look } from "../../../src/sandbox/core/SandboxCore.ts"
-import { decideAbort, decideDelete } from "../../../src/sandbox/executions/DecideCalls.ts"
+import { decideAbort, decideDelete } from "../../../src/sandbox/executions/AnswerExecutions.ts"
 import { decideStart } from "../../../src/sandbox/executions/DecideStart.ts"
-import { decideTokenizedStart } from "../../../src/sandbox/tokens/DecideTokenizedStart.ts"
-import { decideExchange, decideRevoke, tokenStatusAt } from "../../../src/sandbox/tokens/DecideTokens.ts"
-import type { SandboxEvent } from "../../../src/sandbox/state/SandboxEvent.ts"
+import {
+  decideExchange,
+  decideRevoke,
+  decideTokenizedStart,
+  tokenStatusAt,
+} from "../../../src/sandbox/tokens/Tokens.ts"
 import { applyEvent, emptyState, momentAt } from "../../../src/sandbox/state/SandboxState.ts"
+import type { SandboxEvent } from "../../../src/sandbox/state/SandboxState.ts"
 import { todaysReading } from "../../../src/sandbox/state/Reading.ts"
 
 const engine_reference = "sandbox-bank:website"

@@ -1,36 +1,40 @@
 /**
- * Decides the widget's requests: a session is created, the customer or the client takes a step. Pure. The
- * widget's API is this service's own (the reference shows only its results, sections 2.7 and 6.2): a step
- * that is not allowed is a conflict, one that does not fit the session is invalid.
+ * The widget's calls as answers: a decision, its events recorded, and the session as the code that draws a
+ * widget needs it. All shapes are our own, since the reference shows none of this.
  */
-import { checkForm } from "../engines/CheckForm.ts"
-import { consentDocuments, defaultSignature, givenConsent } from "../data/Consent.ts"
-import type { Decision, Look } from "../core/SandboxCore.ts"
-import { findFlowSession } from "./DecideFlow.ts"
-import { openParameters } from "../executions/Encryption.ts"
-import { whyUnavailable } from "../engines/EngineAdmission.ts"
+import { Effect } from "effect"
+import { beginCall, settle } from "../core/SandboxCore.ts"
+import type { Call, Decision, Look } from "../core/SandboxCore.ts"
+import { consentDocuments, defaultSignature, givenConsent } from "../data/Documents.ts"
+import { checkForm } from "../engines/AnswerEngines.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
+import { whyUnavailable } from "../engines/EngineDefinition.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
-import type { FlowSessionCreated, FlowStep } from "../state/FlowEvent.ts"
+import { challengeHash } from "../executions/Behaviour.ts"
+import { openParameters } from "../executions/JudgeRequest.ts"
+import { findFlowSession } from "./AnswerFlows.ts"
+import { featuresOf, planSource } from "./StandingSessions.ts"
+import { readFlowPlan } from "./StandingScripts.ts"
 import { refusalOf } from "../state/FlowMoves.ts"
-import type { FlowStepName } from "../state/FlowMoves.ts"
-import type { FlowSession } from "../state/FlowSession.ts"
-import { planSource } from "./FlowSources.ts"
-import { flowMomentOf } from "../state/FlowTimeline.ts"
-import { readFlowPlan } from "./FlowWords.ts"
-import { challengeHash } from "../executions/PlanTimeline.ts"
+import type { FlowSessionCreated, FlowStep, FlowStepName } from "../state/FlowMoves.ts"
+import { flowEventsOf, flowMomentOf } from "../state/FlowTimeline.ts"
+import type { FlowSession } from "../state/FlowTimeline.ts"
+import { fingerprint } from "../state/Reading.ts"
 import type { ErrorItem } from "../state/ResultsPlan.ts"
 import { momentAt } from "../state/SandboxState.ts"
-import { fingerprint } from "../state/Seeded.ts"
 
-export interface CreateRequest {
+// Decides the widget's requests: a session is created, the customer or the client takes a step. Pure. The
+// widget's API is this service's own (the reference shows only its results, sections 2.7 and 6.2): a step
+// that is not allowed is a conflict, one that does not fit the session is invalid.
+
+interface CreateRequest {
   readonly customer_id?: string
   readonly features?: ReadonlyArray<string>
   readonly behaviour?: string
 }
 
 /** A bare identifier is accepted without a signature. */
-export type SignedDocument =
+type SignedDocument =
   | string
   | {
       readonly document_id: string
@@ -53,11 +57,11 @@ export type StepRequest =
     }
   | { readonly _tag: "answer"; readonly code: string }
 
-export type StepRefusal =
+type StepRefusal =
   | { readonly _tag: "NotFound" }
   | { readonly _tag: "Conflict"; readonly detail: string }
   | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<ErrorItem> }
-export type StepAnswer = { readonly _tag: "Taken"; readonly session_id: string } | StepRefusal
+type StepAnswer = { readonly _tag: "Taken"; readonly session_id: string } | StepRefusal
 
 const invalid = (loc: ErrorItem["loc"], msg: string): StepRefusal => ({
   _tag: "Invalid",
@@ -83,7 +87,7 @@ export const decideCreate = (
 }
 
 /** 4.10 has no such call: code that draws the widget reads the session here. */
-export const decideView = (look: Look, session_id: string): Decision<StepAnswer> => {
+const decideView = (look: Look, session_id: string): Decision<StepAnswer> => {
   const there = findFlowSession(look, session_id)
   if (there === undefined) return { answer: { _tag: "NotFound" }, events: [] }
   return { answer: { _tag: "Taken", session_id }, events: there.found }
@@ -211,3 +215,68 @@ export const decideStep = (look: Look, session_id: string, request: StepRequest)
   const taken = { _tag: "FlowStepTaken" as const, at, session_id, step }
   return { answer: { _tag: "Taken", session_id }, events: [...found, taken] }
 }
+
+const iso = (at: number): string => new Date(at).toISOString()
+
+const sourceView = (source: FlowSession["sources"][number], at: number) => {
+  const { phase } = momentAt(source, at)
+  return {
+    engine_reference: source.started.engine_reference,
+    status_reason: phase.status_reason,
+    ...(phase.challenge === undefined ? {} : { action_required_expires: iso(phase.challenge.expires) }),
+  }
+}
+
+const sessionView = (session: FlowSession, at: number) => {
+  const phase = flowMomentOf(session.phases, at)
+  const { session_id, customer_id, features, plan } = session.created
+  return {
+    session_id,
+    ...(customer_id === undefined ? {} : { customer_id }),
+    session_status: phase.status,
+    session_cursor: phase.cursor,
+    is_closed: phase.closed,
+    features,
+    documents: plan.asksConsent ? consentDocuments : [],
+    sources: session.sources
+      .filter((source) => source.started.at <= at)
+      .map((source) => sourceView(source, at)),
+    steps: allowedSteps(session, at),
+    events: flowEventsOf(session)
+      .filter((event) => event.at <= at)
+      .map((event) => ({ event: event.event, date: iso(event.at) })),
+  }
+}
+
+const answered = (call: Call, decision: Decision<StepAnswer>) => {
+  const answer = settle(call, decision)
+  if (answer._tag === "NotFound") return Effect.fail({ ...answer, detail: "session not found" })
+  if (answer._tag !== "Taken") return Effect.fail(answer)
+  const session = call.state.flows.sessions.get(answer.session_id)
+  return session === undefined
+    ? Effect.fail({ _tag: "NotFound" as const, detail: "session not found" })
+    : Effect.succeed(sessionView(session, call.at))
+}
+
+/** What a consent form offers if the session is created without naming features. */
+const usualFeatures = featuresOf([
+  "es-tax-agency:website",
+  "es-social-security:website",
+  "es-university:website",
+  "es-traffic:website",
+])
+
+export const createSession = Effect.fnUntraced(function* (request: CreateRequest) {
+  const call = yield* beginCall
+  return yield* answered(call, decideCreate(call, request, usualFeatures))
+})
+
+export const viewSession = Effect.fnUntraced(function* (session_id: string) {
+  const call = yield* beginCall
+  return yield* answered(call, decideView(call, session_id))
+})
+
+export const takeStep = Effect.fnUntraced(function* (session_id: string, request: StepRequest) {
+  const call = yield* beginCall
+  return yield* answered(call, decideStep(call, session_id, request))
+})

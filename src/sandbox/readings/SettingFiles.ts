@@ -8,8 +8,8 @@ import type { Result } from "effect"
 import { Problem } from "../../base/DurableFile.ts"
 import { decodeYaml, problemLines, readYaml, suggest } from "../../base/YamlText.ts"
 import type { YamlKind } from "../../base/YamlText.ts"
-import { Reading, readingChoices } from "../state/Reading.ts"
-import { wrapWords } from "./ReadingHelp.ts"
+import { Faults, endpointNames } from "../faults/Faults.ts"
+import { Reading, readingChoices, wrapWords } from "../state/Reading.ts"
 
 /** The file cannot be used; every problem at once, from top to bottom. */
 export class ReadingInvalid extends Schema.TaggedError<ReadingInvalid>()("ReadingInvalid", {
@@ -63,3 +63,32 @@ export const encodeReading = (reading: Reading): string =>
       return [[...comment, `${key}: ${value === "null" ? '"null"' : value}`, ""].join("\n")]
     })
     .join("\n")
+
+// Reads a file of faults: the result is its content, or everything that is wrong with it at once, each with
+// its line and column. A file that was only partly understood is never used.
+
+/** The file cannot be used; every problem at once, from top to bottom. */
+export class FaultsInvalid extends Schema.TaggedError<FaultsInvalid>()("FaultsInvalid", {
+  problems: Schema.Array(Problem),
+}) {
+  override get message(): string {
+    return problemLines(this.problems)
+  }
+}
+
+const faultsFile: YamlKind<Faults> = {
+  named: "the faults file",
+  schema: Faults,
+  wordsFor: (path, value) =>
+    path.includes("on") && Predicate.isString(value)
+      ? `there is no endpoint \`${value}\`${suggest(value, endpointNames)}`
+      : undefined,
+}
+
+/** Judges the text of a file of faults; `file` is only used as a name. */
+export const decodeFaults = (file: string, source: string): Result.Result<Faults, ReadonlyArray<Problem>> =>
+  decodeYaml(faultsFile, file, source)
+
+/** Reads the file that `--faults` or a job's `service` names. */
+export const readFaults = (path: string): Effect.Effect<Faults, FaultsInvalid> =>
+  Effect.mapError(readYaml(faultsFile, path), (problems) => new FaultsInvalid({ problems }))

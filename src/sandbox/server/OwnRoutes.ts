@@ -1,0 +1,271 @@
+/**
+ * The embedded service's truth for people who test against it: `GET /admin` as a page, `GET /admin/truth`
+ * as JSON. No secret is required (the server binds this machine only, unless told otherwise) and none is
+ * shown; neither the reference nor the contract has such routes.
+ */
+import { Clock, Effect, Layer, Result, Schema } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { adminPage } from "../admin/AdminPage.ts"
+import type { AdminFilter } from "../admin/AdminView.ts"
+import { Core } from "../core/SandboxCore.ts"
+import { readRecords } from "../executions/AnswerExecutions.ts"
+import { encryptionKey } from "../executions/JudgeRequest.ts"
+import { createSession, takeStep, viewSession } from "../flows/Widget.ts"
+import { bindHooks, listHooks, unbindHooks } from "../hooks/Hooks.ts"
+import { Sandbox } from "./Sandbox.ts"
+import { SandboxGate, applicationOf } from "./Gates.ts"
+import { deliveryOrders } from "../state/HookState.ts"
+import { CallingApplication } from "../state/SandboxState.ts"
+import {
+  Conflict,
+  Forbidden,
+  Invalid,
+  NoContent,
+  NotFound,
+  Unauthorized,
+  secretHeader,
+} from "../../service/Api.ts"
+import { features as featureCodes } from "../../service/Vocabulary.ts"
+
+const limitMax = 1_000
+const limitDefault = 100
+
+const Asked = Schema.Struct({
+  limit: Schema.optionalKey(
+    Schema.NumberFromString.check(
+      Schema.makeFilter((limit: number) => Number.isInteger(limit) && limit >= 1 && limit <= limitMax, {
+        expected: `a whole number from 1 to ${limitMax}`,
+      }),
+    ),
+  ),
+  customer: Schema.optionalKey(Schema.String),
+  application: Schema.optionalKey(Schema.String),
+})
+const decodeAsked = Schema.decodeUnknownResult(Asked)
+
+const filterOf = ({ limit = limitDefault, customer, application }: typeof Asked.Type): AdminFilter => ({
+  limit,
+  ...(customer === undefined || customer === "" ? {} : { customer }),
+  ...(application === undefined || application === "" ? {} : { application }),
+})
+
+const refused = HttpServerResponse.jsonUnsafe(
+  { detail: `limit: a whole number from 1 to ${limitMax}; customer, application: one text each` },
+  { status: 422 },
+)
+
+/** A page shows what callers sent: it may load nothing and run nothing. */
+const headers = {
+  "content-security-policy":
+    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cache-control": "no-store",
+}
+
+type View = Parameters<typeof adminPage>[0]
+
+const answering = (show: (view: View) => HttpServerResponse.HttpServerResponse) =>
+  Effect.fnUntraced(function* (sandbox: Sandbox["Service"]) {
+    const asked = decodeAsked(yield* HttpServerRequest.ParsedSearchParams)
+    if (Result.isFailure(asked)) return refused
+    const now = yield* Clock.currentTimeMillis
+    return show(sandbox.admin(now, filterOf(asked.success)))
+  })
+
+const truth = answering((view) => HttpServerResponse.jsonUnsafe(view, { headers }))
+const page = answering((view) =>
+  HttpServerResponse.text(adminPage(view), { headers, contentType: "text/html; charset=utf-8" }),
+)
+
+export const AdminRoutes = {
+  layer: Layer.unwrap(
+    Effect.map(Sandbox, (sandbox) =>
+      Layer.mergeAll(
+        HttpRouter.add("GET", "/admin/truth", truth(sandbox)),
+        HttpRouter.add("GET", "/admin", page(sandbox)),
+      ),
+    ),
+  ),
+}
+
+// The public half of the embedded service's key, at a path of its own that the reference does not have
+// (section 5: key material and procedure are not shown). It requires no secret: a public key is for
+// everybody.
+
+export const EncryptionRoutes = {
+  layer: HttpRouter.add("GET", "/api/sandbox/encryption-key", HttpServerResponse.jsonUnsafe(encryptionKey)),
+}
+
+// Every kind of result of an execution (section 4.12: "read one kind of result of an execution"; path and
+// answer are this service's own), so that a service without the flow API can still be read completely.
+// Present only if the reading has it.
+
+const refuse = (status: number, detail: string) => HttpServerResponse.jsonUnsafe({ detail }, { status })
+
+const answer = ({ core }: Sandbox["Service"]) =>
+  Effect.gen(function* () {
+    const { headers } = yield* HttpServerRequest.HttpServerRequest
+    const secret = headers[secretHeader.toLowerCase()]
+    const application = applicationOf(secret)
+    if (secret === undefined) return refuse(401, `${secretHeader} is missing`)
+    if (application === undefined) return refuse(403, "unknown application secret")
+    const { params } = yield* HttpRouter.RouteContext
+    const { execution_id = "", family = "" } = params
+    const body = yield* readRecords(execution_id, family).pipe(
+      Effect.provideService(CallingApplication, application),
+      Effect.provideService(Core, core),
+    )
+    return body === undefined ? refuse(404, "no such results") : HttpServerResponse.jsonUnsafe(body)
+  })
+
+/** Needs the service and a router. */
+export const RecordsRoutes = {
+  layer: Layer.unwrap(
+    Effect.map(Sandbox, (sandbox) =>
+      sandbox.reading.result_kinds === "absent"
+        ? Layer.empty
+        : HttpRouter.add("GET", "/api/executions/results/:execution_id/:family/v1/records", answer(sandbox)),
+    ),
+  ),
+}
+
+// The service's own interface for subscriptions to execution events, `{origin}/sandbox/hooks`, behind the
+// gate: the reference says that subscribers receive them, not how to subscribe. Not part of the contract.
+
+const order = Schema.Literals(deliveryOrders)
+
+/** One execution event of an application and where it goes. */
+const ExecutionHook = Schema.Struct({
+  event: Schema.String,
+  url: Schema.String,
+  order,
+  duplicates: Schema.Boolean,
+})
+const denied = [Unauthorized, Forbidden] as const
+
+const Hooks = HttpApiGroup.make("executionHooks").add(
+  HttpApiEndpoint.get("listHooks", "/hooks", { success: Schema.Array(ExecutionHook), error: denied }),
+  HttpApiEndpoint.put("bindHooks", "/hooks", {
+    payload: Schema.Struct({
+      url: Schema.String,
+      /** All four if absent. */
+      events: Schema.optionalKey(Schema.Array(Schema.String)),
+      order: Schema.optionalKey(order),
+      duplicates: Schema.optionalKey(Schema.Boolean),
+    }),
+    success: Schema.Array(ExecutionHook),
+    error: [Invalid, ...denied],
+  }),
+  HttpApiEndpoint.delete("unbindHooks", "/hooks", {
+    /** All that are bound if absent. */
+    query: { events: Schema.optionalKey(Schema.ArrayEnsure(Schema.String)) },
+    success: NoContent,
+    error: [NotFound, Invalid, ...denied],
+  }),
+)
+
+class HookApi extends HttpApi.make("sandbox-hooks").add(Hooks.prefix("/sandbox")).middleware(SandboxGate) {}
+
+const hooks = HttpApiBuilder.group(HookApi, "executionHooks", (handlers) =>
+  handlers.handleAll({
+    listHooks: () => listHooks(),
+    bindHooks: ({ payload }) => bindHooks(payload),
+    unbindHooks: ({ query }) => unbindHooks(query.events),
+  }),
+)
+
+/** Needs the service, a router and the platform's HTTP services. */
+export const HookRoutes = {
+  layer: HttpApiBuilder.layer(HookApi).pipe(Layer.provide(hooks), Layer.provide(SandboxGate.layer)),
+}
+
+// The service's own interface to flow sessions, `{flows_url}/es-public-administration/v1/widget`, behind
+// the gate: the reference shows what a session's customer causes, not how a widget is used. Not part of the
+// contract; a test goes through a session with it, step by step.
+
+const text = Schema.optionalKey(Schema.String)
+const codes = Schema.optionalKey(Schema.Array(Schema.Literals(featureCodes)))
+const widgetErrors = [NotFound, Conflict, Invalid, Unauthorized, Forbidden] as const
+const params = { session_id: Schema.String }
+const success = Schema.Unknown
+
+const SignedDocument = Schema.Union([
+  Schema.String,
+  Schema.Struct({
+    document_id: Schema.String,
+    signature_provider: text,
+    signature_metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
+  }),
+])
+
+const Widget = HttpApiGroup.make("widget").add(
+  HttpApiEndpoint.post("createSession", "/widget", {
+    payload: Schema.Struct({ customer_id: text, features: codes, behaviour: text }),
+    success: success.pipe(HttpApiSchema.status(201)),
+    error: widgetErrors,
+  }),
+  HttpApiEndpoint.get("viewSession", "/widget/:session_id", { params, success, error: widgetErrors }),
+  HttpApiEndpoint.post("start", "/widget/:session_id/start", {
+    params,
+    payload: Schema.Struct({ user_ip: text, user_agent: text, origin: text }),
+    success,
+    error: widgetErrors,
+  }),
+  HttpApiEndpoint.post("consent", "/widget/:session_id/consent", {
+    params,
+    payload: Schema.Struct({
+      features: codes,
+      documents: Schema.optionalKey(Schema.Array(SignedDocument)),
+    }),
+    success,
+    error: widgetErrors,
+  }),
+  HttpApiEndpoint.post("connect", "/widget/:session_id/connect", {
+    params,
+    payload: Schema.Struct({
+      engine_reference: Schema.String,
+      parameters: Schema.Record(Schema.String, Schema.Unknown),
+      features: codes,
+    }),
+    success,
+    error: widgetErrors,
+  }),
+  HttpApiEndpoint.post("answer", "/widget/:session_id/answer", {
+    params,
+    payload: Schema.Struct({ code: Schema.String }),
+    success,
+    error: widgetErrors,
+  }),
+  HttpApiEndpoint.post("leave", "/widget/:session_id/leave", { params, success, error: widgetErrors }),
+  HttpApiEndpoint.post("cancel", "/widget/:session_id/cancel", { params, success, error: widgetErrors }),
+  HttpApiEndpoint.post("cancelByClient", "/widget/:session_id/client-cancel", {
+    params,
+    success,
+    error: widgetErrors,
+  }),
+)
+
+class WidgetApi extends HttpApi.make("sandbox-widget")
+  .add(Widget.prefix("/flows/es-public-administration/v1"))
+  .middleware(SandboxGate) {}
+
+const widget = HttpApiBuilder.group(WidgetApi, "widget", (handlers) =>
+  handlers.handleAll({
+    createSession: ({ payload }) => createSession(payload),
+    viewSession: ({ params: { session_id } }) => viewSession(session_id),
+    start: ({ params: { session_id }, payload }) => takeStep(session_id, { ...payload, _tag: "start" }),
+    consent: ({ params: { session_id }, payload }) => takeStep(session_id, { ...payload, _tag: "consent" }),
+    connect: ({ params: { session_id }, payload }) => takeStep(session_id, { ...payload, _tag: "connect" }),
+    answer: ({ params: { session_id }, payload }) => takeStep(session_id, { ...payload, _tag: "answer" }),
+    leave: ({ params: { session_id } }) => takeStep(session_id, { _tag: "leave" }),
+    cancel: ({ params: { session_id } }) => takeStep(session_id, { _tag: "cancel" }),
+    cancelByClient: ({ params: { session_id } }) => takeStep(session_id, { _tag: "client-cancel" }),
+  }),
+)
+
+/** Needs the service, a router and the platform's HTTP services. */
+export const WidgetRoutes = {
+  layer: HttpApiBuilder.layer(WidgetApi).pipe(Layer.provide(widget), Layer.provide(SandboxGate.layer)),
+}

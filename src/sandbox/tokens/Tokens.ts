@@ -1,0 +1,390 @@
+/**
+ * Tickets and tokens as answers of the contract (sections 4.6, 4.7 and 4.12): a decision, its events
+ * recorded, a body. `ticket` and `token_key` are passed to the caller and never stored.
+ */
+import { Effect, Schema } from "effect"
+import { beginCall, recordEvents, settle } from "../core/SandboxCore.ts"
+import type { Decision, Look } from "../core/SandboxCore.ts"
+import { findEngine } from "../engines/EngineCatalogue.ts"
+import { answerStart } from "../executions/AnswerExecutions.ts"
+import { decideStart, refusal } from "../executions/DecideStart.ts"
+import type { StartDecision, StartInput } from "../executions/DecideStart.ts"
+import { fingerprint } from "../state/Reading.ts"
+import type { Execution, SandboxEvent, SandboxState } from "../state/SandboxState.ts"
+import {
+  damageSealed,
+  isVerified,
+  openSealed,
+  sealText,
+  serviceHalfFor,
+  ticketSeal,
+  ticketWindow,
+  tokenKeyFor,
+  verifierOf,
+} from "../state/TokenState.ts"
+import type {
+  ExchangeRefused,
+  PendingTicket,
+  Seal,
+  StoredToken,
+  TicketExchanged,
+} from "../state/TokenState.ts"
+import { LoginParameters } from "../../service/Execution.ts"
+import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
+import type { TokenizedStartRequest } from "../../service/Token.ts"
+
+// Decides the calls on tickets and tokens (sections 2.6, 3.3, 4.6, 4.7 and 4.12). Pure: from state, time
+// and call to an answer and the events to record. A locked token is one whose login a source refused in a
+// run that it started: derived from that run's life, so that it locks at the moment of the refusal.
+
+/** Form of a token id: not shown; own choice. */
+export const isTokenId = (text: string): boolean => /^t10n-[0-9a-f]{32}$/.test(text)
+
+type TokenFacts = Omit<TicketExchanged, "_tag" | "at" | "sealed_login" | "verifier" | "login_key">
+
+/** 2.6: the key is derived from both halves, and bound to everything that the token is locked to. */
+const tokenSeal = (token: TokenFacts, token_key: string): Seal => ({
+  secret: `${token_key}.${token.service_half}`,
+  purpose: "token",
+  context: JSON.stringify([
+    token.token_id,
+    token.application,
+    token.engine_reference,
+    token.customer_id,
+    token.features,
+  ]),
+})
+
+/** The token that the application can see: another's looks as if it never existed (4.7). */
+export const findToken = ({ state, application }: Look, token_id: string): StoredToken | undefined => {
+  const token = state.tokens.tokens.get(token_id)
+  return token?.exchanged.application === application.app_id ? token : undefined
+}
+
+/** 3.2: when the source refused a login of the token, or will, as far as the run's life is planned. */
+export const locksAt = (state: SandboxState, token: StoredToken): number | undefined => {
+  const refusals = token.runs.flatMap((execution_id) => {
+    const judged = state.executions
+      .get(execution_id)
+      ?.phases.find((phase) => phase.authentication_status !== "not-performed")
+    return judged === undefined || judged.authentication_status === "AUTH_OK" ? [] : [judged.from]
+  })
+  return refusals.length === 0 ? undefined : Math.min(...refusals)
+}
+
+/** Names of the states: only described in 3.3; own choice. */
+type TokenStatus = "active" | "locked" | "revoked" | "expired"
+
+/** 3.3. A dropped token stays dropped, even if a clock is set back. */
+export const tokenStatusAt = (state: SandboxState, token: StoredToken, at: number): TokenStatus => {
+  if (token.revokedAt !== undefined) return "revoked"
+  if (at >= token.expiresAt || token.sealed_login === undefined) return "expired"
+  return at >= (locksAt(state, token) ?? Number.POSITIVE_INFINITY) ? "locked" : "active"
+}
+
+export interface ExchangeInput extends Look {
+  readonly request: { readonly execution_id: string; readonly ticket: string }
+}
+
+export type ExchangeAnswer =
+  | { readonly _tag: "Exchanged"; readonly token: TicketExchanged; readonly token_key: string }
+  | { readonly _tag: "Forbidden" }
+
+interface Exchangeable {
+  readonly execution: Execution
+  readonly ticket: PendingTicket
+  readonly login: string
+}
+
+/** All conditions of 4.6, or the one that is not met. */
+const findExchangeable = (input: ExchangeInput): Exchangeable | ExchangeRefused["fault"] => {
+  const { state, at, application, request } = input
+  if (!application.mayTokenize) return "not_enabled"
+  const execution = state.executions.get(request.execution_id)
+  const ticket = state.tokens.tickets.get(request.execution_id)
+  if (execution === undefined || ticket === undefined) return "unknown"
+  if (execution.started.application !== application.app_id) return "foreign"
+  if ("gone" in ticket) return ticket.gone
+  const given = verifierOf("ticket", request.ticket, request.execution_id)
+  if (!isVerified(ticket.verifier, given)) return "wrong_ticket"
+  const window = ticketWindow(execution.phases)
+  if (window === undefined || at < window.from) return "login_not_accepted"
+  if (at >= window.until) return "expired"
+  const login = openSealed(ticketSeal(request.ticket, request.execution_id), ticket.sealed_login)
+  return login === undefined ? "wrong_ticket" : { execution, ticket, login }
+}
+
+/** 4.6: the ticket is used up; the login is encrypted again, under a key that needs the caller's half. */
+export const decideExchange = (input: ExchangeInput): Decision<ExchangeAnswer> => {
+  const { state, seed, at, application, request } = input
+  const found = findExchangeable(input)
+  if (typeof found === "string") {
+    const known = state.executions.has(request.execution_id) ? { execution_id: request.execution_id } : {}
+    const refused = { _tag: "ExchangeRefused", at, application: application.app_id, ...known } as const
+    return { answer: { _tag: "Forbidden" }, events: [{ ...refused, fault: found }] }
+  }
+  const { started } = found.execution
+  const token_id = `t10n-${fingerprint("token", seed, started.execution_id).slice(0, 32)}`
+  const token_key = tokenKeyFor(seed, token_id, request.ticket)
+  const facts: TokenFacts = {
+    execution_id: started.execution_id,
+    token_id,
+    application: started.application,
+    customer_id: started.customer_id,
+    engine_reference: started.engine_reference,
+    features: started.results.features.map(({ code }) => code),
+    locking_hash: started.locking_hash,
+    service_half: serviceHalfFor(seed, token_id),
+  }
+  const sealed = sealText(tokenSeal(facts, token_key), found.login)
+  const token: TicketExchanged = {
+    _tag: "TicketExchanged",
+    at,
+    ...facts,
+    login_key: started.login_key,
+    verifier: verifierOf("token_key", token_key, token_id),
+    sealed_login: found.ticket.unreadable ? damageSealed(sealed) : sealed,
+  }
+  return { answer: { _tag: "Exchanged", token, token_key }, events: [token] }
+}
+
+/** 4.7. Revoking an expired or locked token: not shown; own choice: it is revoked like any other. */
+export const decideRevoke = (
+  look: Look,
+  token_id: string,
+): Decision<"NoContent" | "NotModified" | "NotFound"> => {
+  const { at } = look
+  const token = findToken(look, token_id)
+  if (token === undefined) return { answer: "NotFound", events: [] }
+  if (token.revokedAt !== undefined) return { answer: "NotModified", events: [] }
+  const revoked: SandboxEvent = { _tag: "TokenRevoked", at, token_id }
+  return { answer: "NoContent", events: [revoked] }
+}
+
+/** What a token opens for a start: the login, or why it opens nothing (3.1). */
+export const openToken = (
+  state: SandboxState,
+  token: StoredToken,
+  token_key: string,
+  at: number,
+): { readonly login: string } | { readonly fault: "T10N_REJECTED" | "T10N_EXCEPTION" } => {
+  const { exchanged, sealed_login } = token
+  const given = verifierOf("token_key", token_key, exchanged.token_id)
+  const fits = isVerified(exchanged.verifier, given)
+  if (!fits || sealed_login === undefined || tokenStatusAt(state, token, at) !== "active") {
+    return { fault: "T10N_REJECTED" }
+  }
+  const login = openSealed(tokenSeal(exchanged, token_key), sealed_login)
+  return login === undefined ? { fault: "T10N_EXCEPTION" } : { login }
+}
+
+// Decides a start with a token (section 4.12; body and answers not shown). Own choice: the checks are those
+// of 4.1 once the token is known to be the application's and the request fits what it is locked to; a token
+// that opens nothing is accepted and closes at once, because its state has nothing to do with the form of
+// the request.
+
+interface TokenizedStartInput extends Look {
+  readonly request: TokenizedStartRequest
+}
+
+export type TokenizedStartDecision =
+  | StartDecision
+  | { readonly _tag: "NotFound"; readonly events: ReadonlyArray<SandboxEvent> }
+  | {
+      readonly _tag: "Mismatched"
+      readonly detail: ReadonlyArray<ValidationItem>
+      readonly events: ReadonlyArray<SandboxEvent>
+    }
+
+export const malformedTokenId = (loc: ReadonlyArray<string>): ValidationItem => ({
+  loc,
+  msg: "not a token id",
+  type: "value_error.token_id",
+})
+
+/** 2.6: locked to one engine, one customer and a fixed list, of which a run may ask for fewer. */
+const mismatches = (
+  { exchanged }: StoredToken,
+  request: TokenizedStartRequest,
+): ReadonlyArray<ValidationItem> => {
+  const item = (loc: ReadonlyArray<string | number>, msg: string): ValidationItem => ({
+    loc: ["body", ...loc],
+    msg,
+    type: "value_error.token_context",
+  })
+  const offered = findEngine(exchanged.engine_reference)?.features ?? []
+  return [
+    ...(request.engine_reference === exchanged.engine_reference
+      ? []
+      : [item(["engine_reference"], "not the engine of this token")]),
+    ...(request.customer_id === exchanged.customer_id
+      ? []
+      : [item(["customer_id"], "not the customer of this token")]),
+    ...(request.features ?? []).flatMap((feature, position) => {
+      const code = typeof feature === "string" ? feature : feature.code
+      // 4.1: what the engine does not implement is ignored, so it cannot widen the list.
+      const widens = offered.some((known) => known === code) && !exchanged.features.includes(code)
+      return widens ? [item(["features", position], "not among the features of this token")] : []
+    }),
+  ]
+}
+
+const decodeLogin = Schema.decodeUnknownSync(Schema.fromJsonString(LoginParameters))
+
+/**
+ * The start as it would have been with its parameters. A tokenized run gives no ticket (own choice): that
+ * would extend a token, whose expiry does not depend on use.
+ */
+const asParametrised = (
+  { token: _token, features, base_configurations, ...request }: TokenizedStartRequest,
+  token: StoredToken,
+  login: string | undefined,
+): StartRequest => ({
+  ...request,
+  parameters: login === undefined ? {} : decodeLogin(login),
+  features: features ?? token.exchanged.features,
+  base_configurations: { ...base_configurations, tokenized_access: false },
+})
+
+export const decideTokenizedStart = (input: TokenizedStartInput): TokenizedStartDecision => {
+  const { state, at, application, request } = input
+  const { token: given, ...asked } = request
+  const unopened: StartInput = { ...input, request: { ...asked, parameters: {} } }
+  if (!application.mayTokenize) {
+    return { _tag: "Refused", reason: "T10N_FORBIDDEN", events: [refusal(unopened, "t10n_forbidden")] }
+  }
+  if (!isTokenId(given.token_id)) {
+    const detail = [malformedTokenId(["body", "token", "token_id"])]
+    return { _tag: "Mismatched", detail, events: [refusal(unopened, "invalid")] }
+  }
+  const token = findToken(input, given.token_id)
+  if (token === undefined) return { _tag: "NotFound", events: [refusal(unopened, "unknown_token")] }
+  const { token_id, login_key, locking_hash } = token.exchanged
+  const opened = openToken(state, token, given.token_key, at)
+  const start: StartInput = {
+    ...unopened,
+    request: asParametrised(request, token, "login" in opened ? opened.login : undefined),
+    token: { token_id, login_key, locking_hash, ...("fault" in opened ? { fault: opened.fault } : {}) },
+  }
+  const detail = mismatches(token, request)
+  if (detail.length > 0) return { _tag: "Mismatched", detail, events: [refusal(start, "invalid")] }
+  return decideStart(start)
+}
+
+const notFound = { _tag: "NotFound", detail: "no such token" } as const
+const malformed = { _tag: "Invalid", detail: [malformedTokenId(["path", "token_id"])] } as const
+
+/** 4.12: answers as 4.1 does, and 404 for a token that the application does not have. */
+export const startTokenized = Effect.fnUntraced(function* (request: TokenizedStartRequest) {
+  const start = { ...(yield* beginCall), request }
+  const decision = decideTokenizedStart(start)
+  if (decision._tag === "NotFound") {
+    recordEvents(start, decision.events)
+    return yield* Effect.fail(notFound)
+  }
+  if (decision._tag === "Mismatched") {
+    recordEvents(start, decision.events)
+    return yield* Effect.fail({ _tag: "Invalid" as const, detail: decision.detail })
+  }
+  return yield* answerStart(start, decision)
+})
+
+/** 2.6 */
+const contextOf = ({ exchanged }: StoredToken | { readonly exchanged: StoredToken["exchanged"] }) => ({
+  engine_reference: exchanged.engine_reference,
+  app_id: exchanged.application,
+  customer_id: exchanged.customer_id,
+  features: exchanged.features,
+  locking_hash: exchanged.locking_hash,
+})
+
+/** 4.6: one answer for every failure. */
+export const exchangeTicket = Effect.fnUntraced(function* (request: ExchangeInput["request"]) {
+  const call = yield* beginCall
+  const answer = settle(call, decideExchange({ ...call, request }))
+  if (answer._tag === "Forbidden") {
+    return yield* Effect.fail({ _tag: answer._tag, detail: "the ticket cannot be exchanged" })
+  }
+  const { token, token_key } = answer
+  return {
+    _tag: answer._tag,
+    token: { token_id: token.token_id, token_key },
+    context: contextOf({ exchanged: token }),
+  }
+})
+
+const iso = (at: number): string => new Date(at).toISOString()
+const dated = (name: string, at: number | undefined) => (at === undefined ? {} : { [name]: iso(at) })
+
+/** 4.12: the answer is not shown; own choice of its fields. */
+export const readToken = Effect.fnUntraced(function* (token_id: string) {
+  const call = yield* beginCall
+  if (!isTokenId(token_id)) return yield* Effect.fail(malformed)
+  const token = findToken(call, token_id)
+  if (token === undefined) return yield* Effect.fail(notFound)
+  const lockedAt = locksAt(call.state, token)
+  return {
+    token_id,
+    status: tokenStatusAt(call.state, token, call.at),
+    context: contextOf(token),
+    date_created: iso(token.exchanged.at),
+    date_expires: iso(token.expiresAt),
+    ...dated("date_locked", lockedAt !== undefined && lockedAt <= call.at ? lockedAt : undefined),
+    ...dated("date_revoked", token.revokedAt),
+  }
+})
+
+/** 4.7 */
+export const revokeToken = Effect.fnUntraced(function* (token_id: string) {
+  const call = yield* beginCall
+  if (!isTokenId(token_id)) return yield* Effect.fail(malformed)
+  const _tag = settle(call, decideRevoke(call, token_id))
+  if (_tag === "NotFound") return yield* Effect.fail(notFound)
+  return _tag === "NoContent" ? { _tag } : { _tag }
+})
+
+// Tokens as observers of tests see them: where each came from, when its state changes, and what was done
+// with it. It contains neither the stored login nor any half of its key.
+
+export interface TokenSeen {
+  readonly token_id: string
+  readonly application: string
+  readonly customer_id: string
+  readonly engine_reference: string
+  readonly features: ReadonlyArray<string>
+  /** The execution whose ticket was exchanged for it. */
+  readonly execution_id: string
+  readonly exchanged_at: number
+  readonly expires_at: number
+  /** When the login of one of its runs is refused, as far as the run's life is planned. */
+  readonly locks_at?: number
+  readonly revoked_at?: number
+  /** Whether the stored credentials are still there. */
+  readonly holds_credentials: boolean
+  /** Executions that it started. */
+  readonly runs: ReadonlyArray<string>
+  /** Starts with it that were refused because a run was in flight. */
+  readonly conflicts: number
+}
+
+export const tokensSeen = (state: SandboxState): ReadonlyArray<TokenSeen> =>
+  [...state.tokens.tokens.values()].map((token) => {
+    const { exchanged, expiresAt, revokedAt, runs, conflicts } = token
+    const { token_id, application, customer_id, engine_reference, features, execution_id } = exchanged
+    const locks_at = locksAt(state, token)
+    return {
+      token_id,
+      application,
+      customer_id,
+      engine_reference,
+      features,
+      execution_id,
+      exchanged_at: exchanged.at,
+      expires_at: expiresAt,
+      ...(locks_at === undefined ? {} : { locks_at }),
+      ...(revokedAt === undefined ? {} : { revoked_at: revokedAt }),
+      holds_credentials: token.sealed_login !== undefined,
+      runs,
+      conflicts,
+    }
+  })
