@@ -1,14 +1,12 @@
-/** The admin page and its truth, in process and over HTTP. */
+/** The admin page and its truth. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxRoutes.ts"
 import { adminSuite } from "./AdminSuite.ts"
-import { inProcess, overHttp } from "../server/Caller.ts"
 
-describe("the admin page, in-process", () => adminSuite(inProcess))
-describe("the admin page, over HTTP", () => adminSuite(overHttp))
+describe("the truth and its page", adminSuite)
 
 describe("the admin page", () => {
   it.effect("tells the browser to load and run nothing", () =>

@@ -2,8 +2,8 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Caller, field, textField } from "../server/Caller.ts"
-import type { Answer, Reach } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField } from "../server/Caller.ts"
+import type { Answer } from "../server/Caller.ts"
 
 const adminUrl = (caller: Caller["Service"], path: string) => caller.base_url.replace(/api$/, `admin${path}`)
 /** Without a secret. */
@@ -14,7 +14,7 @@ const rules = (truth: Answer) => {
   return Array.isArray(rows) ? rows.map((row) => [field(row, "rule"), field(row, "customer_id")]) : rows
 }
 
-export const adminSuite = (reach: Reach): void => {
+export const adminSuite = () => {
   it.effect("the truth is read without a secret: executions, their states, refused starts", () =>
     Effect.gen(function* () {
       const caller = yield* Caller
@@ -63,7 +63,7 @@ export const adminSuite = (reach: Reach): void => {
           execution_id: field(first, "execution_id"),
         },
       ])
-    }).pipe(Effect.provide(reach({ seed: 7 }))),
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
   )
 
   it.effect("polling is too fast after more than five reads less than a second apart, and not before", () =>
@@ -94,7 +94,7 @@ export const adminSuite = (reach: Reach): void => {
         { count: 6, shortest_ms: 999, too_soon: 5 },
         { count: 20, shortest_ms: 1_000, too_soon: 0 },
       ])
-    }).pipe(Effect.provide(reach({ seed: 7 }))),
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
   )
 
   it.effect("the catalogue is polled in a loop after more than sixty lists in an hour", () =>
@@ -115,7 +115,7 @@ export const adminSuite = (reach: Reach): void => {
         { application: "65f0c0ffee00000000000001", count: 120 },
         { application: "65f0c0ffee00000000000002", count: 61 },
       ])
-    }).pipe(Effect.provide(reach({ seed: 7 }))),
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
   )
 
   it.effect("lists show the newest entries of a customer or an application, as many as requested", () =>
@@ -138,7 +138,7 @@ export const adminSuite = (reach: Reach): void => {
       ])
       for (const wrong of ["limit=0", "limit=1001", "limit=1.5", "limit=x", "customer=a&customer=b"])
         expect([wrong, (yield* look(caller, `/truth?${wrong}`)).status]).toEqual([wrong, 422])
-    }).pipe(Effect.provide(reach({ seed: 7 }))),
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
   )
 
   it.effect("neither page nor truth contains a login, a secret, a ticket or a token's key", () =>
@@ -159,7 +159,7 @@ export const adminSuite = (reach: Reach): void => {
         for (const canary of ["canary", ticket, key, "sandbox-app-", "login_key", "locking_hash"])
           expect(text).not.toContain(canary)
       }
-    }).pipe(Effect.provide(reach({ seed: 7 }))),
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
   )
 
   it.effect("the page escapes whatever callers sent, runs no script and loads nothing", () =>
@@ -181,6 +181,6 @@ export const adminSuite = (reach: Reach): void => {
           )
           .split(" "),
       )
-    }).pipe(Effect.provide(reach({ seed: 7 }))),
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
   )
 }

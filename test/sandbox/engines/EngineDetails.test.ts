@@ -5,12 +5,12 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { inBothWays } from "../server/BothWays.ts"
+import { ofTheService } from "../server/BothWays.ts"
 import { bankForm, cloudDetails } from "./ShownEngines.ts"
 import { Caller, field } from "../server/Caller.ts"
 import { details, items, reserved } from "./ReadEngines.ts"
 
-inBothWays("one engine", (told) => {
+ofTheService("one engine", (told) => {
   told(
     "shows its events, its forms and its features' settings [showEngine 200] [field engine-details.events] " +
       "[field engine-details.parameters] [field engine-details.configurations] " +

@@ -16,7 +16,7 @@ import {
 } from "../../../src/service/Vocabulary.ts"
 import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.ts"
 import { isInMaintenance, lastTenMinutesOfEveryHour } from "../../../src/sandbox/engines/EngineDefinition.ts"
-import { inBothWays } from "../server/BothWays.ts"
+import { ofTheService } from "../server/BothWays.ts"
 import { field } from "../server/Caller.ts"
 import { isAmong, isText, isTexts, items, list, references, reserved } from "./ReadEngines.ts"
 
@@ -54,7 +54,7 @@ const placeOf = (reference: string): number =>
 
 const colors = ["lighter", "light", "main", "dark", "darker", "contrast_text", "contrastText"]
 
-inBothWays("the engines", (told) => {
+ofTheService("the engines", (told) => {
   told(
     "are listed if the application can run them now, and only then [listEngines 200]",
     Effect.gen(function* () {
@@ -212,7 +212,7 @@ inBothWays("the engines", (told) => {
   )
 })
 
-inBothWays("the catalogue", (told) => {
+ofTheService("the catalogue", (told) => {
   told(
     "has engines of every status, alternative, main category, frequency and event",
     Effect.sync(() => {

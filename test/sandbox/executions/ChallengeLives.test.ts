@@ -86,6 +86,6 @@ it("goes forward, closes once, and holds a feature back until its challenge is a
         expect(phase.authentication_status).toBe(by === "" ? "INCORRECT_MFA" : "AUTH_OK")
       }
     }),
-    { numRuns: 500 },
+    { numRuns: 100 },
   )
 })

@@ -6,15 +6,14 @@ import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, field, textField } from "../server/Caller.ts"
-import type { Reach } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 
 const person = { base_configurations: { customer_interaction_available: true } }
 const stateOf = (answer: unknown) => [field(answer, "status_code"), field(answer, "status_reason")]
 
-export const challengeSuite = (reach: Reach) => {
+export const challengeSuite = () => {
   const told = (title: string, body: Effect.Effect<void, never, Caller | Sandbox>) =>
-    it.effect(title, () => body.pipe(Effect.provide(reach({ seed: 7 }))))
+    it.effect(title, () => body.pipe(Effect.provide(inProcess({ seed: 7 }))))
 
   const challenged = Effect.gen(function* () {
     yield* TestClock.setTime(Date.UTC(2026, 10, 21, 9))

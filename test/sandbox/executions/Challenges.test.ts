@@ -5,7 +5,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { inBothWays } from "../server/BothWays.ts"
+import { ofTheService } from "../server/BothWays.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 
 const person = { base_configurations: { customer_interaction_available: true } }
@@ -31,7 +31,7 @@ const answered = Effect.fnUntraced(function* (id: string, body: unknown) {
   return [status, yield* caller.read(id)] as const
 })
 
-inBothWays("a challenge of the login", (told) => {
+ofTheService("a challenge of the login", (told) => {
   told(
     "is answered, and the run is queued again and goes on [resumeExecution 202] [move 2] " +
       "[field challenge.form_schema] [field challenge.action_required_expires] [field challenge.producer] " +
@@ -185,7 +185,7 @@ inBothWays("a challenge of the login", (told) => {
   )
 })
 
-inBothWays("a challenge of a feature", (told) => {
+ofTheService("a challenge of a feature", (told) => {
   const held = "challenge-4711+by-cards_read"
 
   told(

@@ -91,6 +91,6 @@ it("products_count is the records, and the counts of messages are the messages, 
         ),
       ),
     ),
-    { numRuns: 100 },
+    { numRuns: 40 },
   )
 })

@@ -8,7 +8,7 @@ import { Effect, FileSystem } from "effect"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, inProcess, overHttp, textField } from "../server/Caller.ts"
+import { Caller, inProcess, textField } from "../server/Caller.ts"
 
 const profile = "customer_information:user_profile"
 const both = { features: ["customer_information_read", "accounts_read"] }
@@ -49,17 +49,12 @@ const seen = Effect.gen(function* () {
 })
 
 const told = (title: string, asked: Asked, expected: unknown, options: Partial<SandboxOptions> = {}) => {
-  for (const [name, reach] of [
-    ["in process", inProcess],
-    ["over HTTP", overHttp],
-  ] as const) {
-    it.effect(`${title}, ${name}`, () =>
-      Effect.gen(function* () {
-        yield* deleteAfter(asked)
-        expect(yield* seen).toEqual(expected)
-      }).pipe(Effect.provide(reach({ seed: 7, ...options }))),
-    )
-  }
+  it.effect(title, () =>
+    Effect.gen(function* () {
+      yield* deleteAfter(asked)
+      expect(yield* seen).toEqual(expected)
+    }).pipe(Effect.provide(inProcess({ seed: 7, ...options }))),
+  )
 }
 
 const kept = (retrieved: unknown, delivered: unknown = retrieved) => ({

@@ -9,7 +9,7 @@ import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { encryptionKey, openParameters } from "../../../src/sandbox/executions/JudgeRequest.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { inBothWays } from "../server/BothWays.ts"
+import { ofTheService } from "../server/BothWays.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 
 const wrap = (key: string, bytes: Buffer): string =>
@@ -49,7 +49,7 @@ const stateOf = Effect.fnUntraced(function* (parameters: unknown, customer_id = 
 
 const words = "queue-1+run-2+records-2+end-PARTIAL"
 
-inBothWays("encrypted parameters", (told) => {
+ofTheService("encrypted parameters", (told) => {
   for (const [name, seal] of Object.entries(seals)) {
     told(
       `are decrypted one by one, ${name}::, and mean what they say [field start.parameters] [auth-rule 7]`,
@@ -155,7 +155,7 @@ inBothWays("encrypted parameters", (told) => {
   )
 })
 
-inBothWays("an encrypted answer to a challenge", (told) => {
+ofTheService("an encrypted answer to a challenge", (told) => {
   const asked = Effect.gen(function* () {
     const caller = yield* Caller
     const person = { base_configurations: { customer_interaction_available: true } }

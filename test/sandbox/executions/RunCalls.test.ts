@@ -5,13 +5,13 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { inBothWays } from "../server/BothWays.ts"
+import { ofTheService } from "../server/BothWays.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 
 const person = { base_configurations: { customer_interaction_available: true } }
 const stateOf = (answer: unknown) => [field(answer, "status_code"), field(answer, "status_reason")]
 
-inBothWays("a call on a run", (told) => {
+ofTheService("a call on a run", (told) => {
   told(
     "that waits for nobody is refused by its resume [resumeExecution 400] [error 5] [resumeExecution 404] " +
       "[error 11] [resumeExecution 422]",

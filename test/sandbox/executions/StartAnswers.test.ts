@@ -5,7 +5,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { inBothWays } from "../server/BothWays.ts"
+import { ofTheService } from "../server/BothWays.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 
 const names = (value: unknown): ReadonlyArray<string> =>
@@ -22,7 +22,7 @@ const requiredNames = [
   "status_reason",
 ]
 
-inBothWays("a start that is refused", (told) => {
+ofTheService("a start that is refused", (told) => {
   told(
     "has no field that is there only when an execution exists [startExecution 400] [startTokenized 400] " +
       "[field acceptance.external_execution_id]",
@@ -60,7 +60,7 @@ const settings = {
   yearly_individual_tax: { last_n_years: 3 },
 }
 
-inBothWays("the form of a feature", (told) => {
+ofTheService("the form of a feature", (told) => {
   told(
     "shows the default of every setting, at every engine [setting cards_read.filter_by_type]",
     Effect.gen(function* () {
@@ -85,7 +85,7 @@ inBothWays("the form of a feature", (told) => {
   )
 })
 
-inBothWays("the state of a run whose request is at fault", (told) => {
+ofTheService("the state of a run whose request is at fault", (told) => {
   const ended = (words: string, more: Readonly<Record<string, unknown>>) =>
     Effect.gen(function* () {
       const caller = yield* Caller
@@ -144,7 +144,7 @@ inBothWays("the state of a run whose request is at fault", (told) => {
   )
 })
 
-inBothWays("the fingerprint of a login", (told) => {
+ofTheService("the fingerprint of a login", (told) => {
   told(
     "stands beside a verdict and never beside `not-performed` [field execution.locking_hash] " +
       "[field execution.authentication_status]",

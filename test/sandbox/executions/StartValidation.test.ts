@@ -4,7 +4,7 @@
  */
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { inBothWays } from "../server/BothWays.ts"
+import { ofTheService } from "../server/BothWays.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 import { engineOf, readFeature, rowsOf, windows } from "../engines/ReadFeature.ts"
 
@@ -39,7 +39,7 @@ const malformed: ReadonlyArray<readonly [string, string, unknown, string]> = [
   ["yearly_individual_tax", "last_n_years", "3", "type_error.integer"],
 ]
 
-inBothWays("a start", (told) => {
+ofTheService("a start", (told) => {
   for (const [code, name, value, type] of malformed) {
     told(
       `whose ${code}.${name} is ${JSON.stringify(value)} is malformed [startExecution 422] ` +

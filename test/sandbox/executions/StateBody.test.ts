@@ -5,7 +5,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { inBothWays } from "../server/BothWays.ts"
+import { ofTheService } from "../server/BothWays.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 
 const rowsOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
@@ -75,7 +75,7 @@ const closedRun = Effect.gen(function* () {
   return yield* caller.read(textField(started, "execution_id"))
 })
 
-inBothWays("a closed run", (told) => {
+ofTheService("a closed run", (told) => {
   told(
     "shows these fields and no others",
     Effect.gen(function* () {
@@ -152,7 +152,7 @@ inBothWays("a closed run", (told) => {
   )
 })
 
-inBothWays("a running execution", (told) => {
+ofTheService("a running execution", (told) => {
   told(
     "has a locking_hash once its login is with the source, and not while it is queued [field execution.locking_hash]",
     Effect.gen(function* () {
@@ -171,7 +171,7 @@ inBothWays("a running execution", (told) => {
   )
 })
 
-inBothWays("an acceptance", (told) => {
+ofTheService("an acceptance", (told) => {
   told(
     "carries these fields [startExecution 202] [move 1] [field acceptance.app_id] " +
       "[field acceptance.customer_id] [field acceptance.auth_origin] [field acceptance.engine_reference] " +
@@ -241,7 +241,7 @@ inBothWays("an acceptance", (told) => {
   )
 })
 
-inBothWays("the profile of a run", (told) => {
+ofTheService("the profile of a run", (told) => {
   told(
     "is available as soon as it was read, in this service's own shape [readProfile 200] [readProfile 404]",
     Effect.gen(function* () {

@@ -4,8 +4,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, field, inProcess, overHttp, textField } from "../server/Caller.ts"
-import type { Reach } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 import { connection, nightStart, recordTexts, taxes, walk, walked } from "./FlowWalk.ts"
 
 const quick = "connect queue-0+run-1+records-4"
@@ -44,10 +43,10 @@ const walks: ReadonlyArray<readonly [string, ReadonlyArray<string>, string, stri
   ],
 ]
 
-const sessionSuite = (reach: Reach) => {
+const sessionSuite = () => {
   const told = (title: string, body: Effect.Effect<void, never, Caller | Sandbox>) =>
     it.effect(title, () =>
-      Effect.andThen(TestClock.setTime(nightStart), body).pipe(Effect.provide(reach({ seed: 7 }))),
+      Effect.andThen(TestClock.setTime(nightStart), body).pipe(Effect.provide(inProcess({ seed: 7 }))),
     )
 
   for (const [words, steps, status, cursor, is_closed] of walks) {
@@ -435,9 +434,4 @@ const sessionSuite = (reach: Reach) => {
   )
 }
 
-for (const [name, reach] of [
-  ["in-process", inProcess],
-  ["over HTTP", overHttp],
-] as const) {
-  describe(`flow sessions, ${name}`, () => sessionSuite(reach))
-}
+describe("flow sessions", sessionSuite)

@@ -14,8 +14,7 @@ import {
   standingSessionId,
 } from "../../../src/sandbox/flows/StandingSessions.ts"
 import { standingScripts } from "../../../src/sandbox/flows/StandingScripts.ts"
-import { Caller, field, inProcess, overHttp, textField } from "../server/Caller.ts"
-import type { Reach } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 import { nightStart, recordsIn, recordTexts, walk, walked } from "./FlowWalk.ts"
 
 const idOf = (name: string) => standingSessionId(standingScripts.findIndex((script) => script.name === name))
@@ -47,10 +46,10 @@ const firstLooks = {
   abandoned: [200, "COMPLETED", "bye:completed", true, 4],
 } as const
 
-const standingSuite = (reach: Reach) => {
+const standingSuite = () => {
   const told = (title: string, body: Effect.Effect<void, never, Caller | Sandbox>) =>
     it.effect(title, () =>
-      Effect.andThen(TestClock.setTime(nightStart), body).pipe(Effect.provide(reach({ seed: 7 }))),
+      Effect.andThen(TestClock.setTime(nightStart), body).pipe(Effect.provide(inProcess({ seed: 7 }))),
     )
 
   told(
@@ -208,12 +207,7 @@ const standingSuite = (reach: Reach) => {
   )
 }
 
-for (const [name, reach] of [
-  ["in-process", inProcess],
-  ["over HTTP", overHttp],
-] as const) {
-  describe(`standing sessions, ${name}`, () => standingSuite(reach))
-}
+describe("standing sessions", standingSuite)
 
 describe("the standing sessions", () => {
   it("have their own names, a meaning each, and ids that the service accepts as ObjectIds", () => {

@@ -6,8 +6,8 @@ import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, field, textField } from "../server/Caller.ts"
-import type { Answer, Reach } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField } from "../server/Caller.ts"
+import type { Answer } from "../server/Caller.ts"
 
 /** Every object with `product` and `sub_family`, wherever it stands. */
 const recordsIn = (value: unknown): ReadonlyArray<Readonly<Record<string, unknown>>> => {
@@ -24,9 +24,9 @@ const counted = (answer: Answer): Readonly<Record<string, number>> =>
 const withoutFetchDates = (answer: Answer) =>
   recordsIn(field(answer, "data")).map(({ fetch_date: _fetched, ...record }) => record)
 
-export const flowSuite = (reach: Reach) => {
+export const flowSuite = () => {
   const told = (title: string, body: Effect.Effect<void, never, Caller | Sandbox>) =>
-    it.effect(title, () => body.pipe(Effect.provide(reach({ seed: 7 }))))
+    it.effect(title, () => body.pipe(Effect.provide(inProcess({ seed: 7 }))))
 
   const finished = (words: string, more: Readonly<Record<string, unknown>> = {}) =>
     Effect.gen(function* () {

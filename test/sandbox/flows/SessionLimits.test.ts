@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { inBothWays } from "../server/BothWays.ts"
+import { ofTheService } from "../server/BothWays.ts"
 import { Caller, textField } from "../server/Caller.ts"
 
 /** Reads the session of one execution after each of these waits. */
@@ -20,7 +20,7 @@ const readAfter = (words: string, seconds: ReadonlyArray<number>) =>
     return { statuses, seen }
   })
 
-inBothWays("the session of an execution", (told) => {
+ofTheService("the session of an execution", (told) => {
   told(
     "[readFlowResults 429] [flow-error 4] [limit 1] can be read once in five seconds",
     Effect.gen(function* () {

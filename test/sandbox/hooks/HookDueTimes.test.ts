@@ -48,14 +48,14 @@ test("takes what is due, earliest first, whatever was set before", () => {
         expect([times.size, times.nextAt()]).toEqual([plain.entries.length, plain.nextAt()])
       }
     }),
-    { numRuns: 500 },
+    { numRuns: 100 },
   )
 })
 
-test("a hundred thousand names that change their time again and again stay in order", () => {
+test("twenty thousand names that change their time again and again stay in order", () => {
   const times = new DueTimes()
   for (let round = 0; round < 3; round += 1) {
-    for (let n = 0; n < 100_000; n += 1) times.set(`n-${n}`, (n * 7919 + round) % 100_003)
+    for (let n = 0; n < 20_000; n += 1) times.set(`n-${n}`, (n * 7919 + round) % 20_011)
   }
   const taken: Array<number> = []
   for (;;) {
@@ -64,6 +64,6 @@ test("a hundred thousand names that change their time again and again stay in or
     taken.push(at)
     times.takeDue(at)
   }
-  expect([taken.length, times.size]).toEqual([100_000, 0])
+  expect([taken.length, times.size]).toEqual([20_000, 0])
   expect(taken.every((at, index) => index === 0 || (taken[index - 1] ?? 0) <= at)).toBe(true)
 })

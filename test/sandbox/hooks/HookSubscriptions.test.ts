@@ -3,8 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { FlowHook } from "../../../src/service/Execution.ts"
 import { engineEvents, flowEvents } from "../../../src/service/Vocabulary.ts"
-import { Caller, field, inProcess, overHttp } from "../server/Caller.ts"
-import type { Reach } from "../server/Caller.ts"
+import { Caller, field, inProcess } from "../server/Caller.ts"
 
 const app_id = "65f0c0ffee00000000000001"
 const [started, consent, partial, ended] = flowEvents
@@ -55,9 +54,9 @@ const what = ([status, json]: readonly [number, unknown]) => [
   (field(json, "detail") as ReadonlyArray<unknown> | undefined)?.map((item) => field(item, "loc")),
 ]
 
-const flowSubscriptions = (reach: Reach) => {
+const flowSubscriptions = () => {
   const told = (title: string, body: Effect.Effect<void, never, Caller>) =>
-    it.effect(title, () => body.pipe(Effect.provide(reach({ seed: 7 }))))
+    it.effect(title, () => body.pipe(Effect.provide(inProcess({ seed: 7 }))))
 
   told(
     "[createFlowHooks 200] [listFlowHooks 200] [field subscription.app_id] [field subscription.producer] [field subscription.event] [field subscription.enabled] [field subscription.base_url] [field hook-change.events] a plural `events` makes one subscription each, listed singular and without query parameters",
@@ -185,9 +184,9 @@ const flowSubscriptions = (reach: Reach) => {
   )
 }
 
-const ownSubscriptions = (reach: Reach) => {
+const ownSubscriptions = () => {
   const told = (title: string, body: Effect.Effect<void, never, Caller>) =>
-    it.effect(title, () => body.pipe(Effect.provide(reach({ seed: 7 }))))
+    it.effect(title, () => body.pipe(Effect.provide(inProcess({ seed: 7 }))))
 
   told(
     "execution events are bound to targets for an application, one each, replaced by the next and removed",
@@ -240,10 +239,5 @@ const ownSubscriptions = (reach: Reach) => {
   )
 }
 
-for (const [name, reach] of [
-  ["in-process", inProcess],
-  ["over HTTP", overHttp],
-] as const) {
-  describe(`subscriptions to flow events, ${name}`, () => flowSubscriptions(reach))
-  describe(`subscriptions to execution events, ${name}`, () => ownSubscriptions(reach))
-}
+describe("subscriptions to flow events", flowSubscriptions)
+describe("subscriptions to execution events", ownSubscriptions)

@@ -9,291 +9,282 @@ import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import type { Reading } from "../../../src/sandbox/state/Reading.ts"
 import { morning } from "../server/BothWays.ts"
-import { Caller, field, inProcess, overHttp, textField } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 
 type Body = Effect.Effect<void, never, Caller | Sandbox>
 
-for (const [name, reach] of [
-  ["in process", inProcess],
-  ["over HTTP", overHttp],
-] as const) {
-  const told = (title: string, reading: Reading, body: Body, more: Partial<SandboxOptions> = {}) =>
-    it.effect(title, () =>
-      Effect.andThen(TestClock.setTime(morning), body).pipe(
-        Effect.provide(reach({ seed: 7, reading, ...more })),
-      ),
-    )
-  const done = "queue-0+run-0"
+const told = (title: string, reading: Reading, body: Body, more: Partial<SandboxOptions> = {}) =>
+  it.effect(title, () =>
+    Effect.andThen(TestClock.setTime(morning), body).pipe(
+      Effect.provide(inProcess({ seed: 7, reading, ...more })),
+    ),
+  )
+const done = "queue-0+run-0"
 
-  describe(`ids of a reading, ${name}`, () => {
-    const conflictId = (external_execution_id: string | undefined, id: unknown) =>
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const running = yield* caller.start("foreign-60", { external_execution_id: "mine" })
-        yield* TestClock.adjust("61 seconds")
-        yield* caller.start("run-60", { external_execution_id: "theirs" })
-        const more = external_execution_id === undefined ? {} : { external_execution_id }
-        const refused = yield* caller.start("ok", { external_execution_id: "theirs" })
-        const own = yield* caller.start("ok", more)
-        expect([running.status, refused.status, own.status]).toEqual([409, 409, 409])
-        expect(field(own, "external_execution_id")).toBe(id)
-        expect(field(own, "execution_id")).toBe(field(refused, "execution_id"))
-      })
-    told("a 409 names the run in flight's external id", {}, conflictId(undefined, "theirs"))
-    told(
-      "a 409 echoes the request's external id, or has none",
-      { conflict_external_id: "request" },
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        yield* caller.start("run-60")
-        expect(field(yield* caller.start("ok"), "external_execution_id")).toBeUndefined()
-        const echoed = yield* caller.start("ok", { external_execution_id: "mine" })
-        expect([echoed.status, field(echoed, "external_execution_id")]).toEqual([409, "mine"])
-      }),
-    )
-    told("a 409 has no external id", { conflict_external_id: "absent" }, conflictId(undefined, undefined))
-    told("a 409 has null for an external id", { conflict_external_id: "null" }, conflictId(undefined, null))
+describe("ids of a reading", () => {
+  const conflictId = (external_execution_id: string | undefined, id: unknown) =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const running = yield* caller.start("foreign-60", { external_execution_id: "mine" })
+      yield* TestClock.adjust("61 seconds")
+      yield* caller.start("run-60", { external_execution_id: "theirs" })
+      const more = external_execution_id === undefined ? {} : { external_execution_id }
+      const refused = yield* caller.start("ok", { external_execution_id: "theirs" })
+      const own = yield* caller.start("ok", more)
+      expect([running.status, refused.status, own.status]).toEqual([409, 409, 409])
+      expect(field(own, "external_execution_id")).toBe(id)
+      expect(field(own, "execution_id")).toBe(field(refused, "execution_id"))
+    })
+  told("a 409 names the run in flight's external id", {}, conflictId(undefined, "theirs"))
+  told(
+    "a 409 echoes the request's external id, or has none",
+    { conflict_external_id: "request" },
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      yield* caller.start("run-60")
+      expect(field(yield* caller.start("ok"), "external_execution_id")).toBeUndefined()
+      const echoed = yield* caller.start("ok", { external_execution_id: "mine" })
+      expect([echoed.status, field(echoed, "external_execution_id")]).toEqual([409, "mine"])
+    }),
+  )
+  told("a 409 has no external id", { conflict_external_id: "absent" }, conflictId(undefined, undefined))
+  told("a 409 has null for an external id", { conflict_external_id: "null" }, conflictId(undefined, null))
 
-    const forms = (execution: RegExp, session: RegExp, results: number) =>
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const started = yield* caller.start(done)
-        const [execution_id, session_id] = [
-          textField(started, "execution_id"),
-          textField(started, "session_id"),
-        ]
-        expect(execution_id).toMatch(execution)
-        expect(session_id).toMatch(session)
-        expect((yield* caller.read(execution_id)).status).toBe(200)
-        expect((yield* caller.results(session_id)).status).toBe(results)
-        const foreign = yield* caller.start("foreign-9", { customer_id: "c-2" })
-        expect(textField(foreign, "execution_id")).toMatch(execution)
-        expect(textField(foreign, "session_id")).toMatch(session)
-      })
-    const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-    const objectId = /^[0-9a-f]{24}$/
-    told("ids are a UUID and an ObjectId", {}, forms(uuid, objectId, 200))
-    told("an execution id is hex", { execution_id_form: "hex" }, forms(/^[0-9a-f]{32}$/, objectId, 200))
-    told("an execution id is an ObjectId", { execution_id_form: "object_id" }, forms(objectId, objectId, 200))
-    told(
-      "a session id that is not an ObjectId answers 422",
-      { session_id_form: "uuid" },
-      forms(uuid, uuid, 422),
-    )
-    told(
-      "any session id is accepted",
-      { session_id_form: "uuid", flow_session_ids: "any" },
-      forms(uuid, uuid, 200),
-    )
-    told(
-      "a session id is the execution's",
-      { session_id_form: "execution_id", execution_id_form: "object_id" },
-      Effect.gen(function* () {
-        const started = yield* (yield* Caller).start(done)
-        expect(field(started, "session_id")).toBe(field(started, "execution_id"))
-        yield* forms(objectId, objectId, 200)
-      }).pipe(Effect.orDie),
-    )
-  })
+  const forms = (execution: RegExp, session: RegExp, results: number) =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.start(done)
+      const [execution_id, session_id] = [
+        textField(started, "execution_id"),
+        textField(started, "session_id"),
+      ]
+      expect(execution_id).toMatch(execution)
+      expect(session_id).toMatch(session)
+      expect((yield* caller.read(execution_id)).status).toBe(200)
+      expect((yield* caller.results(session_id)).status).toBe(results)
+      const foreign = yield* caller.start("foreign-9", { customer_id: "c-2" })
+      expect(textField(foreign, "execution_id")).toMatch(execution)
+      expect(textField(foreign, "session_id")).toMatch(session)
+    })
+  const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+  const objectId = /^[0-9a-f]{24}$/
+  told("ids are a UUID and an ObjectId", {}, forms(uuid, objectId, 200))
+  told("an execution id is hex", { execution_id_form: "hex" }, forms(/^[0-9a-f]{32}$/, objectId, 200))
+  told("an execution id is an ObjectId", { execution_id_form: "object_id" }, forms(objectId, objectId, 200))
+  told(
+    "a session id that is not an ObjectId answers 422",
+    { session_id_form: "uuid" },
+    forms(uuid, uuid, 422),
+  )
+  told(
+    "any session id is accepted",
+    { session_id_form: "uuid", flow_session_ids: "any" },
+    forms(uuid, uuid, 200),
+  )
+  told(
+    "a session id is the execution's",
+    { session_id_form: "execution_id", execution_id_form: "object_id" },
+    Effect.gen(function* () {
+      const started = yield* (yield* Caller).start(done)
+      expect(field(started, "session_id")).toBe(field(started, "execution_id"))
+      yield* forms(objectId, objectId, 200)
+    }).pipe(Effect.orDie),
+  )
+})
 
-  describe(`states of a reading, ${name}`, () => {
-    const state = (words: string, more: Readonly<Record<string, unknown>> = {}) =>
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        return yield* caller.read(textField(yield* caller.start(words, more), "execution_id"))
-      })
-    const names = (value: unknown) =>
-      typeof value === "object" && value !== null ? Object.keys(value).toSorted() : []
-    const asking = {
-      base_configurations: { customer_interaction_available: true },
-      external_execution_id: "x",
-    }
+describe("states of a reading", () => {
+  const state = (words: string, more: Readonly<Record<string, unknown>> = {}) =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      return yield* caller.read(textField(yield* caller.start(words, more), "execution_id"))
+    })
+  const names = (value: unknown) =>
+    typeof value === "object" && value !== null ? Object.keys(value).toSorted() : []
+  const asking = {
+    base_configurations: { customer_interaction_available: true },
+    external_execution_id: "x",
+  }
 
-    told(
-      "a challenge has its four fields, or the state beside them",
-      { challenge_body: "state", dates: "offset", form_optionals: "null" },
-      Effect.gen(function* () {
-        const answer = yield* state(`${done}+challenge-1`, asking)
-        const body = (part: string) => field(answer, part)
-        expect([answer.status, body("status_code"), body("is_closed"), body("producer")]).toEqual([
-          423,
-          "ACTION_REQUIRED",
-          false,
-          "engine",
-        ])
-        expect(body("action_required_expires")).toBe("2026-11-21T09:02:00.000+00:00")
-        expect(field(answer, "form_schema", "$defs")).toBe(null)
-      }),
-    )
-    told(
-      "a challenge has its four fields",
-      {},
-      Effect.gen(function* () {
-        const answer = yield* state(`${done}+challenge-1`, asking)
-        expect(names(answer.json)).toEqual(["action_required_expires", "form_schema", "producer"])
-      }),
-    )
+  told(
+    "a challenge has its four fields, or the state beside them",
+    { challenge_body: "state", dates: "offset", form_optionals: "null" },
+    Effect.gen(function* () {
+      const answer = yield* state(`${done}+challenge-1`, asking)
+      const body = (part: string) => field(answer, part)
+      expect([answer.status, body("status_code"), body("is_closed"), body("producer")]).toEqual([
+        423,
+        "ACTION_REQUIRED",
+        false,
+        "engine",
+      ])
+      expect(body("action_required_expires")).toBe("2026-11-21T09:02:00.000+00:00")
+      expect(field(answer, "form_schema", "$defs")).toBe(null)
+    }),
+  )
+  told(
+    "a challenge has its four fields",
+    {},
+    Effect.gen(function* () {
+      const answer = yield* state(`${done}+challenge-1`, asking)
+      expect(names(answer.json)).toEqual(["action_required_expires", "form_schema", "producer"])
+    }),
+  )
 
-    const optional = ["external_execution_id", "locking_hash", "status_message"] as const
-    const optionals = (expected: unknown) =>
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const words = `${done}+partial`
-        const accepted = yield* caller.start(words, { external_execution_id: "x" })
-        const shown = yield* caller.read(textField(accepted, "execution_id"))
-        expect(shown.status).toBe(200)
-        expect(optional.map((part) => field(shown, part))).toEqual([expected, expected, expected])
-        expect(optional.map((part) => (names(shown.json).includes(part) ? "there" : "absent"))).toEqual(
-          optional.map(() => (expected === null ? "there" : "absent")),
-        )
-        const features = field(shown, "features")
-        expect(Array.isArray(features) ? features.map((one) => field(one, "status_message")) : []).toEqual([
-          expected,
-          expected,
-          expected,
-        ])
-        expect(field(accepted, "external_execution_id")).toBe(expected)
-        const asked = yield* caller.start(`${done}+challenge-1`, { ...asking, customer_id: "c-2" })
-        const resumed = yield* caller.resume(textField(asked, "execution_id"), { code: "1" })
-        expect([resumed.status, field(resumed, "status_message")]).toEqual([202, expected])
-      })
-    told("optional fields are absent", { optionals: "absent" }, optionals(undefined))
-    told("optional fields are null", { optionals: "null" }, optionals(null))
+  const optional = ["external_execution_id", "locking_hash", "status_message"] as const
+  const optionals = (expected: unknown) =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const words = `${done}+partial`
+      const accepted = yield* caller.start(words, { external_execution_id: "x" })
+      const shown = yield* caller.read(textField(accepted, "execution_id"))
+      expect(shown.status).toBe(200)
+      expect(optional.map((part) => field(shown, part))).toEqual([expected, expected, expected])
+      expect(optional.map((part) => (names(shown.json).includes(part) ? "there" : "absent"))).toEqual(
+        optional.map(() => (expected === null ? "there" : "absent")),
+      )
+      const features = field(shown, "features")
+      expect(Array.isArray(features) ? features.map((one) => field(one, "status_message")) : []).toEqual([
+        expected,
+        expected,
+        expected,
+      ])
+      expect(field(accepted, "external_execution_id")).toBe(expected)
+      const asked = yield* caller.start(`${done}+challenge-1`, { ...asking, customer_id: "c-2" })
+      const resumed = yield* caller.resume(textField(asked, "execution_id"), { code: "1" })
+      expect([resumed.status, field(resumed, "status_message")]).toEqual([202, expected])
+    })
+  told("optional fields are absent", { optionals: "absent" }, optionals(undefined))
+  told("optional fields are null", { optionals: "null" }, optionals(null))
 
-    const errors = ["configurations_errors", "parameters_errors"] as const
-    told(
-      "lists of errors are empty if there are none",
-      { error_lists: "empty" },
-      Effect.gen(function* () {
-        const good = yield* state(done)
-        expect(errors.map((part) => field(good, part))).toEqual([[], []])
-        const bad = yield* state(done, { customer_id: "c-2", parameters: {} })
-        expect(field(bad, "configurations_errors")).toEqual([])
-        expect(field(bad, "parameters_errors", 1, "loc")).toEqual(["password"])
-      }),
-    )
-    told(
-      "lists of errors are absent if there are none",
-      {},
-      Effect.gen(function* () {
-        expect(names((yield* state(done)).json).filter((one) => one.endsWith("_errors"))).toEqual([])
-      }),
-    )
-    told(
-      "messages are absent if there are none",
-      { messages: "absent_when_empty" },
-      Effect.gen(function* () {
-        expect(names((yield* state("queue-9")).json)).not.toContain("messages")
-        expect(field(yield* state(done, { customer_id: "c-2" }), "messages", 0, "id")).toBe("login.accepted")
-      }),
-    )
+  const errors = ["configurations_errors", "parameters_errors"] as const
+  told(
+    "lists of errors are empty if there are none",
+    { error_lists: "empty" },
+    Effect.gen(function* () {
+      const good = yield* state(done)
+      expect(errors.map((part) => field(good, part))).toEqual([[], []])
+      const bad = yield* state(done, { customer_id: "c-2", parameters: {} })
+      expect(field(bad, "configurations_errors")).toEqual([])
+      expect(field(bad, "parameters_errors", 1, "loc")).toEqual(["password"])
+    }),
+  )
+  told(
+    "lists of errors are absent if there are none",
+    {},
+    Effect.gen(function* () {
+      expect(names((yield* state(done)).json).filter((one) => one.endsWith("_errors"))).toEqual([])
+    }),
+  )
+  told(
+    "messages are absent if there are none",
+    { messages: "absent_when_empty" },
+    Effect.gen(function* () {
+      expect(names((yield* state("queue-9")).json)).not.toContain("messages")
+      expect(field(yield* state(done, { customer_id: "c-2" }), "messages", 0, "id")).toBe("login.accepted")
+    }),
+  )
 
-    const counted = (expected: unknown) =>
-      Effect.gen(function* () {
-        const answer = yield* state(`${done}+records-3`, { features: ["customer_information_read"] })
-        expect(field(answer, "products_count")).toEqual(expected)
-      })
-    const key = "customer_information:user_profile@customer_information"
-    told("products are counted", {}, counted({ [key]: 3 }))
-    told("products_count is absent", { products_count: "absent" }, counted(undefined))
-    told("products_count is null", { products_count: "null" }, counted(null))
-    told("products_count contains strings", { products_count: "text" }, counted({ [key]: "3" }))
-    told("products_count contains halves", { products_count: "float" }, counted({ [key]: 3.5 }))
-    told("products_count is a list", { products_count: "list" }, counted([{ key, count: 3 }]))
+  const counted = (expected: unknown) =>
+    Effect.gen(function* () {
+      const answer = yield* state(`${done}+records-3`, { features: ["customer_information_read"] })
+      expect(field(answer, "products_count")).toEqual(expected)
+    })
+  const key = "customer_information:user_profile@customer_information"
+  told("products are counted", {}, counted({ [key]: 3 }))
+  told("products_count is absent", { products_count: "absent" }, counted(undefined))
+  told("products_count is null", { products_count: "null" }, counted(null))
+  told("products_count contains strings", { products_count: "text" }, counted({ [key]: "3" }))
+  told("products_count contains halves", { products_count: "float" }, counted({ [key]: 3.5 }))
+  told("products_count is a list", { products_count: "list" }, counted([{ key, count: 3 }]))
 
-    const dated = (date: string) =>
-      Effect.gen(function* () {
-        const answer = yield* state(done)
-        const dates = ["date_created", "date_started", "date_ended"].map((part) => field(answer, part))
-        expect([...dates, field(answer, "messages", 0, "date")]).toEqual([date, date, date, date])
-      })
-    told("dates have a Z", {}, dated("2026-11-21T09:00:00.000Z"))
-    told("dates have an offset", { dates: "offset" }, dated("2026-11-21T09:00:00.000+00:00"))
-    told("dates have no zone", { dates: "naive" }, dated("2026-11-21T09:00:00.000"))
+  const dated = (date: string) =>
+    Effect.gen(function* () {
+      const answer = yield* state(done)
+      const dates = ["date_created", "date_started", "date_ended"].map((part) => field(answer, part))
+      expect([...dates, field(answer, "messages", 0, "date")]).toEqual([date, date, date, date])
+    })
+  told("dates have a Z", {}, dated("2026-11-21T09:00:00.000Z"))
+  told("dates have an offset", { dates: "offset" }, dated("2026-11-21T09:00:00.000+00:00"))
+  told("dates have no zone", { dates: "naive" }, dated("2026-11-21T09:00:00.000"))
 
-    told(
-      "a rejected run answers 200 without being closed, and can be deleted",
-      { rejected_state: "open" },
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const bad = yield* state(done, { parameters: {} })
-        expect([bad.status, field(bad, "is_closed"), field(bad, "date_ended")]).toEqual([
-          200,
-          false,
-          undefined,
-        ])
-        expect((yield* caller.remove(textField(bad, "execution_id"))).status).toBe(204)
-        expect(field(yield* state(`${done}+end-BAD_PROXY_CONFIGURATION`), "is_closed")).toBe(true)
-      }),
-    )
-    const beyond = {
-      features: [{ code: "accounts_read", configurations: { from_date: "2001-01-01" } }],
-    }
-    told(
-      "limits_behaviour error ends in ABORTED, with the errors named",
-      { limits_behaviour_error: "aborted" },
-      Effect.gen(function* () {
-        const answer = yield* state(done, beyond)
-        expect(["status_code", "status_reason", "is_closed"].map((part) => field(answer, part))).toEqual([
-          "ABORTED",
-          "SYSTEM_CANCELLED",
-          true,
-        ])
-        const loc = ["features", 0, "configurations", "from_date"]
-        expect(field(answer, "configurations_errors", 0, "loc")).toEqual(loc)
-        expect(field(answer, "messages", 0, "id")).toBe("aborted.system_cancelled")
-        const wrong = { features: [{ code: "accounts_read", configurations: { from_date: 7 } }] }
-        expect((yield* (yield* Caller).start(done, wrong)).status).toBe(422)
-      }),
-    )
-    told(
-      "limits_behaviour error ends in CONFIGURATION_ERROR",
-      {},
-      Effect.gen(function* () {
-        expect(field(yield* state(done, beyond), "status_reason")).toBe("BAD_CONFIGURATIONS")
-      }),
-    )
-    told(
-      "an abort shows a second later, and another abort does not delay it",
-      { abort_effect: "late" },
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const id = textField(yield* caller.start("queue-0+run-60"), "execution_id")
-        const reason = Effect.map(caller.read(id), (answer) => field(answer, "status_reason"))
-        yield* TestClock.adjust("10 seconds")
-        expect((yield* caller.abort(id)).status).toBe(204)
-        yield* TestClock.adjust("900 millis")
-        expect((yield* caller.abort(id)).status).toBe(204)
-        expect((yield* caller.remove(id)).status).toBe(409)
-        expect(yield* reason).toBe("RUNNING")
-        yield* TestClock.adjust("100 millis")
-        expect(yield* reason).toBe("CLIENT_CANCELLED")
-        expect((yield* caller.abort(id)).status).toBe(304)
-      }),
-    )
-    told(
-      "an unknown engine is unavailable",
-      { unknown_engine_start: "unavailable", retry_after: "seconds" },
-      Effect.gen(function* () {
-        const answer = yield* (yield* Caller).start(done, { engine_reference: "nobody:website" })
-        expect([answer.status, answer.json]).toEqual([503, { detail: "no such engine" }])
-        const { starts } = yield* (yield* Sandbox).truth
-        expect(starts.map(({ outcome }) => outcome)).toEqual(["unavailable"])
-      }),
-    )
-    told(
-      "forms show null for what they do not have",
-      { form_optionals: "null" },
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const answer = yield* caller.call("GET", `${caller.base_url}/config/engines/sandbox-bank:website`)
-        const form = (...path: ReadonlyArray<string | number>) =>
-          ["$defs", "required", "x-meta"].map((part) => field(answer, ...path, part) === null)
-        expect(answer.status).toBe(200)
-        expect(form("parameters")).toEqual([true, false, false])
-        expect(form("configurations")).toEqual([true, true, true])
-        expect(form("features", 0, "configurations")).toEqual([true, true, true])
-      }),
-    )
-  })
-}
+  told(
+    "a rejected run answers 200 without being closed, and can be deleted",
+    { rejected_state: "open" },
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const bad = yield* state(done, { parameters: {} })
+      expect([bad.status, field(bad, "is_closed"), field(bad, "date_ended")]).toEqual([200, false, undefined])
+      expect((yield* caller.remove(textField(bad, "execution_id"))).status).toBe(204)
+      expect(field(yield* state(`${done}+end-BAD_PROXY_CONFIGURATION`), "is_closed")).toBe(true)
+    }),
+  )
+  const beyond = {
+    features: [{ code: "accounts_read", configurations: { from_date: "2001-01-01" } }],
+  }
+  told(
+    "limits_behaviour error ends in ABORTED, with the errors named",
+    { limits_behaviour_error: "aborted" },
+    Effect.gen(function* () {
+      const answer = yield* state(done, beyond)
+      expect(["status_code", "status_reason", "is_closed"].map((part) => field(answer, part))).toEqual([
+        "ABORTED",
+        "SYSTEM_CANCELLED",
+        true,
+      ])
+      const loc = ["features", 0, "configurations", "from_date"]
+      expect(field(answer, "configurations_errors", 0, "loc")).toEqual(loc)
+      expect(field(answer, "messages", 0, "id")).toBe("aborted.system_cancelled")
+      const wrong = { features: [{ code: "accounts_read", configurations: { from_date: 7 } }] }
+      expect((yield* (yield* Caller).start(done, wrong)).status).toBe(422)
+    }),
+  )
+  told(
+    "limits_behaviour error ends in CONFIGURATION_ERROR",
+    {},
+    Effect.gen(function* () {
+      expect(field(yield* state(done, beyond), "status_reason")).toBe("BAD_CONFIGURATIONS")
+    }),
+  )
+  told(
+    "an abort shows a second later, and another abort does not delay it",
+    { abort_effect: "late" },
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const id = textField(yield* caller.start("queue-0+run-60"), "execution_id")
+      const reason = Effect.map(caller.read(id), (answer) => field(answer, "status_reason"))
+      yield* TestClock.adjust("10 seconds")
+      expect((yield* caller.abort(id)).status).toBe(204)
+      yield* TestClock.adjust("900 millis")
+      expect((yield* caller.abort(id)).status).toBe(204)
+      expect((yield* caller.remove(id)).status).toBe(409)
+      expect(yield* reason).toBe("RUNNING")
+      yield* TestClock.adjust("100 millis")
+      expect(yield* reason).toBe("CLIENT_CANCELLED")
+      expect((yield* caller.abort(id)).status).toBe(304)
+    }),
+  )
+  told(
+    "an unknown engine is unavailable",
+    { unknown_engine_start: "unavailable", retry_after: "seconds" },
+    Effect.gen(function* () {
+      const answer = yield* (yield* Caller).start(done, { engine_reference: "nobody:website" })
+      expect([answer.status, answer.json]).toEqual([503, { detail: "no such engine" }])
+      const { starts } = yield* (yield* Sandbox).truth
+      expect(starts.map(({ outcome }) => outcome)).toEqual(["unavailable"])
+    }),
+  )
+  told(
+    "forms show null for what they do not have",
+    { form_optionals: "null" },
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const answer = yield* caller.call("GET", `${caller.base_url}/config/engines/sandbox-bank:website`)
+      const form = (...path: ReadonlyArray<string | number>) =>
+        ["$defs", "required", "x-meta"].map((part) => field(answer, ...path, part) === null)
+      expect(answer.status).toBe(200)
+      expect(form("parameters")).toEqual([true, false, false])
+      expect(form("configurations")).toEqual([true, true, true])
+      expect(form("features", 0, "configurations")).toEqual([true, true, true])
+    }),
+  )
+})

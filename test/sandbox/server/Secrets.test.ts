@@ -6,7 +6,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { inBothWays } from "./BothWays.ts"
+import { inBothWays, ofTheService } from "./BothWays.ts"
 import { Caller, field, textField } from "./Caller.ts"
 
 type Method = "GET" | "HEAD" | "POST" | "PUT" | "DELETE"
@@ -71,7 +71,7 @@ inBothWays("the application secret", (told) => {
   )
 })
 
-inBothWays("the engine directory", (told) => {
+ofTheService("the engine directory", (told) => {
   told(
     "is the same all day, and a caller that polls it in a loop is reported [limit 10]",
     Effect.gen(function* () {

@@ -213,7 +213,7 @@ describe("a start", () => {
             ...fields,
             ...(isWhole ? { engine_reference: "sandbox-bank:website", customer_id: "c-1", parameters } : {}),
           })),
-          { numRuns: 300, seed: 8 },
+          { numRuns: 100, seed: 8 },
         )
         const statuses = yield* Effect.forEach(bodies, (body) =>
           Effect.promise(async () => {

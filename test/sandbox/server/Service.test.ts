@@ -6,16 +6,10 @@ import { challengeSuite } from "../executions/ChallengeSuite.ts"
 import { executionSuite } from "../executions/ExecutionSuite.ts"
 import { flowSuite } from "../flows/FlowSuite.ts"
 
-for (const [name, reach] of [
-  ["in-process", inProcess],
-  ["over HTTP", overHttp],
-] as const) {
-  describe(`the embedded service, ${name}`, () => {
-    executionSuite(reach)
-    challengeSuite(reach)
-    flowSuite(reach)
-  })
-}
+describe("the embedded service, in-process", () => executionSuite(inProcess))
+describe("the embedded service, over HTTP", () => executionSuite(overHttp))
+describe("challenges", challengeSuite)
+describe("the flow API, the catalogue and the gate", flowSuite)
 
 describe("the in-process service", () => {
   it("answers within the caller's own step: no Promise, no timer, so that runs can be simulated", () => {

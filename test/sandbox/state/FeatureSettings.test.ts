@@ -4,7 +4,7 @@
  */
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { inBothWays } from "../server/BothWays.ts"
+import { ofTheService } from "../server/BothWays.ts"
 import { field } from "../server/Caller.ts"
 import { readFeature, rowsOf } from "../engines/ReadFeature.ts"
 import type { Row, Settings } from "../engines/ReadFeature.ts"
@@ -14,7 +14,7 @@ const dates = (record: Row | undefined) =>
 const moving = { read_transactions: true }
 const some = { customer_id: "c-4" }
 
-inBothWays("a setting", (told) => {
+ofTheService("a setting", (told) => {
   for (const code of ["accounts_read", "credits_read", "cards_read"] as const) {
     told(
       `of ${code} selects its movements by date [setting ${code}.from_date] [setting ${code}.to_date] ` +

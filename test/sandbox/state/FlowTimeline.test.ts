@@ -174,7 +174,7 @@ describe("random walks through the widget", () => {
       fc.property(words, moves, (behaviour, steps) => {
         expect(brokenPromises(walkAtRandom(behaviour, steps))).toEqual([])
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     )
   })
 
@@ -202,7 +202,7 @@ describe("random walks through the widget", () => {
         const { state, session_id } = walkAtRandom(behaviour, steps)
         for (const { move } of state.flows.sessions.get(session_id)?.phases ?? []) taken.add(move)
       }),
-      { numRuns: 300, seed: 1 },
+      { numRuns: 100, seed: 1 },
     )
     for (let script = 0; script < standingScripts.length; script += 1) {
       for (const { move } of scripted(script).phases) taken.add(move)

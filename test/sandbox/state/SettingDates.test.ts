@@ -6,14 +6,14 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { judgeSettings, readDate, settleFeature } from "../../../src/sandbox/state/ResultsPlan.ts"
-import { inBothWays, morning } from "../server/BothWays.ts"
+import { morning, ofTheService } from "../server/BothWays.ts"
 import { Caller, field } from "../server/Caller.ts"
 import { engineOf, readFeature, rowsOf, windows } from "../engines/ReadFeature.ts"
 import type { Settings } from "../engines/ReadFeature.ts"
 
 const tooOld = { from_date: "25 months ago" }
 
-inBothWays("a date beyond what the source keeps", (told) => {
+ofTheService("a date beyond what the source keeps", (told) => {
   for (const code of windows) {
     const engine = engineOf(code)
     const old = engine === "es-bank:api" ? tooOld : { from_date: "11 years ago" }
@@ -73,7 +73,7 @@ inBothWays("a date beyond what the source keeps", (told) => {
   )
 })
 
-inBothWays("protected data", (told) => {
+ofTheService("protected data", (told) => {
   told(
     "is missing until it is unlocked, and a message says so [field base.unlock_protected_data]",
     Effect.gen(function* () {
@@ -162,7 +162,7 @@ describe("a date in a setting", () => {
   })
 })
 
-inBothWays("a relative date", (told) => {
+ofTheService("a relative date", (told) => {
   told(
     "moves with the clock, over the same past [settings dates]",
     Effect.gen(function* () {

@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { featureStatusReasons, statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
-import { inBothWays } from "../server/BothWays.ts"
+import { ofTheService } from "../server/BothWays.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 
 const person = { base_configurations: { customer_interaction_available: true } }
@@ -24,7 +24,7 @@ const startAndWait = Effect.fnUntraced(function* (
 
 const list = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
 
-inBothWays("a run", (told) => {
+ofTheService("a run", (told) => {
   for (const [family, reasons] of families.filter(([name]) => !open.has(name))) {
     for (const reason of reasons) {
       const auth = isLogin(family) ? ` [auth ${reason}] [move 9]` : ""
@@ -246,7 +246,7 @@ inBothWays("a run", (told) => {
 
 const outcomesWhileOpen = new Set(["ACCEPTED", "WAITING", "RUNNING", "ASYNC_WAIT", "ACTION_REQUIRED"])
 
-inBothWays("a feature", (told) => {
+ofTheService("a feature", (told) => {
   for (const outcome of featureStatusReasons) {
     const word = outcome.replace("FEATURE_", "")
     told(

@@ -7,8 +7,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
 import type { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, field, textField } from "../server/Caller.ts"
-import type { Reach } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 import { midnight, restingToken, tokenFor, truth } from "./TokenSuite.ts"
 
 const named = (external_execution_id: string) => ({ external_execution_id })
@@ -19,9 +18,9 @@ const closedWith = (state: unknown) => [
   field(state, "authentication_status"),
 ]
 
-export const tokenStartSuite = (reach: Reach) => {
+export const tokenStartSuite = () => {
   const within = (body: Effect.Effect<void, never, Caller | Sandbox>) =>
-    TestClock.setTime(midnight).pipe(Effect.andThen(body), Effect.provide(reach({ seed: 7 })))
+    TestClock.setTime(midnight).pipe(Effect.andThen(body), Effect.provide(inProcess({ seed: 7 })))
   const told = (title: string, body: Effect.Effect<void, never, Caller | Sandbox>) =>
     it.effect(title, () => within(body))
 

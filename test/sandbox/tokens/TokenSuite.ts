@@ -6,8 +6,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, field, textField } from "../server/Caller.ts"
-import type { Reach } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 
 export const midnight = Date.UTC(2026, 10, 21)
 const day = 24 * 3_600_000
@@ -35,10 +34,10 @@ export const restingToken = (words = "ok", more: Readonly<Record<string, unknown
 
 export const truth = Effect.flatMap(Sandbox, (sandbox) => sandbox.truth)
 
-export const tokenSuite = (reach: Reach) => {
+export const tokenSuite = () => {
   const told = (title: string, body: Effect.Effect<void, never, Caller | Sandbox>) =>
     it.effect(title, () =>
-      TestClock.setTime(midnight).pipe(Effect.andThen(body), Effect.provide(reach({ seed: 7 }))),
+      TestClock.setTime(midnight).pipe(Effect.andThen(body), Effect.provide(inProcess({ seed: 7 }))),
     )
 
   told(
