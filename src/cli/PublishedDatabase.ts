@@ -9,7 +9,7 @@ import { identifier } from "../base/DuckDbFailed.ts"
 import { Wiring } from "./Wiring.ts"
 import type { PublishedFacts } from "../report/Report.ts"
 import type { TableFigures } from "../report/TablesPage.ts"
-import { outcomes } from "../service/EndRow.ts"
+import { outcomes } from "../service/EndTable.ts"
 
 /** Undefined, without `use`, if nothing is published in the folder yet. */
 export const withPublished = Effect.fnUntraced(function* <A, E, R>(

@@ -25,7 +25,7 @@ import { nightAround } from "../ledger/WholeNight.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { newestFactIn, renderReport } from "../report/RenderReport.ts"
 import { reportOf } from "../report/Report.ts"
-import { worklistCsv } from "../report/Worklist.ts"
+import { worklistCsv } from "../report/Changes.ts"
 import type { RunId } from "../service/Ids.ts"
 
 const worklistName = "worklist.csv"

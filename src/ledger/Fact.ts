@@ -15,7 +15,7 @@ import {
   RunResumed,
   RunStarted,
 } from "./RunFacts.ts"
-import { actors, outcomes } from "../service/EndRow.ts"
+import { actors, outcomes } from "../service/EndTable.ts"
 import { SettledReason, abortCauses } from "../service/Ends.ts"
 import type { Reason } from "../service/Ends.ts"
 import { ResultsSource } from "../service/FlowResults.ts"

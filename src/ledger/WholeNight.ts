@@ -3,7 +3,7 @@
  * task decides about it; what the earlier ones did stays part of the night.
  */
 import { Effect } from "effect"
-import { exitOf } from "../service/EndRow.ts"
+import { exitOf } from "../service/EndTable.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { foldRun } from "./FoldRun.ts"
 import type { RunHeader } from "./FoldRun.ts"

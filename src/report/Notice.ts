@@ -5,8 +5,8 @@
  */
 import { counted } from "../base/Text.ts"
 import { sha256Hex } from "../base/Hashes.ts"
-import { actionNeeded, exitOf, outcomes } from "../service/EndRow.ts"
-import type { Outcome, WhoActs } from "../service/EndRow.ts"
+import { actionNeeded, exitOf, outcomes } from "../service/EndTable.ts"
+import type { Outcome, WhoActs } from "../service/EndTable.ts"
 import { actingOf, isReason, rowOf } from "../service/Ends.ts"
 import type { NightPicture } from "../task/NightPicture.ts"
 import type { NotifyEvent } from "../jobs/Job.ts"

@@ -14,7 +14,7 @@ import {
   headSection,
   worklistSection,
 } from "./ReportTables.ts"
-import { clockIn } from "./ReportText.ts"
+import { clockIn } from "./TextTable.ts"
 
 // What the report's script adds, and nothing that the page needs: the worklist can be filtered and sorted,
 // and the timeline zoomed by buttons, keys and dragging. It reads the page and its data, and asks nobody.

@@ -3,20 +3,200 @@
  * and of what the published tables know. `RenderReport.ts` turns it into a page. Like the summary, it
  * contains ids, reasons and messages, never a value of a parameter.
  */
-import type { Outcome } from "../service/EndRow.ts"
-import { rowOf } from "../service/Ends.ts"
+import type { Fact, Recorded } from "../ledger/Fact.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
-import type { Recorded } from "../ledger/Fact.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import { compareRun } from "./Changes.ts"
-import { keptExecutions } from "./ExitCode.ts"
-import { callCounts, executionSpans } from "./Executions.ts"
-import type { CallCount, ExecutionSpan } from "./Executions.ts"
+import { compareRun, groupsOf, worklistOf } from "./Changes.ts"
+import type { WorkGroup, WorkRow } from "./Changes.ts"
+import { keptExecutions } from "./Finish.ts"
 import type { Finish } from "./Finish.ts"
 import { summarise } from "./Summary.ts"
 import type { Summary } from "./Summary.ts"
-import { groupsOf, worklistOf } from "./Worklist.ts"
-import type { WorkGroup, WorkRow } from "./Worklist.ts"
+import type { Outcome } from "../service/EndTable.ts"
+import { rowOf } from "../service/Ends.ts"
+
+// What happened at the service, folded from a run's facts for its report: each execution with the times at
+// which it was asked for, accepted, seen running and closed, and how often the service was asked for what.
+// Pure.
+
+/**
+ * All times in milliseconds since the epoch, in order: a clock that was set back moves none before another.
+ */
+interface ExecutionSpan {
+  readonly task_id: string
+  readonly attempt: number
+  /** When its wait began: for a further attempt, when the one before it was over. */
+  readonly waiting_at: number
+  readonly asked_at: number
+  /** The first time it was seen at work; until then it was in the queue. */
+  readonly running_at: number
+  readonly closed_at: number
+  /** It has closed; otherwise `closed_at` is the end of the report's time. */
+  readonly isClosed: boolean
+}
+
+/** Section 3.1: accepted, and not at work yet. */
+const queued: ReadonlySet<string> = new Set(["ACCEPTED", "WAITING"])
+
+interface Open {
+  readonly task_id: string
+  readonly attempt: number
+  readonly waiting_at: number
+  readonly asked_at: number
+  accepted_at?: number
+  queued_at?: number
+  running_at?: number
+  closed_at?: number
+}
+
+/** Executions that the service accepted, in the order in which they were asked for. */
+export const executionSpans = (
+  facts: ReadonlyArray<Recorded>,
+  untilAt: number,
+): ReadonlyArray<ExecutionSpan> => {
+  const attempts = new Map<string, Open>()
+  const overAt = new Map<string, number>()
+  for (const { at, fact } of facts) {
+    if (!("attempt" in fact) || fact._tag === "LoginJudged") continue
+    const key = `${fact.task_id}#${fact.attempt}`
+    const open = attempts.get(key)
+    if (fact._tag === "StartIntended") {
+      const { task_id, attempt } = fact
+      if (open === undefined)
+        attempts.set(key, { task_id, attempt, asked_at: at, waiting_at: overAt.get(task_id) ?? at })
+    } else if (open !== undefined) observe(open, fact, at, overAt)
+  }
+  return [...attempts.values()].flatMap((open) =>
+    open.accepted_at === undefined ? [] : [spanOf(open, untilAt)],
+  )
+}
+
+const observe = (
+  open: Open,
+  fact: Extract<Fact, { attempt: number }>,
+  at: number,
+  overAt: Map<string, number>,
+) => {
+  if (fact._tag === "StartAnswered") {
+    if (fact.answer === "accepted" || fact.answer === "adopted") open.accepted_at ??= at
+    else overAt.set(open.task_id, at)
+  } else if (fact._tag === "AttemptObserved") {
+    if (queued.has(fact.status_reason)) open.queued_at = at
+    else open.running_at ??= at
+  } else if (fact._tag === "AttemptClosed") {
+    open.closed_at = at
+    overAt.set(open.task_id, at)
+  }
+}
+
+/** An execution that was never seen in the queue was at work from the start, as far as anybody knows. */
+const spanOf = (open: Open, untilAt: number): ExecutionSpan => {
+  const { task_id, attempt, accepted_at = open.asked_at, queued_at } = open
+  const asked_at = Math.max(open.waiting_at, open.asked_at)
+  const closed_at = Math.max(asked_at, open.closed_at ?? untilAt)
+  const seen = queued_at === undefined ? accepted_at : (open.running_at ?? closed_at)
+  const running_at = Math.min(closed_at, Math.max(asked_at, seen))
+  const isClosed = open.closed_at !== undefined
+  return { task_id, attempt, waiting_at: open.waiting_at, asked_at, running_at, closed_at, isClosed }
+}
+
+/** How many executions were in each state, in equal slices of the run's time. */
+interface LoadSlice {
+  readonly waiting: number
+  readonly queued: number
+  readonly running: number
+}
+
+/** Each state at the middle of each slice; the same work for any number of executions. */
+export const loadOver = (
+  spans: ReadonlyArray<ExecutionSpan>,
+  { beginAt, endAt, slices }: { readonly beginAt: number; readonly endAt: number; readonly slices: number },
+): ReadonlyArray<LoadSlice> => {
+  const width = Math.max(1, endAt - beginAt) / slices
+  const steps = { waiting: edges(slices), queued: edges(slices), running: edges(slices) }
+  const slice = (at: number) => Math.min(slices, Math.max(0, Math.ceil((at - beginAt) / width - 0.5)))
+  const add = (state: keyof LoadSlice, from: number, to: number) => {
+    const [first, last] = [slice(from), slice(to)]
+    steps[state][first] = (steps[state][first] ?? 0) + 1
+    steps[state][last] = (steps[state][last] ?? 0) - 1
+  }
+  for (const { waiting_at, asked_at, running_at, closed_at } of spans) {
+    add("waiting", waiting_at, asked_at)
+    add("queued", asked_at, running_at)
+    add("running", running_at, closed_at)
+  }
+  let [waiting, inQueue, running] = [0, 0, 0]
+  return Array.from({ length: slices }, (_, index) => {
+    waiting += steps.waiting[index] ?? 0
+    inQueue += steps.queued[index] ?? 0
+    running += steps.running[index] ?? 0
+    return { waiting, queued: inQueue, running }
+  })
+}
+
+const edges = (slices: number): Array<number> => new Array<number>(slices + 1).fill(0)
+
+interface CallCount {
+  readonly what: string
+  readonly count: number
+}
+
+/**
+ * What the ledger knows of calls: those that decided something. Reads that showed nothing new leave no fact.
+ */
+const callOf = (fact: Fact): string | undefined => {
+  switch (fact._tag) {
+    case "StartIntended":
+      return fact.probe
+        ? "starts sent again, because the answer was lost"
+        : fact.attempt > 1
+          ? "starts of a further attempt"
+          : "starts of a first attempt"
+    case "StartAnswered":
+      return fact.answer === "accepted" ? undefined : refusedStart(fact.answer, fact.http_status)
+    case "AttemptObserved":
+      return "new states seen while executions ran"
+    case "AbortIntended":
+      return `executions aborted (${abortCauses[fact.why]})`
+    case "ResultsRead":
+      return fact.http_status === 200
+        ? fact.is_closed
+          ? "final results read"
+          : "results read before they were final"
+        : `results answered with ${fact.http_status}`
+    case "AttachmentRead":
+      return `documents ${fact.status}`
+    case "AnswerRefused":
+      return "answers that could not be used"
+    case "DeleteAnswered":
+      return `deletions answered with ${fact.http_status === 0 ? "nothing" : fact.http_status}`
+    default:
+      return undefined
+  }
+}
+
+const abortCauses = {
+  challenge: "a person was asked for",
+  max_wait: "max_wait",
+  deadline: "the deadline",
+} as const
+
+const throttled = 429
+const refusedStart = (answer: string, http_status: number | undefined): string => {
+  if (http_status === throttled) return "starts throttled (429)"
+  const status = http_status === undefined ? "" : ` (${http_status})`
+  return `starts ${answer === "not_created" ? "turned away" : answer}${status}`
+}
+
+/** In the order in which they first happened. */
+const callCounts = (facts: ReadonlyArray<Recorded>): ReadonlyArray<CallCount> => {
+  const counts = new Map<string, number>()
+  for (const { fact } of facts) {
+    const what = callOf(fact)
+    if (what !== undefined) counts.set(what, (counts.get(what) ?? 0) + 1)
+  }
+  return [...counts].map(([what, count]) => ({ what, count }))
+}
 
 /**
  * One engine in one run, from the published tables; times from the first start of a task to its last close.
@@ -32,7 +212,7 @@ export interface EngineNight {
 }
 
 /** How many customers a feature of an engine ended with this outcome for, in this run. */
-export interface CoverageCount {
+interface CoverageCount {
   readonly engine_reference: string
   /** Empty for a task without features of its own. */
   readonly feature: string
@@ -53,7 +233,7 @@ export interface TimelineRow extends ExecutionSpan {
   readonly outcome: Outcome | "open"
 }
 
-export interface KeptGroup {
+interface KeptGroup {
   readonly reason: string
   readonly count: number
   readonly means: string

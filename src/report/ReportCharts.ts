@@ -4,12 +4,12 @@
  * the page. Each has a text for readers who do not see it; colours come from the page's style.
  */
 import { counted } from "../base/Text.ts"
-import { loadOver } from "./Executions.ts"
+import { loadOver } from "./Report.ts"
+import type { EngineNight, Report, TimelineRow } from "./Report.ts"
 import { Html, dataTable, html, jsonText, nothing, scrollable, visible } from "./Html.ts"
 import type { Heading } from "./Html.ts"
-import type { EngineNight, Report, TimelineRow } from "./Report.ts"
-import { duration } from "./ReportText.ts"
-import type { Clock } from "./ReportText.ts"
+import { duration } from "./TextTable.ts"
+import type { Clock } from "./TextTable.ts"
 
 /** All charts are drawn in these units and scaled to the page. */
 const width = 960

@@ -4,19 +4,17 @@
  */
 import { counted } from "../base/Text.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
-import { changeKinds } from "./Changes.ts"
-import type { ChangeKind } from "./Changes.ts"
+import { changeTitles, changeKinds, nameOf } from "./Changes.ts"
+import type { ChangeKind, WorkGroup } from "./Changes.ts"
 import { dataTable, html, nothing, prose, scrollable } from "./Html.ts"
 import type { Heading, Html, Value } from "./Html.ts"
 import { meaningOfExit } from "./RenderSummary.ts"
 import type { EngineNight, Report } from "./Report.ts"
 import { chip, engineSpark } from "./ReportCharts.ts"
-import { changeTitles, duration, share } from "./ReportText.ts"
-import type { Clock } from "./ReportText.ts"
-import { nameOf } from "./Worklist.ts"
-import type { WorkGroup } from "./Worklist.ts"
-import { actings, actionNeeded, outcomes } from "../service/EndRow.ts"
-import type { Outcome } from "../service/EndRow.ts"
+import { duration, share } from "./TextTable.ts"
+import type { Clock } from "./TextTable.ts"
+import { actings, actionNeeded, outcomes } from "../service/EndTable.ts"
+import type { Outcome } from "../service/EndTable.ts"
 
 const byEngine = (nights: ReadonlyArray<EngineNight>): ReadonlyMap<string, ReadonlyArray<EngineNight>> => {
   const found = new Map<string, Array<EngineNight>>()

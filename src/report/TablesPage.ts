@@ -9,7 +9,7 @@ import type { Heading, Value } from "./Html.ts"
 import { relationsChart } from "./RelationsChart.ts"
 import type { PageRelation } from "./RelationsChart.ts"
 import { reportStyle } from "./RenderReport.ts"
-import { clockIn, share } from "./ReportText.ts"
+import { clockIn, share } from "./TextTable.ts"
 
 export interface PageColumn {
   readonly name: string

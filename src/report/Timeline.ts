@@ -4,7 +4,7 @@
  */
 import { sourceNameOf } from "../service/FlowResults.ts"
 import type { AttemptDrained, Fact, Recorded, RunNews, RunSteered, Trouble } from "../ledger/Fact.ts"
-import { actionNeeded } from "../service/EndRow.ts"
+import { actionNeeded } from "../service/EndTable.ts"
 import { actingOf } from "../service/Ends.ts"
 import { counted as times } from "../base/Text.ts"
 import { loginText } from "./Logins.ts"

@@ -25,7 +25,7 @@ import {
   standingsAfter,
 } from "../report/Changes.ts"
 import type { News, Standing } from "../report/Changes.ts"
-import { alarmCodeOf, hasLeftovers, keptExecutions } from "../report/ExitCode.ts"
+import { alarmCodeOf, hasLeftovers, keptExecutions } from "../report/Finish.ts"
 import { chooseNight } from "./ChooseNight.ts"
 import type { NightChoice } from "./ChooseNight.ts"
 import { leftOpenBeside } from "./JobTurns.ts"

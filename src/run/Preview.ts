@@ -4,8 +4,8 @@
  * why the rest is not started.
  */
 import { Clock, Effect } from "effect"
-import type { Verdict } from "../service/Ends.ts"
-import { own } from "../service/Ends.ts"
+import type { Reason, Verdict } from "../service/Ends.ts"
+import { ends, own } from "../service/Ends.ts"
 import { obstaclesOf, resumeWork, unseenOf } from "../task/TaskResumption.ts"
 import type { Obstacles, TaskResumption } from "../task/TaskResumption.ts"
 import type { Job } from "../jobs/Job.ts"
@@ -40,20 +40,13 @@ export interface Starts {
   readonly notStarted: ReadonlyArray<NotStarted>
 }
 
-const messages = {
-  ALREADY_EXECUTING: "another run may have an execution open with this customer or this login",
-  DEADLINE_REACHED: "it takes longer than the time that is left before the deadline",
-  ENGINE_UNAVAILABLE: "the engine is not available now; it starts once it is, if that is in time",
-  START_UNKNOWN: thirdText,
-} as const
-
 const busyText = (until: string): string =>
   `a login to this account may be open until ${until}; another one is sent then, if the run still has work`
 
 const notStarted = (
   task: Task,
-  reason: keyof typeof messages,
-  message: string = messages[reason],
+  reason: Reason,
+  message: string = ends[reason].preview ?? ends[reason].means,
 ): NotStarted => {
   const { task_id, customer_id, engine_reference } = task
   return { task_id, customer_id, engine_reference, ...own(reason), message }
@@ -126,7 +119,7 @@ const withoutHeld = (starting: ReadonlyArray<Starting>, { run_id, tasks }: Plan,
     if (hold?.why === "busy")
       kept.push(notStarted(task, "ALREADY_EXECUTING", busyText(new Date(hold.until).toISOString())))
     else if (isSent) sent.push(task)
-    else kept.push(notStarted(task, "START_UNKNOWN"))
+    else kept.push(notStarted(task, "START_UNKNOWN", thirdText))
   }
   return { sent, kept }
 }

@@ -6,10 +6,8 @@
 import { Schema } from "effect"
 import { statusReasonsByCode } from "./Vocabulary.ts"
 import type { StatusCode } from "./Vocabulary.ts"
-import type { Acting, EndRow, Outcome, WhoActs } from "./EndRow.ts"
-import { featureEnds } from "./FeatureEnds.ts"
-import { ownEnds, serviceEnds, unlisted } from "./ServiceEnds.ts"
-import type { ServiceReason } from "./ServiceEnds.ts"
+import { featureEnds, ownEnds, serviceEnds, unlisted } from "./EndTable.ts"
+import type { Acting, EndRow, Outcome, ServiceReason, WhoActs } from "./EndTable.ts"
 
 export type Reason = ServiceReason | keyof typeof ownEnds
 export const ends: { readonly [R in Reason]: EndRow } = { ...serviceEnds, ...ownEnds }

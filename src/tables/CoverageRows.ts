@@ -4,9 +4,9 @@
  * records are told from an unknown number: see `recordsOf`.
  */
 import type { RunId, SessionId } from "../service/Ids.ts"
-import { notInTables } from "../service/Ends.ts"
-import type { Reason, Verdict } from "../service/Ends.ts"
-import { featureEnd } from "../service/FeatureEnds.ts"
+import { knownEnd, notInTables } from "../service/Ends.ts"
+import type { Verdict } from "../service/Ends.ts"
+import { featureEnd } from "../service/EndTable.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { productKey } from "./ExecutionRows.ts"
 import { productsOf } from "./FeatureProducts.ts"
@@ -34,16 +34,9 @@ export interface TaskFindings {
 
 type Settlement = Pick<Verdict, "outcome" | "who_acts"> & { readonly reason: string | undefined }
 
-/** Our own ends that apply to all features: their results are not all here, whatever the execution said. */
-const incomplete: ReadonlyArray<Reason> = [
-  "RESULTS_PARTIAL",
-  "RECORDS_UNREACHABLE",
-  "RECORDS_SHORT",
-  "ANSWER_UNUSABLE",
-]
-
+/** Such an end applies to all features. */
 export const isIncomplete = (reason: string | undefined): boolean =>
-  incomplete.some((each) => each === reason)
+  reason !== undefined && knownEnd(reason)?.results !== undefined
 
 const wholeOf = (task: TaskState, { isLeftOut }: TaskFindings): Settlement => {
   const settlement = settlementOf(task)

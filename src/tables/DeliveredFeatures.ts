@@ -5,7 +5,7 @@
  * them if the task has a record that no feature is known to feed.
  */
 import { features as featureCodes } from "../service/Vocabulary.ts"
-import { featureEnd } from "../service/FeatureEnds.ts"
+import { featureEnd } from "../service/EndTable.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { executionsOf } from "../ledger/RunState.ts"
 import type { TaskState } from "../ledger/RunState.ts"

@@ -5,7 +5,7 @@
 import type { ExecutionId, RunId, SessionId } from "../service/Ids.ts"
 import type { Cell } from "../records/Columns.ts"
 import { dateCell } from "../records/ColumnData.ts"
-import { outcomes } from "../service/EndRow.ts"
+import { outcomes } from "../service/EndTable.ts"
 import { executionsOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import type { TableRow } from "./ExecutionRows.ts"

@@ -2,7 +2,7 @@
  * What the system tables have in common: the columns that name run, task, execution, session, customer and
  * engine, and the key that every table declares in its comment.
  */
-import { actors, outcomes } from "../service/EndRow.ts"
+import { actors, outcomes } from "../service/EndTable.ts"
 import { column, required } from "../records/Columns.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 

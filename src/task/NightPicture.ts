@@ -4,8 +4,8 @@
  * and times, and nothing of a login.
  */
 import { Duration, Schema } from "effect"
-import { outcomes } from "../service/EndRow.ts"
-import type { Outcome } from "../service/EndRow.ts"
+import { outcomes } from "../service/EndTable.ts"
+import type { Outcome } from "../service/EndTable.ts"
 import { estimateNight } from "./Expectations.ts"
 import type { ExpectedTask } from "./Expectations.ts"
 import type { WaitsFor } from "./Schedule.ts"

@@ -4,7 +4,7 @@
  */
 import { Context, Effect } from "effect"
 import type { RunId, TaskId } from "../service/Ids.ts"
-import type { Outcome } from "../service/EndRow.ts"
+import type { Outcome } from "../service/EndTable.ts"
 import type { RunNews } from "../ledger/Fact.ts"
 
 export type ProgressEvent =

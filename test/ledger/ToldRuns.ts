@@ -1,5 +1,5 @@
 /** Runs of a job, told by how they went, for tests that look at several runs at once. */
-import type { Outcome } from "../../src/service/EndRow.ts"
+import type { Outcome } from "../../src/service/EndTable.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { said } from "../service/Said.ts"
 import { anId } from "../harness/Id.ts"

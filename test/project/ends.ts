@@ -5,11 +5,9 @@
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { statusReasonsByCode } from "../../src/service/Vocabulary.ts"
-import { actionNeeded, actors, exitOf, outcomes } from "../../src/service/EndRow.ts"
-import type { EndRow } from "../../src/service/EndRow.ts"
+import { actionNeeded, actors, exitOf, featureEnds, outcomes, ownEnds } from "../../src/service/EndTable.ts"
+import type { EndRow } from "../../src/service/EndTable.ts"
 import { endOfAttempt, ends, verdictOfRefusal } from "../../src/service/Ends.ts"
-import { featureEnds } from "../../src/service/FeatureEnds.ts"
-import { ownEnds } from "../../src/service/ServiceEnds.ts"
 import { triedAgain } from "../../src/report/RenderSummary.ts"
 
 type Told = Pick<EndRow, "outcome" | "who_acts">

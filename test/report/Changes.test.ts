@@ -1,7 +1,7 @@
 /** What a run changed since the one before: new trouble, old trouble, and what is mended. */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { outcomes } from "../../src/service/EndRow.ts"
+import { outcomes } from "../../src/service/EndTable.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunHeader } from "../../src/ledger/FoldRun.ts"
 import {

@@ -1,9 +1,9 @@
 /** What a finished run answers its caller. */
 import { describe, expect, it } from "vitest"
-import type { Outcome } from "../../src/service/EndRow.ts"
+import type { Outcome } from "../../src/service/EndTable.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
-import { exitCodeOf, hasLeftovers } from "../../src/report/ExitCode.ts"
+import { exitCodeOf, hasLeftovers } from "../../src/report/Finish.ts"
 import { executed, idOf, planned, run_id, settled, started } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
 

@@ -1,7 +1,7 @@
 /** A run that was cut off, as `status` tells it: since when, what is in flight, and what the next run does. */
 import { describe, expect, it } from "vitest"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { interruptedOf, tellInterrupted } from "../../src/report/Interrupted.ts"
+import { interruptedOf, tellInterrupted } from "../../src/report/RenderSummary.ts"
 import { anId } from "../harness/Id.ts"
 import { executed, idOf, planned, run_id, runOf, settled, startAt } from "./Samples.ts"
 

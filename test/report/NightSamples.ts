@@ -2,7 +2,7 @@
  * Facts of whole nights in miniature or at full size, made from a seed, for the report's tests and screenshots: queues,
  * retries, every kind of end, hostile texts. Each night is as plausible as the fold and the page need it to be.
  */
-import type { Outcome, WhoActs } from "../../src/service/EndRow.ts"
+import type { Outcome, WhoActs } from "../../src/service/EndTable.ts"
 import { rowOf } from "../../src/service/Ends.ts"
 import type { Fact, Recorded } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"

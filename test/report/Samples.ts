@@ -2,7 +2,7 @@
  * Runs in miniature for the report's tests: facts in order, a second apart, folded by the ledger's own fold.
  */
 import { expect } from "vitest"
-import type { Outcome, WhoActs } from "../../src/service/EndRow.ts"
+import type { Outcome, WhoActs } from "../../src/service/EndTable.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"

@@ -1,7 +1,7 @@
 /** The table of ends against the contract's own, and what follows from a row, from none, and from two at once. */
 import { describe, expect, it } from "vitest"
 import { statusReasonsByCode } from "../../src/service/Vocabulary.ts"
-import { actionNeeded, exitOf, outcomes } from "../../src/service/EndRow.ts"
+import { actionNeeded, exitOf, outcomes, ownEnds } from "../../src/service/EndTable.ts"
 import {
   actingOf,
   beforeStart,
@@ -16,7 +16,6 @@ import {
   verdictOfRejected,
 } from "../../src/service/Ends.ts"
 import type { Verdict } from "../../src/service/Ends.ts"
-import { ownEnds } from "../../src/service/ServiceEnds.ts"
 import { contractEnds } from "./ContractEnds.ts"
 
 type Row = readonly [outcome: string, who_acts: string, retry: boolean, opensBreaker: boolean]

@@ -1,6 +1,6 @@
 /** What became of a feature (section 2.4), word by word; what the reference does not list is no success. */
 import { describe, expect, it } from "vitest"
-import { featureEnd, featureEnds } from "../../src/service/FeatureEnds.ts"
+import { featureEnd, featureEnds } from "../../src/service/EndTable.ts"
 
 const told = (reason: string | undefined) => {
   const end = featureEnd(reason)

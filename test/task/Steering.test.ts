@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Schema } from "effect"
 import * as fc from "fast-check"
-import { outcomes } from "../../src/service/EndRow.ts"
+import { outcomes } from "../../src/service/EndTable.ts"
 import { NightPicture } from "../../src/task/NightPicture.ts"
 import type { EnginePicture } from "../../src/task/NightPicture.ts"
 import { Order, pauseMax, Steered } from "../../src/task/Steering.ts"

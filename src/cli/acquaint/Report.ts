@@ -4,6 +4,7 @@
  * quotes no value of a record, and no complete id except the execution's.
  */
 import type { Access, ExecutionId, RunId } from "../../service/Ids.ts"
+import { rowOf } from "../../service/Ends.ts"
 import { countedTotal } from "../../service/FlowResults.ts"
 import type { DrainProof } from "../../task/DrainProof.ts"
 import { counted } from "../../base/Text.ts"
@@ -68,9 +69,6 @@ const countLine = ({ counts, proof }: Picture): string => {
     : `${total} counted, but not all can be read: ${missing.join(", ")}. ${keeps}`
 }
 
-/** Ends that other results sources may change. */
-const aboutRecords: ReadonlySet<string> = new Set(["RECORDS_UNREACHABLE", "RECORDS_SHORT", "RESULTS_PARTIAL"])
-
 /** The sections of the report, in the order in which a person needs them. */
 export const reportSections = (
   about: About,
@@ -83,7 +81,9 @@ export const reportSections = (
     return section === undefined ? key : `${key} (section ${section})`
   }
   const reason = about.reason === "" ? "" : `, ${about.reason}`
-  const ownSources = aboutRecords.has(about.reason) ? ", with the job's current results sources" : ""
+  // Other results sources may change such an end.
+  const ownSources =
+    rowOf(about.reason).results === "incomplete" ? ", with the job's current results sources" : ""
   const ended = `Ended as ${about.outcome}${reason}${ownSources}`
   const kept =
     about.execution_id === undefined

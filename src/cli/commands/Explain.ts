@@ -5,7 +5,7 @@
  */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
-import type { EndRow } from "../../service/EndRow.ts"
+import type { EndRow } from "../../service/EndTable.ts"
 import { knownEnd, rowOf } from "../../service/Ends.ts"
 import { counted } from "../../base/Text.ts"
 import { TaskId } from "../../service/Ids.ts"
