@@ -6,8 +6,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Logger } from "effect"
-import { Command } from "effect/cli"
-import { nightjar, NightjarFlags } from "./cli/Nightjar.ts"
+import { NightjarFlags, runNightjar } from "./cli/Nightjar.ts"
 import { note, Output } from "./cli/Output.ts"
 import { Presenter } from "./cli/Presenter.ts"
 import { runProcess } from "./cli/RunProcess.ts"
@@ -238,6 +237,4 @@ const live = Layer.mergeAll(
   output.pipe(Layer.provideMerge(Settings.layer)),
 ).pipe(Layer.provideMerge(NodeServices.layer))
 
-const program = Command.run(nightjar, { version: toolVersion }).pipe(Effect.provide(live))
-
-runProcess(program)
+runProcess(runNightjar(process.argv.slice(2)).pipe(Effect.provide(live)))

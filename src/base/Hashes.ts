@@ -2,13 +2,13 @@
  * SHA-256, which identifies bodies, files, facts and keys, of data that is complete or arrives in pieces;
  * and ids of the form of a UUID that are the same whenever they are made of the same parts.
  */
-import { createHash } from "node:crypto"
+import { createHash, hash } from "node:crypto"
 
 /** For data that arrives in pieces. */
 export const beginSha256 = () => createHash("sha256")
 
 /** Its 32 bytes. */
-export const sha256 = (content: Uint8Array | string) => beginSha256().update(content).digest()
+export const sha256 = (content: Uint8Array | string): Buffer => hash("sha256", content, "buffer")
 
 /** For UUIDs made of names, whose standard wants it; nothing is proved with it. */
 const sha1 = (content: Uint8Array) => createHash("sha1").update(content).digest()

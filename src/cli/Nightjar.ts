@@ -1,92 +1,271 @@
 /**
- * The command `nightjar` with all its subcommands, in the order in which a newcomer meets them, and the
- * flags they all share.
+ * The command `nightjar`: its commands as rows by group, in the order in which a newcomer meets them, and the flags
+ * they all share. A command's module, and all that it imports, is loaded only when the command line names it; what the
+ * others are called and do is said here.
  */
+import { setFlagsFromString } from "node:v8"
+import { Effect } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
 import { CliConfig, Command, GlobalFlag } from "effect/cli"
-import { accept } from "./commands/Accept.ts"
-import { acquaint } from "./commands/Acquaint.ts"
-import { backup } from "./commands/Backup.ts"
 import { EnvFileFlag, NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
-import { documents } from "./commands/Documents.ts"
-import { compact } from "./commands/Compact.ts"
-import { credentials } from "./commands/Credentials.ts"
-import { demo } from "./commands/Demo.ts"
-import { doctor } from "./commands/Doctor.ts"
-import { engines } from "./commands/Engines.ts"
-import { explain } from "./commands/Explain.ts"
-import { help } from "./commands/Help.ts"
-import { hooks } from "./commands/Hooks.ts"
-import { infer } from "./commands/Infer.ts"
-import { init } from "./commands/Init.ts"
-import { forget } from "./commands/Forget.ts"
-import { limit } from "./commands/Limit.ts"
-import { notify } from "./commands/Notify.ts"
-import { plan } from "./commands/Plan.ts"
-import { pseudonyms } from "./commands/Pseudonyms.ts"
-import { rebuild } from "./commands/Rebuild.ts"
-import { repair } from "./commands/Repair.ts"
-import { prune } from "./commands/Prune.ts"
-import { drain, pause, resume } from "./commands/Steer.ts"
-import { query } from "./commands/Query.ts"
-import { report } from "./commands/Report.ts"
-import { rerun } from "./commands/Rerun.ts"
-import { rollback } from "./commands/Rollback.ts"
-import { run } from "./commands/Run.ts"
-import { sandbox } from "./commands/Sandbox.ts"
-import { schedule } from "./commands/Schedule.ts"
-import { runs } from "./commands/Runs.ts"
-import { status } from "./commands/Status.ts"
-import { tables } from "./commands/Tables.ts"
-import { tokens } from "./commands/Tokens.ts"
-import { validate } from "./commands/Validate.ts"
-import { verify } from "./commands/Verify.ts"
+import { toolVersion } from "./Failures.ts"
 
-export const nightjar = Command.make("nightjar").pipe(
-  Command.withDescription(
-    "Pulls data from a credential-based extraction service into DuckDB and Parquet\n" + "tables every night.",
-  ),
-  Command.withSubcommands([
-    demo,
-    help,
-    init,
-    validate,
-    doctor,
-    plan,
-    run,
-    rerun,
-    accept,
-    schedule,
-    notify,
-    status,
-    runs,
-    pause,
-    resume,
-    drain,
-    limit,
-    explain,
-    report,
-    query,
-    tables,
-    documents,
-    pseudonyms,
-    infer,
-    verify,
-    repair,
-    rebuild,
-    rollback,
-    backup,
-    prune,
-    compact,
-    forget,
-    credentials,
-    tokens,
-    hooks,
-    engines,
-    sandbox,
-    acquaint,
-  ]),
-  Command.withGlobalFlags([OutputFlag, EnvFileFlag, NoProgressFlag]),
+/**
+ * `isFirst`: on the first screen of `nightjar --help` with its summary; of the others, that has the names. `isNight`:
+ * waits for hundreds of executions.
+ */
+const groups = {
+  Run: {
+    demo: {
+      summary: "Runs the demo job and explains how it ended",
+      isNight: true,
+      isFirst: true,
+      load: async () => (await import("./commands/Demo.ts")).demo,
+    },
+    init: {
+      summary: "Writes jobs/NAME.yaml, a commented job file to fill in",
+      isFirst: true,
+      load: async () => (await import("./commands/Init.ts")).init,
+    },
+    plan: {
+      summary: "Shows what `run` would start, without starting anything",
+      load: async () => (await import("./commands/Plan.ts")).plan,
+    },
+    run: {
+      summary: "Runs each job once, or resumes its unfinished run",
+      isNight: true,
+      isFirst: true,
+      load: async () => (await import("./commands/Run.ts")).run,
+    },
+    rerun: {
+      summary: "Runs again what did not succeed in a run",
+      isNight: true,
+      load: async () => (await import("./commands/Rerun.ts")).rerun,
+    },
+    validate: {
+      summary: "Checks job files offline; each error with file:line:column",
+      load: async () => (await import("./commands/Validate.ts")).validate,
+    },
+    doctor: {
+      summary: "Checks machine, folder, ledger, secrets, alarms and services",
+      load: async () => (await import("./commands/Doctor.ts")).doctor,
+    },
+    schedule: {
+      summary: "Prints or installs the timer of jobs",
+      load: async () => (await import("./commands/Schedule.ts")).schedule,
+    },
+    notify: {
+      summary: "Tries the receivers of a job's alarms",
+      load: async () => (await import("./commands/Notify.ts")).notify,
+    },
+    accept: {
+      summary: "Publishes a run that a gate of its job holds back",
+      isNight: true,
+      load: async () => (await import("./commands/Accept.ts")).accept,
+    },
+    pause: {
+      summary: "Pauses the running night: it starts nothing until `resume`",
+      load: async () => (await import("./commands/Steer.ts")).pause,
+    },
+    resume: {
+      summary: "Ends the pause of the running night",
+      load: async () => (await import("./commands/Steer.ts")).resume,
+    },
+    drain: {
+      summary: "Ends the running night once what is running has finished",
+      load: async () => (await import("./commands/Steer.ts")).drain,
+    },
+    limit: {
+      summary: "Changes how many executions the running night has at once",
+      load: async () => (await import("./commands/Limit.ts")).limit,
+    },
+  },
+  Look: {
+    status: {
+      summary: "Lists a run's tasks with outcome and reason",
+      isFirst: true,
+      load: async () => (await import("./commands/Status.ts")).status,
+    },
+    explain: {
+      summary: "Explains any id, reason or message",
+      load: async () => (await import("./commands/Explain.ts")).explain,
+    },
+    query: {
+      summary: "Runs SQL over the published tables (see `nightjar tables`)",
+      isFirst: true,
+      load: async () => (await import("./commands/Query.ts")).query,
+    },
+    help: {
+      summary: "Shows a page of the documentation, or lists all pages",
+      load: async () => (await import("./commands/Help.ts")).help,
+    },
+    runs: {
+      summary: "Lists all runs of the output folder, oldest first",
+      load: async () => (await import("./commands/Runs.ts")).runs,
+    },
+    report: {
+      summary: "Writes a run's HTML report and worklist",
+      load: async () => (await import("./commands/Report.ts")).report,
+    },
+    tables: {
+      summary: "Describes every published table and view",
+      load: async () => (await import("./commands/Tables.ts")).tables,
+    },
+    documents: {
+      summary: "Copies documents under names for people",
+      load: async () => (await import("./commands/Documents.ts")).documents,
+    },
+    pseudonyms: {
+      summary: "Shows which customer each pseudonym stands for",
+      load: async () => (await import("./commands/Pseudonyms.ts")).pseudonyms,
+    },
+  },
+  Mend: {
+    verify: {
+      summary: "Checks that files, ledger and tables agree; exit code 3 if not",
+      isFirst: true,
+      load: async () => (await import("./commands/Verify.ts")).verify,
+    },
+    repair: {
+      summary: "Rebuilds missing or damaged tables from landed data",
+      load: async () => (await import("./commands/Repair.ts")).repair,
+    },
+    rebuild: {
+      summary: "Derives all tables again from landed data",
+      load: async () => (await import("./commands/Rebuild.ts")).rebuild,
+    },
+    rollback: {
+      summary: "Publishes the tables of the previous version again",
+      load: async () => (await import("./commands/Rollback.ts")).rollback,
+    },
+  },
+  Keep: {
+    backup: {
+      summary: "Copies the output folder, and checks the copy",
+      isFirst: true,
+      load: async () => (await import("./commands/Backup.ts")).backup,
+    },
+    prune: {
+      summary: "Removes what is older than `retain` in the job allows",
+      load: async () => (await import("./commands/Prune.ts")).prune,
+    },
+    compact: {
+      summary: "Combines nightly Parquet files into one per month",
+      load: async () => (await import("./commands/Compact.ts")).compact,
+    },
+    forget: {
+      summary: "Removes a customer everywhere, with a receipt",
+      load: async () => (await import("./commands/Forget.ts")).forget,
+    },
+  },
+  Service: {
+    engines: {
+      summary: "Lists the service's engines, or shows one with its form",
+      load: async () => (await import("./commands/Engines.ts")).engines,
+    },
+    credentials: {
+      summary: "Lists, releases or settles rejected or unproven logins",
+      isFirst: true,
+      load: async () => (await import("./commands/Credentials.ts")).credentials,
+    },
+    tokens: {
+      summary: "Lists, exchanges or revokes stored tokens",
+      load: async () => (await import("./commands/Tokens.ts")).tokens,
+    },
+    hooks: {
+      summary: "Lists, makes or removes subscriptions to flow events",
+      load: async () => (await import("./commands/Hooks.ts")).hooks,
+    },
+    acquaint: {
+      summary: "Tries one customer at a real service and checks each answer",
+      isNight: true,
+      load: async () => (await import("./commands/Acquaint.ts")).acquaint,
+    },
+    infer: {
+      summary: "Drafts a record schema for each family that has none",
+      load: async () => (await import("./commands/Infer.ts")).infer,
+    },
+    sandbox: {
+      summary: "Serves the embedded service on this machine",
+      isNight: true,
+      load: async () => (await import("./commands/Sandbox.ts")).sandbox,
+    },
+  },
+}
+
+type Groups = typeof groups
+type RowOf<G> = G extends unknown ? G[keyof G] : never
+type LoadedBy<R> = R extends { readonly load: () => Promise<infer C> } ? C : never
+/** Any of the commands, with all that it may fail with and needs. */
+type Loaded = LoadedBy<RowOf<Groups[keyof Groups]>>
+
+interface Row {
+  readonly summary: string
+  readonly isFirst?: boolean
+  readonly isNight?: boolean
+  readonly load: () => Promise<Loaded>
+}
+
+const rowsByGroup = Object.entries<Readonly<Record<string, Row>>>(groups).map(
+  ([group, rows]) => [group, Object.entries(rows)] as const,
 )
+
+/** The names of the commands that the first screen of the help summarises. */
+export const firstCommands: ReadonlySet<string> = new Set(
+  rowsByGroup.flatMap(([, rows]) => rows.flatMap(([name, { isFirst }]) => (isFirst === true ? [name] : []))),
+)
+
+/**
+ * A night waits far more than it computes: a small heap costs it about a tenth more CPU and halves its memory. As they
+ * are, V8's rules let the garbage of a thousand waiting executions grow to three times what is alive. A command that
+ * only computes would spend a quarter of its time on collecting.
+ */
+const keepHeapSmall = (): void => {
+  setFlagsFromString("--heap-growing-percent=30")
+  setFlagsFromString("--semi-space-growth-factor=1")
+}
+
+const describe = (command: Loaded, summary: string): Loaded =>
+  Command.withShortDescription(
+    command as Command.Command<Loaded["name"], never, object, unknown, unknown>,
+    summary,
+  ) as unknown as Loaded
+
+/** A command that is not run in this process: what the list of commands says of it. */
+const described = (name: string, summary: string) =>
+  Command.make(name).pipe(Command.withDescription(summary)) as unknown as Loaded
+
+/** The command line with the commands for which `isAsked` holds; of the others, what they are called and do. */
+export const nightjarWith = async (isAsked: (name: string) => boolean) => {
+  const entries = rowsByGroup.map(async ([group, rows]) => ({
+    group,
+    commands: (await Promise.all(
+      rows.map(async ([name, { summary, load }]) =>
+        isAsked(name) ? describe(await load(), summary) : described(name, summary),
+      ),
+    )) as unknown as NonEmptyReadonlyArray<Loaded>,
+  }))
+  return Command.make("nightjar").pipe(
+    Command.withDescription(
+      "Pulls data from a credential-based extraction service into DuckDB and Parquet\n" +
+        "  tables every night. `nightjar COMMAND --help` shows what a command does.",
+    ),
+    Command.withSubcommands(await Promise.all(entries)),
+    Command.withGlobalFlags([OutputFlag, EnvFileFlag, NoProgressFlag]),
+  )
+}
+
+/** Runs the command line; a command is loaded if any argument is its name, and all are for their completions. */
+export const runNightjar = (args: ReadonlyArray<string>) => {
+  const isNight = rowsByGroup.some(([, rows]) =>
+    rows.some(([name, row]) => row.isNight === true && args.includes(name)),
+  )
+  if (isNight) keepHeapSmall()
+  const isForAll = args.some((arg) => arg.startsWith("--completions"))
+  return Effect.promise(() => nightjarWith((name) => isForAll || args.includes(name))).pipe(
+    Effect.flatMap((nightjar) => Command.runWith(nightjar, { version: toolVersion })(args)),
+  )
+}
 
 /** The built-in flags of this command line; no wizard: nobody can answer it at night. */
 export const NightjarFlags = {

@@ -7,7 +7,8 @@ import { CliOutput } from "effect/cli"
 import type { CliError, HelpDoc } from "effect/cli"
 import { nearestName } from "../base/Text.ts"
 import { told } from "../messages/Catalogue.ts"
-import { plain } from "../report/TextTable.ts"
+import { plain, wrap } from "../report/TextTable.ts"
+import { firstCommands } from "./Nightjar.ts"
 
 // How help is laid out: the command line library puts every choice of its own flags into the column of names,
 // which makes each page 166 columns wide. Here these flags have a short name for their value and one line of
@@ -28,8 +29,38 @@ const shortened = (flag: HelpDoc.FlagDoc): HelpDoc.FlagDoc => {
     : { ...flag, type, description: Option.some(description) }
 }
 
-export const layOutHelp = ({ globalFlags, ...doc }: HelpDoc.HelpDoc): HelpDoc.HelpDoc =>
-  globalFlags === undefined ? doc : { ...doc, globalFlags: globalFlags.map(shortened) }
+const namesWidth = 60
+const columnWidth = Math.max(...[...firstCommands].map(({ length }) => length))
+
+/** A line of the list of commands; the columns of all groups are equally wide. */
+const listedLine = (name: string, description: string): HelpDoc.SubcommandDoc => ({
+  name: name.padEnd(columnWidth),
+  description,
+  alias: undefined,
+  shortDescription: undefined,
+})
+
+/** The first screen says of each group what its most used commands do, and what the others are called. */
+const layOutGroup = ({ group, commands }: HelpDoc.SubcommandGroupDoc): HelpDoc.SubcommandGroupDoc => {
+  const isFirst = ({ name }: HelpDoc.SubcommandDoc) => firstCommands.has(name)
+  const [one, ...more] = commands
+    .filter(isFirst)
+    .map((each) => listedLine(each.name, each.shortDescription ?? each.description))
+  const others = commands.filter((each) => !isFirst(each)).map(({ name }) => name)
+  const named = wrap(others.join(", "), namesWidth)
+    .split("\n")
+    .map((names, line) => listedLine(line === 0 ? "also" : "", names))
+  return one === undefined ? { group, commands } : { group, commands: [one, ...more, ...named] }
+}
+
+/** Only the whole program has groups. */
+export const layOutHelp = ({ globalFlags, subcommands, ...doc }: HelpDoc.HelpDoc): HelpDoc.HelpDoc => ({
+  ...doc,
+  ...(globalFlags && { globalFlags: globalFlags.map(shortened) }),
+  ...(subcommands && {
+    subcommands: subcommands.map((one) => (one.group === undefined ? one : layOutGroup(one))),
+  }),
+})
 
 /** The library suggests only what belongs to the command itself. */
 const everywhere = ["--output", "--env-file", "--no-progress", "--log-level", "--help", "--version"]

@@ -8,21 +8,19 @@ import { NodeServices } from "@effect/platform-node"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { TestConsole } from "effect/testing"
-import { Command } from "effect/cli"
 import { Presenter } from "../../src/cli/Presenter.ts"
-import { nightjar, NightjarFlags } from "../../src/cli/Nightjar.ts"
+import { NightjarFlags, runNightjar } from "../../src/cli/Nightjar.ts"
 import { helpPages } from "../project/helpPages.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const widthMax = 80
 
-const run = Command.runWith(nightjar, { version: "0.0.0" })
 /** Help asks for none of the services that its command would need. */
-const nothing = Context.empty() as Context.Context<Effect.Services<ReturnType<typeof run>>>
+const nothing = Context.empty() as Context.Context<Effect.Services<ReturnType<typeof runNightjar>>>
 
 const helpOf = (args: ReadonlyArray<string>) =>
   Effect.gen(function* () {
-    yield* Effect.ignore(run([...args, "--help"])).pipe(Effect.provide(nothing))
+    yield* Effect.ignore(runNightjar([...args, "--help"])).pipe(Effect.provide(nothing))
     return (yield* TestConsole.logLines).map(String).join("\n")
   }).pipe(
     Effect.provide(

@@ -5,9 +5,8 @@
 import { fileURLToPath } from "node:url"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Exit, Layer, Sink, Stdio } from "effect"
-import { Command } from "effect/cli"
 import { endingOfCause } from "../../src/cli/Failures.ts"
-import { nightjar, NightjarFlags } from "../../src/cli/Nightjar.ts"
+import { NightjarFlags, runNightjar } from "../../src/cli/Nightjar.ts"
 import { Output } from "../../src/cli/Output.ts"
 import { Presenter } from "../../src/cli/Presenter.ts"
 import { Settings } from "../../src/cli/CommonFlags.ts"
@@ -25,8 +24,6 @@ const wired = {
   database: DuckDb.layer,
   recordSchemas,
 }
-
-const run = Command.runWith(nightjar, { version: "0.0.0" })
 
 export interface Ended {
   readonly code: number
@@ -66,8 +63,8 @@ export const worksHere = <A, E, R>(work: Effect.Effect<A, E, R>, more: Partial<W
 export const commandAt = (
   tokens: Wiring["Service"]["tokens"],
   ...args: ReadonlyArray<string>
-): Promise<Ended> => Effect.runPromise(worksHere(run(args), { tokens }))
+): Promise<Ended> => Effect.runPromise(worksHere(runNightjar(args), { tokens }))
 
 /** A command with these arguments. */
 export const commandHere = (...args: ReadonlyArray<string>): Promise<Ended> =>
-  Effect.runPromise(worksHere(run(args)))
+  Effect.runPromise(worksHere(runNightjar(args)))

@@ -6,9 +6,9 @@
  */
 import { spawn } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
+import { enableCompileCache } from "node:module"
 import { fileURLToPath } from "node:url"
 import { stripVTControlCharacters } from "node:util"
-import { setFlagsFromString } from "node:v8"
 
 // Without a listener this signal opens Node's debugger in a process that holds every password.
 process.on("SIGUSR1", () => undefined)
@@ -43,10 +43,9 @@ async function start() {
     )
     process.exit(2)
   }
-  // A night waits far more than it computes: a small heap costs it about a tenth more CPU and halves its memory. As
-  // they are, V8's rules let the garbage of a thousand waiting executions grow to three times what is alive.
-  setFlagsFromString("--heap-growing-percent=30")
-  setFlagsFromString("--semi-space-growth-factor=1")
+  // Beside the program, where nobody can plant code who could not change the program itself; what cannot be written
+  // there is compiled each time.
+  enableCompileCache(fileURLToPath(new URL("compiled", import.meta.url)))
   await import("./program.js")
 }
 

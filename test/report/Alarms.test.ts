@@ -10,13 +10,12 @@ import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { it as effectIt } from "@effect/vitest"
 import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer } from "effect"
-import { Command } from "effect/cli"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { afterAll, describe, expect, it } from "vitest"
 import { NodeClient } from "../../src/client/NodeClient.ts"
 import { alarmsCheck, announced, refuseSilent, toldUnbegun, watchedForLate } from "../../src/cli/Notices.ts"
-import { nightjar } from "../../src/cli/Nightjar.ts"
+import { runNightjar } from "../../src/cli/Nightjar.ts"
 import { Output } from "../../src/cli/Output.ts"
 import { Settings } from "../../src/cli/CommonFlags.ts"
 import { Wiring } from "../../src/cli/Wiring.ts"
@@ -521,11 +520,9 @@ telemetry:
           "`nightjar notify test JOB` then tells each one.",
       ],
     })
-    const planned = await asked(
-      Command.runWith(nightjar, { version: "0" })(["plan", silent, "--output", join(root, "none")]),
-    )
+    const planned = await asked(runNightjar(["plan", silent, "--output", join(root, "none")]))
     expect([planned.code, planned.stderr.includes(problems.join("\n"))]).toEqual([2, true])
-    const validated = await asked(Command.runWith(nightjar, { version: "0" })(["validate", silent]))
+    const validated = await asked(runNightjar(["validate", silent]))
     expect({ code: validated.code, stderr: validated.stderr }).toEqual({ code: 0, stderr: "" })
   })
 
@@ -546,9 +543,7 @@ telemetry:
       yield* Effect.provide(written, ledger())
       const args = ["rerun", "--dry-run", "--output", output]
       const { code, stderr } = yield* worksHere(
-        Command.runWith(nightjar, { version: "0" })(args).pipe(
-          Effect.provideService(ConfigProvider.ConfigProvider, environment),
-        ),
+        runNightjar(args).pipe(Effect.provideService(ConfigProvider.ConfigProvider, environment)),
         { ...resolving, ledger } as unknown as Partial<Wiring["Service"]>,
       )
       expect([code, stderr.includes(problems.join("\n"))]).toEqual([2, true])
@@ -563,9 +558,7 @@ telemetry:
       const run = (...jobs: ReadonlyArray<string>) =>
         Effect.gen(function* () {
           const args = ["run", ...jobs, "--output", join(root, "nowhere")]
-          const running = yield* Effect.forkChild(
-            here(place, Command.runWith(nightjar, { version: "0" })(args)),
-          )
+          const running = yield* Effect.forkChild(here(place, runNightjar(args)))
           while (running.pollUnsafe() === undefined) {
             yield* Effect.promise(() => new Promise((done) => setImmediate(done)))
             yield* TestClock.adjust("1 second")
@@ -615,7 +608,7 @@ telemetry:
 
 describe("`nightjar notify test`", () => {
   const test = (place: ReturnType<typeof receiving>, ...args: ReadonlyArray<string>) =>
-    here(place, Command.runWith(nightjar, { version: "0" })(["notify", "test", ...args]))
+    here(place, runNightjar(["notify", "test", ...args]))
 
   effectIt.effect("says what each receiver answered and when, in seconds, without its address", () =>
     Effect.gen(function* () {
