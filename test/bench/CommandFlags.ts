@@ -1,12 +1,12 @@
 /**
- * What the launcher tells V8 before it starts the command, read off the launcher: work that a benchmark does in a
+ * What the program tells V8 before a night begins, read off it: work that a benchmark does in a
  * process of its own has the memory of a night only with the same.
  */
 import { readFileSync } from "node:fs"
 
-const launcher = readFileSync(new URL("../project/launcher.js", import.meta.url), "utf8")
+const program = readFileSync(new URL("../../src/cli/Nightjar.ts", import.meta.url), "utf8")
 
 export const commandFlags: ReadonlyArray<string> = [
-  ...launcher.matchAll(/setFlagsFromString\("(--[^"]+)"\)/g),
+  ...program.matchAll(/setFlagsFromString\("(--[^"]+)"\)/g),
 ].flatMap(([, flag = ""]) => flag)
-if (commandFlags.length === 0) throw new Error("the launcher sets no flags that could be read off it")
+if (commandFlags.length === 0) throw new Error("the program sets no flags that could be read off it")

@@ -152,10 +152,12 @@ customers: [{ id: c-1, parameters: { username: ok+records-1, password: anything 
     expect(sources).not.toContain("report/Spans.ts")
   })
 
-  it("validate: a parser of YAML, and neither a client nor a database", () => {
-    const { status, packages } = loadedBy("validate", "jobs/demo.yaml")
-    expect({ status, packages }).toEqual({
+  it("validate: a parser of YAML, and neither a client, a database nor another command", () => {
+    const { status, packages, sources } = loadedBy("validate", "jobs/demo.yaml")
+    const commands = sources.filter((name) => name.startsWith("cli/commands/"))
+    expect({ status, packages, commands }).toEqual({
       status: 0,
+      commands: ["cli/commands/Validate.ts"],
       packages: ["@effect/platform-node", "@effect/platform-node-shared", "effect", "yaml"],
     })
   })
