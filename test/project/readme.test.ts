@@ -2,7 +2,7 @@
  * The README is the product's face: its commands are run here, and what they print must be what it says. A line that is
  * only `…` stands for any lines; dates and durations may differ.
  */
-import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
