@@ -1,231 +1,264 @@
 /**
- * The admin page as one HTML text: no script, no external resources, readable on a phone. Anything that a
- * caller sent is hostile text: it is escaped, and isolated so that it cannot change the direction of the
- * text around it.
+ * The admin page as one HTML text: no script, no external resources, readable on a phone. Its sections are
+ * data: columns name the fields of a row and how each is shown. Anything that a caller sent is hostile text: it
+ * is escaped, and isolated so that it cannot change the direction of the text around it.
  */
 import { escapeHtml } from "../../base/Text.ts"
-import { adminStyle } from "./AdminStyle.ts"
-import type { AdminView, ExecutionRow } from "./AdminView.ts"
 import { tooSoonMax } from "../core/SandboxCore.ts"
+import type { AdminView, ExecutionRow } from "./AdminView.ts"
 
-/** A cell's HTML, already escaped. */
-interface Html {
-  readonly html: string
+/** Plain and dense, in the reader's own light or dark mode; on a phone each row becomes a card. */
+const style = `
+:root { color-scheme: light dark;
+  --ink: #1b1f24; --soft: #59636e; --line: #d5dae0; --page: #fff; --head: #f4f6f8;
+  --good: #e0f2e4; --good-ink: #14532d; --bad: #fde4e1; --bad-ink: #8c1d18;
+  --open: #e1ecfb; --open-ink: #123f7d; --plain: #eceff2; --plain-ink: #3b434c; }
+@media (prefers-color-scheme: dark) { :root {
+  --ink: #e6e9ed; --soft: #9aa4af; --line: #343b43; --page: #14171a; --head: #1c2024;
+  --good: #16351f; --good-ink: #a5e0b4; --bad: #43201d; --bad-ink: #ffb4ab;
+  --open: #172c47; --open-ink: #a9cbf7; --plain: #262b31; --plain-ink: #c3cad2; } }
+* { box-sizing: border-box; }
+body { margin: 0; color: var(--ink); background: var(--page); font: 14px/1.45 system-ui, sans-serif; }
+header, main { max-width: 1500px; margin: 0 auto; padding: 0 20px; }
+header { padding-top: 20px; }
+h1 { font-size: 22px; margin: 0; }
+h2 { font-size: 16px; margin: 28px 0 8px; }
+small, header p { color: var(--soft); font-weight: normal; }
+header p { margin: 2px 0 14px; }
+form { display: flex; flex-wrap: wrap; gap: 8px 14px; align-items: center; }
+input { font: inherit; width: 15em; max-width: 100%; padding: 3px 6px; }
+input[name=limit] { width: 5em; }
+button { font: inherit; padding: 3px 14px; }
+a { color: var(--open-ink); }
+.tiles { list-style: none; display: flex; flex-wrap: wrap; gap: 8px; padding: 0; margin: 18px 0 0; }
+.tiles li { background: var(--head); border: 1px solid var(--line); border-radius: 6px; padding: 6px 12px; }
+.tiles strong { font-size: 18px; margin-right: 4px; }
+table { width: 100%; border-collapse: collapse; }
+th { text-align: left; font-weight: 600; color: var(--soft); background: var(--head); white-space: nowrap; }
+th, td { padding: 6px 10px; border-bottom: 1px solid var(--line); vertical-align: top; }
+td { overflow-wrap: anywhere; min-width: 6.5em; }
+time { white-space: nowrap; }
+code { font: 12px/1.5 ui-monospace, monospace; }
+.tag { display: inline-block; padding: 0 7px; border-radius: 9px; font-size: 12.5px; }
+.tag { white-space: nowrap; }
+.good { background: var(--good); color: var(--good-ink); }
+.bad { background: var(--bad); color: var(--bad-ink); }
+.open { background: var(--open); color: var(--open-ink); }
+.plain { background: var(--plain); color: var(--plain-ink); }
+.calm { color: var(--soft); margin: 0; }
+main { padding-bottom: 40px; }
+@media (max-width: 720px) {
+  header, main { padding-left: 12px; padding-right: 12px; }
+  form label { flex: 1 1 100%; display: flex; gap: 8px; align-items: center; }
+  form label { justify-content: space-between; }
+  form input { flex: 0 1 65%; }
+  form input[name=limit] { flex: 0 0 5em; }
+  thead { position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }
+  tr { display: block; border: 1px solid var(--line); border-radius: 6px; }
+  tr { margin-bottom: 10px; padding: 4px 0; }
+  td { display: grid; grid-template-columns: 7.5em 1fr; gap: 10px; border: 0; padding: 3px 10px; }
+  td::before { content: attr(data-title); color: var(--soft); }
 }
-const raw = (html: string): Html => ({ html })
-const text = (value: unknown): Html =>
-  raw(value === null || value === undefined || value === "" ? "–" : `<bdi>${escapeHtml(String(value))}</bdi>`)
-const code = (value: unknown): Html =>
-  raw(value === null || value === undefined || value === "" ? "–" : `<code>${text(value).html}</code>`)
-/** To the second; in full as a tooltip. */
-const moment = (value: string | null): Html => {
-  if (value === null) return text(value)
-  const whole = escapeHtml(value)
-  return raw(`<time datetime="${whole}" title="${whole}">${whole.slice(5, 19).replace("T", " ")}</time>`)
+`
+
+const isEmpty = (value: unknown): boolean => value === null || value === undefined || value === ""
+const tag = (value: string, kind: "good" | "bad" | "open" | "plain"): string =>
+  `<span class="tag ${kind}">${escapeHtml(value)}</span>`
+const words = (value: unknown): string => String(value).replaceAll("_", " ")
+
+/** How a field's value becomes HTML. */
+const shown = {
+  text: (value: unknown) => (isEmpty(value) ? "–" : `<bdi>${escapeHtml(String(value))}</bdi>`),
+  code: (value: unknown) => (isEmpty(value) ? "–" : `<code>${shown.text(value)}</code>`),
+  list: (value: unknown): string => shown.text(Array.isArray(value) ? value.join(", ") : value),
+  /** To the second; in full as a tooltip. */
+  time: (value: unknown): string => {
+    if (isEmpty(value)) return "–"
+    const whole = escapeHtml(String(value))
+    return `<time datetime="${whole}" title="${whole}">${whole.slice(5, 19).replace("T", " ")}</time>`
+  },
+  plain: (value: unknown) => tag(words(value), "plain"),
+} as const
+
+/** A field and how it is shown (`?`: a line of its own only if it has a value), or the HTML of a row; no line if undefined. */
+type Line<Row> = `${keyof typeof shown}${"" | "?"} ${keyof Row & string}` | ((row: Row) => string | undefined)
+type Columns<Row> = ReadonlyArray<readonly [title: string, ...lines: ReadonlyArray<Line<Row>>]>
+
+const lineOf = <Row extends object>(row: Row, line: Line<Row>): string | undefined => {
+  if (typeof line === "function") return line(row)
+  const [how = "", name = ""] = line.split(" ")
+  const value: unknown = Reflect.get(row, name)
+  if (how.endsWith("?") && isEmpty(value)) return undefined
+  const show = Object.entries(shown).find(([kind]) => kind === how.replace("?", ""))?.[1]
+  return show?.(value)
 }
-const tag = (value: string, kind: "good" | "bad" | "open" | "plain"): Html =>
-  raw(`<span class="tag ${kind}">${escapeHtml(value)}</span>`)
-const lines = (...parts: ReadonlyArray<Html | undefined>): Html =>
-  raw(parts.flatMap((part) => (part === undefined ? [] : [`<div>${part.html}</div>`])).join(""))
 
-type Columns<Row> = ReadonlyArray<readonly [title: string, cell: (row: Row) => Html]>
-
-const table = <Row>(rows: ReadonlyArray<Row>, columns: Columns<Row>): string => {
-  const head = columns.map(([title]) => `<th scope="col">${escapeHtml(title)}</th>`).join("")
-  const body = rows.map((row) => {
-    const cells = columns.map(
-      ([title, cell]) => `<td data-title="${escapeHtml(title)}"><div>${cell(row).html}</div></td>`,
-    )
-    return `<tr>${cells.join("")}</tr>`
-  })
-  return `<table><thead><tr>${head}</tr></thead><tbody>${body.join("\n")}</tbody></table>`
+const cellOf = <Row extends object>(row: Row, lines: ReadonlyArray<Line<Row>>): string => {
+  const parts = lines.flatMap((line) => lineOf(row, line) ?? [])
+  return lines.length === 1 ? parts.join("") : parts.map((part) => `<div>${part}</div>`).join("")
 }
 
-/** A section appears if there is something in it; it says so if it shows only the newest entries. */
-const section = <Row>(
+/** A section appears if there is something in it, or says that it is empty; it tells if it shows only the newest entries. */
+const section = <Row extends object>(
   title: string,
   { total, rows }: { readonly total: number; readonly rows: ReadonlyArray<Row> },
   columns: Columns<Row>,
-  count = rows.length < total ? `the newest ${rows.length} of ${total}` : String(total),
-): string =>
-  total === 0
-    ? ""
-    : `<section><h2>${escapeHtml(title)} <small>${escapeHtml(count)}</small></h2>` +
-      `${table(rows, columns)}</section>`
+  { count, empty = "" }: { readonly count?: string; readonly empty?: string } = {},
+): string => {
+  if (total === 0)
+    return empty === "" ? "" : `<section><h2>${title}</h2><p class="calm">${empty}</p></section>`
+  const part = count ?? (rows.length < total ? `the newest ${rows.length} of ${total}` : String(total))
+  const head = columns.map(([name]) => `<th scope="col">${name}</th>`).join("")
+  const body = rows.map((row) => {
+    const cells = columns.map(
+      ([name, ...lines]) => `<td data-title="${name}"><div>${cellOf(row, lines)}</div></td>`,
+    )
+    return `<tr>${cells.join("")}</tr>`
+  })
+  return (
+    `<section><h2>${title} <small>${part}</small></h2><table><thead><tr>${head}</tr></thead>` +
+    `<tbody>${body.join("\n")}</tbody></table></section>`
+  )
+}
 
 const kindOf = (row: ExecutionRow) => {
   if (row.is_closed !== true) return "open"
   return row.status_code === "COMPLETED" ? "good" : row.status_code === "PARTIAL" ? "plain" : "bad"
 }
-
 const durationOf = (ms: number): string => (ms < 1_000 ? `${ms} ms` : `${Number((ms / 1_000).toFixed(1))} s`)
+const tooSoon = (count: number): string | undefined =>
+  count === 0 ? undefined : tag(`${count} too soon`, count > tooSoonMax ? "bad" : "plain")
 
-const readsOf = ({ state_reads, results_reads }: ExecutionRow): Html => {
-  const { count, too_soon } = state_reads
-  const shortest = "shortest_ms" in state_reads ? state_reads.shortest_ms : undefined
-  return lines(
-    text(count === 0 ? "" : `state ${count}×`),
-    shortest === undefined ? undefined : text(`at least ${durationOf(shortest)} apart`),
-    too_soon === 0 ? undefined : tag(`${too_soon} too soon`, too_soon > tooSoonMax ? "bad" : "plain"),
-    results_reads === 0 ? undefined : text(`results ${results_reads}×`),
-  )
-}
-
-const executionColumns: Columns<ExecutionRow> = [
-  ["Customer, engine", (row) => lines(text(row.customer_id), code(row.engine_reference))],
+const executions: Columns<ExecutionRow> = [
+  ["Customer, engine", "text customer_id", "code engine_reference"],
   [
     "State",
-    (row) =>
-      lines(
-        tag(row.status_reason ?? "–", kindOf(row)),
-        row.foreign ? tag("somebody else’s", "plain") : undefined,
-        row.deleted_at === null ? undefined : tag("deleted", "plain"),
-        row.aborted_at === null ? undefined : tag("aborted", "plain"),
-      ),
+    (row) => tag(row.status_reason ?? "–", kindOf(row)),
+    ({ foreign }) => (foreign ? tag("somebody else’s", "plain") : undefined),
+    ({ deleted_at }) => (deleted_at === null ? undefined : tag("deleted", "plain")),
+    ({ aborted_at }) => (aborted_at === null ? undefined : tag("aborted", "plain")),
   ],
-  ["Created, closes", (row) => lines(moment(row.date_created), moment(row.closes_at))],
-  ["Read", readsOf],
-  ["Final state read, deleted", (row) => lines(moment(row.final_state_read_at), moment(row.deleted_at))],
+  ["Created, closes", "time date_created", "time closes_at"],
   [
-    "Execution, session, external id",
-    (row) =>
-      lines(
-        code(row.execution_id),
-        code(row.session_id),
-        row.external_execution_id === null ? undefined : code(row.external_execution_id),
-      ),
+    "Read",
+    ({ state_reads: { count } }) => shown.text(count === 0 ? "" : `state ${count}×`),
+    ({ state_reads: reads }) =>
+      "shortest_ms" in reads && reads.shortest_ms !== undefined
+        ? shown.text(`at least ${durationOf(reads.shortest_ms)} apart`)
+        : undefined,
+    ({ state_reads }) => tooSoon(state_reads.too_soon),
+    ({ results_reads }) => (results_reads === 0 ? undefined : shown.text(`results ${results_reads}×`)),
   ],
-  ["Application", (row) => code(row.application)],
+  ["Final state read, deleted", "time final_state_read_at", "time deleted_at"],
+  ["Execution, session, external id", "code execution_id", "code session_id", "code? external_execution_id"],
+  ["Application", "code application"],
 ]
 
-const about = (row: { readonly customer_id?: string; readonly engine_reference?: string }): Html =>
-  lines(text(row.customer_id), row.engine_reference === undefined ? undefined : code(row.engine_reference))
-
-const breaksOf = ({ rule_breaks }: AdminView): string =>
-  rule_breaks.total === 0
-    ? `<section><h2>Rules broken</h2><p class="calm">None.</p></section>`
-    : section("Rules broken", rule_breaks, [
-        ["When", ({ at }) => moment(at)],
-        [
-          "Rule",
-          ({ rule, answer_read, families }) =>
-            lines(
-              tag(rule.replaceAll("_", " "), answer_read === false ? "plain" : "bad"),
-              answer_read === false ? text("the refusal had not been read yet: no fault") : undefined,
-              families === undefined ? undefined : text(`never answered in full: ${families.join(", ")}`),
-            ),
-        ],
-        ["Customer, engine", about],
-        ["Execution or session", ({ execution_id, session_id }) => code(execution_id ?? session_id)],
-        ["Application", ({ application }) => code(application)],
-      ])
-
-const faultsOf = ({ faults }: AdminView): string => {
-  if (faults === null) return ""
-  const injected = { total: faults.total, rows: faults.injected }
-  const recent = { total: faults.recent.length, rows: faults.recent }
-  if (faults.total === 0) return `<section><h2>Faults injected</h2><p class="calm">None so far.</p></section>`
-  return (
-    section(
-      "Faults injected",
-      injected,
+const happened = (view: AdminView): ReadonlyArray<string> => [
+  section(
+    "Rules broken",
+    view.rule_breaks,
+    [
+      ["When", "time at"],
       [
-        ["Fault", ({ fault }) => code(fault)],
-        ["On", ({ on }) => text(on.join(", "))],
-        ["Times", ({ count }) => text(count)],
+        "Rule",
+        ({ rule, answer_read }) => tag(words(rule), answer_read === false ? "plain" : "bad"),
+        ({ answer_read }) =>
+          answer_read === false ? shown.text("the refusal had not been read yet: no fault") : undefined,
+        ({ families }) => families && shown.text(`never answered in full: ${families.join(", ")}`),
       ],
-      String(faults.total),
-    ) +
-    section("Newest faults", recent, [
-      ["When", ({ at }) => moment(at)],
-      ["Call", ({ endpoint }) => code(endpoint)],
-      ["Fault", ({ fault }) => code(fault)],
-      ["Customer", ({ customer_id }) => text(customer_id)],
-    ])
-  )
-}
+      ["Customer, engine", "text customer_id", "code? engine_reference"],
+      ["Execution or session", ({ execution_id, session_id }) => shown.code(execution_id ?? session_id)],
+      ["Application", "code application"],
+    ],
+    { empty: "None." },
+  ),
+  view.faults === null
+    ? ""
+    : section(
+        "Faults injected",
+        { total: view.faults.total, rows: view.faults.injected },
+        [
+          ["Fault", "code fault"],
+          ["On", "list on"],
+          ["Times", "text count"],
+        ],
+        { count: String(view.faults.total), empty: "None so far." },
+      ) +
+      section("Newest faults", { total: view.faults.recent.length, rows: view.faults.recent }, [
+        ["When", "time at"],
+        ["Call", "code endpoint"],
+        ["Fault", "code fault"],
+        ["Customer", "text customer_id"],
+      ]),
+  section("Executions", view.executions, executions),
+]
 
-const refusedOf = ({ refused_starts }: AdminView): string =>
-  section("Starts refused", refused_starts, [
-    ["When", ({ at }) => moment(at)],
-    ["Outcome", ({ outcome }) => tag(outcome.replaceAll("_", " "), "plain")],
-    ["Customer, engine", about],
-    ["In its way", ({ execution_id }) => code(execution_id)],
-    ["External id", ({ external_execution_id }) => code(external_execution_id)],
-  ])
-
-const tokensOf = ({ tokens, refused_exchanges }: AdminView): string =>
-  section("Tokens", tokens, [
-    ["Token", ({ token_id }) => code(token_id)],
+const calledUpon = (view: AdminView): ReadonlyArray<string> => [
+  section("Starts refused", view.refused_starts, [
+    ["When", "time at"],
+    ["Outcome", "plain outcome"],
+    ["Customer, engine", "text customer_id", "code? engine_reference"],
+    ["In its way", "code execution_id"],
+    ["External id", "code external_execution_id"],
+  ]),
+  section("Tokens", view.tokens, [
+    ["Token", "code token_id"],
     ["State", ({ state }) => tag(state, state === "active" ? "good" : "bad")],
-    ["Customer, engine", about],
-    ["Exchanged, expires", ({ exchanged_at, expires_at }) => lines(moment(exchanged_at), moment(expires_at))],
-    ["Runs, conflicts", ({ runs, conflicts }) => text(`${runs}, ${conflicts}`)],
+    ["Customer, engine", "text customer_id", "code? engine_reference"],
+    ["Exchanged, expires", "time exchanged_at", "time expires_at"],
+    ["Runs, conflicts", ({ runs, conflicts }) => shown.text(`${runs}, ${conflicts}`)],
   ]) +
-  section("Ticket exchanges refused", refused_exchanges, [
-    ["When", ({ at }) => moment(at)],
-    ["Why", ({ fault }) => tag(fault.replaceAll("_", " "), "plain")],
-    ["Execution", ({ execution_id }) => code(execution_id)],
-    ["Application", ({ application }) => code(application)],
-  ])
-
-const sessionsOf = ({ sessions }: AdminView): string =>
-  section("Flow sessions of their own", sessions, [
-    ["Session", ({ session_id }) => code(session_id)],
-    ["Customer", ({ customer_id }) => text(customer_id)],
+    section("Ticket exchanges refused", view.refused_exchanges, [
+      ["When", "time at"],
+      ["Why", "plain fault"],
+      ["Execution", "code execution_id"],
+      ["Application", "code application"],
+    ]),
+  section("Flow sessions of their own", view.sessions, [
+    ["Session", "code session_id"],
+    ["Customer", "text customer_id"],
     ["State", ({ status_code, is_closed }) => tag(status_code, is_closed ? "plain" : "open")],
-    ["Cursor", ({ cursor }) => code(cursor)],
+    ["Cursor", "code cursor"],
     [
       "Results read, too soon, locked",
-      (row) => text(`${row.results_reads}, ${row.refused_reads}, ${row.locked_reads}`),
+      (row) => shown.text(`${row.results_reads}, ${row.refused_reads}, ${row.locked_reads}`),
     ],
-    ["Created", ({ created_at }) => moment(created_at)],
-  ])
-
-const hooksOf = ({ hooks }: AdminView): string =>
-  section("Webhook rules", hooks.rules, [
-    ["Target", ({ target }) => code(target)],
-    ["Events", ({ events }) => text(events.join(", "))],
-    ["Enabled", ({ enabled }) => text(enabled ? "yes" : "no")],
-    ["Application", ({ application }) => code(application ?? "all")],
+    ["Created", "time created_at"],
+  ]),
+  section("Webhook rules", view.hooks.rules, [
+    ["Target", "code target"],
+    ["Events", "list events"],
+    ["Enabled", ({ enabled }) => shown.text(enabled ? "yes" : "no")],
+    ["Application", ({ application }) => shown.code(application ?? "all")],
   ]) +
-  section("Webhook deliveries", hooks.deliveries, [
-    ["Last attempt", ({ at }) => moment(at)],
-    ["Event", ({ event }) => code(event)],
-    ["Outcome", ({ outcome }) => tag(outcome, outcome === "delivered" ? "good" : "bad")],
-    ["Attempts, duplicates", ({ attempts, duplicates }) => text(`${attempts}, ${duplicates}`)],
-    ["Next", ({ next_at }) => moment(next_at)],
-    ["Execution or session", ({ subject }) => code(subject)],
-  ])
+    section("Webhook deliveries", view.hooks.deliveries, [
+      ["Last attempt", "time at"],
+      ["Event", "code event"],
+      ["Outcome", ({ outcome }) => tag(outcome, outcome === "delivered" ? "good" : "bad")],
+      ["Attempts, duplicates", ({ attempts, duplicates }) => shown.text(`${attempts}, ${duplicates}`)],
+      ["Next", "time next_at"],
+      ["Execution or session", "code subject"],
+    ]),
+]
 
 const tiles = (view: AdminView): string =>
-  [
-    ["executions", view.executions.total],
-    ["open now", view.open],
-    ["starts refused", view.refused_starts.total],
-    ["rules broken", view.rule_breaks.total],
-    ["faults injected", view.faults?.total ?? 0],
-    ["tokens", view.tokens.total],
-    ["flow sessions", view.sessions.total],
-    ["deliveries", view.hooks.deliveries.total],
-    ["catalogue reads", view.catalogue_reads.reduce((sum, { count }) => sum + count, 0)],
-  ]
-    .map(
-      ([name, count]) => `<li><strong>${escapeHtml(String(count))}</strong> ${escapeHtml(String(name))}</li>`,
-    )
+  Object.entries({
+    executions: view.executions.total,
+    "open now": view.open,
+    "starts refused": view.refused_starts.total,
+    "rules broken": view.rule_breaks.total,
+    "faults injected": view.faults?.total ?? 0,
+    tokens: view.tokens.total,
+    "flow sessions": view.sessions.total,
+    deliveries: view.hooks.deliveries.total,
+    "catalogue reads": view.catalogue_reads.reduce((sum, { count }) => sum + count, 0),
+  })
+    .map(([name, count]) => `<li><strong>${count}</strong> ${name}</li>`)
     .join("")
 
-const form = ({ filter }: AdminView): string => {
-  const field = (label: string, name: string, value: string) =>
-    `<label>${label} <input name="${name}" value="${escapeHtml(value)}"></label>`
-  return (
-    `<form method="get" action="/admin">` +
-    field("Customer", "customer", filter.customer ?? "") +
-    field("Application", "application", filter.application ?? "") +
-    field("Rows", "limit", String(filter.limit)) +
-    `<button>Show</button> <a href="/admin">all</a> <a href="/admin/truth">as JSON</a></form>`
-  )
-}
+const field = (label: string, name: string, value: string | number = "") =>
+  `<label>${label} <input name="${name}" value="${escapeHtml(String(value))}"></label>`
 
 /** The whole page. */
 export const adminPage = (view: AdminView): string =>
@@ -233,17 +266,13 @@ export const adminPage = (view: AdminView): string =>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>The sandbox's truth</title>
-<style>${adminStyle}</style></head>
+<style>${style}</style></head>
 <body><header><h1>What really happened</h1>
 <p>The embedded service at <time>${escapeHtml(view.at ?? "")}</time>, its own time. All times are UTC.</p>
-${form(view)}</header>
+<form method="get" action="/admin">${field("Customer", "customer", view.filter.customer)}\
+${field("Application", "application", view.filter.application)}${field("Rows", "limit", view.filter.limit)}\
+<button>Show</button> <a href="/admin">all</a> <a href="/admin/truth">as JSON</a></form></header>
 <main><ul class="tiles">${tiles(view)}</ul>
-${breaksOf(view)}
-${faultsOf(view)}
-${section("Executions", view.executions, executionColumns)}
-${refusedOf(view)}
-${tokensOf(view)}
-${sessionsOf(view)}
-${hooksOf(view)}
+${[...happened(view), ...calledUpon(view)].join("\n")}
 </main></body></html>
 `

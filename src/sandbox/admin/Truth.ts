@@ -3,23 +3,17 @@
  * with its life, and every rule that the caller broke. Plain data, derived from the state; the service
  * itself never uses it.
  */
-import type { CallWatch, FaultSeen, FaultWatch, StateReads } from "../core/SandboxCore.ts"
+import type { CallWatch, FaultWatch, StateReads } from "../core/SandboxCore.ts"
 import { countProducts, retrievedAt } from "../executions/PlanResults.ts"
 import { faultName } from "../faults/Faults.ts"
 import { sessionsSeen } from "../flows/AnswerFlows.ts"
-import type { SessionSeen } from "../flows/AnswerFlows.ts"
 import { deliveriesSeen } from "../state/HookState.ts"
-import type { DeliverySeen } from "../state/HookState.ts"
 import { closesAt } from "../state/SandboxState.ts"
 import type { Execution, SandboxState, StartRefused } from "../state/SandboxState.ts"
 import type { AuthenticationStatus, Phase, SessionRead } from "../state/Timeline.ts"
-import type { ExchangeRefused } from "../state/TokenState.ts"
 import { tokensSeen } from "../tokens/Tokens.ts"
-import type { TokenSeen } from "../tokens/Tokens.ts"
 
-// What an execution had retrieved and which of it was ever answered, by sub-family, for the observer: from
-// the service's own plan and from the content of its final answers, never from the `products_count` that it
-// showed.
+// What an execution had retrieved and what of it was answered: from plan and answers, never `products_count`.
 
 /** Numbers of records by sub-family. */
 type FamilyCounts = Readonly<Record<string, number>>
@@ -50,42 +44,15 @@ const deliveredBy = ({ delivered }: Execution): FamilyCounts => {
 const undelivered = (retrieved: FamilyCounts, delivered: FamilyCounts): ReadonlyArray<string> =>
   Object.keys(retrieved).filter((family) => (delivered[family] ?? 0) < (retrieved[family] ?? 0))
 
-// What the counted calls show an observer: how often states were read, who polled too fast or listed the
-// catalogue in a loop, which faults happened. Plain data without a parameter, a secret or a body.
-
-interface StateReadsSeen {
-  readonly count: number
-  /** The shortest time between two of them, in milliseconds; absent after only one. */
-  readonly shortest_ms?: number
-  /** Reads less than a second after the one before. */
-  readonly too_soon: number
-}
-
-interface FaultsSeen {
-  /** In the order of the file, those that happened. */
-  readonly injected: ReadonlyArray<{
-    readonly fault: string
-    readonly on: ReadonlyArray<string>
-    readonly count: number
-  }>
-  /** The newest ones, oldest first. */
-  readonly recent: ReadonlyArray<FaultSeen>
-}
-
-interface WatchSeen {
-  /** Absent if the service has no file of faults. */
-  readonly faults?: FaultsSeen
-  /** Lists of engines since the service began. */
-  readonly catalogueReads: ReadonlyArray<{ readonly application: string; readonly count: number }>
-}
-
-const stateReadsSeen = ({ count, shortestMs, tooSoon }: StateReads): StateReadsSeen => ({
+/** The shortest time between two of them is there after the second. */
+const stateReadsSeen = ({ count, shortestMs, tooSoon }: StateReads) => ({
   count,
   ...(Number.isFinite(shortestMs) ? { shortest_ms: shortestMs } : {}),
   too_soon: tooSoon,
 })
 
-const faultsSeen = ({ file, tally, recent }: FaultWatch): FaultsSeen => ({
+/** Rules in the order of the file; the newest faults, oldest first. */
+const faultsSeen = ({ file, tally, recent }: FaultWatch) => ({
   injected: file.faults.flatMap((fault, index) => {
     const count = tally.injected.get(index)
     if (count === undefined) return []
@@ -94,12 +61,9 @@ const faultsSeen = ({ file, tally, recent }: FaultWatch): FaultsSeen => ({
   recent: [...recent],
 })
 
-const watchSeen = (watch: CallWatch): WatchSeen => ({
+const watchSeen = (watch: CallWatch) => ({
   ...(watch.faults === undefined ? {} : { faults: faultsSeen(watch.faults) }),
-  catalogueReads: [...watch.catalogueReads].map(([application, { count }]) => ({
-    application,
-    count,
-  })),
+  catalogueReads: [...watch.catalogueReads].map(([application, { count }]) => ({ application, count })),
 })
 
 const pollingBreaks = (state: SandboxState, watch: CallWatch): ReadonlyArray<RuleBreak> =>
@@ -159,7 +123,7 @@ export interface ExecutionSeen {
   readonly token_id?: string
   readonly final_state_read_at?: number
   /** Since the service began; reads create no event. */
-  readonly state_reads?: StateReadsSeen
+  readonly state_reads?: ReturnType<typeof stateReadsSeen>
   readonly results_reads: ReadonlyArray<SessionRead>
   /** Reads of its results that found the session locked (504). */
   readonly results_locked_at: ReadonlyArray<number>
@@ -172,20 +136,6 @@ export interface ExecutionSeen {
   readonly delivered: FamilyCounts
   readonly aborted_at?: number
   readonly deleted_at?: number
-}
-
-export interface Truth extends WatchSeen {
-  /** In the order of their times. */
-  readonly starts: ReadonlyArray<StartRequestSeen>
-  readonly executions: ReadonlyArray<ExecutionSeen>
-  readonly ruleBreaks: ReadonlyArray<RuleBreak>
-  /** Flow sessions without an execution, in the order in which they became known. */
-  readonly sessions: ReadonlyArray<SessionSeen>
-  /** In the order of their exchanges. */
-  readonly tokens: ReadonlyArray<TokenSeen>
-  readonly refusedExchanges: ReadonlyArray<ExchangeRefused>
-  /** Webhooks that were tried, by execution or flow session, in the order of their first attempts. */
-  readonly deliveries: ReadonlyArray<DeliverySeen>
 }
 
 const tokenId = ({ token_id }: { readonly token_id?: string }) => (token_id === undefined ? {} : { token_id })
@@ -306,7 +256,8 @@ const breaksOf = (seen: ExecutionSeen, execution: Execution): ReadonlyArray<Rule
   ]
 }
 
-export const truthOf = (state: SandboxState, watch: CallWatch): Truth => {
+/** Starts and broken rules in the order of their times, all else in the order in which it became known. */
+export const truthOf = (state: SandboxState, watch: CallWatch) => {
   const pairs = [...state.executions.values()].map(
     (execution) => [executionSeen(execution, watch), execution] as const,
   )
@@ -317,16 +268,20 @@ export const truthOf = (state: SandboxState, watch: CallWatch): Truth => {
     ...flowBreaks(state),
     ...watchedBreaks(state, watch),
   ].sort((a, b) => a.at - b.at)
-  const tokens = tokensSeen(state)
-  const { refusedExchanges } = state.tokens
-  const sessions = sessionsSeen(state.flows)
-  const deliveries = deliveriesSeen(state.hooks)
-  const rest = { sessions, tokens, refusedExchanges, deliveries, ...watchSeen(watch) }
-  return { starts: startsSeen(state), executions, ruleBreaks, ...rest }
+  return {
+    starts: startsSeen(state),
+    executions,
+    ruleBreaks,
+    sessions: sessionsSeen(state.flows),
+    tokens: tokensSeen(state),
+    refusedExchanges: state.tokens.refusedExchanges,
+    deliveries: deliveriesSeen(state.hooks),
+    ...watchSeen(watch),
+  }
 }
+export type Truth = ReturnType<typeof truthOf>
 
-// Whom an id belongs to: the customer and engine of an execution, a session or a token, whoever asks. For
-// observers and faults only; the service's own answers are limited to the caller's application.
+// Whom an id belongs to, whoever asks: for observers and faults only.
 
 export interface Ids {
   readonly execution_id?: string | undefined
@@ -348,22 +303,16 @@ export const ownerOf = (state: SandboxState, ids: Ids): Owner => {
   return { customer_id: flow?.created.customer_id }
 }
 
-// The rules of the service that a caller can break without being refused, and what an observer learns each
-// time.
-
-const rules = [
-  "results_read_too_soon",
-  "rejected_login_repeated",
-  "deleted_before_final_state_read",
-  "deleted_unread",
-  "foreign_run_touched",
-  "state_polled_too_fast",
-  "catalogue_polled_in_loop",
-] as const
-
 interface RuleBreak {
   readonly at: number
-  readonly rule: (typeof rules)[number]
+  readonly rule:
+    | "results_read_too_soon"
+    | "rejected_login_repeated"
+    | "deleted_before_final_state_read"
+    | "deleted_unread"
+    | "foreign_run_touched"
+    | "state_polled_too_fast"
+    | "catalogue_polled_in_loop"
   readonly application: string
   /** What the rule is about: an execution, a flow session, or only the application. */
   readonly execution_id?: string

@@ -61,9 +61,7 @@ export const settle = <Answer>(core: SandboxCore, decision: Decision<Answer>): A
   return decision.answer
 }
 
-// Calls that create no event but that observers want to know about: how often an execution's state and the
-// catalogue were read, and which faults happened. Counted cheaply and only in memory, because these are the
-// most frequent calls; a restart forgets it.
+// Calls that create no event are the most frequent ones: counted in memory, forgotten by a restart.
 
 /** Polling limits: not shown; own choice: more than five reads less than a second after the one before. */
 const tooSoonMs = 1_000

@@ -63,9 +63,7 @@ export const documentBytes = (document: SessionDocument): Uint8Array => {
   return new TextEncoder().encode(body)
 }
 
-// The consent of a session (section 2.7): the documents that the widget shows, with the real SHA-256 of
-// their contents, and the audit trail of what the customer accepted. The session of an execution has an
-// invented customer who accepted everything shortly before.
+// 2.7, consent: the documents of the widget and what was accepted; an execution's customer is invented.
 
 interface ConsentDocument {
   readonly document_id: string

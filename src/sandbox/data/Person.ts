@@ -216,9 +216,7 @@ const spaniardOf = (seed: number, customer_id: string, variation: number, compan
   }
 }
 
-// How a family of records is made: the kinds (sub-families) it has in turn, how many a source usually has,
-// and the function that makes one record. Kinds depend only on the position, so that products can be
-// counted without making records.
+// Kinds depend only on the position, so that products can be counted without making records.
 
 export interface RecordContext {
   readonly seed: number
@@ -261,9 +259,7 @@ export interface RecordFamily {
 export const amountOf = (draw: Draw, min: number, max: number): string =>
   (draw.int(min * 100, max * 100) / 100).toFixed(2)
 
-// What happens at a source day after day: invoices, transactions, employments. They recur on days that
-// depend only on customer and source, so that the dates in a feature's settings (section 4.1) select from
-// the same history, whoever asks and when.
+// What recurs at a source depends on customer and source alone: settings (4.1) select from one history.
 
 /** The occurrence `n` is on day `offset + n * everyDays` since 1970-01-01. */
 interface Recurrence {

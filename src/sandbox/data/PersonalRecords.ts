@@ -234,9 +234,6 @@ export const personalFamilies = {
   },
 } satisfies Readonly<Record<string, RecordFamily>>
 
-// Records of banks and brokers. The reference does not show their shapes: these are this service's own,
-// marked as such in every record. `schemas/readings` has a record schema for each of them.
-
 /** An IBAN with valid check digits (ISO 7064, modulo 97). */
 export const ibanOf = (draw: Draw): string => {
   const account = draw.digits(20)

@@ -15,9 +15,6 @@ import type { Engine, EngineDetails, FormSchema } from "../../service/Engine.ts"
 import { engineAlternatives, features, featuresModes, mainCategories } from "../../service/Vocabulary.ts"
 import type { Feature } from "../../service/Vocabulary.ts"
 
-// The catalogue as the service shows it: engines in list and detail view (sections 2.2 and 2.3), and what
-// counts as an engine reference.
-
 /** An engine reference is `<code>:<alternative>`; whether such an engine exists is another question (4.9). */
 export const isEngineReference = (reference: string): boolean =>
   /^[a-z0-9][a-z0-9-]{0,63}:[a-z]{1,16}$/.test(reference)
@@ -175,9 +172,7 @@ export const showEngine = Effect.fnUntraced(function* (reference: string) {
   return engineDetails(engine, now)
 })
 
-// Judges input against an engine's form (section 2.3) the way the platform does: after the start was
-// accepted, with one validation item per wrong field. Items contain no values; those are kept separately,
-// in memory, for the echo.
+// 2.3: judged once the start was accepted. Items contain no values; those stay in memory, for the echo.
 
 /** A form's complaint and the value behind it, which leaves memory only in the echo of an answer. */
 export interface FormFinding {

@@ -6,7 +6,6 @@
 import {
   bankFeatures,
   defineEngine as define,
-  defineEngine,
   lastTenMinutesOfEveryHour,
   loginForm,
   nif,
@@ -16,18 +15,20 @@ import {
 } from "./EngineDefinition.ts"
 import type { EngineDefinition } from "./EngineDefinition.ts"
 
-// The engines for testing: the four that the product's contract names, and one for every reason why an
-// existing engine cannot run (sections 2.2, 4.8 and 4.9).
+// For testing: the four of the product's contract, one for every reason why an engine cannot run (4.8, 4.9).
 
-const promisedEngines = [
-  defineEngine("sandbox-bank:website", {
-    name: "Banco Sandbox",
+const bank = (reference: string, name: string, more: Partial<Parameters<typeof define>[1]>) =>
+  define(reference, {
+    name,
     category: "financial",
     subCategories: ["financial:bank"],
-    markets: ["ES", "CO"],
     features: bankFeatures,
-  }),
-  defineEngine("sandbox-tax:website", {
+    ...more,
+  })
+
+const promisedEngines = [
+  bank("sandbox-bank:website", "Banco Sandbox", { markets: ["ES", "CO"] }),
+  define("sandbox-tax:website", {
     name: "Agencia Sandbox",
     category: "public",
     subCategories: ["public:tax"],
@@ -45,33 +46,12 @@ const promisedEngines = [
     defaults: ["customer_information_read", "yearly_individual_tax"],
     color: "#8b1f3d",
   }),
-  defineEngine("sandbox-always:website", {
-    name: "Banco Siempre Presente",
-    category: "financial",
-    subCategories: ["financial:bank"],
-    features: bankFeatures,
-    frequency: "always",
-  }),
-  defineEngine("sandbox-maintenance:website", {
-    name: "Banco en Obras",
-    category: "financial",
-    subCategories: ["financial:bank"],
-    features: bankFeatures,
-    status: "maintenance",
-  }),
+  bank("sandbox-always:website", "Banco Siempre Presente", { frequency: "always" }),
+  bank("sandbox-maintenance:website", "Banco en Obras", { status: "maintenance" }),
 ]
 
 /** The application behind `sandbox-app-1`. */
 const firstApplication = "65f0c0ffee00000000000001"
-
-const bank = (reference: string, name: string, more: Partial<Parameters<typeof defineEngine>[1]>) =>
-  defineEngine(reference, {
-    name,
-    category: "financial",
-    subCategories: ["financial:bank"],
-    features: bankFeatures,
-    ...more,
-  })
 
 /** Each exists, but cannot be run by everybody at any time. */
 const reservedEngines = [

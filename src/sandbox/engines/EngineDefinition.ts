@@ -14,10 +14,6 @@ import type {
   mainCategories,
 } from "../../service/Vocabulary.ts"
 
-// Building blocks for the engines' forms (section 2.3): login fields with patterns, enumerations,
-// definitions, hidden and lazy fields, so that the forms of the catalogue differ as much as those of real
-// sources.
-
 type Field = Readonly<Record<string, unknown>>
 
 export const text = (title: string, more: Field = {}): Field => ({ type: "string", title, ...more })
@@ -210,9 +206,7 @@ export const defineEngine = (
 
 export const bankFeatures = ["accounts_read", "cards_read", "customer_information_read"] as const
 
-// Recurring maintenance (section 4.9: an engine can be unusable for a while). Whether an engine is in its
-// window depends only on the time of the call: no timer opens or closes it, and runs in flight are not
-// affected. When windows occur is not shown; own choice.
+// 4.9: recurring maintenance follows from the time of a call and affects no run in flight; own choice when.
 
 /** Times in milliseconds of UTC: every `everyMs` since midnight, from `fromMs` on, for `lengthMs`. */
 interface MaintenanceWindow {
@@ -238,9 +232,7 @@ export const isInMaintenance = ({ everyMs, fromMs, lengthMs }: MaintenanceWindow
   return since < lengthMs
 }
 
-// Whether an application can run an engine at one moment (sections 4.8 and 4.9): enabled for it, compatible
-// with its environment, published and online. One rule for the list, the details and every start; an engine
-// that exists but is not admitted is unavailable, never unknown.
+// 4.8 and 4.9: an engine that exists but is not admitted is unavailable, never unknown.
 
 /** Every application of this service is a test application. */
 const environment = "sandbox"

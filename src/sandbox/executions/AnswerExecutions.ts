@@ -22,9 +22,6 @@ import { heldUntil, judgeRead, statusCodeOf } from "../state/Timeline.ts"
 import type { StartRequest } from "../../service/Execution.ts"
 import type { StatusReason } from "../../service/Vocabulary.ts"
 
-// Decides the calls on an existing execution (sections 4.2 to 4.5 and 4.10). Pure: from state, time and
-// call to an answer and the events to record.
-
 const plain = <Answer>(answer: Answer): Decision<Answer> => ({ answer, events: [] })
 
 export type ReadAnswer =
@@ -158,9 +155,6 @@ export const decideResults = (look: Look, session_id: string): Decision<ResultsA
     }
   }
 }
-
-// What a final answer carried, as an event: recorded for every answer with records that was sent
-// completely. Only the observer uses it.
 
 /** A fault takes the answer of the current call: its content reaches nobody. */
 export const AnswerLost = Context.Reference<boolean>("nightjar/sandbox/AnswerLost", {

@@ -9,121 +9,6 @@ import type { AuthenticationStatus, Timeline } from "../state/Timeline.ts"
 import { featureStatusReasons, statusReasons } from "../../service/Vocabulary.ts"
 import type { FeatureStatusReason, StatusReason } from "../../service/Vocabulary.ts"
 
-/** `own` words are additions of this service to those that the product's contract names. */
-export const behaviourWords = [
-  { word: "ok", own: false, meaning: "succeeds; any unknown word means the same" },
-  { word: "queue-N", own: false, meaning: "N seconds in the queue" },
-  { word: "run-N", own: false, meaning: "N seconds of work, login included" },
-  { word: "async-N", own: false, meaning: "N seconds of ASYNC_WAIT in the middle of the work" },
-  {
-    word: "end-REASON",
-    own: false,
-    meaning:
-      "ends with this status_reason (section 3.1) and its family; a reason that does not end an execution " +
-      "(RUNNING, ASYNC_WAIT …) leaves it open, but execution_timeout still limits the active work",
-  },
-  {
-    word: "challenge-CODE",
-    own: false,
-    meaning:
-      "the login waits for a second factor until `code` is answered with CODE; three wrong answers end it " +
-      "with INCORRECT_MFA; without customer_interaction_available it ends with " +
-      "CUSTOMER_INTERVENTION_REQUIRED",
-  },
-  {
-    word: "input-CODE",
-    own: true,
-    meaning:
-      "like challenge-CODE, but with INPUT_REQUIRED and a form with two fields: `delivery` (sms, app or " +
-      "post) and `code`",
-  },
-  {
-    word: "by-FEATURE",
-    own: true,
-    meaning:
-      "the challenge comes from this feature (its `producer`) after the login is accepted, or never if the " +
-      "feature is not read; until the answer, this feature and later ones have no records",
-  },
-  {
-    word: "cancel-N",
-    own: true,
-    meaning: "the customer cancels N seconds after a challenge: ABORTED / USER_CANCELLED",
-  },
-  { word: "expire-N", own: false, meaning: "N seconds to answer a challenge (default 120)" },
-  {
-    word: "records-N",
-    own: false,
-    meaning: "N records in total, spread evenly over the features",
-  },
-  {
-    word: "partial",
-    own: false,
-    meaning: "ends with PARTIAL: the last feature fails, or a single feature is half read",
-  },
-  {
-    word: "feature-REASON",
-    own: true,
-    meaning:
-      "the last feature's outcome is FEATURE_REASON (section 2.4); the run ends with PARTIAL (with FAILED " +
-      "if it is the only feature) unless another word sets the end; an outcome that is not final is shown " +
-      "while the run is working",
-  },
-  {
-    word: "heal-K-REASON",
-    own: true,
-    meaning: "the first K runs of this customer and engine end with REASON",
-  },
-  {
-    word: "turn-K-REASON",
-    own: true,
-    meaning:
-      "the first K runs of this customer and engine follow the other words, later ones end with REASON",
-  },
-  { word: "noflow", own: true, meaning: "products are counted, but the flow session answers 404" },
-  { word: "unstarted", own: true, meaning: "products are counted, but the flow session answers 412" },
-  { word: "neverfinal", own: true, meaning: "the results never become final (is_closed stays false)" },
-  {
-    word: "late-N",
-    own: true,
-    meaning:
-      "the results become final N seconds after the execution closes; until then, they have one record " +
-      "that the final results do not have, and lack one that the final results have",
-  },
-  { word: "attach-N", own: true, meaning: "the results name N documents, which can be downloaded" },
-  {
-    word: "odd",
-    own: true,
-    meaning: "one record breaks its schema, one is of an unknown family, and one has a number beyond 2^53",
-  },
-  { word: "company", own: true, meaning: "the customer is a company, whatever the seed" },
-  {
-    word: "foreign-N",
-    own: true,
-    meaning:
-      "somebody else's run of this customer and engine is in flight for N seconds after the first " +
-      "start: starts answer 409 with its ids and its external id",
-  },
-  {
-    word: "parted",
-    own: true,
-    meaning: "the engine is gone when a challenge is answered: 503, and the run ends with ENGINE_UNAVAILABLE",
-  },
-  { word: "session-token", own: true, meaning: "the start answers with a session_token, which has no use" },
-  { word: "unstoppable-N", own: true, meaning: "abort answers 409 for N seconds after the start" },
-  {
-    word: "t10n-exception",
-    own: true,
-    meaning:
-      "the token from this run's ticket cannot be read: a run with that token closes at once " +
-      "with T10N_EXCEPTION",
-  },
-  {
-    word: "locked-N",
-    own: true,
-    meaning: "flow results answer 504 for N seconds after the execution closes",
-  },
-] as const
-
 /** What the words of one login ask for; the seed decides what is absent. Durations in milliseconds. */
 export interface Behaviour {
   readonly queueMs?: number
@@ -155,7 +40,7 @@ export interface Behaviour {
 }
 
 const reasons: ReadonlySet<string> = new Set(statusReasons)
-const isReason = (text: string): text is StatusReason => reasons.has(text)
+const isReason = (word: string): word is StatusReason => reasons.has(word)
 
 const openOutcomes: ReadonlySet<FeatureStatusReason> = new Set<FeatureStatusReason>([
   "FEATURE_ACCEPTED",
@@ -166,8 +51,8 @@ const openOutcomes: ReadonlySet<FeatureStatusReason> = new Set<FeatureStatusReas
 ])
 /** 2.4: an outcome that is not final yet. */
 export const isOpenOutcome = (outcome: FeatureStatusReason): boolean => openOutcomes.has(outcome)
-const readOutcome = (text: string): Behaviour => {
-  const featureEnd = featureStatusReasons.find((known) => known === text || known === `FEATURE_${text}`)
+const readOutcome = (name: string): Behaviour => {
+  const featureEnd = featureStatusReasons.find((known) => known === name || known === `FEATURE_${name}`)
   return featureEnd === undefined ? {} : { featureEnd }
 }
 
@@ -177,70 +62,144 @@ const foreverMs = 10 * 365 * 24 * 3_600_000
 const recordsMax = 400_000
 const documentsMax = 1_000
 
-const seconds = (text: string): number | undefined =>
-  /^\d{1,12}(\.\d{1,3})?$/.test(text) ? Math.min(Math.round(Number(text) * 1000), foreverMs) : undefined
-const count = (text: string, max: number): number | undefined =>
-  /^\d{1,12}$/.test(text) ? Math.min(Number(text), max) : undefined
+const seconds = (digits: string): number | undefined =>
+  /^\d{1,12}(\.\d{1,3})?$/.test(digits) ? Math.min(Math.round(Number(digits) * 1000), foreverMs) : undefined
+const count = (digits: string, max: number): number | undefined =>
+  /^\d{1,12}$/.test(digits) ? Math.min(Number(digits), max) : undefined
 
 const changing =
   (key: "heal" | "turn") =>
-  (text: string): Behaviour => {
-    const [, runs, reason] = /^(\d{1,6})-([A-Z0-9_]+)$/.exec(text) ?? []
+  (argument: string): Behaviour => {
+    const [, runs, reason] = /^(\d{1,6})-([A-Z0-9_]+)$/.exec(argument) ?? []
     return runs !== undefined && reason !== undefined && isReason(reason)
       ? { [key]: { runs: Number(runs), reason } }
       : {}
   }
 
-const timed =
-  (key: "queueMs" | "runMs" | "asyncMs" | "expireMs" | "cancelMs" | "lateMs" | TimedOwn) =>
-  (text: string) => {
-    const ms = seconds(text)
-    return ms === undefined ? {} : { [key]: ms }
-  }
-type TimedOwn = "foreignMs" | "unstoppableMs" | "lockedMs"
-const counted = (key: "records" | "documents", max: number) => (text: string) => {
-  const n = count(text, max)
+const timed = (key: Extract<keyof Behaviour, `${string}Ms`>) => (argument: string) => {
+  const ms = seconds(argument)
+  return ms === undefined ? {} : { [key]: ms }
+}
+const counted = (key: "records" | "documents", max: number) => (argument: string) => {
+  const n = count(argument, max)
   return n === undefined ? {} : { [key]: n }
 }
 
-const withArgument: Readonly<Record<string, (argument: string) => Behaviour>> = {
-  queue: timed("queueMs"),
-  run: timed("runMs"),
-  async: timed("asyncMs"),
-  expire: timed("expireMs"),
-  cancel: timed("cancelMs"),
-  late: timed("lateMs"),
-  foreign: timed("foreignMs"),
-  unstoppable: timed("unstoppableMs"),
-  locked: timed("lockedMs"),
-  records: counted("records", recordsMax),
-  attach: counted("documents", documentsMax),
-  end: (text) => (isReason(text) ? { end: text } : {}),
-  challenge: (text) => (text === "" ? {} : { challengeCode: text, challengeReason: "MFA_REQUIRED" }),
-  input: (text) => (text === "" ? {} : { challengeCode: text, challengeReason: "INPUT_REQUIRED" }),
-  by: (text) => (text === "" ? {} : { askedBy: text }),
-  feature: readOutcome,
-  heal: changing("heal"),
-  turn: changing("turn"),
-}
-const alone: Readonly<Record<string, Behaviour>> = {
-  partial: { partial: true },
-  noflow: { session: "unknown" },
-  unstarted: { session: "unstarted" },
-  neverfinal: { neverFinal: true },
-  odd: { odd: true },
-  company: { company: true },
-  parted: { parted: true },
-  "session-token": { sessionToken: true },
-  "t10n-exception": { unreadable: true },
-}
+/** What a word with an argument asks for, or what one without any does. */
+type Read = Behaviour | ((argument: string) => Behaviour)
+
+const text =
+  (key: "askedBy" | "challengeCode", more: Behaviour = {}) =>
+  (argument: string) =>
+    argument === "" ? {} : { [key]: argument, ...more }
+
+/** Every word, what it means, and how it is read. */
+const words: ReadonlyArray<readonly [word: string, read: Read, meaning: string]> = [
+  ["ok", {}, "succeeds; any unknown word means the same"],
+  ["queue-N", timed("queueMs"), "N seconds in the queue"],
+  ["run-N", timed("runMs"), "N seconds of work, login included"],
+  ["async-N", timed("asyncMs"), "N seconds of ASYNC_WAIT in the middle of the work"],
+  [
+    "end-REASON",
+    (reason) => (isReason(reason) ? { end: reason } : {}),
+    "ends with this status_reason (section 3.1) and its family; a reason that does not end an execution " +
+      "(RUNNING, ASYNC_WAIT …) leaves it open, but execution_timeout still limits the active work",
+  ],
+  [
+    "challenge-CODE",
+    text("challengeCode", { challengeReason: "MFA_REQUIRED" }),
+    "the login waits for a second factor until `code` is answered with CODE; three wrong answers end it " +
+      "with INCORRECT_MFA; without customer_interaction_available it ends with " +
+      "CUSTOMER_INTERVENTION_REQUIRED",
+  ],
+  [
+    "input-CODE",
+    text("challengeCode", { challengeReason: "INPUT_REQUIRED" }),
+    "like challenge-CODE, but with INPUT_REQUIRED and a form with two fields: `delivery` (sms, app or " +
+      "post) and `code`",
+  ],
+  [
+    "by-FEATURE",
+    text("askedBy"),
+    "the challenge comes from this feature (its `producer`) after the login is accepted, or never if the " +
+      "feature is not read; until the answer, this feature and later ones have no records",
+  ],
+  [
+    "cancel-N",
+    timed("cancelMs"),
+    "the customer cancels N seconds after a challenge: ABORTED / USER_CANCELLED",
+  ],
+  ["expire-N", timed("expireMs"), "N seconds to answer a challenge (default 120)"],
+  ["records-N", counted("records", recordsMax), "N records in total, spread evenly over the features"],
+  [
+    "partial",
+    { partial: true },
+    "ends with PARTIAL: the last feature fails, or a single feature is half read",
+  ],
+  [
+    "feature-REASON",
+    readOutcome,
+    "the last feature's outcome is FEATURE_REASON (section 2.4); the run ends with PARTIAL (with FAILED " +
+      "if it is the only feature) unless another word sets the end; an outcome that is not final is shown " +
+      "while the run is working",
+  ],
+  ["heal-K-REASON", changing("heal"), "the first K runs of this customer and engine end with REASON"],
+  [
+    "turn-K-REASON",
+    changing("turn"),
+    "the first K runs of this customer and engine follow the other words, later ones end with REASON",
+  ],
+  ["noflow", { session: "unknown" }, "products are counted, but the flow session answers 404"],
+  ["unstarted", { session: "unstarted" }, "products are counted, but the flow session answers 412"],
+  ["neverfinal", { neverFinal: true }, "the results never become final (is_closed stays false)"],
+  [
+    "late-N",
+    timed("lateMs"),
+    "the results become final N seconds after the execution closes; until then, they have one record " +
+      "that the final results do not have, and lack one that the final results have",
+  ],
+  ["attach-N", counted("documents", documentsMax), "the results name N documents, which can be downloaded"],
+  [
+    "odd",
+    { odd: true },
+    "one record breaks its schema, one is of an unknown family, and one has a number beyond 2^53",
+  ],
+  ["company", { company: true }, "the customer is a company, whatever the seed"],
+  [
+    "foreign-N",
+    timed("foreignMs"),
+    "somebody else's run of this customer and engine is in flight for N seconds after the first " +
+      "start: starts answer 409 with its ids and its external id",
+  ],
+  [
+    "parted",
+    { parted: true },
+    "the engine is gone when a challenge is answered: 503, and the run ends with ENGINE_UNAVAILABLE",
+  ],
+  ["session-token", { sessionToken: true }, "the start answers with a session_token, which has no use"],
+  ["unstoppable-N", timed("unstoppableMs"), "abort answers 409 for N seconds after the start"],
+  [
+    "t10n-exception",
+    { unreadable: true },
+    "the token from this run's ticket cannot be read: a run with that token closes at once " +
+      "with T10N_EXCEPTION",
+  ],
+  ["locked-N", timed("lockedMs"), "flow results answer 504 for N seconds after the execution closes"],
+]
+/** For help. */
+export const behaviourWords = words.map(([word, , meaning]) => ({ word, meaning }))
+
+/** By the whole word, or by what comes before its argument. */
+const reads: ReadonlyMap<string, Read> = new Map(
+  words.map(([word, read]) => [typeof read === "function" ? (word.split("-")[0] ?? "") : word, read]),
+)
 
 const readWord = (word: string): Behaviour => {
-  if (Object.hasOwn(alone, word)) return alone[word] ?? {}
+  const whole = reads.get(word)
+  if (typeof whole === "object") return whole
   const dash = word.indexOf("-")
-  if (dash < 0) return {}
-  const name = word.slice(0, dash)
-  return Object.hasOwn(withArgument, name) ? (withArgument[name]?.(word.slice(dash + 1)) ?? {}) : {}
+  const read = dash < 0 ? undefined : reads.get(word.slice(0, dash))
+  return typeof read === "function" ? read(word.slice(dash + 1)) : {}
 }
 
 /** If a word appears twice, the last one counts. */
@@ -250,8 +209,7 @@ export const readBehaviour = (text: string): Behaviour =>
     .slice(0, 64)
     .reduce<Behaviour>((behaviour, word) => ({ ...behaviour, ...readWord(word.trim()) }), {})
 
-// Decides an execution's life from what its login asks for and, if that says nothing, from the seed:
-// minutes to hours, as in a real night. Pure: equal inputs give equal lives.
+// What a login does not say is drawn from the seed: minutes to hours, as in a real night.
 
 const secondMs = 1_000
 const minuteMs = 60_000

@@ -27,8 +27,7 @@ import { issueTicket } from "../state/TokenState.ts"
 import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
 import type { StatusReason } from "../../service/Vocabulary.ts"
 
-// Somebody else's run of a customer on an engine, created by a behaviour word: it answers reads like any
-// other but is not the caller's. There is one per customer and engine.
+// A behaviour word creates somebody else's run, one per customer and engine; it answers reads like any other.
 
 interface Access {
   readonly application: string

@@ -16,10 +16,7 @@ import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
 import { features } from "../../service/Vocabulary.ts"
 import type { StatusReason } from "../../service/Vocabulary.ts"
 
-// Encrypted values (sections 4.1, 4.3 and 5): `rsa::` and `hybrid::`, one by one or a whole object in one
-// string. Keys and procedure are not shown; own choice: one RSA-2048 key pair, the same in every copy of
-// the embedded service, whose public half is served and documented. `openParameters` is the only place
-// where values are decrypted.
+// Encrypted values (4.1, 4.3, 5). Not shown; own choice: one RSA-2048 pair for all, its public half is served.
 
 /**
  * Protects nothing: it is part of a published program, so that every tester can encrypt for it. PKCS #8,

@@ -234,9 +234,6 @@ export const countProducts = (plan: ResultsPlan, retrieved: number): Readonly<Re
   return counts
 }
 
-// How far an execution's results are at one moment: how many of its planned records there are, whether that
-// is all of them, and whether the session calls them final (sections 2.7 and 3.4). Pure.
-
 const goodEnds: ReadonlySet<StatusReason> = new Set<StatusReason>(["COMPLETED", "PARTIAL", "FAILED"])
 
 /** How many of the planned records there are at `at`: all after a good end, else by the work done. */

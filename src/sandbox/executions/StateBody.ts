@@ -17,8 +17,7 @@ import type { Phase } from "../state/Timeline.ts"
 import type { ExecutionMessage } from "../../service/Execution.ts"
 import type { FeatureStatusReason, StatusReason, endHooks } from "../../service/Vocabulary.ts"
 
-// `end_hook` of an execution (section 2.4): the outcome of delivering its `ended`. The reference shows when
-// a value applies only for `skipped` and for the background retries; the others are own choice.
+// 2.4, `end_hook`: shown only for `skipped` and the background retries; the others are own choice.
 
 type EndHook = (typeof endHooks)[number]
 
@@ -48,9 +47,6 @@ const endHookOf = (hooks: HookState, execution: Execution, at: number): EndHook 
   const record = findRecord(hooks, execution_id, { event: "ended", ordinal: 0, rule: bound.id })
   return record === undefined ? "pending" : outcomeOf(record)
 }
-
-// The text parts of a state: prose and messages in the source market's language, and the outcome of each
-// feature (section 2.4). Automation uses `id` and the reasons; the texts are for people.
 
 const prose: Readonly<Partial<Record<StatusReason, string>>> = {
   ACCEPTED: "En cola.",

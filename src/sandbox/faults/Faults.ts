@@ -1,11 +1,11 @@
 /**
  * The content of a file of faults: which calls of the embedded service go wrong, how often, and how. The
- * schema defines what is allowed; `FaultHelp.ts` explains it to people.
+ * schema defines what is allowed, and help explains it to people.
  */
 import { Schema } from "effect"
 import { HttpApi } from "effect/http-api"
 import { isDurationWithin } from "../../base/Text.ts"
-import { seeded } from "../state/Reading.ts"
+import { seeded, wrapWords } from "../state/Reading.ts"
 import { ServiceApi } from "../../service/Api.ts"
 
 /** The contract's endpoints by what a router knows about a request: `GET /api/…/:execution_id`. */
@@ -126,9 +126,7 @@ export const faultName = (fault: Fault): string => {
   return [...named, ...body, ...delay].join(", ")
 }
 
-// Decides which calls go wrong: a fold of calls over a file of faults. A draw depends on the file's seed,
-// the rule, the endpoint, the customer and the number of that customer's call there, never on what other
-// customers do meanwhile, so that a run is repeatable whatever the order of its calls.
+// A draw depends on seed, rule, endpoint, customer and the number of the customer's call, on nobody else's.
 
 /** A call as the rules see it; what a request does not show is absent. */
 export interface JudgedCall {
@@ -196,34 +194,17 @@ export const judgeCall = (faults: Faults, tally: FaultTally, call: JudgedCall): 
   return first.fault
 }
 
-// The part of `nightjar sandbox --help` about files of faults. It is separate from the schema, so that help
-// loads no contract; a test compares the two.
-
-const kinds = [
-  [
-    "status: 503",
+const kinds = {
+  "status: 503":
     "answers with this status; optional: `body: TEXT`, `retry_after: 30 seconds`, `applied: true`",
-  ],
-  [
-    "delay: 2 seconds",
-    "answers late, in the service's own time; can be combined with any other except `hang`",
-  ],
-  ["reset: before", "breaks the connection before anything happens"],
-  ["reset: after", "breaks the connection after the call took effect: its answer is lost"],
-  ["cut: 0.5", "sends only this share of the body, then breaks the connection"],
-  [
-    "malformed: true",
+  "delay: 2 seconds": "answers late, in the service's own time; can be combined with any other except `hang`",
+  "reset: before": "breaks the connection before anything happens",
+  "reset: after": "breaks the connection after the call took effect: its answer is lost",
+  "cut: 0.5": "sends only this share of the body, then breaks the connection",
+  "malformed: true":
     "takes effect, but answers with a body that is not JSON; `body: TEXT` alone sends that text",
-  ],
-  ["hang: true", "accepts the call and never answers"],
-] as const
-
-const endpoints = [
-  "startExecution startTokenized readExecution pollExecution resumeExecution",
-  "abortExecution deleteExecution readProfile exchangeTicket readToken revokeToken",
-  "listEngines showEngine readFlowResults downloadAttachment listFlowHooks",
-  "createFlowHooks updateFlowHooks deleteFlowHooks",
-] as const
+  "hang: true": "accepts the call and never answers",
+}
 
 export const faultHelp = [
   "--faults FILE lists in YAML what goes wrong; for each call, the first fault that applies is used:",
@@ -237,10 +218,10 @@ export const faultHelp = [
   "`on` names endpoints; `customer`, `engine` and `application` (an app_id) narrow it. When: `rate` (a share",
   "of the calls, drawn from the seed), `script` (these calls, counted from 1) or `first`; else always. What:",
   "",
-  ...kinds.map(([key, meaning]) => `  ${key.padEnd(18)}${meaning}`),
+  ...Object.entries(kinds).map(([key, meaning]) => `  ${key.padEnd(18)}${meaning}`),
   "",
   "Endpoints:",
-  ...endpoints.map((names) => `  ${names}`),
+  ...wrapWords(endpointNames.join(" "), "  "),
   "",
   "GET /admin on the same port shows what happened and which rules callers broke; /admin/truth as JSON.",
 ].join("\n")

@@ -12,16 +12,11 @@ import { resultsAreFinal, resultsAreWhole, retrievedAt } from "../executions/Pla
 import { flowResultsBody, retrievalData, retrievedFeatures } from "../executions/Results.ts"
 import { planStanding } from "./StandingSessions.ts"
 import { shapeResults } from "../readings/ShapeAnswer.ts"
-import type { FlowPhase, FlowSessionEvent } from "../state/FlowMoves.ts"
+import type { FlowSessionEvent } from "../state/FlowMoves.ts"
 import { flowEventsOf, flowMomentOf, newFlowSession } from "../state/FlowTimeline.ts"
 import type { FlowSession, FlowSource, FlowState } from "../state/FlowTimeline.ts"
 import { findSession } from "../state/SandboxState.ts"
 import { heldUntil, judgeRead } from "../state/Timeline.ts"
-import type { SessionRead } from "../state/Timeline.ts"
-import type { FlowEventName } from "../../service/Vocabulary.ts"
-
-// The results body of a flow session without an execution at one moment (sections 2.7 and 4.10): what its
-// sources have returned so far, the consent, and how far the session is. Webhooks carry the same body.
 
 /** The sources that were connected by then. */
 const connectedAt = (session: FlowSession, at: number): ReadonlyArray<FlowSource> =>
@@ -56,9 +51,6 @@ export const flowSessionBody = (seed: number, session: FlowSession, at: number) 
 /** 4.12: the documents that can be downloaded by now. */
 export const sessionDocuments = (session: FlowSession, at: number): ReadonlyArray<SessionDocument> =>
   connectedAt(session, at).flatMap((source) => (resultsAreWhole(source, at) ? documentsOf(source) : []))
-
-// Decides a read of a flow session's results (section 4.10), and finds the session that an id names: one
-// that was created, or a standing one, whose life counts from its first read. Pure.
 
 interface FoundSession {
   readonly session: FlowSession
@@ -183,26 +175,8 @@ export const downloadAttachment = Effect.fnUntraced(function* (session_id: strin
   return { media_type: document.media_type, bytes: documentBytes(document) }
 })
 
-// What really happened to the flow sessions without an execution, for the observers of tests: which they
-// are, their states over time, every read, and every read that came too soon (section 8).
-
-export interface SessionSeen {
-  readonly session_id: string
-  readonly application: string
-  readonly customer_id?: string
-  /** For a standing session: when it was first read. */
-  readonly found_at?: number
-  /** So far and, if no further step is taken, in the future. */
-  readonly phases: ReadonlyArray<Pick<FlowPhase, "from" | "status" | "cursor" | "started" | "closed">>
-  readonly events: ReadonlyArray<{ readonly event: FlowEventName; readonly at: number }>
-  readonly results_reads: ReadonlyArray<SessionRead>
-  /** Reads that found the session locked (504). */
-  readonly locked_at: ReadonlyArray<number>
-  /** Reads within five seconds of the last one: the caller broke the limit. */
-  readonly too_soon_at: ReadonlyArray<number>
-}
-
-export const sessionsSeen = (state: FlowState): ReadonlyArray<SessionSeen> =>
+/** For observers. Phases are those so far and, if no further step is taken, in the future. */
+export const sessionsSeen = (state: FlowState) =>
   [...state.sessions.values()].map((session) => {
     const { session_id, application, customer_id } = session.created
     return {

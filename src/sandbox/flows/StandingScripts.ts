@@ -196,8 +196,7 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
   },
 ]
 
-// Standing sessions without a script: the seed decides what happens in them, so that a run can have as many
-// different ones as it likes. Most complete; some are still being read at the first read.
+// Without a script the seed decides. Most complete; some are still being read at the first read.
 
 const sources = [
   "es-tax-agency:website",
@@ -219,117 +218,84 @@ const connections = (draw: Draw, from: number, ends: string): ReadonlyArray<Scri
     return [from + index * 15, "connect", engine, words] as const
   })
 
-interface Kind {
-  readonly name: string
-  readonly meaning: string
-  /** Out of a hundred. */
-  readonly weight: number
-  readonly steps: (draw: Draw) => ReadonlyArray<ScriptStep>
-}
-
 /** Started this long before the first read, and left before every source of a slow one is done. */
-const walked = (draw: Draw, ago: number, ends = ""): ReadonlyArray<ScriptStep> => [
+const walked = (
+  draw: Draw,
+  ago: number,
+  ends = "",
+  last: "leave" | "cancel" = "leave",
+): ReadonlyArray<ScriptStep> => [
   [-ago, "start"],
   [-ago + 20, "consent"],
   ...connections(draw, -ago + 40, ends),
-  [-ago + 100, "leave"],
+  [-ago + 100, last],
 ]
 
+type Kind = readonly [
+  weight: number,
+  name: string,
+  meaning: string,
+  steps: (draw: Draw) => ReadonlyArray<ScriptStep>,
+]
+const unstarted: Kind = [4, "drawn_unstarted", "never started", () => []]
+
+/** Weights are out of a hundred. */
 const kinds: ReadonlyArray<Kind> = [
-  {
-    name: "drawn_completed",
-    meaning: "completed",
-    weight: 60,
-    steps: (draw) => walked(draw, draw.int(900, 90_000)),
-  },
-  {
-    name: "drawn_partial",
-    meaning: "partial, then final",
-    weight: 20,
-    steps: (draw) => walked(draw, draw.int(110, 200)),
-  },
-  { name: "drawn_unstarted", meaning: "never started", weight: 4, steps: () => [] },
-  {
-    name: "drawn_failed",
-    meaning: "failed",
-    weight: 6,
-    steps: (draw) =>
-      walked(draw, draw.int(900, 9_000), `+end-${draw.pick(["FAILED", "BLOCKED_USER", "TIMEOUT"])}`),
-  },
-  {
-    name: "drawn_cancelled",
-    meaning: "cancelled by the customer",
-    weight: 5,
-    steps: (draw) => {
-      const ago = draw.int(300, 9_000)
-      return [
-        [-ago, "start"],
-        [-ago + 20, "consent"],
-        ...connections(draw, -ago + 40, ""),
-        [-ago + 100, "cancel"],
-      ]
-    },
-  },
-  {
-    name: "drawn_timed_out",
-    meaning: "timed out",
-    weight: 5,
-    steps: (draw) => [[-draw.int(3_600, 90_000), "start"]],
-  },
+  [60, "drawn_completed", "completed", (draw) => walked(draw, draw.int(900, 90_000))],
+  [20, "drawn_partial", "partial, then final", (draw) => walked(draw, draw.int(110, 200))],
+  unstarted,
+  [
+    6,
+    "drawn_failed",
+    "failed",
+    (draw) => walked(draw, draw.int(900, 9_000), `+end-${draw.pick(["FAILED", "BLOCKED_USER", "TIMEOUT"])}`),
+  ],
+  [
+    5,
+    "drawn_cancelled",
+    "cancelled by the customer",
+    (draw) => walked(draw, draw.int(300, 9_000), "", "cancel"),
+  ],
+  [5, "drawn_timed_out", "timed out", (draw) => [[-draw.int(3_600, 90_000), "start"]]],
 ]
 
 export const drawScript = (seed: number, number: number): StandingScript => {
   const draw = seeded("standing-session", seed, number)
-  let left = draw.unit() * kinds.reduce((total, { weight }) => total + weight, 0)
-  const kind = kinds.find(({ weight }) => (left -= weight) < 0)
-  const { name, meaning, steps } = kind ?? {
-    name: "drawn_unstarted",
-    meaning: "never started",
-    steps: () => [],
-  }
+  let left = draw.unit() * kinds.reduce((total, [weight]) => total + weight, 0)
+  const [, name, meaning, steps] = kinds.find(([weight]) => (left -= weight) < 0) ?? unstarted
   const words = draw.chance(0.1) ? "company" : ""
   return { name, meaning, words, steps: steps(draw) }
 }
-
-// The behaviour words of a flow session: what the code that creates one through the widget writes into
-// `behaviour` (joined by `+`). What happens to a source is set in its login, with the words of executions.
-
-export const sessionWords = [
-  {
-    word: "idle-N",
-    meaning: "the widget gives up after N seconds without customer activity (default 1800)",
-  },
-  { word: "locked-N", meaning: "flow results answer 504 for N seconds after the customer starts" },
-  { word: "system-N", meaning: "the platform cancels the session N seconds after the customer starts" },
-  {
-    word: "broken",
-    meaning: "the session is misconfigured: it ends with CONFIGURATION_ERROR when it is started",
-  },
-  { word: "noconsent", meaning: "the session asks for no consent, and its results show none" },
-  { word: "company", meaning: "the customer is a company" },
-] as const
 
 const idleMs = 30 * 60_000
 const secondsMax = 10 * 365 * 24 * 3600
 
 const unsaid: FlowPlan = { idleMs, lockedMs: 0, broken: false, asksConsent: true, company: false }
 
-const alone: ReadonlyMap<string, Partial<FlowPlan>> = new Map([
-  ["broken", { broken: true }],
-  ["noconsent", { asksConsent: false }],
-  ["company", { company: true }],
-])
-const timed: ReadonlyMap<string, keyof FlowPlan> = new Map([
-  ["idle", "idleMs"],
-  ["locked", "lockedMs"],
-  ["system", "systemMs"],
-] as const)
+/** Every word of a session, what it means, and what it changes: a time in seconds, or the plan itself. */
+export const sessionWords: ReadonlyArray<
+  readonly [word: string, read: keyof FlowPlan | Partial<FlowPlan>, meaning: string]
+> = [
+  ["idle-N", "idleMs", "the widget gives up after N seconds without customer activity (default 1800)"],
+  ["locked-N", "lockedMs", "flow results answer 504 for N seconds after the customer starts"],
+  ["system-N", "systemMs", "the platform cancels the session N seconds after the customer starts"],
+  [
+    "broken",
+    { broken: true },
+    "the session is misconfigured: it ends with CONFIGURATION_ERROR when it is started",
+  ],
+  ["noconsent", { asksConsent: false }, "the session asks for no consent, and its results show none"],
+  ["company", { company: true }, "the customer is a company"],
+]
 
 const readWord = (word: string): Partial<FlowPlan> => {
-  const [, name = "", seconds = ""] = /^([a-z]+)-(\d{1,9})$/.exec(word) ?? []
-  const key = timed.get(name)
-  if (key !== undefined) return { [key]: Math.min(Number(seconds), secondsMax) * 1000 }
-  return alone.get(word) ?? {}
+  const seconds = /(?<=^[a-z]+-)\d{1,9}$/.exec(word)?.[0]
+  const shown = seconds === undefined ? word : word.replace(seconds, "N")
+  const read = sessionWords.find(([known]) => known === shown)?.[1]
+  if (typeof read === "object") return read
+  return read === undefined || seconds === undefined
+    ? {}
+    : { [read]: Math.min(Number(seconds), secondsMax) * 1000 }
 }
 
 /** Unknown words mean nothing; if a word appears twice, the last one counts. */
@@ -339,10 +305,7 @@ export const readFlowPlan = (text: string): FlowPlan =>
     .slice(0, 64)
     .reduce<FlowPlan>((plan, word) => ({ ...plan, ...readWord(word.trim()) }), unsaid)
 
-// The help for trying flow sessions on the embedded service: how to create and step through one, the words
-// of a session, and which ones already exist. Built from the tables that the service itself uses.
-
-const words = sessionWords.map(({ word, meaning }) => `  ${word.padEnd(12)}${meaning}`).join("\n")
+const words = sessionWords.map(([word, , meaning]) => `  ${word.padEnd(12)}${meaning}`).join("\n")
 const standing = standingScripts
   .map(({ meaning }, number) => `  ${number.toString(16).padStart(8, "0")}  ${meaning}`)
   .join("\n")

@@ -14,8 +14,7 @@ import type { FlowSessionCreated, FlowSourcePlan, FlowStep, TakenStep } from "..
 import { recordsCustomerOf } from "../state/FlowTimeline.ts"
 import { fingerprint } from "../state/Reading.ts"
 
-// Plans a source that a customer connects in a flow session, with the same words and the same seed as an
-// execution of that engine: a person is present, so it begins within seconds and may ask for a second factor.
+// A connected source follows the words and seed of an execution; a person is there, so it begins at once.
 
 interface SourceInput {
   readonly seed: number

@@ -23,10 +23,6 @@ import { fingerprint } from "../state/Reading.ts"
 import type { ErrorItem } from "../state/ResultsPlan.ts"
 import { momentAt } from "../state/SandboxState.ts"
 
-// Decides the widget's requests: a session is created, the customer or the client takes a step. Pure. The
-// widget's API is this service's own (the reference shows only its results, sections 2.7 and 6.2): a step
-// that is not allowed is a conflict, one that does not fit the session is invalid.
-
 interface CreateRequest {
   readonly customer_id?: string
   readonly features?: ReadonlyArray<string>

@@ -18,9 +18,7 @@ import type { AuthenticationStatus, Phase } from "../state/Timeline.ts"
 import type { ExecutionEvent, FlowEvent } from "../../service/Execution.ts"
 import type { FlowEventName, StatusReason, engineEvents } from "../../service/Vocabulary.ts"
 
-// The events that an execution raises (section 6.1), each at the moment in which its state changes: a pure
-// reading of its phases, so that no event can disagree with a state read. Payloads other than that of
-// `auth_ended` are not shown; own choice: the same shape for all.
+// 6.1: read from the phases, so no event disagrees with a state. Own choice: all payloads like `auth_ended`'s.
 
 type EngineEventName = (typeof engineEvents)[number]
 

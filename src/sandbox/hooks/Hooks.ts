@@ -177,9 +177,6 @@ export const flowHookOf = (rule: HookRule): FlowHook => ({
   base_url: rule.url,
 })
 
-// Subscriptions as answers of the contract (sections 2.8 and 4.11), and those to execution events, which
-// are this service's own interface: a decision, its events recorded, and the resulting rules.
-
 const notFound = { _tag: "NotFound" as const, detail: "no such subscription" }
 
 type Changed = Extract<HooksAnswer, { readonly _tag: "Changed" }>
@@ -246,8 +243,7 @@ export const unbindHooks = Effect.fnUntraced(function* (events: ReadonlyArray<st
   return { _tag: "NoContent" as const }
 })
 
-// The webhooks given to the embedded service at start-up, as rules of its journal: a restart with other
-// targets, or with none, changes where pending deliveries go, and never sends what was raised before.
+// Targets given at start-up are rules of the journal: later ones never get what was raised before them.
 
 const prefix = "webhook-"
 

@@ -14,10 +14,7 @@ import type { HookEvent, HookRule, HookState } from "../state/HookState.ts"
 import { fingerprint, seeded } from "../state/Reading.ts"
 import type { SandboxEvent } from "../state/SandboxState.ts"
 
-// Decides what is to be delivered to whom and when, and what an attempt's answer means (sections 4.1 and
-// 6). Pure: the deliveries of an execution depend on its events, the rules and earlier attempts. The
-// delivery contract is not shown; own choice: 2xx means delivered, otherwise there are six attempts with
-// growing waits.
+// 4.1 and 6: pure. Not shown; own choice: 2xx is delivered, else there are six attempts with growing waits.
 
 const secondMs = 1_000
 /** Own choice: after this many waits, a failed delivery is given up. */
@@ -179,9 +176,6 @@ export const outboxOf = (core: SandboxCore): Outbox => ({
     return () => void core.listeners.delete(heard)
   },
 })
-
-// Which names are due when, earliest first, with at most one valid entry per name, so that a hundred
-// thousand executions that wait for their next event cost no more than their logarithm and no scan.
 
 interface Entry {
   readonly name: string

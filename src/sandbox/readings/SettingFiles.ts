@@ -64,9 +64,6 @@ export const encodeReading = (reading: Reading): string =>
     })
     .join("\n")
 
-// Reads a file of faults: the result is its content, or everything that is wrong with it at once, each with
-// its line and column. A file that was only partly understood is never used.
-
 /** The file cannot be used; every problem at once, from top to bottom. */
 export class FaultsInvalid extends Schema.TaggedError<FaultsInvalid>()("FaultsInvalid", {
   problems: Schema.Array(Problem),

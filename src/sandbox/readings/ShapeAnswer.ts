@@ -6,9 +6,6 @@
 import { Predicate } from "effect"
 import type { FullReading } from "../state/Reading.ts"
 
-// Acceptance bodies under a reading (section 2.5): optional fields that are present, absent or null, and
-// whose external id a conflict names (section 4.1).
-
 type Fields = Readonly<Record<string, unknown>>
 
 /** Fields that may be absent or null: if a reading wants them so, they are, even if there is a value. */
@@ -58,9 +55,6 @@ export const withConflictId = <Ids extends Running>(
   }
 }
 
-// The flow API's answers under a reading: how the records of a results body are arranged (section 2.7) and
-// what its own errors look like (section 7).
-
 interface ResultsBody {
   readonly data: Readonly<Record<string, unknown>>
 }
@@ -98,10 +92,6 @@ const flowError = ({ flow_error_body }: FullReading, status: number): ErrorBody 
   const text = JSON.stringify({ error: { code, message: `the session answers ${status}` } })
   return { text, contentType: "application/json" }
 }
-
-// The execution state and the challenge under a reading (sections 2.3, 2.4 and 4.2): pure functions from
-// today's body to that of the reading. The result may break the types of the contract: that is the purpose
-// of a reading.
 
 type Shape = (reading: FullReading, body: Fields) => Fields
 

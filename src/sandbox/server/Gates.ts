@@ -132,9 +132,7 @@ const asInvalid = (response: HttpServerResponse.HttpServerResponse) =>
       )
     : response
 
-// Where faults happen: around every route of the contract, before its gate and after its codecs, so that a
-// fault looks like one of the network or of a server. Over HTTP the socket itself breaks; in process the
-// request fails as a client's would.
+// Around every route, before its gate and after its codecs: a fault looks like one of network or server.
 
 type Response = HttpServerResponse.HttpServerResponse
 type Request = HttpServerRequest.HttpServerRequest
@@ -277,9 +275,7 @@ export const FaultGate = {
   ),
 }
 
-// Where a reading meets the wire: around every route of the contract, inside of faults and outside of the
-// contract's codecs, because an answer under a reading need not fit them. The service behind it knows only
-// one form.
+// Inside of faults, outside of the contract's codecs, because an answer under a reading need not fit them.
 
 const sent = ({ status, body: { text, contentType } }: EdgeAnswer): Response =>
   text === "" ? HttpServerResponse.empty({ status }) : HttpServerResponse.text(text, { status, contentType })
@@ -342,9 +338,6 @@ export const ReadingGate = {
     ),
   ),
 }
-
-// Where time is recorded: before every route of the contract, so that a call is answered only once the
-// journal holds a time that is later than the answer.
 
 /** Middleware for the contract's routes; absent if nothing outlives the process. */
 export const TimeGate = {

@@ -79,28 +79,20 @@ const page = answering((view) =>
   HttpServerResponse.text(adminPage(view), { headers, contentType: "text/html; charset=utf-8" }),
 )
 
-export const AdminRoutes = {
+/** Without a secret: the truth, its page, and the public half of the service's key (5), which is for everybody. */
+export const OpenRoutes = {
   layer: Layer.unwrap(
     Effect.map(Sandbox, (sandbox) =>
       Layer.mergeAll(
         HttpRouter.add("GET", "/admin/truth", truth(sandbox)),
         HttpRouter.add("GET", "/admin", page(sandbox)),
+        HttpRouter.add("GET", "/api/sandbox/encryption-key", HttpServerResponse.jsonUnsafe(encryptionKey)),
       ),
     ),
   ),
 }
 
-// The public half of the embedded service's key, at a path of its own that the reference does not have
-// (section 5: key material and procedure are not shown). It requires no secret: a public key is for
-// everybody.
-
-export const EncryptionRoutes = {
-  layer: HttpRouter.add("GET", "/api/sandbox/encryption-key", HttpServerResponse.jsonUnsafe(encryptionKey)),
-}
-
-// Every kind of result of an execution (section 4.12: "read one kind of result of an execution"; path and
-// answer are this service's own), so that a service without the flow API can still be read completely.
-// Present only if the reading has it.
+// 4.12, path and answer own choice: with it a service without the flow API can still be read completely.
 
 const refuse = (status: number, detail: string) => HttpServerResponse.jsonUnsafe({ detail }, { status })
 
@@ -131,8 +123,7 @@ export const RecordsRoutes = {
   ),
 }
 
-// The service's own interface for subscriptions to execution events, `{origin}/sandbox/hooks`, behind the
-// gate: the reference says that subscribers receive them, not how to subscribe. Not part of the contract.
+// `{origin}/sandbox/hooks`: the reference does not say how to subscribe to execution events.
 
 const order = Schema.Literals(deliveryOrders)
 
@@ -181,15 +172,13 @@ export const HookRoutes = {
   layer: HttpApiBuilder.layer(HookApi).pipe(Layer.provide(hooks), Layer.provide(SandboxGate.layer)),
 }
 
-// The service's own interface to flow sessions, `{flows_url}/es-public-administration/v1/widget`, behind
-// the gate: the reference shows what a session's customer causes, not how a widget is used. Not part of the
-// contract; a test goes through a session with it, step by step.
+// `{flows_url}/es-public-administration/v1/widget`: the reference does not show how a widget is used.
 
 const text = Schema.optionalKey(Schema.String)
 const codes = Schema.optionalKey(Schema.Array(Schema.Literals(featureCodes)))
 const widgetErrors = [NotFound, Conflict, Invalid, Unauthorized, Forbidden] as const
-const params = { session_id: Schema.String }
 const success = Schema.Unknown
+const ofSession = { params: { session_id: Schema.String }, success, error: widgetErrors }
 
 const SignedDocument = Schema.Union([
   Schema.String,
@@ -206,45 +195,30 @@ const Widget = HttpApiGroup.make("widget").add(
     success: success.pipe(HttpApiSchema.status(201)),
     error: widgetErrors,
   }),
-  HttpApiEndpoint.get("viewSession", "/widget/:session_id", { params, success, error: widgetErrors }),
+  HttpApiEndpoint.get("viewSession", "/widget/:session_id", ofSession),
   HttpApiEndpoint.post("start", "/widget/:session_id/start", {
-    params,
+    ...ofSession,
     payload: Schema.Struct({ user_ip: text, user_agent: text, origin: text }),
-    success,
-    error: widgetErrors,
   }),
   HttpApiEndpoint.post("consent", "/widget/:session_id/consent", {
-    params,
-    payload: Schema.Struct({
-      features: codes,
-      documents: Schema.optionalKey(Schema.Array(SignedDocument)),
-    }),
-    success,
-    error: widgetErrors,
+    ...ofSession,
+    payload: Schema.Struct({ features: codes, documents: Schema.optionalKey(Schema.Array(SignedDocument)) }),
   }),
   HttpApiEndpoint.post("connect", "/widget/:session_id/connect", {
-    params,
+    ...ofSession,
     payload: Schema.Struct({
       engine_reference: Schema.String,
       parameters: Schema.Record(Schema.String, Schema.Unknown),
       features: codes,
     }),
-    success,
-    error: widgetErrors,
   }),
   HttpApiEndpoint.post("answer", "/widget/:session_id/answer", {
-    params,
+    ...ofSession,
     payload: Schema.Struct({ code: Schema.String }),
-    success,
-    error: widgetErrors,
   }),
-  HttpApiEndpoint.post("leave", "/widget/:session_id/leave", { params, success, error: widgetErrors }),
-  HttpApiEndpoint.post("cancel", "/widget/:session_id/cancel", { params, success, error: widgetErrors }),
-  HttpApiEndpoint.post("cancelByClient", "/widget/:session_id/client-cancel", {
-    params,
-    success,
-    error: widgetErrors,
-  }),
+  HttpApiEndpoint.post("leave", "/widget/:session_id/leave", ofSession),
+  HttpApiEndpoint.post("cancel", "/widget/:session_id/cancel", ofSession),
+  HttpApiEndpoint.post("cancelByClient", "/widget/:session_id/client-cancel", ofSession),
 )
 
 class WidgetApi extends HttpApi.make("sandbox-widget")

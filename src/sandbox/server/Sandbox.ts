@@ -22,8 +22,7 @@ import { resolveReading } from "../state/Reading.ts"
 import type { Reading } from "../state/Reading.ts"
 import { applyEvent, emptyState } from "../state/SandboxState.ts"
 
-// Keeps time from running backwards over a restart: reads create no event, but what they said must not
-// become untrue. The journal always holds a time that is later than any that was shown.
+// Reads create no event, but must not become untrue: the journal holds a time later than any shown.
 
 /** How far ahead time is recorded, and the most that a quick restart skips. */
 const aheadMs = 1_000

@@ -19,7 +19,7 @@ import { listEngines, showEngine } from "../engines/AnswerEngines.ts"
 import * as Executions from "../executions/AnswerExecutions.ts"
 import { downloadAttachment, readFlowResults } from "../flows/AnswerFlows.ts"
 import * as Hooks from "../hooks/Hooks.ts"
-import { AdminRoutes, EncryptionRoutes, HookRoutes, RecordsRoutes, WidgetRoutes } from "./OwnRoutes.ts"
+import { HookRoutes, OpenRoutes, RecordsRoutes, WidgetRoutes } from "./OwnRoutes.ts"
 import { ConnectionLost, FaultGate, ReadingGate, SandboxGate, TimeGate } from "./Gates.ts"
 import { coreOfSandbox } from "./Sandbox.ts"
 import type { Sandbox } from "./Sandbox.ts"
@@ -92,17 +92,12 @@ export const SandboxRoutes = {
       Layer.provide(ReadingGate.layer),
       Layer.provide([FaultGate.layer, TimeGate.layer]),
     ),
-    AdminRoutes.layer,
-    EncryptionRoutes.layer,
+    OpenRoutes.layer,
     HookRoutes.layer,
     RecordsRoutes.layer.pipe(Layer.provide(TimeGate.layer)),
     WidgetRoutes.layer.pipe(Layer.provide(ReadingGate.layer)),
   ).pipe(HttpRouter.provideRequest(coreOfSandbox)),
 }
-
-// The embedded service without a network: an HttpClient whose requests run through the very routes that the
-// server serves, codecs and gate included, in the caller's fiber and without a Promise in between.
-// Deterministic simulation and fast tests depend on it.
 
 const origin = "https://sandbox.invalid"
 

@@ -17,9 +17,7 @@ import { isLoopback } from "../../base/Text.ts"
 import type { Sandbox } from "./Sandbox.ts"
 import { SandboxRoutes, routerConfig } from "./SandboxRoutes.ts"
 
-// What a server needs before any route and the service in this process does not: a caller that named this
-// machine, and a body of limited size. A page in somebody's browser can make a name of its own point to
-// 127.0.0.1 (DNS rebinding), but it cannot make the browser send a Host other than that name.
+// DNS rebinding can point a page's own name to 127.0.0.1, but its browser then sends that name as Host.
 
 /** Far above any start with its certificates, far below what fills a machine's memory. */
 const bodyBytesMax = 4_000_000

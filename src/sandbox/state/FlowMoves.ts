@@ -112,8 +112,7 @@ export const refusalOf = (
   }
 }
 
-// What happens to a flow session, event by event (sections 2.7, 3.4 and 6.2): it is created, customer and
-// client take steps, somebody reads it. The steps contain plans and keyed hashes, never a login parameter.
+// A session's events hold plans and keyed hashes, never a login parameter.
 
 const at = Schema.Finite
 

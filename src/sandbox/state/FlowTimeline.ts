@@ -295,9 +295,6 @@ export const flowEventsOf = (
   })
 }
 
-// The flow sessions without an execution (those of executions belong to the executions): the steps taken in
-// each, and its life derived from them. The state is a fold of the events.
-
 export interface FlowSession extends FlowLife, SessionReads {
   readonly created: FlowSessionCreated
   /** A session that nobody created: it existed when it was first read, at `foundAt`. */

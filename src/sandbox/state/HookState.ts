@@ -73,10 +73,8 @@ export const applyHookEvent = (hooks: HookState, event: HookEvent): void => {
   )
 }
 
-export type DeliverySeen = DeliveryRecord & { readonly subject: string }
-
 /** For observers. */
-export const deliveriesSeen = (hooks: HookState): ReadonlyArray<DeliverySeen> =>
+export const deliveriesSeen = (hooks: HookState) =>
   [...hooks.deliveries].flatMap(([subject, records]) => records.map((record) => ({ subject, ...record })))
 
 /** The rules that an application's event is delivered by; its own ones come before global ones. */
@@ -92,8 +90,7 @@ export const rulesFor = (hooks: HookState, application: string, event: string): 
   return [...own, ...bound.filter((rule) => rule.application === undefined)]
 }
 
-// What happens to webhooks at the embedded service, as events of its journal: rules bound and unbound, and
-// every attempt to deliver. They contain no payloads: these are derived again when they are sent.
+// Events of the journal: they contain no payloads, which are derived again when they are sent.
 
 export const deliveryOrders = ["timely", "shuffled"] as const
 

@@ -3,7 +3,7 @@
  * a caller, with every way that the embedded service can take. A file of `--reading` chooses; for what it
  * does not set, `todaysReading` applies.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { sha256Hex } from "../../base/Hashes.ts"
 
 /** One place: its sections of the reference, what is open there, and its possible values. */
@@ -136,37 +136,6 @@ export const Reading = Schema.Struct({
 export type Reading = typeof Reading.Type
 export type FullReading = Required<Reading>
 
-/** How the service behaves if nothing else is chosen. */
-export const todaysReading: FullReading = {
-  conflict_external_id: "running",
-  execution_id_form: "uuid",
-  session_id_form: "object_id",
-  flow_session_ids: "object_id",
-  challenge_body: "fields",
-  optionals: "shown",
-  form_optionals: "absent",
-  error_lists: "absent",
-  messages: "shown",
-  products_count: "shown",
-  dates: "zulu",
-  rejected_state: "closed",
-  limits_behaviour_error: "configuration_error",
-  unknown_engine_start: "invalid",
-  abort_effect: "at_once",
-  flow_api: "present",
-  flow_data: "map",
-  flow_error_body: "detail",
-  retry_after: "absent",
-  profile: "present",
-  result_kinds: "absent",
-  attachments: "present",
-  tokenized_body: "token",
-  token_status: "present",
-  head: "answers",
-}
-
-export const resolveReading = (reading: Reading = {}): FullReading => ({ ...todaysReading, ...reading })
-
 /** A key as shown to people; the first of its values is today's. */
 interface ReadingChoice {
   readonly key: string
@@ -182,9 +151,14 @@ export const readingChoices: ReadonlyArray<ReadingChoice> = Object.entries(Readi
   },
 )
 
-// Randomness that depends on what is drawn, never on when or in which order: a draw is a small generator
-// seeded by the sandbox seed and stable inputs (customer, engine, feature …). Two runs with the same seed
-// therefore see the same service, whatever the order of their calls.
+/** How the service behaves if nothing else is chosen: by the first value of each key. */
+export const todaysReading: FullReading = Schema.decodeUnknownSync(
+  Schema.Struct(Struct.map(Reading.fields, Schema.requiredKey)),
+)(Object.fromEntries(readingChoices.map(({ key, values }) => [key, values[0]])))
+
+export const resolveReading = (reading: Reading = {}): FullReading => ({ ...todaysReading, ...reading })
+
+// A draw is seeded by the service's seed and stable inputs, never by when or in which order it is made.
 
 export interface Draw {
   /** In [0, 1). */
@@ -272,9 +246,6 @@ export const executionIds = (
       : idOf(fingerprint("session", seed, ...parts), session_id_form)
   return { execution_id, session_id }
 }
-
-// The part of `nightjar sandbox --help` about files of readings, made from the very keys that the service
-// accepts, so that the two cannot differ.
 
 const lineMax = 80
 

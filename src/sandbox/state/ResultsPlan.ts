@@ -9,9 +9,7 @@ import type { Setting } from "../../service/Engine.ts"
 import type { ValidationItem } from "../../service/Execution.ts"
 import { featureStatusReasons } from "../../service/Vocabulary.ts"
 
-// Dates of feature settings (section 4.1): a date, or a relative phrase such as `30 days ago`, resolved at
-// the time of the start. The grammar of the phrases is not shown beyond its examples; own choice: `today`,
-// `yesterday` and `<n> days|weeks|months|years ago`. Days are those of UTC.
+// 4.1, own choice: a date, `today`, `yesterday` or `<n> days|weeks|months|years ago`, in days of UTC.
 
 const dayMs = 86_400_000
 const phrase = /^(\d{1,4}) (day|week|month|year)s? ago$/
@@ -61,11 +59,6 @@ export const readDate = (text: string, at: number): string | undefined => {
   const date = `${year}-${month}-${day}`
   return isCalendarDay(date) ? date : undefined
 }
-
-// The settings of features as the reference lists them (section 4.1): what breaks their types, enumerations
-// or limits is malformed (422); valid settings are completed with their defaults and with dates resolved at
-// the time of the start, within the days that the engine keeps. Settings with other names have no meaning
-// here.
 
 type Configurations = Readonly<Record<string, unknown>>
 

@@ -206,9 +206,7 @@ export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
   }
 }
 
-// What happened at the embedded service, event by event: the state is a fold of these, and the journal is
-// their NDJSON. No event contains a login parameter, an application secret, a ticket or a `token_key`, only
-// keyed hashes of them, and logins encrypted under keys that are not in any event.
+// The journal is the NDJSON of these events: of logins, secrets, tickets and keys they hold keyed hashes only.
 
 const at = Schema.Finite
 
@@ -318,8 +316,7 @@ export const SandboxEvent = Schema.Union([
 ])
 export type SandboxEvent = typeof SandboxEvent.Type
 
-// An application of the service (section 5): the caller with its secret, and what it may do. Executions,
-// sessions and tokens belong to one, and no other can see them.
+// Executions, sessions and tokens belong to an application (section 5); no other can see them.
 
 export interface Application {
   readonly app_id: string

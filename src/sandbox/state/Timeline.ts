@@ -290,8 +290,7 @@ export const momentOf = (phases: readonly [Phase, ...ReadonlyArray<Phase>], at: 
   return { phase, closed: isClosedPhase(phase), activeMs, personMs, workedMs, engineStartedAt }
 }
 
-// Section 8, once for every session, with or without an execution: one read of its results per five
-// seconds, under an exclusive lock. Pure.
+// 8: one read of a session's results per five seconds, under an exclusive lock.
 
 const resultsIntervalMs = 5_000
 /**

@@ -143,8 +143,7 @@ export const applyTokenEvent = (tokens: TokenState, event: TokenEvent): void => 
   }
 }
 
-// What happened to tickets and tokens (sections 2.6 and 3.3), event by event. Logins in them are encrypted
-// under a key that the service does not have: neither ticket nor `token_key` is ever in an event.
+// Logins in these events are encrypted under a ticket or `token_key` that no event contains.
 
 const at = Schema.Finite
 
@@ -206,10 +205,8 @@ type TokenEvent = typeof TokenEvents.Type
 export const isTokenEvent = (event: { readonly _tag: string }): event is TokenEvent =>
   Object.hasOwn(TokenEvents.cases, event._tag)
 
-// The cryptography behind tickets and tokens (sections 2.6 and 3.3): AES-256-GCM under keys that
-// HKDF-SHA256 derives from what only the caller has. The service stores only what these functions return,
-// and that opens nothing without the ticket or the `token_key`. Every secret encrypts only one text, so key
-// and nonce may both be derived from it.
+// AES-256-GCM under HKDF-SHA256 keys of what only the caller has. A secret encrypts one text, so its nonce is
+// derived from it too.
 
 const keyBytes = 32
 const nonceBytes = 12
@@ -283,10 +280,6 @@ export const isVerified = (expected: string, given: string): boolean => {
   const [a, b] = [Buffer.from(expected), Buffer.from(given)]
   return a.length === b.length && timingSafeEqual(a, b)
 }
-
-// A ticket when it is issued (sections 2.6 and 4.1): shown once in the start's answer and afterwards known
-// only by its verifier. The login that it will be exchanged for waits encrypted under it, so that a reader
-// of the events has neither.
 
 export const ticketSeal = (ticket: string, execution_id: string): Seal => ({
   secret: ticket,

@@ -33,9 +33,7 @@ import { LoginParameters } from "../../service/Execution.ts"
 import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
 import type { TokenizedStartRequest } from "../../service/Token.ts"
 
-// Decides the calls on tickets and tokens (sections 2.6, 3.3, 4.6, 4.7 and 4.12). Pure: from state, time
-// and call to an answer and the events to record. A locked token is one whose login a source refused in a
-// run that it started: derived from that run's life, so that it locks at the moment of the refusal.
+// A token is locked from the moment in which a source refused its login in a run that it started.
 
 /** Form of a token id: not shown; own choice. */
 export const isTokenId = (text: string): boolean => /^t10n-[0-9a-f]{32}$/.test(text)
@@ -178,10 +176,8 @@ export const openToken = (
   return login === undefined ? { fault: "T10N_EXCEPTION" } : { login }
 }
 
-// Decides a start with a token (section 4.12; body and answers not shown). Own choice: the checks are those
-// of 4.1 once the token is known to be the application's and the request fits what it is locked to; a token
-// that opens nothing is accepted and closes at once, because its state has nothing to do with the form of
-// the request.
+// 4.12, not shown; own choice: the checks of 4.1 once the token is the application's and the request fits it;
+// a token that opens nothing is accepted and closes at once.
 
 interface TokenizedStartInput extends Look {
   readonly request: TokenizedStartRequest
@@ -343,31 +339,8 @@ export const revokeToken = Effect.fnUntraced(function* (token_id: string) {
   return _tag === "NoContent" ? { _tag } : { _tag }
 })
 
-// Tokens as observers of tests see them: where each came from, when its state changes, and what was done
-// with it. It contains neither the stored login nor any half of its key.
-
-export interface TokenSeen {
-  readonly token_id: string
-  readonly application: string
-  readonly customer_id: string
-  readonly engine_reference: string
-  readonly features: ReadonlyArray<string>
-  /** The execution whose ticket was exchanged for it. */
-  readonly execution_id: string
-  readonly exchanged_at: number
-  readonly expires_at: number
-  /** When the login of one of its runs is refused, as far as the run's life is planned. */
-  readonly locks_at?: number
-  readonly revoked_at?: number
-  /** Whether the stored credentials are still there. */
-  readonly holds_credentials: boolean
-  /** Executions that it started. */
-  readonly runs: ReadonlyArray<string>
-  /** Starts with it that were refused because a run was in flight. */
-  readonly conflicts: number
-}
-
-export const tokensSeen = (state: SandboxState): ReadonlyArray<TokenSeen> =>
+/** For observers: `locks_at` as far as the lives of its runs are planned, `conflicts` of starts with a run in flight. */
+export const tokensSeen = (state: SandboxState) =>
   [...state.tokens.tokens.values()].map((token) => {
     const { exchanged, expiresAt, revokedAt, runs, conflicts } = token
     const { token_id, application, customer_id, engine_reference, features, execution_id } = exchanged

@@ -285,7 +285,7 @@ describe("the life of a session", () => {
 
   it("every word of a session changes its plan, and unknown ones do not", () => {
     const usual = readFlowPlan("")
-    for (const { word } of sessionWords) {
+    for (const [word] of sessionWords) {
       expect([word, readFlowPlan(word.replace("-N", "-77"))]).not.toEqual([word, usual])
     }
     expect(readFlowPlan("idle-x+whatever+locked")).toEqual(usual)
