@@ -6,7 +6,7 @@
 import { Effect, Schema, Stream } from "effect"
 import { counted } from "../base/Text.ts"
 import type { Connection } from "../base/DuckDb.ts"
-import { feedersOf } from "../tables/FeatureProducts.ts"
+import { feedersOf } from "../tables/CoverageRows.ts"
 import { publishedTables, publishedViews } from "../tables/DataDictionary.ts"
 import { KeyCandidates, draftSchema, draftText, observerOf, reviseSchema } from "../records/DraftSchema.ts"
 import type { Draft } from "../records/DraftSchema.ts"

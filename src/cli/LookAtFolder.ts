@@ -23,7 +23,7 @@ import { RunId } from "../service/Ids.ts"
 export const publishedKey = Effect.fnUntraced(function* (output: string) {
   const { layoutOf } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
   const { standingIn } = yield* Effect.promise(() => import("../tables/PseudonymsOfJob.ts"))
-  const { keyPlace } = yield* Effect.promise(() => import("../tables/KeyPlaces.ts"))
+  const { keyPlace } = yield* Effect.promise(() => import("../tables/PseudonymsOfJob.ts"))
   const layout = layoutOf(output)
   const policy = (yield* standingIn(layout))?.pseudonyms
   if (policy === undefined) return undefined

@@ -25,8 +25,8 @@ import type { Job, NotifyEvent, Receiver } from "../jobs/Job.ts"
 import type { Secrets } from "../jobs/Secrets.ts"
 import { eventsOf, isIncomplete, lateNotice, noticeOf } from "../report/Notice.ts"
 import type { Origin, RunEnding } from "../report/Notice.ts"
-import { deadlineOf, runDateAt, waitsUntil } from "../task/NightOf.ts"
-import { Steering } from "../task/Steering.ts"
+import { deadlineOf, runDateAt, waitsUntil } from "../task/ChooseRun.ts"
+import { Steering } from "../task/NightPicture.ts"
 
 const hears = (receiver: Receiver, event: NotifyEvent): receiver is Exclude<Receiver, { _tag: "Ping" }> =>
   receiver._tag !== "Ping" && receiver.on.includes(event)

@@ -5,7 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import { ExecutionId } from "../service/Ids.ts"
-import type { JudgedLogin, LoginOrder } from "../task/JudgeLogin.ts"
+import type { JudgedLogin, LoginOrder } from "../task/StartAttempt.ts"
 import { counted } from "../base/Text.ts"
 import { CsvReader } from "../jobs/Csv.ts"
 import type { CsvRow } from "../jobs/Csv.ts"
@@ -167,7 +167,7 @@ export const readNamed = Effect.fnUntraced(function* ({ line, logins, ...of }: N
   const { Service } = yield* Effect.promise(() => import("../client/Service.ts"))
   const { isOurs } = yield* Effect.promise(() => import("../task/Attempt.ts"))
   const { answeredBy } = yield* Effect.promise(() => import("../task/Ending.ts"))
-  const { judgeFound } = yield* Effect.promise(() => import("../task/JudgeLogin.ts"))
+  const { judgeFound } = yield* Effect.promise(() => import("../task/StartAttempt.ts"))
   const service = yield* Service
   const until = (yield* Clock.currentTimeMillis) + readWithinMs
   const read = answeredBy(service.readExecution(execution_id), until)

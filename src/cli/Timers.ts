@@ -7,7 +7,7 @@
 import { posix } from "node:path"
 import { stringify } from "yaml"
 import { listed, shellWord } from "../base/Text.ts"
-import { localTime, nextTimeOfDay } from "../task/LocalTime.ts"
+import { localTime, nextTimeOfDay } from "../task/ChooseRun.ts"
 
 export interface Timer {
   /** Names of the jobs, in alphabetical order. */

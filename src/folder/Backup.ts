@@ -11,9 +11,8 @@ import { codeOf, durableFiles, quietly } from "../base/DurableFile.ts"
 import type { DurableFiles } from "../base/DurableFile.ts"
 import { archiveName } from "../ledger/LedgerArchive.ts"
 import { replacedFiles } from "../tables/KeptVersions.ts"
-import { filesOf, layoutOf, nothingPublished, readManifest } from "../tables/Manifest.ts"
+import { filesBelow, filesOf, layoutOf, nothingPublished, readManifest } from "../tables/Manifest.ts"
 import type { Manifest } from "../tables/Manifest.ts"
-import { filesBelow } from "../tables/OutputFiles.ts"
 
 /** Nothing of the copy remains; the output folder was only read. */
 export class BackupFailed extends Schema.TaggedError<BackupFailed>()("BackupFailed", {

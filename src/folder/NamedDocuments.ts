@@ -11,7 +11,7 @@ import type { Connection } from "../base/DuckDb.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { listed } from "../base/Text.ts"
 import type { Store } from "../tables/Store.ts"
-import { runsInOrder } from "../tables/View.ts"
+import { runsInOrder } from "../tables/RecordViews.ts"
 
 // Under which name a person finds a document: a folder per customer, and date, engine, title and the first
 // digits of the content's SHA-256 in the name. Pure. Titles come from the service and may be anything: what a

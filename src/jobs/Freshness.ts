@@ -1,7 +1,7 @@
 /**
  * How old the data of a customer, engine and feature may get (`freshness` in a job file): limits in whole
  * days, since a night has one date. What an engine says for itself wins over what the job says for all, key
- * by key. `tables/AskFreshness.ts` compares.
+ * by key. `tables/AskGates.ts` compares.
  */
 import { Duration, Schema } from "effect"
 import { suggestion } from "../base/Text.ts"

@@ -113,8 +113,8 @@ const readSource = (path: string) =>
   )
 
 const deltaGone =
-  "`delta` no longer has an effect, and no Delta logs are written: Spark and others read the Parquet files, " +
-  "tables/<table>/**/*.parquet"
+  "`delta` no longer has an effect, and no Delta logs are written: Spark and others read the Parquet " +
+  "files, tables/<table>/**/*.parquet"
 
 const durationOr = (otherwise: Duration.Input, written = Duration.fromInputUnsafe(otherwise)) => written
 

@@ -15,13 +15,12 @@ import type { Candidate } from "../service/Execution.ts"
 import { accessKey, accessOf } from "../service/Ids.ts"
 import type { RunId } from "../service/Ids.ts"
 import { resumeAttempt } from "../task/Attempt.ts"
-import { resolveReferences } from "../task/Logins.ts"
-import type { ResolvedReferences } from "../task/Logins.ts"
-import { deadlineOf } from "../task/NightOf.ts"
-import { SharedSlots } from "../task/SharedSlots.ts"
+import { resolveReferences } from "../task/Assignment.ts"
+import type { ResolvedReferences } from "../task/Assignment.ts"
+import { deadlineOf } from "../task/ChooseRun.ts"
+import { SharedSlots, SlotsBeside, besideOthers } from "../task/SharedSlots.ts"
 import { takeTurns } from "../task/SideBySide.ts"
 import type { TouchedLogin, Touches, Turn } from "../task/SideBySide.ts"
-import { SlotsBeside, besideOthers } from "../task/SlotsBeside.ts"
 
 // Executions that runs left at the service and that may still be open: the ledger knows of no end. No other
 // run starts the same customers and logins meanwhile.

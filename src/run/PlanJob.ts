@@ -18,19 +18,23 @@ import type { Reason } from "../service/Ends.ts"
 import { builtInSources } from "../service/FlowResults.ts"
 import { accessKey, accessOf } from "../service/Ids.ts"
 import type { EngineReference, RunId } from "../service/Ids.ts"
-import { refitTask, seeEngine } from "../task/Assignment.ts"
+import {
+  assignmentsBehind,
+  checkedLogins,
+  fitAssignments,
+  fitTask,
+  holdsSecret,
+  refitTask,
+  resolveReferences,
+  seeEngine,
+} from "../task/Assignment.ts"
 import type { Grounds, Task, TaskVerdict } from "../task/Assignment.ts"
 import { resumeAttempt } from "../task/Attempt.ts"
-import { carriedOver, inLine, namedInOrder } from "../task/CarriedOver.ts"
+import { carriedOver, holdLogins, holdPasswords, inLine, namedInOrder, planTasks } from "../task/Plan.ts"
+import type { Plan } from "../task/Plan.ts"
 import { expectedDuration, expectedDurations, neededBefore } from "../task/Expectations.ts"
 import type { Expectations } from "../task/Expectations.ts"
-import { fitAssignments, fitTask } from "../task/FitAssignments.ts"
-import { holdLogins, holdPasswords } from "../task/HeldLogins.ts"
-import { assignmentsBehind, checkedLogins, holdsSecret } from "../task/HooksData.ts"
-import { resolveReferences } from "../task/Logins.ts"
-import { deadlineOf, windowOf } from "../task/NightOf.ts"
-import { planTasks } from "../task/Plan.ts"
-import type { Plan } from "../task/Plan.ts"
+import { deadlineOf, windowOf } from "../task/ChooseRun.ts"
 import type { Prepared, Rules, SessionWork, TaskWork } from "../task/Work.ts"
 import { loginOf, parametersBehind, readShelf, tokenOf, withNewToken } from "../tokens/TokenLogin.ts"
 import { TokenStore } from "../tokens/TokenStore.ts"

@@ -3,16 +3,59 @@
  * state gave one; otherwise, or if the state only says that the execution stopped, its task's does. Zero
  * records are told from an unknown number: see `recordsOf`.
  */
-import type { RunId, SessionId } from "../service/Ids.ts"
+import { executionsOf } from "../ledger/RunState.ts"
+import type { TaskState } from "../ledger/RunState.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import { featureEnd } from "../service/EndTable.ts"
 import { knownEnd, notInTables } from "../service/Ends.ts"
 import type { Verdict } from "../service/Ends.ts"
-import { featureEnd } from "../service/EndTable.ts"
-import type { RecordFamily } from "../records/RecordSchema.ts"
+import type { RunId, SessionId } from "../service/Ids.ts"
+import { features as featureCodes } from "../service/Vocabulary.ts"
 import { productKey } from "./ExecutionRows.ts"
-import { productsOf } from "./FeatureProducts.ts"
 import { settlementOf } from "./RunRows.ts"
-import type { TaskState } from "../ledger/RunState.ts"
 import type { Row } from "./TakeFields.ts"
+
+// Which products a feature feeds: those of the families whose schema names it, and the product with its own
+// name (`labor_check`), without a final `_read` (`accounts_read`, `accounts`). The reference does not say
+// more. Coverage and the views of current records share this rule.
+
+const namesOf = (feature: string): ReadonlyArray<string> => [
+  ...new Set([feature, feature.replace(/_read$/, "")]),
+]
+
+export const productsOf = (feature: string, families: ReadonlyArray<RecordFamily>): ReadonlyArray<string> => {
+  const own = families.filter(({ features }) => features.includes(feature)).map(({ product }) => product)
+  return [...new Set([...own, ...namesOf(feature)])]
+}
+
+/** A feature, and in how many of the tasks that have the records it was asked for. */
+interface AskedFeature {
+  readonly feature: string
+  readonly tasks: number
+}
+
+/**
+ * Which features may feed a product without a schema: those of its name, else those that every task with
+ * its records asked for and that feed none of the `others`, else all of these. Empty if nothing is known.
+ */
+export const feedersOf = (
+  product: string,
+  tasks: number,
+  asked: ReadonlyArray<AskedFeature>,
+  others: ReadonlyArray<string>,
+  families: ReadonlyArray<RecordFamily>,
+): ReadonlyArray<string> => {
+  const always = asked.filter((each) => each.tasks === tasks)
+  const feeds = ({ feature }: AskedFeature, products: ReadonlyArray<string>) =>
+    productsOf(feature, families).some((one) => products.includes(one))
+  const choices = [
+    asked.filter((each) => feeds(each, [product])),
+    always.filter((each) => !feeds(each, others)),
+    always,
+    asked,
+  ]
+  return (choices.find((each) => each.length > 0) ?? []).map(({ feature }) => feature)
+}
 
 /** What a task's bodies said, as far as coverage needs it. */
 export interface TaskFindings {
@@ -35,7 +78,7 @@ export interface TaskFindings {
 type Settlement = Pick<Verdict, "outcome" | "who_acts"> & { readonly reason: string | undefined }
 
 /** Such an end applies to all features. */
-export const isIncomplete = (reason: string | undefined): boolean =>
+const isIncomplete = (reason: string | undefined): boolean =>
   reason !== undefined && knownEnd(reason)?.results !== undefined
 
 const wholeOf = (task: TaskState, { isLeftOut }: TaskFindings): Settlement => {
@@ -111,3 +154,37 @@ export const coverageRows = (
 }
 
 const cellsOf = ({ outcome, reason, who_acts }: Settlement): Row => ({ outcome, reason, who_acts })
+
+// Which features of a task that did not succeed need not be asked for again: pure. Their data is in the
+// tables, and the answer of a rerun that leaves them out takes nothing of it away. `<table>_latest` takes all
+// records of a kind from one run, so features that feed the same product are asked for together, and all of
+// them if the task has a record that no feature is known to feed.
+
+const none: ReadonlyArray<string> = []
+
+export const deliveredFeatures = (
+  task: TaskState,
+  families: ReadonlyArray<RecordFamily>,
+  { featureReasons, delivered: products, isLeftOut }: TaskFindings,
+): ReadonlyArray<string> => {
+  const { settled, planned } = task
+  const last = executionsOf(task).at(-1)
+  const isRead = last?.closed?.fact.landed !== undefined && last.drained && !isLeftOut
+  if (!isRead || products === undefined || settled === undefined || isIncomplete(settled.fact.reason))
+    return none
+  if (settled.fact.outcome === "succeeded") return none
+  const succeeded = (code: string) => featureEnd(featureReasons.get(code))?.outcome === "succeeded"
+  const fedBy = (code: string) => productsOf(code, families)
+  const left = new Set(planned.features.filter((code) => !succeeded(code)))
+  if (left.size === 0) return none
+  // What is asked for again grows by what it shares a product with, until nothing more is added.
+  for (let before = -1; before < left.size;) {
+    before = left.size
+    const again = new Set([...left].flatMap(fedBy))
+    for (const code of planned.features) if (fedBy(code).some((product) => again.has(product))) left.add(code)
+  }
+  const known = new Set([...featureCodes, ...families.flatMap(({ features }) => features)])
+  const fed = new Set(planned.features.filter((code) => known.has(code)).flatMap(fedBy))
+  if ([...products].some((product) => !fed.has(product))) return none
+  return planned.features.filter((code) => !left.has(code))
+}

@@ -5,14 +5,13 @@
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import { recordTables, rejectedRecordsTable } from "../records/RecordTables.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { changesMacro } from "./ChangesMacro.ts"
+import { changesMacro, recordViews } from "./RecordViews.ts"
+import type { View } from "./RecordViews.ts"
 import { dimensions } from "./Dimensions.ts"
-import { recordViews } from "./RecordViews.ts"
-import type { SystemTable } from "./SystemColumns.ts"
 import { systemTables } from "./SystemTables.ts"
+import type { SystemTable } from "./SystemTables.ts"
 import { shownTable, shownView } from "./Treatments.ts"
 import type { PseudonymPolicy } from "./Treatments.ts"
-import type { View } from "./View.ts"
 
 /** `type` is DuckDB's name of it. */
 type DictionaryColumn = Pick<ColumnSpec, "name" | "type" | "comment">

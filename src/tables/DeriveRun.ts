@@ -27,8 +27,7 @@ import {
   rowsOfSession,
 } from "./DeriveSession.ts"
 import type { SessionFindings, SessionTables } from "./DeriveSession.ts"
-import { coverageRows } from "./CoverageRows.ts"
-import { deliveredFeatures } from "./DeliveredFeatures.ts"
+import { coverageRows, deliveredFeatures } from "./CoverageRows.ts"
 import { executionRow, stateRows } from "./ExecutionRows.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import { RunTables } from "./RunTables.ts"

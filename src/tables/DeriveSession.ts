@@ -18,12 +18,11 @@ import { parseBody, tallyOf } from "../records/FindRecords.ts"
 import type { Counts, ParsedBody } from "../records/FindRecords.ts"
 import { addUpFamilies, addUpMisfits, addUpRejected } from "../records/Misfits.ts"
 import type { Beside, Normaliser } from "../records/Normalise.ts"
-import { documentRows } from "./DocumentRows.ts"
+import { documentRows, retrievedFeatures, sessionRows } from "./SessionRows.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import type { LeftOut } from "./LeftOut.ts"
 import { PublishFailed } from "./Publisher.ts"
 import type { RunPicture, SessionPicture } from "./RunPicture.ts"
-import { retrievedFeatures, sessionRows } from "./SessionRows.ts"
 import { isObject } from "./TakeFields.ts"
 
 /** What the bodies of a session said, besides their rows; enough to derive coverage again without reading. */

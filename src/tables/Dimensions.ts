@@ -4,10 +4,11 @@
  */
 import { column } from "../records/Columns.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
-import { actor, customer, engine, outcome, text, time } from "./SystemColumns.ts"
-import { engineFields } from "./SystemTables.ts"
-import { aloneSql, runsInOrder } from "./View.ts"
-import type { View } from "./View.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
+import { aloneSql, runsInOrder } from "./RecordViews.ts"
+import type { View } from "./RecordViews.ts"
+import { actor, customer, engine, engineFields, outcome, text, time } from "./SystemTables.ts"
 
 const date = (name: string, comment: string): ColumnSpec => column(name, "DATE", comment)
 
@@ -143,3 +144,46 @@ const coverageCurrent: View = {
 
 /** In this order: later ones refer to earlier ones. */
 export const dimensions: ReadonlyArray<View> = [customers, engines, features, coverageCurrent]
+
+// Which published table belongs to which, and by which columns: from a run down to the lists of a record. The
+// catalogue page draws it. Pure.
+
+/** Every row of `table` whose `columns` are not NULL has its row in `of`. */
+export interface Relation {
+  readonly table: string
+  readonly of: string
+  readonly columns: ReadonlyArray<string>
+}
+
+const task = ["run_id", "task_id"]
+const execution = [...task, "execution_id"]
+const session = [...task, "session_id"]
+const record = [...session, "record_id"]
+
+const systemRelations: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
+  ["tasks", "runs", ["run_id"]],
+  ["engine_descriptions", "runs", ["run_id"]],
+  ["executions", "tasks", task],
+  ["coverage", "tasks", task],
+  ["execution_features", "executions", execution],
+  ["execution_messages", "executions", execution],
+  ["execution_errors", "executions", execution],
+  ["products_count", "executions", execution],
+  ["deletions", "executions", execution],
+  ["sessions", "tasks", task],
+  ["consents", "sessions", session],
+  ["consent_documents", "consents", session],
+  ["attachments", "sessions", session],
+  ["documents", "sessions", session],
+  [otherRecordsTable.name, "sessions", session],
+  [rejectedRecordsTable.name, "sessions", session],
+]
+
+/** Each table after the one that it belongs to. */
+export const relationsOf = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<Relation> => [
+  ...systemRelations.map(([table, of, columns]) => ({ table, of, columns })),
+  ...families.flatMap(({ table, children }) => [
+    { table, of: "sessions", columns: session },
+    ...children.map((child) => ({ table: child.table, of: table, columns: record })),
+  ]),
+]

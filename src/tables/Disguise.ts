@@ -12,11 +12,10 @@ import type { Cell, Disguise, TableSpec } from "../records/Columns.ts"
 import { isInsideSize } from "../privacy/KnownSecrets.ts"
 import type { Forgotten } from "../ledger/ForgetCustomer.ts"
 import { ledgerFailed, PublishFailed } from "./Publisher.ts"
-import type { Kind, PseudonymKey } from "./PseudonymKey.ts"
+import { shownTable, treatmentOf } from "./Treatments.ts"
+import type { Kind, PseudonymKey, PseudonymPolicy, Treatment } from "./Treatments.ts"
 import type { RunPicture } from "./RunPicture.ts"
 import type { Store } from "./Store.ts"
-import { shownTable, treatmentOf } from "./Treatments.ts"
-import type { PseudonymPolicy, Treatment } from "./Treatments.ts"
 
 type Column = ReadonlyArray<Cell>
 

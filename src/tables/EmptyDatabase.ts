@@ -12,14 +12,14 @@ import { DuckDb } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { TableSpec } from "../records/Columns.ts"
 import { withoutLog } from "./BuildDatabase.ts"
-import { changesMacro } from "./ChangesMacro.ts"
+import { changesMacro } from "./RecordViews.ts"
+import type { View } from "./RecordViews.ts"
 import { dataDictionary, publishedTables, publishedViews } from "./DataDictionary.ts"
 import type { DictionaryTable } from "./DataDictionary.ts"
+import { fileStep, filesBelow } from "./Manifest.ts"
 import type { Layout } from "./Manifest.ts"
-import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { databaseFailed } from "./Publisher.ts"
 import type { Store } from "./Store.ts"
-import type { View } from "./View.ts"
 
 const tableSql = ({ name, columns }: TableSpec): string => {
   const declared = columns.map((each) => `${identifier(each.name)} ${each.type}`)

@@ -27,10 +27,9 @@ import {
   replaceKept,
   sweepKept,
 } from "./KeptVersions.ts"
-import { filesOf, nothingPublished, readManifest } from "./Manifest.ts"
+import { fileStep, filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { monthOf, monthPath } from "./MonthFiles.ts"
-import { fileStep } from "./OutputFiles.ts"
 import { databaseFailed, ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { checkAgreement } from "./PseudonymsOfJob.ts"
 import { aboutCustomer, rowsOfCustomer, sourceOf } from "./RowsOfCustomer.ts"

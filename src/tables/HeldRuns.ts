@@ -13,7 +13,7 @@ import type { RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { isAsked } from "./AskGates.ts"
-import { filesBelow, fileStep } from "./OutputFiles.ts"
+import { fileStep, filesBelow } from "./Manifest.ts"
 import { databaseFailed, ledgerFailed } from "./Publisher.ts"
 import type { Store } from "./Store.ts"
 

@@ -14,7 +14,7 @@ import type { SqlFile } from "../jobs/Job.ts"
 import type { FailedModel } from "../ledger/RunFacts.ts"
 import { asSubquery, openClosedOff } from "./BuildDatabase.ts"
 import { dataDictionary } from "./DataDictionary.ts"
-import { filesBelow, fileStep } from "./OutputFiles.ts"
+import { fileStep, filesBelow } from "./Manifest.ts"
 import { databaseFailed } from "./Publisher.ts"
 import type { Store } from "./Store.ts"
 

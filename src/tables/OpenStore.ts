@@ -15,14 +15,12 @@ import type {
   SchemasInForce,
 } from "../records/SchemasInForce.ts"
 import { newestDerived } from "./KeptVersions.ts"
-import { keepKeyPlace } from "./KeyPlaces.ts"
-import { layoutOf, modesOf, readManifest } from "./Manifest.ts"
-import type { Manifest } from "./Manifest.ts"
-import { fileStep } from "./OutputFiles.ts"
-import { PublishFailed } from "./Publisher.ts"
-import type { PseudonymKey } from "./PseudonymKey.ts"
-import { pseudonymsForJob, pseudonymsOf, standingIn } from "./PseudonymsOfJob.ts"
+import { keepKeyPlace, pseudonymsForJob, pseudonymsOf, standingIn } from "./PseudonymsOfJob.ts"
 import type { PseudonymsAsked } from "./PseudonymsOfJob.ts"
+import { fileStep, layoutOf, modesOf, readManifest } from "./Manifest.ts"
+import type { Manifest } from "./Manifest.ts"
+import { PublishFailed } from "./Publisher.ts"
+import type { PseudonymKey } from "./Treatments.ts"
 import type { Pseudonyms, Store } from "./Store.ts"
 
 export interface PublisherOptions {

@@ -9,8 +9,8 @@ import { outcomes } from "../service/EndTable.ts"
 import { executionsOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import type { TableRow } from "./ExecutionRows.ts"
-import { attachmentsTable } from "./SessionTables.ts"
 import {
+  attachmentsTable,
   deletionsTable,
   engineDescriptionsTable,
   engineFields,

@@ -15,15 +15,14 @@ import { buildDatabase, isOutOfMemory, memoryLimits } from "./BuildDatabase.ts"
 import type { MemoryLimit } from "./BuildDatabase.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { placeIn } from "./KeptVersions.ts"
-import { filesOf, withPolicy } from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, withPolicy } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import { monthPathOf } from "./MonthFiles.ts"
-import { filesBelow, fileStep } from "./OutputFiles.ts"
 import { ledgerFailed } from "./Publisher.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
-import { isSamePolicy, policyInFile, PseudonymPolicy } from "./Treatments.ts"
+import { PseudonymPolicy, isSamePolicy, policyInFile } from "./Treatments.ts"
 
 export interface Gap {
   readonly path: string

@@ -7,8 +7,7 @@ import type { SecretReference } from "../jobs/Job.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { SchemasInForce } from "../records/SchemasInForce.ts"
 import type { Layout, Modes } from "./Manifest.ts"
-import type { PseudonymKey } from "./PseudonymKey.ts"
-import type { PseudonymPolicy } from "./Treatments.ts"
+import type { PseudonymKey, PseudonymPolicy } from "./Treatments.ts"
 
 export interface Store {
   readonly layout: Layout

@@ -4,29 +4,166 @@
  * contract's; columns may be added, never dropped.
  */
 import { column, required } from "../records/Columns.ts"
-import type { ColumnSpec } from "../records/Columns.ts"
-import {
-  attachmentsTable,
-  consentDocumentsTable,
-  consentsTable,
-  documentsTable,
-  sessionsTable,
-} from "./SessionTables.ts"
-import {
-  actor,
-  customer,
-  deletionOutcome,
-  engine,
-  execution,
-  extra,
-  outcome,
-  position,
-  runDate,
-  runStatus,
-  session,
-} from "./SystemColumns.ts"
-import { oneOf, table, task, text, time } from "./SystemColumns.ts"
-import type { SystemTable } from "./SystemColumns.ts"
+import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
+import { actors, outcomes } from "../service/EndTable.ts"
+
+// What the system tables have in common: the columns that name run, task, execution, session, customer and
+// engine, and the key that every table declares in its comment.
+
+/** The columns of `key` identify a row; none of them repeats together. */
+export interface SystemTable extends TableSpec {
+  readonly key: ReadonlyArray<string>
+}
+
+const runDate = required("run_date", "DATE", "The date of the run in the job's time zone.")
+const task = required("task_id", "VARCHAR", "The task within the run: customer and engine, or session.")
+const execution = column("execution_id", "VARCHAR", "The remote execution.")
+const session = column("session_id", "VARCHAR", "The flow session that holds the results.")
+export const customer = column("customer_id", "VARCHAR", "The customer's id in the job.")
+export const engine: ColumnSpec = {
+  ...column("engine_reference", "VARCHAR", "The engine; NULL for a session that was only read."),
+  repeats: true,
+}
+const position = required("position", "INTEGER", "Position in the list, from 0.")
+const extra = column("extra", "JSON", "Fields that have no column; NULL if there are none.")
+/** A column with no other values: they are ours, and a new one is a change of the program. */
+const oneOf = (spec: ColumnSpec, values: ReadonlyArray<string>): ColumnSpec => ({ ...spec, values })
+export const actor = oneOf(
+  required("who_acts", "VARCHAR", "Who has to act: nobody, customer, engineer or service."),
+  actors,
+)
+export const outcome = oneOf(
+  required("outcome", "VARCHAR", "succeeded, partial, failed, skipped or unfinished."),
+  outcomes,
+)
+
+const runStatus = oneOf(
+  required("status", "VARCHAR", "running; finished; unfinished: ended with something left at the service."),
+  ["running", "finished", "unfinished"],
+)
+const deletionOutcome = oneOf(
+  column("outcome", "VARCHAR", "deleted, gone (the service no longer knew it) or pending."),
+  ["deleted", "gone", "pending"],
+)
+
+export const time = (name: string, comment: string) => column(name, "TIMESTAMPTZ", comment)
+export const text = (name: string, comment: string) => column(name, "VARCHAR", comment)
+
+const run: ColumnSpec = {
+  ...required("run_id", "VARCHAR", "The run that the row belongs to."),
+  repeats: true,
+}
+
+/** Every table begins with its run and its date; `key` is what identifies a row within the run. */
+const table = (
+  name: string,
+  comment: string,
+  key: ReadonlyArray<string>,
+  columns: ReadonlyArray<ColumnSpec>,
+): SystemTable => ({
+  name,
+  comment,
+  key: [run.name, ...key],
+  columns: columns.includes(runDate) ? [run, ...columns] : [run, runDate, ...columns],
+})
+
+// The tables about flow sessions, with a comment for each table and column: the sessions, their consents,
+// and the documents that their results name.
+
+/** The session, and the task and execution behind it. */
+const ofSession: ReadonlyArray<ColumnSpec> = [task, session, execution, customer, engine]
+
+export const sessionsTable = table(
+  "sessions",
+  "One row per flow session whose results were requested.",
+  ["task_id", "session_id"],
+  [
+    ...ofSession,
+    text("status_code", "Final status of the session, recognised by its value."),
+    text("cursor", "Last screen with user interaction, recognised by its value."),
+    column("is_closed", "BOOLEAN", "False: the results were partial when they were last read."),
+    column("retrieved_features", "VARCHAR[]", "Features that were retrieved."),
+    time("pulled_at", "When the newest body arrived, or was last requested."),
+    column("records", "INTEGER", "Number of records in the newest body; NULL if there is none."),
+    extra,
+  ],
+)
+
+/** As the service names them (section 2.7). */
+export const consentFields: ReadonlyArray<ColumnSpec> = [
+  time("accepted_date", "When the consent was given."),
+  column("accepted_features", "VARCHAR[]", "Features that the customer accepted."),
+  text("user_ip", "Address of the customer's device."),
+  text("user_agent", "Browser of the customer."),
+  text("origin", "Site that loaded the widget."),
+]
+
+export const consentsTable = table(
+  "consents",
+  "Consent audit trail of each session.",
+  ["task_id", "session_id"],
+  [...ofSession, ...consentFields, extra],
+)
+
+/** As the service names them (section 2.7). */
+export const consentDocumentFields: ReadonlyArray<ColumnSpec> = [
+  text("version", "Version of the document."),
+  text("hash", "SHA-256 of the accepted content."),
+  time("sign_date", "When it was signed."),
+  text("signature_provider", "Who provided the signature."),
+  column("signature_metadata", "JSON", "Details of the signature."),
+]
+
+export const consentDocumentsTable = table(
+  "consent_documents",
+  "Documents accepted with a consent.",
+  ["task_id", "session_id", "document_id"],
+  [
+    ...ofSession,
+    required("document_id", "VARCHAR", "Identifier of the document."),
+    ...consentDocumentFields,
+    extra,
+  ],
+)
+
+/** What may become of a download. */
+const downloads = ["downloaded", "missing", "refused", "failed"]
+
+export const attachmentsTable = table(
+  "attachments",
+  "Documents that the results refer to, as they were requested.",
+  ["task_id", "session_id", "attachment_id"],
+  [
+    ...ofSession,
+    text("attachment_id", "Identifier of the document at the service."),
+    text("media_type", "Media type according to the service."),
+    column("bytes", "BIGINT", "Size."),
+    text("sha256", "SHA-256 of the content."),
+    text("path", "Where the document is, relative to the output folder."),
+    oneOf(text("status", "downloaded, missing, refused or failed."), downloads),
+  ],
+)
+
+export const documentsTable = table(
+  "documents",
+  "Every document that the results name, one row per session and document. Its link to a record and its " +
+    "title are what the results say beside its identifier; the reference shows no more.",
+  ["task_id", "session_id", "attachment_id"],
+  [
+    ...ofSession,
+    text("record_id", "The record that names the document; NULL if it is named outside of any record."),
+    text("attachment_id", "Identifier of the document at the service."),
+    text("title", "The `title`, `name` or `description` of the object that names the document."),
+    text("media_type", "Media type according to the download, otherwise to the object that names it."),
+    column("bytes", "BIGINT", "Size; NULL if it was not downloaded."),
+    text("sha256", "SHA-256 of the content."),
+    text("path", "Where the document is, relative to the output folder."),
+    oneOf(text("status", "downloaded, missing, refused, failed or not_requested."), [
+      ...downloads,
+      "not_requested",
+    ]),
+  ],
+)
 
 const counted = (name: string): ColumnSpec =>
   required(name, "INTEGER", `Number of tasks whose outcome is ${name}.`)

@@ -2,12 +2,13 @@
  * What becomes of each column of each table when the tables have pseudonyms: the decisions, in one place. A
  * column that is not named here is withheld, so that a new one reveals nothing by being forgotten. Pure.
  */
+import { createHmac, createSecretKey } from "node:crypto"
 import { isDeepStrictEqual } from "node:util"
-import { Schema } from "effect"
+import { Redacted, Schema } from "effect"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
-import type { Kind } from "./PseudonymKey.ts"
+import { readKey } from "../tokens/StoredToken.ts"
 
 /** What the tables of a version have in place of the customers: kept in its manifest. */
 export const PseudonymPolicy = Schema.Struct({
@@ -249,4 +250,53 @@ export const columnTroubles = (
           ]
     })
   })
+}
+
+// Pseudonyms: a keyed hash of a value and its kind. Whoever lacks the key can neither find the value nor test
+// a guess; whoever has it finds the same pseudonym in every run, table and job. Nothing has to be stored for
+// that, so there is no list of who is who that could get lost, or that a removal would have to clean.
+
+/**
+ * Equal values of one kind have one pseudonym, and values of different kinds never do: `value` is that of
+ * every chosen column, so that rows still join by what two columns have in common.
+ */
+export type Kind =
+  | "customer_id"
+  | "session_id"
+  | "value"
+  | "record_id"
+  | "content_id"
+  | "locking_hash"
+  | "landed_sha256"
+  | "consent"
+
+export interface PseudonymKey {
+  /** Tells keys apart without saying anything about them. */
+  readonly check: string
+  readonly pseudonymOf: (kind: Kind, value: string) => string
+}
+
+/** 128 bits: among ten million values, two share a pseudonym with a chance of 1.5 in 10^25. */
+export const pseudonymDigits = 32
+
+/** Fewer different bytes are no random key: of 32 random ones, 30 differ. */
+const distinctBytesMin = 16
+
+const keyOver = (bytes: Uint8Array): PseudonymKey => {
+  const key = createSecretKey(bytes)
+  const digest = (purpose: string, value: string): string =>
+    createHmac("sha256", key)
+      .update(`nightjar pseudonym 1\n${purpose}\n${value}`)
+      .digest("hex")
+      .slice(0, pseudonymDigits)
+  return {
+    check: digest("check", ""),
+    pseudonymOf: (kind, value) => digest(`kind ${kind}`, value),
+  }
+}
+
+/** Undefined if it is not 32 random bytes in hexadecimal or base64. */
+export const readPseudonymKey = (text: Redacted.Redacted<string>): PseudonymKey | undefined => {
+  const bytes = readKey(text)
+  return bytes === undefined || new Set(bytes).size < distinctBytesMin ? undefined : keyOver(bytes)
 }

@@ -7,8 +7,8 @@ import { existsSync, readFileSync } from "node:fs"
 import { Effect } from "effect"
 import { isFolderLocked } from "../base/FolderLock.ts"
 import type { Problem } from "../messages/Catalogue.ts"
+import { fileStep } from "./Manifest.ts"
 import type { Layout } from "./Manifest.ts"
-import { fileStep } from "./OutputFiles.ts"
 import { temporary } from "./Store.ts"
 
 /** Publications follow each other after at least four times as long as one takes. */

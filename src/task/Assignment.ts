@@ -3,26 +3,53 @@
  * starts, with the reason and who has to act. Pure. The checks are in the order in which a person would
  * have to act.
  */
+import { Effect, Redacted, Result } from "effect"
 import type { Duration } from "effect"
-import { Redacted } from "effect"
-import { TaskId } from "../service/Ids.ts"
-import type { Access, EngineReference, RunId } from "../service/Ids.ts"
-import { beforeStart } from "../service/Ends.ts"
-import type { Reason, Verdict } from "../service/Ends.ts"
-import type { Assignment, JobFeature } from "../jobs/Job.ts"
-import { holdOf } from "../ledger/Accounts.ts"
-import type { AccountBook, Moment } from "../ledger/Accounts.ts"
-import { cautionsOf } from "./Cautions.ts"
-import type { EngineFinding, Fit, KnownEngine, SeenEngine } from "../client/EngineForms.ts"
+import { FormCache } from "../client/EngineForms.ts"
+import type { EngineFinding, Fit, FitCase, KnownEngine, SeenEngine } from "../client/EngineForms.ts"
 import { checkAllSettings } from "../client/FitForms.ts"
-import { fingerprintLogin } from "../privacy/Fingerprint.ts"
-import type { AccountKeys } from "../privacy/Fingerprint.ts"
-import { accountOf, holdText, isLasting, verdictOfHold } from "./LoginHold.ts"
-import type { ResolvedLogin } from "./Logins.ts"
 import { cutSaid } from "../client/Parameters.ts"
 import type { Findings, Issue } from "../client/Parameters.ts"
+import { isSameText, tellLoginId } from "../jobs/Assignments.ts"
+import { checkHooks, keysOf, namesSecret, secretsOfLogin } from "../jobs/HooksData.ts"
+import type { Assignment, Job, JobFeature, SecretReference } from "../jobs/Job.ts"
+import { JobInvalid, makeFindings } from "../jobs/Problem.ts"
+import { keyOfReference } from "../jobs/Reference.ts"
+import { makeSecretFinder } from "../jobs/SecretMatch.ts"
+import { Secrets, resolveReference } from "../jobs/Secrets.ts"
+import type { SecretUnavailable } from "../jobs/Secrets.ts"
+import { holdOf } from "../ledger/Accounts.ts"
+import type { AccountBook, Moment } from "../ledger/Accounts.ts"
+import { fingerprintLogin } from "../privacy/Fingerprint.ts"
+import type { AccountKeys } from "../privacy/Fingerprint.ts"
+import { beforeStart } from "../service/Ends.ts"
+import type { Reason, Verdict } from "../service/Ends.ts"
+import { TaskId } from "../service/Ids.ts"
+import type { Access, EngineReference, RunId } from "../service/Ids.ts"
+import { accountOf, holdText, isLasting, verdictOfHold } from "./LoginHold.ts"
 import * as Tokens from "../tokens/TokenLogin.ts"
 import type { TaskLogin, TokenShelf } from "../tokens/TokenLogin.ts"
+
+// Warnings of a plan about a login that may still be sent: a secret written in a file, an id that is the
+// login itself. Field names only, never a value.
+
+const cautionsOf = (
+  { customer_id, login }: Assignment,
+  resolved: ResolvedLogin,
+  finding: EngineFinding,
+): ReadonlyArray<string> => {
+  if (login._tag === "Token") return []
+  const secret = finding._tag === "Known" ? finding.engine.secret : undefined
+  const values = resolved._tag === "Resolved" ? Redacted.value(resolved.parameters) : {}
+  return Object.entries(login.parameters).flatMap(([name, source]) => {
+    // A literal id was reported when the job was loaded, with its place.
+    if (source._tag === "Reference")
+      return Object.hasOwn(values, name) && isSameText(customer_id, values[name]) ? [tellLoginId(name)] : []
+    return secret?.has(name) === true
+      ? [`${name} is a secret written out in a file: use env:, file: or exec:`]
+      : []
+  })
+}
 
 export interface Task extends Access {
   readonly task_id: TaskId
@@ -50,7 +77,7 @@ export interface Task extends Access {
 }
 
 /** A task before its engine was seen; every task begins as one. */
-export type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "account" | "fitted" | "availability">
+type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "account" | "fitted" | "availability">
 
 /** An end before any start. */
 export interface TaskVerdict extends Access, Verdict {
@@ -78,7 +105,7 @@ export interface Grounds {
 }
 
 /** The engine, and what its forms say about this task. */
-export type Seen =
+type Seen =
   | { readonly finding: KnownEngine; readonly fit: Fit }
   | { readonly finding: Exclude<EngineFinding, KnownEngine>; readonly fit?: undefined }
 
@@ -258,4 +285,183 @@ const lackingFeatures = (
 ): ReadonlyArray<string> => {
   const offered = new Set(details.features.map(({ code }) => code))
   return features.flatMap(({ code }) => (offered.has(code) ? [] : [code]))
+}
+
+// The assignments of a plan checked against the forms of their engines, grouped by engine. If an engine's
+// forms turn out to be unusable only while values are checked, all its assignments get that result.
+
+/** `logins` are those of the assignments, in the same order; so are the fits. */
+export const fitAssignments = Effect.fn("Planning.fitAssignments")(function* (
+  assignments: ReadonlyArray<Assignment>,
+  logins: ReadonlyArray<ResolvedLogin>,
+  found: ReadonlyMap<string, EngineFinding>,
+) {
+  const forms = yield* FormCache
+  const engines = new Map(found)
+  const fits: Array<Fit | undefined> = assignments.map(() => undefined)
+  const asked = new Map<string, Array<{ readonly index: number; readonly one: FitCase }>>()
+  assignments.forEach((assignment, index) => {
+    const ofEngine = asked.get(assignment.engine_reference) ?? []
+    ofEngine.push({ index, one: caseOf(assignment, logins[index]) })
+    asked.set(assignment.engine_reference, ofEngine)
+  })
+  for (const [reference, cases] of asked) {
+    const finding = found.get(reference)
+    if (finding?._tag !== "Known") continue
+    const answer = yield* forms.fit(
+      finding.engine,
+      cases.map(({ one }) => one),
+    )
+    if ("why" in answer) engines.set(reference, answer)
+    else cases.forEach(({ index }, position) => (fits[index] = answer[position]))
+  }
+  return { engines, fits }
+})
+
+const caseOf = (
+  { features, configurations }: Pick<Assignment, "features" | "configurations">,
+  login: ResolvedLogin | undefined,
+): FitCase =>
+  login?._tag === "Resolved"
+    ? { features, configurations, parameters: login.parameters }
+    : { features, configurations }
+
+/** A task that is about to start and the engine as it is now. */
+export const fitTask = Effect.fn("Planning.fitTask")(function* ({
+  engine_reference,
+  features,
+  start: { configurations, login },
+}: Task) {
+  const forms = yield* FormCache
+  const finding = yield* forms.look(engine_reference)
+  if (finding._tag !== "Known") return seeEngine(finding, undefined)
+  const parameters = login._tag === "Parameters" ? { parameters: login.parameters } : {}
+  const answer = yield* forms.fit(finding.engine, [{ features, configurations, ...parameters }])
+  return "why" in answer ? seeEngine(answer, undefined) : seeEngine(finding, answer[0])
+})
+
+// The login parameters of a job's assignments with their secrets resolved, each reference once however many
+// customers share it. A secret that cannot be resolved affects only the assignments that need it; messages
+// name the reference, never a value.
+
+export type ResolvedLogin =
+  | { readonly _tag: "Resolved"; readonly parameters: Redacted.Redacted<Readonly<Record<string, unknown>>> }
+  /**
+   * Parameter, reference and reason, as in `password: env:C0001_PASSWORD: the environment has no such
+   * variable`.
+   */
+  | { readonly _tag: "Unresolved"; readonly missing: ReadonlyArray<string> }
+  /** The login is a stored token. */
+  | { readonly _tag: "NoParameters" }
+
+const concurrency = 16
+
+type Answer = Result.Result<Redacted.Redacted<string>, SecretUnavailable>
+
+/** What every reference of some assignments resolves to. */
+export type ResolvedReferences = (reference: SecretReference) => Answer | undefined
+
+/** Each distinct reference is resolved once. */
+export const resolveReferences = Effect.fn("Planning.resolveReferences")(function* (
+  assignments: ReadonlyArray<Assignment>,
+) {
+  const { resolve } = yield* Secrets
+  const distinct = new Map<string, SecretReference>()
+  for (const { login } of assignments) {
+    if (login._tag !== "Parameters") continue
+    for (const source of Object.values(login.parameters)) {
+      if (source._tag === "Reference") distinct.set(keyOfReference(source.reference), source.reference)
+    }
+  }
+  const found = yield* Effect.forEach(
+    distinct,
+    ([key, reference]) => Effect.map(Effect.result(resolve(reference)), (answer) => [key, answer] as const),
+    { concurrency },
+  )
+  const secrets: ReadonlyMap<string, Answer> = new Map(found)
+  return ((reference) =>
+    secrets.get(keyOfReference(reference))) satisfies ResolvedReferences as ResolvedReferences
+})
+
+export const assembleLogin = ({ login }: Assignment, resolved: ResolvedReferences): ResolvedLogin => {
+  if (login._tag === "Token") return { _tag: "NoParameters" }
+  const missing: Array<string> = []
+  const values = Object.entries(login.parameters).map(([name, source]) => {
+    if (source._tag === "Literal") return [name, Redacted.value(source.value)] as const
+    const answer = resolved(source.reference)
+    if (answer !== undefined && Result.isSuccess(answer))
+      return [name, Redacted.value(answer.success)] as const
+    missing.push(`${name}: ${answer?.failure.message ?? "was not resolved"}`)
+    return [name, undefined] as const
+  })
+  return missing.length > 0
+    ? { _tag: "Unresolved", missing }
+    : { _tag: "Resolved", parameters: Redacted.make(Object.fromEntries(values)) }
+}
+
+// The pairs of `hooks_extra_data` compared with every secret of a job, once all of them are resolved and
+// the forms say which fields are passwords: loading could not know this. Nothing is started for a job that
+// would send a secret into webhook addresses.
+
+/** The password fields of an engine's form, in addition to what a field's name says. */
+const isSecretOn = (finding: EngineFinding | undefined) => (name: string) =>
+  namesSecret(name) || (finding?._tag === "Known" && finding.engine.secret.has(name))
+
+type CheckedJob = Pick<Job, "assignments" | "hooks" | "service" | "tokens_key" | "pseudonyms">
+type Engines = ReadonlyMap<string, EngineFinding>
+
+/** Fails with JobInvalid. Anything merely suspicious was reported when the job was loaded. */
+const checkPairs = Effect.fnUntraced(function* (
+  job: CheckedJob,
+  resolved: ResolvedReferences,
+  engines: Engines,
+) {
+  const keys = yield* Effect.forEach(keysOf(job), ({ reference, whose }) =>
+    Effect.map(resolveReference(reference), (value) => ({
+      value: Redacted.value(value),
+      whose,
+      kept: "password" as const,
+    })),
+  )
+  const valueOf = (reference: SecretReference): unknown => {
+    const answer = resolved(reference)
+    return answer !== undefined && Result.isSuccess(answer) ? Redacted.value(answer.success) : undefined
+  }
+  const secrets = job.assignments.flatMap((assignment) =>
+    secretsOfLogin(assignment, valueOf, isSecretOn(engines.get(assignment.engine_reference))),
+  )
+  const findings = makeFindings()
+  checkHooks(job.hooks, [...secrets, ...keys], findings)
+  const problems = findings.errors()
+  if (problems.length > 0) return yield* new JobInvalid({ problems, warnings: [] })
+})
+
+/**
+ * The assignments whose secrets a plan of `assignments` (some or all of the job's) has to know. If the job
+ * has pairs, these are all, because any of their secrets may appear there.
+ */
+export const assignmentsBehind = (
+  job: Pick<CheckedJob, "assignments" | "hooks">,
+  assignments: ReadonlyArray<Assignment>,
+): ReadonlyArray<Assignment> => (job.hooks.length > 0 ? job.assignments : assignments)
+
+/** The logins of `assignments`, in the same order, once their references are resolved. */
+export const checkedLogins = Effect.fn("Planning.checkedLogins")(function* (
+  job: CheckedJob,
+  assignments: ReadonlyArray<Assignment>,
+  engines: Engines,
+  resolved: ResolvedReferences,
+) {
+  if (job.hooks.length > 0) yield* checkPairs(job, resolved, engines)
+  return assignments.map((assignment) => assembleLogin(assignment, resolved))
+})
+
+/** Whether a login opened only now, such as a stored token's key, appears in the pairs of its start. */
+export const holdsSecret = (
+  hooks_extra_data: Readonly<Record<string, string>>,
+  secrets: ReadonlyArray<string>,
+): boolean => {
+  const pairs = Object.entries(hooks_extra_data).flat()
+  const find = makeSecretFinder(secrets.map((value) => ({ value, whose: "", kept: "password" as const })))
+  return pairs.some((text) => find(text).length > 0)
 }

@@ -2,18 +2,19 @@
  * What one attempt needs to know, and what all its steps share: the function that lands the bodies of the
  * answers that it gets.
  */
-import type { Duration } from "effect"
+import { createHmac } from "node:crypto"
 import { Clock, Effect } from "effect"
-import { accessOf } from "../service/Ids.ts"
-import type { Access, ExecutionId, SessionId } from "../service/Ids.ts"
+import type { Duration } from "effect"
 import type { Body, StateView } from "../client/Service.ts"
-import { toldOfLogin } from "../service/Ends.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { BodyMeta } from "../landing/Landing.ts"
-import type { LoginKeys } from "../privacy/Fingerprint.ts"
 import type { AnswerRefused, AttemptObserved } from "../ledger/Fact.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
 import type { AttemptKeys } from "../ledger/FactKeys.ts"
+import type { LoginKeys } from "../privacy/Fingerprint.ts"
+import { toldOfLogin } from "../service/Ends.ts"
+import { accessOf } from "../service/Ids.ts"
+import type { Access, ExecutionId, SessionId, TaskId } from "../service/Ids.ts"
 
 /** What an attempt needs to know. */
 export interface AttemptOrder extends AttemptKeys, Access, LoginKeys {
@@ -75,3 +76,12 @@ export const observed = (
     ...(of.session_id === undefined ? {} : { session_id: of.session_id }),
   }
 }
+
+// The external id of an execution: derived from task and attempt, so that a start whose answer was lost finds
+// its own execution again, and keyed by this output folder, so that nobody else's is ever taken for ours.
+
+export const externalExecutionId = (key: Uint8Array, task_id: TaskId, attempt: number): string =>
+  `nj-${createHmac("sha256", key)
+    .update(JSON.stringify([task_id, attempt]))
+    .digest("hex")
+    .slice(0, 40)}`

@@ -2,21 +2,147 @@
  * Which run a command works on: pure. A run that was cut off is resumed, a finished one is not repeated,
  * and what older runs left at the service is collected first.
  */
-import { RunId } from "../service/Ids.ts"
+import { DateTime, Option } from "effect"
 import type { Job } from "../jobs/Job.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
-import { exitCodes } from "../messages/ExitCodes.ts"
 import { runsOfNight } from "../ledger/WholeNight.ts"
-import { deadlineOf, runDateAt } from "./NightOf.ts"
-import type { JobTimes } from "./NightOf.ts"
+import { exitCodes } from "../messages/ExitCodes.ts"
+import { RunId } from "../service/Ids.ts"
+
+// Local dates and times of day: the date of a run and the instant of its deadline, in the job's time zone,
+// across daylight saving changes. Pure; the caller passes the time.
+
+/** If the zone is unknown or missing, the machine's is used. */
+const zoned = (atMs: number, timezone: string | undefined): DateTime.Zoned => {
+  const utc = DateTime.makeUnsafe(atMs)
+  const zone = timezone === undefined ? Option.none() : DateTime.zoneMakeNamed(timezone)
+  return DateTime.setZone(utc, Option.getOrElse(zone, DateTime.zoneMakeLocal))
+}
+
+/** `YYYY-MM-DD` in the zone. */
+export const localDate = (atMs: number, timezone: string | undefined): string =>
+  DateTime.formatIsoDate(zoned(atMs, timezone))
+
+/** `HH:MM` in the zone. */
+export const localTime = (atMs: number, timezone: string | undefined): string => {
+  const { hour, minute } = DateTime.toParts(zoned(atMs, timezone))
+  return [hour, minute].map((part) => String(part).padStart(2, "0")).join(":")
+}
+
+const atTimeOfDay = (day: DateTime.Zoned, days: number, timeOfDay: string): number => {
+  const [hour = 0, minute = 0] = timeOfDay.split(":").map(Number)
+  const at = DateTime.setParts(DateTime.add(day, { days }), { hour, minute, second: 0, millisecond: 0 })
+  return DateTime.toEpochMillis(at)
+}
+
+/**
+ * The first time after `atMs` at which the clocks of the zone show `HH:MM`; milliseconds since the epoch.
+ * If they show it twice in a night, the first one is meant; if they skip it, the moment an hour later.
+ */
+export const nextTimeOfDay = (atMs: number, timeOfDay: string, timezone: string | undefined): number => {
+  const today = zoned(atMs, timezone)
+  for (let days = 0; ; days++) {
+    const instant = atTimeOfDay(today, days, timeOfDay)
+    if (instant > atMs) return instant
+  }
+}
+
+/** The last time at or before `atMs` at which the clocks show `HH:MM`, by the same rules. */
+export const lastTimeOfDay = (atMs: number, timeOfDay: string, timezone: string | undefined): number => {
+  const today = zoned(atMs, timezone)
+  for (let days = 0; ; days--) {
+    const instant = atTimeOfDay(today, days, timeOfDay)
+    if (instant <= atMs) return instant
+  }
+}
+
+// Which night a moment belongs to, and how long that night may start executions: pure. A job with `night` has
+// one run for each night. The night keeps its date after midnight and until the next one starts, so that a
+// late run never takes the place of the run of the following evening.
+
+/** What a job says about its times. */
+export type JobTimes = Pick<Job, "night" | "deadline" | "timezone">
+
+/** All times in milliseconds since the epoch. */
+interface LogicalNight {
+  /** `YYYY-MM-DD`: the local date on which the night started. */
+  readonly date: string
+  readonly startsAt: number
+  readonly untilAt: number
+  readonly nextStartsAt: number
+}
+
+const nightOf = (
+  atMs: number,
+  hours: NonNullable<Job["night"]>,
+  timezone: string | undefined,
+): LogicalNight => {
+  const startsAt = lastTimeOfDay(atMs, hours.starts, timezone)
+  return {
+    date: localDate(startsAt, timezone),
+    startsAt,
+    untilAt: nextTimeOfDay(startsAt, hours.until, timezone),
+    nextStartsAt: nextTimeOfDay(startsAt, hours.starts, timezone),
+  }
+}
+
+/** The date of the run that a command means at this moment. */
+export const runDateAt = (atMs: number, { night, timezone }: JobTimes): string =>
+  night === undefined ? localDate(atMs, timezone) : nightOf(atMs, night, timezone).date
+
+/** Until when a run that cannot reach the service waits for it; undefined if it does not wait. */
+export const waitsUntil = (atMs: number, { night, timezone }: JobTimes): number | undefined => {
+  const untilAt = night === undefined ? undefined : nightOf(atMs, night, timezone).untilAt
+  return untilAt !== undefined && untilAt > atMs ? untilAt : undefined
+}
+
+/**
+ * When a run stops starting executions; undefined if never. Without `deadline` it is the end of the night. A
+ * run that is started or resumed later in its night goes on until the next night starts.
+ */
+export const deadlineOf = (
+  { deadline, night, timezone }: JobTimes,
+  run: { readonly started_at: number; readonly now: number },
+): number | undefined => {
+  if (night === undefined)
+    return deadline === undefined ? undefined : nextTimeOfDay(run.started_at, deadline, timezone)
+  const { startsAt, nextStartsAt } = nightOf(run.started_at, night, timezone)
+  const own = nextTimeOfDay(startsAt, deadline ?? night.until, timezone)
+  return own <= run.now && run.now < nextStartsAt ? nextStartsAt : own
+}
+
+/**
+ * Until when a start of these jobs that finds the folder in use may wait for it: until the last of them would
+ * start nothing more. Later it would be another night's run.
+ */
+export const startsPossibleUntil = (jobs: ReadonlyArray<JobTimes>, now: number): number =>
+  Math.max(...jobs.map((job) => deadlineOf(job, { started_at: now, now }) ?? Infinity))
+
+/** How long starts are possible in a run that begins when its night does, in milliseconds. */
+export const windowOf = (job: JobTimes, started_at: number): number => {
+  const beganAt = job.night === undefined ? started_at : nightOf(started_at, job.night, job.timezone).startsAt
+  return (deadlineOf(job, { started_at, now: started_at }) ?? Infinity) - beganAt
+}
+
+const dayMs = 24 * 60 * 60_000
+const missedMax = 31
+
+/** The dates between those of two runs, each of which should have had its own; the newest ones if many. */
+export const missedBetween = (before: string, run_date: string): ReadonlyArray<string> => {
+  const [from, to] = [Date.parse(before), Date.parse(run_date)]
+  const days = Math.min(Math.round((to - from) / dayMs) - 1, missedMax)
+  return Array.from({ length: Math.max(0, days) }, (_, index) =>
+    new Date(to - (days - index) * dayMs).toISOString().slice(0, 10),
+  )
+}
 
 /** For how long after their own run executions that are kept at the service are read again by later runs. */
-export const keptReadMaxMs = 30 * 24 * 60 * 60_000
+const keptReadMaxMs = 30 * 24 * 60 * 60_000
 
 /** An unfinished run younger than this is resumed, whatever its date. */
 export const resumeAgeMaxMs = 20 * 60 * 60_000
 
-export type ChosenRun =
+type ChosenRun =
   | { readonly _tag: "New"; readonly run_id: RunId }
   | { readonly _tag: "Resume"; readonly run_id: RunId }
   /** The run of this date is finished, or its deadline has passed. */

@@ -25,9 +25,9 @@ import type { AttemptOrder } from "./AttemptOrder.ts"
 import { answeredBy, lastAnswerWithin, lastCallWithin } from "./Ending.ts"
 import { exchangeTicket, hasTicket } from "../tokens/ExchangeTicket.ts"
 import { asksTooMuch, awaitTurn, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
-import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import type { Heads, Turns } from "./LookTurns.ts"
-import { judgeEnd } from "./JudgeLogin.ts"
+import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
+import { judgeEnd } from "./StartAttempt.ts"
 
 export type FollowResult =
   | {

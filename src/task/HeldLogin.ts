@@ -11,7 +11,7 @@ import type { Hold } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { holdText, chanceOf, isLasting, thirdText, verdictOfHold } from "./LoginHold.ts"
 import type { Book, Night } from "./Night.ts"
-import { SlotsBeside } from "./SlotsBeside.ts"
+import { SlotsBeside } from "./SharedSlots.ts"
 
 export type Held =
   | { readonly _tag: "Ended"; readonly verdict: Verdict }

@@ -3,16 +3,21 @@
  * exactly this, and `nightjar run` executes exactly this. Every assignment becomes one task or one verdict,
  * in the order of the assignments; tasks that must not be in flight together are listed.
  */
-import { sourceOf, TaskId } from "../service/Ids.ts"
-import type { CustomerId, EngineReference, RunId, SessionId } from "../service/Ids.ts"
-import type { Job } from "../jobs/Job.ts"
-import { planAssignment, seeEngine } from "./Assignment.ts"
-import type { Task, TaskVerdict } from "./Assignment.ts"
-import type { AccountBook, Moment } from "../ledger/Accounts.ts"
+import { Redacted } from "effect"
 import type { EngineFinding, Fit } from "../client/EngineForms.ts"
+import { namesSecret } from "../jobs/HooksData.ts"
+import type { Assignment, Job } from "../jobs/Job.ts"
+import type { AccountBook, Moment } from "../ledger/Accounts.ts"
+import { subjectOf } from "../ledger/RunState.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
+import { keyedPlace } from "../privacy/Fingerprint.ts"
+import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
+import { TaskId, accessKey, sourceOf } from "../service/Ids.ts"
+import type { CustomerId, EngineReference, RunId, SessionId } from "../service/Ids.ts"
+import { planAssignment, seeEngine } from "./Assignment.ts"
+import type { ResolvedLogin, Task, TaskVerdict } from "./Assignment.ts"
 import { expectedDuration } from "./Expectations.ts"
 import type { Expectations } from "./Expectations.ts"
-import type { ResolvedLogin } from "./Logins.ts"
 import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
 import { closedShelf, dayOf, daysLeft, endsSoon, expiredTokens } from "../tokens/TokenLogin.ts"
 import type { TokenShelf } from "../tokens/TokenLogin.ts"
@@ -165,3 +170,114 @@ export const findConflicts = (tasks: Iterable<ConflictingTask>): ReadonlyArray<C
 }
 
 const idsOf = (tasks: ReadonlyArray<ConflictingTask>) => ({ task_ids: tasks.map(({ task_id }) => task_id) })
+
+// In which order tasks come, and which of them earlier runs had no time for, so that they come first in the
+// next one: pure. They keep the order in which they were left: a night that is always too short works through
+// all customers in turn, and those at the end of the job file do not wait for ever.
+
+const isCarried = ({ settled, attempts }: TaskState): boolean => {
+  if (settled?.fact.outcome !== "unfinished") return false
+  const { reason } = settled.fact
+  return reason === "DEADLINE_REACHED" || reason === "RUN_DRAINED" || attempts.at(-1)?.abort === "deadline"
+}
+
+/** The subjects (`subjectOf`) that come first, next one first; `runs` are earlier ones, the oldest first. */
+export const carriedOver = (runs: ReadonlyArray<RunState>): ReadonlyArray<string> => {
+  const carried = new Set<string>()
+  for (const run of runs)
+    for (const task of run.tasks.values()) {
+      const subject = subjectOf(task)
+      carried.delete(subject)
+      if (isCarried(task)) carried.add(subject)
+    }
+  return [...carried]
+}
+
+/** Those of the subjects that come first, in their order, then the others in theirs. */
+export const inLine = <A>(
+  all: ReadonlyArray<A>,
+  nameOf: (one: A) => string,
+  first: ReadonlyArray<string>,
+): ReadonlyArray<A> => {
+  const places = new Map(first.map((subject, place) => [subject, place]))
+  const placeOf = (one: A) => places.get(nameOf(one)) ?? first.length
+  return all.toSorted((a, b) => placeOf(a) - placeOf(b))
+}
+
+/** The keyed hash with which nobody but the output folder finds an order again. */
+interface OrderedBy {
+  readonly key: Uint8Array
+  /** Each run has another order, so that nobody is always the last one. */
+  readonly run_id: RunId
+}
+
+const inKeyedOrder = <A>(all: ReadonlyArray<A>, nameOf: (one: A) => string, { key, run_id }: OrderedBy) =>
+  all
+    .map((one) => ({ one, place: keyedPlace(key, run_id, nameOf(one)) }))
+    .toSorted((a, b) => (a.place < b.place ? -1 : 1))
+    .map(({ one }) => one)
+
+/**
+ * What a job names, in the order in which it is started, read and deleted: its own, unless the tables have
+ * pseudonyms. Their times, and the features that the service repeats, would tell a reader of the job file
+ * whose rows they are.
+ */
+export const namedInOrder = (
+  { assignments, sessions, pseudonyms }: Pick<Job, "assignments" | "sessions" | "pseudonyms">,
+  by: OrderedBy,
+): Pick<Job, "assignments" | "sessions"> => {
+  if (pseudonyms === undefined) return { assignments, sessions }
+  const alike = assignments.map((one) => ({
+    ...one,
+    features: one.features.toSorted((a, b) => (a.code < b.code ? -1 : 1)),
+  }))
+  return {
+    assignments: inKeyedOrder(alike, accessKey, by),
+    sessions: inKeyedOrder(sessions, ({ session_id }) => `session/${session_id}`, by),
+  }
+}
+
+// The values that a job logs in with, registered as secrets before the first call to the service: from then
+// on, an echo of one is blanked wherever it appears. Also the names that the job itself contains, which are
+// not secrets even if somebody uses one as a user name.
+
+/** A key of a mapping may be a value with a misplaced colon: only what looks like a name is one. */
+const isName = (name: string): boolean => /^[A-Za-z][\w.-]{0,63}$/.test(name)
+
+const namesOf = ({ customer_id, engine_reference, features, configurations, login }: Assignment) => [
+  customer_id,
+  engine_reference,
+  ...features.flatMap((feature) => [feature.code, ...Object.keys(feature.configurations ?? {})]),
+  ...Object.keys(configurations),
+  ...(login._tag === "Token" ? [login.name] : Object.keys(login.parameters).filter(isName)),
+]
+
+/** References are registered when they are resolved; this covers the values in the job and its files. */
+export const holdLogins = (
+  known: KnownSecrets,
+  { name, sources }: Pick<Job, "name" | "sources">,
+  assignments: ReadonlyArray<Assignment>,
+): void => {
+  known.name([name, ...sources.flatMap((source) => [source.name, source.final, ...source.records])])
+  for (const assignment of assignments) {
+    known.name(namesOf(assignment))
+    if (assignment.login._tag === "Token") continue
+    for (const [parameter, source] of Object.entries(assignment.login.parameters))
+      if (source._tag === "Literal") known.hold(source.value, namesSecret(parameter) ? "password" : "login")
+  }
+}
+
+/** The forms say which fields are passwords, in addition to what a field's name says. */
+export const holdPasswords = (
+  known: KnownSecrets,
+  assignments: ReadonlyArray<Assignment>,
+  engines: ReadonlyMap<string, EngineFinding>,
+): void => {
+  for (const { engine_reference, login } of assignments) {
+    const finding = engines.get(engine_reference)
+    if (finding?._tag !== "Known" || login._tag === "Token") continue
+    for (const [parameter, source] of Object.entries(login.parameters))
+      if (source._tag === "Literal" && finding.engine.secret.has(parameter))
+        known.hold(Redacted.value(source.value), "password")
+  }
+}

@@ -20,8 +20,8 @@ import { noteAnswered, noteAvailable, noteFailed, noteRefused, noteUnavailable }
 import { tell } from "./Progress.ts"
 import type { AnswerUnusable } from "./Quarantine.ts"
 import { askEngine, startAttempt } from "./StartAttempt.ts"
-import { dropToken, tokenEndOfRefusal } from "../tokens/TokenLogin.ts"
 import type { StartResult } from "./StartAttempt.ts"
+import { dropToken, tokenEndOfRefusal } from "../tokens/TokenLogin.ts"
 import type { CallParts } from "./Work.ts"
 
 const notQueued = Effect.die("a task without a preparation is never queued")

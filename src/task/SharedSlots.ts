@@ -4,6 +4,8 @@
  * one does not want, the others use. Pure bookkeeping: it has no clock, and whoever has to look again is
  * woken.
  */
+import { Context, Duration, Effect } from "effect"
+import type { Job } from "../jobs/Job.ts"
 import type { EngineReference } from "../service/Ids.ts"
 
 export interface Limits {
@@ -22,7 +24,7 @@ interface Schedule {
 }
 
 /** What a run has open, and what it would start at once if it could; in all, or on one engine. */
-export interface Claim {
+interface Claim {
   readonly limit: number
   readonly open: number
   readonly wanted: number
@@ -32,7 +34,7 @@ export interface Claim {
  * Whether a run may open one more beside the others. Up to its equal part it may whenever a slot is free;
  * beyond that, only if enough remain for the others to get theirs.
  */
-export const mayOpen = (own: Claim, others: ReadonlyArray<Claim>): boolean => {
+const mayOpen = (own: Claim, others: ReadonlyArray<Claim>): boolean => {
   const all = [own, ...others]
   const limit = Math.max(...all.map((claim) => claim.limit))
   const open = all.reduce((sum, claim) => sum + claim.open, 0)
@@ -156,4 +158,30 @@ export class SharedSlots {
     }
     return { share, expectNothing, leave }
   }
+}
+
+// A run's part in the slots of its service while other runs go on beside it. A run that is alone has none,
+// and its job's own limits are all that counts.
+
+export const SlotsBeside = Context.Reference<SlotShare | undefined>("nightjar/execution/SlotsBeside", {
+  defaultValue: () => undefined,
+})
+
+/**
+ * Slots are kept this long for a run that has not begun to execute: a plan takes seconds, at most minutes.
+ */
+const keptFor = Duration.minutes(10)
+
+/** Runs the work of a job with its part in these slots. */
+export const besideOthers = (slots: SharedSlots, { name, assignments, concurrency }: Job) => {
+  const expected = new Map<EngineReference, number>()
+  for (const { engine_reference } of assignments)
+    expected.set(engine_reference, (expected.get(engine_reference) ?? 0) + 1)
+  return <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    Effect.gen(function* () {
+      const { share, expectNothing, leave } = slots.join(name, concurrency, expected)
+      yield* Effect.addFinalizer(() => Effect.sync(leave))
+      yield* Effect.forkScoped(Effect.andThen(Effect.sleep(keptFor), Effect.sync(expectNothing)))
+      return yield* Effect.provideService(work, SlotsBeside, share)
+    }).pipe(Effect.scoped)
 }

@@ -13,7 +13,7 @@ import { sayJson } from "../../src/cli/Output.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
-import { feedersOf } from "../../src/tables/FeatureProducts.ts"
+import { feedersOf } from "../../src/tables/CoverageRows.ts"
 import { compileFamily, isMisfit } from "../../src/records/CompileFamily.ts"
 import {
   KeyCandidates,

@@ -6,7 +6,7 @@
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { localDate } from "../../src/task/LocalTime.ts"
+import { localDate } from "../../src/task/ChooseRun.ts"
 import { timezone } from "../harness/Environment.ts"
 import type { Campaign, Stage } from "./Campaign.ts"
 import { blockBytes, blocksOf, judgeEnd, runNight, setStage, strikeStage, tellEnd } from "./Campaign.ts"

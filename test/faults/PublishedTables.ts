@@ -8,9 +8,8 @@ import { Effect } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import type { Column, Connection, Json } from "../../src/base/DuckDb.ts"
 import { identifier, literal } from "../../src/base/DuckDbFailed.ts"
-import { filesOf, layoutOf, readManifest } from "../../src/tables/Manifest.ts"
+import { filesBelow, filesOf, layoutOf, readManifest } from "../../src/tables/Manifest.ts"
 import type { Manifest } from "../../src/tables/Manifest.ts"
-import { filesBelow } from "../../src/tables/OutputFiles.ts"
 
 export interface TableRows {
   readonly columns: ReadonlyArray<Column>

@@ -29,7 +29,7 @@ import {
 } from "../../src/folder/NamedDocuments.ts"
 import { prune } from "../../src/folder/Prune.ts"
 import { Landing } from "../../src/landing/Landing.ts"
-import { filesBelow } from "../../src/tables/OutputFiles.ts"
+import { filesBelow } from "../../src/tables/Manifest.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
 import { faultyCalls, refusal } from "../base/FaultyCalls.ts"

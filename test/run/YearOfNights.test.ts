@@ -12,7 +12,7 @@ import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.t
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import type { NightOptions } from "../../src/run/Nightly.ts"
-import { lastTimeOfDay, localDate, nextTimeOfDay } from "../../src/task/LocalTime.ts"
+import { lastTimeOfDay, localDate, nextTimeOfDay } from "../../src/task/ChooseRun.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { customer, jobOf, makeNights, options } from "../harness/SmallNights.ts"
 

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
-import { compareRows } from "../../src/tables/CompareRows.ts"
+import { compareRows } from "../../src/tables/Rebuild.ts"
 import { families } from "../records/families.ts"
 
 const root = mkdtempSync(join(tmpdir(), "nightjar-compared-"))

@@ -3,7 +3,7 @@
  * documentation. Each returns a row for every failure.
  */
 import { Predicate } from "effect"
-import type { DbtTable } from "../../src/tables/DbtSources.ts"
+import type { DbtTable } from "../../src/tables/DataContract.ts"
 
 export interface DbtStatement {
   /** `tasks unique row("run_id", "task_id")` */

@@ -13,7 +13,7 @@ import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import { failedGates, isAsked } from "../../src/tables/AskGates.ts"
 import { placeEmptyDatabase } from "../../src/tables/EmptyDatabase.ts"
-import { layoutOf, modesOf } from "../../src/tables/Manifest.ts"
+import { filesBelow, layoutOf, modesOf } from "../../src/tables/Manifest.ts"
 import type { Store } from "../../src/tables/Store.ts"
 import { databaseVersion } from "../../src/tables/BuildDatabase.ts"
 import {
@@ -25,7 +25,6 @@ import {
   removeAllAside,
   removeAside,
 } from "../../src/tables/HeldRuns.ts"
-import { filesBelow } from "../../src/tables/OutputFiles.ts"
 import { PublishFailed } from "../../src/tables/Publisher.ts"
 import { factsOf, idOf } from "../ledger/ToldRuns.ts"
 import type { Told } from "../ledger/ToldRuns.ts"

@@ -11,11 +11,10 @@ import {
   keepsItsSchemas,
   lostSchemas,
   namingSchemaFiles,
+  repairSchemas,
 } from "../../src/tables/KeepSchemas.ts"
-import { layoutOf, manifestText, modesOf, nothingPublished } from "../../src/tables/Manifest.ts"
+import { filesBelow, layoutOf, manifestText, modesOf, nothingPublished } from "../../src/tables/Manifest.ts"
 import type { Manifest } from "../../src/tables/Manifest.ts"
-import { filesBelow } from "../../src/tables/OutputFiles.ts"
-import { repairSchemas } from "../../src/tables/RepairSchemas.ts"
 import type { Store } from "../../src/tables/Store.ts"
 import { folder } from "./night.ts"
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { dataDictionary, publishedTables } from "../../src/tables/DataDictionary.ts"
 import { recordLineage } from "../../src/tables/RecordViews.ts"
-import { relationsOf } from "../../src/tables/Relations.ts"
+import { relationsOf } from "../../src/tables/Dimensions.ts"
 import { promisedTables, recordColumns } from "../acceptance/PromisedTables.ts"
 import { families } from "../records/families.ts"
 

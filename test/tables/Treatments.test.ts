@@ -4,15 +4,15 @@ import { Redacted } from "effect"
 import { describe, expect, it } from "vitest"
 import { publishedTables, publishedViews } from "../../src/tables/DataDictionary.ts"
 import { disguiseOf } from "../../src/tables/Disguise.ts"
-import { readPseudonymKey } from "../../src/tables/PseudonymKey.ts"
-import { systemTables } from "../../src/tables/SystemTables.ts"
 import {
   columnTroubles,
   inOrder,
   isSamePolicy,
+  readPseudonymKey,
   shownTable,
   treatmentOf,
 } from "../../src/tables/Treatments.ts"
+import { systemTables } from "../../src/tables/SystemTables.ts"
 import { column } from "../../src/records/Columns.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../../src/records/RecordTables.ts"
 import { families } from "../records/families.ts"

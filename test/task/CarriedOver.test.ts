@@ -4,7 +4,7 @@ import { own } from "../../src/service/Ends.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
-import { carriedOver, inLine, namedInOrder } from "../../src/task/CarriedOver.ts"
+import { carriedOver, inLine, namedInOrder } from "../../src/task/Plan.ts"
 import { anId } from "../harness/Id.ts"
 import { assignment } from "./Samples.ts"
 

@@ -1,8 +1,8 @@
 /** When a look may be a HEAD, and what makes it be believed or not. */
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { afterHead, afterNothing, afterRead, beforeHead, mayHead } from "../../src/task/HeadPolling.ts"
-import type { HeadTrial } from "../../src/task/HeadPolling.ts"
+import { afterHead, afterNothing, afterRead, beforeHead, mayHead } from "../../src/task/LookTurns.ts"
+import type { HeadTrial } from "../../src/task/LookTurns.ts"
 
 const going = { ongoing: true, settled: true, headsInARow: 0 }
 

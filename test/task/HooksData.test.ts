@@ -6,8 +6,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import type { HookPair, Job } from "../../src/jobs/Job.ts"
 import { Secrets } from "../../src/jobs/Secrets.ts"
-import { assignmentsBehind, checkedLogins, holdsSecret } from "../../src/task/HooksData.ts"
-import { resolveReferences } from "../../src/task/Logins.ts"
+import {
+  assignmentsBehind,
+  checkedLogins,
+  holdsSecret,
+  resolveReferences,
+} from "../../src/task/Assignment.ts"
 import { assignment, known, literal, paramsForm } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
 

@@ -2,7 +2,7 @@
 import { anId } from "../harness/Id.ts"
 import { Duration } from "effect"
 import { describe, expect, it } from "vitest"
-import { judgeEnd } from "../../src/task/JudgeLogin.ts"
+import { judgeEnd } from "../../src/task/StartAttempt.ts"
 import { keysOf } from "./ScriptedNight.ts"
 
 const order = {

@@ -1,7 +1,7 @@
 /** Dates and deadlines in the job's time zone, over both changes of its clocks. */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { localDate, localTime, nextTimeOfDay } from "../../src/task/LocalTime.ts"
+import { localDate, localTime, nextTimeOfDay } from "../../src/task/ChooseRun.ts"
 
 const madrid = "Europe/Madrid"
 const at = (iso: string) => Date.parse(iso)

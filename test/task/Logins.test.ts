@@ -3,7 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import type { Assignment, ParameterSource, SecretReference } from "../../src/jobs/Job.ts"
 import { Secrets, SecretUnavailable } from "../../src/jobs/Secrets.ts"
-import { assembleLogin, resolveReferences } from "../../src/task/Logins.ts"
+import { assembleLogin, resolveReferences } from "../../src/task/Assignment.ts"
 import { anId } from "../harness/Id.ts"
 
 const env = (name: string): SecretReference => ({ _tag: "Env", name })

@@ -1,8 +1,8 @@
 /** A night keeps its date from one evening to the next, whatever the calendar and the clocks do in between. */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import type { JobTimes } from "../../src/task/NightOf.ts"
-import { deadlineOf, runDateAt, startsPossibleUntil, waitsUntil, windowOf } from "../../src/task/NightOf.ts"
+import { deadlineOf, runDateAt, startsPossibleUntil, waitsUntil, windowOf } from "../../src/task/ChooseRun.ts"
+import type { JobTimes } from "../../src/task/ChooseRun.ts"
 
 const timezone = "Europe/Madrid"
 const night = { starts: "22:30", until: "07:00" }

@@ -16,7 +16,7 @@ import {
   noExpectations,
 } from "../../src/task/Expectations.ts"
 import type { EngineFinding } from "../../src/client/EngineForms.ts"
-import { assembleLogin, resolveReferences } from "../../src/task/Logins.ts"
+import { assembleLogin, resolveReferences } from "../../src/task/Assignment.ts"
 import { findConflicts, planTasks } from "../../src/task/Plan.ts"
 import type { PlanInput } from "../../src/task/Plan.ts"
 import { assignment, fitOf, key, known, literal, login, moment, noAccounts } from "./Samples.ts"

@@ -28,7 +28,7 @@ const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
   if (Option.isSome(flags.job)) {
     const [job] = yield* loadJobs([flags.job.value])
     if (job !== undefined) {
-      const { holdLogins } = yield* Effect.promise(() => import("../../task/HeldLogins.ts"))
+      const { holdLogins } = yield* Effect.promise(() => import("../../task/Plan.ts"))
       holdLogins(yield* KnownSecrets, job, job.assignments)
       return job.service
     }

@@ -26,7 +26,7 @@ const schemasOfJobs = Effect.gen(function* () {
 
 const repairsSchemas = Effect.fnUntraced(function* (root: string, share: Job["share"]) {
   const { recordSchemas } = yield* Wiring
-  const { repairSchemas } = yield* Effect.promise(() => import("../../tables/RepairSchemas.ts"))
+  const { repairSchemas } = yield* Effect.promise(() => import("../../tables/KeepSchemas.ts"))
   const { readShipped } = yield* Effect.promise(() => import("../../records/SchemasInForce.ts"))
   return yield* repairSchemas({ root, share }, [readShipped(recordSchemas), schemasOfJobs])
 })

@@ -36,7 +36,7 @@ const documentOf = Effect.fnUntraced(function* (
   isChosen: (name: string) => boolean,
 ) {
   if (format === "dbt") {
-    const { dbtSources } = yield* Effect.promise(() => import("../../tables/DbtSources.ts"))
+    const { dbtSources } = yield* Effect.promise(() => import("../../tables/DataContract.ts"))
     return dbtSources(families, isChosen, toolVersion, policy)
   }
   const { contractObjects, dataContract } = yield* Effect.promise(
@@ -71,7 +71,7 @@ const tablesPage = Effect.fnUntraced(function* (
   all: ReadonlyArray<PageView>,
 ) {
   const { publishedTables } = yield* Effect.promise(() => import("../../tables/DataDictionary.ts"))
-  const { relationsOf } = yield* Effect.promise(() => import("../../tables/Relations.ts"))
+  const { relationsOf } = yield* Effect.promise(() => import("../../tables/Dimensions.ts"))
   const { renderTablesPage } = yield* Effect.promise(() => import("../../report/TablesPage.ts"))
   const { tableFigures } = yield* Effect.promise(() => import("../PublishedDatabase.ts"))
   const specs = publishedTables(families, policy)
