@@ -6,9 +6,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Caller, field, inProcess, textField } from "../sandbox/server/Caller.ts"
+import { Caller, field, inProcess, morning, textField } from "../sandbox/server/Caller.ts"
 import type { Answer } from "../sandbox/server/Caller.ts"
-import { morning } from "../sandbox/server/BothWays.ts"
 
 type Ask = Effect.Effect<Answer, never, Caller>
 

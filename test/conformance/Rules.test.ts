@@ -5,8 +5,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { morning } from "../sandbox/server/BothWays.ts"
-import { Caller, field, inProcess, textField } from "../sandbox/server/Caller.ts"
+import { Caller, field, inProcess, morning, textField } from "../sandbox/server/Caller.ts"
 import { HookTarget, inVirtualTime, pass, served, told } from "../sandbox/hooks/HookTarget.ts"
 
 const person = { base_configurations: { customer_interaction_available: true } }

@@ -1,10 +1,198 @@
 /** The admin page and its truth. */
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
+import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxRoutes.ts"
-import { adminSuite } from "./AdminSuite.ts"
+import { newestEventAt } from "../../../src/sandbox/state/Journal.ts"
+import { Caller, field, inProcess, textField } from "../server/Caller.ts"
+import type { Answer } from "../server/Caller.ts"
+
+// What observers read over the service's own address, the same over every way to reach it.
+
+const adminUrl = (caller: Caller["Service"], path: string) => caller.base_url.replace(/api$/, `admin${path}`)
+/** Without a secret. */
+const look = (caller: Caller["Service"], path: string) =>
+  caller.call("GET", adminUrl(caller, path), { secret: undefined })
+const rules = (truth: Answer) => {
+  const rows = field(truth, "rule_breaks", "rows")
+  return Array.isArray(rows) ? rows.map((row) => [field(row, "rule"), field(row, "customer_id")]) : rows
+}
+
+const adminSuite = () => {
+  it.effect("the truth is read without a secret: executions, their states, refused starts", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const first = yield* caller.start("queue-10+run-20", { external_execution_id: "x-1" })
+      yield* caller.start("ok", { external_execution_id: "x-1" })
+      yield* TestClock.adjust(12_000)
+      yield* caller.read(textField(first, "execution_id"))
+      const truth = yield* look(caller, "/truth")
+      expect([truth.status, field(truth, "open"), field(truth, "executions", "total")]).toEqual([200, 1, 1])
+      expect(field(truth, "executions", "rows", 0)).toEqual({
+        execution_id: field(first, "execution_id"),
+        session_id: field(first, "session_id"),
+        application: "65f0c0ffee00000000000001",
+        customer_id: "c-1",
+        engine_reference: "sandbox-bank:website",
+        external_execution_id: "x-1",
+        token_id: null,
+        foreign: false,
+        status_code: "ONGOING",
+        status_reason: "RUNNING",
+        authentication_status: "AUTH_OK",
+        is_closed: false,
+        date_created: "1970-01-01T00:00:00.000Z",
+        closes_at: "1970-01-01T00:00:30.000Z",
+        state_reads: { count: 1, too_soon: 0 },
+        final_state_read_at: null,
+        results_reads: 0,
+        retrieved: {
+          "account:checking": 1,
+          "account:savings": 1,
+          "customer_information:user_profile": 1,
+          "financial_card:debit": 1,
+        },
+        delivered: {},
+        aborted_at: null,
+        deleted_at: null,
+      })
+      expect(field(truth, "refused_starts", "rows")).toEqual([
+        {
+          at: "1970-01-01T00:00:00.000Z",
+          application: "65f0c0ffee00000000000001",
+          customer_id: "c-1",
+          engine_reference: "sandbox-bank:website",
+          external_execution_id: "x-1",
+          outcome: "conflict",
+          execution_id: field(first, "execution_id"),
+        },
+      ])
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+  )
+
+  it.effect("polling is too fast after more than five reads less than a second apart, and not before", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const read = (customer_id: string, times: number, everyMs: number, how: "GET" | "HEAD" = "GET") =>
+        Effect.gen(function* () {
+          const started = yield* caller.start("queue-3600", { customer_id })
+          const url = caller.executionUrl(textField(started, "execution_id"))
+          for (let n = 0; n < times; n += 1) {
+            yield* caller.call(how, url)
+            yield* TestClock.adjust(everyMs)
+          }
+        })
+      yield* read("c-patient", 20, 1_000)
+      yield* read("c-at-the-limit", 6, 999)
+      yield* read("c-hasty", 7, 999)
+      yield* read("c-head", 7, 10, "HEAD")
+      const truth = yield* look(caller, "/truth")
+      expect(rules(truth)).toEqual([
+        ["state_polled_too_fast", "c-head"],
+        ["state_polled_too_fast", "c-hasty"],
+      ])
+      const rows = field(truth, "executions", "rows")
+      expect(Array.isArray(rows) ? rows.map((row) => field(row, "state_reads")) : rows).toEqual([
+        { count: 7, shortest_ms: 10, too_soon: 6 },
+        { count: 7, shortest_ms: 999, too_soon: 6 },
+        { count: 6, shortest_ms: 999, too_soon: 5 },
+        { count: 20, shortest_ms: 1_000, too_soon: 0 },
+      ])
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+  )
+
+  it.effect("the catalogue is polled in a loop after more than sixty lists in an hour", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const list = (times: number, secret: string) =>
+        Effect.forEach(Array.from({ length: times }), () =>
+          caller.call("GET", `${caller.base_url}/config/engines/list`, { secret }),
+        )
+      yield* list(60, "sandbox-app-1")
+      yield* TestClock.adjust("1 hour")
+      yield* list(60, "sandbox-app-1")
+      expect(rules(yield* look(caller, "/truth"))).toEqual([])
+      yield* list(61, "sandbox-app-2")
+      const truth = yield* look(caller, "/truth")
+      expect(rules(truth)).toEqual([["catalogue_polled_in_loop", undefined]])
+      expect(field(truth, "catalogue_reads")).toEqual([
+        { application: "65f0c0ffee00000000000001", count: 120 },
+        { application: "65f0c0ffee00000000000002", count: 61 },
+      ])
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+  )
+
+  it.effect("lists show the newest entries of a customer or an application, as many as requested", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      for (const customer_id of ["c-1", "c-2", "c-3"]) yield* caller.start("queue-60", { customer_id })
+      yield* caller.start("queue-60", { customer_id: "c-3" }, "sandbox-app-2")
+      const customers = (path: string) =>
+        Effect.map(look(caller, path), (truth) => {
+          const rows = field(truth, "executions", "rows")
+          const total = field(truth, "executions", "total")
+          return [total, Array.isArray(rows) ? rows.map((row) => field(row, "customer_id")) : rows]
+        })
+      expect(yield* customers("/truth")).toEqual([4, ["c-3", "c-3", "c-2", "c-1"]])
+      expect(yield* customers("/truth?limit=2")).toEqual([4, ["c-3", "c-3"]])
+      expect(yield* customers("/truth?customer=c-1")).toEqual([1, ["c-1"]])
+      expect(yield* customers("/truth?customer=c-3&application=65f0c0ffee00000000000002&limit=9")).toEqual([
+        1,
+        ["c-3"],
+      ])
+      for (const wrong of ["limit=0", "limit=1001", "limit=1.5", "limit=x", "customer=a&customer=b"])
+        expect([wrong, (yield* look(caller, `/truth?${wrong}`)).status]).toEqual([wrong, 422])
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+  )
+
+  it.effect("neither page nor truth contains a login, a secret, a ticket or a token's key", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.startTicketed("queue-0+run-0+ok", {
+        parameters: { username: "queue-0+run-0+canaryuser", password: "canarypassword" },
+        hooks_extra_data: { note: "canaryextra" },
+      })
+      const ticket = textField(started, "ticket")
+      const exchanged = yield* caller.exchange(textField(started, "execution_id"), ticket)
+      expect(exchanged.status).toBe(200)
+      const key = textField(exchanged, "token", "token_key")
+      for (const path of ["", "/truth"]) {
+        const { status, text } = yield* look(caller, path)
+        expect(status).toBe(200)
+        expect(text).toContain(textField(exchanged, "token", "token_id"))
+        for (const canary of ["canary", ticket, key, "sandbox-app-", "login_key", "locking_hash"])
+          expect(text).not.toContain(canary)
+      }
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+  )
+
+  it.effect("the page escapes whatever callers sent, runs no script and loads nothing", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const hostile = `<script>alert(1)</script>"'&<img src=x onerror=alert(1)>`
+      yield* caller.start("queue-60", { customer_id: hostile, external_execution_id: `x${hostile}` })
+      yield* caller.start("queue-60", { customer_id: hostile, external_execution_id: `x${hostile}` })
+      const page = yield* look(caller, `?customer=${encodeURIComponent(hostile)}`)
+      expect([page.status, page.contentType]).toEqual([200, "text/html; charset=utf-8"])
+      expect(page.text).toContain("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;&lt;img")
+      expect(page.text).not.toMatch(/https?:|@import|url\(|"'&/)
+      // Every element that opens is one of the page's own.
+      const elements = new Set(page.text.match(/<[a-z0-9]+/g))
+      expect([...elements].toSorted()).toEqual(
+        "<a <bdi <body <button <code <div <form <h1 <h2 <head <header <html <input <label <li <main <meta"
+          .concat(
+            " <p <section <small <span <strong <style <table <tbody <td <th <thead <time <title <tr <ul",
+          )
+          .split(" "),
+      )
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+  )
+}
 
 describe("the truth and its page", adminSuite)
 
@@ -17,5 +205,124 @@ describe("the admin page", () => {
         "nosniff",
       ])
     }).pipe(Effect.provide(SandboxClient.layer.pipe(Layer.provide(Sandbox.layer({ seed: 7 }))))),
+  )
+})
+
+// What observers see, and what survives a restart.
+
+const truth = Effect.flatMap(Sandbox, (sandbox) => sandbox.truth)
+
+describe("the truth", () => {
+  it.effect("names every rule that the caller broke, and nothing if there is none", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const start = (words: string, customer_id: string, external_execution_id: string) =>
+        caller.start(`queue-0+run-0+${words}`, { customer_id, external_execution_id })
+      const good = yield* start("ok", "c-good", "1")
+      yield* caller.read(textField(good, "execution_id"))
+      yield* caller.results(textField(good, "session_id"))
+      yield* caller.remove(textField(good, "execution_id"))
+      expect((yield* truth).ruleBreaks).toEqual([])
+
+      const rejected = yield* start("end-BLOCKED_USER", "c-bad", "2")
+      yield* start("end-BLOCKED_USER", "c-bad", "3")
+      yield* caller.read(textField(rejected, "execution_id"))
+      yield* start("end-BLOCKED_USER", "c-bad", "4")
+      const blind = yield* start("ok", "c-blind", "5")
+      yield* caller.results(textField(blind, "session_id"))
+      yield* caller.results(textField(blind, "session_id"))
+      yield* caller.remove(textField(blind, "execution_id"))
+      const foreign = yield* start("foreign-60", "c-foreign", "6")
+      yield* caller.abort(textField(foreign, "execution_id"))
+      const breaks = (yield* truth).ruleBreaks.map(({ rule, customer_id, answer_read }) =>
+        [rule, customer_id, answer_read].filter((part) => part !== undefined),
+      )
+      expect(breaks.sort()).toEqual([
+        ["deleted_before_final_state_read", "c-blind"],
+        ["foreign_run_touched", "c-foreign"],
+        ["rejected_login_repeated", "c-bad", false],
+        ["rejected_login_repeated", "c-bad", true],
+        ["results_read_too_soon", "c-blind"],
+      ])
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+  )
+
+  it.effect("records every start with its outcome, and when the source judged the login", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const first = yield* caller.start("queue-10+run-20", { external_execution_id: "x" })
+      yield* TestClock.adjust(1_000)
+      yield* caller.start("ok", { external_execution_id: "x" })
+      yield* caller.start("ok", { engine_reference: "sandbox-maintenance:website" })
+      const seen = yield* truth
+      const execution_id = field(first, "execution_id")
+      const about = {
+        application: "65f0c0ffee00000000000001",
+        customer_id: "c-1",
+        engine_reference: "sandbox-bank:website",
+      }
+      expect(seen.starts).toEqual([
+        { at: 0, ...about, external_execution_id: "x", outcome: "accepted", execution_id },
+        { at: 1_000, ...about, external_execution_id: "x", outcome: "conflict", execution_id },
+        { at: 1_000, ...about, engine_reference: "sandbox-maintenance:website", outcome: "unavailable" },
+      ])
+      expect(seen.executions.map(({ login, closes_at }) => [login, closes_at])).toEqual([
+        [{ at: 12_000, verdict: "AUTH_OK" }, 30_000],
+      ])
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+  )
+})
+
+describe("the journal", () => {
+  const folder = Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-sandbox-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true })),
+  )
+
+  it.effect(
+    "lets executions in flight survive a restart, without a parameter, a secret or a ticket in it",
+    () =>
+      Effect.gen(function* () {
+        const journal = join(yield* folder, "journal.ndjson")
+        const session = inProcess({ seed: 7, journal })
+        const id = yield* Effect.gen(function* () {
+          const caller = yield* Caller
+          const started = yield* caller.start("queue-10+run-10+challenge-canary1", {
+            parameters: { username: "queue-10+run-10+challenge-canary1", password: "canary2" },
+            base_configurations: { customer_interaction_available: true, tokenized_access: true },
+          })
+          yield* caller.start("ok", { customer_id: "c-2", parameters: { username: "canary3", password: "" } })
+          yield* TestClock.adjust(12_000)
+          yield* caller.resume(textField(started, "execution_id"), { code: "canary1" })
+          const text = readFileSync(journal, "utf8")
+          for (const canary of ["canary", textField(started, "ticket"), "sandbox-app"]) {
+            expect(text).not.toContain(canary)
+          }
+          return textField(started, "execution_id")
+        }).pipe(Effect.provide(session))
+        expect([statSync(journal).mode & 0o777, yield* newestEventAt(journal)]).toEqual([0o600, 13_000])
+
+        writeFileSync(journal, `${readFileSync(journal, "utf8")}{"_tag":"Abor`)
+        yield* Effect.gen(function* () {
+          const caller = yield* Caller
+          yield* TestClock.adjust(1_000)
+          expect(field(yield* caller.read(id), "status_reason")).toBe("RUNNING")
+          yield* caller.abort(id)
+        }).pipe(Effect.provide(session))
+        yield* Effect.gen(function* () {
+          const caller = yield* Caller
+          expect(field(yield* caller.read(id), "status_reason")).toBe("CLIENT_CANCELLED")
+        }).pipe(Effect.provide(session))
+      }).pipe(Effect.scoped),
+  )
+
+  it.effect("that is damaged in the middle is refused by name", () =>
+    Effect.gen(function* () {
+      const journal = join(yield* folder, "journal.ndjson")
+      writeFileSync(journal, "{}\n")
+      const failure = yield* Effect.flip(Effect.provide(truth, Sandbox.layer({ seed: 7, journal })))
+      expect([failure._tag, failure.path]).toEqual(["JournalFailed", journal])
+      expect(yield* newestEventAt(`${journal}.absent`)).toBeUndefined()
+    }).pipe(Effect.scoped),
   )
 })

@@ -5,9 +5,8 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { ofTheService } from "../server/BothWays.ts"
+import { Caller, field, ofTheService } from "../server/Caller.ts"
 import { bankForm, cloudDetails } from "./ShownEngines.ts"
-import { Caller, field } from "../server/Caller.ts"
 import { details, items, reserved } from "./ReadEngines.ts"
 
 ofTheService("one engine", (told) => {

@@ -9,8 +9,7 @@ import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { encryptionKey, openParameters } from "../../../src/sandbox/executions/JudgeRequest.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { ofTheService } from "../server/BothWays.ts"
-import { Caller, field, textField } from "../server/Caller.ts"
+import { Caller, field, ofTheService, textField } from "../server/Caller.ts"
 
 const wrap = (key: string, bytes: Buffer): string =>
   publicEncrypt({ key, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" }, bytes).toString(

@@ -5,8 +5,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { ofTheService } from "../server/BothWays.ts"
-import { Caller, field, textField } from "../server/Caller.ts"
+import { Caller, field, ofTheService, textField } from "../server/Caller.ts"
 
 const person = { base_configurations: { customer_interaction_available: true } }
 const stateOf = (answer: unknown) => [field(answer, "status_code"), field(answer, "status_reason")]

@@ -1,12 +1,147 @@
 /** Faults in a service: in process, where virtual time passes, and over real sockets. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Option } from "effect"
-import { HttpClient } from "effect/http"
+import { Cause, Effect, Exit, Fiber, Layer, Option } from "effect"
+import { HttpClient, HttpClientError } from "effect/http"
 import { TestClock } from "effect/testing"
+import { endpointOfRoute } from "../../../src/sandbox/faults/Faults.ts"
+import type { Fault } from "../../../src/sandbox/faults/Faults.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxRoutes.ts"
-import { Caller, inProcess, overHttp } from "../server/Caller.ts"
-import { faultsSuite } from "./FaultsSuite.ts"
+import { Caller, field, inProcess, overHttp, textField } from "../server/Caller.ts"
+import type { Answer, Reach } from "../server/Caller.ts"
+
+// What a caller sees of faults, the same over every way to reach the service.
+
+/** How a call failed to be answered, or its status. */
+const outcomeOf = (call: Effect.Effect<Answer>): Effect.Effect<string | number> =>
+  Effect.map(Effect.exit(call), (exit) => {
+    if (Exit.isSuccess(exit)) return exit.value.status
+    const error = Cause.squash(exit.cause)
+    return HttpClientError.isHttpClientError(error) ? error.reason._tag : "another failure"
+  })
+
+const faultsSuite = (reach: Reach): void => {
+  const under = (...faults: ReadonlyArray<Fault>) => Effect.provide(reach({ seed: 7, faults: { faults } }))
+
+  it.effect("a status replaces the call, or follows it if the fault says so", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const first = yield* caller.start("queue-60")
+      expect(first).toMatchObject({ status: 503, json: { detail: "an injected fault" } })
+      expect(yield* caller.start("queue-60")).toMatchObject({ status: 502, text: "<html>" })
+      // Neither of them started anything; the third took effect before its answer was replaced.
+      expect((yield* caller.start("queue-60")).status).toBe(504)
+      expect((yield* caller.start("queue-60")).status).toBe(409)
+    }).pipe(
+      under(
+        { on: "startExecution", script: [1], status: 503, retry_after: "30 seconds" },
+        { on: "startExecution", script: [2], status: 502, body: "<html>" },
+        { on: "startExecution", script: [3], status: 504, applied: true },
+      ),
+    ),
+  )
+
+  it.effect("a connection that breaks before leaves nothing, one that breaks after has taken effect", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      expect(yield* outcomeOf(caller.start("queue-60"))).toBe("TransportError")
+      expect((yield* (yield* Sandbox).truth).executions).toEqual([])
+      expect(yield* outcomeOf(caller.start("queue-60"))).toBe("TransportError")
+      expect((yield* (yield* Sandbox).truth).executions).toHaveLength(1)
+      expect((yield* caller.start("queue-60")).status).toBe(409)
+    }).pipe(
+      under(
+        { on: "startExecution", script: [1], reset: "before" },
+        { on: "startExecution", script: [2], reset: "after" },
+      ),
+    ),
+  )
+
+  it.effect("a body is cut or is not JSON, and the call has taken effect", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const id = textField(yield* caller.start("queue-60"), "execution_id")
+      expect(["DecodeError", "TransportError"]).toContain(yield* outcomeOf(caller.read(id)))
+      const malformed = yield* caller.read(id)
+      expect([malformed.status, malformed.json]).toEqual([202, undefined])
+      expect(malformed.text.length).toBeGreaterThan(0)
+      expect(yield* caller.read(id)).toMatchObject({ status: 202, text: "not this time" })
+      expect((yield* caller.read(id)).json).toMatchObject({ execution_id: id })
+      const seen = (yield* (yield* Sandbox).truth).executions[0]
+      expect(seen?.state_reads?.count).toBe(4)
+    }).pipe(
+      under(
+        { on: "readExecution", script: [1], cut: 0.5 },
+        { on: "readExecution", script: [2], malformed: true },
+        { on: "readExecution", script: [3], body: "not this time" },
+      ),
+    ),
+  )
+
+  it.effect(
+    "they belong to the whole service: every endpoint of the contract, and to nothing beside it",
+    () =>
+      Effect.gen(function* () {
+        const caller = yield* Caller
+        const origin = caller.base_url.replace(/\/api$/, "")
+        const methods = {
+          GET: "GET",
+          HEAD: "HEAD",
+          POST: "POST",
+          PUT: "PUT",
+          PATCH: "PATCH",
+          DELETE: "DELETE",
+        } as const
+        const statuses = yield* Effect.forEach(endpointOfRoute, ([route, name]) => {
+          const [method = "GET", path = ""] = route.split(" ")
+          const known = method in methods ? methods[method as keyof typeof methods] : "GET"
+          const call = caller.call(known, origin + path.replaceAll(/:[a-z_]+/g, "x"))
+          return Effect.map(call, ({ status }) => [name, status])
+        })
+        expect(statuses).toEqual([...endpointOfRoute.values()].map((name) => [name, 599]))
+        expect((yield* caller.call("GET", `${origin}/api/nothing`)).status).toBe(404)
+        expect((yield* caller.call("GET", `${origin}/admin/truth`)).status).toBe(200)
+      }).pipe(under({ on: "*", status: 599 })),
+  )
+
+  it.effect("a rule knows whose a call is: by the body, by the path and by the secret", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const mine = yield* caller.start("queue-60", { customer_id: "c-1" })
+      const other = yield* caller.start("queue-60", { customer_id: "c-2" })
+      const reads = [mine, other].map((started) => caller.read(textField(started, "execution_id")))
+      expect((yield* Effect.all(reads)).map(({ status }) => status)).toEqual([202, 599])
+      expect((yield* caller.results(textField(other, "session_id"))).status).toBe(599)
+      const third = yield* caller.start("queue-60", {
+        customer_id: "c-3",
+        engine_reference: "sandbox-tax:website",
+      })
+      expect(third.status).toBe(598)
+      const foreign = yield* caller.start("queue-60", { customer_id: "c-1" }, "sandbox-app-2")
+      expect(foreign.status).toBe(597)
+      expect((yield* (yield* Sandbox).truth).faults).toEqual({
+        injected: [
+          { fault: "status: 599", on: ["*"], count: 2 },
+          { fault: "status: 598", on: ["*"], count: 1 },
+          { fault: "status: 597", on: ["startExecution"], count: 1 },
+        ],
+        recent: [
+          { at: 0, endpoint: "readExecution", fault: "status: 599", customer_id: "c-2" },
+          { at: 0, endpoint: "readFlowResults", fault: "status: 599", customer_id: "c-2" },
+          { at: 0, endpoint: "startExecution", fault: "status: 598", customer_id: "c-3" },
+          { at: 0, endpoint: "startExecution", fault: "status: 597", customer_id: "c-1" },
+        ],
+      })
+      expect(field(foreign, "detail")).toBe("an injected fault")
+    }).pipe(
+      under(
+        { on: "*", customer: "c-2", script: [2, 3], status: 599 },
+        { on: "*", engine: "sandbox-tax:website", status: 598 },
+        { on: "startExecution", application: "65f0c0ffee00000000000002", status: 597 },
+      ),
+    ),
+  )
+}
 
 for (const [name, reach] of [
   ["in-process", inProcess],
@@ -75,5 +210,33 @@ describe("time faults", () => {
       yield* TestClock.adjust("1 day")
       expect(yield* Fiber.join(never)).toEqual(Option.none())
     }).pipe(Effect.provide(slow)),
+  )
+})
+
+// A body that is wrong in several places is told all of them at once (section 7).
+
+describe("a malformed start", () => {
+  it.effect("names every wrong field, in a list of validation items", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const answer = yield* caller.call("POST", caller.startUrl, {
+        body: {
+          engine_reference: "sandbox-bank:website",
+          customer_id: 5,
+          parameters: { username: "ok", password: "correct" },
+          external_execution_id: false,
+          base_configurations: { execution_timeout: 5, tokenized_access: "yes" },
+        },
+      })
+      expect(answer.status).toBe(422)
+      const detail = field(answer, "detail")
+      const named = Array.isArray(detail) ? detail.map((item: unknown) => field({ json: item }, "loc")) : []
+      expect(named).toEqual([
+        ["body", "customer_id"],
+        ["body", "external_execution_id"],
+        ["body", "base_configurations", "execution_timeout"],
+        ["body", "base_configurations", "tokenized_access"],
+      ])
+    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
   )
 })

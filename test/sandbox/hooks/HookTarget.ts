@@ -8,8 +8,8 @@ import type { HttpClientRequest } from "effect/http"
 import { HookDispatcher } from "../../../src/sandbox/server/HookDispatcher.ts"
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import { World } from "../../simulation/World.ts"
-import type { Caller } from "../server/Caller.ts"
 import { field, inProcess } from "../server/Caller.ts"
+import type { Caller } from "../server/Caller.ts"
 
 /** `hang` never answers, `cut` and `refused` break the connection after and before the request. */
 export type TargetAnswer = number | "hang" | "cut" | "refused"

@@ -9,8 +9,7 @@ import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxRoutes.ts"
 import type { Reading } from "../../../src/sandbox/state/Reading.ts"
-import { morning } from "../server/BothWays.ts"
-import { Caller, field, inProcess, textField } from "../server/Caller.ts"
+import { Caller, field, inProcess, morning, textField } from "../server/Caller.ts"
 
 type Body = Effect.Effect<void, never, Caller | Sandbox>
 const done = "queue-0+run-0"

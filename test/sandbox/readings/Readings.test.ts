@@ -8,8 +8,7 @@ import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import type { Reading } from "../../../src/sandbox/state/Reading.ts"
-import { morning } from "../server/BothWays.ts"
-import { Caller, field, inProcess, textField } from "../server/Caller.ts"
+import { Caller, field, inProcess, morning, textField } from "../server/Caller.ts"
 
 type Body = Effect.Effect<void, never, Caller | Sandbox>
 

@@ -3,15 +3,17 @@
  * that what is compared is what travels. It serves the in-process service and a real server alike.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import { describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import type { HttpServerError } from "effect/http"
-import type { JournalFailed } from "../../../src/sandbox/state/Journal.ts"
+import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxRoutes.ts"
 import { SandboxServer } from "../../../src/sandbox/server/SandboxServer.ts"
 import type { SandboxAddress } from "../../../src/sandbox/server/SandboxServer.ts"
+import type { JournalFailed } from "../../../src/sandbox/state/Journal.ts"
 
 type Method = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE"
 
@@ -159,3 +161,27 @@ export const overHttp = (options: SandboxOptions) =>
     Layer.provide([SandboxServer.layer({ port: 0 }), NodeHttpClient.layerUndici]),
     Layer.provideMerge(Sandbox.layer(options)),
   )
+
+// Suites of the service. Its clock begins on the morning of 2026-11-21, outside of every maintenance window.
+// Both ways to reach the service run the same routes and codecs, so most suites run in the caller's own fiber;
+// those about secrets, bodies and sockets run through a real server too.
+
+export const morning = Date.UTC(2026, 10, 21, 9)
+
+type Told = (title: string, body: Effect.Effect<void, never, Caller | Sandbox>) => void
+
+const toldOver =
+  (reach: Reach): Told =>
+  (title, body) =>
+    it.effect(title, () =>
+      Effect.andThen(TestClock.setTime(morning), body).pipe(Effect.provide(reach({ seed: 7 }))),
+    )
+
+export const ofTheService = (subject: string, suite: (told: Told) => void): void => {
+  describe(subject, () => suite(toldOver(inProcess)))
+}
+
+export const inBothWays = (subject: string, suite: (told: Told) => void): void => {
+  describe(`${subject}, in-process`, () => suite(toldOver(inProcess)))
+  describe(`${subject}, over HTTP`, () => suite(toldOver(overHttp)))
+}

@@ -3,8 +3,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { featureStatusReasons, statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
-import { ofTheService } from "../server/BothWays.ts"
-import { Caller, field, textField } from "../server/Caller.ts"
+import { Caller, field, ofTheService, textField } from "../server/Caller.ts"
 
 const person = { base_configurations: { customer_interaction_available: true } }
 const open = new Set(["ONGOING", "ACTION_REQUIRED"])
