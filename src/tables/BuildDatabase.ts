@@ -243,19 +243,22 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
     options: BuildOptions & {
       /** Models are removed, for those that there are now to be made. */
       readonly removesModels: boolean
+      /** The runs whose rows are there already. */
+      readonly replaced: ReadonlyArray<string>
     },
     runs: ReadonlyArray<string>,
     tables: ReadonlyArray<TableSpec>,
   ) {
     const connection = yield* openDatabase(options.path, "read-write")
-    const { root, standsAt, families } = options
+    const { root, standsAt, families, replaced } = options
     const amended = Object.entries(options.manifest.runs).filter(([run_id]) => runs.includes(run_id))
     const manifest = { ...options.manifest, runs: Object.fromEntries(amended) }
     const unfit: Array<MisfitCount> = []
     yield* connection.run("BEGIN")
     if (options.removesModels) yield* removeModels(connection, families)
     for (const spec of tables) {
-      yield* connection.run(`DELETE FROM ${identifier(spec.name)}${ofRuns(runs)}`)
+      if (replaced.length > 0)
+        yield* connection.run(`DELETE FROM ${identifier(spec.name)}${ofRuns(replaced)}`)
       for (const files of filesAlike(manifest, families, spec.name)) {
         const paths = files.map((file) => join(root, standsAt(file)))
         const rows = yield* rowsFrom(connection, spec, paths, runs)

@@ -88,9 +88,10 @@ const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
   const changed = changedRuns(current, next)
   const { unfit: known = [], bytes = 0, built_bytes: builtBytes = 0 } = current.database ?? {}
   if (bytes > builtBytes * growthMax) return undefined
+  if (changed === undefined) return undefined
+  const replaced = changed.filter((run_id) => current.runs[run_id] !== undefined)
   // How many of the values that do not fit are of which run is not known.
-  if (changed === undefined || (known.length > 0 && changed.some((id) => current.runs[id] !== undefined)))
-    return undefined
+  if (known.length > 0 && replaced.length > 0) return undefined
   const standsAt = ({ path }: ManifestFile) => (fresh.has(path) ? temporary(path) : path)
   const isComplete = yield* fileStep(() =>
     filesOf(next).every((file) => isThere(layout.root, standsAt(file), file)),
@@ -98,7 +99,7 @@ const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
   if (!isComplete || !(yield* isUnchanged(store, current))) return undefined
   yield* fileStep(() => files.copy(layout.database, layout.build))
   const { build: path, root } = layout
-  const options = { path, root, manifest: next, families, standsAt, removesModels: true }
+  const options = { path, root, manifest: next, families, standsAt, removesModels: true, replaced }
   const unfit = yield* amendDatabase(options, changed, publishedTables(families))
   const gaps: ReadonlyArray<Gap> = []
   const models = yield* makeModels(store)

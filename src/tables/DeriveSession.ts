@@ -92,8 +92,8 @@ export const parseUsable = (leftOut: LeftOut, body: LandedBody, bytes: Uint8Arra
   return parsed
 }
 
-/** From this size on, what parsing a body leaves behind is collected at once. */
-const largeBytes = 16 * 1024 * 1024
+/** From this size on, what parsing bodies leaves behind is collected at once. */
+export const largeBytes = 16 * 1024 * 1024
 
 const addBody = Effect.fnUntraced(function* (
   { state }: RunPicture,

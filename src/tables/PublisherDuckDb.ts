@@ -202,8 +202,9 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     const { families, layout } = store
     const place = ({ path }: ManifestFile) => (fresh.has(path) ? temporary(path) : path)
     const { build: path, root } = layout
-    const build = { path, root, manifest: next, families, standsAt: place, removesModels: false }
-    yield* amendDatabase(build, [run_id], outcomeTables)
+    const build = { path, root, manifest: next, families, standsAt: place }
+    const amended = { ...build, removesModels: false, replaced: [run_id] }
+    yield* amendDatabase(amended, [run_id], outcomeTables)
     // Those that are tables contain what was amended.
     yield* makeModels(store)
     const { unfit = [], built_bytes } = current.database ?? {}

@@ -14,6 +14,7 @@ import { parquetBytes } from "../records/Parquet.ts"
 import { disguisePicture } from "./Disguise.ts"
 import { deriveRun } from "./DeriveRun.ts"
 import type { Derived } from "./DeriveRun.ts"
+import { largeBytes } from "./DeriveSession.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
 import { fileStep } from "./Manifest.ts"
 import type { ManifestFile } from "./Manifest.ts"
@@ -109,8 +110,9 @@ export const stageRun = Effect.fn("Publishing.stageRun")(function* (
   const { families } = store
   const derived = yield* deriveRun(picture, { families, tables: systemTables, sink, disguise })
   yield* checkPlaces(store, derived)
-  // The last bodies would stay in memory beside what is derived or built next.
-  yield* Effect.sync(collectGarbage)
+  // Bodies would stay in memory beside what is derived or built next.
+  const bytes = picture.frames.reduce((sum, { ref }) => sum + ref.bytes, 0)
+  if (bytes > largeBytes) yield* Effect.sync(collectGarbage)
   return { run_id, state, derived, entry: { run_date, version, files: written } }
 })
 

@@ -34,6 +34,7 @@ describe("a database", () => {
         manifest,
         families,
         removesModels: false,
+        replaced: ["nightly.2026-11-20"],
         standsAt: (file: { path: string }) => file.path,
       }
       const amended = amendDatabase(options, ["nightly.2026-11-20"], changed)
@@ -54,6 +55,7 @@ describe("a database", () => {
         families,
         standsAt: () => "",
         removesModels: false,
+        replaced: [],
         sequences: new Map(),
         memoryLimit: "384MB" as const,
       }
