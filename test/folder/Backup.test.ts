@@ -22,10 +22,10 @@ import { backup } from "../../src/folder/Backup.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
+import { copiesOf } from "../harness/CopiesOf.ts"
 import {
   append,
   begin,
-  folder,
   foundation,
   layers,
   liveNight,
@@ -42,31 +42,26 @@ const first = "nightly.2026-11-20"
 const second = "nightly.2026-11-21"
 const third = "nightly.2026-11-22"
 
+const inPlace = <A, E>(root: string, work: Effect.Effect<A, E, Layer.Success<ReturnType<typeof layers>>>) =>
+  Effect.provide(work, layers(root))
+
 /** One folder at three moments: published; a second night has landed; the second night is published too. */
-const moments = Effect.gen(function* () {
-  const root = yield* folder
-  const at = (moment: string) => join(root, moment)
-  const live = at("live")
-  mkdirSync(live)
-  const step = <A, E>(moment: string, work: Effect.Effect<A, E, Layer.Success<ReturnType<typeof layers>>>) =>
-    Effect.provide(work, layers(live)).pipe(
-      Effect.andThen(Effect.sync(() => cpSync(live, at(moment), { recursive: true }))),
-    )
-  yield* step(
-    "published",
-    Effect.gen(function* () {
-      openTokenDatabase(join(live, "tokens.sqlite")).close()
-      yield* liveNight(first, "1", profileOf("Ana"))
-    }),
-  )
-  const more = Effect.gen(function* () {
-    yield* append([begin(second, "2026-11-21")])
-    yield* succeed(second, "2", "c-1", resultsOf(profileOf("Bea")))
-  })
-  yield* step("landed", more)
-  yield* step("again", publish(second))
-  return at
-})
+const lived = copiesOf((root) =>
+  Effect.gen(function* () {
+    const live = join(root, "live")
+    mkdirSync(live)
+    const keep = (moment: string) => cpSync(live, join(root, moment), { recursive: true })
+    openTokenDatabase(join(live, "tokens.sqlite")).close()
+    yield* inPlace(live, liveNight(first, "1", profileOf("Ana")))
+    keep("published")
+    yield* inPlace(live, append([begin(second, "2026-11-21")]))
+    yield* inPlace(live, succeed(second, "2", "c-1", resultsOf(profileOf("Bea"))))
+    keep("landed")
+    yield* inPlace(live, publish(second))
+    keep("again")
+  }),
+)
+const moments = Effect.map(lived, (root) => (moment: string) => join(root, moment))
 
 const become = (root: string, moment: string): void => {
   for (const name of readdirSync(root)) rmSync(join(root, name), { recursive: true })

@@ -37,6 +37,7 @@ import { rebuild } from "../../src/tables/Rebuild.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
+import { commandHere } from "../harness/CommandsHere.ts"
 import { anId } from "../harness/Id.ts"
 import {
   append,
@@ -284,8 +285,8 @@ const around = (look: (call: string) => void): FileCalls => {
   return Object.fromEntries(watched) as unknown as FileCalls
 }
 
-/** Every second one is tried: `NIGHTJAR_CUTS_EVERY=1` tries all, and `npm run faults -- --removals N` kills for real. */
-const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 2)
+/** Every sixth one is tried: `NIGHTJAR_CUTS_EVERY=1` tries all, and `npm run faults -- --removals N` kills for real. */
+const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 6)
 
 /**
  * A removal, for all tests that only look at what it leaves, and the folders that a kill would have left: one before
@@ -695,17 +696,16 @@ describe("nightjar forget", () => {
           )
         jobAt("job.yaml")
         const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
+        const here = (...args: ReadonlyArray<string>) =>
+          Effect.promise(() => commandHere(...args, "--output", place.output))
         const json = (...args: ReadonlyArray<string>) => Effect.promise(() => place.json(...args))
         assert.strictEqual((yield* nightjar("run", "job.yaml")).code, 0)
-        const unconfirmed = yield* nightjar("forget", "cust-1")
+        const unconfirmed = yield* here("forget", "cust-1")
         assert.deepStrictEqual(
           [unconfirmed.code, unconfirmed.stderr.includes("[forget-unconfirmed]")],
           [2, true],
         )
-        const held = Effect.andThen(
-          lockFolder(`${place.output}/run.lock`),
-          nightjar("forget", "cust-1", "--yes"),
-        )
+        const held = Effect.andThen(lockFolder(`${place.output}/run.lock`), here("forget", "cust-1", "--yes"))
         assert.strictEqual((yield* Effect.scoped(held)).code, 5)
         const found = (yield* json("forget", "cust-1", "--dry-run")) as object
         assert.deepInclude(found, { runs: 1, at_service: 1 })
@@ -716,21 +716,21 @@ describe("nightjar forget", () => {
         const needed = yield* nightjar("forget", "cust-2", "--yes")
         assert.deepStrictEqual([needed.code, needed.stderr.includes("[forget-job-needed]")], [2, true])
         // A removal that was refused has not begun.
-        assert.strictEqual((yield* nightjar("verify")).code, 0)
+        assert.strictEqual((yield* here("verify")).code, 0)
         const moved = (yield* json("forget", "cust-2", "--yes", "--job", "moved.yaml")) as object
         assert.deepInclude(moved, { deleted: 1, left_at_service: 0 })
         const left = (yield* json("forget", "cust-3", "--yes", "--here-only")) as object
         assert.deepInclude(left, { deleted: 0, left_at_service: 1 })
-        const again = yield* nightjar("forget", "cust-1", "--yes")
+        const again = yield* here("forget", "cust-1", "--yes")
         assert.deepStrictEqual([again.code, again.stderr.includes("[customer-unknown]")], [2, true])
         const named = filesBelow(place.output).filter((path) =>
           /(?<![\w-])(as-)?cust-[123](?![\w-])/.test(readFileSync(join(place.output, path), "latin1")),
         )
         assert.deepStrictEqual(named, [])
-        assert.strictEqual((yield* nightjar("verify")).stdout, "Files, ledger and tables agree.\n")
-        assert.match((yield* nightjar("status")).stdout, /^cust-10 .*\n\n.*\n1 task: 1 succeeded/m)
+        assert.strictEqual((yield* here("verify")).stdout, "Files, ledger and tables agree.\n")
+        assert.match((yield* here("status")).stdout, /^cust-10 .*\n\n.*\n1 task: 1 succeeded/m)
         assert.strictEqual((yield* nightjar("rerun", "--dry-run")).code, 0)
-        assert.strictEqual((yield* nightjar("runs")).code, 0)
+        assert.strictEqual((yield* here("runs")).code, 0)
         const rest = yield* Effect.promise(() => place.rows("SELECT customer_id FROM tasks"))
         assert.deepStrictEqual(rest, [{ customer_id: "cust-10" }])
       }).pipe(Effect.scoped),

@@ -331,8 +331,8 @@ describe("a preview", () => {
         started += said.starts.length
         others += said.why.length
       }),
-      { numRuns: 40, seed: 20 },
+      { numRuns: 20, seed: 20 },
     )
-    expect(Math.min(started, others)).toBeGreaterThan(25)
+    expect(Math.min(started, others)).toBeGreaterThan(12)
   })
 })

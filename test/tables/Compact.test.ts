@@ -19,6 +19,7 @@ import { repair } from "../../src/tables/Repair.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import { account, append, layers, liveNight, namesIn, problemsIn, profileOf, storeOf } from "./night.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
+import { commandHere } from "../harness/CommandsHere.ts"
 import { anId } from "../harness/Id.ts"
 
 /** The first and the last two share a month, and only the first month is over. */
@@ -82,14 +83,14 @@ const copyOf = (from: string) =>
     (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true })),
   )
 
-const readings = () => Effect.provide(readingsOf(base), layers(base))
+const readings = Effect.runSync(Effect.cached(Effect.provide(readingsOf(base), layers(base))))
 
 describe("compact", () => {
   it.live("changes nothing for readers but the number of files, and is done once", () =>
     Effect.gen(function* () {
       const root = yield* copyOf(base)
       yield* Effect.gen(function* () {
-        const before = yield* readings()
+        const before = yield* readings
         const tables = tablesIn(root).size
         const planned = yield* compactIn(root, { isDry: true })
         assert.strictEqual(parquetIn(root).length, tables * 3)
@@ -156,7 +157,7 @@ describe("compact", () => {
     Effect.gen(function* () {
       const root = yield* copyOf(compacted)
       yield* Effect.gen(function* () {
-        const before = yield* readings()
+        const before = yield* readings
         const publisher = yield* Publisher
         yield* publisher.publishOutcome(anId(runOf(dates[0])))
         const outcome = manifestIn(root)
@@ -195,7 +196,7 @@ describe("compact", () => {
     Effect.gen(function* () {
       const root = yield* copyOf(compacted)
       yield* Effect.gen(function* () {
-        const before = yield* readings()
+        const before = yield* readings
         const { runs } = manifestIn(root)
         rmSync(layoutOf(root).manifest)
         const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store, "0.1.0"))
@@ -215,7 +216,7 @@ describe("compact", () => {
     Effect.gen(function* () {
       const root = yield* copyOf(compacted)
       yield* Effect.gen(function* () {
-        const before = yield* readings()
+        const before = yield* readings
         const run_id = anId(runOf(dates[0]))
         yield* append([{ _tag: "LandingPruned", run_id, bytes: 1 }])
         rmSync(join(root, "landing", run_id), { recursive: true })
@@ -273,25 +274,26 @@ describe("the command `compact`, and a night with `retain: { compact: … }`", (
             "retain: { compact: 1 day }\n" +
             "customers: [{ id: one, parameters: { username: queue-1+run-1+ok, password: pppp } }]\n",
         )
-        const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
+        const here = (...args: ReadonlyArray<string>) =>
+          Effect.promise(() => commandHere(...args, "--output", place.output))
         const { size } = tablesIn(base)
-        const young = yield* nightjar("compact", "--older-than", "36000 days")
+        const young = yield* here("compact", "--older-than", "36000 days")
         assert.deepStrictEqual(
           [young.code, young.stdout],
           [0, "No table has more than one file for a month that ended long enough ago.\n"],
         )
-        const dry = yield* nightjar("compact", "--dry-run")
+        const dry = yield* here("compact", "--dry-run")
         const would = new RegExp(`^2025-10: ${size * 2} files \\(.*\\) would become ${size} files.\n$`)
         assert.match(dry.stdout, would)
-        const run = yield* nightjar("run", "job.yaml")
+        const run = yield* Effect.promise(() => place.nightjar("run", "job.yaml"))
         assert.strictEqual(run.code, 0)
         assert.match(
           run.stderr,
           new RegExp(`Compacted 2025-10: from ${size * 2} files \\(.*\\) to ${size} files \\(`),
         )
-        const again = yield* nightjar("compact", "--json")
+        const again = yield* here("compact", "--json")
         assert.deepStrictEqual(JSON.parse(again.stdout), { tables: [], left: [], isRolledBack: false })
-        assert.strictEqual((yield* nightjar("verify")).stdout, "Files, ledger and tables agree.\n")
+        assert.strictEqual((yield* here("verify")).stdout, "Files, ledger and tables agree.\n")
       }).pipe(Effect.scoped),
     120_000,
   )

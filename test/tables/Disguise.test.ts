@@ -304,10 +304,6 @@ describe("tables with pseudonyms", () => {
             [version, counts],
             [version, { customers, runs, tasks: runs * (customers + 1) }],
           )
-          assert.deepStrictEqual(
-            (yield* cellsIn(root)).filter((text) => text.includes(session)),
-            [],
-          )
         })
         yield* Effect.gen(function* () {
           const publisher = yield* Publisher

@@ -17,6 +17,7 @@ import { readManifest } from "../../src/tables/Manifest.ts"
 import { rebuild } from "../../src/tables/Rebuild.ts"
 import { repair } from "../../src/tables/Repair.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
+import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 import {
   append,
@@ -100,12 +101,14 @@ const people = (root: string) => rowsOf(root, "SELECT count(*)::INTEGER AS n FRO
 const text = "a gate of its job holds its newest version back: `nightjar accept` publishes it"
 const held = "published/held/nightly.2026-11-21.duckdb"
 
+const afterHeldNights = copiesOf((root) => Effect.provide(heldNights, layers(root)))
+
 const inFolder = <E>(
   work: (root: string) => Effect.Effect<void, E, Layer.Success<ReturnType<typeof layers>>>,
 ) =>
   Effect.gen(function* () {
-    const root = yield* folder
-    yield* Effect.provide(Effect.andThen(heldNights, work(root)), layers(root))
+    const root = yield* afterHeldNights
+    yield* Effect.provide(work(root), layers(root))
   }).pipe(Effect.scoped)
 
 describe("a run with a version that is held back", () => {

@@ -26,6 +26,7 @@ import { rebuild } from "../../src/tables/Rebuild.ts"
 import { repair } from "../../src/tables/Repair.ts"
 import { verifyBeside } from "../../src/tables/VerifyBeside.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
+import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 import {
   append,
@@ -99,6 +100,8 @@ const goingOn = Effect.gen(function* () {
   yield* halfway(21, "c-3")
 })
 
+const whileGoingOn = copiesOf((root) => Effect.provide(goingOn, asking(root)))
+
 const over = ["c-1", "c-2"]
 
 const finish = Effect.gen(function* () {
@@ -122,14 +125,19 @@ const kept = (root: string) =>
   Effect.map(storeOf(root), (store) => keptVersions(store).map(({ version }) => version))
 const manifestOf = (root: string) => readManifest(layoutOf(root).manifest)
 
+/** In a folder of its own, which is empty unless it is said what has been lived in it. */
 const inFolder = <A, E>(
   work: (root: string) => Effect.Effect<A, E, Layer.Success<ReturnType<typeof asking>> | Scope.Scope>,
   gates?: Gates,
+  begun = folder,
 ) =>
   Effect.gen(function* () {
-    const root = yield* folder
+    const root = yield* begun
     yield* Effect.provide(work(root), asking(root, gates))
   })
+
+const onTheWay = <A, E>(work: Parameters<typeof inFolder<A, E>>[0], gates?: Gates) =>
+  inFolder(work, gates, whileGoingOn)
 
 /** A run works in the folder, and publishes when `verify` first gets to this point. */
 const verifyWhile = Effect.fnUntraced(function* (
@@ -157,9 +165,8 @@ const verifyWhile = Effect.fnUntraced(function* (
 describe("`verify` beside a run that publishes", () => {
   for (const point of ["ledger", "database"] as const)
     it.live(`takes no new version for damage, and finds what is damaged: at the ${point}`, () =>
-      inFolder((root) =>
+      onTheWay((root) =>
         Effect.gen(function* () {
-          yield* goingOn
           const context = yield* Effect.context<Publisher>()
           const publishes = (...customers: ReadonlyArray<string>) =>
             Effect.orDie(Effect.asVoid(interim(21, ...customers))).pipe(Effect.provide(context))
@@ -177,9 +184,8 @@ describe("`verify` beside a run that publishes", () => {
     )
 
   it.live("leaves out what a run is writing, and names what a killed one left", () =>
-    inFolder((root) =>
+    onTheWay((root) =>
       Effect.gen(function* () {
-        yield* goingOn
         writeFileSync(join(root, "tables/emails/new.parquet.tmp"), "half")
         assert.deepStrictEqual(yield* verifyWhile(root, "ledger", Effect.void), [])
         const left = yield* verifyBeside(layoutOf(root), problemsIn(root))
@@ -194,9 +200,8 @@ describe("`verify` beside a run that publishes", () => {
 
 describe("a version of a run that goes on", () => {
   it.live("has whole tasks only, and the records of the night before of everybody else", () =>
-    inFolder((root) =>
+    onTheWay((root) =>
       Effect.gen(function* () {
-        yield* goingOn
         const done = yield* interim(21, ...over)
         assert.deepStrictEqual(done, { _tag: "Interim", version: 2, tasks: 2, of: 3 })
         assert.deepStrictEqual(yield* latest(root), part)
@@ -228,9 +233,8 @@ describe("a version of a run that goes on", () => {
   it.live(
     "leaves out a task without a verdict, whatever is said, and one that may still change [interim whole]",
     () =>
-      inFolder((root) =>
+      onTheWay((root) =>
         Effect.gen(function* () {
-          yield* goingOn
           yield* interim(21, "c-1", "c-3")
           assert.deepStrictEqual(yield* latest(root), ["c-1 21", "c-2 20", "c-3 20"])
           const tonight = `SELECT name FROM customer_profiles WHERE run_id = '${runOf(21)}'`
@@ -240,9 +244,8 @@ describe("a version of a run that goes on", () => {
   )
 
   it.live("gives no receipts: until the run itself is published, nothing may be deleted", () =>
-    inFolder((root) =>
+    onTheWay((root) =>
       Effect.gen(function* () {
-        yield* goingOn
         yield* interim(21, ...over)
         const { published, interim: told } = yield* stateOfRun(21)
         assert.deepStrictEqual([published, told, yield* due], [undefined, undefined, 0])
@@ -273,9 +276,8 @@ describe("a version of a run that goes on", () => {
   )
 
   it.live("does not disturb a reader who has the database open all the time", () =>
-    inFolder((root) =>
+    onTheWay((root) =>
       Effect.gen(function* () {
-        yield* goingOn
         const duckdb = yield* DuckDb
         const reader = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
         const seen = () =>
@@ -296,9 +298,8 @@ describe("a version of a run that goes on", () => {
     Effect.gen(function* () {
       const found = yield* Effect.forEach([[], over], (customers) =>
         Effect.gen(function* () {
-          const root = yield* folder
+          const root = yield* whileGoingOn
           return yield* Effect.gen(function* () {
-            yield* goingOn
             if (customers.length > 0) yield* interim(21, ...customers)
             yield* finish
             const files = filesOf(manifestOf(root) ?? { version: 0, amends: false, runs: {} })
@@ -326,10 +327,9 @@ describe("the gates of a job", () => {
   }
 
   it.live("keep a part of a night from becoming current, and hold nothing back", () =>
-    inFolder(
+    onTheWay(
       (root) =>
         Effect.gen(function* () {
-          yield* goingOn
           assert.deepStrictEqual(yield* interim(21, ...over), {
             _tag: "Refused",
             message: "a gate of the job did not pass, tests/never_c2.sql: 1 row",
@@ -408,9 +408,8 @@ const plannedOf = (day: number, customer: string): Fact => ({
 
 describe("people who look after the folder while a run is not over", () => {
   it.live("find it intact, put the last whole version back, and lose nothing of the run by it", () =>
-    inFolder((root) =>
+    onTheWay((root) =>
       Effect.gen(function* () {
-        yield* goingOn
         yield* interim(21, ...over)
         const back = yield* Effect.flatMap(storeOf(root), rollback)
         assert.deepStrictEqual(back, {
@@ -435,9 +434,8 @@ describe("people who look after the folder while a run is not over", () => {
   it.live(
     "rebuild and repair the tables: the part of the run stays, or goes as a whole if a file is gone",
     () =>
-      inFolder((root) =>
+      onTheWay((root) =>
         Effect.gen(function* () {
-          yield* goingOn
           yield* interim(21, ...over)
           const rebuilt = yield* Effect.flatMap(storeOf(root), (store) => rebuild(store, "0.1.0", true))
           assert.deepStrictEqual([rebuilt.version, rebuilt.runs], [3, 1])
@@ -458,9 +456,8 @@ describe("people who look after the folder while a run is not over", () => {
   )
 
   it.live("remove a customer: the rows of the run that goes on are gone too, and it ends without them", () =>
-    inFolder((root) =>
+    onTheWay((root) =>
       Effect.gen(function* () {
-        yield* goingOn
         yield* interim(21, ...over)
         const store = yield* storeOf(root)
         yield* checkWhole(store)
@@ -482,10 +479,9 @@ describe("people who look after the folder while a run is not over", () => {
   )
 
   it.live("copy the folder, and finish the run in the copy", () =>
-    inFolder((root) =>
+    onTheWay((root) =>
       Effect.gen(function* () {
         const copy = join(yield* folder, "copy")
-        yield* goingOn
         yield* interim(21, ...over)
         assert.deepStrictEqual((yield* backup(root, copy)).version, 2)
         const ended = Effect.gen(function* () {
@@ -512,7 +508,7 @@ describe("what is in the way of a version of a run that goes on", () => {
 
   it.live("is a write that fails: what was current stays, and the run is published later", () =>
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* whileGoingOn
       let isFull = false
       const full = () =>
         Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" })
@@ -524,7 +520,6 @@ describe("what is in the way of a version of a run that goes on", () => {
         },
       }
       yield* Effect.gen(function* () {
-        yield* goingOn
         const before = readFileSync(layoutOf(root).manifest, "utf8")
         isFull = true
         const failed = yield* Effect.flip(interim(21, ...over))

@@ -29,6 +29,7 @@ import {
   storeOf,
   succeed,
 } from "./night.ts"
+import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 
 const first = "nightly.2026-11-20"
@@ -39,7 +40,9 @@ const night = Effect.fnUntraced(function* (run_id: string, id: string, name: str
   // The end of a run is published again: only then its row in `runs` has all its times.
   yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run_id)))
 })
-const nights = Effect.andThen(night(first, "1", "Ana"), night(second, "2", "Bea"))
+const afterNights = copiesOf((root) =>
+  Effect.provide(Effect.andThen(night(first, "1", "Ana"), night(second, "2", "Bea")), layers(root)),
+)
 
 /** The schemas of the package with one column less in the profiles. */
 const withoutGender = (root: string): string => {
@@ -68,9 +71,8 @@ const versionIn = (root: string) => rowsOf(root, "SELECT published_version() AS 
 describe("rebuild", () => {
   it.live("under equal schemas publishes equal rows as one new version", () =>
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* afterNights
       yield* Effect.gen(function* () {
-        yield* nights
         const before = yield* everything(root)
         assert.deepStrictEqual(yield* rebuilt(root, true), {
           version: 5,
@@ -96,8 +98,7 @@ describe("rebuild", () => {
     "under the schemas that a later run put in force says which rows differ; --dry-run changes nothing",
     () =>
       Effect.gen(function* () {
-        const root = yield* folder
-        yield* Effect.provide(nights, layers(root))
+        const root = yield* afterNights
         const changed = { ...publisherOptions(root), schemasFolder: withoutGender(root) }
         const third = "nightly.2026-11-22"
         yield* Effect.provide(
@@ -178,9 +179,8 @@ describe("rebuild", () => {
 
   it.live("leaves a run whose bodies cannot be read as it is published", () =>
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* afterNights
       yield* Effect.gen(function* () {
-        yield* nights
         const before = yield* everything(root)
         truncateSync(join(root, `landing/${first}/segment-000001.njl`), 100)
         const { version, runs, changes, kept } = yield* rebuilt(root, true)
@@ -196,8 +196,8 @@ describe("rebuild", () => {
 
   it.live("that is stopped by the disk before its end leaves the version before, readable", () =>
     Effect.gen(function* () {
-      const root = yield* folder
-      const before = yield* Effect.provide(Effect.andThen(nights, everything(root)), layers(root))
+      const root = yield* afterNights
+      const before = yield* Effect.provide(everything(root), layers(root))
       let written = 0
       const full: FileCalls = {
         ...machineCalls,

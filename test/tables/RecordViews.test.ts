@@ -176,7 +176,7 @@ describe("the views over time", () => {
       ])
       const draws = fc.sample(drawnNights, {
         seed: 18,
-        numRuns: Number(process.env["NIGHTJAR_NIGHTS"] ?? 8),
+        numRuns: Number(process.env["NIGHTJAR_NIGHTS"] ?? 4),
       })
       yield* Effect.forEach(draws, check, { discard: true })
     }).pipe((test) =>

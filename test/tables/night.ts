@@ -18,6 +18,7 @@ import { openStore } from "../../src/tables/OpenStore.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { verify } from "../../src/tables/Verify.ts"
+import { placeEmptyLayout } from "../harness/EmptyLayout.ts"
 import { anId } from "../harness/Id.ts"
 
 export const schemasFolder = new URL("../../schemas/records", import.meta.url).pathname
@@ -38,6 +39,7 @@ export const publisherOptions = (root: string) => ({
 
 export const foundation = (root: string) =>
   Layer.mergeAll(
+    Layer.effectDiscard(Effect.promise(() => placeEmptyLayout(root))),
     Ledger.layer({ path: join(root, "ledger.sqlite") }),
     LandingFiles.layer({ root }),
     DuckDb.layer,
