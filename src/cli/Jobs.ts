@@ -8,7 +8,6 @@ import { Effect, Option } from "effect"
 import { counted } from "../base/Text.ts"
 import { orderProblems } from "../jobs/Job.ts"
 import type { Job } from "../jobs/Job.ts"
-import { readingTables } from "../jobs/RecordSchemas.ts"
 import { renderProblem } from "../base/DurableFile.ts"
 import type { Problem } from "../base/DurableFile.ts"
 import { EnvFileFlag } from "./CommonFlags.ts"
@@ -72,6 +71,7 @@ const problemsOfPseudonyms = Effect.fnUntraced(function* (job: Job) {
   const { listedSchemas } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
   const { readingsOf } = yield* Effect.promise(() => import("./ReadingsOfJob.ts"))
   const { columnTroubles } = yield* Effect.promise(() => import("../tables/Treatments.ts"))
+  const { readingTables } = yield* Effect.promise(() => import("../jobs/Settings.ts"))
   const own = schemas === undefined ? undefined : join(schemas, "records")
   // What is wrong with a schema is told as such.
   const folders = { package: wiring.recordSchemas, own }

@@ -11,7 +11,6 @@ import { withPublished } from "./PublishedDatabase.ts"
 import { Wiring } from "./Wiring.ts"
 import type { PruneOptions, PruneResult, PruneRules } from "../folder/Prune.ts"
 import type { Job } from "../jobs/Job.ts"
-import { compressAfter } from "../jobs/Retain.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { Compacted } from "../tables/Compact.ts"
 
@@ -82,9 +81,10 @@ export const keepUnpruned = Effect.fnUntraced(function* (output: string) {
 /** After a year without `retain`, the first night must not spend its morning on it. */
 const runsAtNightMax = 100
 
-const rulesOf = (job: Job): PruneRules => {
-  const { landing, attachments, logs, ledger, compress = compressAfter } = job.retain ?? {}
-  return {
+const rulesOf = Effect.fnUntraced(function* (job: Job) {
+  const { withoutRetain } = yield* Effect.promise(() => import("../jobs/Settings.ts"))
+  const { landing, attachments, logs, ledger, compress } = job.retain ?? withoutRetain
+  const rules: PruneRules = {
     job: job.name,
     compress,
     ...(landing === undefined ? {} : { landing }),
@@ -92,7 +92,8 @@ const rulesOf = (job: Job): PruneRules => {
     ...(logs === undefined ? {} : { logs }),
     ...(ledger === undefined ? {} : { ledger }),
   }
-}
+  return rules
+})
 
 export const sizeOf = ({ removed }: PruneResult): string =>
   bytesText(removed.reduce((sum, { bytes }) => sum + bytes, 0))
@@ -120,7 +121,8 @@ export const pruneJobs = Effect.fnUntraced(function* (
   const { prune } = yield* Effect.promise(() => import("../folder/Prune.ts"))
   yield* keepUnpruned(output)
   const store = yield* openedStore(output)
-  return yield* prune(store, jobs.map(rulesOf), { ...options, now: yield* Clock.currentTimeMillis })
+  const rules = yield* Effect.forEach(jobs, rulesOf)
+  return yield* prune(store, rules, { ...options, now: yield* Clock.currentTimeMillis })
 }, Effect.scoped)
 
 /** Whether a run of the job is old enough for anything at all. */
@@ -138,7 +140,7 @@ export const applyRetain = Effect.fnUntraced(function* (output: string, job: Job
 })
 
 const pruneAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
-  if (!(yield* Effect.orElseSucceed(isDue(rulesOf(job)), () => true))) return
+  if (!(yield* Effect.orElseSucceed(Effect.flatMap(rulesOf(job), isDue), () => true))) return
   yield* pruneJobs(output, [job], { isDry: false, runsMax: runsAtNightMax }).pipe(
     Effect.matchEffect({
       onSuccess: Effect.fnUntraced(function* (result) {

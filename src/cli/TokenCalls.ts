@@ -43,7 +43,7 @@ const ticketBytesMax = 65_536
 /** Never a literal. A path is relative to the current folder. */
 const readTicket = Effect.fnUntraced(function* (given: string) {
   if (given === "-") return yield* readStdin
-  const { parseReference } = yield* Effect.promise(() => import("../jobs/Reference.ts"))
+  const { parseReference } = yield* Effect.promise(() => import("../jobs/Scalars.ts"))
   const reference = parseReference(given, ".")
   if (reference === undefined || reference._tag === "Exec") return yield* refuse("ticket-literal")
   const { Secrets } = yield* Effect.promise(() => import("../jobs/Secrets.ts"))

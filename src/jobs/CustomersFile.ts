@@ -10,9 +10,9 @@ import type { Place } from "../base/DurableFile.ts"
 import { counted, nearestName } from "../base/Text.ts"
 import { CsvReader, cellsMax } from "./Csv.ts"
 import type { CsvRow } from "./Csv.ts"
-import type { ParameterSource } from "./Job.ts"
+import type { ParameterSource } from "./Scalars.ts"
 import type { Findings } from "./Problem.ts"
-import { looksLikeReference, parseReference } from "./Reference.ts"
+import { looksLikeReference, parseReference } from "./Scalars.ts"
 import { CustomerId, EngineReference } from "../service/Ids.ts"
 
 // The columns of a file of customers that are no login parameters: the ids of customer and engine, and those

@@ -11,7 +11,8 @@ import { ConfigProvider, Effect } from "effect"
 import { codeOf, readTextFile } from "../base/DurableFile.ts"
 import type { Problem } from "../base/DurableFile.ts"
 import type { Findings } from "./Problem.ts"
-import type { Assignment, Job, ParameterSource, Receiver, SecretReference, Telemetry } from "./Job.ts"
+import type { Assignment, Job, Receiver, Telemetry } from "./Job.ts"
+import type { ParameterSource, SecretReference } from "./Scalars.ts"
 
 /** As much as a job file. */
 const bytesMax = 64_000_000

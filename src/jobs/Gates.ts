@@ -1,67 +1,89 @@
 /**
- * What a job asks of a new version of the tables before it becomes current (bounds, and tests in SQL), and
- * its own models. A job
- * without `gates` asks nothing, so no default of ours can ever hold back good data.
+ * What a job asks of its tables: folders of SQL (its models, and the tests of its gates), and how old data
+ * may get. The SQL is read with the job, so that a run uses one text of each, and a folder that is missing
+ * stops the job before anything starts. `tables/AskGates.ts` asks.
  */
-import { Duration, Effect, Schema } from "effect"
-import type { Context } from "./Problem.ts"
-import type { Gates } from "./Job.ts"
-import { percent, duration, text } from "./Scalars.ts"
-import { count, optional } from "./ShapeKeys.ts"
-import { readSqlFolder } from "./SqlFolder.ts"
-import type { SqlFolderAt } from "./SqlFolder.ts"
+import { Effect, FileSystem, Result } from "effect"
+import { join } from "node:path"
+import { readTextFile } from "../base/DurableFile.ts"
+import type { Place } from "../base/DurableFile.ts"
+import { suggestion } from "../base/Text.ts"
+import type { Freshness, FreshnessLimits, Gates, SqlFile } from "./Job.ts"
+import type { Context, Findings } from "./Problem.ts"
+import { beside } from "./Scalars.ts"
+import type { Settings } from "./Settings.ts"
 
-/** With how many nights a night is compared. */
-const nightsOfRows = 7
+/** Far more than a person writes; stops a wrong folder. */
+const filesMax = 200
+const bytesMax = 1_000_000
 
-export const GatesShape = Schema.Struct({
-  keys: optional(Schema.Boolean, "No key repeats in the tables of the night.", true),
-  rows: optional(
-    Schema.Struct({
-      min: optional(percent(1), "Each record table has this share of the median of the nights before."),
-      nights: optional(count(1, 60), "How many nights before are compared.", nightsOfRows),
-    }),
-    "Rows of each record table; tables with a median below 10 rows are not compared.",
-  ),
-  rejected: optional(percent(0), "The largest share of rejected records in the night."),
-  coverage: optional(
-    percent(1),
-    "The smallest share of customers, engines and features that succeeded in the night.",
-  ),
-  freshness: Schema.flip(
-    optional(
-      Schema.flip(duration("1 day", "3660 days")),
-      "For each engine and feature, somebody's newest data is not older than this.",
-    ),
-  ),
-  tests: optional(text, "A folder beside the job file: each *.sql is a query without rows if all is well."),
+const namePattern = /^[a-z][a-z0-9_]{0,62}$/
+const nameRule = "a-z, 0-9 and _, starting with a letter, at most 63 characters"
+
+/** Where the folder is named in the job file, and where problems of it go. */
+interface SqlFolderAt {
+  readonly findings: Findings
+  /** The job file's. */
+  readonly folder: string
+  readonly place: Place
+}
+
+const readSqlFile = Effect.fnUntraced(function* (findings: Findings, file: string, name: string) {
+  const start: Place = { file, line: 1, column: 1 }
+  if (!namePattern.test(name)) {
+    findings.error(start, `the name of a file of SQL is ${nameRule}`)
+    return []
+  }
+  const read = yield* Effect.result(readTextFile(file, bytesMax))
+  if (Result.isFailure(read)) {
+    findings.error(start, `this file of SQL cannot be read (${read.failure})`)
+    return []
+  }
+  return [{ name, sql: read.success }]
 })
 
-const shareOf = (written: string): number => Number.parseInt(written, 10) / 100
-
-const readGates = Effect.fnUntraced(function* (at: SqlFolderAt, written: typeof GatesShape.Type) {
-  const { keys = true, rows, rejected, coverage, freshness } = written
-  const gates: Gates = {
-    keys,
-    ...(rows?.min === undefined
-      ? {}
-      : { rows: { min: shareOf(rows.min), nights: rows.nights ?? nightsOfRows } }),
-    ...(rejected === undefined ? {} : { rejected: shareOf(rejected) }),
-    ...(coverage === undefined ? {} : { coverage: shareOf(coverage) }),
-    ...(freshness === undefined ? {} : { freshnessDays: Math.floor(Duration.toDays(freshness)) }),
-    tests: yield* readSqlFolder(at, written.tests),
+/** In the order of their names; none after an error. */
+const readSqlFolder = Effect.fnUntraced(function* (
+  { findings, folder, place }: SqlFolderAt,
+  written: string | undefined,
+) {
+  if (written === undefined) return []
+  const path = beside(folder, written)
+  const files = yield* FileSystem.FileSystem
+  const names = yield* Effect.orElseSucceed(files.readDirectory(path), () => undefined)
+  if (names === undefined) {
+    findings.error(place, "there is no such folder beside the job file")
+    return []
   }
-  return gates
+  const chosen = names.filter((name) => name.endsWith(".sql")).toSorted()
+  if (chosen.length === 0) findings.warn(place, "the folder has no file whose name ends in .sql")
+  if (chosen.length > filesMax) {
+    findings.error(place, `the folder has more than ${filesMax} files of SQL`)
+    return []
+  }
+  const read = yield* Effect.forEach(chosen, (name) =>
+    readSqlFile(findings, join(path, name), name.slice(0, -".sql".length)),
+  )
+  return read.flat() satisfies ReadonlyArray<SqlFile> as ReadonlyArray<SqlFile>
+})
+
+type Written<Key extends keyof Settings> = Exclude<Settings[Key], undefined>
+
+const readGates = Effect.fnUntraced(function* (at: SqlFolderAt, written: Written<"gates">) {
+  const { rows, freshness, tests, ...asked } = written
+  return {
+    ...asked,
+    ...(rows?.min === undefined ? {} : { rows: { min: rows.min, nights: rows.nights } }),
+    ...(freshness === undefined ? {} : { freshnessDays: freshness }),
+    tests: yield* readSqlFolder(at, tests),
+  } satisfies Gates as Gates
 })
 
 /** The parts of a job that come from folders of SQL; without `gates` nothing is asked. */
 export const readOwnSql = Effect.fnUntraced(function* (
   { document, findings }: Context,
   folder: string,
-  {
-    gates,
-    models,
-  }: { readonly gates?: typeof GatesShape.Type | undefined; readonly models?: string | undefined },
+  { gates, models }: Pick<Settings, "gates" | "models">,
 ) {
   const at = (...path: ReadonlyArray<string>) => ({ findings, folder, place: document.place(path) })
   return {
@@ -69,3 +91,43 @@ export const readOwnSql = Effect.fnUntraced(function* (
     ...(models === undefined ? {} : { models: yield* readSqlFolder(at("models"), models) }),
   }
 })
+
+const limitsOf = ({ warn_after, error_after }: Omit<Written<"freshness">, "engines">): FreshnessLimits => ({
+  ...(warn_after === undefined ? {} : { warnDays: warn_after }),
+  ...(error_after === undefined ? {} : { errorDays: error_after }),
+})
+
+const isNothing = ({ warnDays, errorDays }: FreshnessLimits): boolean =>
+  warnDays === undefined && errorDays === undefined
+
+const isTurned = ({ warnDays, errorDays }: FreshnessLimits): boolean =>
+  warnDays !== undefined && errorDays !== undefined && warnDays > errorDays
+
+/** The limits of a job that uses these engines; what is wrong with them goes to the findings. */
+export const readFreshness = (
+  { document, findings }: Context,
+  written: Settings["freshness"],
+  used: ReadonlySet<string>,
+): { readonly freshness?: Freshness } => {
+  if (written === undefined) return {}
+  const [ofJob, ofEngines] = [limitsOf(written), Object.entries(written.engines ?? {})]
+  const place = document.place(["freshness"], "key")
+  if (isNothing(ofJob) && ofEngines.length === 0)
+    findings.error(
+      place,
+      "`freshness` needs `warn_after`, `error_after` or both, for the job or for an engine",
+    )
+  const turned = "`warn_after` must not be longer than `error_after`"
+  if (isTurned(ofJob)) findings.error(place, turned)
+  const engines = new Map<string, FreshnessLimits>()
+  for (const [engine, shape] of ofEngines) {
+    const [own, at] = [limitsOf(shape), document.place(["freshness", "engines", engine], "key")]
+    const all = { ...ofJob, ...own }
+    engines.set(engine, all)
+    if (!used.has(engine))
+      findings.error(at, `the job does not use the engine \`${engine}\`${suggestion(engine, [...used])}`)
+    if (isNothing(own)) findings.error(at, "an engine needs `warn_after`, `error_after` or both here")
+    else if (isTurned(all) && !isTurned(ofJob)) findings.error(at, turned)
+  }
+  return { freshness: engines.size === 0 ? ofJob : { ...ofJob, engines: Object.fromEntries(engines) } }
+}

@@ -7,8 +7,9 @@
 import { Predicate, Redacted } from "effect"
 import type { Context, Findings } from "./Problem.ts"
 import type { Item } from "./Assignments.ts"
-import type { Assignment, HookPair, Job, SecretReference } from "./Job.ts"
-import type { Customer, JobEngine } from "./JobFile.ts"
+import type { Assignment, HookPair, Job } from "./Job.ts"
+import type { SecretReference } from "./Scalars.ts"
+import type { Customer, JobEngine } from "./ServiceSettings.ts"
 import { makeSecretFinder } from "./SecretMatch.ts"
 import type { KnownSecret, SecretFound } from "./SecretMatch.ts"
 

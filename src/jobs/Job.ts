@@ -2,24 +2,14 @@
  * A job as the other rooms see it: every default filled in, every customer bound to its engines, every
  * secret still a reference or already redacted. `LoadJob.ts` turns a file into one.
  */
-import type { Duration, Redacted } from "effect"
+import type { Duration } from "effect"
 import type { Place, Problem } from "../base/DurableFile.ts"
 import { suggestion } from "../base/Text.ts"
 import type { ResultsSource } from "../service/FlowResults.ts"
 import type { Access, CustomerId, SessionId } from "../service/Ids.ts"
 import type { Feature } from "../service/Vocabulary.ts"
-
-/** A setting of the job file that is known only at run time. The text is safe to show, not the value. */
-export type SecretReference =
-  /** `file`: the file of variables that has it, because the environment did not. */
-  | { readonly _tag: "Env"; readonly name: string; readonly file?: string }
-  | { readonly _tag: "File"; readonly path: string }
-  | { readonly _tag: "Exec"; readonly command: string }
-
-/** One login parameter: a value from the file (redacted immediately) or where to find it. */
-export type ParameterSource =
-  | { readonly _tag: "Literal"; readonly value: Redacted.Redacted<unknown> }
-  | { readonly _tag: "Reference"; readonly reference: SecretReference }
+import type { ParameterSource, SecretReference } from "./Scalars.ts"
+import type { Settings, notifyEvents } from "./Settings.ts"
 
 /** A feature code outside section 2.1 is accepted, as a string; `configurations` is sent as it is. */
 export interface JobFeature {
@@ -72,7 +62,6 @@ export interface HookPair {
   readonly place: Place
 }
 
-export const notifyEvents = ["failed", "late", "new_trouble", "recovered"] as const
 /** What a run may be told of. */
 export type NotifyEvent = (typeof notifyEvents)[number]
 
@@ -150,7 +139,33 @@ interface JobAfter {
   readonly place: Place
 }
 
-export interface Job {
+/** Settings that a job has in another form, or by another name; all others are in it as they are written. */
+export const notAsWritten = [
+  "name",
+  "service",
+  "after",
+  "engines",
+  "customers",
+  "sessions",
+  "min_customers",
+  "output",
+  "notify",
+  "telemetry",
+  "publish",
+  "schemas",
+  "gates",
+  "freshness",
+  "models",
+  "tokens",
+  "pseudonyms",
+] as const
+
+type Further = Omit<Settings, (typeof notAsWritten)[number]>
+type AsWritten = {
+  readonly [Key in keyof Further]: Further[Key] | (undefined extends Further[Key] ? undefined : never)
+}
+
+export interface Job extends AsWritten {
   readonly name: string
   /** The file's path as given, for messages and for `rerun`. */
   readonly path: string
@@ -159,42 +174,13 @@ export interface Job {
   readonly service: ServiceTarget
   /** Absent if it follows no other. */
   readonly after?: ReadonlyArray<JobAfter>
-  readonly execution: {
-    readonly execution_timeout: Duration.Duration
-    readonly unlock_protected_data: boolean
-    readonly max_wait: Duration.Duration
-  }
-  readonly concurrency: { readonly max_in_flight: number; readonly per_engine: number }
-  readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
-  readonly retry: {
-    readonly max_attempts: number
-    readonly base: Duration.Duration
-    readonly max: Duration.Duration
-  }
-  readonly flow_results: {
-    readonly enabled: boolean
-    readonly min_interval: Duration.Duration
-    readonly wait_final: Duration.Duration
-    readonly attachments: boolean
-  }
-  /** Local wall-clock time of day, `HH:MM`. */
-  readonly deadline: string | undefined
-  /** Whether what would probably not finish by the deadline is started all the same. */
-  readonly on_deadline: "carry" | "abort"
-  /** Local times of day: when the night of a run starts and ends. */
-  readonly night: { readonly starts: string; readonly until: string } | undefined
   /** A new run needs this share of the customers of the run before it, from 0 to 1. */
   readonly customersShareMin?: number
-  /** IANA name; undefined means the machine's. */
-  readonly timezone: string | undefined
-  readonly after_export: "delete" | "keep"
   readonly share: "none" | "group"
   /** Downloaded documents get names for people. */
   readonly namesDocuments?: true
   /** The folder with the job's own record schemas, in `records/`, and results sources. */
   readonly schemas?: string
-  /** Tables that our own readings fill, or all that its features feed; absent: as `readingsOf` says. */
-  readonly record_schemas?: "all" | ReadonlyArray<string>
   /** What a new version of the tables must pass; nothing is asked without it. */
   readonly gates?: Gates
   /** Without it, no data is too old. */
@@ -203,26 +189,11 @@ export interface Job {
   readonly publishEvery?: Duration.Duration
   /** Its own views and tables; absent if it names no folder of them. */
   readonly models?: ReadonlyArray<SqlFile>
-  /** Which trouble ends a run with exit code 3: any, or only what the run before did not have. */
-  readonly exit_on: "any" | "new"
   readonly notify: ReadonlyArray<Receiver>
   /** Where the job says what, by the name of a receiver, `telemetry.otlp` or `telemetry.headers`. */
   readonly alarmPlaces?: ReadonlyMap<string, Place>
   /** Without it nothing is measured and nothing leaves. */
   readonly telemetry?: Telemetry
-  /** Without it, files of runs are kept; what was landed is compressed after a week. */
-  readonly retain?: {
-    readonly landing?: Duration.Duration
-    readonly attachments?: Duration.Duration
-    readonly logs?: Duration.Duration
-    readonly ledger?: Duration.Duration
-    /** Landed bodies of a run that ended so long ago are compressed. */
-    readonly compress?: Duration.Duration
-    /** Parquet files of a month that ended so long ago become one per table. */
-    readonly compact?: Duration.Duration
-    /** Earlier versions of the tables. */
-    readonly snapshots?: number
-  }
   readonly assignments: ReadonlyArray<Assignment>
   /**
    * The endpoints that results are read from, in this order: the built-in rows first, as changed by the job's

@@ -3,52 +3,46 @@
  * here and no network is used: secrets stay references, literals are redacted immediately, and no message
  * repeats a value.
  */
-import { dirname, isAbsolute, join } from "node:path"
-import { Duration, Effect, Predicate } from "effect"
+import { dirname } from "node:path"
+import { Duration, Effect, Predicate, Schema, SchemaAST, Struct } from "effect"
 import { readTextFile } from "../base/DurableFile.ts"
 import type { Problem } from "../base/DurableFile.ts"
 import { counted } from "../base/Text.ts"
+import { missingKey } from "../base/Schemas.ts"
 import * as Assignments from "./Assignments.ts"
+import type { Item } from "./Assignments.ts"
 import { warnOfResemblance } from "./Assignments.ts"
 import { bindRow } from "./BindRow.ts"
 import { makeCells, readCustomersFile } from "./CustomersFile.ts"
-import { defaults } from "./Defaults.ts"
 import { bindVariables, checkLoginsFile, makeEnvironment, readVariables } from "./EnvFile.ts"
 import type { Environment } from "./EnvFile.ts"
-import { readFreshness } from "./Freshness.ts"
-import { readOwnSql } from "./Gates.ts"
+import { readFreshness, readOwnSql } from "./Gates.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
-import type { HookPair, Job, SecretReference } from "./Job.ts"
-import * as Shape from "./JobFile.ts"
-import { decodeParts } from "./JobParts.ts"
-import type { Parts } from "./JobParts.ts"
-import type { MinCustomers } from "./NightShape.ts"
-import { alarmPlacesOf, readReceivers } from "./Notify.ts"
-import { JobInvalid, makeFindings, readDocument, variablesIn } from "./Problem.ts"
+import { notAsWritten } from "./Job.ts"
+import type { HookPair, Job } from "./Job.ts"
+import type { SecretReference } from "./Scalars.ts"
+import { alarmPlacesOf, readReceivers, readTelemetry } from "./Notify.ts"
+import { JobInvalid, decodePart, makeFindings, readDocument, unknownKey, variablesIn } from "./Problem.ts"
 import type { Context } from "./Problem.ts"
-import { parseReference } from "./Reference.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
+import { beside, parseReference } from "./Scalars.ts"
+import { JobFile } from "./Settings.ts"
+import type { Settings } from "./Settings.ts"
 import { overrides, resolveTarget } from "./Target.ts"
-import { readTelemetry } from "./Telemetry.ts"
 import { isInsideSize } from "../privacy/KnownSecrets.ts"
 import { CustomerId, SessionId } from "../service/Ids.ts"
 
 // Refuses a job with too few customers before anything starts: an export that came back empty, or was cut
 // off, must not pass for a quiet night.
 
-/** Both forms of `min_customers` as one. */
-export const fewestCustomers = (
-  written: typeof MinCustomers.Type | undefined,
-): Exclude<typeof MinCustomers.Type, number> =>
-  typeof written === "number" ? { number: written } : (written ?? {})
-
-export const checkNumberOfCustomers = (
+const checkNumberOfCustomers = (
   { document, findings }: Context,
   { assignments, sessions }: Pick<Job, "assignments" | "sessions">,
-  customersMin: number | undefined,
+  written: Settings["min_customers"],
 ): void => {
   // A customer with a mistake is missing from the assignments until it is corrected.
   if (findings.errors().length > 0) return
+  const customersMin = typeof written === "object" ? written.number : written
   const customers = new Set(assignments.map(({ customer_id }) => customer_id)).size
   if (customersMin !== undefined && customers < customersMin)
     findings.error(
@@ -81,9 +75,9 @@ const checkName = (
 }
 
 /** The keys that the program itself uses: of the token store and of the pseudonyms. */
-export const readKeys = (
+const readKeys = (
   context: Context,
-  { name, tokens, pseudonyms: written }: Pick<Parts, "name" | "tokens" | "pseudonyms">,
+  { name, tokens, pseudonyms: written }: Pick<Settings, "tokens" | "pseudonyms"> & Pick<Parts, "name">,
   folder: string,
   named: Pick<Job, "assignments" | "sessions">,
 ): Pick<Job, "tokens_key" | "pseudonyms"> => {
@@ -104,6 +98,44 @@ export interface LoadedJob {
 /** Twice the size of 300,000 customers written in the job; more of them belong in a file of customers. */
 const bytesMax = 64_000_000
 
+type ItemsOf<A> = [A] extends [ReadonlyArray<infer I>] ? ReadonlyArray<Item<I>> : A
+type Further = Omit<Settings, "name">
+
+/** The settings of a file, with defaults; each item of a list keeps its index there. */
+type Parts = Partial<Pick<Settings, "name">> & { readonly [Key in keyof Further]: ItemsOf<Further[Key]> }
+
+const { name: _, ...furtherFields } = JobFile.fields
+/** Of a file that says nothing; its lists are empty. */
+const absent: object = Schema.decodeUnknownSync(Schema.Struct(furtherFields))({})
+
+/** Each part and each item of a list is decoded on its own, so that one mistake does not hide the others. */
+const decodeParts = (context: Context, root: Readonly<Record<string, unknown>>): Parts => {
+  const { document, findings } = context
+  const known = Object.keys(JobFile.fields)
+  for (const key of Object.keys(root))
+    if (!known.includes(key)) findings.error(document.place([key], "key"), unknownKey(key, known))
+  if (!Object.hasOwn(root, "name")) findings.error(document.place([]), missingKey("name"))
+  const itemsOf = (key: string, item: SchemaAST.AST | undefined): ReadonlyArray<Item<unknown>> => {
+    const schema = Schema.make<Schema.ConstraintDecoder<unknown>>(item ?? Schema.Unknown.ast)
+    const items = decodePart(context, Schema.Array(Schema.Unknown), root[key], [key]) ?? []
+    return items.flatMap((written, index) => {
+      if (findings.isFull()) return []
+      const value = decodePart(context, schema, written, [key, index])
+      return value === undefined ? [] : [{ index, value }]
+    })
+  }
+  const parts = Object.entries(JobFile.fields).flatMap(([key, field]) => {
+    if (!Object.hasOwn(root, key)) return []
+    const { ast } = field
+    const value = SchemaAST.isArrays(ast)
+      ? itemsOf(key, ast.rest[0])
+      : decodePart<Schema.ConstraintDecoder<unknown>>(context, field, root[key], [key])
+    return value === undefined ? [] : [[key, value] as const]
+  })
+  // Each value is of its key's type; only a loop cannot say so.
+  return { ...absent, ...Object.fromEntries(parts) } as Parts
+}
+
 const readSource = (path: string) =>
   readTextFile(path, bytesMax).pipe(
     Effect.mapError((reason) => {
@@ -116,75 +148,46 @@ const deltaGone =
   "`delta` no longer has an effect, and no Delta logs are written: Spark and others read the Parquet " +
   "files, tables/<table>/**/*.parquet"
 
-const durationOr = (otherwise: Duration.Input, written = Duration.fromInputUnsafe(otherwise)) => written
-
-/** Everything that needs no other part, with defaults filled in. */
-const readSettings = (context: Context, parts: Parts) => {
-  const { execution, concurrency, polling, retry, flow_results } = parts
-  const { document, findings } = context
-  const after = parts.after.map(({ index, value }) => ({
-    job: value,
-    place: document.place(["after", index]),
-  }))
-  const settings = {
-    ...(after.length === 0 ? {} : { after }),
-    execution: {
-      execution_timeout: durationOr(defaults.execution_timeout, execution.execution_timeout),
-      unlock_protected_data: execution.unlock_protected_data ?? false,
-      max_wait: durationOr(defaults.max_wait, execution.max_wait),
-    },
-    concurrency: {
-      max_in_flight: concurrency.max_in_flight ?? defaults.max_in_flight,
-      per_engine: concurrency.per_engine ?? defaults.per_engine,
-    },
-    polling: {
-      min: durationOr(defaults.polling_min, polling.min),
-      max: durationOr(defaults.polling_max, polling.max),
-    },
-    retry: {
-      max_attempts: retry.max_attempts ?? defaults.max_attempts,
-      base: durationOr(defaults.retry_base, retry.base),
-      max: durationOr(defaults.retry_max, retry.max),
-    },
-    flow_results: {
-      enabled: flow_results.enabled ?? true,
-      min_interval: durationOr(defaults.min_interval, flow_results.min_interval),
-      wait_final: durationOr(defaults.wait_final, flow_results.wait_final),
-      attachments: flow_results.attachments ?? true,
-    },
-    deadline: parts.deadline,
-    on_deadline: parts.on_deadline ?? defaults.on_deadline,
-    night: parts.night,
-    timezone: parts.timezone,
-    after_export: parts.after_export ?? defaults.after_export,
-    share: parts.output.share ?? defaults.share,
-    ...(parts.output.documents === "by_name" ? { namesDocuments: true as const } : {}),
-    exit_on: parts.exit_on ?? defaults.exit_on,
-    ...(parts.retain === undefined ? {} : { retain: parts.retain }),
-    ...(parts.publish === undefined ? {} : { publishEvery: parts.publish.every }),
-  }
-  if (parts.output.delta !== undefined) findings.warn(document.place(["output", "delta"], "key"), deltaGone)
-  if (Duration.isGreaterThan(settings.polling.min, settings.polling.max)) {
+/** What the schema of one setting does not say. */
+const checkSettings = ({ document, findings }: Context, { polling, retry, output }: Parts): void => {
+  if (output.delta !== undefined) findings.warn(document.place(["output", "delta"], "key"), deltaGone)
+  if (Duration.isGreaterThan(polling.min, polling.max))
     findings.error(document.place(["polling", "min"]), `\`min\` is longer than \`max\``)
-  }
-  if (Duration.isGreaterThan(settings.retry.base, settings.retry.max)) {
+  if (Duration.isGreaterThan(retry.base, retry.max))
     findings.error(document.place(["retry", "base"]), `\`base\` is longer than \`max\``)
+}
+
+const readRenamed = ({ document }: Context, parts: Parts, folder: string) => {
+  const { after, min_customers, output, publish, schemas } = parts
+  const ofLastNight = typeof min_customers === "object" ? min_customers.of_last_night : undefined
+  const jobs = after.map(({ index, value }) => ({ job: value, place: document.place(["after", index]) }))
+  return {
+    share: output.share,
+    ...(output.documents === "by_name" ? { namesDocuments: true as const } : {}),
+    ...(jobs.length === 0 ? {} : { after: jobs }),
+    ...(publish === undefined ? {} : { publishEvery: publish.every }),
+    ...(ofLastNight === undefined ? {} : { customersShareMin: ofLastNight }),
+    ...(schemas === undefined ? {} : { schemas: beside(folder, schemas) }),
   }
-  return settings
 }
 
 const bindCustomers = Effect.fnUntraced(function* (
   context: Context,
   parts: Parts,
-  { folder, service }: { readonly folder: string; readonly service: Job["service"] | undefined },
+  {
+    folder,
+    service,
+    ...named
+  }: Pick<Assignments.Surroundings, "folder" | "hasTokens" | "namesEngines"> & {
+    readonly service: Job["service"] | undefined
+  },
 ) {
   const binding = Assignments.emptyBinding()
   const surroundings: Assignments.Surroundings = {
     context,
     folder,
     engines: Assignments.readJobEngines(context, parts.engines),
-    namesEngines: parts.namesEngines,
-    hasTokens: parts.has("tokens"),
+    ...named,
   }
   for (const item of parts.customers) {
     if (context.findings.isFull()) break
@@ -201,7 +204,7 @@ const bindCustomers = Effect.fnUntraced(function* (
       item.index,
       references === undefined ? "from" : "references",
     ])
-    const path = isAbsolute(from) ? from : join(folder, from)
+    const path = beside(folder, from)
     const cells = makeCells({ references, folder, findings, from: fromPlace })
     yield* readCustomersFile(
       {
@@ -284,7 +287,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
   const variables = yield* readVariables({ folder, given: envFile }, findings)
   const known = makeEnvironment(variables)
   const environment = yield* known.lookUp([...variablesIn(source), ...Object.values(overrides)])
-  const schema = Shape.JobFile.ast
+  const schema = JobFile.ast
   const document = readDocument({ file: path, source, schema, environment, findings })
   const context: Context = { document, findings }
   const invalid = () => new JobInvalid({ problems: findings.errors(), warnings: findings.warnings() })
@@ -295,14 +298,20 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     return yield* invalid()
   }
   const parts = decodeParts(context, root)
-  const { schemas, record_schemas, telemetry } = parts
+  checkSettings(context, parts)
   const service =
-    parts.service === undefined && parts.has("service")
+    parts.service === undefined && Object.hasOwn(root, "service")
       ? undefined
       : resolveTarget(context, parts.service, { environment, folder })
-  const settings = readSettings(context, parts)
-  const notify = readReceivers(context, parts.notify, folder, settings)
-  const assignments = yield* bindCustomers(context, parts, { folder, service })
+  const notify = readReceivers(context, parts.notify, folder, parts)
+  const assignments = yield* bindCustomers(context, parts, {
+    folder,
+    service,
+    hasTokens: Object.hasOwn(root, "tokens"),
+    namesEngines: Array.isArray(root["engines"])
+      ? root["engines"].length > 0
+      : Object.hasOwn(root, "engines"),
+  })
   const sessions = readSessions(context, parts.sessions)
   const sources = yield* loadResultsSources(
     { findings, folder, environmentOf: (text) => known.lookUp(variablesIn(text)) },
@@ -311,30 +320,27 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
   )
   const ownSql = yield* readOwnSql(context, folder, parts)
   const freshness = readFreshness(context, parts.freshness, enginesOf(parts, assignments))
-  const { number: customersMin, of_last_night } = fewestCustomers(parts.min_customers)
-  checkNumberOfCustomers(context, { assignments, sessions }, customersMin)
+  checkNumberOfCustomers(context, { assignments, sessions }, parts.min_customers)
   const keys = readKeys(context, parts, folder, { assignments, sessions })
   const hooks = hookPairs(context, parts.engines, parts.customers)
   yield* checkHooksNow(context, hooks, assignments, keysOf({ service, ...keys }), known.lookUp)
-  if (findings.errors().length > 0 || parts.name === undefined || service === undefined)
-    return yield* invalid()
+  const { name, telemetry } = parts
+  if (findings.errors().length > 0 || name === undefined || service === undefined) return yield* invalid()
   const job: Job = {
-    name: parts.name,
-    path,
-    service,
-    ...settings,
-    ...(of_last_night === undefined ? {} : { customersShareMin: Number.parseInt(of_last_night, 10) / 100 }),
-    ...(schemas === undefined ? {} : { schemas: isAbsolute(schemas) ? schemas : join(folder, schemas) }),
-    ...(record_schemas === undefined ? {} : { record_schemas }),
+    ...Struct.omit(parts, notAsWritten),
+    ...readRenamed(context, parts, folder),
     ...ownSql,
     ...freshness,
-    notify,
+    ...keys,
     ...alarmPlacesOf(context, notify, telemetry !== undefined),
     ...(telemetry === undefined ? {} : { telemetry: readTelemetry(telemetry, folder) }),
+    name,
+    path,
+    service,
+    notify,
     assignments,
     sources,
     hooks,
-    ...keys,
     sessions,
   }
   const warnings = findings.warnings()

@@ -1,58 +1,17 @@
 /**
- * `notify` in a job file: who is told of a run, and of what. An address may be all that is needed to write to
- * a channel, so it is a reference to a secret; a command stands in the job file, word for word.
+ * Who is told of a run (`notify` in a job file), and where its logs, metrics and traces go (`telemetry`):
+ * what a single setting cannot say about the others beside it. Without `telemetry` nothing is sent, whatever
+ * the environment says.
  */
-import { Predicate, Schema } from "effect"
+import { Predicate } from "effect"
+import type { Item } from "./Assignments.ts"
+import type { Job, NotifyEvent, Receiver, Telemetry } from "./Job.ts"
 import type { Context } from "./Problem.ts"
-import { notifyEvents } from "./Job.ts"
-import type { Job, NotifyEvent, Receiver } from "./Job.ts"
-import { parseReference } from "./Reference.ts"
-import { reference, ruled, text } from "./Scalars.ts"
-import { optional } from "./ShapeKeys.ts"
+import { beside, parseReference } from "./Scalars.ts"
+import { notifyEvents } from "./Settings.ts"
+import type { Settings } from "./Settings.ts"
 
-const mailbox = ruled(
-  (value) => /^[^\s@<>(),;:"\\]+@[^\s@<>(),;:"\\]+$/.test(value),
-  "an e-mail address alone, such as ops@example.org",
-  "[^@]+@[^@]+",
-)
-
-/** One entry of `notify`. */
-export const NotifyEntry = Schema.Struct({
-  on: optional(
-    Schema.Array(Schema.Literals(notifyEvents)),
-    "failed: the night did not happen or is not complete (exit code 1, 2, 4, 5 or 6, or a gate holds its " +
-      "tables back); late: not ended when the night or the deadline is over; new_trouble: trouble of " +
-      "customers or tables that the run before did not have, once; recovered: the trouble is over. " +
-      "All of them when absent.",
-  ),
-  url: optional(reference, "An address that gets the notice as JSON: env:NAME, file:PATH or exec:COMMAND."),
-  format: optional(
-    Schema.Literals(["json", "slack"]),
-    "What is sent to `url`: json (the default) has everything, slack is { text }.",
-  ),
-  ping: optional(
-    reference,
-    "An address in the manner of Healthchecks: /start at the beginning, /fail after what `failed` and " +
-      "`new_trouble` mean, else the address itself.",
-  ),
-  email: optional(
-    reference,
-    "A mail server, smtps://USER:PASSWORD@HOST or smtp:// with STARTTLS: env:NAME, file:PATH or " +
-      "exec:COMMAND.",
-  ),
-  from: optional(mailbox, "With `email`: who sends the notice."),
-  to: optional(Schema.Array(mailbox), "With `email`: who gets the notice."),
-  command: optional(
-    Schema.Array(text),
-    "A program and its arguments, which gets the notice as JSON on stdin.",
-  ),
-})
-
-type Entry = typeof NotifyEntry.Type
-interface Item {
-  readonly index: number
-  readonly value: Entry
-}
+type Entry = Settings["notify"][number]
 
 /** More than anybody watches. */
 const receiversMax = 10
@@ -69,7 +28,7 @@ const keysWritten = ({ document }: Context, index: number): ReadonlySet<string> 
 /** The receivers of a job; what is wrong with one goes to the findings. */
 export const readReceivers = (
   context: Context,
-  items: ReadonlyArray<Item>,
+  items: ReadonlyArray<Item<Entry>>,
   folder: string,
   times: Pick<Job, "night" | "deadline">,
 ): ReadonlyArray<Receiver> => {
@@ -148,4 +107,19 @@ export const alarmPlacesOf = (
   )
   const places = [...ofReceivers, ...(hasTelemetry ? ofTelemetry : [])]
   return places.length === 0 ? {} : { alarmPlaces: new Map(places) }
+}
+
+/** Paths and references are relative to the job file's folder. */
+export const readTelemetry = (
+  { otlp, headers, prometheus, customer_ids }: Exclude<Settings["telemetry"], undefined>,
+  folder: string,
+): Telemetry => {
+  const endpoint = otlp === undefined ? undefined : (parseReference(otlp, folder) ?? otlp)
+  const held = headers === undefined ? undefined : parseReference(headers, folder)
+  return {
+    ...(endpoint === undefined ? {} : { otlp: endpoint }),
+    ...(held === undefined ? {} : { headers: held }),
+    ...(prometheus === undefined ? {} : { prometheus: beside(folder, prometheus) }),
+    customer_ids,
+  }
 }

@@ -1,14 +1,101 @@
 /**
  * The single values of a job file, each with its rule and the message for breaking it: strings, durations,
- * URLs, references, names, times. A rule's message never contains the value. `${NAME}` is replaced before
- * these rules apply, but editors still see it, so their patterns allow it.
+ * URLs, references, names, times; and how a setting is declared with them. A rule's message never contains
+ * the value. `${NAME}` is replaced before these rules apply, but editors still see it, so their patterns
+ * allow it.
  */
+import { isAbsolute, join } from "node:path"
 import { idCharactersMax, withoutEnd } from "../service/BodyBounds.ts"
-import type { Duration } from "effect"
-import { Schema } from "effect"
+import { Duration, Effect, Redacted, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { judgeCustomerId } from "./PersonalData.ts"
-import { parseReference } from "./Reference.ts"
 import { durationPattern, isDurationWithin, isLoopback, toDuration } from "../base/Text.ts"
+
+// References to secrets: `env:NAME`, `file:PATH`, `exec:COMMAND`. Parsing one resolves nothing; a path is
+// relative to the job file, so that a job works from any working directory.
+
+/** A path of a job file, which is relative to the file's folder. */
+export const beside = (folder: string, path: string): string => (isAbsolute(path) ? path : join(folder, path))
+
+/** A setting of the job file that is known only at run time. The text is safe to show, not the value. */
+export type SecretReference =
+  /** `file`: the file of variables that has it, because the environment did not. */
+  | { readonly _tag: "Env"; readonly name: string; readonly file?: string }
+  | { readonly _tag: "File"; readonly path: string }
+  | { readonly _tag: "Exec"; readonly command: string }
+
+/** One login parameter: a value from the file (redacted immediately) or where to find it. */
+export type ParameterSource =
+  | { readonly _tag: "Literal"; readonly value: Redacted.Redacted<unknown> }
+  | { readonly _tag: "Reference"; readonly reference: SecretReference }
+
+const prefixes = /^(?:env|file|exec):/
+
+/** Whether a text looks like a reference, valid or not. */
+export const looksLikeReference = (text: string): boolean => prefixes.test(text)
+
+const environmentName = /^[A-Za-z_][A-Za-z0-9_]*$/
+
+/** Undefined if the text is not a reference, or is an empty one. */
+export const parseReference = (text: string, folder: string): SecretReference | undefined => {
+  const colon = text.indexOf(":")
+  const rest = text.slice(colon + 1).trim()
+  if (rest === "") return undefined
+  switch (text.slice(0, Math.max(colon, 0))) {
+    case "env":
+      return environmentName.test(rest) ? { _tag: "Env", name: rest } : undefined
+    case "file":
+      return { _tag: "File", path: beside(folder, rest) }
+    case "exec":
+      return { _tag: "Exec", command: rest }
+    default:
+      return undefined
+  }
+}
+
+/** What every command of a reference finds in its environment; all else it has to name. */
+export const commandVariables: ReadonlyArray<string> = ["PATH", "HOME", "LANG"]
+
+/** The variables that a command names as a shell reads them: `$NAME` or `${NAME}`. */
+export const namedIn = (command: string): ReadonlyArray<string> =>
+  [...command.matchAll(/\$\{?([A-Za-z_][A-Za-z0-9_]*)/g)].flatMap(([, name]) => name ?? [])
+
+/** How errors and reports name a reference. A command may contain anything, so it is not repeated. */
+export const describeReference = (reference: SecretReference): string => {
+  switch (reference._tag) {
+    case "Env":
+      return `env:${reference.name}`
+    case "File":
+      return `file:${reference.path}`
+    case "Exec":
+      return "exec:…"
+  }
+}
+
+/** Tells references apart; never shown, for it repeats commands. */
+export const keyOfReference = (reference: SecretReference): string => {
+  if (reference._tag === "Exec") return `exec:${reference.command}`
+  const from = reference._tag === "Env" && reference.file !== undefined ? ` in ${reference.file}` : ""
+  return `${describeReference(reference)}${from}`
+}
+
+const holdsReference = (value: unknown): boolean => {
+  if (typeof value === "string") return looksLikeReference(value)
+  return typeof value === "object" && value !== null && Object.values(value).some(holdsReference)
+}
+
+/** One parameter of a file: redacted immediately, or a reference; a string says why it is neither. */
+export const readParameter = (value: unknown, folder: string): ParameterSource | string => {
+  if (typeof value === "string" && looksLikeReference(value)) {
+    const reference = parseReference(value, folder)
+    return reference === undefined
+      ? "this reference is empty: write env:NAME, file:PATH or exec:COMMAND"
+      : { _tag: "Reference", reference }
+  }
+  if (typeof value === "object" && holdsReference(value)) {
+    return "a reference must be a parameter's whole value; it is not read inside lists and mappings"
+  }
+  return { _tag: "Literal", value: Redacted.make(value) }
+}
 
 /** What an editor checks as the value is typed: the rule, or anything with `${` in it. */
 const editorPattern = (pattern: string) => () => ({ pattern: `^(?:${pattern})$|\\$\\{` })
@@ -29,13 +116,30 @@ export const jobName = ruled(
   "[a-z0-9-]{1,64}",
 )
 
-/** Written as `80%`; at most 100. */
+/** Written as `80%`, at most 100; a share from 0 to 1. */
 export const percent = (minimum: 0 | 1) =>
   Schema.String.check(
     Schema.isPattern(minimum === 0 ? /^(?:\d{1,2}|100)%$/ : /^(?:[1-9]\d?|100)%$/, {
       expected: `a percentage from "${minimum}%" to "100%"`,
     }),
+  ).pipe(
+    Schema.decodeTo(
+      Schema.Number,
+      SchemaTransformation.transform({
+        decode: (written) => Number.parseInt(written, 10) / 100,
+        encode: (share) => `${share * 100}%`,
+      }),
+    ),
   )
+
+/** One rule in words, so `1.5` is one mistake, not two. */
+export const count = (minimum: number, maximum: number) => {
+  const expected = `a whole number from ${minimum} to ${maximum}`
+  return Schema.Number.check(
+    Schema.isInt({ expected }).abort(),
+    Schema.isBetween({ minimum, maximum }, { expected }),
+  )
+}
 
 /** A duration within limits, both included. */
 export const duration = (minimum: Duration.Input, maximum: Duration.Input) =>
@@ -45,6 +149,18 @@ export const duration = (minimum: Duration.Input, maximum: Duration.Input) =>
       `a duration from ${String(minimum)} to ${String(maximum)}: a number and a unit ` +
         "(millis, seconds, minutes, hours, days)",
       durationPattern,
+    ),
+  )
+
+/** A duration within limits as whole days. */
+export const days = (minimum: Duration.Input, maximum: Duration.Input) =>
+  duration(minimum, maximum).pipe(
+    Schema.decodeTo(
+      Schema.Number,
+      SchemaTransformation.transform({
+        decode: (written) => Math.floor(Duration.toDays(written)),
+        encode: Duration.days,
+      }),
     ),
   )
 
@@ -97,7 +213,7 @@ export const reference = ruled(
   "(?:env:[A-Za-z_][A-Za-z0-9_]*|(?:file|exec):.+)",
 )
 
-export const deadline = ruled(
+export const timeOfDay = ruled(
   (value) => /^(?:[01][0-9]|2[0-3]):[0-5][0-9]$/.test(value),
   'a time of day as "HH:MM", from "00:00" to "23:59"',
   "(?:[01][0-9]|2[0-3]):[0-5][0-9]",
@@ -129,3 +245,66 @@ export const customerId = externalId.check(
     return verdict._tag === "Certain" ? `expected ${personalDataReason(verdict.kind)}` : undefined
   }),
 )
+
+// How a setting is declared: what it takes, its default, what it does, and what `nightjar init` writes. All
+// of it stands at the key of the file, not of the decoded value, because that is what a person writes.
+
+/** What `init` writes for a setting, as YAML; without it, the default. */
+export interface Sample {
+  readonly text?: string
+  /** `used`: not commented out; `alternative`: only instead of what stands beside it; `gone`: nothing. */
+  readonly as: "used" | "example" | "alternative" | "gone"
+  /** A default that depends on other settings: it is shown, but decoding does not apply it. */
+  readonly shown?: unknown
+}
+
+export const used = (text: string): Sample => ({ as: "used", text })
+export const example = (text: string, shown?: unknown): Sample => ({ as: "example", text, shown })
+/** Accepted, but without an effect. */
+export const gone: Sample = { as: "gone" }
+export const alternative = (text?: string): Sample =>
+  text === undefined ? { as: "alternative" } : { as: "alternative", text }
+
+/** Annotations are read by name, whatever the type of the value that they stand at. */
+const notes = (
+  description: string,
+  sample?: Sample,
+  absent: unknown = sample?.shown,
+): Schema.Annotations.Key<never> => ({
+  description,
+  ...(absent === undefined ? {} : { default: absent as never }),
+  ...(sample === undefined ? {} : { sample }),
+})
+
+export const required = <S extends Schema.Top>(schema: S, description: string, sample?: Sample) =>
+  Schema.flip(Schema.flip(schema).pipe(Schema.annotateKey(notes(description, sample))))
+
+export const optional = <S extends Schema.Top>(schema: S, description: string, sample?: Sample) =>
+  Schema.flip(Schema.optionalKey(Schema.flip(schema)).pipe(Schema.annotateKey(notes(description, sample))))
+
+const withDefault = <S extends Schema.Top>(
+  schema: S,
+  absent: S["Encoded"],
+  key: Schema.Annotations.Key<never>,
+) =>
+  Schema.optionalKey(Schema.toEncoded(schema)).pipe(
+    Schema.annotateKey(key),
+    Schema.decodeTo(schema, {
+      decode: SchemaGetter.withDefault(Effect.succeed(absent)),
+      encode: SchemaGetter.passthrough(),
+    }),
+  )
+
+/** A key with a default, spelled as in a file. */
+export const setting = <S extends Schema.Top>(schema: S, absent: S["Encoded"], description: string) =>
+  withDefault(schema, absent, notes(description, undefined, absent))
+
+export const flag = (absent: boolean, description: string) => setting(Schema.Boolean, absent, description)
+
+/** A mapping whose keys all have defaults. */
+export const section = <F extends Schema.Struct.Fields>(fields: F, description: string) =>
+  withDefault(Schema.Struct(fields), {} as Schema.Struct<F>["Encoded"], notes(description))
+
+/** Without the key, an empty list. */
+export const list = <S extends Schema.Top>(item: S, description: string, sample?: Sample) =>
+  withDefault(Schema.Array(item), [], notes(description, sample))

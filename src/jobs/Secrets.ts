@@ -9,8 +9,8 @@ import { withoutEnd } from "../service/BodyBounds.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { openToOthers, readEnvFile, readProcess } from "./EnvFile.ts"
 import type { EnvFile } from "./EnvFile.ts"
-import type { SecretReference } from "./Job.ts"
-import { commandVariables, describeReference, keyOfReference, namedIn } from "./Reference.ts"
+import type { SecretReference } from "./Scalars.ts"
+import { commandVariables, describeReference, keyOfReference, namedIn } from "./Scalars.ts"
 import { readTextFile } from "../base/DurableFile.ts"
 
 /** A reference that leads nowhere; `reference` is safe to show. */

@@ -3,14 +3,21 @@
  * NIGHTJAR_FLOWS_URL and NIGHTJAR_APP_SECRET override what the file says, and NIGHTJAR_BASE_URL turns
  * `service: sandbox` into a remote one.
  */
-import { isAbsolute, join } from "node:path"
+import { Schema } from "effect"
 import type { Context } from "./Problem.ts"
 import { missingKey } from "../base/Schemas.ts"
-import { defaults } from "./Defaults.ts"
-import type { SecretReference, ServiceTarget } from "./Job.ts"
-import type { Service } from "./JobFile.ts"
-import { parseReference } from "./Reference.ts"
-import { parseServiceUrl, parseUrlBeside, pathRule, serviceUrlRule } from "./Scalars.ts"
+import type { ServiceTarget } from "./Job.ts"
+import type { SecretReference } from "./Scalars.ts"
+import { Sandbox } from "./ServiceSettings.ts"
+import type { Service } from "./ServiceSettings.ts"
+import {
+  beside,
+  parseReference,
+  parseServiceUrl,
+  parseUrlBeside,
+  pathRule,
+  serviceUrlRule,
+} from "./Scalars.ts"
 
 type Entry = typeof Service.Type
 type RemoteEntry = Exclude<Entry, "sandbox">
@@ -26,17 +33,12 @@ interface Surroundings {
   readonly folder: string
 }
 
+const plainSandbox: typeof Sandbox.Type = Schema.decodeUnknownSync(Sandbox)({})
+
 const embedded = (entry: Entry, folder: string): ServiceTarget => {
-  const sandbox = entry === "sandbox" ? {} : (entry.sandbox ?? {})
-  const beside = (path: string | undefined) =>
-    path === undefined || isAbsolute(path) ? path : join(folder, path)
-  return {
-    _tag: "Embedded",
-    seed: sandbox.seed ?? defaults.seed,
-    speed: sandbox.speed ?? defaults.speed,
-    faults: beside(sandbox.faults),
-    reading: beside(sandbox.reading),
-  }
+  const { faults, reading, ...clock } = (entry === "sandbox" ? undefined : entry.sandbox) ?? plainSandbox
+  const file = (path: string | undefined) => (path === undefined ? undefined : beside(folder, path))
+  return { _tag: "Embedded", ...clock, faults: file(faults), reading: file(reading) }
 }
 
 /** Undefined after its errors went to the findings. */

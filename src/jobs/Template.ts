@@ -1,97 +1,122 @@
 /**
- * The job file that `nightjar init` writes: every key, with its default and a few words on what it does. It
- * loads as it is; anything that would start something a new user does not have is commented out.
+ * The table of settings as rows, and the job file that `nightjar init` writes from them: what a job needs
+ * comes first, then every other setting, commented out, with its default or an example. A line is in effect
+ * once its `#` is deleted. It loads as it is.
  */
+import { SchemaAST } from "effect"
+import { used } from "./Scalars.ts"
+import type { Sample } from "./Scalars.ts"
+import { JobFile } from "./Settings.ts"
 
-export const jobTemplate = `# yaml-language-server: $schema=../schemas/job.schema.json
+export interface Setting {
+  readonly name: string
+  readonly description: string
+  readonly isRequired: boolean
+  /** Undefined if there is none. */
+  readonly default: unknown
+  readonly sample: Sample | undefined
+  /** What a file has at the key. */
+  readonly ast: SchemaAST.AST
+  /** `list`: `inner` is what one of its items has; `record`: what each of its values has. */
+  readonly shape: "value" | "mapping" | "list" | "record"
+  readonly inner: ReadonlyArray<Setting>
+}
+
+const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> =>
+  SchemaAST.isUnion(ast) ? ast.types.flatMap(membersOf) : [ast]
+
+const keysOf = (ast: SchemaAST.AST): ReadonlyArray<Setting> =>
+  membersOf(ast)
+    .filter(SchemaAST.isObjects)
+    .flatMap(({ propertySignatures }) => propertySignatures)
+    .map(({ name, type }) => settingOf(String(name), type))
+
+const settingOf = (name: string, ast: SchemaAST.AST): Setting => {
+  const { description = "", default: absent, sample } = ast.context?.annotations ?? {}
+  const members = membersOf(ast)
+  const own = keysOf(ast)
+  const items = members.filter(SchemaAST.isArrays).flatMap(({ rest }) => rest.flatMap(keysOf))
+  const values = members
+    .filter(SchemaAST.isObjects)
+    .flatMap(({ indexSignatures }) => indexSignatures.flatMap(({ type }) => keysOf(type)))
+  const [shape, inner] = (
+    [
+      ["mapping", own],
+      ["list", items],
+      ["record", values],
+    ] as const
+  ).find(([, keys]) => keys.length > 0) ?? ["value", []]
+  return {
+    name,
+    description: String(description),
+    isRequired: ast.context?.isOptional !== true,
+    default: absent,
+    sample: sample as Sample | undefined,
+    ast,
+    shape,
+    inner,
+  }
+}
+
+/** Every setting of a job file, in the order of the table. */
+export const jobSettings: ReadonlyArray<Setting> = keysOf(SchemaAST.toEncoded(JobFile.ast))
+
+const commentAt = 40
+const lineMax = 110
+
+/** Prose begins with `# `, so that a setting, which begins with `#` alone, is told from it. */
+const prose = (text: string, indent: string): ReadonlyArray<string> => {
+  const lines = [""]
+  for (const word of text.split(" ")) {
+    const line = lines.at(-1) ?? ""
+    if (line !== "" && indent.length + line.length + word.length + 3 > lineMax) lines.push(word)
+    else lines[lines.length - 1] = line === "" ? word : `${line} ${word}`
+  }
+  return lines.map((line) => `${indent}# ${line}`)
+}
+
+const explained = (line: string, { description }: Setting, indent: string): ReadonlyArray<string> => {
+  const beside = `${line.padEnd(commentAt - 1)} # ${description}`
+  return beside.length <= lineMax ? [beside] : [...prose(description, indent), line]
+}
+
+/** Whether a new job says it. */
+const isUsed = ({ sample, inner }: Setting): boolean =>
+  sample === undefined ? inner.some(isUsed) : sample.as === "used"
+
+/** The key begins behind `indent`; from column `off` on, the part around it is commented out. */
+const linesOf = (setting: Setting, indent: string, off?: number): ReadonlyArray<string> => {
+  const { name, sample, inner, shape } = setting
+  if (sample?.as === "gone") return []
+  const at = off ?? (isUsed(setting) ? undefined : indent.length)
+  const marked = (text: string) => (at === undefined ? text : `${text.slice(0, at)}#${text.slice(at)}`)
+  const blank = indent.replace("-", " ")
+  const instead = sample?.as === "alternative" && off !== undefined ? "#" : ""
+  const text = sample?.text ?? (inner.length > 0 ? undefined : String(setting.default))
+  const head = `${marked(indent)}${instead}${name}:${text === undefined ? "" : ` ${text}`}`
+  const lines = explained(head, setting, at === indent.length ? indent : marked(blank))
+  if (text !== undefined) return lines
+  const under = inner.flatMap((one, index) =>
+    linesOf(one, `${blank}  ${shape === "list" ? (index === 0 ? "- " : "  ") : ""}`, at),
+  )
+  return [...lines, ...under]
+}
+
+const written = (settings: ReadonlyArray<Setting>): string =>
+  settings.map((one) => `${linesOf(one, "").join("\n")}\n`).join("\n")
+
+const neededBy = (job: string): ReadonlyArray<Setting> =>
+  jobSettings.filter(isUsed).map((one) => (one.name === "name" ? { ...one, sample: used(job) } : one))
+
+export const jobTemplate = (
+  name: string,
+): string => `# yaml-language-server: $schema=../schemas/job.schema.json
 # A job names the customers, engines and features to extract, and the service to use.
 # \`nightjar validate\` checks it, \`nightjar plan\` shows what it would do, \`nightjar run\` does it.
+# \${NAME} is replaced with that environment variable.
 
-name: nightly-spain                     # a-z, 0-9 and -; every run_id begins with it
+${written(neededBy(name))}
+# All other settings, each with its default or an example: it is used once its \`#\` is deleted. A second
+# \`#\` marks an alternative to what stands above it.
 
-# Or \`service: sandbox\`, or \`service: { sandbox: { seed: 7, speed: 300, faults: faults.yaml } }\`: the
-# embedded service, nothing to install. NIGHTJAR_BASE_URL, NIGHTJAR_FLOWS_URL and NIGHTJAR_APP_SECRET override
-# the values below.
-service:
-  base_url: https://service.example/api
-  flows_url: https://service.example/flows
-  app_secret: env:SERVICE_APP_SECRET    # env:NAME, file:PATH or exec:COMMAND; a literal is refused
-  # attachments_url: https://files.service.example   # if it is not flows_url
-  # accept_any_certificate: true        # sends the secret and logins to whoever answers: for tests only
-
-execution:
-  customer_interaction_available: false # the only allowed value: at night nobody can answer
-  execution_timeout: 20 minutes         # limit for active processing, 60 to 1200 seconds
-  unlock_protected_data: false
-  max_wait: 3.5 hours                   # from acceptance to closed; after that, it is aborted
-
-concurrency: { max_in_flight: 100, per_engine: 20 }
-polling: { min: 2 seconds, max: 1 minute }
-retry: { max_attempts: 3, base: 30 seconds, max: 15 minutes }
-flow_results: { enabled: true, min_interval: 5 seconds, wait_final: 10 minutes, attachments: true }
-
-night: { starts: "22:30", until: "07:00" } # one run for each night, which keeps its date after midnight
-# deadline: "05:00"                     # nothing is started after it; default: when the night ends
-# on_deadline: carry                    # abort: also starts what will probably not finish by then
-# after: [other-job]   # given together with it, this job starts once that one is over
-# min_customers: { number: 100, of_last_night: 90% }   # with fewer customers nothing is started
-# notify:                               # no customer data is sent; addresses are secrets
-#   - { on: [failed, late, new_trouble, recovered], url: env:ALERT_URL }     # format: slack sends { text }
-#   - { on: [failed], email: env:SMTP, from: night@example.org, to: [ops@example.org] }
-#   - { ping: env:HEALTHCHECK_URL }     # at the beginning and the end of each run
-timezone: Europe/Madrid                 # for night, deadline and run dates; default: the machine's
-after_export: delete                    # delete | keep: executions at the service, once published here
-# group: analysts may read what is published; by_name: copies of documents in documents/<customer>/, too
-output: { share: none, documents: by_hash }
-# models: ./models                      # *.sql: your own views of every published version
-# gates:                               # a new version that does not pass is kept aside: exit code 3
-#   rows: { min: 50% }                  # of the median of the nights before, for each table
-#   rejected: 5%                        # of the records at most
-#   coverage: 80%                       # of customers, engines and features at least
-#   tests: ./tests                      # *.sql, each a query without rows if all is well
-# publish: { every: 10 minutes }        # while a run goes on, what is over is published; default: at its end
-exit_on: any                            # any | new: new ends with 0 if all trouble was there the night before
-# retain: { landing: 90 days, attachments: 400 days, logs: 30 days }   # default: kept, and 3 snapshots
-#   compress: 7 days                    # landed bodies, once their run ended so long ago
-#   compact: 35 days                    # one Parquet file a month, once the month ended so long ago
-
-engines:
-  - reference: es-tax-agency:website
-    configurations: {}                  # engine settings, if its form declares any
-    hooks_extra_data: {}                # sent as they are; never secrets
-    features:                           # default: the engine's own
-      - customer_information_read
-      - code: yearly_individual_tax
-        configurations: { last_n_years: 5 }
-
-customers:
-  # An id is your own and contains no personal data. \${NAME} is replaced with that environment variable.
-  - id: c-0001
-    parameters: { username: env:C0001_USER, password: env:C0001_PASSWORD }   # for each engine, unless:
-    tokenized_access: false             # true: ask for a ticket and keep the token (needs \`tokens\`)
-    engines:                            # default: every engine of the job
-      - es-tax-agency:website
-      - reference: es-social-security:website
-        parameters: { nif: env:C0001_NIF, pin: file:secrets/c0001.pin }
-        features: [labor_check]
-      - reference: es-bank:api
-        token: c0001-bank               # a stored token instead of parameters
-  # csv, parquet or ndjson: columns customer_id, engine_reference (optional) and one per parameter
-  # Cells are sent as they are, except in columns that hold references (env:NAME or file:PATH)
-  # - { from: customers.csv, references: [password] }   # features_column, token_column: a row's own
-
-# A folder beside this file: each results/NAME.yaml defines a results source; \`flow_results.yaml\` and
-# \`profile.yaml\` change the built-in sources with these names, any other file adds a source. Each
-# records/NAME.yaml is a record schema: it replaces the program's for the same table, or adds one.
-# schemas: ./schemas
-
-# Tables for records that the reference does not show, as the embedded service gives them: by name, or \`all\`
-# that the features feed. On another service they fit only if its records happen to look the same.
-# record_schemas: [accounts, cards]
-
-tokens: { key: env:NIGHTJAR_TOKEN_KEY } # opens the encrypted token store
-
-# Flow sessions that customers ran themselves: they are only read.
-# sessions:
-#   - { id: 65f0c0ffee65f0c0ffee65f0, customer: c-0007 }   # or a bare id
-`
+${written(jobSettings.filter((one) => !isUsed(one)))}`

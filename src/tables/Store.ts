@@ -3,7 +3,7 @@
  * repairs.
  */
 import type { DurableFiles } from "../base/DurableFile.ts"
-import type { SecretReference } from "../jobs/Job.ts"
+import type { SecretReference } from "../jobs/Scalars.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { SchemasInForce } from "../records/SchemasInForce.ts"
 import type { Layout, Modes } from "./Manifest.ts"

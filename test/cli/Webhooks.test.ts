@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { command as main } from "../acceptance/BuiltCommand.ts"
-import { readingTables } from "../../src/jobs/RecordSchemas.ts"
+import { readingTables } from "../../src/jobs/Settings.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url))

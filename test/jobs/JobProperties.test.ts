@@ -4,9 +4,9 @@ import { Duration, Effect } from "effect"
 import * as fc from "fast-check"
 import { isMap, isScalar, isSeq, parseDocument, stringify } from "yaml"
 import { features } from "../../src/service/Vocabulary.ts"
-import { jobJsonSchema } from "../../src/jobs/JobJsonSchema.ts"
+import { jobJsonSchema } from "../project/settings.ts"
 import { nearestName } from "../../src/base/Text.ts"
-import { jobTemplate } from "../../src/jobs/Template.ts"
+import { jobSettings, jobTemplate } from "../../src/jobs/Template.ts"
 import { defaultsOfAJob, load } from "./loading.ts"
 
 /** Durations as a user writes them, with their milliseconds. */
@@ -219,7 +219,7 @@ describe("the schema for editors", () => {
   const validate = new Ajv2020({ strict: false }).compile(jobJsonSchema())
 
   it("accepts the template and refuses what loading refuses", () => {
-    const template: unknown = parseDocument(jobTemplate).toJS()
+    const template: unknown = parseDocument(jobTemplate("mine")).toJS()
     expect(validate(template)).toBe(true)
     const refused = [
       { name: "a", servce: "sandbox" },
@@ -233,6 +233,17 @@ describe("the schema for editors", () => {
     expect(refused.map((job) => validate(job))).toEqual(refused.map(() => false))
     expect(validate({ name: "a", execution: { max_wait: "${WAIT}" } })).toBe(true)
   })
+
+  it.effect("has every setting in the template, and all that is commented out can be used as it is", () =>
+    Effect.gen(function* () {
+      const [inUse = "", further = ""] = jobTemplate("mine").split("# All other settings")
+      const all = `${inUse}# ${further.replaceAll(/^#(?! )|^#(?=  )/gm, "")}`
+      const files = { "tests/a.sql": "SELECT 1", "models/a.sql": "SELECT 1", "schemas/records/.keep": "" }
+      const { errors } = yield* load(all, { files })
+      expect(errors).toEqual([])
+      expect(jobSettings.filter(({ name }) => !new RegExp(`^${name}:`, "m").test(all))).toEqual([])
+    }),
+  )
 
   it("describes every key and gives the same bytes each time", () => {
     const undescribed: Array<string> = []

@@ -38,7 +38,7 @@ describe("a job that loads", () => {
 
   it.effect("is the unchanged template of `nightjar init`", () =>
     Effect.gen(function* () {
-      const { job, errors, warnings } = yield* load(jobTemplate)
+      const { job, errors, warnings } = yield* load(jobTemplate("mine"))
       expect({ errors, warnings }).toEqual({ errors: [], warnings: [] })
       expect(job).toMatchObject({
         ...defaultsOfAJob,

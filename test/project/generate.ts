@@ -17,7 +17,8 @@ export interface Generated {
 }
 
 const generated: ReadonlyArray<Generated> = [
-  { path: "schemas/job.schema.json", from: "src/jobs/JobJsonSchema.ts", name: "jobJsonSchema" },
+  { path: "schemas/job.schema.json", from: "test/project/settings.ts", name: "jobJsonSchema" },
+  { path: "schemas/pages/settings.md", from: "test/project/settings.ts", name: "settingsDocument" },
   { path: "schemas/record.schema.json", from: "src/records/RecordSchema.ts", name: "recordJsonSchema" },
   { path: "schemas/service.openapi.json", from: "test/project/openapi.ts", name: "serviceOpenApi" },
   {

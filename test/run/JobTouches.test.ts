@@ -1,7 +1,8 @@
 /** What is known of a job before it starts: its logins as far as they can be known, and what it left open. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
-import type { Job, ParameterSource } from "../../src/jobs/Job.ts"
+import type { Job } from "../../src/jobs/Job.ts"
+import type { ParameterSource } from "../../src/jobs/Scalars.ts"
 import { Secrets } from "../../src/jobs/Secrets.ts"
 import { append, Ledger } from "../../src/ledger/Ledger.ts"
 import { touchesOf } from "../../src/run/JobTurns.ts"

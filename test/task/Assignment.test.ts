@@ -8,7 +8,8 @@ import { planAssignment, seeEngine } from "../../src/task/Assignment.ts"
 import type { Grounds, ResolvedLogin, TaskVerdict } from "../../src/task/Assignment.ts"
 import type { EngineFinding } from "../../src/client/EngineForms.ts"
 import { accountKeys, fingerprintLogin } from "../../src/privacy/Fingerprint.ts"
-import type { Assignment, ParameterSource } from "../../src/jobs/Job.ts"
+import type { Assignment } from "../../src/jobs/Job.ts"
+import type { ParameterSource } from "../../src/jobs/Scalars.ts"
 import { said } from "../service/Said.ts"
 import {
   assignment,

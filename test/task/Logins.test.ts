@@ -1,7 +1,8 @@
 /** Login parameters with their secrets: each reference asked for once, and none ever taken for another. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import type { Assignment, ParameterSource, SecretReference } from "../../src/jobs/Job.ts"
+import type { Assignment } from "../../src/jobs/Job.ts"
+import type { ParameterSource, SecretReference } from "../../src/jobs/Scalars.ts"
 import { Secrets, SecretUnavailable } from "../../src/jobs/Secrets.ts"
 import { assembleLogin, resolveReferences } from "../../src/task/Assignment.ts"
 import { anId } from "../harness/Id.ts"

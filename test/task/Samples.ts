@@ -3,7 +3,8 @@
  */
 import { Duration, Redacted } from "effect"
 import type { EngineDetails, FormSchema } from "../../src/service/Engine.ts"
-import type { Assignment, ParameterSource } from "../../src/jobs/Job.ts"
+import type { Assignment } from "../../src/jobs/Job.ts"
+import type { ParameterSource } from "../../src/jobs/Scalars.ts"
 import { planAssignment, refitTask, seeEngine } from "../../src/task/Assignment.ts"
 import type { Decision, Grounds, ResolvedLogin, Task } from "../../src/task/Assignment.ts"
 import { secretFields } from "../../src/client/EngineForms.ts"

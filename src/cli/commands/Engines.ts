@@ -34,7 +34,7 @@ const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
     }
   }
   const settings = yield* Settings
-  const { parseReference } = yield* Effect.promise(() => import("../../jobs/Reference.ts"))
+  const { parseReference } = yield* Effect.promise(() => import("../../jobs/Scalars.ts"))
   const { parseUrlBeside } = yield* Effect.promise(() => import("../../jobs/Scalars.ts"))
   const base_url = Option.getOrElse(flags.base_url, () => settings.base_url)
   const flows = Option.getOrElse(flags.flows_url, () => settings.flows_url)

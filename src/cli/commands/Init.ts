@@ -6,7 +6,6 @@ import { mkdirSync } from "node:fs"
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { codeOf, durableFiles } from "../../base/DurableFile.ts"
-import { jobTemplate } from "../../jobs/Template.ts"
 import { jsonFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { say, sayJson } from "../Output.ts"
@@ -24,12 +23,13 @@ export const init = Command.make(
   },
   Effect.fn("Init.handle")(function* ({ name, json }) {
     if (!namePattern.test(name)) return yield* refuse("job-name-invalid")
+    const { jobTemplate } = yield* Effect.promise(() => import("../../jobs/Template.ts"))
     const path = `jobs/${name}.yaml`
     const files = yield* durableFiles
     yield* Effect.try({
       try: () => {
         mkdirSync("jobs", { recursive: true })
-        files.create(path, jobTemplate.replace(/^name: .*$/m, `name: ${name}`))
+        files.create(path, jobTemplate(name))
       },
       catch: (cause) =>
         codeOf(cause) === "EEXIST"

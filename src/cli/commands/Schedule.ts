@@ -151,7 +151,7 @@ const clusterText = Effect.fnUntraced(function* (
   const { makeEnvironment, readEnvFile, variablesOf } = yield* Effect.promise(
     () => import("../../jobs/EnvFile.ts"),
   )
-  const { commandVariables, namedIn } = yield* Effect.promise(() => import("../../jobs/Reference.ts"))
+  const { commandVariables, namedIn } = yield* Effect.promise(() => import("../../jobs/Scalars.ts"))
   const commands = (yield* sourcesOf(jobs)).flatMap((one) => (one._tag === "Exec" ? [one.command] : []))
   const own = new Set([credentialsVariable, ...commandVariables])
   const names = [...asked, ...commands.flatMap(namedIn)].filter((name) => !own.has(name))
