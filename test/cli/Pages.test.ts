@@ -79,9 +79,9 @@ describe("every page", () => {
     assert.deepStrictEqual(long, [])
   })
 
-  it("fits 80 columns", () => {
+  it("fits 80 columns, but for what commands print", () => {
     const wide = pages.flatMap(({ topic, markdown }) =>
-      renderPage(markdown, plain(80))
+      renderPage(markdown.replaceAll(/```console[\s\S]*?```/g, ""), plain(80))
         .split("\n")
         .filter(({ length }) => length > 80)
         .map((line) => `${topic}: ${line}`),

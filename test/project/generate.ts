@@ -27,7 +27,6 @@ const generated: ReadonlyArray<Generated> = [
     name: "conformanceDocument",
   },
   { path: "schemas/ends.md", from: "test/project/ends.ts", name: "endsDocument" },
-  { path: "README.md", from: "test/project/ends.ts", name: "readmeWithEnds" },
   { path: "schemas/metrics.md", from: "test/project/metrics.ts", name: "metricsDocument" },
   { path: "schemas/commands.md", from: "test/project/commands.ts", name: "commandsDocument" },
   { path: "schemas/messages.md", from: "test/project/messages.ts", name: "messagesDocument" },

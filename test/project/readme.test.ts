@@ -1,41 +1,44 @@
 /**
- * The README is the product's face: its commands are run here, and what they print must be what it says. A line that is
- * only `…` stands for any lines; dates and durations may differ.
+ * The README is the product's face: its commands and those of the pages are run here, and what they print must be what
+ * is said there. A line that is only `…` stands for any lines; dates and durations may differ.
  */
 import { spawn, spawnSync } from "node:child_process"
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, describe, expect, it } from "vitest"
+import { readPages } from "../../src/cli/commands/Help.ts"
 import { program } from "../acceptance/BuiltCommand.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const readme = readFileSync(join(root, "README.md"), "utf8")
-/** The pages that the README links to and that show commands too. */
-const pages = ["README.md", "jobs/README.md", "src/sandbox/README.md"]
+const pages = readPages(root)
 const output = mkdtempSync(join(tmpdir(), "nightjar-readme-"))
 afterAll(() => rmSync(output, { recursive: true, force: true }))
 
-const nightjar = (args: ReadonlyArray<string>) =>
-  spawnSync(process.execPath, [program(), ...args, "--output", output], {
-    cwd: root,
+const nightjar = (args: ReadonlyArray<string>, cwd = root, folder = output) =>
+  spawnSync(process.execPath, [program(), ...args, "--output", folder], {
+    cwd,
     encoding: "utf8",
     env: { ...process.env, NO_COLOR: "1", COLUMNS: "120" },
   })
 
-/** What a server says first; it is stopped then. The port may differ. */
-const served = (args: ReadonlyArray<string>): Promise<string> =>
-  new Promise((resolve) => {
+/** What a server says first, and how to stop it. The port may differ. */
+const served = (args: ReadonlyArray<string>) =>
+  new Promise<{ readonly said: string; readonly stop: () => void }>((resolve) => {
     const free = args.map((arg, index) => (args[index - 1] === "--port" ? "0" : arg))
     const server = spawn(process.execPath, [program(), ...free], { cwd: root })
-    let stdout = ""
+    let said = ""
     server.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-      stdout += chunk
-      if (stdout.includes("\n")) server.kill("SIGTERM")
+      said += chunk
+      if (said.includes("\n")) resolve({ said, stop: () => server.kill("SIGTERM") })
     })
-    server.on("close", () => resolve(stdout))
+    server.on("close", () => resolve({ said, stop: () => undefined }))
   })
+
+const wordsOf = (args: string): ReadonlyArray<string> =>
+  [...args.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "")
 
 interface Example {
   readonly command: string
@@ -43,8 +46,8 @@ interface Example {
 }
 
 /** Every `$ command` of the console blocks with the lines that follow it. */
-const examples = pages
-  .flatMap((page) => [...readFileSync(join(root, page), "utf8").matchAll(/```console\n([\s\S]*?)```/g)])
+const examples = [readme, ...pages.map(({ markdown }) => markdown)]
+  .flatMap((text) => [...text.matchAll(/```console\n([\s\S]*?)```/g)])
   .flatMap(([, block = ""]) =>
     block
       .split(/^\$ /m)
@@ -60,6 +63,7 @@ const settle = (line: string) =>
     .trimEnd()
     .replaceAll(/\d{4}-\d{2}-\d{2}/g, "DATE")
     .replaceAll(/took (?:\d+ h )?\d+ min/g, "took SOME min")
+    .replaceAll(/took \d+ s/g, "took SOME s")
     .replaceAll(/127\.0\.0\.1:\d+/g, "127.0.0.1:PORT")
 
 /** The part of the README that `printed` does not show, undefined when it shows all of it in order. */
@@ -88,45 +92,83 @@ describe("the README", () => {
     expect(missingFrom(start?.lines ?? ["no such example"], stdout)).toBeUndefined()
   }, 60_000)
 
-  it("shows what its other commands print", async () => {
+  it("and the pages show what their other commands print", async () => {
     const others = examples.flatMap(({ command, lines }) => {
       const args = /^npm run -s nightjar -- (.*)$/.exec(command)?.[1]
       return args === undefined ? [] : [{ args, lines }]
     })
-    expect(others.length).toBeGreaterThan(0)
+    expect(others.length).toBeGreaterThan(5)
     for (const { args, lines } of others) {
-      const words = [...args.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "")
-      const printed = words[0] === "sandbox" ? await served(words) : nightjar(words).stdout
-      expect(missingFrom(lines, printed)).toBeUndefined()
+      const words = wordsOf(args)
+      if (words[0] === "sandbox") {
+        const { said, stop } = await served(words)
+        stop()
+        expect(missingFrom(lines, said)).toBeUndefined()
+      } else expect(missingFrom(lines, nightjar(words).stdout)).toBeUndefined()
     }
   }, 90_000)
 
-  it("counts the test files that `npm test` runs", () => {
-    const count = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((path) =>
-      path.endsWith(".test.ts"),
-    ).length
-    const shown = examples.find(({ command }) => command === "npm test")?.lines
-    expect(shown).toContain(` Test Files  ${count} passed (${count})`)
-  })
+  it("leads from `init` to the first table, with the embedded service as the service", async () => {
+    const home = mkdtempSync(join(tmpdir(), "nightjar-first-"))
+    const { said, stop } = await served(["sandbox", "--port", "0", "--speed", "60"])
+    try {
+      const urls = JSON.parse(said) as { readonly base_url: string; readonly flows_url: string }
+      const files = [...readme.matchAll(/^`(jobs\/[^`]+)`.*\n\n```\w+\n([\s\S]*?)```/gm)]
+      expect(files.map(([, path]) => path)).toEqual(["jobs/first.yaml", "jobs/customers.csv", "jobs/.env"])
+      const steps = examples.filter(({ command }) => /^(nightjar|chmod) /.test(command))
+      expect(steps.length).toBeGreaterThan(4)
+      for (const { command, lines } of steps) {
+        const [name = "", ...words] = wordsOf(command)
+        const { stdout } =
+          name === "nightjar"
+            ? nightjar(words, home, join(home, "output"))
+            : spawnSync(name, words, { cwd: home, encoding: "utf8" })
+        expect(missingFrom(lines, stdout), command).toBeUndefined()
+        if (words[0] !== "init") continue
+        mkdirSync(join(home, "jobs"), { recursive: true })
+        for (const [, path = "", text = ""] of files)
+          writeFileSync(
+            join(home, path),
+            text
+              .replace("https://service.example/api", urls.base_url)
+              .replace("https://service.example/flows", urls.flows_url),
+          )
+      }
+    } finally {
+      stop()
+      rmSync(home, { recursive: true, force: true })
+    }
+  }, 60_000)
 
   it("names every command, and no other", () => {
-    const pages = readFileSync(join(root, "schemas/commands.md"), "utf8")
-    const listed = pages.matchAll(/^## nightjar ([a-z]+)$/gm)
+    const helpTexts = readFileSync(join(root, "schemas/commands.md"), "utf8")
+    const listed = helpTexts.matchAll(/^## nightjar ([a-z]+)$/gm)
     const commands = new Set([...listed].map(([, name]) => name))
-    const table = readme.slice(readme.indexOf("## Commands"), readme.indexOf("## Documentation"))
-    const named = new Set([...table.matchAll(/`nightjar ([a-z]+)/g)].map(([, name]) => name))
-    expect([...named].toSorted()).toEqual([...commands].toSorted())
+    const table = readme.slice(readme.indexOf("| to"), readme.indexOf("## Documentation"))
+    const named = [...table.matchAll(/`([a-z]+)`/g)].map(([, name]) => name)
+    expect(named.toSorted()).toEqual([...commands].toSorted())
   })
 
-  it("names every dependency, and no other", () => {
-    const { dependencies, devDependencies } = JSON.parse(
-      readFileSync(join(root, "package.json"), "utf8"),
-    ) as Record<string, Record<string, string>>
-    const section = readme.slice(readme.indexOf("## Dependencies"), readme.indexOf("The ledger uses"))
-    const named = [...section.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = ""]) =>
-      [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name),
+  it("lists every page with what it is about", () => {
+    const listed = [...readme.matchAll(/^\| \[(\w+)\]\(schemas\/pages\/\1\.md\) +\| (.*?) +\|$/gm)]
+    expect(listed.map(([, topic, about]) => [topic, about])).toEqual(
+      pages.map(({ topic, about }) => [topic, about]),
     )
-    const installed = [...Object.keys(dependencies ?? {}), ...Object.keys(devDependencies ?? {})]
-    expect(named.toSorted()).toEqual(installed.filter((name) => name !== "@types/node").toSorted())
   })
+
+  it("is short", () => {
+    expect(Buffer.byteLength(readme)).toBeLessThan(10_000)
+  })
+})
+
+it("the page of the house names every dependency, and no other", () => {
+  const { dependencies, devDependencies } = JSON.parse(
+    readFileSync(join(root, "package.json"), "utf8"),
+  ) as Record<string, Record<string, string>>
+  const house = readFileSync(join(root, "src/README.md"), "utf8")
+  const named = [...house.slice(house.indexOf("## Dependencies")).matchAll(/^\| (.*?) \|/gm)].flatMap(
+    ([, cell = ""]) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name),
+  )
+  const installed = [...Object.keys(dependencies ?? {}), ...Object.keys(devDependencies ?? {})]
+  expect(named.toSorted()).toEqual(installed.filter((name) => name !== "@types/node").toSorted())
 })

@@ -118,7 +118,7 @@ const read = (path: string): string => readFileSync(join(root, path), "utf8")
 const markdown =
   "README.md jobs/README.md src/README.md src/sandbox/README.md output/README.md .github/CONTRIBUTING.md " +
   "CHANGELOG.md schemas/messages.md schemas/ends.md"
-const pages = [...markdown.split(" "), ...filesIn("jobs", ".yaml")]
+const pages = [...markdown.split(" "), ...filesIn("schemas/pages", ".md"), ...filesIn("jobs", ".yaml")]
 
 describe("words", () => {
   it("a banned wording and a wrong number are reported with their place", () => {
