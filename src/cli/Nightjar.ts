@@ -248,7 +248,8 @@ export const nightjarWith = async (isAsked: (name: string) => boolean) => {
   return Command.make("nightjar").pipe(
     Command.withDescription(
       "Pulls data from a credential-based extraction service into DuckDB and Parquet\n" +
-        "  tables every night. `nightjar COMMAND --help` shows what a command does.",
+        "  tables every night. `nightjar COMMAND --help` shows what a command does,\n" +
+        "  `nightjar help TOPIC` what you need to know about jobs, tables, alarms …",
     ),
     Command.withSubcommands(await Promise.all(entries)),
     Command.withGlobalFlags([OutputFlag, EnvFileFlag, NoProgressFlag]),
