@@ -19,7 +19,7 @@ import { identifier } from "../base/DuckDbFailed.ts"
 import { LocalServer } from "../base/LocalServer.ts"
 import { bytesText, counted } from "../base/Text.ts"
 import { failed, ok } from "./Health.ts"
-import type { Check } from "./Health.ts"
+import type { Finding as CheckFinding } from "./Health.ts"
 import { Wiring } from "./Wiring.ts"
 import { SandboxServer } from "../sandbox/server/SandboxServer.ts"
 import { secretHeader } from "../service/Api.ts"
@@ -244,7 +244,6 @@ const commandTime = Duration.seconds(60)
 const shownBytesMax = 16_000_000
 /** Findings that are named. */
 const told = 5
-const what = "canary"
 
 const jobText = (origin: string): string => `name: canary
 service: { base_url: "${origin}/api", flows_url: "${origin}/flows", app_secret: env:CANARY_APPLICATION }
@@ -369,20 +368,18 @@ const judge = (
   written: { readonly files: number; readonly tables: number; readonly all: ReadonlyArray<Written> },
   canaries: Canaries,
   service: CanaryService,
-): Check => {
+): CheckFinding => {
   const { control, ...planted } = canaries
   const secrets = [...Object.values(planted), ...service.issued.values()]
   const found = written.all.flatMap((one) => findIn(one, secrets))
   const [first] = found
   if (first !== undefined)
-    return failed(what, "canary-found", { findings: findingsText(found), more: moreText(found) })
+    return failed("canary-found", { findings: findingsText(found), more: moreText(found) })
   const kept = written.all.flatMap((one) => findIn(one, [control]))
   const unseen = controlled.filter((place) => !kept.some(({ where }) => where.includes(place)))
-  if (unseen.length > 0 || service.echoes() === 0 || service.sent.length === 0)
-    return failed(what, "canary-blind")
+  if (unseen.length > 0 || service.echoes() === 0 || service.sent.length === 0) return failed("canary-blind")
   const bytes = written.all.reduce((sum, { text }) => sum + text.length, 0)
   return ok(
-    what,
     `${counted(secrets.length, "secret")} planted in a test night whose service repeated them in ` +
       `${counted(service.echoes(), "answer")}; none was found in ${counted(written.files, "file")}, ` +
       `${counted(written.tables, "table")}, the output and what was sent (${bytesText(bytes)} searched)`,
@@ -435,5 +432,5 @@ const tried = Effect.gen(function* () {
 
 /** One line of `doctor`. Never fails. */
 export const canaryCheck = tried.pipe(
-  Effect.catch((detail) => Effect.succeed(failed(what, "canary-unfinished", { detail }))),
+  Effect.catch((detail) => Effect.succeed(failed("canary-unfinished", { detail }))),
 )

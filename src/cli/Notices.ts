@@ -15,7 +15,6 @@ import { counted } from "../base/Text.ts"
 import { endingOfCause, messageIn, refuse } from "./Failures.ts"
 import type { Ending as CommandEnding } from "./Failures.ts"
 import { failed, ok } from "./Health.ts"
-import type { Check } from "./Health.ts"
 import { note, warn } from "./Output.ts"
 import { ping, tell, toldWithin } from "./Receivers.ts"
 import type { Undelivered } from "./Receivers.ts"
@@ -231,17 +230,13 @@ export const refuseSilent = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job
     return yield* refuse("alarms-unreachable", { problems: counted(problems.length, "problem") })
 })
 
-/** A line of `doctor`; none for a job that tells nobody. */
+/** A check of `doctor`; no line for a job that tells nobody. */
 export const alarmsCheck = Effect.fnUntraced(function* (job: Job) {
   const { notify, telemetry } = job
-  if (notify.length === 0 && telemetry === undefined) return []
-  const what = `${job.path}: alarms`
+  if (notify.length === 0 && telemetry === undefined) return undefined
   const problems = yield* problemsOf(job)
   const receivers = counted(notify.length, "receiver")
-  const says = `${receivers}${telemetry === undefined ? "" : " and telemetry"}, resolved and not told`
-  const check: Check =
-    problems.length === 0
-      ? ok(what, says)
-      : failed(what, "alarms-unresolved", { detail: problems.map(renderProblem).join("; ") })
-  return [check]
+  return problems.length === 0
+    ? ok(`${receivers}${telemetry === undefined ? "" : " and telemetry"}, resolved and not told`)
+    : failed("alarms-unresolved", { detail: problems.map(renderProblem).join("; ") })
 })

@@ -595,16 +595,13 @@ describe("drafts of what is published", () => {
             families: 1,
             most: [{ product: "accounts", sub_family: "bank:account", records: 2 }],
           },
-          doctor: [
-            {
-              what: "record schemas",
-              verdict: "warning",
-              says:
-                "2 records of 1 family without a schema, in `other_records`: accounts of bank:account (2); " +
-                "`nightjar infer` drafts a schema",
-              id: "records-without-schema",
-            },
-          ],
+          doctor: {
+            verdict: "warning",
+            says:
+              "2 records of 1 family without a schema, in `other_records`: accounts of bank:account (2); " +
+              "`nightjar infer` drafts a schema",
+            id: "records-without-schema",
+          },
         })
         yield* Effect.gen(function* () {
           const database = yield* DuckDb
@@ -622,7 +619,7 @@ describe("drafts of what is published", () => {
         }).pipe(Effect.scoped, Effect.provide(DuckDb.layer))
         expect(yield* night("2026-11-21")).toEqual({
           other: { records: 0, families: 0, most: [] },
-          doctor: [{ what: "record schemas", verdict: "ok", says: "every record of the newest run has one" }],
+          doctor: { verdict: "ok", says: "every record of the newest run has one" },
         })
         const rows = yield* rowsOf(
           root,

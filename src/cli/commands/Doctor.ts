@@ -6,15 +6,17 @@ import { accessSync, constants, existsSync, statSync } from "node:fs"
 import { Clock, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Job } from "../../jobs/Job.ts"
+import type { Secrets } from "../../jobs/Secrets.ts"
 import { endsSoon } from "../../tokens/TokenLogin.ts"
 import { counted } from "../../base/Text.ts"
 import { knownZone } from "../../base/Time.ts"
 import { table } from "../../report/TextTable.ts"
 import { withId } from "../../messages/Catalogue.ts"
-import type { Problem } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import { alarmsCheck } from "../Notices.ts"
 import {
+  askService,
+  clockCheck,
   failed,
   ledgerCheck,
   leftoversCheck,
@@ -22,96 +24,140 @@ import {
   ok,
   schemasCheck,
   spaceCheck,
+  subscriptionsCheck,
   warning,
 } from "../Health.ts"
-import type { Check } from "../Health.ts"
+import type { Finding } from "../Health.ts"
 import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { endWith, toolVersion } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger, problemsOf } from "../LookAtFolder.ts"
 import { lostLedger, refusalOf } from "../RunFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
-import { serviceChecks } from "../ServiceHealth.ts"
 import { Wiring } from "../Wiring.ts"
 
-const machineChecks = (): ReadonlyArray<Check> => {
+/** One check: its name, and how it looks. No line without a finding; what mends one is in its message. */
+interface Check<Subject, R> {
+  readonly what: string
+  readonly look: (subject: Subject) => Finding | undefined | Effect.Effect<Finding | undefined, never, R>
+}
+
+/** The lines of these checks, one after another. */
+const lookAt = <Subject, R>(checks: ReadonlyArray<Check<Subject, R>>, subject: Subject, of = "") =>
+  Effect.gen(function* () {
+    const lines: Array<Finding & Pick<Check<Subject, R>, "what">> = []
+    for (const { what, look } of checks) {
+      const looked = look(subject)
+      const finding = Effect.isEffect(looked) ? yield* looked : looked
+      if (finding !== undefined) lines.push({ what: `${of}${what}`, ...finding })
+    }
+    return lines
+  })
+
+const nodeFinding = (): Finding => {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
-  const recent = major > 22 || (major === 22 && minor >= 19)
+  const isRecent = major > 22 || (major === 22 && minor >= 19)
+  return isRecent ? ok(process.version) : failed("node-too-old", { version: process.version })
+}
+
+const zoneFinding = (): Finding => {
   const zone = knownZone()
-  return [
-    ok("nightjar", toolVersion),
-    recent ? ok("node", process.version) : failed("node", "node-too-old", { version: process.version }),
-    zone === undefined
-      ? warning("time zone", "zone-unknown")
-      : ok("time zone", `${zone}; a job's \`timezone\` overrides it`),
-  ]
+  return zone === undefined ? warning("zone-unknown") : ok(`${zone}; a job's \`timezone\` overrides it`)
 }
 
 const modeText = (mode: number): string => (mode & 0o777).toString(8).padStart(4, "0")
 
-const folderChecks = (output: string): ReadonlyArray<Check> => {
-  const what = "output folder"
-  if (!existsSync(output)) return [ok(what, `${output} does not exist yet; the first run creates it`)]
+const folderFinding = (output: string): Finding => {
+  if (!existsSync(output)) return ok(`${output} does not exist yet; the first run creates it`)
   try {
     accessSync(output, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch {
-    return [failed(what, "output-closed", { output })]
+    return failed("output-closed", { output })
   }
   const refusal = refusalOf(output)
-  if (refusal !== undefined) return [failed(what, "output-foreign", { detail: refusal.message })]
+  if (refusal !== undefined) return failed("output-foreign", { detail: refusal.message })
   const mode = statSync(output).mode & 0o777
-  return [
-    (mode & 0o007) === 0
-      ? ok(what, `${output}, mode ${modeText(mode)}`)
-      : warning(what, "output-open-to-others", { output, mode: modeText(mode) }),
-    modesCheck(output),
-  ]
+  return (mode & 0o007) === 0
+    ? ok(`${output}, mode ${modeText(mode)}`)
+    : warning("output-open-to-others", { output, mode: modeText(mode) })
 }
 
-/** Ledger, landing and tables, checked as by `verify`, and whether the disk holds the next nights. */
-const contentChecks = Effect.fnUntraced(function* (output: string) {
+/** An output folder and its ledger, read once for all checks. */
+const folderOf = Effect.fnUntraced(function* (output: string) {
+  const folder = { output, exists: existsSync(output), finding: folderFinding(output) }
+  const without = (ledger: Finding, hasLedger = false) => ({ ...folder, ledger, hasLedger, runs: undefined })
   const lost = lostLedger(output)
-  const space = existsSync(output) ? [spaceCheck(output, [])] : []
-  if (lost !== undefined) return [...space, failed("ledger", "ledger-absent", { output, found: lost })]
-  if (!existsSync(`${output}/ledger.sqlite`)) return [...space, ok("ledger", "none yet")]
+  if (lost !== undefined) return without(failed("ledger-absent", { output, found: lost }))
+  if (!existsSync(`${output}/ledger.sqlite`)) return without(ok("none yet"))
   const wiring = yield* Wiring
-  const runs = yield* Effect.flatMap(openedLedger, (ledger) =>
-    Effect.all([ledger.runs, ledger.archived]),
-  ).pipe(
+  return yield* Effect.flatMap(openedLedger, (ledger) => Effect.all([ledger.runs, ledger.archived])).pipe(
     Effect.provide(wiring.ledger(output, "read-only")),
     Effect.match({
-      onSuccess: ([all, archived]) => [
-        spaceCheck(output, all),
-        ledgerCheck(output, all.length, archived.size),
-        leftoversCheck(all),
-      ],
-      onFailure: ({ message }) => [...space, failed("ledger", "ledger-unreadable", { detail: message })],
+      onSuccess: ([runs, { size }]) => {
+        const ledger = ledgerCheck(output, runs.length, size)
+        return { ...folder, ledger, hasLedger: true, runs }
+      },
+      onFailure: ({ message }) => without(failed("ledger-unreadable", { detail: message }), true),
     }),
   )
-  const checked = yield* problemsOf(output).pipe(
-    Effect.match({
-      onSuccess: problemsCheck,
-      onFailure: ({ message }) => failed("files and tables", "folder-unchecked", { output, why: message }),
-    }),
-  )
-  return [...runs, checked, ...(yield* schemasCheck(output))]
 })
+type Folder = Effect.Success<ReturnType<typeof folderOf>>
 
-const problemsCheck = (problems: ReadonlyArray<Problem>): Check => {
-  const [first] = problems
-  if (first === undefined) return ok("files and tables", "they agree with the ledger")
-  const { where, problem } = first
-  const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ""
-  return failed("files and tables", "folder-disagrees", { where, problem, more })
+/** Ledger, landing and tables, as `verify` checks them. */
+const contentFinding = (output: string) =>
+  problemsOf(output).pipe(
+    Effect.match({
+      onSuccess: (problems) => {
+        const [first] = problems
+        if (first === undefined) return ok("they agree with the ledger")
+        const { where, problem } = first
+        const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ""
+        return failed("folder-disagrees", { where, problem, more })
+      },
+      onFailure: ({ message }) => failed("folder-unchecked", { output, why: message }),
+    }),
+  )
+
+const folderChecks: ReadonlyArray<Check<Folder, Effect.Services<ReturnType<typeof contentFinding>>>> = [
+  { what: "nightjar", look: () => ok(toolVersion) },
+  { what: "node", look: nodeFinding },
+  { what: "time zone", look: zoneFinding },
+  { what: "output folder", look: ({ finding }) => finding },
+  {
+    what: "private files",
+    look: ({ output, exists, finding }) =>
+      exists && finding.verdict !== "failed" ? modesCheck(output) : undefined,
+  },
+  {
+    what: "free space",
+    look: ({ output, exists, runs }) => (exists ? spaceCheck(output, runs ?? []) : undefined),
+  },
+  { what: "ledger", look: ({ ledger }) => ledger },
+  { what: "left at the service", look: ({ runs }) => runs && leftoversCheck(runs) },
+  {
+    what: "files and tables",
+    look: ({ output, hasLedger }) => (hasLedger ? contentFinding(output) : undefined),
+  },
+  {
+    what: "record schemas",
+    look: ({ output, hasLedger }) => (hasLedger ? schemasCheck(output) : undefined),
+  },
+]
+
+interface OfJob {
+  readonly job: Job
+  readonly output: string
+  readonly service: Effect.Success<ReturnType<typeof askService>>
 }
 
 const told = 5
+/** A fault of the service alone ends with an exit code of its own. */
+const serviceName = "service"
 
 const secretsCheck = Effect.fnUntraced(function* (job: Job) {
   const { Secrets } = yield* Effect.promise(() => import("../../jobs/Secrets.ts"))
   const { referencesOf } = yield* Effect.promise(() => import("../../jobs/EnvFile.ts"))
   const { resolve } = yield* Secrets
-  const what = `${job.path}: secrets`
   // Those of `notify` and `telemetry` have a line of their own.
   const { telemetry: _, ...ofNight } = { ...job, notify: [] }
   const distinct = new Map(referencesOf(ofNight).map((reference) => [JSON.stringify(reference), reference]))
@@ -123,38 +169,47 @@ const secretsCheck = Effect.fnUntraced(function* (job: Job) {
   )
   const missing = answers.flat()
   const from = job.env_file === undefined ? "" : `, also from ${job.env_file}`
-  if (missing.length === 0) return ok(what, `${counted(distinct.size, "reference")} resolved${from}`)
+  if (missing.length === 0) return ok(`${counted(distinct.size, "reference")} resolved${from}`)
   const more = missing.length > told ? `; and ${missing.length - told} more` : ""
   const detail = `${missing.slice(0, told).join("; ")}${more}`
-  return failed(what, "secrets-unavailable", { detail })
+  return failed("secrets-unavailable", { detail })
 })
 
 /** Whether the key opens the store, and which of its tokens expire soon. */
-const tokensCheck = Effect.fnUntraced(function* (job: Job, output: string) {
-  if (job.tokens_key === undefined) return []
-  const what = `${job.path}: token store`
+const tokensCheck = Effect.fnUntraced(function* ({ job, output }: OfJob) {
+  if (job.tokens_key === undefined) return undefined
   const wiring = yield* Wiring
   const { TokenStore } = yield* Effect.promise(() => import("../../tokens/TokenStore.ts"))
   const look = Effect.gen(function* () {
     const store = yield* TokenStore
-    if (store._tag === "Closed") return []
+    if (store._tag === "Closed") return undefined
     const now = yield* Clock.currentTimeMillis
     const kept = (yield* store.tokens).filter(
       ({ service, dropped }) => service === store.service && dropped === undefined,
     )
     const ending = kept.filter((token) => endsSoon(token, now)).length
     const tokens = counted(kept.length, "token")
-    return [
-      ending === 0
-        ? ok(what, `the key opens it; ${tokens} of this service`)
-        : warning(what, "tokens-ending", { tokens, ending }),
-    ]
+    return ending === 0
+      ? ok(`the key opens it; ${tokens} of this service`)
+      : warning("tokens-ending", { tokens, ending })
   })
   return yield* look.pipe(
     Effect.provide(wiring.tokenStore(job, output)),
-    Effect.catch(({ message }) => Effect.succeed([failed(what, "store-closed", { detail: message })])),
+    Effect.catch(({ message }) => Effect.succeed(failed("store-closed", { detail: message }))),
   )
 })
+
+const jobChecks: ReadonlyArray<Check<OfJob, Secrets | Wiring>> = [
+  { what: "secrets", look: ({ job }) => secretsCheck(job) },
+  { what: "alarms", look: ({ job }) => alarmsCheck(job) },
+  { what: "token store", look: tokensCheck },
+  { what: serviceName, look: ({ service }) => service.answer },
+  { what: "clock", look: ({ service }) => (service.isElsewhere ? clockCheck(service.ahead) : undefined) },
+  {
+    what: "flow events",
+    look: ({ job, service }) => (service.isElsewhere ? subscriptionsCheck(job) : undefined),
+  },
+]
 
 const canaryLine = Effect.flatMap(
   Effect.promise(() => import("../CanaryNight.ts")),
@@ -176,22 +231,14 @@ export const doctor = Command.make(
     const wiring = yield* Wiring
     const loaded = jobs.length === 0 ? [] : yield* loadJobs(jobs)
     const ofJobs = yield* Effect.forEach(loaded, (job) =>
-      Effect.map(
-        Effect.all([
-          secretsCheck(job),
-          alarmsCheck(job),
-          tokensCheck(job, output),
-          serviceChecks(job, output),
-        ]),
-        ([secrets, alarms, tokens, service]) => [secrets, ...alarms, ...tokens, ...service],
+      Effect.flatMap(askService(job, output), (service) =>
+        lookAt(jobChecks, { job, output, service }, `${job.path}: `),
       ),
     ).pipe(Effect.provide(wiring.secrets))
     const checks = [
-      ...machineChecks(),
-      ...folderChecks(output),
-      ...(yield* contentChecks(output)),
+      ...(yield* lookAt(folderChecks, yield* folderOf(output))),
       ...ofJobs.flat(),
-      ...(canary ? [yield* canaryLine] : []),
+      ...(canary ? [{ what: "canary", ...(yield* canaryLine) }] : []),
     ]
     if (json) yield* sayJson(checks)
     else {
@@ -204,7 +251,7 @@ export const doctor = Command.make(
       yield* say(table(["", "what", "finding"], rows, { width: out.width }))
     }
     const faults = checks.filter(({ verdict }) => verdict === "failed")
-    const onlyService = faults.length > 0 && faults.every(({ what }) => what.endsWith(": service"))
+    const onlyService = faults.length > 0 && faults.every(({ what }) => what.endsWith(`: ${serviceName}`))
     yield* endWith(faults.length === 0 ? exitCodes.ok : onlyService ? exitCodes.refused : exitCodes.usage)
   }),
 ).pipe(
