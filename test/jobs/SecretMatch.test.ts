@@ -3,7 +3,7 @@
  */
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { makeSecretFinder } from "../../src/jobs/SecretMatch.ts"
+import { makeSecretFinder } from "../../src/jobs/HooksData.ts"
 
 const kept = (value: unknown) => ({ value, whose: "kept", kept: "password" as const })
 const plain = (value: unknown) => ({ value, whose: "plain", kept: "value" as const })
