@@ -199,7 +199,7 @@ export const subscriptionsCheck = Effect.fnUntraced(function* (job: Job) {
   )
 })
 
-/** Asked once: whether it answers, and, if it is another machine that does, how far its clock is behind ours. */
+/** Asked once: whether it answers, and, if it is another machine, how far its clock is behind ours. */
 export const askService = Effect.fnUntraced(function* (job: Job, output: string) {
   const wiring = yield* Wiring
   const { Service } = yield* Effect.promise(() => import("../client/Service.ts"))

@@ -1,7 +1,7 @@
 /**
  * The admin page as one HTML text: no script, no external resources, readable on a phone. Its sections are
- * data: columns name the fields of a row and how each is shown. Anything that a caller sent is hostile text: it
- * is escaped, and isolated so that it cannot change the direction of the text around it.
+ * data: columns name the fields of a row and how each is shown. Anything that a caller sent is hostile text:
+ * it is escaped, and isolated so that it cannot change the direction of the text around it.
  */
 import { escapeHtml } from "../../base/Text.ts"
 import { tooSoonMax } from "../core/SandboxCore.ts"
@@ -80,7 +80,7 @@ const shown = {
   plain: (value: unknown) => tag(words(value), "plain"),
 } as const
 
-/** A field and how it is shown (`?`: a line of its own only if it has a value), or the HTML of a row; no line if undefined. */
+/** A field and how it is shown (`?`: a line only if it has a value), or the HTML of a row; undefined: no line. */
 type Line<Row> = `${keyof typeof shown}${"" | "?"} ${keyof Row & string}` | ((row: Row) => string | undefined)
 type Columns<Row> = ReadonlyArray<readonly [title: string, ...lines: ReadonlyArray<Line<Row>>]>
 
@@ -98,7 +98,7 @@ const cellOf = <Row extends object>(row: Row, lines: ReadonlyArray<Line<Row>>): 
   return lines.length === 1 ? parts.join("") : parts.map((part) => `<div>${part}</div>`).join("")
 }
 
-/** A section appears if there is something in it, or says that it is empty; it tells if it shows only the newest entries. */
+/** A section appears if it holds something, or says that it is empty; it says if only the newest are shown. */
 const section = <Row extends object>(
   title: string,
   { total, rows }: { readonly total: number; readonly rows: ReadonlyArray<Row> },

@@ -16,7 +16,7 @@ import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
 import { features } from "../../service/Vocabulary.ts"
 import type { StatusReason } from "../../service/Vocabulary.ts"
 
-// Encrypted values (4.1, 4.3, 5). Not shown; own choice: one RSA-2048 pair for all, its public half is served.
+// Encrypted values (4.1, 4.3, 5). Not shown; own choice: one RSA-2048 pair for all, its public half served.
 
 /**
  * Protects nothing: it is part of a published program, so that every tester can encrypt for it. PKCS #8,

@@ -18,7 +18,7 @@ import type { AuthenticationStatus, Phase } from "../state/Timeline.ts"
 import type { ExecutionEvent, FlowEvent } from "../../service/Execution.ts"
 import type { FlowEventName, StatusReason, engineEvents } from "../../service/Vocabulary.ts"
 
-// 6.1: read from the phases, so no event disagrees with a state. Own choice: all payloads like `auth_ended`'s.
+// 6.1: read from the phases, so no event disagrees with a state. Own choice: payloads like `auth_ended`'s.
 
 type EngineEventName = (typeof engineEvents)[number]
 

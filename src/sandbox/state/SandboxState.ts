@@ -206,7 +206,7 @@ export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
   }
 }
 
-// The journal is the NDJSON of these events: of logins, secrets, tickets and keys they hold keyed hashes only.
+// The journal is the NDJSON of these events: of logins, secrets, tickets and keys it holds keyed hashes only.
 
 const at = Schema.Finite
 

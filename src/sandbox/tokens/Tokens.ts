@@ -339,7 +339,7 @@ export const revokeToken = Effect.fnUntraced(function* (token_id: string) {
   return _tag === "NoContent" ? { _tag } : { _tag }
 })
 
-/** For observers: `locks_at` as far as the lives of its runs are planned, `conflicts` of starts with a run in flight. */
+/** For observers: `locks_at` as far as its runs are planned, `conflicts` of starts with a run in flight. */
 export const tokensSeen = (state: SandboxState) =>
   [...state.tokens.tokens.values()].map((token) => {
     const { exchanged, expiresAt, revokedAt, runs, conflicts } = token
