@@ -17,6 +17,9 @@ import { refuse } from "./Failures.ts"
 import { checkJobs, loadJobs } from "./Jobs.ts"
 import { openedLedger } from "./LookAtFolder.ts"
 import { Wiring } from "./Wiring.ts"
+import { dueDeletions, deleteAll } from "../task/DeleteExecutions.ts"
+import { listTokens, TokenStore } from "../tokens/TokenStore.ts"
+import { revokeByHand } from "../tokens/ExchangeTicket.ts"
 
 interface LeftInRun {
   readonly run_id: RunId
@@ -41,7 +44,6 @@ export interface Remote {
 
 /** Needs the ledger. */
 export const remoteOf = Effect.fnUntraced(function* (output: string, plan: ForgetPlan) {
-  const { dueDeletions } = yield* Effect.promise(() => import("../task/DeleteExecutions.ts"))
   const ledger = yield* openedLedger
   const runs: Array<LeftInRun> = []
   const paths = new Map<string, string>()
@@ -160,7 +162,6 @@ export const remainingText = (remaining: ReadonlyArray<Remaining>): ReadonlyArra
 const activeTokens = Effect.fnUntraced(function* (output: string, { customer_id }: ForgetPlan) {
   const path = `${output}/tokens.sqlite`
   if (!existsSync(path)) return []
-  const { listTokens } = yield* Effect.promise(() => import("../tokens/TokenStore.ts"))
   const now = yield* Clock.currentTimeMillis
   return (yield* listTokens(path)).filter(
     (token) => token.customer_id === customer_id && token.dropped === undefined && token.expires_at > now,
@@ -218,9 +219,6 @@ export const deleteRemote = Effect.fnUntraced(function* (
 })
 
 const deleteFor = Effect.fnUntraced(function* (remote: Remote, runs: ReadonlyArray<LeftInRun>) {
-  const { deleteAll } = yield* Effect.promise(() => import("../task/DeleteExecutions.ts"))
-  const { TokenStore } = yield* Effect.promise(() => import("../tokens/TokenStore.ts"))
-  const { revokeByHand } = yield* Effect.promise(() => import("../tokens/ExchangeTicket.ts"))
   for (const { run_id, due } of runs) yield* deleteAll(run_id, due, Infinity)
   const store = yield* TokenStore
   if (store._tag !== "Open") return

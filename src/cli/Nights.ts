@@ -33,6 +33,7 @@ import { openWebhooks } from "./Webhooks.ts"
 import { tellTurns } from "./Turns.ts"
 import { Wiring } from "./Wiring.ts"
 import type { NightsBeside } from "./Wiring.ts"
+import { runNight } from "../run/Nightly.ts"
 
 export interface NightsOptions {
   readonly output: string
@@ -175,7 +176,6 @@ const tellFailure =
 
 /** A run with its summary written; nothing is printed yet. */
 export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: string, options: NightOptions) {
-  const { runNight } = yield* Effect.promise(() => import("../run/Nightly.ts"))
   const result = yield* runNight(job, options)
   return { result, summary: yield* writeSummary(job, output, result) }
 })

@@ -10,6 +10,10 @@ import { counted } from "../base/Text.ts"
 import { CsvReader } from "../jobs/Csv.ts"
 import type { CsvRow } from "../jobs/Csv.ts"
 import type { Account, SentLogin } from "../ledger/Accounts.ts"
+import { Service } from "../client/Service.ts"
+import { isOurs } from "../task/Attempt.ts"
+import { answeredBy } from "../task/Ending.ts"
+import { judgeFound } from "../task/StartAttempt.ts"
 
 /** A login whose account counts it, until somebody says what became of it. */
 interface Counted {
@@ -164,10 +168,6 @@ const readWithinMs = 60_000
 export const readNamed = Effect.fnUntraced(function* ({ line, logins, ...of }: Named) {
   const { external_execution_id, execution_id } = of
   if (execution_id === undefined) return neverCreatedOf({ line, logins, ...of })
-  const { Service } = yield* Effect.promise(() => import("../client/Service.ts"))
-  const { isOurs } = yield* Effect.promise(() => import("../task/Attempt.ts"))
-  const { answeredBy } = yield* Effect.promise(() => import("../task/Ending.ts"))
-  const { judgeFound } = yield* Effect.promise(() => import("../task/StartAttempt.ts"))
   const service = yield* Service
   const until = (yield* Clock.currentTimeMillis) + readWithinMs
   const read = answeredBy(service.readExecution(execution_id), until)

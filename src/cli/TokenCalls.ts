@@ -10,6 +10,9 @@ import { refuse } from "./Failures.ts"
 import { holdOutput } from "./RunFolder.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { Wiring } from "./Wiring.ts"
+import { TokenStore } from "../tokens/TokenStore.ts"
+import { parseReference } from "../jobs/Scalars.ts"
+import { Secrets } from "../jobs/Secrets.ts"
 
 interface ByHand {
   readonly output: string
@@ -30,7 +33,6 @@ const withTokens = Effect.fnUntraced(function* <A, E, R>(
 }, Effect.scoped)
 
 const openedStore = Effect.gen(function* () {
-  const { TokenStore } = yield* Effect.promise(() => import("../tokens/TokenStore.ts"))
   const store = yield* TokenStore
   return store._tag === "Open" ? store : yield* refuse("token-store-unset")
 })
@@ -43,10 +45,8 @@ const ticketBytesMax = 65_536
 /** Never a literal. A path is relative to the current folder. */
 const readTicket = Effect.fnUntraced(function* (given: string) {
   if (given === "-") return yield* readStdin
-  const { parseReference } = yield* Effect.promise(() => import("../jobs/Scalars.ts"))
   const reference = parseReference(given, ".")
   if (reference === undefined || reference._tag === "Exec") return yield* refuse("ticket-literal")
-  const { Secrets } = yield* Effect.promise(() => import("../jobs/Secrets.ts"))
   const { resolve } = yield* Secrets
   return yield* resolve(reference)
 })

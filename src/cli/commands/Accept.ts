@@ -12,11 +12,12 @@ import { endWith, refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { findRun, withLedger } from "../LookAtFolder.ts"
 import { say } from "../Output.ts"
+import { heldRuns } from "../../tables/HeldRuns.ts"
+import { acceptHeld } from "../AcceptRun.ts"
 
 /** The named run, or the newest one that a gate holds back; undefined if there is none. */
 const findHeld = Effect.fnUntraced(function* (named: Option.Option<string>) {
   if (Option.isSome(named)) return yield* findRun(named)
-  const { heldRuns } = yield* Effect.promise(() => import("../../tables/HeldRuns.ts"))
   return (yield* heldRuns).at(-1)
 })
 
@@ -39,7 +40,6 @@ export const accept = Command.make(
     if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
     const [job] = yield* loadJobs([path])
     if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path, name })
-    const { acceptHeld } = yield* Effect.promise(() => import("../AcceptRun.ts"))
     yield* endWith(yield* acceptHeld(job, { output: yield* outputFolder, run_id, json }))
   }),
 ).pipe(Command.withDescription("Publishes a run that a gate of its job holds back"))

@@ -14,6 +14,17 @@ import { loadJobs } from "../Jobs.ts"
 import { note } from "../Output.ts"
 import { holdOutput } from "../RunFolder.ts"
 import { Wiring } from "../Wiring.ts"
+import {
+  chooseAssignment,
+  acquaintedNight,
+  cutDown,
+  recorderFor,
+  acquaintFolder,
+  claimSchemas,
+  writeCalls,
+  tellRun,
+} from "../acquaint/AcquaintRun.ts"
+import { ProgressDisplay } from "../ProgressDisplay.ts"
 
 const flags = {
   job: Argument.String("JOB").pipe(Argument.withDescription("A job file, such as jobs/demo.yaml")),
@@ -38,7 +49,6 @@ export const acquaint = Command.make(
   "acquaint",
   flags,
   Effect.fn("Acquaint.handle")(function* ({ job: path, customer, engine, ...options }) {
-    const { chooseAssignment } = yield* Effect.promise(() => import("../acquaint/AcquaintRun.ts"))
     const output = yield* outputFolder
     const [whole] = yield* loadJobs([path])
     if (whole === undefined) return
@@ -72,14 +82,6 @@ const acquainted = Effect.fnUntraced(function* (input: {
   readonly options: Flags
 }) {
   const { whole, assignment, output, options } = input
-  const { acquaintedNight, cutDown, recorderFor } = yield* Effect.promise(
-    () => import("../acquaint/AcquaintRun.ts"),
-  )
-  const { acquaintFolder, claimSchemas, writeCalls } = yield* Effect.promise(
-    () => import("../acquaint/AcquaintRun.ts"),
-  )
-  const { ProgressDisplay } = yield* Effect.promise(() => import("../ProgressDisplay.ts"))
-  const { tellRun } = yield* Effect.promise(() => import("../acquaint/AcquaintRun.ts"))
   const wiring = yield* Wiring
   const silent = yield* NoProgressFlag
   const job = cutDown(whole, assignment, options.remove)

@@ -17,6 +17,7 @@ import { say, sayJson } from "../Output.ts"
 import { refusalOf } from "../RunFolder.ts"
 import { keepUnpruned } from "../PruneJobs.ts"
 import { Wiring } from "../Wiring.ts"
+import { backup as copy } from "../../folder/Backup.ts"
 
 /** Why nothing may be copied into this folder. */
 const refusalOfTarget = (output: string, to: string) => {
@@ -29,7 +30,6 @@ const refusalOfBackup = ({ message, isUnsettled }: BackupFailed) =>
   isUnsettled ? refuse("backup-unsettled") : refuse("backup-failed", { detail: message })
 
 const copied = Effect.fnUntraced(function* (output: string, to: string) {
-  const { backup: copy } = yield* Effect.promise(() => import("../../folder/Backup.ts"))
   yield* keepUnpruned(output)
   return yield* Effect.mapError(copy(resolve(output), to), refusalOfBackup)
 }, Effect.scoped)

@@ -12,11 +12,11 @@ import { inHeldStore } from "../RunFolder.ts"
 import { openedStore, requireLedger } from "../LookAtFolder.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import { say, sayJson } from "../Output.ts"
+import { compact as compactStore } from "../../tables/Compact.ts"
 
 const ageDefault = "35 days"
 
 const compacts = Effect.fnUntraced(function* (output: string, age: Duration.Duration, isDry: boolean) {
-  const { compact: compactStore } = yield* Effect.promise(() => import("../../tables/Compact.ts"))
   const overBy = (yield* Clock.currentTimeMillis) - Duration.toMillis(age)
   const options = { overBy, isDry, monthsMax: Number.POSITIVE_INFINITY }
   return yield* inHeldStore(output, (store) => compactStore(store, options), openedStore)

@@ -18,6 +18,7 @@ import { loadJobs } from "../Jobs.ts"
 import { findRun, withLedger } from "../LookAtFolder.ts"
 import { Output, say, warn } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
+import { runNights } from "../Nights.ts"
 
 /** How the tasks of `jobs/demo.yaml` end, on the first run and on every later one. */
 const designed = { succeeded: 26, partial: 2, failed: 8, skipped: 2, unfinished: 1 } as const
@@ -31,7 +32,6 @@ export const demo = Command.make(
     const { packageFolder } = yield* Wiring
     const path = existsSync("jobs/demo.yaml") ? "jobs/demo.yaml" : join(packageFolder, "jobs/demo.yaml")
     const output = yield* outputFolder
-    const { runNights } = yield* Effect.promise(() => import("../Nights.ts"))
     const jobs = yield* loadJobs([path])
     const exit_code = yield* runNights(jobs, {
       output,

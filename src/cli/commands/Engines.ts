@@ -15,6 +15,11 @@ import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
+import { holdLogins } from "../../task/Plan.ts"
+import { parseReference, parseUrlBeside } from "../../jobs/Scalars.ts"
+import { Service } from "../../client/Service.ts"
+import { retryCall } from "../../client/Pacing.ts"
+import { FormCache } from "../../client/EngineForms.ts"
 
 const serviceFlags = {
   job: optionalFlag("job", "JOB", "Ask the service of this job file"),
@@ -28,14 +33,11 @@ const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
   if (Option.isSome(flags.job)) {
     const [job] = yield* loadJobs([flags.job.value])
     if (job !== undefined) {
-      const { holdLogins } = yield* Effect.promise(() => import("../../task/Plan.ts"))
       holdLogins(yield* KnownSecrets, job, job.assignments)
       return job.service
     }
   }
   const settings = yield* Settings
-  const { parseReference } = yield* Effect.promise(() => import("../../jobs/Scalars.ts"))
-  const { parseUrlBeside } = yield* Effect.promise(() => import("../../jobs/Scalars.ts"))
   const base_url = Option.getOrElse(flags.base_url, () => settings.base_url)
   const flows = Option.getOrElse(flags.flows_url, () => settings.flows_url)
   if (base_url === undefined) return yield* refuse("service-not-named")
@@ -72,8 +74,6 @@ const EngineLine = Schema.Struct({
 const readLines = Schema.decodeUnknownOption(Schema.Array(EngineLine))
 
 const fetchList = Effect.gen(function* () {
-  const { Service } = yield* Effect.promise(() => import("../../client/Service.ts"))
-  const { retryCall } = yield* Effect.promise(() => import("../../client/Pacing.ts"))
   const service = yield* Service
   const { body } = yield* retryCall(service.listEngines, { triesMax: 3 })
   return body.json
@@ -110,7 +110,6 @@ const show = Command.make(
   },
   Effect.fn("Engines.show")(function* ({ reference, json, ...flags }) {
     const services = yield* withService(flags)
-    const { FormCache } = yield* Effect.promise(() => import("../../client/EngineForms.ts"))
     const { finding, catalogue } = yield* Effect.gen(function* () {
       const finding = yield* (yield* FormCache).look(EngineReference.make(reference))
       return { finding, catalogue: finding._tag === "Unknown" ? yield* fetchList : [] }

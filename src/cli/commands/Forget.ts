@@ -31,6 +31,9 @@ import { openedStoreWithKey, requireLedger } from "../LookAtFolder.ts"
 import { note, say, sayJson, warn } from "../Output.ts"
 import { keepUnpruned } from "../PruneJobs.ts"
 import { Wiring } from "../Wiring.ts"
+import { planForget, keepPlan } from "../../folder/Forget.ts"
+import { namesLeft } from "../../folder/Mentions.ts"
+import { rewriteReport } from "../RunReport.ts"
 
 const refusalOf = ({ message, isOther }: ForgetFailed) =>
   isOther === true ? refuse("forget-other") : refuse("forget-stopped", { why: message })
@@ -52,8 +55,6 @@ const tellNames = Effect.fnUntraced(function* ({ jobs, jobPaths, folder, models 
 /** What is here and what is at the service, before anything is removed. */
 const lookFor = Effect.fnUntraced(function* (output: string, customer_id: CustomerId) {
   const { checkWhole } = yield* keeping
-  const { planForget } = yield* Effect.promise(() => import("../../folder/Forget.ts"))
-  const { namesLeft } = yield* Effect.promise(() => import("../../folder/Mentions.ts"))
   const store = yield* openedStoreWithKey(output, shareOf(output))
   return yield* inFolder(
     output,
@@ -81,7 +82,6 @@ const clearService = Effect.fnUntraced(function* (
       yield* warn("customer-still-in-job", { path: job.path })
   const isDue = !isHereOnly && leftOf(remote) > 0
   if (isDue) yield* requireJobs(remote, jobs)
-  const { keepPlan } = yield* Effect.promise(() => import("../../folder/Forget.ts"))
   // The intent: from here on the same command continues, whatever happens.
   yield* keepPlan(store, plan)
   if (!isDue) return { plan, remote }
@@ -111,7 +111,6 @@ const forgets = Effect.fnUntraced(function* (
   const plan: ForgetPlan = { ...cleared, counts }
   yield* tellRemaining(may_remain, json)
   const { forget: forgetIn } = yield* keeping
-  const { rewriteReport } = yield* Effect.promise(() => import("../RunReport.ts"))
   const share = shareOf(output)
   const rewrite = (run_id: RunId) => rewriteReport({ output, run_id, share })
   const result = yield* inFolder(output, forgetIn(store, plan, toolVersion, rewrite))

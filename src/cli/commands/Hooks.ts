@@ -14,6 +14,7 @@ import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
+import { retryCall } from "../../client/Pacing.ts"
 
 const jobArgument = Argument.String("JOB").pipe(
   Argument.withDescription("The job file that names the service"),
@@ -36,7 +37,6 @@ const opened = Effect.flatMap(
 )
 
 const listed = Effect.gen(function* () {
-  const { retryCall } = yield* Effect.promise(() => import("../../client/Pacing.ts"))
   const { list } = yield* opened
   return yield* retryCall(list, { triesMax: 3 })
 })

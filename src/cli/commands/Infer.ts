@@ -10,6 +10,7 @@ import { refuse } from "../Failures.ts"
 import { familiesOf, policyOf } from "../LookAtFolder.ts"
 import { note, say, sayJson, warn } from "../Output.ts"
 import { withPublished } from "../PublishedDatabase.ts"
+import { basesOf, inferDrafts, looseKinds } from "../InferDrafts.ts"
 
 const named = (name: Option.Option<string>, value: string) => Option.isNone(name) || name.value === value
 
@@ -24,7 +25,6 @@ export const infer = Command.make(
     const output = yield* outputFolder
     if ((yield* policyOf(output)) !== undefined) return yield* refuse("records-withheld")
     const families = yield* familiesOf(output)
-    const { basesOf, inferDrafts, looseKinds } = yield* Effect.promise(() => import("../InferDrafts.ts"))
     const found = yield* withPublished(
       output,
       Effect.fnUntraced(function* (connection) {

@@ -13,6 +13,9 @@ import { endWith, refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
+import { toldWithin, tryOut } from "../Receivers.ts"
+import { originOf } from "../Notices.ts"
+import { testNotice } from "../../report/Notice.ts"
 
 const kinds = { Url: "url", Ping: "ping", Email: "email", Command: "command" } as const
 
@@ -27,7 +30,6 @@ interface Answer {
 }
 
 const tryReceiver = Effect.fnUntraced(function* (job: Job, receiver: Receiver, notice: Notice) {
-  const { toldWithin, tryOut } = yield* Effect.promise(() => import("../Receivers.ts"))
   const begunAt = yield* Clock.currentTimeMillis
   const [told, answer] = yield* tryOut(receiver, notice).pipe(
     Effect.timeoutOrElse({ duration: toldWithin, orElse: () => Effect.fail("it did not answer in time") }),
@@ -51,8 +53,6 @@ const tryReceiver = Effect.fnUntraced(function* (job: Job, receiver: Receiver, n
 
 /** All at once: ten dead receivers take as long as one. */
 const tryAll = Effect.fnUntraced(function* (job: Job) {
-  const { originOf } = yield* Effect.promise(() => import("../Notices.ts"))
-  const { testNotice } = yield* Effect.promise(() => import("../../report/Notice.ts"))
   const notice = testNotice(yield* originOf(job))
   const wiring = yield* Wiring
   return yield* Effect.forEach(job.notify, (receiver) => tryReceiver(job, receiver, notice), {

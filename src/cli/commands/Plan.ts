@@ -19,14 +19,15 @@ import type { Task } from "../../task/Assignment.ts"
 import { turnLines } from "../Turns.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { Wiring } from "../Wiring.ts"
+import { previewNight } from "../../run/Preview.ts"
+import { differences } from "../../jobs/ResultsSources.ts"
+import { expectedCalls, expectEnd } from "../../task/ExpectedEnd.ts"
+import { estimateNight } from "../../task/Expectations.ts"
+import { turnsOf } from "../../run/JobTurns.ts"
 
 const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
 
 const previewJob = Effect.fnUntraced(function* (job: Job) {
-  const { previewNight } = yield* Effect.promise(() => import("../../run/Preview.ts"))
-  const { differences } = yield* Effect.promise(() => import("../../jobs/ResultsSources.ts"))
-  const { expectedCalls, expectEnd } = yield* Effect.promise(() => import("../../task/ExpectedEnd.ts"))
-  const { estimateNight } = yield* Effect.promise(() => import("../../task/Expectations.ts"))
   const ledger = yield* openedLedger
   const asked = { further: false, parent: undefined, only: undefined }
   const preview = yield* previewNight(job, asked)
@@ -72,7 +73,6 @@ export const plan = Command.make(
         Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
       ),
     )
-    const { turnsOf } = yield* Effect.promise(() => import("../../run/JobTurns.ts"))
     const [first] = loaded
     const turns =
       first === undefined ? [] : yield* Effect.provide(turnsOf(loaded), wiring.plan(first.service, output))

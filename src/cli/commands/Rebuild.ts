@@ -15,6 +15,7 @@ import { inHeldStore } from "../RunFolder.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedStoreAsked, openedStoreWithKey, requireLedger } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
+import { rebuild as rebuildStore } from "../../tables/Rebuild.ts"
 
 interface Asked {
   readonly publishes: boolean
@@ -24,7 +25,6 @@ interface Asked {
 }
 
 const rebuilds = Effect.fnUntraced(function* (output: string, { publishes, leavesOut, job }: Asked) {
-  const { rebuild: rebuildStore } = yield* Effect.promise(() => import("../../tables/Rebuild.ts"))
   const [loaded] = job === undefined ? [] : yield* loadJobs([job])
   return yield* inHeldStore(
     output,

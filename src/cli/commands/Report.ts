@@ -9,6 +9,7 @@ import { jsonFlag, outputFolder, runArgument } from "../CommonFlags.ts"
 import { findRun, withLedger } from "../LookAtFolder.ts"
 import { say, sayJson } from "../Output.ts"
 import { runFolder } from "../RunFolder.ts"
+import { writeReport } from "../RunReport.ts"
 
 /** What the run's job shared is shared again: its folder shows it. */
 const shareOf = (folder: string): "none" | "group" => {
@@ -21,7 +22,6 @@ export const report = Command.make(
   { run: runArgument, json: jsonFlag },
   Effect.fn("Report.handle")(function* ({ run, json }) {
     const output = yield* outputFolder
-    const { writeReport } = yield* Effect.promise(() => import("../RunReport.ts"))
     const written = yield* withLedger(
       Effect.gen(function* () {
         const { run_id } = (yield* findRun(run)).started

@@ -24,6 +24,9 @@ import { findNight, withLedger } from "../LookAtFolder.ts"
 import { note, Output, say, sayJson } from "../Output.ts"
 import { readWebhooksFlag, webhooksFlag } from "../Webhooks.ts"
 import { Wiring } from "../Wiring.ts"
+import { runNights } from "../Nights.ts"
+import { previewNight } from "../../run/Preview.ts"
+import { notStartedLines } from "../PlanText.ts"
 
 export interface Selection {
   readonly failed: boolean
@@ -163,7 +166,6 @@ export const rerun = Command.make(
       yield* refuseSilent([job])
       return yield* tellPreview(run_id, tasks, yield* previewOf(job, asked), json)
     }
-    const { runNights } = yield* Effect.promise(() => import("../Nights.ts"))
     const output = yield* outputFolder
     const options = { output, json, webhooks, ...asked }
     yield* endWith(yield* runNights([job], options))
@@ -177,7 +179,6 @@ export const rerun = Command.make(
 )
 
 const previewOf = Effect.fnUntraced(function* (job: Job, asked: Request) {
-  const { previewNight } = yield* Effect.promise(() => import("../../run/Preview.ts"))
   const wiring = yield* Wiring
   const output = yield* outputFolder
   return yield* Effect.provide(
@@ -239,7 +240,6 @@ const tellPreview = Effect.fnUntraced(function* (
   preview: Preview,
   json: boolean,
 ) {
-  const { notStartedLines } = yield* Effect.promise(() => import("../PlanText.ts"))
   const { rows, others } = splitSelection(tasks, preview)
   const rest = others.length === 0 ? "" : `; ${others.length} of the selected would not`
   const headline = `${counted(rows.length, "task")} of ${run_id} would run again${rest}.`

@@ -10,6 +10,7 @@ import { refuse } from "../Failures.ts"
 import { inHeldStore } from "../RunFolder.ts"
 import { openedStore, requireLedger } from "../LookAtFolder.ts"
 import { say, sayJson } from "../Output.ts"
+import { rollback as rollBack } from "../../tables/Rollback.ts"
 
 const runsTold = 5
 
@@ -19,7 +20,6 @@ export const rollback = Command.make(
   Effect.fn("Rollback.handle")(function* ({ json }) {
     const output = yield* outputFolder
     yield* requireLedger(output)
-    const { rollback: rollBack } = yield* Effect.promise(() => import("../../tables/Rollback.ts"))
     const result = yield* inHeldStore(output, rollBack, openedStore)
     if (result._tag === "NoEarlierVersion") return yield* refuse("no-earlier-version", { output })
     if (result._tag === "Incomplete") {

@@ -9,6 +9,8 @@ import { jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags
 import { endWith } from "../Failures.ts"
 import { checkJobs, readableJobs, takeJobs } from "../Jobs.ts"
 import { readWebhooksFlag, webhooksFlag } from "../Webhooks.ts"
+import { runNights } from "../Nights.ts"
+import { toldUnbegun } from "../Notices.ts"
 
 export const run = Command.make(
   "run",
@@ -28,10 +30,8 @@ export const run = Command.make(
     json: jsonFlag,
   },
   Effect.fn("Run.handle")(function* ({ jobs, further, json, ...flags }) {
-    const { runNights } = yield* Effect.promise(() => import("../Nights.ts"))
     const output = yield* outputFolder
     const checked = yield* checkJobs(jobs)
-    const { toldUnbegun } = yield* Effect.promise(() => import("../Notices.ts"))
     const loaded = yield* takeJobs(checked).pipe(toldUnbegun(readableJobs(checked), output))
     const webhooks = yield* readWebhooksFlag(flags.webhooks)
     const wait = Option.getOrElse(Option.flatMap(flags.wait, readDuration), () => Duration.zero)

@@ -12,6 +12,8 @@ import { readingHelp } from "../../sandbox/state/Reading.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { say } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
+import { readFaults, readReading } from "../../sandbox/readings/SettingFiles.ts"
+import { SandboxServer } from "../../sandbox/server/SandboxServer.ts"
 
 const words = behaviourWords.map(({ word, meaning }) => `  ${word.padEnd(16)}${meaning}`).join("\n")
 
@@ -63,11 +65,8 @@ export const sandbox = Command.make(
     ...webhookFlags,
   },
   Effect.fn("Sandbox.handle")(function* ({ port, host, seed, speed, state, faults, reading, ...hooks }) {
-    const { readFaults } = yield* Effect.promise(() => import("../../sandbox/readings/SettingFiles.ts"))
     const injected = Option.isNone(faults) ? undefined : yield* readFaults(faults.value)
-    const { readReading } = yield* Effect.promise(() => import("../../sandbox/readings/SettingFiles.ts"))
     const read = Option.isNone(reading) ? undefined : yield* readReading(reading.value)
-    const { SandboxServer } = yield* Effect.promise(() => import("../../sandbox/server/SandboxServer.ts"))
     const wiring = yield* Wiring
     const journal = Option.getOrUndefined(state)
     const webhooks = readWebhooks(hooks)

@@ -16,6 +16,10 @@ import { EnvFileFlag, jobArguments, jsonFlag, outputFolder, switchFlag } from ".
 import { refuse, toolVersion } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { say, sayJson, warn } from "../Output.ts"
+import { kubernetesText, cronBlock, systemdUnits } from "../Timers.ts"
+import { makeEnvironment, readEnvFile, variablesOf } from "../../jobs/EnvFile.ts"
+import { commandVariables, namedIn } from "../../jobs/Scalars.ts"
+import { installLines, installUnits, userFolders } from "../InstallTimer.ts"
 
 const namesTold = 10
 /** Units are files, and a CronJob has 52 characters with its own prefix. */
@@ -146,12 +150,7 @@ const clusterText = Effect.fnUntraced(function* (
   timer: Timer,
   asked: ReadonlySet<string>,
 ) {
-  const { kubernetesText } = yield* Effect.promise(() => import("../Timers.ts"))
   const { isWritable } = yield* timerRoom
-  const { makeEnvironment, readEnvFile, variablesOf } = yield* Effect.promise(
-    () => import("../../jobs/EnvFile.ts"),
-  )
-  const { commandVariables, namedIn } = yield* Effect.promise(() => import("../../jobs/Scalars.ts"))
   const commands = (yield* sourcesOf(jobs)).flatMap((one) => (one._tag === "Exec" ? [one.command] : []))
   const own = new Set([credentialsVariable, ...commandVariables])
   const names = [...asked, ...commands.flatMap(namedIn)].filter((name) => !own.has(name))
@@ -201,15 +200,10 @@ const prepare = Effect.fnUntraced(function* (
     const text = yield* clusterText(jobs, timer, asked)
     return { files: [{ name: `nightjar-${timerName(timer)}.yaml`, text }], install: undefined }
   }
-  const { installLines, installUnits, userFolders } = yield* Effect.promise(
-    () => import("../InstallTimer.ts"),
-  )
   if (kind === "cron") {
-    const { cronBlock } = yield* Effect.promise(() => import("../Timers.ts"))
     const text = cronBlock(timer, yield* Clock.currentTimeMillis)
     return { files: [{ name: "crontab", text }], install: installLines(timer, text) }
   }
-  const { systemdUnits } = yield* Effect.promise(() => import("../Timers.ts"))
   const { home, units } = userFolders(process.env)
   const envFileBytes = timer.env_file === undefined ? 0 : statSync(timer.env_file).size
   const files = systemdUnits(timer, { envFileBytes, home })

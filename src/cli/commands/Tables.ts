@@ -20,6 +20,13 @@ import { refuse, toolVersion } from "../Failures.ts"
 import { familiesOf, policyOf } from "../LookAtFolder.ts"
 import { Output, say, sayJson } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
+import { dbtSources, contractObjects, dataContract } from "../../tables/DataContract.ts"
+import { stringify } from "yaml"
+import { publishedTables, dataDictionary } from "../../tables/DataDictionary.ts"
+import { relationsOf } from "../../tables/Dimensions.ts"
+import { renderTablesPage } from "../../report/TablesPage.ts"
+import { tableFigures } from "../PublishedDatabase.ts"
+import { publishedModels } from "../../tables/Models.ts"
 
 /** A document for another tool. */
 type DocumentFormat = "odcs" | "dbt"
@@ -36,12 +43,8 @@ const documentOf = Effect.fnUntraced(function* (
   isChosen: (name: string) => boolean,
 ) {
   if (format === "dbt") {
-    const { dbtSources } = yield* Effect.promise(() => import("../../tables/DataContract.ts"))
     return dbtSources(families, isChosen, toolVersion, policy)
   }
-  const { contractObjects, dataContract } = yield* Effect.promise(
-    () => import("../../tables/DataContract.ts"),
-  )
   const objects = contractObjects(families, policy).filter(({ name }) => isChosen(name))
   return dataContract(objects, toolVersion)
 })
@@ -49,7 +52,6 @@ const documentOf = Effect.fnUntraced(function* (
 /** As YAML or JSON. */
 const sayDocument = Effect.fnUntraced(function* (document: unknown, json: boolean) {
   if (json) return yield* sayJson(document)
-  const { stringify } = yield* Effect.promise(() => import("yaml"))
   yield* say(stringify(document, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd())
 })
 
@@ -70,10 +72,6 @@ const tablesPage = Effect.fnUntraced(function* (
   { families, policy }: Described,
   all: ReadonlyArray<PageView>,
 ) {
-  const { publishedTables } = yield* Effect.promise(() => import("../../tables/DataDictionary.ts"))
-  const { relationsOf } = yield* Effect.promise(() => import("../../tables/Dimensions.ts"))
-  const { renderTablesPage } = yield* Effect.promise(() => import("../../report/TablesPage.ts"))
-  const { tableFigures } = yield* Effect.promise(() => import("../PublishedDatabase.ts"))
   const specs = publishedTables(families, policy)
   const figures = yield* tableFigures(
     output,
@@ -94,7 +92,6 @@ const modelsIn = Effect.fnUntraced(function* (output: string, known: ReadonlySet
   const { database } = yield* Wiring
   const path = join(output, "nightjar.duckdb")
   if (!existsSync(path)) return []
-  const { publishedModels } = yield* Effect.promise(() => import("../../tables/Models.ts"))
   return yield* Effect.provide(publishedModels(path, known), database)
 })
 
@@ -113,7 +110,6 @@ export const tables = Command.make(
     json: jsonFlag,
   },
   Effect.fn("Tables.handle")(function* ({ name, format, html, json }) {
-    const { dataDictionary } = yield* Effect.promise(() => import("../../tables/DataDictionary.ts"))
     const output = yield* outputFolder
     const families = yield* familiesOf(output)
     const policy = yield* policyOf(output)

@@ -15,6 +15,7 @@ import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { Output, say, sayJson, warn } from "../Output.ts"
 import { exchangeTicket, revokeToken } from "../TokenCalls.ts"
+import { listTokens } from "../../tokens/TokenStore.ts"
 
 const iso = (at: number): string => new Date(at).toISOString()
 
@@ -47,7 +48,6 @@ const describeToken = (token: StoredToken, now: number, warningMs: number) => {
 const storedTokens = Effect.fnUntraced(function* (output: string) {
   const path = `${output}/tokens.sqlite`
   if (!existsSync(path)) return []
-  const { listTokens } = yield* Effect.promise(() => import("../../tokens/TokenStore.ts"))
   return yield* listTokens(path)
 })
 
