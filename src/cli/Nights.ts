@@ -3,39 +3,97 @@
  * services of its job, and writes and prints each summary. `run`, `rerun` and `demo` are this with different
  * options.
  */
-import { Cause, Clock, Duration, Effect, Layer } from "effect"
+import { Cause, Clock, Duration, Effect, Layer, Option } from "effect"
 import type { Context } from "effect"
-import type { ListenAt } from "../client/HookReceiver.ts"
-import { Hints } from "../client/Hints.ts"
-import type { Progress } from "../task/Progress.ts"
 import type { HeldLock } from "../base/FolderLock.ts"
+import { NoProgressFlag, namedOutput, optionalFlag } from "./CommonFlags.ts"
+import { endingOfCause, refuse, toolVersion } from "./Failures.ts"
+import { openDesk } from "./NightDesk.ts"
+import { announced, endingWithoutRun, refuseSilent, toldUnbegun, watchedForLate } from "./Notices.ts"
+import type { Ending } from "./Notices.ts"
+import { Output, note, say, sayJson, sayPainted, warn } from "./Output.ts"
+import { ProgressDisplay } from "./ProgressDisplay.ts"
+import type { Display } from "./ProgressDisplay.ts"
+import { applyRetain, nameDocumentsAfterNight } from "./PruneJobs.ts"
+import { holdOutput, writeRunFile } from "./RunFolder.ts"
+import { isReportDue, reportAfterRun } from "./RunReport.ts"
+import { tellTurns } from "./PlanText.ts"
+import { Wiring } from "./Wiring.ts"
+import type { NightsBeside } from "./Wiring.ts"
+import { Hints } from "../client/Hints.ts"
+import type { ListenAt } from "../client/HookReceiver.ts"
 import type { Job } from "../jobs/Job.ts"
 import { toldWhole } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
+import { renderSummary } from "../report/RenderSummary.ts"
+import { summarise } from "../report/Summary.ts"
+import type { Summary } from "../report/Summary.ts"
 import { inTurns, turnsOf } from "../run/JobTurns.ts"
 import type { Place } from "../run/JobTurns.ts"
+import { runNight } from "../run/Nightly.ts"
 import type { NightOptions, NightResult } from "../run/Nightly.ts"
+import type { Progress } from "../task/Progress.ts"
 import { startsPossibleUntil } from "../task/ChooseRun.ts"
 import type { Turn } from "../task/SideBySide.ts"
-import { renderSummary } from "../report/RenderSummary.ts"
-import type { Summary } from "../report/Summary.ts"
-import { announced, endingWithoutRun, refuseSilent, toldUnbegun, watchedForLate } from "./Notices.ts"
-import type { Ending } from "./Notices.ts"
-import { NoProgressFlag } from "./CommonFlags.ts"
-import { reportNight, tidyAfterNight, writeSummary } from "./EndNight.ts"
-import { endingOfCause, refuse, toolVersion } from "./Failures.ts"
-import { openDesk } from "./NightDesk.ts"
-import { note, Output, say, sayJson, sayPainted } from "./Output.ts"
-import { ProgressDisplay } from "./ProgressDisplay.ts"
-import type { Display } from "./ProgressDisplay.ts"
-import { holdOutput } from "./RunFolder.ts"
-import { openWebhooks } from "./Webhooks.ts"
-import { tellTurns } from "./Turns.ts"
-import { Wiring } from "./Wiring.ts"
-import type { NightsBeside } from "./Wiring.ts"
-import { runNight } from "../run/Nightly.ts"
 
-export interface NightsOptions {
+// What follows a night, whether `run` or `accept` ended it: its summary is written, then come the report,
+// names for new documents and what `retain` says. Nothing but the summary can fail.
+
+const folderOf = ({ share }: Job, output: string, { run_id }: NightResult) => ({ output, run_id, share })
+
+/** As it is written to `runs/<run_id>/summary.json`. */
+export const writeSummary = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
+  const summary = summarise(result.state, result.night, namedOutput(output))
+  yield* writeRunFile(folderOf(job, output, result), "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
+  return summary
+})
+
+/** The report, unless there was nothing to do and it says all of the run; never fails. */
+export const reportNight = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
+  const target = folderOf(job, output, result)
+  if (!result.nothingToDo || (yield* isReportDue(target, result.state.newest))) yield* reportAfterRun(target)
+})
+
+/** Names for documents, and what `retain` says: once no other run writes here. Never fails. */
+export const tidyAfterNight = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
+  const wiring = yield* Wiring
+  if (!result.nothingToDo) yield* nameDocumentsAfterNight(output, job)
+  yield* applyRetain(output, job).pipe(
+    Effect.provide(Layer.merge(wiring.ledger(output, "read-write"), wiring.database)),
+    Effect.catchTag("LedgerFailed", ({ message }) => warn("prune-failed", { why: message })),
+  )
+})
+
+// `--webhooks [HOST:]PORT`: receives the service's events during runs, as hints to poll sooner. The
+// receiver listens before anything is started and closes after the last run.
+
+export const webhooksFlag = optionalFlag(
+  "webhooks",
+  "[HOST:]PORT",
+  "Receive the service's events here (0: any free port)",
+)
+
+export const readWebhooksFlag = Effect.fnUntraced(function* (written: Option.Option<string>) {
+  if (Option.isNone(written)) return undefined
+  const { parseListenAt } = yield* Effect.promise(() => import("../client/HookReceiver.ts"))
+  const at = parseListenAt(written.value)
+  if (at !== undefined) return at
+  return yield* refuse("webhooks-address-invalid")
+})
+
+/** What runs need from their receiver; empty without webhooks. */
+const openWebhooks = Effect.fnUntraced(function* (at: ListenAt | undefined) {
+  const { Hints, makeHintBoard } = yield* Effect.promise(() => import("../client/Hints.ts"))
+  if (at === undefined) return { source: yield* Hints, url: undefined }
+  const { openReceiver, receiverHost } = yield* Effect.promise(() => import("../client/HookReceiver.ts"))
+  const board = makeHintBoard()
+  const url = yield* openReceiver(at, board.offer)
+  yield* note(`webhooks: events are received at ${url}`)
+  if (at.host !== receiverHost) yield* warn("webhooks-exposed", { host: at.host })
+  return { source: board.source, url }
+})
+
+interface NightsOptions {
   readonly output: string
   readonly json: boolean
   readonly further: boolean

@@ -2,15 +2,17 @@
  * A plan for people: what would start, when it will end, what will not start and why. A small plan is shown
  * task by task, a large one by engine, reason and count, unless everything is asked for.
  */
-import { Duration } from "effect"
+import { Duration, Effect } from "effect"
 import { counted, listed } from "../base/Text.ts"
+import { note } from "./Output.ts"
 import type { Job } from "../jobs/Job.ts"
+import type { Style } from "../report/RenderSummary.ts"
+import { span, table, wrap } from "../report/TextTable.ts"
 import type { NotStarted, Starts } from "../run/Preview.ts"
 import type { Task } from "../task/Assignment.ts"
 import type { ExpectedEnd } from "../task/ExpectedEnd.ts"
 import type { Conflict, Plan } from "../task/Plan.ts"
-import type { Style } from "../report/RenderSummary.ts"
-import { span, table, wrap } from "../report/TextTable.ts"
+import type { Turn, Wait } from "../task/SideBySide.ts"
 
 export interface Preview extends Starts {
   readonly job: Job
@@ -175,3 +177,40 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
     ...titled("Warnings:", all ? warnings : shortened(warnings, tasksShownMax), width),
   ].join("\n")
 }
+
+// Which of the jobs that are given together go on side by side, and which wait for whom and why, in words:
+// `plan` says it on stdout, `run` on stderr before any of them starts.
+
+const reasonText = (wait: Wait): string => {
+  switch (wait.why) {
+    case "after":
+      return "as `after` asks"
+    case "time":
+      return "they do not run on the same clock"
+    case "customer": {
+      const { customer_id, engine_reference } = wait.example
+      const others = wait.shared > 1 ? ` and ${wait.shared - 1} more` : ""
+      return `both name ${customer_id} on ${engine_reference}${others}`
+    }
+    case "session":
+      return `both read ${wait.shared > 1 ? counted(wait.shared, "session") : `the session ${wait.example}`}`
+    case "login":
+      return `both may send the same login to ${wait.engine_reference}`
+  }
+}
+
+/** For people: a line for the jobs that start at once, and one for each that waits. */
+export const turnLines = (turns: ReadonlyArray<Turn>): ReadonlyArray<string> => {
+  const first = turns.flatMap(({ job, waits }) => (waits.length === 0 ? [job] : []))
+  return [
+    ...(first.length > 1 ? [`Side by side: ${first.join(", ")}.`] : []),
+    ...turns.flatMap(({ job, waits }) => {
+      const whom = waits.map((wait) => `${wait.job} (${reasonText(wait)})`)
+      return whom.length === 0 ? [] : [`${job} starts after ${whom.join(", ")}.`]
+    }),
+  ]
+}
+
+/** Told only if there is more than one. */
+export const tellTurns = (turns: ReadonlyArray<Turn>) =>
+  Effect.forEach(turnLines(turns), note, { discard: true })

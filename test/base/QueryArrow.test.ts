@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { tableFromIPC } from "apache-arrow"
 import { Effect } from "effect"
-import { parquetOf } from "../../src/cli/QueryParquet.ts"
+import { parquetOf } from "../../src/cli/QueryFormats.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { queryArrow } from "../../src/base/QueryArrow.ts"
 
@@ -78,7 +78,7 @@ describe("queryArrow", () => {
         const folder = mkdtempSync(join(tmpdir(), "nightjar-arrow-"))
         const file = join(folder, "sums.parquet")
         yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
-        writeFileSync(file, parquetOf(bytes))
+        writeFileSync(file, yield* Effect.promise(() => parquetOf(bytes)))
         assert.deepStrictEqual(
           yield* open.rows(
             "SELECT *, typeof(total) AS t, typeof(paid) AS p, typeof(most) AS m FROM read_parquet(?)",

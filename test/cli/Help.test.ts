@@ -8,8 +8,7 @@ import { NodeServices } from "@effect/platform-node"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { TestConsole } from "effect/testing"
-import { Presenter } from "../../src/cli/Presenter.ts"
-import { NightjarFlags, runNightjar } from "../../src/cli/Nightjar.ts"
+import { NightjarFlags, Presenter, runNightjar } from "../../src/cli/Nightjar.ts"
 import { helpPages } from "../project/helpPages.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))

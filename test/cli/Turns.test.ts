@@ -2,7 +2,7 @@
  * What is said of jobs that are given together before any of them starts.
  */
 import { describe, expect, it } from "vitest"
-import { turnLines } from "../../src/cli/Turns.ts"
+import { turnLines } from "../../src/cli/PlanText.ts"
 import type { WaitReason } from "../../src/task/SideBySide.ts"
 import { anId } from "../harness/Id.ts"
 

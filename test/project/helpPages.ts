@@ -15,6 +15,7 @@ const formatter = CliOutput.defaultFormatter({ colors: true })
 
 interface CommandLine {
   readonly nightjarWith: (isAsked: () => boolean) => Promise<Command.Command<"nightjar", unknown, unknown>>
+  readonly layOutHelp: (doc: HelpDoc.HelpDoc) => HelpDoc.HelpDoc
   readonly NightjarFlags: { readonly layer: Layer.Layer<never> }
 }
 
@@ -29,14 +30,11 @@ const namesBelow = (doc: HelpDoc.HelpDoc): ReadonlyArray<string> =>
 export const helpPages = async (root: string): Promise<Readonly<Record<string, string>> | undefined> => {
   const roomOf = (name: string) => join(root, "src/cli", name)
   if (!existsSync(roomOf("Nightjar.ts"))) return undefined
-  const { nightjarWith, NightjarFlags } = (await import(
+  const { layOutHelp, nightjarWith, NightjarFlags } = (await import(
     pathToFileURL(roomOf("Nightjar.ts")).href
   )) as CommandLine
   const { toolVersion } = (await import(pathToFileURL(roomOf("Failures.ts")).href)) as {
     readonly toolVersion: string
-  }
-  const { layOutHelp } = (await import(pathToFileURL(roomOf("Presenter.ts")).href)) as {
-    readonly layOutHelp: (doc: HelpDoc.HelpDoc) => HelpDoc.HelpDoc
   }
   const nightjar = await nightjarWith(() => true)
   const pages: Record<string, string> = {}

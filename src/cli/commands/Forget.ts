@@ -1,39 +1,254 @@
 /**
- * `nightjar forget CUSTOMER`: removes a customer from the output folder and from the service, with a receipt
- * that does not say who it was.
+ * `nightjar forget CUSTOMER`: removes a customer from the output folder and from the service, with a receipt that does
+ * not say who it was. What the service still has is deleted there first, while its ids are known here. The rule for
+ * deletions, that everything is proved to be here before, does not hold: whoever removes a customer gives up what is not.
  */
-import { Effect, Layer } from "effect"
-import { Argument, Command } from "effect/cli"
+import { existsSync } from "node:fs"
 import { resolve } from "node:path"
-import { CustomerId } from "../../service/Ids.ts"
-import type { RunId } from "../../service/Ids.ts"
+import { Clock, Effect, Layer } from "effect"
+import { Argument, Command } from "effect/cli"
 import { counted } from "../../base/Text.ts"
-import type { ForgetFailed, ForgetPlan, Remaining } from "../../folder/Forget.ts"
-import type { NamesLeft } from "../../folder/Mentions.ts"
-import type { ForgetCounts } from "../../ledger/Fact.ts"
-import type { Store } from "../../tables/Store.ts"
 import { jobFlags, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse, toolVersion } from "../Failures.ts"
-import {
-  deleteRemote,
-  jobsOf,
-  leftOf,
-  leftText,
-  mayRemain,
-  remainingText,
-  remoteOf,
-  requireJobs,
-  withRemaining,
-} from "../ForgetRemote.ts"
-import type { Remote } from "../ForgetRemote.ts"
-import { holdOutput, shareOf } from "../RunFolder.ts"
-import { openedStoreWithKey, requireLedger } from "../LookAtFolder.ts"
+import { checkJobs, loadJobs } from "../Jobs.ts"
+import { openedLedger, openedStoreWithKey, requireLedger } from "../LookAtFolder.ts"
 import { note, say, sayJson, warn } from "../Output.ts"
 import { keepUnpruned } from "../PruneJobs.ts"
-import { Wiring } from "../Wiring.ts"
-import { planForget, keepPlan } from "../../folder/Forget.ts"
-import { namesLeft } from "../../folder/Mentions.ts"
+import { holdOutput, shareOf } from "../RunFolder.ts"
 import { rewriteReport } from "../RunReport.ts"
+import { Wiring } from "../Wiring.ts"
+import { checkWhole, forget as forgetIn, keepPlan, planForget } from "../../folder/Forget.ts"
+import type { ForgetFailed, ForgetPlan, Remaining } from "../../folder/Forget.ts"
+import { namesLeft } from "../../folder/Mentions.ts"
+import type { NamesLeft } from "../../folder/Mentions.ts"
+import type { Job } from "../../jobs/Job.ts"
+import type { ForgetCounts } from "../../ledger/Fact.ts"
+import type { RunState } from "../../ledger/RunState.ts"
+import { CustomerId } from "../../service/Ids.ts"
+import type { RunId } from "../../service/Ids.ts"
+import type { Store } from "../../tables/Store.ts"
+import { resumeAttempt } from "../../task/Attempt.ts"
+import { deleteAll, dueDeletions } from "../../task/DeleteExecutions.ts"
+import type { DueDeletion } from "../../task/DeleteExecutions.ts"
+import { revokeByHand } from "../../tokens/ExchangeTicket.ts"
+import type { StoredToken } from "../../tokens/StoredToken.ts"
+import { TokenStore, listTokens } from "../../tokens/TokenStore.ts"
+
+// What the service still has of a customer who is removed: executions and stored tokens. They are deleted
+// there first, while their ids are known here. The rule for deletions, that everything is proved to be here
+// before, does not hold: whoever removes a customer gives up what is not.
+
+interface LeftInRun {
+  readonly run_id: RunId
+  readonly job: string
+  readonly due: ReadonlyArray<DueDeletion>
+}
+
+export interface Remote {
+  /** Runs with executions that the service may still have. */
+  readonly runs: ReadonlyArray<LeftInRun>
+  readonly tokens: ReadonlyArray<StoredToken>
+  /** Executions that the service no longer has, and those of them of which not all is proved to be here. */
+  readonly deleted: number
+  readonly given_up: number
+  /** What may be there of which not all is known, and executions that were not deleted. */
+  readonly remaining: ReadonlyArray<Remaining>
+  /** External ids of all attempts that the ledger still knows. */
+  readonly known: ReadonlySet<string>
+  /** Where each job that asked for the customer was last started from. */
+  readonly paths: ReadonlyMap<string, string>
+}
+
+/** Needs the ledger. */
+export const remoteOf = Effect.fnUntraced(function* (output: string, plan: ForgetPlan) {
+  const ledger = yield* openedLedger
+  const runs: Array<LeftInRun> = []
+  const paths = new Map<string, string>()
+  const remaining: Array<Remaining> = []
+  const known = new Set<string>()
+  const told = new Set<string>()
+  let [deleted, given_up] = [0, 0]
+  for (const run_id of new Set(plan.tasks.map((task) => task.run_id))) {
+    const state = yield* ledger.state(run_id)
+    if (state === undefined) continue
+    paths.set(state.started.job, state.started.job_path)
+    const proved = new Map(dueDeletions(state).map((due) => [due.execution_id, due]))
+    const attempts = attemptsOf(state, plan)
+    for (const one of attempts.flatMap(remainsOf)) {
+      remaining.push(one)
+      told.add(one.external_execution_id)
+    }
+    for (const { external_execution_id, execution_id } of attempts) {
+      known.add(external_execution_id)
+      if (execution_id !== undefined) told.add(external_execution_id)
+    }
+    const gone = attempts.filter(({ deletion }) => deletion?.deleted_at !== undefined)
+    deleted += gone.length
+    given_up += gone.filter(({ deletion }) => deletion?.landed_sha256 === "").length
+    const due = attempts.flatMap(({ task_id, execution_id, deletion, disowned }) =>
+      execution_id === undefined || disowned === true || deletion?.deleted_at !== undefined
+        ? []
+        : [proved.get(execution_id) ?? { task_id, execution_id, landed_sha256: "" }],
+    )
+    if (due.length > 0) runs.push({ run_id, job: state.started.job, due })
+  }
+  return {
+    runs,
+    tokens: yield* activeTokens(output, plan),
+    deleted,
+    given_up,
+    remaining: [...remaining, ...(yield* unprovenLogins(plan, told))],
+    known,
+    paths,
+  } satisfies Remote as Remote
+})
+
+const attemptsOf = ({ tasks }: RunState, plan: ForgetPlan) =>
+  plan.tasks.flatMap(({ task_id }) => {
+    const { attempts = [], planned } = tasks.get(task_id) ?? {}
+    return attempts.map((attempt) => ({ task_id, planned, ...attempt }))
+  })
+
+/** Starts whose execution nobody knows, and executions that are still there; an orphan is beside its own. */
+const remainsOf = (attempt: ReturnType<typeof attemptsOf>[number]): ReadonlyArray<Remaining> => {
+  const { external_execution_id, execution_id, planned, deletion, disowned, orphanSuspected } = attempt
+  const engine_reference = planned?.engine_reference
+  const of = {
+    external_execution_id,
+    ...(engine_reference === undefined ? {} : { engine_reference }),
+    sent_at: new Date(attempt.intended_at).toISOString(),
+  }
+  const orphan: ReadonlyArray<Remaining> = orphanSuspected ? [{ kind: "possible_orphan", ...of }] : []
+  const { _tag } = resumeAttempt(attempt)
+  if (execution_id === undefined || disowned === true) {
+    const isKnown = _tag === "Closed" || _tag === "NeverStarted" || _tag === "Start"
+    return isKnown ? orphan : [{ kind: "unknown_start", ...of }, ...orphan]
+  }
+  if (deletion?.deleted_at !== undefined) return orphan
+  const kind = attempt.closed === undefined ? "open_execution" : "execution"
+  return [{ kind, ...of, execution_id }, ...orphan]
+}
+
+/** Logins that an account counts besides, also of runs whose facts were removed by age. */
+const unprovenLogins = Effect.fnUntraced(function* ({ customer_id }: ForgetPlan, told: ReadonlySet<string>) {
+  const ledger = yield* openedLedger
+  const sent = (yield* ledger.accounts).flatMap((account) => account.sent)
+  return sent.flatMap(
+    ({ external_execution_id, engine_reference, at, ...login }): ReadonlyArray<Remaining> => {
+      if (login.customer_id !== customer_id || external_execution_id === undefined) return []
+      if (told.has(external_execution_id)) return []
+      const sent_at = new Date(at).toISOString()
+      return [{ kind: "unproven_login", external_execution_id, engine_reference, sent_at }]
+    },
+  )
+})
+
+/** With what an earlier part of the same removal found, and the ledger no longer says. */
+export const withRemaining = (plan: ForgetPlan, { remaining, known }: Remote): ForgetPlan => {
+  const now = new Set([...known, ...remaining.map(({ external_execution_id }) => external_execution_id)])
+  const before = (plan.remaining ?? []).filter((one) => !now.has(one.external_execution_id))
+  return { ...plan, remaining: [...before, ...remaining] }
+}
+
+/** What a removal would leave there: what it deletes there first is not among it. */
+export const mayRemain = (plan: ForgetPlan, isHereOnly: boolean): ReadonlyArray<Remaining> =>
+  (plan.remaining ?? []).filter(({ kind }) => isHereOnly || kind !== "execution")
+
+const remainingTexts = {
+  unproven_login: "a login that nobody saw end",
+  unknown_start: "a start whose answer is not known",
+  possible_orphan: "a possible second execution",
+  open_execution: "an open execution",
+  execution: "an execution that was not deleted",
+} satisfies Readonly<Record<Remaining["kind"], string>>
+
+/** For the service's support: afterwards, nothing here names them. */
+export const remainingText = (remaining: ReadonlyArray<Remaining>): ReadonlyArray<string> =>
+  remaining.length === 0
+    ? []
+    : [
+        "May remain at the service (note it now: the removal takes it out of this folder):",
+        ...remaining.map(({ kind, external_execution_id, execution_id, engine_reference, sent_at }) => {
+          const what = `  ${remainingTexts[kind]}: external id ${external_execution_id}`
+          const execution = execution_id === undefined ? "" : `, execution ${execution_id}`
+          const engine = engine_reference === undefined ? "" : `, ${engine_reference}`
+          return `${what}${execution}${engine}, sent ${sent_at}`
+        }),
+      ]
+
+const activeTokens = Effect.fnUntraced(function* (output: string, { customer_id }: ForgetPlan) {
+  const path = `${output}/tokens.sqlite`
+  if (!existsSync(path)) return []
+  const now = yield* Clock.currentTimeMillis
+  return (yield* listTokens(path)).filter(
+    (token) => token.customer_id === customer_id && token.dropped === undefined && token.expires_at > now,
+  )
+})
+
+export const leftOf = ({ runs, tokens }: Remote): number =>
+  runs.reduce((sum, { due }) => sum + due.length, tokens.length)
+
+export const leftText = (remote: Remote): string => {
+  const executions = remote.runs.reduce((sum, { due }) => sum + due.length, 0)
+  const parts = [
+    ...(executions === 0 ? [] : [counted(executions, "execution")]),
+    ...(remote.tokens.length === 0 ? [] : [counted(remote.tokens.length, "token")]),
+  ]
+  return parts.join(" and ")
+}
+
+/** The jobs that asked for the customer, as far as their files are where they were, or where --job says. */
+export const jobsOf = Effect.fnUntraced(function* (
+  { paths }: Pick<Remote, "paths">,
+  given: ReadonlyArray<string>,
+) {
+  const named = yield* loadJobs(given)
+  const others = [...paths].filter(([name]) => !named.some((job) => job.name === name))
+  const standing = others.map(([, path]) => path).filter((path) => existsSync(path))
+  const found = (yield* checkJobs(standing)).flatMap(({ job }) => (job === undefined ? [] : [job]))
+  return [...named, ...found.filter(({ name }) => paths.has(name))]
+})
+
+/** Before anything is removed: without these jobs, nobody can ask the service. */
+export const requireJobs = Effect.fnUntraced(function* (remote: Remote, jobs: ReadonlyArray<Job>) {
+  const missing = [...new Set(remote.runs.map(({ job }) => job))].filter(
+    (name) => !jobs.some((job) => job.name === name),
+  )
+  const isKeyMissing = remote.tokens.length > 0 && jobs.every(({ tokens_key }) => tokens_key === undefined)
+  if (missing.length === 0 && !isKeyMissing) return
+  const names = missing.length > 0 ? missing.join(", ") : "the job with their key"
+  return yield* refuse("forget-job-needed", { left: leftText(remote), jobs: names })
+})
+
+/** Deletes at the service of each job what its runs left there. The folder is held. */
+export const deleteRemote = Effect.fnUntraced(function* (
+  output: string,
+  remote: Remote,
+  jobs: ReadonlyArray<Job>,
+) {
+  const wiring = yield* Wiring
+  for (const job of jobs) {
+    const runs = remote.runs.filter((run) => run.job === job.name)
+    const hasTokens = remote.tokens.length > 0 && job.tokens_key !== undefined
+    if (runs.length === 0 && !hasTokens) continue
+    yield* Effect.provide(deleteFor(remote, runs), wiring.tokens(job, output))
+  }
+})
+
+const deleteFor = Effect.fnUntraced(function* (remote: Remote, runs: ReadonlyArray<LeftInRun>) {
+  for (const { run_id, due } of runs) yield* deleteAll(run_id, due, Infinity)
+  const store = yield* TokenStore
+  if (store._tag !== "Open") return
+  for (const { name, service } of remote.tokens) {
+    if (service !== store.service) continue
+    // Like an execution that is not deleted, it stays and is told; a refused secret ends the command.
+    yield* revokeByHand(store, name).pipe(
+      Effect.catchTag(["NotSent", "AnswerLost", "Throttled", "UnexpectedAnswer"], (failure) =>
+        Effect.logDebug(failure),
+      ),
+    )
+  }
+})
 
 const refusalOf = ({ message, isOther }: ForgetFailed) =>
   isOther === true ? refuse("forget-other") : refuse("forget-stopped", { why: message })
@@ -42,8 +257,6 @@ const inFolder = Effect.fnUntraced(function* <A, E, R>(output: string, work: Eff
   const wiring = yield* Wiring
   return yield* Effect.provide(work, Layer.mergeAll(wiring.database, wiring.ledger(output, "read-write")))
 })
-
-const keeping = Effect.promise(() => import("../../folder/Forget.ts"))
 
 const tellNames = Effect.fnUntraced(function* ({ jobs, jobPaths, folder, models }: NamesLeft) {
   for (const name of jobs) yield* warn("customer-in-job-name", { name })
@@ -54,7 +267,6 @@ const tellNames = Effect.fnUntraced(function* ({ jobs, jobPaths, folder, models 
 
 /** What is here and what is at the service, before anything is removed. */
 const lookFor = Effect.fnUntraced(function* (output: string, customer_id: CustomerId) {
-  const { checkWhole } = yield* keeping
   const store = yield* openedStoreWithKey(output, shareOf(output))
   return yield* inFolder(
     output,
@@ -110,7 +322,6 @@ const forgets = Effect.fnUntraced(function* (
   const counts: ForgetCounts = { ...found.plan.counts, deleted, given_up, left_at_service: leftOf(remote) }
   const plan: ForgetPlan = { ...cleared, counts }
   yield* tellRemaining(may_remain, json)
-  const { forget: forgetIn } = yield* keeping
   const share = shareOf(output)
   const rewrite = (run_id: RunId) => rewriteReport({ output, run_id, share })
   const result = yield* inFolder(output, forgetIn(store, plan, toolVersion, rewrite))

@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { suggestion } from "../../base/Text.ts"
 import { flowEvents } from "../../service/Vocabulary.ts"
+import { Subscriptions } from "../../client/Subscriptions.ts"
 import type { ChangeAnswer, Subscription } from "../../client/Subscriptions.ts"
 import { table } from "../../report/TextTable.ts"
 import { jsonFlag, switchFlag } from "../CommonFlags.ts"
@@ -31,13 +32,8 @@ const withSubscriptions = Effect.fnUntraced(function* <A, E, R>(path: string, wo
   return yield* Effect.provide(work, wiring.subscriptions(job.service))
 })
 
-const opened = Effect.flatMap(
-  Effect.promise(() => import("../../client/Subscriptions.ts")),
-  ({ Subscriptions }) => Subscriptions,
-)
-
 const listed = Effect.gen(function* () {
-  const { list } = yield* opened
+  const { list } = yield* Subscriptions
   return yield* retryCall(list, { triesMax: 3 })
 })
 
@@ -91,7 +87,7 @@ const subscribeTo = Effect.fnUntraced(function* (
     return one !== undefined && !isSame(one.base_url, base_url)
   })
   if (elsewhere.length > 0 && !replaces) return yield* refuse("hooks-taken", { events: elsewhere.join(", ") })
-  const service = yield* opened
+  const service = yield* Subscriptions
   const toUpdate = events.filter((event) => {
     const one = known.get(event)
     return one !== undefined && !(one.enabled && isSame(one.base_url, base_url))
@@ -139,7 +135,7 @@ const subscribe = Command.make(
 const removeFrom = Effect.fnUntraced(function* (base_url: string) {
   const events = (yield* listed).filter((one) => isSame(one.base_url, base_url)).map(({ event }) => event)
   if (events.length === 0) return yield* refuse("hooks-unknown")
-  const service = yield* opened
+  const service = yield* Subscriptions
   yield* settle(yield* service.remove(events))
   return yield* listed
 })

@@ -13,7 +13,7 @@ import { table } from "../../report/TextTable.ts"
 import { Output, say, sayJson, warn, writeOut } from "../Output.ts"
 import { refusalOfFile } from "../RunFolder.ts"
 import { withPublished } from "../PublishedDatabase.ts"
-import { csvFormat, jsonFormat, savedQueries, sqlOf, tableFormat } from "../QueryFormats.ts"
+import { csvFormat, jsonFormat, savedQueries, sqlOf, tableFormat, parquetOf } from "../QueryFormats.ts"
 
 const formats = ["table", "csv", "json", "arrow", "parquet", "xlsx"] as const
 type Format = (typeof formats)[number]
@@ -47,8 +47,7 @@ const writeBytes = Effect.fnUntraced(function* (connection: Connection, sql: str
   const { queryArrow } = yield* Effect.promise(() => import("../../base/QueryArrow.ts"))
   const arrow = yield* queryArrow(connection, sql)
   if (format === "arrow") return yield* writeOut(Stream.make(arrow))
-  const { parquetOf } = yield* Effect.promise(() => import("../QueryParquet.ts"))
-  yield* writeOut(Stream.make(parquetOf(arrow)))
+  yield* writeOut(Stream.make(yield* Effect.promise(() => parquetOf(arrow))))
 })
 
 const writeWorkbook = Effect.fnUntraced(function* (connection: Connection, sql: string) {

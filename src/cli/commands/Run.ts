@@ -1,16 +1,43 @@
 /**
- * `nightjar run JOB…`: plans, executes, lands, normalises, publishes, deletes. Resumes an unfinished run,
- * does nothing if the run is already finished, and returns the run's exit code.
+ * `nightjar run JOB…`, `rerun` and `demo`: nights of jobs, resumed or new, of all tasks or of those that did not
+ * succeed. Each ends with the exit code of its run.
  */
-import { Duration, Effect, Option } from "effect"
+import { existsSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { Duration, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { isDurationWithin, readDuration } from "../../base/Text.ts"
-import { jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
-import { endWith } from "../Failures.ts"
-import { checkJobs, readableJobs, takeJobs } from "../Jobs.ts"
-import { readWebhooksFlag, webhooksFlag } from "../Webhooks.ts"
-import { runNights } from "../Nights.ts"
-import { toldUnbegun } from "../Notices.ts"
+import { counted, isDurationWithin, readDuration, shellWord, suggestion } from "../../base/Text.ts"
+import {
+  Settings,
+  jobArguments,
+  jsonFlag,
+  namedOutput,
+  optionalFlag,
+  outputFolder,
+  runArgument,
+  switchFlag,
+} from "../CommonFlags.ts"
+import { endWith, refuse } from "../Failures.ts"
+import { checkJobs, loadJobs, readableJobs, takeJobs } from "../Jobs.ts"
+import { findNight, findRun, withLedger } from "../LookAtFolder.ts"
+import { readWebhooksFlag, runNights, webhooksFlag } from "../Nights.ts"
+import { refuseSilent, toldUnbegun } from "../Notices.ts"
+import { Output, note, say, sayJson, warn } from "../Output.ts"
+import { notStartedLines } from "../PlanText.ts"
+import { Wiring } from "../Wiring.ts"
+import type { Job } from "../../jobs/Job.ts"
+import { subjectOf, verdictOfTask } from "../../ledger/RunState.ts"
+import type { RunState, TaskState } from "../../ledger/RunState.ts"
+import { deliveredInNight, newestTasks } from "../../ledger/WholeNight.ts"
+import { exitCodes } from "../../messages/ExitCodes.ts"
+import { exitMeaning } from "../../report/RenderSummary.ts"
+import { summarise } from "../../report/Summary.ts"
+import { table, wrap } from "../../report/TextTable.ts"
+import type { Request } from "../../run/ChooseNight.ts"
+import { previewNight } from "../../run/Preview.ts"
+import { outcomes } from "../../service/EndTable.ts"
+import { own } from "../../service/Ends.ts"
+import { accessKey } from "../../service/Ids.ts"
 
 export const run = Command.make(
   "run",
@@ -52,3 +79,291 @@ export const run = Command.make(
     },
   ]),
 )
+
+// `nightjar rerun [RUN]`: runs again the tasks that did not succeed in an earlier run, with that run as the
+// parent, and asks only for the features that are not in the tables yet. The job is loaded again from its
+// file, so that corrections apply.
+
+export interface Selection {
+  readonly failed: boolean
+  readonly only: ReadonlyArray<string>
+  readonly never: ReadonlyArray<string>
+  readonly customers: ReadonlyArray<string>
+  readonly engines: ReadonlyArray<string>
+  readonly features: ReadonlyArray<string>
+}
+
+/** The features of a task that are not in the tables yet; empty if the job left them to the engine. */
+export const featuresLeft = (
+  task: TaskState,
+  delivered: ReadonlyMap<string, ReadonlySet<string>>,
+): ReadonlyArray<string> =>
+  task.planned.features.filter((code) => delivered.get(subjectOf(task))?.has(code) !== true)
+
+/** Tasks that did not succeed and match the selection, flow sessions included: pure. */
+export const selectTasks = (
+  tasks: ReadonlyArray<TaskState>,
+  selection: Selection,
+  delivered: ReadonlyMap<string, ReadonlySet<string>>,
+): ReadonlyArray<TaskState> =>
+  tasks.filter((task) => {
+    const { customer_id, engine_reference } = task.planned
+    const outcome = verdictOfTask(task).outcome
+    const reason = task.settled?.fact.reason ?? ""
+    return (
+      outcome !== "succeeded" &&
+      (!selection.failed || outcome === "failed") &&
+      (selection.only.length === 0 || selection.only.includes(reason)) &&
+      !selection.never.includes(reason) &&
+      (selection.customers.length === 0 || selection.customers.includes(customer_id ?? "")) &&
+      (selection.engines.length === 0 || selection.engines.includes(engine_reference ?? "")) &&
+      (selection.features.length === 0 ||
+        featuresLeft(task, delivered).some((code) => selection.features.includes(code)))
+    )
+  })
+
+/**
+ * The tasks of a run, or of its whole night if no run was named; not those that a later run of the night
+ * finished: their logins are not sent again without need.
+ */
+export const tasksMeant = (
+  night: ReadonlyArray<RunState>,
+  run: RunState,
+  isNamed: boolean,
+): ReadonlyArray<TaskState> => {
+  const newest = newestTasks(night)
+  if (!isNamed) return [...newest.values()]
+  return [...run.tasks.values()].filter((task) => {
+    const last = newest.get(subjectOf(task))
+    return last === undefined || last === task || verdictOfTask(last).outcome !== "succeeded"
+  })
+}
+
+/** A misspelt name would silently select nothing. */
+export const unknownNames = (
+  run_id: string,
+  tasks: ReadonlyArray<TaskState>,
+  selection: Selection,
+): ReadonlyArray<string> => {
+  const names = (of: (task: TaskState) => string | ReadonlyArray<string> | undefined) =>
+    new Set(tasks.flatMap((task) => of(task) ?? []))
+  const check = (flag: string, given: ReadonlyArray<string>, known: ReadonlySet<string>) =>
+    given
+      .filter((name) => !known.has(name))
+      .map((name) => `--${flag} in ${run_id}${suggestion(name, [...known])}`)
+  return [
+    ...check(
+      "only",
+      selection.only,
+      names((task) => task.settled?.fact.reason),
+    ),
+    ...check(
+      "customer",
+      selection.customers,
+      names((task) => task.planned.customer_id),
+    ),
+    ...check(
+      "engine",
+      selection.engines,
+      names((task) => task.planned.engine_reference),
+    ),
+    ...check(
+      "feature",
+      selection.features,
+      names((task) => task.planned.features),
+    ),
+  ]
+}
+
+const several = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(`${description} (repeatable)`),
+    Flag.between(0, 1_000),
+  )
+
+export const rerun = Command.make(
+  "rerun",
+  {
+    run: runArgument,
+    failed: switchFlag("failed", "Only tasks whose outcome is `failed`"),
+    only: several("only", "REASON", "Only tasks with this reason"),
+    never: several("never", "REASON", "No tasks with this reason"),
+    customers: several("customer", "ID", "Only this customer"),
+    engines: several("engine", "REF", "Only this engine"),
+    features: several("feature", "CODE", "Only tasks that lack this feature"),
+    moved: optionalFlag("job", "FILE", "Where the run's job file is now, if it was moved"),
+    dryRun: switchFlag("dry-run", "Show what would run again, without starting it"),
+    webhooks: webhooksFlag,
+    json: jsonFlag,
+  },
+  Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, moved, webhooks: listenAt, ...selection }) {
+    const webhooks = yield* readWebhooksFlag(listenAt)
+    const { state, night } = yield* withLedger(findNight(run))
+    const { run_id, job: name } = state.started
+    const path = Option.getOrElse(moved, () => state.started.job_path)
+    const meant = tasksMeant(night, state, Option.isSome(run))
+    // What a run of the night had is no mistake, though a later one mended it.
+    const ever = [state, ...night].flatMap(({ tasks: all }) => [...all.values()])
+    const unknown = unknownNames(run_id, ever, selection)
+    if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
+    const delivered = deliveredInNight(night)
+    const tasks = selectTasks(meant, selection, delivered)
+    if (tasks.length === 0) {
+      if (json) return yield* sayJson([])
+      return yield* say(`No task of ${run_id} matches: nothing to rerun.`)
+    }
+    // The folder of the output, or the job, may be elsewhere than when the run was started.
+    if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
+    const [job] = yield* loadJobs([path])
+    if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path, name })
+    const asked = { further: true, parent: run_id, only: new Set(tasks.map(subjectOf)) }
+    if (dryRun) {
+      yield* refuseSilent([job])
+      return yield* tellPreview(run_id, tasks, yield* previewOf(job, asked), json)
+    }
+    const output = yield* outputFolder
+    const options = { output, json, webhooks, ...asked }
+    yield* endWith(yield* runNights([job], options))
+  }),
+).pipe(
+  Command.withDescription("Runs again what did not succeed in a run"),
+  Command.withExamples([
+    { command: "nightjar rerun --dry-run", description: "What would run again" },
+    { command: "nightjar rerun --only TIMEOUT", description: "Only what timed out" },
+  ]),
+)
+
+const previewOf = Effect.fnUntraced(function* (job: Job, asked: Request) {
+  const wiring = yield* Wiring
+  const output = yield* outputFolder
+  return yield* Effect.provide(
+    previewNight(job, asked),
+    Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output)),
+  )
+})
+
+type Preview = Effect.Success<ReturnType<typeof previewOf>>
+
+const followedFirst = {
+  ...own("IN_PROGRESS"),
+  message: "what it left at the service is collected first; `nightjar rerun` then starts it if it must",
+}
+const perhaps = {
+  ...own("IN_PROGRESS"),
+  message: "something with its login is open: that is followed to its end first, and may close the login",
+}
+const notInJob = { ...own("NOT_IN_JOB"), message: "the job no longer names it" }
+
+const nameOf = ({ planned: { customer_id, session_id, engine_reference } }: TaskState) => ({
+  customer_id: customer_id ?? session_id ?? "",
+  engine_reference: engine_reference ?? "(session)",
+})
+
+/** The selected tasks that would run again, with what is asked for, and why the others would not. */
+const splitSelection = (
+  tasks: ReadonlyArray<TaskState>,
+  { plan, starting, followed, notStarted, only }: Preview,
+) => {
+  const asked = new Map<string, ReadonlyArray<string>>([
+    ...starting.map((task) => [accessKey(task), task.features.map(({ code }) => code)] as const),
+    ...plan.sessions.map(({ session_id }) => [`session/${session_id}`, []] as const),
+  ])
+  const known = new Map([
+    ...notStarted.map((one) => [accessKey(one), one] as const),
+    ...followed.map((one) => [accessKey(one), perhaps] as const),
+  ])
+  const rows = tasks.flatMap((task) => {
+    const features = asked.get(subjectOf(task))
+    if (features === undefined) return []
+    const { task_id, customer_id = "", session_id = "", engine_reference = "" } = task.planned
+    const { outcome } = verdictOfTask(task)
+    const reason = task.settled?.fact.reason ?? ""
+    return [{ task_id, customer_id, session_id, engine_reference, outcome, reason, features }]
+  })
+  const others = tasks.flatMap((task) => {
+    const subject = subjectOf(task)
+    if (asked.has(subject)) return []
+    const why = known.get(subject) ?? (only?.has(subject) === true ? notInJob : followedFirst)
+    return [{ ...why, ...nameOf(task) }]
+  })
+  return { rows, others }
+}
+
+const tellPreview = Effect.fnUntraced(function* (
+  run_id: string,
+  tasks: ReadonlyArray<TaskState>,
+  preview: Preview,
+  json: boolean,
+) {
+  const { rows, others } = splitSelection(tasks, preview)
+  const rest = others.length === 0 ? "" : `; ${others.length} of the selected would not`
+  const headline = `${counted(rows.length, "task")} of ${run_id} would run again${rest}.`
+  const why = others.length === 0 ? [] : ["Would not run again:", ...notStartedLines(others, false)]
+  if (json) {
+    for (const line of why) yield* note(line)
+    return yield* sayJson(rows)
+  }
+  const { out } = yield* Output
+  yield* say(headline)
+  for (const older of preview.collect) yield* say(`First, what ${older} left at the service is collected.`)
+  const cells = rows.map((row) => [
+    row.customer_id === "" ? row.session_id : row.customer_id,
+    row.engine_reference === "" ? "(session)" : row.engine_reference,
+    row.outcome,
+    row.reason,
+    row.features.join(", "),
+  ])
+  if (rows.length > 0)
+    yield* say(table(["customer", "engine", "outcome", "reason", "features"], cells, { width: out.width }))
+  for (const line of why) yield* say(wrap(line, out.width))
+})
+
+// `nightjar demo`: the demo job on the embedded service, and what its result means. The exit code that a
+// cron job would have got is explained; the command itself succeeds if the run ended as designed.
+
+/** How the tasks of `jobs/demo.yaml` end, on the first run and on every later one. */
+const designed = { succeeded: 26, partial: 2, failed: 8, skipped: 2, unfinished: 1 } as const
+
+const exampleQuery = "SELECT who_acts, reason, count(*) AS tasks FROM tasks GROUP BY ALL ORDER BY ALL"
+
+export const demo = Command.make(
+  "demo",
+  {},
+  Effect.fn("Demo.handle")(function* () {
+    const { packageFolder } = yield* Wiring
+    const path = existsSync("jobs/demo.yaml") ? "jobs/demo.yaml" : join(packageFolder, "jobs/demo.yaml")
+    const output = yield* outputFolder
+    const jobs = yield* loadJobs([path])
+    const exit_code = yield* runNights(jobs, {
+      output,
+      json: false,
+      further: false,
+      webhooks: undefined,
+      parent: undefined,
+      only: undefined,
+    })
+    if (exit_code !== exitCodes.leftovers && exit_code !== exitCodes.peopleMustAct)
+      return yield* endWith(exit_code === exitCodes.ok ? exitCodes.defect : exit_code)
+    const summary = summarise(yield* withLedger(findRun(Option.none())))
+    const { out } = yield* Output
+    const named = namedOutput(output)
+    const folder = named === undefined ? "" : ` --output ${shellWord(named)}`
+    const lines = [
+      `A cron job would have ended with exit code ${exit_code}: ${exitMeaning[exit_code]}. ` +
+        "Here, that is the task on the engine in maintenance; the others need a customer or an engineer.",
+    ]
+    const { invocation } = yield* Settings
+    // Commands stay on one line, so that they can be copied.
+    const commands = [
+      `To query the tables: ${invocation} query${folder} "${exampleQuery}"`,
+      `To explain a customer's result: ${invocation} explain${folder} c-024`,
+    ]
+    yield* say(`\n${[...lines.map((line) => wrap(line, out.width, "", "  ")), ...commands].join("\n")}`)
+    const asDesigned =
+      exit_code === exitCodes.leftovers &&
+      outcomes.every((outcome) => summary.outcomes[outcome] === designed[outcome])
+    if (!asDesigned) yield* warn("demo-unexpected")
+    yield* endWith(asDesigned ? exitCodes.ok : exit_code)
+  }),
+).pipe(Command.withDescription("Runs the demo job and explains how it ended"))

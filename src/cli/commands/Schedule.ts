@@ -3,23 +3,156 @@
  * cron, or a CronJob for Kubernetes. The jobs are read as the timer will read them, without the variables of
  * this shell, so that a timer that would fail is refused now.
  */
-import { statSync } from "node:fs"
+import { isUtf8 } from "node:buffer"
+import { existsSync, readFileSync, statSync } from "node:fs"
 import { homedir } from "node:os"
-import { basename, dirname, isAbsolute, relative, resolve } from "node:path"
-import { Clock, ConfigProvider, Effect, Option } from "effect"
+import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path"
+import { Clock, ConfigProvider, Duration, Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { codeOf, durableFiles } from "../../base/DurableFile.ts"
 import { listed } from "../../base/Text.ts"
 import { machineZone } from "../../base/Time.ts"
-import type { Job } from "../../jobs/Job.ts"
-import type { Timer, TimerFile } from "../Timers.ts"
 import { EnvFileFlag, jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse, toolVersion } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { say, sayJson, warn } from "../Output.ts"
-import { kubernetesText, cronBlock, systemdUnits } from "../Timers.ts"
-import { makeEnvironment, readEnvFile, variablesOf } from "../../jobs/EnvFile.ts"
+import {
+  cronBlock,
+  isWritable,
+  kubernetesText,
+  startsOf,
+  waitMinutesOf,
+  mark,
+  systemdUnits,
+  timerName,
+  timerUnit,
+  withBlock,
+} from "../Timers.ts"
+import type { Timer, TimerFile } from "../Timers.ts"
+import { makeEnvironment, readEnvFile, referencesOf, variablesOf } from "../../jobs/EnvFile.ts"
+import type { Job } from "../../jobs/Job.ts"
 import { commandVariables, namedIn } from "../../jobs/Scalars.ts"
-import { installLines, installUnits, userFolders } from "../InstallTimer.ts"
+
+// Installs a timer for the current user: systemd units or lines of the crontab. Replaces only what this
+// program wrote, and says how to undo it. Every command that it runs has thirty seconds.
+
+const commandTime = Duration.seconds(30)
+/** No crontab that a person reads is longer. */
+const bytesMax = 1_000_000
+
+const unstarted = (): string => "it cannot be started"
+
+interface Called {
+  readonly exit_code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Fails rather than lose a byte: what was read of a crontab is written back. */
+const readAll = <E>(stream: Stream.Stream<Uint8Array, E>) =>
+  stream.pipe(
+    Stream.mapError(() => "it cannot be read"),
+    Stream.runFoldEffect(
+      () => Buffer.alloc(0),
+      (read, piece) =>
+        read.length + piece.length > bytesMax
+          ? Effect.fail(`it prints more than ${bytesMax} bytes`)
+          : Effect.succeed(Buffer.concat([read, piece])),
+    ),
+  )
+
+/** Fails with a reason if the command cannot be started or does not end. */
+const call = (
+  command: string,
+  args: ReadonlyArray<string>,
+  input = "",
+): Effect.Effect<Called, string, ChildProcessSpawner.ChildProcessSpawner> =>
+  Effect.gen(function* () {
+    const { spawn } = yield* ChildProcessSpawner.ChildProcessSpawner
+    const stdin = Stream.make(new TextEncoder().encode(input))
+    const child = ChildProcess.make(command, [...args], { stdin, forceKillAfter: "1 second" })
+    const handle = yield* Effect.mapError(spawn(child), unstarted)
+    const [out, err, exit_code] = yield* Effect.all(
+      [readAll(handle.stdout), readAll(handle.stderr), Effect.mapError(handle.exitCode, unstarted)],
+      { concurrency: "unbounded" },
+    )
+    if (!isUtf8(out)) return yield* Effect.fail("it prints what is not UTF-8")
+    return { exit_code, stdout: out.toString("utf8"), stderr: err.toString("utf8") }
+  }).pipe(
+    Effect.scoped,
+    Effect.timeoutOrElse({
+      duration: commandTime,
+      orElse: () => Effect.fail(`it did not end within ${Duration.toSeconds(commandTime)} seconds`),
+    }),
+  )
+
+const whyOf = ({ exit_code, stderr }: Called): string => {
+  const said = stderr.trim().split("\n", 1)[0] ?? ""
+  return said === "" ? `exit code ${exit_code}` : `exit code ${exit_code}: ${said}`
+}
+
+/** The home folder of this user, and where systemd looks for the units of a user. */
+export const userFolders = (
+  environment: NodeJS.ProcessEnv,
+): { readonly home: string; readonly units: string } => {
+  const home = homedir()
+  const config = environment["XDG_CONFIG_HOME"] ?? ""
+  return { home, units: join(config === "" ? join(home, ".config") : config, "systemd/user") }
+}
+
+const isOurs = (path: string): boolean =>
+  !existsSync(path) || readFileSync(path, "utf8").startsWith(`${mark}\n`)
+
+export const installUnits = Effect.fnUntraced(function* (
+  timer: Timer,
+  files: ReadonlyArray<TimerFile>,
+  folder: string,
+) {
+  const written = files.map(({ name, text }) => ({ path: join(folder, name), text }))
+  const foreign = written.find(({ path }) => !isOurs(path))
+  if (foreign !== undefined) return yield* refuse("timer-not-ours", { path: foreign.path })
+  const durable = yield* durableFiles
+  yield* Effect.try({
+    try: () => {
+      durable.makeFolder(folder, 0o700)
+      for (const { path, text } of written) durable.replace(path, text, 0o600)
+    },
+    catch: (cause) => refuse("timer-unwritable", { path: folder, why: codeOf(cause) }),
+  })
+  yield* say(["Written:", ...written.map(({ path }) => `  ${path}`)].join("\n"))
+  const unit = timerUnit(timer)
+  for (const args of [["daemon-reload"], ["enable", "--now", unit]]) {
+    const command = ["systemctl", "--user", ...args].join(" ")
+    const failed = (why: string) => refuse("timer-not-enabled", { command, why })
+    const called = yield* call("systemctl", ["--user", ...args]).pipe(Effect.mapError(failed))
+    if (called.exit_code !== 0) return yield* failed(whyOf(called))
+  }
+  yield* say(
+    [
+      `${unit} is enabled. It runs while you are logged out only after \`loginctl enable-linger\`.`,
+      `To undo: systemctl --user disable --now ${unit}, then delete the files above.`,
+    ].join("\n"),
+  )
+})
+
+export const installLines = Effect.fnUntraced(function* (timer: Timer, block: string) {
+  const failed = (command: string) => (why: string) => refuse("crontab-unusable", { command, why })
+  const list = "crontab -l"
+  const found = yield* call("crontab", ["-l"]).pipe(Effect.mapError(failed(list)))
+  // A user who has no crontab yet.
+  const isNone = found.exit_code !== 0 && /no crontab/i.test(found.stderr)
+  if (found.exit_code !== 0 && !isNone) return yield* failed(list)(whyOf(found))
+  const name = timerName(timer)
+  const crontab = withBlock(isNone ? "" : found.stdout, name, block)
+  if (crontab === undefined) return yield* refuse("timer-lines-damaged", { name })
+  const set = "crontab -"
+  const called = yield* call("crontab", ["-"], crontab).pipe(Effect.mapError(failed(set)))
+  if (called.exit_code !== 0) return yield* failed(set)(whyOf(called))
+  yield* say(
+    `The crontab now has the lines of ${name}:\n${block}` + "To undo: crontab -e, then delete these lines.",
+  )
+})
 
 const namesTold = 10
 /** Units are files, and a CronJob has 52 characters with its own prefix. */
@@ -31,8 +164,6 @@ const credentialsFolder = "/run/credentials/nightjar"
 
 type Kind = "systemd" | "cron" | "kubernetes"
 
-const timerRoom = Effect.promise(() => import("../Timers.ts"))
-
 const kindOf = (flags: Readonly<Record<Kind, boolean>>): Kind | undefined => {
   const given = (["systemd", "cron", "kubernetes"] as const).filter((kind) => flags[kind])
   return given.length === 1 ? given[0] : undefined
@@ -41,11 +172,7 @@ const kindOf = (flags: Readonly<Record<Kind, boolean>>): Kind | undefined => {
 /** The variables that a timer of this kind starts with. */
 const environmentOf = (kind: Kind) => (kind === "systemd" ? { [credentialsVariable]: credentialsFolder } : {})
 
-const sourcesOf = (jobs: ReadonlyArray<Job>) =>
-  Effect.map(
-    Effect.promise(() => import("../../jobs/EnvFile.ts")),
-    ({ referencesOf }) => jobs.flatMap(referencesOf),
-  )
+const sourcesOf = (jobs: ReadonlyArray<Job>) => jobs.flatMap(referencesOf)
 
 /** The jobs as the timer will load them, and the variables that they asked for. */
 const loadAs = Effect.fnUntraced(function* (kind: Kind, paths: ReadonlyArray<string>) {
@@ -69,7 +196,7 @@ const loadAs = Effect.fnUntraced(function* (kind: Kind, paths: ReadonlyArray<str
 
 /** A timer has only the variables of the file: one that the file lacks would fail every night. */
 const requireVariables = Effect.fnUntraced(function* (job: Job, file: string) {
-  const missing = (yield* sourcesOf([job])).flatMap((one) =>
+  const missing = sourcesOf([job]).flatMap((one) =>
     one._tag === "Env" && one.file === undefined ? [one.name] : [],
   )
   if (missing.length === 0) return
@@ -78,7 +205,6 @@ const requireVariables = Effect.fnUntraced(function* (job: Job, file: string) {
 })
 
 const timesOf = Effect.fnUntraced(function* (job: Job, at: string | undefined) {
-  const { startsOf, waitMinutesOf } = yield* timerRoom
   const { name, night, timezone } = job
   if (night !== undefined && at !== undefined)
     return yield* refuse("timer-time-twice", { name, starts: night.starts })
@@ -105,7 +231,7 @@ const timerOf = Effect.fnUntraced(function* (
   times: Pick<Timer, "times" | "timezone" | "waitMinutes">,
 ) {
   const output = resolve(yield* outputFolder)
-  const references = yield* sourcesOf(jobs)
+  const references = sourcesOf(jobs)
   const under = `${credentialsFolder}/`
   const credentials = references.flatMap((one) =>
     one._tag === "File" && one.path.startsWith(under) ? [one.path.slice(under.length)] : [],
@@ -133,7 +259,7 @@ const timerOf = Effect.fnUntraced(function* (
 const filesOf = Effect.fnUntraced(function* (job: Job, folder: string) {
   const { service } = job
   const customers = job.assignments.map(({ source }) => source.replace(/(?::\d+)+$/, ""))
-  const referenced = (yield* sourcesOf([job])).flatMap((one) => (one._tag === "File" ? [one.path] : []))
+  const referenced = sourcesOf([job]).flatMap((one) => (one._tag === "File" ? [one.path] : []))
   const ofService = service._tag === "Embedded" ? [service.faults, service.reading] : []
   const paths = [job.path, ...customers, ...referenced, ...ofService.filter((path) => path !== undefined)]
   const files = new Set<string>()
@@ -150,8 +276,7 @@ const clusterText = Effect.fnUntraced(function* (
   timer: Timer,
   asked: ReadonlySet<string>,
 ) {
-  const { isWritable } = yield* timerRoom
-  const commands = (yield* sourcesOf(jobs)).flatMap((one) => (one._tag === "Exec" ? [one.command] : []))
+  const commands = jobs.flatMap(referencesOf).flatMap((one) => (one._tag === "Exec" ? [one.command] : []))
   const own = new Set([credentialsVariable, ...commandVariables])
   const names = [...asked, ...commands.flatMap(namedIn)].filter((name) => !own.has(name))
   const variables = new Set(jobs.flatMap((job) => [...variablesOf(job)]))
@@ -179,7 +304,6 @@ const clusterText = Effect.fnUntraced(function* (
 
 /** What a crontab, a unit or the limits of a name do not allow is refused before anything is written. */
 const requireWritable = Effect.fnUntraced(function* (kind: Kind, timer: Timer) {
-  const { isWritable, timerName } = yield* timerRoom
   const { job_paths, output, env_file, folder, command, path, credentials } = timer
   const texts = [...job_paths, output, env_file, folder, ...command, path, homedir(), ...credentials]
   const text = texts.find((one) => one !== undefined && !isWritable(one))
@@ -196,7 +320,6 @@ const prepare = Effect.fnUntraced(function* (
   timer: Timer,
 ) {
   if (kind === "kubernetes") {
-    const { timerName } = yield* timerRoom
     const text = yield* clusterText(jobs, timer, asked)
     return { files: [{ name: `nightjar-${timerName(timer)}.yaml`, text }], install: undefined }
   }

@@ -4,18 +4,107 @@
  * read. Exchange and revoke hold the folder's lock, as a run does.
  */
 import { existsSync } from "node:fs"
-import { Clock, Effect, Option } from "effect"
+import { Clock, Effect, Option, Redacted, Stdio, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { counted } from "../../base/Text.ts"
+import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
+import { refuse } from "../Failures.ts"
+import { loadJobs } from "../Jobs.ts"
+import { Output, say, sayJson, warn } from "../Output.ts"
+import { holdOutput } from "../RunFolder.ts"
+import { Wiring } from "../Wiring.ts"
+import { parseReference } from "../../jobs/Scalars.ts"
+import { Secrets } from "../../jobs/Secrets.ts"
+import { KnownSecrets } from "../../privacy/KnownSecrets.ts"
+import { table } from "../../report/TextTable.ts"
 import { ExecutionId } from "../../service/Ids.ts"
 import type { StoredToken } from "../../tokens/StoredToken.ts"
 import { expiryWarningMs } from "../../tokens/TokenLogin.ts"
-import { counted } from "../../base/Text.ts"
-import { table } from "../../report/TextTable.ts"
-import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
-import { refuse } from "../Failures.ts"
-import { Output, say, sayJson, warn } from "../Output.ts"
-import { exchangeTicket, revokeToken } from "../TokenCalls.ts"
-import { listTokens } from "../../tokens/TokenStore.ts"
+import { exchangeByHand, revokeByHand } from "../../tokens/ExchangeTicket.ts"
+import { TokenStore, listTokens } from "../../tokens/TokenStore.ts"
+
+// What `nightjar tokens exchange` and `revoke` share: the job's token store and service under the folder's
+// lock, and a ticket that is read from anywhere but the command line.
+
+interface ByHand {
+  readonly output: string
+  /** The job file's path. */
+  readonly job: string
+}
+
+/** The job, its token store and its service, in a locked folder. */
+const withTokens = Effect.fnUntraced(function* <A, E, R>(
+  { output, job: path }: ByHand,
+  work: Effect.Effect<A, E, R>,
+) {
+  const [job] = yield* loadJobs([path])
+  if (job?.tokens_key === undefined) return yield* refuse("token-store-unset")
+  const wiring = yield* Wiring
+  yield* holdOutput(output, [job.share])
+  return yield* Effect.provide(work, wiring.tokens(job, output))
+}, Effect.scoped)
+
+const openedStore = Effect.gen(function* () {
+  const store = yield* TokenStore
+  return store._tag === "Open" ? store : yield* refuse("token-store-unset")
+})
+
+/** Loaded when a token command needs it. */
+const ticketBytesMax = 65_536
+
+/** Never a literal. A path is relative to the current folder. */
+const readTicket = Effect.fnUntraced(function* (given: string) {
+  if (given === "-") return yield* readStdin
+  const reference = parseReference(given, ".")
+  if (reference === undefined || reference._tag === "Exec") return yield* refuse("ticket-literal")
+  const { resolve } = yield* Secrets
+  return yield* resolve(reference)
+})
+
+const readStdin = Effect.gen(function* () {
+  const stdio = yield* Stdio.Stdio
+  const text = yield* stdio.stdin.pipe(
+    Stream.decodeText(),
+    Stream.runFold(
+      () => "",
+      (read, chunk) => (read.length > ticketBytesMax ? read : read + chunk),
+    ),
+    Effect.mapError(() => refuse("ticket-missing")),
+  )
+  const ticket = text.trim()
+  return ticket === "" || text.length > ticketBytesMax ? yield* refuse("ticket-missing") : yield* held(ticket)
+})
+
+const held = Effect.fnUntraced(function* (ticket: string) {
+  ;(yield* KnownSecrets).hold(ticket, "process")
+  return Redacted.make(ticket)
+})
+
+export const exchangeTicket = Effect.fnUntraced(function* (
+  input: ByHand & {
+    readonly execution_id: ExecutionId
+    readonly ticket: string
+    readonly name: string | undefined
+  },
+) {
+  const wiring = yield* Wiring
+  const ticket = yield* readTicket(input.ticket).pipe(Effect.provide(wiring.secrets))
+  const { execution_id, name } = input
+  const exchanged = Effect.flatMap(openedStore, (store) =>
+    exchangeByHand(store, { execution_id, ticket, name }),
+  )
+  return yield* withTokens(input, exchanged)
+})
+
+export const revokeToken = Effect.fnUntraced(function* (input: ByHand & { readonly name: string }) {
+  if (!existsSync(`${input.output}/tokens.sqlite`))
+    return yield* refuse("token-store-empty", { output: input.output })
+  const revoked = yield* withTokens(
+    input,
+    Effect.flatMap(openedStore, (store) => revokeByHand(store, input.name)),
+  )
+  return revoked ?? (yield* refuse("token-unknown"))
+})
 
 const iso = (at: number): string => new Date(at).toISOString()
 

@@ -3,13 +3,13 @@
  */
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
-import { judge } from "../../../src/cli/acquaint/Judge.ts"
 import {
+  judge,
   missingFamilies,
   renderMarkdown,
   renderSections,
   reportSections,
-} from "../../../src/cli/acquaint/Report.ts"
+} from "../../../src/cli/acquaint/Judge.ts"
 import { builtInSources } from "../../../src/service/FlowResults.ts"
 import { calls, closedState, execution_id, incomeSource, salary, withIncome } from "./calling.ts"
 import type { Written } from "./calling.ts"

@@ -2,7 +2,7 @@
  * What is written down of a body: shapes, and no value that could be somebody's.
  */
 import { describe, expect, it } from "vitest"
-import { callLine } from "../../../src/cli/acquaint/Report.ts"
+import { callLine } from "../../../src/cli/acquaint/Judge.ts"
 import { shapeOf } from "../../../src/cli/acquaint/Compare.ts"
 import { calls, closedState, execution_id, salary } from "./calling.ts"
 
