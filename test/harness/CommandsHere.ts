@@ -58,12 +58,16 @@ export const worksHere = <A, E, R>(work: Effect.Effect<A, E, R>, more: Partial<W
     }
   })
 
+/** A command line as work of that kind. */
+export const commandWork = (args: ReadonlyArray<string>, more?: Partial<Wiring["Service"]>) =>
+  worksHere(runNightjar(args), more)
+
 /** The same, with a service for the command that asks one. */
 export const commandAt = (
   tokens: Wiring["Service"]["tokens"],
   ...args: ReadonlyArray<string>
-): Promise<Ended> => Effect.runPromise(worksHere(runNightjar(args), { tokens }))
+): Promise<Ended> => Effect.runPromise(commandWork(args, { tokens }))
 
 /** A command with these arguments. */
 export const commandHere = (...args: ReadonlyArray<string>): Promise<Ended> =>
-  Effect.runPromise(worksHere(runNightjar(args)))
+  Effect.runPromise(commandWork(args))

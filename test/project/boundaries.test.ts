@@ -228,7 +228,7 @@ describe("boundaries", () => {
 
   it("tests mirror src: a folder below test is a room, or one of the kinds of tests that span rooms", () => {
     const spanning =
-      "acceptance attack bench canaries conformance faults harness hostile mutants project promises simulation".split(
+      "acceptance attack bench canaries conformance faults harness hostile mutants oracle project promises simulation".split(
         " ",
       )
     const folders = readdirSync(join(root, "test"), { withFileTypes: true })

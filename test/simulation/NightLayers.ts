@@ -10,12 +10,14 @@ import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
 import { FormCache, ServiceCatalogue } from "../../src/client/EngineForms.ts"
 import { SteadyClock } from "../../src/base/Time.ts"
 import { Secrets } from "../../src/jobs/Secrets.ts"
+import type { Landing } from "../../src/landing/Landing.ts"
 import { LandingMemory } from "../../src/landing/LandingMemory.ts"
 import type { LandingStore } from "../../src/landing/LandingMemory.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { writeKey } from "../../src/ledger/LedgerKeys.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { sha256 } from "../../src/base/Hashes.ts"
+import type { Publisher } from "../../src/tables/Publisher.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { SandboxClient } from "../../src/sandbox/server/SandboxRoutes.ts"
 import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
@@ -32,6 +34,8 @@ export interface PlantedServices {
   readonly ledger?: (ledger: Ledger["Service"]) => Ledger["Service"]
   /** How many rows become of a body's records. */
   readonly place?: (rows: number) => number
+  /** Another one than that which only counts. */
+  readonly publisher?: Layer.Layer<Publisher, never, Ledger | Landing>
 }
 
 export interface Stores {
@@ -48,6 +52,11 @@ export const seededLedger = (seed: number) => {
   return database
 }
 
+export const plantedLedger = (ledger: Layer.Layer<Ledger>, plant: PlantedServices): Layer.Layer<Ledger> =>
+  Layer.flatMap(ledger, (context) =>
+    Layer.succeed(Ledger, (plant.ledger ?? same)(Context.get(context, Ledger))),
+  )
+
 /** What all jobs of a process have in common. */
 export const commonOf = (
   { database, landing: store }: Stores,
@@ -55,9 +64,7 @@ export const commonOf = (
   plant: PlantedServices,
 ) => ({
   pause: ServicePause.layer({ requestsAtOnce }),
-  ledger: Ledger.layerOver(database).pipe(
-    Layer.flatMap((context) => Layer.succeed(Ledger, (plant.ledger ?? same)(Context.get(context, Ledger)))),
-  ),
+  ledger: plantedLedger(Ledger.layerOver(database), plant),
   landing: LandingMemory.layer(store),
 })
 export type Common = ReturnType<typeof commonOf>
@@ -67,7 +74,7 @@ const same = <S>(unchanged: S): S => unchanged
 export const layersOf = (
   http: HttpClient.HttpClient,
   { pause, ledger, landing }: Common,
-  { tokens, published }: Stores,
+  { tokens, published }: Pick<Stores, "tokens" | "published">,
   families: ReadonlyArray<RecordFamily>,
   now: () => number,
   plant: PlantedServices,
@@ -90,10 +97,8 @@ export const layersOf = (
     Layer.provide(service),
     Layer.provide(ledger),
   )
-  const publisher = SimulatedPublisher.layer(published, families, now, plant.place).pipe(
-    Layer.provide(ledger),
-    Layer.provide(landing),
-  )
+  const counting = SimulatedPublisher.layer(published, families, now, plant.place)
+  const publisher = (plant.publisher ?? counting).pipe(Layer.provide(ledger), Layer.provide(landing))
   return Layer.mergeAll(
     service,
     ledger,

@@ -36,8 +36,9 @@ export interface NightPlan {
   /** How many requests may be under way at once. */
   readonly requestsAtOnce: number
   readonly rates: FaultRates
-  /** How many events the pipeline lives before each crash. */
+  /** How many events the pipeline lives before each crash, or how many requests it sends. */
   readonly crashes: ReadonlyArray<number>
+  readonly crashesCount?: "requests"
   /** When `run` is called, after the beginning, and whether with `--new`. */
   readonly nights: ReadonlyArray<{ readonly atMs: number; readonly further: boolean }>
   /** Wrong wall clocks of the pipeline's processes, in milliseconds. */

@@ -28,7 +28,7 @@ export const pick = <T>(random: () => number, values: ReadonlyArray<T>): T => {
 }
 
 /** Words for one customer: how long it takes, how it ends, and what is odd about it. */
-const behaviour = (random: () => number): string => {
+export const behaviour = (random: () => number): string => {
   const times = [
     random() < 0.7 ? `queue-${Math.floor(random() ** 3 * 9_000)}` : "",
     random() < 0.8 ? `run-${1 + Math.floor(random() ** 2 * 900)}` : "",

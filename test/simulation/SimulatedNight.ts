@@ -143,7 +143,8 @@ export const runSimulatedNight = (
     for (let exits = 0; exits < plan.exitsMax && processes < processesMax;) {
       bornAt.push(newestFact(database))
       busy.now = 0
-      const exit = livePipeline(world, plan, processes, command)
+      const age = () => (plan.crashesCount === "requests" ? requests : world.stepsTaken)
+      const exit = livePipeline(world, plan, processes, age, command)
       processes += 1
       command = run(false)
       listening.board = undefined
@@ -199,16 +200,15 @@ const livePipeline = <A, E>(
   world: World,
   plan: NightPlan,
   processes: number,
+  age: () => number,
   pipeline: Effect.Effect<A, E>,
 ): Exit.Exit<A, E> | undefined => {
   const crashAt = plan.crashes[processes]
-  const bornAt = world.stepsTaken
+  const bornAt = age()
   const handle = world.spawn(`pipeline ${processes}`, pipeline, {
     offsetMs: plan.clockOffsets[processes] ?? 0,
   })
-  world.runUntil(
-    () => handle.exit() !== undefined || (crashAt !== undefined && world.stepsTaken - bornAt >= crashAt),
-  )
+  world.runUntil(() => handle.exit() !== undefined || (crashAt !== undefined && age() - bornAt >= crashAt))
   const exit = handle.exit()
   handle.kill()
   return exit

@@ -9,7 +9,7 @@ import type { Job } from "../../src/jobs/Job.ts"
 import { exitCodes } from "../../src/messages/ExitCodes.ts"
 import { inTurns, turnsOf } from "../../src/run/JobTurns.ts"
 import { runNight } from "../../src/run/Nightly.ts"
-import type { NightOptions } from "../../src/run/Nightly.ts"
+import type { NightOptions, NightResult } from "../../src/run/Nightly.ts"
 import type { Turn } from "../../src/task/SideBySide.ts"
 import type { Common, NightLayers } from "./NightLayers.ts"
 import type { NightPlan } from "./NightPlan.ts"
@@ -28,6 +28,8 @@ interface Place {
   readonly layers: (of: Common) => NightLayers
   /** Told of each job whose turn came too late. */
   readonly late: Set<string>
+  /** Told of each run that came to its end. */
+  readonly ended?: (job: Job, result: NightResult) => void
 }
 
 /** What the jobs have in common, made once for the process. */
@@ -45,11 +47,15 @@ interface Ended {
 export const runTogether = Effect.fnUntraced(function* (
   { jobs, isInARow }: Pick<NightPlan, "jobs" | "isInARow">,
   options: NightOptions,
-  { common, layers, late }: Place,
+  { common, layers, late, ended = () => {} }: Place,
   plant: PlantTogether = {},
 ) {
   const ofAll = yield* shared(common, plant)
-  const night = (job: Job) => Effect.map(runNight(job, options), ({ exit_code }): Ended => ({ exit_code }))
+  const night = (job: Job) =>
+    Effect.map(runNight(job, options), (result): Ended => {
+      ended(job, result)
+      return { exit_code: result.exit_code }
+    })
   const alone = <A, E>(work: Effect.Effect<A, E, Layer.Success<NightLayers>>) =>
     Effect.exit(Effect.provide(work, layers(ofAll), { local: true }))
   const turns = Effect.provide(turnsOf(jobs), layers(ofAll), { local: true })
