@@ -126,7 +126,7 @@ describe("a lost start", () => {
       expect(verdicts(yield* night({ place, tasks }))).toEqual([
         2,
         "unfinished START_UNKNOWN engineer",
-        "unfinished ENGINE_UNAVAILABLE service",
+        "unfinished START_UNKNOWN engineer",
       ])
     }),
   )
