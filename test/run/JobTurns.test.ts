@@ -171,14 +171,17 @@ describe("jobs given together", () => {
     const shared = customer("c-1", "ok+unstoppable-30000+queue-7200+run-600+records-2")
     const first = named("a", [shared], { deadline: "22:30" })
     const second = named("b", [shared, ...some("b", 1, short)])
+    // Another login is another account: only the customer and the engine are the same.
+    const otherLogin = named("c", [customer("c-1", "ok+records-2")])
     const { alone, turns, told, spans } = live(
       makeNights(),
       Effect.gen(function* () {
         const stuck = yield* nightOf(first)
         const meanwhile = yield* nightOf(second)
+        const other = yield* nightOf(otherLogin)
         const further = yield* nightOf(first, true)
         return {
-          alone: [stuck.verdicts, meanwhile.verdicts, further.verdicts],
+          alone: [stuck.verdicts, meanwhile.verdicts, other.verdicts, further.verdicts],
           ...(yield* together([second, { ...first, deadline: undefined }])),
         }
       }),
@@ -186,6 +189,7 @@ describe("jobs given together", () => {
     expect(alone).toEqual([
       ["c-1 NOT_STOPPABLE"],
       ["b-0 COMPLETED", "c-1 ALREADY_EXECUTING"],
+      ["c-1 ALREADY_EXECUTING"],
       ["c-1 ALREADY_EXECUTING"],
     ])
     expect(turns.map(({ job, waits }) => [job, ...waits.map((wait) => wait.job)])).toEqual([
