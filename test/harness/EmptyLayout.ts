@@ -33,10 +33,10 @@ const made = Effect.gen(function* () {
 
 let known: Promise<ReadonlyArray<Made>> | undefined
 
-/** Puts it into an output folder that has none; another set of record schemas makes its own. */
+/** Puts it into a new output folder; another set of record schemas makes its own. */
 export const placeEmptyLayout = async (root: string): Promise<void> => {
-  const { empty } = layoutOf(root)
-  if (!existsSync(root) || existsSync(dirname(empty))) return
+  const { empty, manifest } = layoutOf(root)
+  if (!existsSync(root) || existsSync(manifest) || existsSync(dirname(empty))) return
   known ??= Effect.runPromise(made)
   const files = await known
   mkdirSync(dirname(empty), { mode: 0o700 })
