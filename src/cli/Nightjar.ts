@@ -1,11 +1,10 @@
 /**
- * The command `nightjar`: its commands as rows by group, in the order in which a newcomer meets them, and the flags
- * they all share. A command's module, and all that it imports, is loaded only when the command line names it; what the
- * others are called and do is said here.
+ * The command `nightjar`: its commands as rows by group, in the order in which a newcomer meets them, and
+ * the flags they all share. A command's module, and all that it imports, is loaded only when the command
+ * line names it; what the others are called and do is said here. /
  */
 import { setFlagsFromString } from "node:v8"
-import { Console, Effect, Option } from "effect"
-import type { NonEmptyReadonlyArray } from "effect/Array"
+import { Array as Arr, Console, Effect, Option } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import type { CliError, HelpDoc } from "effect/cli"
 import { nearestName } from "../base/Text.ts"
@@ -14,186 +13,198 @@ import { toolVersion } from "./Failures.ts"
 import { told } from "../messages/Catalogue.ts"
 import { plain, wrap } from "../report/TextTable.ts"
 
-/**
- * `isFirst`: on the first screen of `nightjar --help` with its summary; of the others, that has the names. `isNight`:
- * waits for hundreds of executions.
- */
+interface Said {
+  readonly summary: string
+  /** On the first screen of `nightjar --help` with its summary; of the others, that has the names. */
+  readonly isFirst?: boolean
+  /** It waits for hundreds of executions. */
+  readonly isNight?: boolean
+}
+
+const row = <const Name extends string, Input, ContextInput, E, R>({
+  load,
+  ...said
+}: Said & { readonly load: () => Promise<Command.Command<Name, Input, ContextInput, E, R>> }) => ({
+  ...said,
+  load: async () => Command.withShortDescription(await load(), said.summary),
+})
+
 const groups = {
   Run: {
-    demo: {
+    demo: row({
       summary: "Runs the demo job and explains how it ended",
       isNight: true,
       isFirst: true,
       load: async () => (await import("./commands/Run.ts")).demo,
-    },
-    init: {
+    }),
+    init: row({
       summary: "Writes jobs/NAME.yaml, a commented job file to fill in",
       isFirst: true,
       load: async () => (await import("./commands/Init.ts")).init,
-    },
-    plan: {
+    }),
+    plan: row({
       summary: "Shows what `run` would start, without starting anything",
       load: async () => (await import("./commands/Plan.ts")).plan,
-    },
-    run: {
+    }),
+    run: row({
       summary: "Runs each job once, or resumes its unfinished run",
       isNight: true,
       isFirst: true,
       load: async () => (await import("./commands/Run.ts")).run,
-    },
-    rerun: {
+    }),
+    rerun: row({
       summary: "Runs again what did not succeed in a run",
       isNight: true,
       load: async () => (await import("./commands/Run.ts")).rerun,
-    },
-    validate: {
+    }),
+    validate: row({
       summary: "Checks job files offline; each error with file:line:column",
       load: async () => (await import("./commands/Validate.ts")).validate,
-    },
-    doctor: {
+    }),
+    doctor: row({
       summary: "Checks machine, folder, ledger, secrets, alarms and services",
       load: async () => (await import("./commands/Doctor.ts")).doctor,
-    },
-    schedule: {
+    }),
+    schedule: row({
       summary: "Prints or installs the timer of jobs",
       load: async () => (await import("./commands/Schedule.ts")).schedule,
-    },
-    notify: {
+    }),
+    notify: row({
       summary: "Tries the receivers of a job's alarms",
       load: async () => (await import("./commands/Notify.ts")).notify,
-    },
-    accept: {
+    }),
+    accept: row({
       summary: "Publishes a run that a gate of its job holds back",
       isNight: true,
       load: async () => (await import("./commands/Accept.ts")).accept,
-    },
-    pause: {
+    }),
+    pause: row({
       summary: "Pauses the running night: it starts nothing until `resume`",
       load: async () => (await import("./commands/Steer.ts")).pause,
-    },
-    resume: {
+    }),
+    resume: row({
       summary: "Ends the pause of the running night",
       load: async () => (await import("./commands/Steer.ts")).resume,
-    },
-    drain: {
+    }),
+    drain: row({
       summary: "Ends the running night once what is running has finished",
       load: async () => (await import("./commands/Steer.ts")).drain,
-    },
-    limit: {
+    }),
+    limit: row({
       summary: "Changes how many executions the running night has at once",
       load: async () => (await import("./commands/Steer.ts")).limit,
-    },
+    }),
   },
   Look: {
-    status: {
+    status: row({
       summary: "Lists a run's tasks with outcome and reason",
       isFirst: true,
       load: async () => (await import("./commands/Status.ts")).status,
-    },
-    explain: {
+    }),
+    explain: row({
       summary: "Explains any id, reason or message",
       load: async () => (await import("./commands/Explain.ts")).explain,
-    },
-    query: {
+    }),
+    query: row({
       summary: "Runs SQL over the published tables (see `nightjar tables`)",
       isFirst: true,
       load: async () => (await import("./commands/Query.ts")).query,
-    },
-    help: {
+    }),
+    help: row({
       summary: "Shows a page of the documentation, or lists all pages",
       load: async () => (await import("./commands/Help.ts")).help,
-    },
-    runs: {
+    }),
+    runs: row({
       summary: "Lists all runs of the output folder, oldest first",
       load: async () => (await import("./commands/Runs.ts")).runs,
-    },
-    report: {
+    }),
+    report: row({
       summary: "Writes a run's HTML report and worklist",
       load: async () => (await import("./commands/Report.ts")).report,
-    },
-    tables: {
+    }),
+    tables: row({
       summary: "Describes every published table and view",
       load: async () => (await import("./commands/Tables.ts")).tables,
-    },
-    documents: {
+    }),
+    documents: row({
       summary: "Copies documents under names for people",
       load: async () => (await import("./commands/Documents.ts")).documents,
-    },
-    pseudonyms: {
+    }),
+    pseudonyms: row({
       summary: "Shows which customer each pseudonym stands for",
       load: async () => (await import("./commands/Documents.ts")).pseudonyms,
-    },
+    }),
   },
   Mend: {
-    verify: {
+    verify: row({
       summary: "Checks that files, ledger and tables agree; exit code 3 if not",
       isFirst: true,
       load: async () => (await import("./commands/Verify.ts")).verify,
-    },
-    repair: {
+    }),
+    repair: row({
       summary: "Rebuilds missing or damaged tables from landed data",
       load: async () => (await import("./commands/Repair.ts")).repair,
-    },
-    rebuild: {
+    }),
+    rebuild: row({
       summary: "Derives all tables again from landed data",
       load: async () => (await import("./commands/Rebuild.ts")).rebuild,
-    },
-    rollback: {
+    }),
+    rollback: row({
       summary: "Publishes the tables of the previous version again",
       load: async () => (await import("./commands/Rebuild.ts")).rollback,
-    },
+    }),
   },
   Keep: {
-    backup: {
+    backup: row({
       summary: "Copies the output folder, and checks the copy",
       isFirst: true,
       load: async () => (await import("./commands/Backup.ts")).backup,
-    },
-    prune: {
+    }),
+    prune: row({
       summary: "Removes what is older than `retain` in the job allows",
       load: async () => (await import("./commands/Prune.ts")).prune,
-    },
-    compact: {
+    }),
+    compact: row({
       summary: "Combines nightly Parquet files into one per month",
       load: async () => (await import("./commands/Prune.ts")).compact,
-    },
-    forget: {
+    }),
+    forget: row({
       summary: "Removes a customer everywhere, with a receipt",
       load: async () => (await import("./commands/Forget.ts")).forget,
-    },
+    }),
   },
   Service: {
-    engines: {
+    engines: row({
       summary: "Lists the service's engines, or shows one with its form",
       load: async () => (await import("./commands/Engines.ts")).engines,
-    },
-    credentials: {
+    }),
+    credentials: row({
       summary: "Lists, releases or settles rejected or unproven logins",
       isFirst: true,
       load: async () => (await import("./commands/Credentials.ts")).credentials,
-    },
-    tokens: {
+    }),
+    tokens: row({
       summary: "Lists, exchanges or revokes stored tokens",
       load: async () => (await import("./commands/Tokens.ts")).tokens,
-    },
-    hooks: {
+    }),
+    hooks: row({
       summary: "Lists, makes or removes subscriptions to flow events",
       load: async () => (await import("./commands/Hooks.ts")).hooks,
-    },
-    acquaint: {
+    }),
+    acquaint: row({
       summary: "Tries one customer at a real service and checks each answer",
       isNight: true,
       load: async () => (await import("./commands/Acquaint.ts")).acquaint,
-    },
-    infer: {
+    }),
+    infer: row({
       summary: "Drafts a record schema for each family that has none",
       load: async () => (await import("./commands/Infer.ts")).infer,
-    },
-    sandbox: {
+    }),
+    sandbox: row({
       summary: "Serves the embedded service on this machine",
       isNight: true,
       load: async () => (await import("./commands/Sandbox.ts")).sandbox,
-    },
+    }),
   },
 }
 
@@ -203,10 +214,7 @@ type LoadedBy<R> = R extends { readonly load: () => Promise<infer C> } ? C : nev
 /** Any of the commands, with all that it may fail with and needs. */
 type Loaded = LoadedBy<RowOf<Groups[keyof Groups]>>
 
-interface Row {
-  readonly summary: string
-  readonly isFirst?: boolean
-  readonly isNight?: boolean
+interface Row extends Said {
   readonly load: () => Promise<Loaded>
 }
 
@@ -220,47 +228,43 @@ export const firstCommands: ReadonlySet<string> = new Set(
 )
 
 /**
- * A night waits far more than it computes: a small heap costs it about a tenth more CPU and halves its memory. As they
- * are, V8's rules let the garbage of a thousand waiting executions grow to three times what is alive. A command that
- * only computes would spend a quarter of its time on collecting.
+ * A night waits far more than it computes: a small heap costs it about a tenth more CPU and halves its
+ * memory. As they are, V8's rules let the garbage of a thousand waiting executions grow to three times what
+ * is alive. A command that only computes would spend a quarter of its time on collecting. /
  */
 const keepHeapSmall = (): void => {
   setFlagsFromString("--heap-growing-percent=30")
   setFlagsFromString("--semi-space-growth-factor=1")
 }
 
-const describe = (command: Loaded, summary: string): Loaded =>
-  Command.withShortDescription(
-    command as Command.Command<Loaded["name"], never, object, unknown, unknown>,
-    summary,
-  ) as unknown as Loaded
-
 /** A command that is not run in this process: what the list of commands says of it. */
-const described = (name: string, summary: string) =>
-  Command.make(name).pipe(Command.withDescription(summary)) as unknown as Loaded
+const described = (name: string, summary: string) => Command.make(name).pipe(Command.withDescription(summary))
 
-/** The command line with the commands for which `isAsked` holds; of the others, what they are called and do. */
+/**
+ * The command line with the commands for which `isAsked` holds; of the others, what they are called and do.
+ */
 export const nightjarWith = async (isAsked: (name: string) => boolean) => {
-  const entries = rowsByGroup.map(async ([group, rows]) => ({
-    group,
-    commands: (await Promise.all(
-      rows.map(async ([name, { summary, load }]) =>
-        isAsked(name) ? describe(await load(), summary) : described(name, summary),
-      ),
-    )) as unknown as NonEmptyReadonlyArray<Loaded>,
-  }))
+  const entries = rowsByGroup.map(async ([group, rows]) => {
+    const all = rows.map(async ([name, { summary, load }]) =>
+      isAsked(name) ? await load() : described(name, summary),
+    )
+    const commands = await Promise.all(all)
+    return Arr.isArrayNonEmpty(commands) ? [{ group, commands }] : []
+  })
   return Command.make("nightjar").pipe(
     Command.withDescription(
       "Pulls data from a credential-based extraction service into DuckDB and Parquet\n" +
         "  tables every night. `nightjar COMMAND --help` shows what a command does,\n" +
         "  `nightjar help TOPIC` what you need to know about jobs, tables, alarms …",
     ),
-    Command.withSubcommands(await Promise.all(entries)),
+    Command.withSubcommands((await Promise.all(entries)).flat()),
     Command.withGlobalFlags([OutputFlag, EnvFileFlag, NoProgressFlag]),
   )
 }
 
-/** Runs the command line; a command is loaded if any argument is its name, and all are for their completions. */
+/**
+ * Runs the command line; a command is loaded if any argument is its name, and all are for their completions.
+ */
 export const runNightjar = (args: ReadonlyArray<string>) => {
   const isNight = rowsByGroup.some(([, rows]) =>
     rows.some(([name, row]) => row.isNight === true && args.includes(name)),

@@ -109,7 +109,10 @@ export const sqlOf = Effect.fnUntraced(function* (text: string) {
   return yield* refuse("saved-query-unknown", { suggestion: suggestion(text, names) })
 })
 
-/** An Arrow IPC stream as the bytes of one Parquet file, zstd; the writer costs more to load than most queries. */
+/**
+ * An Arrow IPC stream as the bytes of one Parquet file, zstd; the writer costs more to load than most
+ * queries.
+ */
 export const parquetOf = async (arrow: Uint8Array): Promise<Uint8Array> => {
   const { Compression, Table, WriterPropertiesBuilder, writeParquet } = await import("parquet-wasm")
   return writeParquet(

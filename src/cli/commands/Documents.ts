@@ -1,7 +1,8 @@
 /**
- * Names for people: `nightjar documents` copies each downloaded document under one, in `documents/<customer>/` of the
- * output folder, and what has its name keeps it; `nightjar pseudonyms [NAME]` says who is who in the published tables,
- * from the customers of the ledger and the key that the job names.
+ * Names for people: `nightjar documents` copies each downloaded document under one, in
+ * `documents/<customer>/` of the output folder, and what has its name keeps it; `nightjar pseudonyms [NAME]`
+ * says who is who in the published tables, from the customers of the ledger and the key that the job names.
+ * /
  */
 import { resolve } from "node:path"
 import { Effect, Option } from "effect"

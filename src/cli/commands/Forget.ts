@@ -1,7 +1,8 @@
 /**
- * `nightjar forget CUSTOMER`: removes a customer from the output folder and from the service, with a receipt that does
- * not say who it was. What the service still has is deleted there first, while its ids are known here. The rule for
- * deletions, that everything is proved to be here before, does not hold: whoever removes a customer gives up what is not.
+ * `nightjar forget CUSTOMER`: removes a customer from the output folder and from the service, with a receipt
+ * that does not say who it was. What the service still has is deleted there first, while its ids are known
+ * here. The rule for deletions, that everything is proved to be here before, does not hold: whoever removes
+ * a customer gives up what is not. /
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"

@@ -1,6 +1,6 @@
 /**
- * `nightjar prune [JOB…]` removes what is older than `retain` of the jobs allows; `nightjar compact` combines the nightly
- * Parquet files of each table by month. Neither calls the service.
+ * `nightjar prune [JOB…]` removes what is older than `retain` of the jobs allows; `nightjar compact`
+ * combines the nightly Parquet files of each table by month. Neither calls the service. /
  */
 import { Clock, Duration, Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"

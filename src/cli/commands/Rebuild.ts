@@ -1,7 +1,7 @@
 /**
- * `nightjar rebuild` derives all tables again from the landed bodies, with the record schemas of today (`repair` derives
- * only what is missing or damaged); `nightjar rollback` publishes the tables of the version before. Neither calls the
- * service.
+ * `nightjar rebuild` derives all tables again from the landed bodies, with the record schemas of today
+ * (`repair` derives only what is missing or damaged); `nightjar rollback` publishes the tables of the
+ * version before. Neither calls the service. /
  */
 import { Effect, Option } from "effect"
 import { Command } from "effect/cli"

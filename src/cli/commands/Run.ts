@@ -1,6 +1,6 @@
 /**
- * `nightjar run JOB…`, `rerun` and `demo`: nights of jobs, resumed or new, of all tasks or of those that did not
- * succeed. Each ends with the exit code of its run.
+ * `nightjar run JOB…`, `rerun` and `demo`: nights of jobs, resumed or new, of all tasks or of those that did
+ * not succeed. Each ends with the exit code of its run. /
  */
 import { existsSync } from "node:fs"
 import { join, resolve } from "node:path"

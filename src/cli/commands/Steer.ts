@@ -1,6 +1,6 @@
 /**
- * `nightjar pause`, `resume`, `drain` and `limit`: what the night that runs in the output folder starts from now on,
- * and how much of it at once. What is already running is followed to its end in any case.
+ * `nightjar pause`, `resume`, `drain` and `limit`: what the night that runs in the output folder starts from
+ * now on, and how much of it at once. What is already running is followed to its end in any case. /
  */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"

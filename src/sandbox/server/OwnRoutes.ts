@@ -79,7 +79,9 @@ const page = answering((view) =>
   HttpServerResponse.text(adminPage(view), { headers, contentType: "text/html; charset=utf-8" }),
 )
 
-/** Without a secret: the truth, its page, and the public half of the service's key (5), which all may have. */
+/**
+ * Without a secret: the truth, its page, and the public half of the service's key (5), which all may have.
+ */
 export const OpenRoutes = {
   layer: Layer.unwrap(
     Effect.map(Sandbox, (sandbox) =>
