@@ -22,21 +22,19 @@ export interface Mutant extends FoundEdit {
   readonly inFunction: number
 }
 
-/** Each room by the files that belong to it. A file may belong to two. */
+/** The rooms that are tried, by the files that belong to each. A file may belong to two. */
 export const rooms = {
-  execution: ["src/task/*.ts"],
-  scheduling: ["src/task/*.ts"],
-  planning: ["src/task/*.ts"],
-  timers: ["src/cli/*.ts"],
+  task: ["src/task/*.ts"],
+  timers: ["src/cli/Timers.ts"],
   ledger: ["src/ledger/*.ts"],
   landing: ["src/landing/*.ts"],
   records: ["src/records/*.ts"],
-  publishing: ["src/tables/*.ts"],
-  keeping: ["src/folder/*.ts"],
-  ends: ["src/service/*.ts"],
-  night: ["src/run/*.ts"],
+  tables: ["src/tables/*.ts"],
+  folder: ["src/folder/*.ts"],
+  service: ["src/service/*.ts"],
+  run: ["src/run/*.ts"],
   tokens: ["src/tokens/*.ts", "src/ledger/LoginFacts.ts"],
-  secrets: ["src/privacy/*.ts", "src/jobs/Secret*.ts"],
+  privacy: ["src/privacy/*.ts", "src/jobs/Secret*.ts"],
 } as const satisfies Record<string, ReadonlyArray<string>>
 export type Room = keyof typeof rooms
 
