@@ -153,7 +153,7 @@ const liveEvery = Duration.millis(200)
 const plainEvery = Duration.seconds(30)
 const clearLine = "\r\u001b[2K"
 
-/** Several runs beside each other, in one line: each with what is over of it and what is running. */
+/** Several runs in one line: how many tasks of each are finished, and how many are running. */
 export const renderViews = (views: ReadonlyArray<NightView>, elapsedMs: number): string => {
   const [only] = views
   if (only !== undefined && views.length === 1) return renderView(only, elapsedMs)

@@ -185,7 +185,7 @@ export interface Job extends AsWritten {
   readonly gates?: Gates
   /** Without it, no data is too old. */
   readonly freshness?: Freshness
-  /** How often a version with what is over is published while the run goes on; absent: only at the end. */
+  /** How often finished tasks are published while the run continues; absent: only at its end. */
   readonly publishEvery?: Duration.Duration
   /** Its own views and tables; absent if it names no folder of them. */
   readonly models?: ReadonlyArray<SqlFile>

@@ -104,9 +104,8 @@ export const runsBefore = (headers: ReadonlyArray<RunHeader>, run_id: string): R
 }
 
 /**
- * Whether trouble is over with this run: somebody or the run before had trouble, or a gate held this run back
- * until it was accepted, and now everybody is well. After a rerun, everybody includes those whom it did not
- * run again.
+ * Whether no problems remain after this run: there was a problem with somebody or with the run before, or a
+ * gate held this run back until it was accepted. After a rerun, those whom it did not run again count too.
  */
 export const hasRecovered = (
   run: RunState,

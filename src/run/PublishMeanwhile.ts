@@ -1,7 +1,7 @@
 /**
- * Publishes what is over while a run goes on, if its job asks for it (`publish: { every: … }`). It looks on
- * and decides nothing about the run: whatever goes wrong here costs one version and one line. When the run is
- * over it is interrupted, which waits until a version is either in place or gone.
+ * Publishes finished tasks while a run continues, if its job asks for it (`publish: { every: … }`). It
+ * decides nothing about the run: whatever goes wrong here costs one version and one line. It is interrupted
+ * at the end of the run, which waits until a version is either in place or gone.
  */
 import { Cause, Clock, Duration, Effect } from "effect"
 import type { Fact, RunNews } from "../ledger/Fact.ts"

@@ -94,7 +94,7 @@ const publishIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>)
     } satisfies Published as Published
   })
 
-/** Readers get what is over; there are no receipts, so that nothing can be deleted because of it. */
+/** Readers get the finished tasks; there are no receipts, so nothing can be deleted because of it. */
 const publishInterimIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>) =>
   Effect.fn("Publisher.publishInterim")(function* (run_id: RunId, over: ReadonlySet<string>) {
     const { state, ...picture } = onlyOver(yield* loadPicture(run_id), over)
