@@ -13,6 +13,7 @@ import { Wiring } from "../../src/cli/Wiring.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
+import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/privacy/KnownSecrets.ts"
 
 const recordSchemas = fileURLToPath(new URL("../../schemas/records", import.meta.url))
 
@@ -49,7 +50,12 @@ export const worksHere = <A, E, R>(work: Effect.Effect<A, E, R>, more: Partial<W
       Layer.provideMerge(Stdio.layerTest({ stdout: into("stdout"), stderr: into("stderr") })),
       Layer.provideMerge(NodeServices.layer),
     )
-    const exit = yield* Effect.exit(Effect.provide(work, services))
+    // As in a process of its own: secrets that an earlier test resolved are no secrets here.
+    const known = yield* KnownSecrets
+    const secrets = known === processSecrets ? makeKnownSecrets() : known
+    const exit = yield* Effect.exit(
+      Effect.provideService(Effect.provide(work, services), KnownSecrets, secrets),
+    )
     const ending = Exit.isSuccess(exit) ? { exit_code: 0, lines: [] } : endingOfCause(exit.cause)
     return {
       code: ending.exit_code,
