@@ -1,6 +1,6 @@
 /**
- * Compressed content with a checksum, as files here hold it and `zstdcat` prints it: landed segments and
- * archived facts.
+ * What keeps large bodies small: compressed content with a checksum, as files here hold it and `zstdcat`
+ * prints it (landed segments and archived facts), and the garbage collection to ask for after a large one.
  */
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
