@@ -17,6 +17,7 @@ import { Effect } from "effect"
 import { DurableFiles, FileFailed } from "../../src/base/DurableFile.ts"
 import { faultyCalls, refusal } from "./FaultyCalls.ts"
 import type { CallName, Faults } from "./FaultyCalls.ts"
+import { live } from "../harness/Steps.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-durable-"))
 afterAll(() => rmSync(base, { recursive: true, force: true }))
@@ -203,40 +204,36 @@ describe("a file that grows", () => {
     assert.strictEqual(readFileSync(path, "utf8"), "before\nfirst\nfourth\n")
   })
 
-  it.live("reports that it could not be synced", () =>
-    Effect.gen(function* () {
-      const path = join(fresh(), "segment")
-      const { files } = faultyCalls({
-        refuse: (name) => (name === "syncData" ? refusal("EIO", name) : undefined),
-      })
-      const file = files.append(path, "ax", 0o600)
-      file.append("frame")
-      assert.deepStrictEqual(
-        yield* Effect.flip(file.sync),
-        new FileFailed({ path, step: "sync", code: "EIO", reason: "i/o error (EIO)" }),
-      )
-      file.close()
-    }),
-  )
+  live("reports that it could not be synced", function* () {
+    const path = join(fresh(), "segment")
+    const { files } = faultyCalls({
+      refuse: (name) => (name === "syncData" ? refusal("EIO", name) : undefined),
+    })
+    const file = files.append(path, "ax", 0o600)
+    file.append("frame")
+    assert.deepStrictEqual(
+      yield* Effect.flip(file.sync),
+      new FileFailed({ path, step: "sync", code: "EIO", reason: "i/o error (EIO)" }),
+    )
+    file.close()
+  })
 })
 
 describe("a file that somebody else wrote", () => {
-  it.live("gets its mode and is synced, or the failed step is reported", () =>
-    Effect.gen(function* () {
-      const path = join(fresh(), "nightjar.duckdb.build")
-      writeFileSync(path, "database")
-      chmodSync(path, 0o666)
-      const told: Array<string> = []
-      for (const [failing, name] of (["setMode", "open", "syncData", "sync"] as const).entries()) {
-        const { files } = faultyCalls(once(name, failing + 1))
-        told.push((yield* Effect.flip(files.settle(path, 0o640))).step)
-      }
-      assert.deepStrictEqual(told, ["set the mode", "open", "sync", "sync"])
-      const { files, done } = faultyCalls({})
-      yield* files.settle(path, 0o640)
-      assert.deepStrictEqual([modeOf(path), done], ["640", ["setMode", "open", "syncData", "sync", "close"]])
-    }),
-  )
+  live("gets its mode and is synced, or the failed step is reported", function* () {
+    const path = join(fresh(), "nightjar.duckdb.build")
+    writeFileSync(path, "database")
+    chmodSync(path, 0o666)
+    const told: Array<string> = []
+    for (const [failing, name] of (["setMode", "open", "syncData", "sync"] as const).entries()) {
+      const { files } = faultyCalls(once(name, failing + 1))
+      told.push((yield* Effect.flip(files.settle(path, 0o640))).step)
+    }
+    assert.deepStrictEqual(told, ["set the mode", "open", "sync", "sync"])
+    const { files, done } = faultyCalls({})
+    yield* files.settle(path, 0o640)
+    assert.deepStrictEqual([modeOf(path), done], ["640", ["setMode", "open", "syncData", "sync", "close"]])
+  })
 })
 
 describe("a folder that is made", () => {

@@ -9,6 +9,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writ
 import { hostname, tmpdir } from "node:os"
 import { join } from "node:path"
 import { FolderLocked, awaitLock, lockFolder } from "../../src/base/FolderLock.ts"
+import { effect } from "../harness/Steps.ts"
 
 const holder = new URL("LockHolder.ts", import.meta.url).pathname
 const children: Array<ChildProcess> = []
@@ -78,74 +79,70 @@ const holderOf = (path: string) =>
   )
 
 describe("who holds the lock", () => {
-  it.effect(
+  effect(
     "is its process, host and start, and what it works on now; nothing remains of it afterwards",
-    () =>
-      Effect.gen(function* () {
-        yield* TestClock.setTime(night)
-        const path = join(root, "named.lock")
-        const whom = `process ${process.pid} on ${hostname()} since ${at(0)}, `
-        const told = yield* Effect.scoped(
-          Effect.gen(function* () {
-            const { worksOn } = yield* lockFolder(path)
-            const idle = yield* holderOf(path)
-            yield* TestClock.adjust("1 hour")
-            yield* worksOn(["run nightly.2026-11-21", "job other, without a run yet"])
-            const mode = statSync(`${path}.json`).mode & 0o777
-            return { idle, busy: yield* holderOf(path), mode }
-          }),
-        )
-        expect(told).toEqual({
-          idle: `${whom}no run`,
-          busy: `${whom}run nightly.2026-11-21, job other, without a run yet`,
-          mode: 0o600,
-        })
-        expect([`${path}.json`, `${path}.json.tmp`].map(existsSync)).toEqual([false, false])
-      }),
+    function* () {
+      yield* TestClock.setTime(night)
+      const path = join(root, "named.lock")
+      const whom = `process ${process.pid} on ${hostname()} since ${at(0)}, `
+      const told = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { worksOn } = yield* lockFolder(path)
+          const idle = yield* holderOf(path)
+          yield* TestClock.adjust("1 hour")
+          yield* worksOn(["run nightly.2026-11-21", "job other, without a run yet"])
+          const mode = statSync(`${path}.json`).mode & 0o777
+          return { idle, busy: yield* holderOf(path), mode }
+        }),
+      )
+      expect(told).toEqual({
+        idle: `${whom}no run`,
+        busy: `${whom}run nightly.2026-11-21, job other, without a run yet`,
+        mode: 0o600,
+      })
+      expect([`${path}.json`, `${path}.json.tmp`].map(existsSync)).toEqual([false, false])
+    },
   )
 
-  it.effect(
+  effect(
     "[exit 5 holder] is said plainly to be unknown, in part or as a whole, whatever the file of its name holds",
-    () =>
-      Effect.gen(function* () {
-        const path = join(root, "unnamed.lock")
-        const file = `${path}.json`
-        const ended = spawn("true")
-        yield* Effect.promise(() => once(ended, "exit"))
-        yield* lockFolder(path)
-        const told = function* (make: () => void) {
-          rmSync(file, { force: true, recursive: true })
-          make()
-          return (yield* holderOf(path)).replaceAll(file, "FILE")
-        }
-        const written = (text: string) => told(() => writeFileSync(file, text))
-        const unknown = (why: string) => `it is not known which (${why})`
-        // As an older version leaves it, torn, of another kind, and from a process that was killed.
-        expect(yield* told(() => undefined)).toBe(unknown("there is no FILE"))
-        for (const text of ["", '{"pid":12,"ho', "[]", '{"pid":"12"}', '{"pid":-1}', "\0\0"])
-          expect(yield* written(text)).toBe(unknown("FILE is damaged"))
-        expect(yield* told(() => mkdirSync(file))).toBe(unknown("FILE cannot be read: EISDIR"))
-        expect(yield* told(() => symlinkSync(file, file))).toBe(unknown("FILE cannot be read: ELOOP"))
-        expect(yield* written(JSON.stringify({ pid: ended.pid, host: hostname() }))).toBe(
-          unknown(`FILE names process ${ended.pid}, which has ended`),
-        )
-        expect(yield* written("{}")).toBe(
-          "process (number unknown) on an unknown host since (time unknown), its run is not known",
-        )
-        expect(yield* written('{"pid":1,"host":"far","since":"then","works_on":["run a"]}')).toBe(
-          "process 1 on far since then, run a",
-        )
-      }).pipe(Effect.scoped),
+    function* () {
+      const path = join(root, "unnamed.lock")
+      const file = `${path}.json`
+      const ended = spawn("true")
+      yield* Effect.promise(() => once(ended, "exit"))
+      yield* lockFolder(path)
+      const told = function* (make: () => void) {
+        rmSync(file, { force: true, recursive: true })
+        make()
+        return (yield* holderOf(path)).replaceAll(file, "FILE")
+      }
+      const written = (text: string) => told(() => writeFileSync(file, text))
+      const unknown = (why: string) => `it is not known which (${why})`
+      // As an older version leaves it, torn, of another kind, and from a process that was killed.
+      expect(yield* told(() => undefined)).toBe(unknown("there is no FILE"))
+      for (const text of ["", '{"pid":12,"ho', "[]", '{"pid":"12"}', '{"pid":-1}', "\0\0"])
+        expect(yield* written(text)).toBe(unknown("FILE is damaged"))
+      expect(yield* told(() => mkdirSync(file))).toBe(unknown("FILE cannot be read: EISDIR"))
+      expect(yield* told(() => symlinkSync(file, file))).toBe(unknown("FILE cannot be read: ELOOP"))
+      expect(yield* written(JSON.stringify({ pid: ended.pid, host: hostname() }))).toBe(
+        unknown(`FILE names process ${ended.pid}, which has ended`),
+      )
+      expect(yield* written("{}")).toBe(
+        "process (number unknown) on an unknown host since (time unknown), its run is not known",
+      )
+      expect(yield* written('{"pid":1,"host":"far","since":"then","works_on":["run a"]}')).toBe(
+        "process 1 on far since then, run a",
+      )
+    },
   )
 
-  it.effect("costs the holder nothing where it cannot be written", () =>
-    Effect.gen(function* () {
-      const path = join(root, "mute.lock")
-      mkdirSync(`${path}.json`)
-      yield* lockFolder(path)
-      expect(yield* holderOf(path)).toMatch(/^it is not known which \(\S+ cannot be read: EISDIR\)$/)
-    }).pipe(Effect.scoped),
-  )
+  effect("costs the holder nothing where it cannot be written", function* () {
+    const path = join(root, "mute.lock")
+    mkdirSync(`${path}.json`)
+    yield* lockFolder(path)
+    expect(yield* holderOf(path)).toMatch(/^it is not known which \(\S+ cannot be read: EISDIR\)$/)
+  })
 })
 
 describe("waiting for the lock", () => {
@@ -173,56 +170,55 @@ describe("waiting for the lock", () => {
   const place = (name: string) => join(root, `${name}.lock`)
   const begin = TestClock.setTime(night)
 
-  it.effect(
+  effect(
     "takes it within a second of its release, and says for whom it waits, again when that changes",
-    () =>
-      Effect.gen(function* () {
-        yield* begin
-        const path = place("released")
-        const first = yield* holding(path, "run first")
-        const wait = yield* waiting(path, "8 hours")
-        yield* TestClock.adjust("3 seconds")
-        yield* first
-        const next = yield* holding(path, "run next")
-        yield* TestClock.adjust("3 seconds")
-        yield* next
-        yield* TestClock.adjust("1 second")
-        expect(yield* wait.over).toBe(7_000)
-        expect(wait.said).toEqual([`${at(0)}, run first`, `${at(3)}, run next`])
-        expect(yield* holderOf(path)).toContain(`since ${at(7)}, run second`)
-        yield* wait.release
-      }),
+    function* () {
+      yield* begin
+      const path = place("released")
+      const first = yield* holding(path, "run first")
+      const wait = yield* waiting(path, "8 hours")
+      yield* TestClock.adjust("3 seconds")
+      yield* first
+      const next = yield* holding(path, "run next")
+      yield* TestClock.adjust("3 seconds")
+      yield* next
+      yield* TestClock.adjust("1 second")
+      expect(yield* wait.over).toBe(7_000)
+      expect(wait.said).toEqual([`${at(0)}, run first`, `${at(3)}, run next`])
+      expect(yield* holderOf(path)).toContain(`since ${at(7)}, run second`)
+      yield* wait.release
+    },
   )
 
-  it.effect(
+  effect(
     "[exit 5 wait] ends after the time that was given, or at the end of the night if that comes first",
-    () =>
-      Effect.gen(function* () {
-        yield* begin
-        const path = place("in vain")
-        const release = yield* holding(path, "run first")
-        const given = yield* waiting(path, "6 seconds")
-        const tonight = yield* waiting(path, "8 hours", night + 2_000)
-        const past = yield* waiting(path, "8 hours", night)
-        const none = yield* waiting(path, 0)
-        const isOver = () => [given, tonight, past, none].map(({ fiber }) => fiber.pollUnsafe() !== undefined)
-        expect(isOver()).toEqual([false, false, true, true])
-        yield* TestClock.adjust("1999 millis")
-        expect(isOver()).toEqual([false, false, true, true])
-        yield* TestClock.adjust("1 millis")
-        expect(isOver()).toEqual([false, true, true, true])
-        yield* TestClock.adjust("3999 millis")
-        expect(isOver()).toEqual([false, true, true, true])
-        yield* TestClock.adjust("1 millis")
-        const whom = `process ${process.pid} on ${hostname()} since ${at(0)}, run first`
-        expect(yield* given.over).toBe(whom)
-        expect([none.said, past.said, given.said]).toEqual([[], [], [`${at(0)}, run first`]])
-        yield* release
-      }),
+    function* () {
+      yield* begin
+      const path = place("in vain")
+      const release = yield* holding(path, "run first")
+      const given = yield* waiting(path, "6 seconds")
+      const tonight = yield* waiting(path, "8 hours", night + 2_000)
+      const past = yield* waiting(path, "8 hours", night)
+      const none = yield* waiting(path, 0)
+      const isOver = () => [given, tonight, past, none].map(({ fiber }) => fiber.pollUnsafe() !== undefined)
+      expect(isOver()).toEqual([false, false, true, true])
+      yield* TestClock.adjust("1999 millis")
+      expect(isOver()).toEqual([false, false, true, true])
+      yield* TestClock.adjust("1 millis")
+      expect(isOver()).toEqual([false, true, true, true])
+      yield* TestClock.adjust("3999 millis")
+      expect(isOver()).toEqual([false, true, true, true])
+      yield* TestClock.adjust("1 millis")
+      const whom = `process ${process.pid} on ${hostname()} since ${at(0)}, run first`
+      expect(yield* given.over).toBe(whom)
+      expect([none.said, past.said, given.said]).toEqual([[], [], [`${at(0)}, run first`]])
+      yield* release
+    },
   )
 
-  it.effect("counts its time on a clock that nobody sets, and the end of the night on the machine's", () =>
-    Effect.gen(function* () {
+  effect(
+    "counts its time on a clock that nobody sets, and the end of the night on the machine's",
+    function* () {
       yield* begin
       const path = place("set")
       const release = yield* holding(path, "run first")
@@ -245,28 +241,27 @@ describe("waiting for the lock", () => {
       yield* TestClock.adjust("1 second")
       expect(isOver()).toEqual([true, true])
       yield* release
-    }),
+    },
   )
 
-  it.effect(
+  effect(
     "serves several that wait one after the other, and is given up at once when it is interrupted",
-    () =>
-      Effect.gen(function* () {
-        yield* begin
-        const path = place("several")
-        const release = yield* holding(path, "run first")
-        const waits = yield* Effect.forEach([1, 2, 3], () => waiting(path, "8 hours"))
-        const given = yield* waiting(path, "8 hours")
-        yield* Fiber.interrupt(given.fiber)
-        yield* release
+    function* () {
+      yield* begin
+      const path = place("several")
+      const release = yield* holding(path, "run first")
+      const waits = yield* Effect.forEach([1, 2, 3], () => waiting(path, "8 hours"))
+      const given = yield* waiting(path, "8 hours")
+      yield* Fiber.interrupt(given.fiber)
+      yield* release
+      yield* TestClock.adjust("1 second")
+      const over = () => waits.filter(({ fiber }) => fiber.pollUnsafe() !== undefined)
+      for (const number of [1, 2, 3]) {
+        expect(over()).toHaveLength(number)
+        yield* Effect.forEach(over(), (one) => one.release)
         yield* TestClock.adjust("1 second")
-        const over = () => waits.filter(({ fiber }) => fiber.pollUnsafe() !== undefined)
-        for (const number of [1, 2, 3]) {
-          expect(over()).toHaveLength(number)
-          yield* Effect.forEach(over(), (one) => one.release)
-          yield* TestClock.adjust("1 second")
-        }
-        expect(yield* Effect.scoped(Effect.as(lockFolder(path), "free"))).toBe("free")
-      }),
+      }
+      expect(yield* Effect.scoped(Effect.as(lockFolder(path), "free"))).toBe("free")
+    },
   )
 })

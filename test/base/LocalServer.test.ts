@@ -1,10 +1,11 @@
 /** A server on this machine over real sockets: nobody who connects can hold it, slow it down or end it. */
 import { connect } from "node:net"
 import type { Socket } from "node:net"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LocalServer } from "../../src/base/LocalServer.ts"
+import { live } from "../harness/Steps.ts"
 
 const limits = { headersTimeout: Duration.millis(200), requestTimeout: Duration.millis(400) }
 
@@ -45,43 +46,33 @@ const said = (socket: Socket) =>
 const halfSent = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nhalf"
 
 describe("a server on this machine", () => {
-  it.live("closes the connection of a caller that does not send on in time", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const port = yield* listening()
-        const slowHeaders = yield* connected(port, "POST / HTTP/1.1\r\nhost:")
-        const slowBody = yield* connected(port, halfSent)
-        expect(yield* Effect.all([said(slowHeaders), said(slowBody)], { concurrency: 2 })).toEqual([
-          "HTTP/1.1 408 Request Timeout",
-          "HTTP/1.1 408 Request Timeout",
-        ])
-      }),
-    ),
-  )
+  live("closes the connection of a caller that does not send on in time", function* () {
+    const port = yield* listening()
+    const slowHeaders = yield* connected(port, "POST / HTTP/1.1\r\nhost:")
+    const slowBody = yield* connected(port, halfSent)
+    expect(yield* Effect.all([said(slowHeaders), said(slowBody)], { concurrency: 2 })).toEqual([
+      "HTTP/1.1 408 Request Timeout",
+      "HTTP/1.1 408 Request Timeout",
+    ])
+  })
 
-  it.live("ends with its scope, though a caller is still sending", () =>
-    Effect.gen(function* () {
-      const patient = { headersTimeout: Duration.hours(1), requestTimeout: Duration.hours(1) }
-      const ended = yield* Effect.scoped(
-        Effect.gen(function* () {
-          const socket = yield* connected(yield* listening(patient), halfSent)
-          return yield* Effect.forkDetach(said(socket), { startImmediately: true })
-        }),
-      )
-      expect(yield* Fiber.join(ended)).toBe("")
-    }),
-  )
-
-  it.live("turns away connections beyond its limit, and serves the others", () =>
-    Effect.scoped(
+  live("ends with its scope, though a caller is still sending", function* () {
+    const patient = { headersTimeout: Duration.hours(1), requestTimeout: Duration.hours(1) }
+    const ended = yield* Effect.scoped(
       Effect.gen(function* () {
-        const port = yield* listening({ connectionsMax: 1 })
-        const first = yield* connected(port, "")
-        const second = yield* connected(port, "")
-        expect(yield* said(second)).toBe("")
-        first.write("POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 4\r\n\r\nfour")
-        expect(yield* said(first)).toBe("HTTP/1.1 200 OK")
+        const socket = yield* connected(yield* listening(patient), halfSent)
+        return yield* Effect.forkDetach(said(socket), { startImmediately: true })
       }),
-    ),
-  )
+    )
+    expect(yield* Fiber.join(ended)).toBe("")
+  })
+
+  live("turns away connections beyond its limit, and serves the others", function* () {
+    const port = yield* listening({ connectionsMax: 1 })
+    const first = yield* connected(port, "")
+    const second = yield* connected(port, "")
+    expect(yield* said(second)).toBe("")
+    first.write("POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 4\r\n\r\nfour")
+    expect(yield* said(first)).toBe("HTTP/1.1 200 OK")
+  })
 })

@@ -6,12 +6,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Layer, Result } from "effect"
+import { ConfigProvider, Effect, Result } from "effect"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
 import { checkFile, readTextFile, renderProblem } from "../../src/base/DurableFile.ts"
 import { resolveReference, Secrets } from "../../src/jobs/Secrets.ts"
 import { loadRecordSchemas } from "../../src/records/RecordSchema.ts"
 import { readFaults, readReading } from "../../src/sandbox/readings/SettingFiles.ts"
+import { effect, withLayer } from "../harness/Steps.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "regular-"))
 const at = (name: string) => join(folder, name)
@@ -51,14 +52,12 @@ describe("a file that somebody names", () => {
     }),
   )
 
-  it.effect("is refused if it is a device, or has no size and never ends", () =>
-    Effect.gen(function* () {
-      const reasons = yield* Effect.forEach(["/dev/zero", "/proc/self/environ"], (path) =>
-        Effect.flip(readTextFile(path, 16)),
-      )
-      expect(reasons).toEqual(["it is a device, not a file", "it is larger than 16 bytes"])
-    }),
-  )
+  effect("is refused if it is a device, or has no size and never ends", function* () {
+    const reasons = yield* Effect.forEach(["/dev/zero", "/proc/self/environ"], (path) =>
+      Effect.flip(readTextFile(path, 16)),
+    )
+    expect(reasons).toEqual(["it is a device, not a file", "it is larger than 16 bytes"])
+  })
 })
 
 const problemsOf = (name: string, source: string) =>
@@ -72,63 +71,55 @@ const job = (customers: string) =>
   `name: a\nservice: sandbox\nengines: [sandbox-bank:website]\ncustomers:\n  - ${customers}\n`
 
 describe("a named pipe does not block a command", () => {
-  it.layer(NodeServices.layer, { excludeTestServices: true })((it) => {
-    it.effect("as a job file", () =>
-      Effect.gen(function* () {
-        const { problems } = yield* Effect.flip(loadJob(at("pipe")))
-        expect(problems).toEqual([
-          {
-            file: at("pipe"),
-            line: 1,
-            column: 1,
-            message: "the job file cannot be read (it is a named pipe, not a file)",
-          },
-        ])
-      }),
-    )
+  const { live } = withLayer(NodeServices.layer)
+  live("as a job file", function* () {
+    const { problems } = yield* Effect.flip(loadJob(at("pipe")))
+    expect(problems).toEqual([
+      {
+        file: at("pipe"),
+        line: 1,
+        column: 1,
+        message: "the job file cannot be read (it is a named pipe, not a file)",
+      },
+    ])
+  })
 
-    it.effect.each(["csv", "ndjson", "parquet"])("as a %s file of customers", (kind) =>
-      Effect.gen(function* () {
-        execFileSync("mkfifo", [at(`pipe.${kind}`)])
-        expect(yield* problemsOf("customers.yaml", job(`from: pipe.${kind}`))).toEqual([
-          `customers.yaml:5:11: \`pipe.${kind}\` cannot be read (it is a named pipe, not a file)`,
-        ])
-      }),
-    )
+  live("as a CSV, NDJSON or Parquet file of customers", function* () {
+    for (const kind of ["csv", "ndjson", "parquet"]) {
+      execFileSync("mkfifo", [at(`pipe.${kind}`)])
+      expect(yield* problemsOf("customers.yaml", job(`from: pipe.${kind}`))).toEqual([
+        `customers.yaml:5:11: \`pipe.${kind}\` cannot be read (it is a named pipe, not a file)`,
+      ])
+    }
+  })
 
-    it.effect("as a results source", () =>
-      Effect.gen(function* () {
-        mkdirSync(at("schemas/results"), { recursive: true })
-        execFileSync("mkfifo", [at("schemas/results/accounts.yaml")])
-        const source = `${job("id: c-1")}schemas: schemas\n`
-        expect(yield* problemsOf("sources.yaml", source)).toEqual([
-          "schemas/results/accounts.yaml:1:1: this results source cannot be read (it is a named pipe, not a file)",
-        ])
-      }),
-    )
+  live("as a results source", function* () {
+    mkdirSync(at("schemas/results"), { recursive: true })
+    execFileSync("mkfifo", [at("schemas/results/accounts.yaml")])
+    const source = `${job("id: c-1")}schemas: schemas\n`
+    expect(yield* problemsOf("sources.yaml", source)).toEqual([
+      "schemas/results/accounts.yaml:1:1: this results source cannot be read (it is a named pipe, not a file)",
+    ])
+  })
 
-    it.effect("as a `file:` reference", () =>
-      Effect.gen(function* () {
-        const error = yield* Effect.flip(resolveReference({ _tag: "File", path: at("pipe") }))
-        expect(error.message).toBe(`file:${at("pipe")}: it cannot be read (it is a named pipe, not a file)`)
-      }).pipe(Effect.provide(Layer.provide(Secrets.layer, NodeServices.layer))),
-    )
+  live("as a `file:` reference", function* () {
+    const resolved = Effect.provide(resolveReference({ _tag: "File", path: at("pipe") }), Secrets.layer)
+    const error = yield* Effect.flip(resolved)
+    expect(error.message).toBe(`file:${at("pipe")}: it cannot be read (it is a named pipe, not a file)`)
+  })
 
-    it.effect("as a file of faults, a reading or a record schema", () =>
-      Effect.gen(function* () {
-        mkdirSync(at("records"))
-        execFileSync("mkfifo", [at("records/a.yaml")])
-        const why = "(it is a named pipe, not a file)"
-        expect([
-          (yield* Effect.flip(readFaults(at("pipe")))).message,
-          (yield* Effect.flip(readReading(at("pipe")))).message,
-          (yield* Effect.flip(loadRecordSchemas(at("records")))).message,
-        ]).toEqual([
-          `${at("pipe")}:1:1: the faults file cannot be read ${why}`,
-          `${at("pipe")}:1:1: the reading file cannot be read ${why}`,
-          `${at("records/a.yaml")}:1:1: cannot be read: it is a named pipe, not a file`,
-        ])
-      }),
-    )
+  live("as a file of faults, a reading or a record schema", function* () {
+    mkdirSync(at("records"))
+    execFileSync("mkfifo", [at("records/a.yaml")])
+    const why = "(it is a named pipe, not a file)"
+    expect([
+      (yield* Effect.flip(readFaults(at("pipe")))).message,
+      (yield* Effect.flip(readReading(at("pipe")))).message,
+      (yield* Effect.flip(loadRecordSchemas(at("records")))).message,
+    ]).toEqual([
+      `${at("pipe")}:1:1: the faults file cannot be read ${why}`,
+      `${at("pipe")}:1:1: the reading file cannot be read ${why}`,
+      `${at("records/a.yaml")}:1:1: cannot be read: it is a named pipe, not a file`,
+    ])
   })
 })

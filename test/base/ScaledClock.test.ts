@@ -4,23 +4,22 @@ import { Clock, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Caller, field, overHttp, textField } from "../sandbox/server/Caller.ts"
 import { ScaledClock } from "../../src/base/Time.ts"
+import { effect } from "../harness/Steps.ts"
 
-it.effect("shows its origin, runs at its speed and shortens sleeps accordingly", () =>
-  Effect.gen(function* () {
-    yield* TestClock.setTime(5_000_000)
-    const scaled = ScaledClock.layer({ speed: 300, originMs: 1_000 })
-    const times: Array<number> = []
-    const look = Effect.map(Clock.currentTimeMillis, (now) => void times.push(now))
-    const sleeper = yield* Effect.forkChild(
-      look.pipe(Effect.andThen(Effect.sleep("5 minutes")), Effect.andThen(look), Effect.provide(scaled)),
-    )
-    yield* TestClock.adjust(999)
-    expect(times).toEqual([1_000])
-    yield* TestClock.adjust(1)
-    yield* Fiber.join(sleeper)
-    expect(times).toEqual([1_000, 301_000])
-  }),
-)
+effect("shows its origin, runs at its speed and shortens sleeps accordingly", function* () {
+  yield* TestClock.setTime(5_000_000)
+  const scaled = ScaledClock.layer({ speed: 300, originMs: 1_000 })
+  const times: Array<number> = []
+  const look = Effect.map(Clock.currentTimeMillis, (now) => void times.push(now))
+  const sleeper = yield* Effect.forkChild(
+    look.pipe(Effect.andThen(Effect.sleep("5 minutes")), Effect.andThen(look), Effect.provide(scaled)),
+  )
+  yield* TestClock.adjust(999)
+  expect(times).toEqual([1_000])
+  yield* TestClock.adjust(1)
+  yield* Fiber.join(sleeper)
+  expect(times).toEqual([1_000, 301_000])
+})
 
 it.effect("drives a whole server: its times are the scaled ones", () =>
   Effect.gen(function* () {

@@ -5,6 +5,7 @@ import * as fc from "fast-check"
 import { TestClock } from "effect/testing"
 import { retrySchedule, waitMs } from "../../src/base/Time.ts"
 import type { RetryBounds, WaitPolicy } from "../../src/base/Time.ts"
+import { effect } from "../harness/Steps.ts"
 
 const policy = (jitter: number): WaitPolicy => ({
   base: Duration.seconds(30),
@@ -66,25 +67,19 @@ const triesAt = (waits: WaitPolicy, bounds: RetryBounds<"lost">) =>
   })
 
 describe("a loop that sleeps", () => {
-  it.effect("waits as the policy says, and ends with the last failure after so many tries", () =>
-    Effect.gen(function* () {
-      const at = yield* triesAt(policy(0), { triesMax: () => 4 })
-      assert.deepStrictEqual(at, [0, 30, 90, 210])
-    }),
-  )
+  effect("waits as the policy says, and ends with the last failure after so many tries", function* () {
+    const at = yield* triesAt(policy(0), { triesMax: () => 4 })
+    assert.deepStrictEqual(at, [0, 30, 90, 210])
+  })
 
-  it.effect("waits at least as long as it is asked to", () =>
-    Effect.gen(function* () {
-      const asked = () => Duration.seconds(50)
-      assert.deepStrictEqual(yield* triesAt(policy(0), { triesMax: () => 3, asked }), [0, 50, 110])
-    }),
-  )
+  effect("waits at least as long as it is asked to", function* () {
+    const asked = () => Duration.seconds(50)
+    assert.deepStrictEqual(yield* triesAt(policy(0), { triesMax: () => 3, asked }), [0, 50, 110])
+  })
 
-  it.effect("begins no wait that would end too late", () =>
-    Effect.gen(function* () {
-      const bounds = { triesMax: () => 9, untilAt: 90_000 }
-      assert.deepStrictEqual(yield* triesAt(policy(0), bounds), [0, 30, 90])
-      assert.deepStrictEqual(yield* triesAt(policy(0), { ...bounds, untilAt: 0 }), [7_200])
-    }),
-  )
+  effect("begins no wait that would end too late", function* () {
+    const bounds = { triesMax: () => 9, untilAt: 90_000 }
+    assert.deepStrictEqual(yield* triesAt(policy(0), bounds), [0, 30, 90])
+    assert.deepStrictEqual(yield* triesAt(policy(0), { ...bounds, untilAt: 0 }), [7_200])
+  })
 })

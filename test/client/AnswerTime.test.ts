@@ -10,6 +10,7 @@ import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import { builtInSources } from "../../src/service/FlowResults.ts"
 import { settingsFor } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const [flowResults] = builtInSources
 
@@ -55,12 +56,10 @@ describe("an answer that drips", () => {
       return exit?._tag === "Success" ? exit.value : exit
     })
 
-  it.effect("is given up after its time, by the kind of answer that it is", () =>
-    Effect.gen(function* () {
-      const byte = dripping(new Uint8Array(1), "1 second")
-      assert.deepStrictEqual(yield* endOf(state(byte)), [60, "readExecution: no answer within 1m"])
-    }),
-  )
+  effect("is given up after its time, by the kind of answer that it is", function* () {
+    const byte = dripping(new Uint8Array(1), "1 second")
+    assert.deepStrictEqual(yield* endOf(state(byte)), [60, "readExecution: no answer within 1m"])
+  })
 
   it.effect.each([
     ["results", results, "flow_results"],
@@ -74,19 +73,15 @@ describe("an answer that drips", () => {
       }),
   )
 
-  it.effect("is given up in the end, even if every minute brings enough", () =>
-    Effect.gen(function* () {
-      const slow = dripping(mebibyte, "20 seconds")
-      const told = "downloadAttachment: the answer did not end within 30m"
-      assert.deepStrictEqual(yield* endOf(document(slow)), [1_800, told])
-    }),
-  )
+  effect("is given up in the end, even if every minute brings enough", function* () {
+    const slow = dripping(mebibyte, "20 seconds")
+    const told = "downloadAttachment: the answer did not end within 30m"
+    assert.deepStrictEqual(yield* endOf(document(slow)), [1_800, told])
+  })
 
-  it.effect("is read to its end if it is slow and long but arrives", () =>
-    Effect.gen(function* () {
-      const fiber = yield* Effect.forkChild(document(dripping(mebibyte, "20 seconds", 60)))
-      yield* TestClock.adjust("1201 seconds")
-      assert.deepStrictEqual(yield* Fiber.join(fiber), 60 * 1024 * 1024)
-    }),
-  )
+  effect("is read to its end if it is slow and long but arrives", function* () {
+    const fiber = yield* Effect.forkChild(document(dripping(mebibyte, "20 seconds", 60)))
+    yield* TestClock.adjust("1201 seconds")
+    assert.deepStrictEqual(yield* Fiber.join(fiber), 60 * 1024 * 1024)
+  })
 })

@@ -6,6 +6,7 @@ import type { RetryOptions } from "../../src/client/Pacing.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { CallFailure } from "../../src/client/Service.ts"
 import { waitMs } from "../../src/base/Time.ts"
+import { effect } from "../harness/Steps.ts"
 
 const message = "m"
 const failures = {
@@ -38,84 +39,76 @@ describe("waits between tries", () => {
     assert.isBelow(waitMs(callWaits, 9, 0.999_999), 1)
   })
 
-  it.effect("are not shorter than the service asked for, nor longer by more than the jitter", () =>
-    Effect.gen(function* () {
-      const asked = new Throttled({ http_status: 429, retry_after: Duration.millis(300_000), message })
-      const at: Array<number> = []
-      const call = Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        at.push(now)
-        return Effect.fail(asked)
-      })
-      const fiber = yield* Effect.forkChild(Effect.flip(retryCall(call, { triesMax: 3 })))
-      yield* TestClock.adjust("2 hours")
-      yield* Fiber.join(fiber)
-      const waits = at.slice(1).map((moment, index) => moment - (at[index] ?? 0))
-      assert.strictEqual(waits.length, 2)
-      for (const wait of waits) assert.isTrue(wait >= 300_000 && wait <= 302_000, String(wait))
-    }),
-  )
+  effect("are not shorter than the service asked for, nor longer by more than the jitter", function* () {
+    const asked = new Throttled({ http_status: 429, retry_after: Duration.millis(300_000), message })
+    const at: Array<number> = []
+    const call = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      at.push(now)
+      return Effect.fail(asked)
+    })
+    const fiber = yield* Effect.forkChild(Effect.flip(retryCall(call, { triesMax: 3 })))
+    yield* TestClock.adjust("2 hours")
+    yield* Fiber.join(fiber)
+    const waits = at.slice(1).map((moment, index) => moment - (at[index] ?? 0))
+    assert.strictEqual(waits.length, 2)
+    for (const wait of waits) assert.isTrue(wait >= 300_000 && wait <= 302_000, String(wait))
+  })
 })
 
 describe("repeated calls", () => {
-  it.effect(
+  effect(
     "what a retry can fix is tried as often as allowed; the rest twice; the last failure remains",
-    () =>
-      Effect.gen(function* () {
-        const counts = yield* Effect.forEach(Object.values(failures), (failure) =>
-          tries(failure, { triesMax: 5 }),
-        )
-        assert.deepStrictEqual(
-          counts.map(([count]) => count),
-          [5, 5, 5, 2, 2],
-        )
-        assert.deepStrictEqual(
-          counts.map(([, failure]) => failure),
-          Object.values(failures),
-        )
-      }),
+    function* () {
+      const counts = yield* Effect.forEach(Object.values(failures), (failure) =>
+        tries(failure, { triesMax: 5 }),
+      )
+      assert.deepStrictEqual(
+        counts.map(([count]) => count),
+        [5, 5, 5, 2, 2],
+      )
+      assert.deepStrictEqual(
+        counts.map(([, failure]) => failure),
+        Object.values(failures),
+      )
+    },
   )
 
-  it.effect("a start is sent again only when certainly nothing was created [promise 1] [decision 2]", () =>
-    Effect.gen(function* () {
+  effect(
+    "a start is sent again only when certainly nothing was created [promise 1] [decision 2]",
+    function* () {
       const options = { triesMax: 5, lostAnswers: "return" } as const
       const counts = yield* Effect.forEach(Object.values(failures), (failure) => tries(failure, options))
       assert.deepStrictEqual(
         counts.map(([count]) => count),
         [5, 1, 5, 1, 1],
       )
-    }),
+    },
   )
 
-  it.effect("a wait that would end after the named moment is not begun", () =>
-    Effect.gen(function* () {
-      const asked = new Throttled({ http_status: 429, retry_after: Duration.millis(600_000), message })
-      const untilAt = (yield* Clock.currentTimeMillis) + 900_000
-      assert.deepStrictEqual(yield* tries(asked, { triesMax: 50, untilAt }), [2, asked])
-    }),
-  )
+  effect("a wait that would end after the named moment is not begun", function* () {
+    const asked = new Throttled({ http_status: 429, retry_after: Duration.millis(600_000), message })
+    const untilAt = (yield* Clock.currentTimeMillis) + 900_000
+    assert.deepStrictEqual(yield* tries(asked, { triesMax: 50, untilAt }), [2, asked])
+  })
 
-  it.effect("end if the service asks for more than ten minutes: the wait is reported instead", () =>
-    Effect.gen(function* () {
-      for (const [askedMs, calls] of [
-        [600_000, 3],
-        [600_001, 1],
-        [99_999_999_000, 1],
-      ] as const) {
-        const asked = new Throttled({ http_status: 429, retry_after: Duration.millis(askedMs), message: "m" })
-        assert.deepStrictEqual(yield* tries(asked, { triesMax: 3 }), [calls, asked])
-      }
-    }),
-  )
+  effect("end if the service asks for more than ten minutes: the wait is reported instead", function* () {
+    for (const [askedMs, calls] of [
+      [600_000, 3],
+      [600_001, 1],
+      [99_999_999_000, 1],
+    ] as const) {
+      const asked = new Throttled({ http_status: 429, retry_after: Duration.millis(askedMs), message: "m" })
+      assert.deepStrictEqual(yield* tries(asked, { triesMax: 3 }), [calls, asked])
+    }
+  })
 
-  it.effect("a success ends it", () =>
-    Effect.gen(function* () {
-      let count = 0
-      const call = Effect.suspend(() =>
-        ++count < 3 ? Effect.fail(failures.AnswerLost) : Effect.succeed(count),
-      )
-      const fiber = yield* Effect.forkChild(retryCall(call, { triesMax: 9 }))
-      yield* TestClock.adjust("10 seconds")
-      assert.strictEqual(yield* Fiber.join(fiber), 3)
-    }),
-  )
+  effect("a success ends it", function* () {
+    let count = 0
+    const call = Effect.suspend(() =>
+      ++count < 3 ? Effect.fail(failures.AnswerLost) : Effect.succeed(count),
+    )
+    const fiber = yield* Effect.forkChild(retryCall(call, { triesMax: 9 }))
+    yield* TestClock.adjust("10 seconds")
+    assert.strictEqual(yield* Fiber.join(fiber), 3)
+  })
 })

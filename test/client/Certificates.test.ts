@@ -5,6 +5,7 @@ import { vi } from "vitest"
 import { Service } from "../../src/client/Service.ts"
 import { secret, serviceAt } from "./FakeService.ts"
 import { selfSigned } from "./SelfSigned.ts"
+import { live } from "../harness/Steps.ts"
 
 const listAt = (origin: string, acceptAnyCertificate?: boolean) =>
   Effect.provide(
@@ -32,14 +33,10 @@ describe("an untrusted certificate", () => {
     ),
   )
 
-  it.live("is accepted only if the connections are configured so", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { origin, requests } = yield* selfSigned
-        const answer = yield* listAt(origin, true)
-        expect(answer._tag).toBe("Success")
-        expect(requests.map(({ headers }) => headers["x-app-secret"])).toEqual([secret])
-      }),
-    ),
-  )
+  live("is accepted only if the connections are configured so", function* () {
+    const { origin, requests } = yield* selfSigned
+    const answer = yield* listAt(origin, true)
+    expect(answer._tag).toBe("Success")
+    expect(requests.map(({ headers }) => headers["x-app-secret"])).toEqual([secret])
+  })
 })

@@ -1,5 +1,5 @@
 /** The door at which secrets are blanked: whatever the service repeats, no caller of the port ever sees it. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Redacted, Stream } from "effect"
 import { vi } from "vitest"
 import { Service } from "../../src/client/Service.ts"
@@ -12,6 +12,7 @@ import { startCall } from "./Examples.ts"
 import { secret, stageInProcess } from "./FakeService.ts"
 import type { Behaviour } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const password = "pw-canary-77aB"
 const base64 = Buffer.from(`user:${password}`).toString("base64")
@@ -38,162 +39,143 @@ const textOf = (answer: unknown): string =>
 const leaks = (text: string) => [secret, password, base64.slice(8, -4)].filter((one) => text.includes(one))
 
 describe("an answer behind the client", () => {
-  it.effect("is parsed once, and once more only if a secret in it was blanked", () =>
-    Effect.gen(function* () {
-      const parse = vi.spyOn(JSON, "parse")
-      const parsed = (state: object) =>
-        Effect.gen(function* () {
-          const body = JSON.stringify(state)
-          parse.mockClear()
-          const answer = yield* ask({ status: 202, body }, (service) => service.readExecution(anId("e-1")))
-          const whole = parse.mock.calls.filter(([text]) => text.length >= body.length - password.length)
-          return [answer._tag, whole.length]
-        })
-      const state = { status_code: "ONGOING", messages: [{ date: "2026-11-21T02:00:00Z", message: "a" }] }
-      assert.deepStrictEqual(
-        [yield* parsed(state), yield* parsed({ ...state, status_message: password })],
-        [
-          ["Working", 1],
-          ["Working", 2],
-        ],
-      )
-      parse.mockRestore()
-    }),
-  )
-
-  it.effect("has neither the application secret nor a password in any field, key or header", () =>
-    Effect.gen(function* () {
-      const said = {
-        execution_id: `x-${echo}`,
-        session_id: echo,
-        customer_id: echo,
-        status_code: echo,
-        status_reason: echo,
-        status_message: echo,
-        authentication_status: echo,
-        products_count: { [echo]: 1, [password]: 0 },
-        locking_hash: echo,
-        features: [{ code: echo, status_reason: echo }],
-        messages: [{ id: echo, loc: [echo], type: echo, message: echo }],
-        executions: { extra: { [echo]: [echo, { [echo]: echo }] } },
-      }
-      const answers = [
-        yield* ask(json(202, said), (service) => service.startExecution(startCall(), Effect.void)),
-        yield* ask(json(400, said), (service) => service.startExecution(startCall(), Effect.void)),
-        yield* ask(json(409, said), (service) => service.startExecution(startCall(), Effect.void)),
-        yield* ask(json(200, said), (service) => service.readExecution(anId("e-1"))),
-        yield* ask(json(202, said), (service) => service.readExecution(anId("e-1"))),
-        yield* ask(json(423, { ...said, producer: echo }), (service) => service.readExecution(anId("e-1"))),
-        yield* ask(json(200, [said]), (service) => service.listEngines),
-        yield* ask(json(503, { detail: echo }), (service) => service.showEngine(anId("bank"))),
-        yield* ask({ status: 422, body: `<p>${echo}</p>` }, (service) =>
-          service.startExecution(startCall(), Effect.void),
-        ),
-        yield* ask({ status: 200, body: "x", headers: { "content-type": `a/b; c=${echo}` } }, (service) =>
-          Effect.map(service.downloadAttachment(anId("s"), "a"), (answer) => ({
-            ...answer,
-            bytes: Stream.empty,
-          })),
-        ),
-      ]
-      assert.deepStrictEqual(
-        answers.map(textOf).map(leaks),
-        answers.map(() => []),
-      )
-      for (const answer of answers) assert.include(textOf(answer), "[blanked]")
-    }),
-  )
-
-  it.effect("names no execution by a secret: such an id is absent", () =>
-    Effect.gen(function* () {
-      const said = { execution_id: secret, session_id: `s-${password}`, status_code: "ONGOING" }
-      const started = yield* ask(json(202, said), (service) =>
-        service.startExecution(startCall(), Effect.void),
-      )
-      assert.deepStrictEqual("view" in started ? started.view : undefined, { status_code: "ONGOING" })
-    }),
-  )
-
-  it.effect("counts two families whose names were blanked as two", () =>
-    Effect.gen(function* () {
-      const said = { products_count: { [`${password}:a`]: 5, [`${password}:b`]: 0 } }
-      const state = yield* ask(json(200, said), (service) => service.readExecution(anId("e-1")))
-      assert.deepStrictEqual("view" in state ? state.view.products_count : undefined, {
-        _tag: "Counted",
-        counts: { "[blanked]:a": 5, "[blanked]:b 2": 0 },
-      })
-    }),
-  )
-
-  it.effect("keeps records as they are, and nothing else", () =>
-    Effect.gen(function* () {
-      const said = { data: { [echo]: echo }, is_closed: true, status: echo }
-      const results = yield* ask(json(200, said), (service) =>
-        service.readResults(flowResultsSource, { execution_id: anId("e"), session_id: anId("s") }),
-      )
-      const body = results._tag === "Results" ? JSON.parse(Buffer.from(results.body.bytes).toString()) : {}
-      assert.deepStrictEqual(body.data, said.data)
-      assert.deepStrictEqual(leaks(JSON.stringify({ ...body, data: 0 })), [])
-      const profile = yield* ask(json(200, { name: echo }), (service) =>
-        service.readResults(profileSource, { execution_id: anId("e"), session_id: anId("s") }),
-      )
-      assert.deepStrictEqual(profile._tag === "Results" ? profile.body.json : {}, { name: echo })
-    }),
-  )
-
-  it.effect("keeps the beginning of an unusable body, and no part of a secret at its cut end", () =>
-    Effect.gen(function* () {
-      const before = "x".repeat(keptBytes - password.length / 2)
-      const text = `{"message":"${before.slice(12)}${password}","deep":${"[".repeat(bodyBounds.depthMax + 1)}`
-      const read = yield* ask({ status: 200, body: text }, (service) => service.readExecution(anId("e-1")))
-      const bytes = read._tag === "Closed" ? read.body.bytes : new Uint8Array()
-      assert.strictEqual(bytes.byteLength, keptBytes)
-      const kept = Buffer.from(bytes).toString()
-      assert.deepStrictEqual([kept.slice(0, 20), kept.slice(-20).includes("pw-")], [text.slice(0, 20), false])
-      // What is kept holds on to nothing of the rest.
-      assert.isBelow(bytes.buffer.byteLength, 2 * keptBytes)
-    }),
-  )
-
-  it.effect(
-    "returns a ticket and a key once, redacted, and blanks both in everything that follows [promise 12 issued]",
-    () =>
+  effect("is parsed once, and once more only if a secret in it was blanked", function* () {
+    const parse = vi.spyOn(JSON, "parse")
+    const parsed = (state: object) =>
       Effect.gen(function* () {
-        const known = makeKnownSecrets()
-        const ticket = "ticket-canary-3c"
-        const token_key = "token-key-canary-4d"
-        const started = yield* ask(
-          json(202, { execution_id: "e-1", ticket, status_message: ticket, [ticket]: 1 }),
-          (service) => service.startExecution(startCall(), Effect.void),
-          known,
-        )
-        assert.isTrue(
-          started._tag === "Accepted" &&
-            started.view.ticket &&
-            Redacted.value(started.view.ticket) === ticket,
-        )
-        assert.notInclude(textOf(started), ticket)
-        const exchanged = yield* ask(
-          json(200, {
-            token: { token_id: "t-1", token_key },
-            context: { app_id: token_key, locking_hash: ticket },
-          }),
-          (service) => service.exchangeTicket(anId("e-1"), Redacted.make(ticket)),
-          known,
-        )
-        assert.isTrue(
-          exchanged._tag === "Exchanged" && Redacted.value(exchanged.token.token_key) === token_key,
-        )
-        assert.deepStrictEqual(exchanged._tag === "Exchanged" ? exchanged.context : {}, {
-          app_id: "[blanked]",
-          locking_hash: "[blanked]",
-        })
-        const state = yield* ask(
-          json(200, { status_reason: `${ticket} ${token_key}` }),
-          (service) => service.readExecution(anId("e-1")),
-          known,
-        )
-        assert.deepStrictEqual("view" in state ? state.view.status_reason : "", "[blanked] [blanked]")
-      }),
+        const body = JSON.stringify(state)
+        parse.mockClear()
+        const answer = yield* ask({ status: 202, body }, (service) => service.readExecution(anId("e-1")))
+        const whole = parse.mock.calls.filter(([text]) => text.length >= body.length - password.length)
+        return [answer._tag, whole.length]
+      })
+    const state = { status_code: "ONGOING", messages: [{ date: "2026-11-21T02:00:00Z", message: "a" }] }
+    assert.deepStrictEqual(
+      [yield* parsed(state), yield* parsed({ ...state, status_message: password })],
+      [
+        ["Working", 1],
+        ["Working", 2],
+      ],
+    )
+    parse.mockRestore()
+  })
+
+  effect("has neither the application secret nor a password in any field, key or header", function* () {
+    const said = {
+      execution_id: `x-${echo}`,
+      session_id: echo,
+      customer_id: echo,
+      status_code: echo,
+      status_reason: echo,
+      status_message: echo,
+      authentication_status: echo,
+      products_count: { [echo]: 1, [password]: 0 },
+      locking_hash: echo,
+      features: [{ code: echo, status_reason: echo }],
+      messages: [{ id: echo, loc: [echo], type: echo, message: echo }],
+      executions: { extra: { [echo]: [echo, { [echo]: echo }] } },
+    }
+    const answers = [
+      yield* ask(json(202, said), (service) => service.startExecution(startCall(), Effect.void)),
+      yield* ask(json(400, said), (service) => service.startExecution(startCall(), Effect.void)),
+      yield* ask(json(409, said), (service) => service.startExecution(startCall(), Effect.void)),
+      yield* ask(json(200, said), (service) => service.readExecution(anId("e-1"))),
+      yield* ask(json(202, said), (service) => service.readExecution(anId("e-1"))),
+      yield* ask(json(423, { ...said, producer: echo }), (service) => service.readExecution(anId("e-1"))),
+      yield* ask(json(200, [said]), (service) => service.listEngines),
+      yield* ask(json(503, { detail: echo }), (service) => service.showEngine(anId("bank"))),
+      yield* ask({ status: 422, body: `<p>${echo}</p>` }, (service) =>
+        service.startExecution(startCall(), Effect.void),
+      ),
+      yield* ask({ status: 200, body: "x", headers: { "content-type": `a/b; c=${echo}` } }, (service) =>
+        Effect.map(service.downloadAttachment(anId("s"), "a"), (answer) => ({
+          ...answer,
+          bytes: Stream.empty,
+        })),
+      ),
+    ]
+    assert.deepStrictEqual(
+      answers.map(textOf).map(leaks),
+      answers.map(() => []),
+    )
+    for (const answer of answers) assert.include(textOf(answer), "[blanked]")
+  })
+
+  effect("names no execution by a secret: such an id is absent", function* () {
+    const said = { execution_id: secret, session_id: `s-${password}`, status_code: "ONGOING" }
+    const started = yield* ask(json(202, said), (service) => service.startExecution(startCall(), Effect.void))
+    assert.deepStrictEqual("view" in started ? started.view : undefined, { status_code: "ONGOING" })
+  })
+
+  effect("counts two families whose names were blanked as two", function* () {
+    const said = { products_count: { [`${password}:a`]: 5, [`${password}:b`]: 0 } }
+    const state = yield* ask(json(200, said), (service) => service.readExecution(anId("e-1")))
+    assert.deepStrictEqual("view" in state ? state.view.products_count : undefined, {
+      _tag: "Counted",
+      counts: { "[blanked]:a": 5, "[blanked]:b 2": 0 },
+    })
+  })
+
+  effect("keeps records as they are, and nothing else", function* () {
+    const said = { data: { [echo]: echo }, is_closed: true, status: echo }
+    const results = yield* ask(json(200, said), (service) =>
+      service.readResults(flowResultsSource, { execution_id: anId("e"), session_id: anId("s") }),
+    )
+    const body = results._tag === "Results" ? JSON.parse(Buffer.from(results.body.bytes).toString()) : {}
+    assert.deepStrictEqual(body.data, said.data)
+    assert.deepStrictEqual(leaks(JSON.stringify({ ...body, data: 0 })), [])
+    const profile = yield* ask(json(200, { name: echo }), (service) =>
+      service.readResults(profileSource, { execution_id: anId("e"), session_id: anId("s") }),
+    )
+    assert.deepStrictEqual(profile._tag === "Results" ? profile.body.json : {}, { name: echo })
+  })
+
+  effect("keeps the beginning of an unusable body, and no part of a secret at its cut end", function* () {
+    const before = "x".repeat(keptBytes - password.length / 2)
+    const text = `{"message":"${before.slice(12)}${password}","deep":${"[".repeat(bodyBounds.depthMax + 1)}`
+    const read = yield* ask({ status: 200, body: text }, (service) => service.readExecution(anId("e-1")))
+    const bytes = read._tag === "Closed" ? read.body.bytes : new Uint8Array()
+    assert.strictEqual(bytes.byteLength, keptBytes)
+    const kept = Buffer.from(bytes).toString()
+    assert.deepStrictEqual([kept.slice(0, 20), kept.slice(-20).includes("pw-")], [text.slice(0, 20), false])
+    // What is kept holds on to nothing of the rest.
+    assert.isBelow(bytes.buffer.byteLength, 2 * keptBytes)
+  })
+
+  effect(
+    "returns a ticket and a key once, redacted, and blanks both in everything that follows [promise 12 issued]",
+    function* () {
+      const known = makeKnownSecrets()
+      const ticket = "ticket-canary-3c"
+      const token_key = "token-key-canary-4d"
+      const started = yield* ask(
+        json(202, { execution_id: "e-1", ticket, status_message: ticket, [ticket]: 1 }),
+        (service) => service.startExecution(startCall(), Effect.void),
+        known,
+      )
+      assert.isTrue(
+        started._tag === "Accepted" && started.view.ticket && Redacted.value(started.view.ticket) === ticket,
+      )
+      assert.notInclude(textOf(started), ticket)
+      const exchanged = yield* ask(
+        json(200, {
+          token: { token_id: "t-1", token_key },
+          context: { app_id: token_key, locking_hash: ticket },
+        }),
+        (service) => service.exchangeTicket(anId("e-1"), Redacted.make(ticket)),
+        known,
+      )
+      assert.isTrue(exchanged._tag === "Exchanged" && Redacted.value(exchanged.token.token_key) === token_key)
+      assert.deepStrictEqual(exchanged._tag === "Exchanged" ? exchanged.context : {}, {
+        app_id: "[blanked]",
+        locking_hash: "[blanked]",
+      })
+      const state = yield* ask(
+        json(200, { status_reason: `${ticket} ${token_key}` }),
+        (service) => service.readExecution(anId("e-1")),
+        known,
+      )
+      assert.deepStrictEqual("view" in state ? state.view.status_reason : "", "[blanked] [blanked]")
+    },
   )
 })

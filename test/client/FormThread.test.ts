@@ -7,6 +7,9 @@ import { Duration, Effect } from "effect"
 import { FormChecker, FormThread } from "../../src/client/FormThread.ts"
 import type { FormAnswer, FormCase } from "../../src/client/FitForms.ts"
 import { configsForm, loginForm, paramsForm } from "../task/Samples.ts"
+import { withLayer } from "../harness/Steps.ts"
+
+const { live } = withLayer(FormThread.layer())
 
 const request = (parameters: Readonly<Record<string, unknown>>, cases: ReadonlyArray<FormCase> = []) => ({
   body: JSON.stringify({ parameters, configurations: configsForm(), features: [] }),
@@ -39,12 +42,10 @@ const greedy = paramsForm({ list: { items: { type: "string", minLength: 9, patte
 const lists = one({ list: Array.from({ length: 400_000 }, (_, at) => `${at}`) })
 
 describe("the thread that checks forms", () => {
-  it.live("returns what the forms say, and the values as they will be sent", () =>
-    Effect.gen(function* () {
-      const { check } = yield* FormChecker
-      assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
-    }).pipe(Effect.provide(FormThread.layer())),
-  )
+  live("returns what the forms say, and the values as they will be sent", function* () {
+    const { check } = yield* FormChecker
+    assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
+  })
 
   it.live("is killed if a form takes too long; this is reported, and the next form is checked", () =>
     Effect.gen(function* () {

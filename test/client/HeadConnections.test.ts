@@ -1,12 +1,13 @@
 /** HEAD over real sockets: it keeps its connection, and a server that answers it with a body harms nobody. */
 import { createServer } from "node:net"
 import type { AddressInfo, Socket } from "node:net"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Service } from "../../src/client/Service.ts"
 import { startCall } from "./Examples.ts"
 import { serviceAt } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
+import { live } from "../harness/Steps.ts"
 
 /** A raw server: what it writes for a request, by the request's first word. */
 const listenRaw = (answers: Readonly<Record<string, string>>) =>
@@ -40,30 +41,26 @@ const accepted = 'HTTP/1.1 202 Accepted\r\ncontent-length: 22\r\n\r\n{"execution
 const bare = "HTTP/1.1 202 Accepted\r\ncontent-length: 22\r\n\r\n"
 
 describe("HEAD", () => {
-  it.live("keeps its connection, as every other call does", () =>
-    Effect.gen(function* () {
-      const { origin, sockets } = yield* listenRaw({ HEAD: bare, POST: accepted })
-      yield* Effect.gen(function* () {
-        const service = yield* Service
-        for (let times = 0; times < 5; times++)
-          assert.strictEqual(yield* service.pollExecution(anId("e-1")), "working")
-        assert.strictEqual(sockets.size, 1)
-        assert.strictEqual((yield* service.startExecution(startCall(), Effect.void))._tag, "Accepted")
-        assert.strictEqual(sockets.size, 2)
-      }).pipe(Effect.provide(serviceAt(origin, {}, { connectionsMax: 1 })))
-    }).pipe(Effect.scoped),
-  )
+  live("keeps its connection, as every other call does", function* () {
+    const { origin, sockets } = yield* listenRaw({ HEAD: bare, POST: accepted })
+    yield* Effect.gen(function* () {
+      const service = yield* Service
+      for (let times = 0; times < 5; times++)
+        assert.strictEqual(yield* service.pollExecution(anId("e-1")), "working")
+      assert.strictEqual(sockets.size, 1)
+      assert.strictEqual((yield* service.startExecution(startCall(), Effect.void))._tag, "Accepted")
+      assert.strictEqual(sockets.size, 2)
+    }).pipe(Effect.provide(serviceAt(origin, {}, { connectionsMax: 1 })))
+  })
 
-  it.live("that a server wrongly answers with a body loses no other call's answer", () =>
-    Effect.gen(function* () {
-      const { origin } = yield* listenRaw({ HEAD: accepted, POST: accepted })
-      yield* Effect.gen(function* () {
-        const service = yield* Service
-        for (let times = 0; times < 5; times++) {
-          yield* Effect.ignore(service.pollExecution(anId("e-1")))
-          assert.strictEqual((yield* service.startExecution(startCall(), Effect.void))._tag, "Accepted")
-        }
-      }).pipe(Effect.provide(serviceAt(origin, {}, { connectionsMax: 1 })))
-    }).pipe(Effect.scoped),
-  )
+  live("that a server wrongly answers with a body loses no other call's answer", function* () {
+    const { origin } = yield* listenRaw({ HEAD: accepted, POST: accepted })
+    yield* Effect.gen(function* () {
+      const service = yield* Service
+      for (let times = 0; times < 5; times++) {
+        yield* Effect.ignore(service.pollExecution(anId("e-1")))
+        assert.strictEqual((yield* service.startExecution(startCall(), Effect.void))._tag, "Accepted")
+      }
+    }).pipe(Effect.provide(serviceAt(origin, {}, { connectionsMax: 1 })))
+  })
 })

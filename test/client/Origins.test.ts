@@ -1,10 +1,11 @@
 /** Where requests go, and the secret with them: the three configured roots, and nowhere else. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import type { CallFailure, Service } from "../../src/client/Service.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import { calls } from "./ServiceContract.ts"
+import { effect } from "../harness/Steps.ts"
 
 const secret = "app-secret-canary-1"
 
@@ -31,21 +32,19 @@ const rootsAsked = Effect.fnUntraced(function* (
 })
 
 describe("the application secret", () => {
-  it.effect("goes to the configured roots only, whatever a redirect says [auth-rule 1]", () =>
-    Effect.gen(function* () {
-      const apart = {
-        base_url: "https://legacy.example/api/",
-        flows_url: "http://[::1]:3000/flows",
-        attachments_url: "https://files.example/documents",
-      }
-      assert.deepStrictEqual(yield* rootsAsked(apart), {
-        "https://legacy.example/api": [secret],
-        "http://[::1]:3000/flows": [secret],
-        "https://files.example/documents": [secret],
-      })
-      const beside = { base_url: "https://a.example/x", flows_url: "https://a.example/y" }
-      const asked = yield* rootsAsked({ ...beside, attachments_url: beside.flows_url })
-      assert.deepStrictEqual(asked, { "https://a.example/x": [secret], "https://a.example/y": [secret] })
-    }),
-  )
+  effect("goes to the configured roots only, whatever a redirect says [auth-rule 1]", function* () {
+    const apart = {
+      base_url: "https://legacy.example/api/",
+      flows_url: "http://[::1]:3000/flows",
+      attachments_url: "https://files.example/documents",
+    }
+    assert.deepStrictEqual(yield* rootsAsked(apart), {
+      "https://legacy.example/api": [secret],
+      "http://[::1]:3000/flows": [secret],
+      "https://files.example/documents": [secret],
+    })
+    const beside = { base_url: "https://a.example/x", flows_url: "https://a.example/y" }
+    const asked = yield* rootsAsked({ ...beside, attachments_url: beside.flows_url })
+    assert.deepStrictEqual(asked, { "https://a.example/x": [secret], "https://a.example/y": [secret] })
+  })
 })

@@ -1,10 +1,11 @@
 /** HEAD over the port: which status says what, and that a service that does not answer is asked once. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Service } from "../../src/client/Service.ts"
 import { stageInProcess, stageOverHttp } from "./FakeService.ts"
 import type { MakeStage } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const statuses = [200, 202, 204, 301, 400, 401, 403, 404, 405, 410, 422, 423, 429, 500, 501, 502, 503, 504]
 const listed: Readonly<Record<number, string>> = {
@@ -22,42 +23,39 @@ const poll = Effect.flatMap(Service, (service) => service.pollExecution(anId("e-
 
 const describePolls = (title: string, makeStage: MakeStage): void => {
   describe(title, () => {
-    it.effect(
+    effect(
       "is still working at 202, changed if a read says more, otherwise not answered [pollExecution 202]",
-      () =>
-        Effect.gen(function* () {
-          const seen = yield* Effect.forEach(statuses, (status) =>
-            Effect.gen(function* () {
-              const stage = yield* makeStage({ status, headers: { location: "/elsewhere" } })
-              return [status, yield* Effect.provide(poll, stage.layer)] as const
-            }),
-          )
-          const expected = statuses.map((status) => [status, listed[status] ?? "unanswered"])
-          assert.deepStrictEqual(
-            seen.map((one) => [...one]),
-            expected,
-          )
-        }).pipe(Effect.scoped),
+      function* () {
+        const seen = yield* Effect.forEach(statuses, (status) =>
+          Effect.gen(function* () {
+            const stage = yield* makeStage({ status, headers: { location: "/elsewhere" } })
+            return [status, yield* Effect.provide(poll, stage.layer)] as const
+          }),
+        )
+        const expected = statuses.map((status) => [status, listed[status] ?? "unanswered"])
+        assert.deepStrictEqual(
+          seen.map((one) => [...one]),
+          expected,
+        )
+      },
     )
 
-    it.effect("is sent once if it is not answered, and again if the service asks to wait", () =>
-      Effect.gen(function* () {
-        for (const [status, times] of [
-          [405, 1],
-          [500, 1],
-          [401, 1],
-          [202, 3],
-          [429, 3],
-          [503, 3],
-        ] as const) {
-          const stage = yield* makeStage({ status })
-          yield* Effect.andThen(poll, Effect.andThen(poll, poll)).pipe(Effect.provide(stage.layer))
-          const sent = stage.requests.map(({ method, url, body }) => [method, url, body])
-          const expected = Array.from({ length: times }, () => ["HEAD", "/api/executions/handler/v1/e-1", ""])
-          assert.deepStrictEqual(sent, expected, String(status))
-        }
-      }).pipe(Effect.scoped),
-    )
+    effect("is sent once if it is not answered, and again if the service asks to wait", function* () {
+      for (const [status, times] of [
+        [405, 1],
+        [500, 1],
+        [401, 1],
+        [202, 3],
+        [429, 3],
+        [503, 3],
+      ] as const) {
+        const stage = yield* makeStage({ status })
+        yield* Effect.andThen(poll, Effect.andThen(poll, poll)).pipe(Effect.provide(stage.layer))
+        const sent = stage.requests.map(({ method, url, body }) => [method, url, body])
+        const expected = Array.from({ length: times }, () => ["HEAD", "/api/executions/handler/v1/e-1", ""])
+        assert.deepStrictEqual(sent, expected, String(status))
+      }
+    })
   })
 }
 

@@ -2,7 +2,7 @@
  * What planning makes of an engine's answer, from the bytes on: one that a client can survive, one that holds
  * no form, and one that only says to come back.
  */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { FormCache, ServiceCatalogue } from "../../src/client/EngineForms.ts"
@@ -12,6 +12,7 @@ import { assignment, planOn, grounds, login } from "../task/Samples.ts"
 import { engineDetails } from "./Examples.ts"
 import { stageInProcess } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const decisionFor = (status: number, body: string) =>
   Effect.gen(function* () {
@@ -47,35 +48,29 @@ const verdict = (what: string) => ({
 })
 
 describe("an engine in planning", () => {
-  it.effect("is ready if its form has no format and its features no settings", () =>
-    Effect.gen(function* () {
-      const details = {
-        ...engineDetails,
-        parameters: { type: "object", properties: {} },
-        configurations: null,
-        features: [{ code: "accounts_read", configurations: null }],
-      }
-      expect(yield* decisionFor(200, JSON.stringify(details))).toEqual({
-        availability: "ready",
-        fitted: true,
-      })
-    }).pipe(Effect.scoped),
-  )
+  effect("is ready if its form has no format and its features no settings", function* () {
+    const details = {
+      ...engineDetails,
+      parameters: { type: "object", properties: {} },
+      configurations: null,
+      features: [{ code: "accounts_read", configurations: null }],
+    }
+    expect(yield* decisionFor(200, JSON.stringify(details))).toEqual({
+      availability: "ready",
+      fitted: true,
+    })
+  })
 
-  it.effect("needs an engineer if its form cannot be read, without waiting until the deadline", () =>
-    Effect.gen(function* () {
-      const details = JSON.stringify({ ...engineDetails, parameters: "username, password" })
-      expect(yield* decisionFor(200, details)).toEqual(verdict("`parameters` is not a form (reference, 2.3)"))
-      expect(yield* decisionFor(200, "{}")).toEqual(verdict("`reference` is not a string"))
-    }).pipe(Effect.scoped),
-  )
+  effect("needs an engineer if its form cannot be read, without waiting until the deadline", function* () {
+    const details = JSON.stringify({ ...engineDetails, parameters: "username, password" })
+    expect(yield* decisionFor(200, details)).toEqual(verdict("`parameters` is not a form (reference, 2.3)"))
+    expect(yield* decisionFor(200, "{}")).toEqual(verdict("`reference` is not a string"))
+  })
 
-  it.effect("is waited for if there is no answer, or one that asks to wait", () =>
-    Effect.gen(function* () {
-      const away = { availability: "unavailable", fitted: false }
-      expect(yield* decisionFor(200, "<html>")).toEqual(away)
-      expect(yield* decisionFor(503, '{"detail":"maintenance"}')).toEqual(away)
-      expect(yield* decisionFor(500, "")).toEqual(away)
-    }).pipe(Effect.scoped),
-  )
+  effect("is waited for if there is no answer, or one that asks to wait", function* () {
+    const away = { availability: "unavailable", fitted: false }
+    expect(yield* decisionFor(200, "<html>")).toEqual(away)
+    expect(yield* decisionFor(503, '{"detail":"maintenance"}')).toEqual(away)
+    expect(yield* decisionFor(500, "")).toEqual(away)
+  })
 })

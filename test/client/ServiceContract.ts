@@ -11,6 +11,7 @@ import { flowResultsSource, profileSource } from "../../src/service/FlowResults.
 import { engineDetails, startCall } from "./Examples.ts"
 import type { Behaviour, MakeStage } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const summarise = (answer: unknown): string =>
   typeof answer === "object" && answer !== null && "_tag" in answer ? String(answer._tag) : String(answer)
@@ -122,80 +123,72 @@ export const describeStatuses = (title: string, makeStage: MakeStage): void => {
 
   describe(title, () => {
     for (const call of names) {
-      it.effect(`${call}: every status becomes the port's answer or failure`, () =>
-        Effect.gen(function* () {
-          const statuses = [...new Set([...Object.keys(documented[call]).map(Number), ...otherStatuses])]
-          const expected = statuses.map(
-            (status) => [status, documented[call][status] ?? otherwise(call, status)] as const,
-          )
-          const seen = yield* Effect.forEach(statuses, (status) =>
-            Effect.map(
-              outcomeOf(call, { status, body: goodBody(call), headers: { location: "/elsewhere" } }),
-              (tag) => [status, tag] as const,
-            ),
-          )
-          assert.deepStrictEqual(seen, expected)
-        }),
-      )
+      effect(`${call}: every status becomes the port's answer or failure`, function* () {
+        const statuses = [...new Set([...Object.keys(documented[call]).map(Number), ...otherStatuses])]
+        const expected = statuses.map(
+          (status) => [status, documented[call][status] ?? otherwise(call, status)] as const,
+        )
+        const seen = yield* Effect.forEach(statuses, (status) =>
+          Effect.map(
+            outcomeOf(call, { status, body: goodBody(call), headers: { location: "/elsewhere" } }),
+            (tag) => [status, tag] as const,
+          ),
+        )
+        assert.deepStrictEqual(seen, expected)
+      })
     }
 
-    it.effect("a success without JSON of the needed kind is a lost answer", () =>
-      Effect.gen(function* () {
-        const needsObject = [
-          ["startExecution", 202],
-          ["readExecution", 200],
-          ["readExecution", 202],
-          ["readFlowResults", 200],
-          ["showEngine", 200],
-          ["listEngines", 200],
-          ["readProfile", 200],
-        ] as const
-        for (const [call, status] of needsObject) {
-          for (const body of ["<html>Bad gateway</html>", "", '{"execution_id": "e-1", "sta']) {
-            assert.strictEqual(yield* outcomeOf(call, { status, body }), "AnswerLost", `${call} ${body}`)
-          }
-          const wrongKind = call === "listEngines" ? "{}" : call === "readProfile" ? undefined : "[1]"
-          if (wrongKind !== undefined) {
-            assert.strictEqual(yield* outcomeOf(call, { status, body: wrongKind }), "AnswerLost", call)
-          }
+    effect("a success without JSON of the needed kind is a lost answer", function* () {
+      const needsObject = [
+        ["startExecution", 202],
+        ["readExecution", 200],
+        ["readExecution", 202],
+        ["readFlowResults", 200],
+        ["showEngine", 200],
+        ["listEngines", 200],
+        ["readProfile", 200],
+      ] as const
+      for (const [call, status] of needsObject) {
+        for (const body of ["<html>Bad gateway</html>", "", '{"execution_id": "e-1", "sta']) {
+          assert.strictEqual(yield* outcomeOf(call, { status, body }), "AnswerLost", `${call} ${body}`)
         }
-      }),
-    )
-
-    it.effect("the body's bytes are kept exactly, whatever they are", () =>
-      Effect.gen(function* () {
-        const bytes = Buffer.from(
-          '\uFEFF{ "is_closed" : true,\r\n "big": 12345678901234567890, "x": "\\u00e9é" }',
-        )
-        const stage = yield* makeStage({ status: 200, body: bytes })
-        const answer = yield* use((service) =>
-          service.readResults(flowResultsSource, { session_id: anId("s-1") }),
-        ).pipe(Effect.provide(stage.layer))
-        assert.isTrue(answer._tag === "Results" && bytes.equals(answer.body.bytes))
-      }).pipe(Effect.scoped),
-    )
-
-    it.effect("a Retry-After arrives with every answer that asks us to wait", () =>
-      Effect.gen(function* () {
-        const headers = { "retry-after": "7" }
-        const asking = {
-          startExecution: 503,
-          showEngine: 503,
-          readExecution: 429,
-          readFlowResults: 504,
-        } as const
-        for (const call of ["startExecution", "showEngine", "readExecution", "readFlowResults"] as const) {
-          const status = asking[call]
-          const stage = yield* makeStage({ status, headers, body: "{}" })
-          const either: Call = calls[call]
-          const got = yield* Effect.match(Effect.provide(either, stage.layer), {
-            onFailure: (failure): unknown => failure,
-            onSuccess: (answer) => answer,
-          })
-          assert.deepPropertyVal(got, "retry_after", Duration.seconds(7), call)
+        const wrongKind = call === "listEngines" ? "{}" : call === "readProfile" ? undefined : "[1]"
+        if (wrongKind !== undefined) {
+          assert.strictEqual(yield* outcomeOf(call, { status, body: wrongKind }), "AnswerLost", call)
         }
-      }).pipe(Effect.scoped),
-    )
+      }
+    })
+
+    effect("the body's bytes are kept exactly, whatever they are", function* () {
+      const bytes = Buffer.from(
+        '\uFEFF{ "is_closed" : true,\r\n "big": 12345678901234567890, "x": "\\u00e9é" }',
+      )
+      const stage = yield* makeStage({ status: 200, body: bytes })
+      const answer = yield* use((service) =>
+        service.readResults(flowResultsSource, { session_id: anId("s-1") }),
+      ).pipe(Effect.provide(stage.layer))
+      assert.isTrue(answer._tag === "Results" && bytes.equals(answer.body.bytes))
+    })
+
+    effect("a Retry-After arrives with every answer that asks us to wait", function* () {
+      const headers = { "retry-after": "7" }
+      const asking = {
+        startExecution: 503,
+        showEngine: 503,
+        readExecution: 429,
+        readFlowResults: 504,
+      } as const
+      for (const call of ["startExecution", "showEngine", "readExecution", "readFlowResults"] as const) {
+        const status = asking[call]
+        const stage = yield* makeStage({ status, headers, body: "{}" })
+        const either: Call = calls[call]
+        const got = yield* Effect.match(Effect.provide(either, stage.layer), {
+          onFailure: (failure): unknown => failure,
+          onSuccess: (answer) => answer,
+        })
+        assert.deepPropertyVal(got, "retry_after", Duration.seconds(7), call)
+      }
+    })
   })
 }
 

@@ -17,6 +17,7 @@ import type { SeenRequest } from "./FakeService.ts"
 import { calls, describeBehaviours, describeStatuses, documented } from "./ServiceContract.ts"
 import { ServiceSmall } from "./SmallService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 describeStatuses("any service, in the process", stageInProcess)
 describeStatuses("any service, over a socket", stageOverHttp)
@@ -44,92 +45,86 @@ describe("the requests", () => {
     assert.deepStrictEqual(untried, [])
   })
 
-  it.effect(
+  effect(
     "go to the contract's paths under the configured roots, with the secret and without compression",
-    () =>
-      Effect.gen(function* () {
-        const seen: Array<readonly [string, string]> = []
-        for (const call of Object.values(calls)) {
-          const stage = yield* stageOverHttp({ status: 404, body: "{}" })
-          yield* Effect.ignore(
-            Effect.provide(call as Effect.Effect<unknown, CallFailure, Service>, stage.layer),
-          )
-          const request = stage.requests[0]
-          seen.push([request?.method ?? "", request?.url ?? ""])
-          assert.deepStrictEqual(
-            [request?.headers["x-app-secret"], request?.headers["accept-encoding"], request?.headers["b3"]],
-            [secret, "identity", undefined],
-          )
-        }
-        assert.deepStrictEqual(seen, [
-          ["POST", "/api/executions/init/v1/parametrized"],
-          ["GET", "/api/executions/handler/v1/e-1"],
-          ["DELETE", "/api/executions/handler/v1/e-1/abort"],
-          ["DELETE", "/api/executions/handler/v1/e-1/delete"],
-          ["GET", "/flows/es-public-administration/v1/manager/s-1/results"],
-          ["GET", "/api/executions/results/e-1/customer/v1/profile"],
-          ["GET", "/documents/attachments/s-1/a-1"],
-          ["PUT", "/api/executions/t10n"],
-          ["DELETE", "/api/executions/t10n/t-1"],
-          ["GET", "/api/config/engines/list"],
-          ["GET", "/api/config/engines/sandbox-bank%3Awebsite"],
-        ])
-      }).pipe(Effect.scoped),
+    function* () {
+      const seen: Array<readonly [string, string]> = []
+      for (const call of Object.values(calls)) {
+        const stage = yield* stageOverHttp({ status: 404, body: "{}" })
+        yield* Effect.ignore(
+          Effect.provide(call as Effect.Effect<unknown, CallFailure, Service>, stage.layer),
+        )
+        const request = stage.requests[0]
+        seen.push([request?.method ?? "", request?.url ?? ""])
+        assert.deepStrictEqual(
+          [request?.headers["x-app-secret"], request?.headers["accept-encoding"], request?.headers["b3"]],
+          [secret, "identity", undefined],
+        )
+      }
+      assert.deepStrictEqual(seen, [
+        ["POST", "/api/executions/init/v1/parametrized"],
+        ["GET", "/api/executions/handler/v1/e-1"],
+        ["DELETE", "/api/executions/handler/v1/e-1/abort"],
+        ["DELETE", "/api/executions/handler/v1/e-1/delete"],
+        ["GET", "/flows/es-public-administration/v1/manager/s-1/results"],
+        ["GET", "/api/executions/results/e-1/customer/v1/profile"],
+        ["GET", "/documents/attachments/s-1/a-1"],
+        ["PUT", "/api/executions/t10n"],
+        ["DELETE", "/api/executions/t10n/t-1"],
+        ["GET", "/api/config/engines/list"],
+        ["GET", "/api/config/engines/sandbox-bank%3Awebsite"],
+      ])
+    },
   )
 
-  it.effect("leave the newest answer, with its status, to whoever saves what met a defect", () =>
-    Effect.gen(function* () {
-      const stage = yield* stageInProcess({ status: 423, body: '{"challenge":1}' })
-      const handled = whileHandled(Effect.andThen(calls.readExecution, Effect.die("ours")), (_, newest) =>
-        Effect.succeed(newest),
-      )
-      assert.deepStrictEqual(yield* Effect.provide(handled, stage.layer), {
-        http_status: 423,
-        bytes: Buffer.from('{"challenge":1}'),
-      })
-    }).pipe(Effect.scoped),
-  )
+  effect("leave the newest answer, with its status, to whoever saves what met a defect", function* () {
+    const stage = yield* stageInProcess({ status: 423, body: '{"challenge":1}' })
+    const handled = whileHandled(Effect.andThen(calls.readExecution, Effect.die("ours")), (_, newest) =>
+      Effect.succeed(newest),
+    )
+    assert.deepStrictEqual(yield* Effect.provide(handled, stage.layer), {
+      http_status: 423,
+      bytes: Buffer.from('{"challenge":1}'),
+    })
+  })
 
-  it.effect("a start sends its call as JSON, with the parameters in clear text", () =>
-    Effect.gen(function* () {
-      const stage = yield* stageOverHttp({ status: 202, body: "{}" })
-      yield* Effect.provide(calls.startExecution, stage.layer)
-      const { login, ...call } = startCall()
-      assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), {
-        ...call,
-        parameters: login._tag === "Parameters" ? Redacted.value(login.parameters) : undefined,
-      })
-      assert.strictEqual(stage.requests[0]?.headers["content-type"], "application/json")
-    }).pipe(Effect.scoped),
-  )
+  effect("a start sends its call as JSON, with the parameters in clear text", function* () {
+    const stage = yield* stageOverHttp({ status: 202, body: "{}" })
+    yield* Effect.provide(calls.startExecution, stage.layer)
+    const { login, ...call } = startCall()
+    assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), {
+      ...call,
+      parameters: login._tag === "Parameters" ? Redacted.value(login.parameters) : undefined,
+    })
+    assert.strictEqual(stage.requests[0]?.headers["content-type"], "application/json")
+  })
 
-  it.effect(
+  effect(
     "a hostile id fills one path segment or no request is made [promise 13 addresses] [decision 9]",
-    () =>
-      Effect.gen(function* () {
-        const sent = ["../../x", "a/b", "?q=1", "#h", "%2e%2e", "a b", "é", "\u0000", "...", "a;b", "\\..\\"]
-        for (const id of sent) {
-          const stage = yield* stageOverHttp({ status: 404, body: "{}" })
-          const remove = Effect.flatMap(Service, (service) => service.deleteExecution(anId(id)))
-          yield* Effect.provide(remove, stage.layer)
-          const url = `/api/executions/handler/v1/${encodeURIComponent(id)}/delete`
-          assert.deepStrictEqual(
-            stage.requests.map((request) => request.url),
-            [url],
-          )
-        }
-        for (const id of ["", ".", "..", "\ud800"]) {
-          const stage = yield* stageInProcess({ status: 204 })
-          const service = yield* Effect.provide(Service, stage.layer)
-          const failure = yield* Effect.flip(service.deleteExecution(anId(id)))
-          const engine = yield* service.showEngine(anId(id))
-          assert.deepStrictEqual(
-            [failure._tag, engine, stage.requests],
-            ["NotSent", { _tag: "EngineUnknown", http_status: 422 }, []],
-          )
-        }
-        assert.strictEqual(encodeSegment(".."), undefined)
-      }).pipe(Effect.scoped),
+    function* () {
+      const sent = ["../../x", "a/b", "?q=1", "#h", "%2e%2e", "a b", "é", "\u0000", "...", "a;b", "\\..\\"]
+      for (const id of sent) {
+        const stage = yield* stageOverHttp({ status: 404, body: "{}" })
+        const remove = Effect.flatMap(Service, (service) => service.deleteExecution(anId(id)))
+        yield* Effect.provide(remove, stage.layer)
+        const url = `/api/executions/handler/v1/${encodeURIComponent(id)}/delete`
+        assert.deepStrictEqual(
+          stage.requests.map((request) => request.url),
+          [url],
+        )
+      }
+      for (const id of ["", ".", "..", "\ud800"]) {
+        const stage = yield* stageInProcess({ status: 204 })
+        const service = yield* Effect.provide(Service, stage.layer)
+        const failure = yield* Effect.flip(service.deleteExecution(anId(id)))
+        const engine = yield* service.showEngine(anId(id))
+        assert.deepStrictEqual(
+          [failure._tag, engine, stage.requests],
+          ["NotSent", { _tag: "EngineUnknown", http_status: 422 }, []],
+        )
+      }
+      assert.strictEqual(encodeSegment(".."), undefined)
+    },
   )
 })
 
@@ -176,136 +171,128 @@ describe("the settings", () => {
     assert.strictEqual(checkSecret(Redacted.make("with space inside"))._tag, "Success")
   })
 
-  it.effect("the layer refuses them before any request", () =>
-    Effect.gen(function* () {
-      const requests: Array<SeenRequest> = []
-      const client = Layer.succeed(HttpClient.HttpClient, fakeHttpClient({ status: 200 }, requests))
-      const settings = { ...settingsFor("http://localhost"), flows_url: "http://service.example/flows" }
-      const layer = ServiceHttp.layer(settings).pipe(Layer.provide(client))
-      const refusal = yield* Effect.flip(Effect.provide(Service, layer))
-      assert.deepStrictEqual([refusal.setting, requests], ["flows_url", []])
-    }),
-  )
+  effect("the layer refuses them before any request", function* () {
+    const requests: Array<SeenRequest> = []
+    const client = Layer.succeed(HttpClient.HttpClient, fakeHttpClient({ status: 200 }, requests))
+    const settings = { ...settingsFor("http://localhost"), flows_url: "http://service.example/flows" }
+    const layer = ServiceHttp.layer(settings).pipe(Layer.provide(client))
+    const refusal = yield* Effect.flip(Effect.provide(Service, layer))
+    assert.deepStrictEqual([refusal.setting, requests], ["flows_url", []])
+  })
 })
 
 describe("secrets", () => {
-  it.effect(
+  effect(
     "no failure, cause or span of a call shows the application secret or the parameters [promise 12 errors]",
-    () =>
-      Effect.gen(function* () {
-        const spans: Array<unknown> = []
-        const tracer = Tracer.make({
-          span: (options) => {
-            const span = new Tracer.NativeSpan(options)
-            spans.push(span)
-            return span
-          },
-        })
-        const broken = HttpClient.make((request) =>
-          Effect.fail(
-            new HttpClientError.HttpClientError({
-              reason: new HttpClientError.TransportError({
-                request,
-                cause: new Error(`echo ${secret} password-canary-2`),
-              }),
+    function* () {
+      const spans: Array<unknown> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          const span = new Tracer.NativeSpan(options)
+          spans.push(span)
+          return span
+        },
+      })
+      const broken = HttpClient.make((request) =>
+        Effect.fail(
+          new HttpClientError.HttpClientError({
+            reason: new HttpClientError.TransportError({
+              request,
+              cause: new Error(`echo ${secret} password-canary-2`),
             }),
-          ),
-        )
-        const layer = ServiceHttp.layer(settingsFor("http://localhost")).pipe(
-          Layer.provide(Layer.succeed(HttpClient.HttpClient, broken)),
-        )
-        const exit = yield* calls.startExecution.pipe(
-          Effect.provide(layer),
-          Effect.withSpan("outer"),
-          Effect.provideService(Tracer.Tracer, tracer),
-          Effect.exit,
-        )
-        const stage = yield* stageInProcess({ status: 400, body: "{}" })
-        yield* Effect.provideService(Effect.provide(calls.startExecution, stage.layer), Tracer.Tracer, tracer)
-        assert.isTrue(Exit.isFailure(exit))
-        const shown = [
-          Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
-          inspect(exit, { depth: 20 }),
-          JSON.stringify(exit),
-          ...spans.map((span) => (span instanceof Tracer.NativeSpan ? span.name : "")),
-        ].join("\n")
-        assert.include(shown, "startExecution")
-        assert.notInclude(shown, "canary")
-        assert.strictEqual(spans.length, 1)
-      }).pipe(Effect.scoped),
+          }),
+        ),
+      )
+      const layer = ServiceHttp.layer(settingsFor("http://localhost")).pipe(
+        Layer.provide(Layer.succeed(HttpClient.HttpClient, broken)),
+      )
+      const exit = yield* calls.startExecution.pipe(
+        Effect.provide(layer),
+        Effect.withSpan("outer"),
+        Effect.provideService(Tracer.Tracer, tracer),
+        Effect.exit,
+      )
+      const stage = yield* stageInProcess({ status: 400, body: "{}" })
+      yield* Effect.provideService(Effect.provide(calls.startExecution, stage.layer), Tracer.Tracer, tracer)
+      assert.isTrue(Exit.isFailure(exit))
+      const shown = [
+        Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
+        inspect(exit, { depth: 20 }),
+        JSON.stringify(exit),
+        ...spans.map((span) => (span instanceof Tracer.NativeSpan ? span.name : "")),
+      ].join("\n")
+      assert.include(shown, "startExecution")
+      assert.notInclude(shown, "canary")
+      assert.strictEqual(spans.length, 1)
+    },
   )
 })
 
 describe("bounds", () => {
-  it.effect(
+  effect(
     "an answer larger than its limit is not read to its end; its beginning is returned, and says so",
-    () =>
-      Effect.gen(function* () {
-        const client = Layer.succeed(
-          HttpClient.HttpClient,
-          fakeHttpClient({ status: 200, body: `{"x": "${"y".repeat(5000)}"}` }, []),
-        )
-        const limits = { answerBytesMax: 1000, resultsBytesMax: 1000, attachmentBytesMax: 1000 }
-        const layer = ServiceHttp.layer(settingsFor("http://localhost"), limits).pipe(Layer.provide(client))
-        const service = yield* Effect.provide(Service, layer)
-        const read = yield* service.readExecution(anId("e"))
-        const document = yield* service.downloadAttachment(anId("s"), "a")
-        const bytes = document._tag === "Document" ? document.bytes : Stream.empty
-        const download = yield* Effect.flip(Stream.runDrain(bytes))
-        const kept = new TextEncoder().encode(`{"x": "${"y".repeat(993)}`)
-        const unusable = "it is larger than 1000 bytes"
-        assert.deepStrictEqual(read, {
-          _tag: "Closed",
-          body: { bytes: kept, json: undefined, unusable },
-          view: {},
-        })
-        assert.strictEqual(download._tag, "UnexpectedAnswer")
-      }),
-  )
-
-  it.effect("an answer that declares itself too large is read as far as it is kept", () =>
-    Effect.gen(function* () {
-      let sent = 0
-      const piece = new Uint8Array(64 * 1024).fill(0x20)
-      const stream = new ReadableStream<Uint8Array>({
-        pull: (controller) => {
-          sent += piece.length
-          controller.enqueue(piece)
-        },
-      })
-      const headers = { "content-length": String(200 * 1024 * 1024) }
-      const client = HttpClient.make((request) =>
-        Effect.succeed(HttpClientResponse.fromWeb(request, new Response(stream, { headers }))),
-      )
-      const layer = ServiceHttp.layer(settingsFor("http://localhost")).pipe(
-        Layer.provide(Layer.succeed(HttpClient.HttpClient, client)),
-      )
-      const service = yield* Effect.provide(Service, layer)
-      const read = yield* service.readResults(flowResultsSource, {
-        execution_id: anId("e"),
-        session_id: anId("s"),
-      })
-      const unusable = `it is larger than ${defaultLimits.resultsBytesMax} bytes`
-      assert.deepStrictEqual(read._tag === "Results" ? read.body.unusable : read, unusable)
-      assert.isBelow(sent, 2 * 1024 * 1024)
-    }),
-  )
-
-  it.effect("a request that is never answered is a lost answer after the time-out", () =>
-    Effect.gen(function* () {
+    function* () {
       const client = Layer.succeed(
         HttpClient.HttpClient,
-        HttpClient.make(() => Effect.never),
+        fakeHttpClient({ status: 200, body: `{"x": "${"y".repeat(5000)}"}` }, []),
       )
-      const layer = ServiceHttp.layer(settingsFor("http://localhost")).pipe(Layer.provide(client))
+      const limits = { answerBytesMax: 1000, resultsBytesMax: 1000, attachmentBytesMax: 1000 }
+      const layer = ServiceHttp.layer(settingsFor("http://localhost"), limits).pipe(Layer.provide(client))
       const service = yield* Effect.provide(Service, layer)
-      const fiber = yield* Effect.forkChild(Effect.flip(service.startExecution(startCall(), Effect.void)))
-      yield* TestClock.adjust("59 seconds")
-      assert.strictEqual(fiber.pollUnsafe(), undefined)
-      yield* TestClock.adjust("1 second")
-      assert.strictEqual(fiber.pollUnsafe()?._tag, "Success")
-    }),
+      const read = yield* service.readExecution(anId("e"))
+      const document = yield* service.downloadAttachment(anId("s"), "a")
+      const bytes = document._tag === "Document" ? document.bytes : Stream.empty
+      const download = yield* Effect.flip(Stream.runDrain(bytes))
+      const kept = new TextEncoder().encode(`{"x": "${"y".repeat(993)}`)
+      const unusable = "it is larger than 1000 bytes"
+      assert.deepStrictEqual(read, {
+        _tag: "Closed",
+        body: { bytes: kept, json: undefined, unusable },
+        view: {},
+      })
+      assert.strictEqual(download._tag, "UnexpectedAnswer")
+    },
   )
+
+  effect("an answer that declares itself too large is read as far as it is kept", function* () {
+    let sent = 0
+    const piece = new Uint8Array(64 * 1024).fill(0x20)
+    const stream = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        sent += piece.length
+        controller.enqueue(piece)
+      },
+    })
+    const headers = { "content-length": String(200 * 1024 * 1024) }
+    const client = HttpClient.make((request) =>
+      Effect.succeed(HttpClientResponse.fromWeb(request, new Response(stream, { headers }))),
+    )
+    const layer = ServiceHttp.layer(settingsFor("http://localhost")).pipe(
+      Layer.provide(Layer.succeed(HttpClient.HttpClient, client)),
+    )
+    const service = yield* Effect.provide(Service, layer)
+    const read = yield* service.readResults(flowResultsSource, {
+      execution_id: anId("e"),
+      session_id: anId("s"),
+    })
+    const unusable = `it is larger than ${defaultLimits.resultsBytesMax} bytes`
+    assert.deepStrictEqual(read._tag === "Results" ? read.body.unusable : read, unusable)
+    assert.isBelow(sent, 2 * 1024 * 1024)
+  })
+
+  effect("a request that is never answered is a lost answer after the time-out", function* () {
+    const client = Layer.succeed(
+      HttpClient.HttpClient,
+      HttpClient.make(() => Effect.never),
+    )
+    const layer = ServiceHttp.layer(settingsFor("http://localhost")).pipe(Layer.provide(client))
+    const service = yield* Effect.provide(Service, layer)
+    const fiber = yield* Effect.forkChild(Effect.flip(service.startExecution(startCall(), Effect.void)))
+    yield* TestClock.adjust("59 seconds")
+    assert.strictEqual(fiber.pollUnsafe(), undefined)
+    yield* TestClock.adjust("1 second")
+    assert.strictEqual(fiber.pollUnsafe()?._tag, "Success")
+  })
 
   it("Retry-After is seconds or an HTTP date, at most thirty days; anything else counts as absent", () => {
     const now = Date.parse("2026-11-21T02:00:00Z")
@@ -330,19 +317,17 @@ describe("bounds", () => {
     assert.deepStrictEqual(read, [7000, 7000, 0, thirtyDays, 30_000, 0, thirtyDays, ...absent])
   })
 
-  it.effect("a Retry-After that cannot be read is reported with the failure", () =>
-    Effect.gen(function* () {
-      const messages = yield* Effect.forEach(["-1", "soon", "99999999"], (value) =>
-        Effect.gen(function* () {
-          const behaviour = { status: 429, headers: { "retry-after": value }, body: "{}" }
-          const stage = yield* stageInProcess(behaviour)
-          const service = yield* Effect.provide(Service, stage.layer)
-          return (yield* Effect.flip(service.readExecution(anId("e")))).message
-        }),
-      )
-      const start = "readExecution: the service asks to retry later (429"
-      const unread = `${start}; its Retry-After cannot be read)`
-      assert.deepStrictEqual(messages, [unread, unread, `${start})`])
-    }).pipe(Effect.scoped),
-  )
+  effect("a Retry-After that cannot be read is reported with the failure", function* () {
+    const messages = yield* Effect.forEach(["-1", "soon", "99999999"], (value) =>
+      Effect.gen(function* () {
+        const behaviour = { status: 429, headers: { "retry-after": value }, body: "{}" }
+        const stage = yield* stageInProcess(behaviour)
+        const service = yield* Effect.provide(Service, stage.layer)
+        return (yield* Effect.flip(service.readExecution(anId("e")))).message
+      }),
+    )
+    const start = "readExecution: the service asks to retry later (429"
+    const unread = `${start}; its Retry-After cannot be read)`
+    assert.deepStrictEqual(messages, [unread, unread, `${start})`])
+  })
 })

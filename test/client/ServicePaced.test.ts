@@ -8,6 +8,9 @@ import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
 import { scripted } from "../task/ScriptedService.ts"
 import { startCall } from "./Examples.ts"
 import { anId } from "../harness/Id.ts"
+import { withLayer } from "../harness/Steps.ts"
+
+const { effect } = withLayer(ServicePause.layer())
 
 const addresses = {
   base_url: "https://host/api",
@@ -32,8 +35,9 @@ const throttled = (askedMs?: number) =>
   })
 
 describe("the pace of a host", () => {
-  it.effect("a host that never complains is not slowed, except by the limit on concurrent requests", () =>
-    Effect.gen(function* () {
+  effect(
+    "a host that never complains is not slowed, except by the limit on concurrent requests",
+    function* () {
       const pause = yield* ServicePause
       let open = 0
       let most = 0
@@ -50,7 +54,7 @@ describe("the pace of a host", () => {
       )
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual([most, fiber.pollUnsafe()?._tag], [64, "Success"])
-    }).pipe(Effect.provide(ServicePause.layer())),
+    },
   )
 
   it.effect(
@@ -78,42 +82,41 @@ describe("the pace of a host", () => {
       }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("apart")),
   )
 
-  it.effect(
+  effect(
     "an engine that is away is not called again before its Retry-After, and no other engine waits",
-    () =>
-      Effect.gen(function* () {
-        const asked: Array<string> = []
-        const away = Layer.effect(
-          Service,
-          Effect.map(Service, (service) =>
-            Service.of({
-              ...service,
-              showEngine: (engine) =>
-                Effect.sync(() => {
-                  asked.push(engine)
-                  return { _tag: "EngineUnavailable", retry_after: Duration.millis(300_000) }
-                }),
-            }),
-          ),
-        ).pipe(Layer.provide(scripted({}, [])))
-        const paced = ServicePaced.layer(addresses).pipe(
-          Layer.provide(ServicePause.layer()),
-          Layer.provide(away),
-        )
-        yield* Effect.gen(function* () {
-          const { showEngine } = yield* Service
-          yield* showEngine(anId("a:website"))
-          const again = yield* Effect.flip(showEngine(anId("a:website")))
-          assert.deepStrictEqual(again instanceof Throttled && [again.http_status, again.retry_after], [
-            503,
-            Duration.minutes(5),
-          ])
-          yield* showEngine(anId("b:website"))
-          yield* TestClock.adjust("5 minutes")
-          yield* showEngine(anId("a:website"))
-        }).pipe(Effect.provide(paced))
-        assert.deepStrictEqual(asked, ["a:website", "b:website", "a:website"])
-      }),
+    function* () {
+      const asked: Array<string> = []
+      const away = Layer.effect(
+        Service,
+        Effect.map(Service, (service) =>
+          Service.of({
+            ...service,
+            showEngine: (engine) =>
+              Effect.sync(() => {
+                asked.push(engine)
+                return { _tag: "EngineUnavailable", retry_after: Duration.millis(300_000) }
+              }),
+          }),
+        ),
+      ).pipe(Layer.provide(scripted({}, [])))
+      const paced = ServicePaced.layer(addresses).pipe(
+        Layer.provide(ServicePause.layer()),
+        Layer.provide(away),
+      )
+      yield* Effect.gen(function* () {
+        const { showEngine } = yield* Service
+        yield* showEngine(anId("a:website"))
+        const again = yield* Effect.flip(showEngine(anId("a:website")))
+        assert.deepStrictEqual(again instanceof Throttled && [again.http_status, again.retry_after], [
+          503,
+          Duration.minutes(5),
+        ])
+        yield* showEngine(anId("b:website"))
+        yield* TestClock.adjust("5 minutes")
+        yield* showEngine(anId("a:website"))
+      }).pipe(Effect.provide(paced))
+      assert.deepStrictEqual(asked, ["a:website", "b:website", "a:website"])
+    },
   )
 
   it.effect("a start is sent when its turn has come, not while it waits", () =>
@@ -141,43 +144,40 @@ describe("the pace of a host", () => {
     ),
   )
 
-  it.effect("a Retry-After that arrives while calls wait for their slot makes them wait longer", () =>
-    Effect.gen(function* () {
-      const pause = yield* ServicePause
-      yield* Effect.ignore(pause.call(at("h"), Effect.fail(throttled())))
-      const times: Array<number> = []
-      const note = Effect.map(Clock.currentTimeMillis, (now) => void times.push(now))
-      const slow = Effect.andThen(Effect.sleep("10 millis"), Effect.fail(throttled(60_000)))
-      const first = yield* Effect.forkChild(Effect.ignore(pause.call(at("h"), slow)))
-      const second = yield* Effect.forkChild(pause.call(at("h"), note))
-      const third = yield* Effect.forkChild(pause.call(at("h"), note))
-      yield* TestClock.adjust("5 minutes")
-      yield* Effect.all([Fiber.join(first), Fiber.join(second), Fiber.join(third)])
-      assert.isAtLeast(Math.min(...times), 60_000)
-    }).pipe(Effect.provide(ServicePause.layer())),
-  )
+  effect("a Retry-After that arrives while calls wait for their slot makes them wait longer", function* () {
+    const pause = yield* ServicePause
+    yield* Effect.ignore(pause.call(at("h"), Effect.fail(throttled())))
+    const times: Array<number> = []
+    const note = Effect.map(Clock.currentTimeMillis, (now) => void times.push(now))
+    const slow = Effect.andThen(Effect.sleep("10 millis"), Effect.fail(throttled(60_000)))
+    const first = yield* Effect.forkChild(Effect.ignore(pause.call(at("h"), slow)))
+    const second = yield* Effect.forkChild(pause.call(at("h"), note))
+    const third = yield* Effect.forkChild(pause.call(at("h"), note))
+    yield* TestClock.adjust("5 minutes")
+    yield* Effect.all([Fiber.join(first), Fiber.join(second), Fiber.join(third)])
+    assert.isAtLeast(Math.min(...times), 60_000)
+  })
 
-  it.effect(
+  effect(
     "a call that is interrupted while it waits has sent nothing, and reports it if it must not be cut off",
-    () =>
-      Effect.gen(function* () {
-        const pause = yield* ServicePause
-        let sent = 0
-        const call = Effect.sync(() => void (sent += 1))
-        yield* Effect.ignore(pause.call(at("h"), Effect.fail(throttled(30_000))))
-        let told: CallFailure | undefined
-        const start = Effect.tapError(pause.call(at("h"), call), (failure) =>
-          Effect.sync(() => (told = failure)),
-        )
-        const fiber = yield* Effect.forkChild(Effect.uninterruptible(Effect.ignore(start)))
-        yield* TestClock.adjust("1 second")
-        fiber.interruptUnsafe()
-        yield* TestClock.adjust("1 second")
-        const seen = [sent, told instanceof NotSent]
-        // Whoever still waits is let go, so that the test ends where it fails.
-        yield* TestClock.adjust("1 minute")
-        assert.deepStrictEqual(seen, [0, true])
-      }).pipe(Effect.provide(ServicePause.layer())),
+    function* () {
+      const pause = yield* ServicePause
+      let sent = 0
+      const call = Effect.sync(() => void (sent += 1))
+      yield* Effect.ignore(pause.call(at("h"), Effect.fail(throttled(30_000))))
+      let told: CallFailure | undefined
+      const start = Effect.tapError(pause.call(at("h"), call), (failure) =>
+        Effect.sync(() => (told = failure)),
+      )
+      const fiber = yield* Effect.forkChild(Effect.uninterruptible(Effect.ignore(start)))
+      yield* TestClock.adjust("1 second")
+      fiber.interruptUnsafe()
+      yield* TestClock.adjust("1 second")
+      const seen = [sent, told instanceof NotSent]
+      // Whoever still waits is let go, so that the test ends where it fails.
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(seen, [0, true])
+    },
   )
 })
 
@@ -200,8 +200,9 @@ describe("a Retry-After about one session or execution", () => {
     }).pipe(Effect.provide(ServicePause.layer()), Random.withSeed("session")),
   )
 
-  it.effect("is obeyed in full: nothing is sent before, and a call that would wait long fails at once", () =>
-    Effect.gen(function* () {
+  effect(
+    "is obeyed in full: nothing is sent before, and a call that would wait long fails at once",
+    function* () {
       const pause = yield* ServicePause
       let sent = 0
       const call = Effect.sync(() => void (sent += 1))
@@ -213,7 +214,7 @@ describe("a Retry-After about one session or execution", () => {
         ["Throttled", Duration.millis(absurd - 36_000_000), 0],
       )
       assert.match(answer.message, /^readExecution: not sent: the service asked to wait .*\(429\)$/)
-    }).pipe(Effect.provide(ServicePause.layer())),
+    },
   )
 
   it.effect("costs other calls of its endpoint only pace, however often it is repeated", () =>
@@ -246,12 +247,10 @@ describe("a Retry-After about one session or execution", () => {
     }).pipe(Effect.provide(ServicePause.layer({ requestsAtOnce: 2 }))),
   )
 
-  it.effect("that is a lock (504) says nothing about the host", () =>
-    Effect.gen(function* () {
-      const pause = yield* ServicePause
-      const locked = new Throttled({ http_status: 504, retry_after: Duration.millis(60_000), message: "m" })
-      yield* Effect.ignore(pause.call(state("s-1"), Effect.fail(locked)))
-      yield* pause.call(state("s-2"), Effect.void)
-    }).pipe(Effect.provide(ServicePause.layer())),
-  )
+  effect("that is a lock (504) says nothing about the host", function* () {
+    const pause = yield* ServicePause
+    const locked = new Throttled({ http_status: 504, retry_after: Duration.millis(60_000), message: "m" })
+    yield* Effect.ignore(pause.call(state("s-1"), Effect.fail(locked)))
+    yield* pause.call(state("s-2"), Effect.void)
+  })
 })

@@ -9,6 +9,7 @@ import { startCall } from "./Examples.ts"
 import { stageInProcess, stageOverHttp } from "./FakeService.ts"
 import type { Stage } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const token_key = "token-key-canary-3"
 const ticket = "ticket-canary-3"
@@ -28,55 +29,50 @@ const context = {
 }
 
 describe("a start with a token", () => {
-  it.effect(
+  effect(
     "goes to the tokenized endpoint with the pair instead of parameters [field token.token_key]",
-    () =>
-      Effect.gen(function* () {
-        const stage = yield* stageOverHttp({ status: 202, body: "{}" })
-        const answer = yield* at(stage, (service) => service.startExecution(withToken, Effect.void))
-        const { login: _, ...rest } = withToken
-        assert.deepStrictEqual(
-          [answer._tag, stage.requests[0]?.method, stage.requests[0]?.url],
-          ["Accepted", "POST", "/api/executions/init/v1/tokenized"],
-        )
-        assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { ...rest, token: pair })
-      }).pipe(Effect.scoped),
+    function* () {
+      const stage = yield* stageOverHttp({ status: 202, body: "{}" })
+      const answer = yield* at(stage, (service) => service.startExecution(withToken, Effect.void))
+      const { login: _, ...rest } = withToken
+      assert.deepStrictEqual(
+        [answer._tag, stage.requests[0]?.method, stage.requests[0]?.url],
+        ["Accepted", "POST", "/api/executions/init/v1/tokenized"],
+      )
+      assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { ...rest, token: pair })
+    },
   )
 
-  it.effect("is answered as any start is; 404 is left to the caller", () =>
-    Effect.gen(function* () {
-      const tags = yield* Effect.forEach([202, 400, 409, 422, 503, 404, 403, 500], (status) =>
-        Effect.gen(function* () {
-          const stage = yield* stageInProcess({ status, body: "{}" })
-          const service = yield* Effect.provide(Service, stage.layer)
-          const exit = yield* Effect.result(service.startExecution(withToken, Effect.void))
-          return exit._tag === "Success" ? exit.success._tag : exit.failure._tag
-        }).pipe(Effect.scoped),
-      )
-      assert.deepStrictEqual(tags, [
-        "Accepted",
-        "Refused",
-        "AlreadyExecuting",
-        "Refused",
-        "EngineUnavailable",
-        "UnexpectedAnswer",
-        "SecretRefused",
-        "AnswerLost",
-      ])
-    }),
-  )
+  effect("is answered as any start is; 404 is left to the caller", function* () {
+    const tags = yield* Effect.forEach([202, 400, 409, 422, 503, 404, 403, 500], (status) =>
+      Effect.gen(function* () {
+        const stage = yield* stageInProcess({ status, body: "{}" })
+        const service = yield* Effect.provide(Service, stage.layer)
+        const exit = yield* Effect.result(service.startExecution(withToken, Effect.void))
+        return exit._tag === "Success" ? exit.success._tag : exit.failure._tag
+      }).pipe(Effect.scoped),
+    )
+    assert.deepStrictEqual(tags, [
+      "Accepted",
+      "Refused",
+      "AlreadyExecuting",
+      "Refused",
+      "EngineUnavailable",
+      "UnexpectedAnswer",
+      "SecretRefused",
+      "AnswerLost",
+    ])
+  })
 })
 
 describe("an exchange", () => {
-  it.effect("sends the ticket in its body, and returns the token with its context", () =>
-    Effect.gen(function* () {
-      const stage = yield* stageOverHttp({ status: 200, body: JSON.stringify({ token: pair, context }) })
-      const answer = yield* at(stage, (service) => service.exchangeTicket(anId("e-1"), Redacted.make(ticket)))
-      assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { execution_id: anId("e-1"), ticket })
-      assert.isTrue(answer._tag === "Exchanged" && Redacted.value(answer.token.token_key) === token_key)
-      assert.deepStrictEqual(answer._tag === "Exchanged" ? answer.context : undefined, context)
-    }).pipe(Effect.scoped),
-  )
+  effect("sends the ticket in its body, and returns the token with its context", function* () {
+    const stage = yield* stageOverHttp({ status: 200, body: JSON.stringify({ token: pair, context }) })
+    const answer = yield* at(stage, (service) => service.exchangeTicket(anId("e-1"), Redacted.make(ticket)))
+    assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { execution_id: anId("e-1"), ticket })
+    assert.isTrue(answer._tag === "Exchanged" && Redacted.value(answer.token.token_key) === token_key)
+    assert.deepStrictEqual(answer._tag === "Exchanged" ? answer.context : undefined, context)
+  })
 
   it("is read tolerantly except the pair itself: without it there is no token", () => {
     const read = (json: unknown) => {
@@ -116,45 +112,41 @@ describe("an exchange", () => {
 })
 
 describe("an error with tokens", () => {
-  it.effect("shows neither ticket nor key, in failures, causes, answers or their text", () =>
-    Effect.gen(function* () {
-      const bodies = [
-        JSON.stringify({ token: pair, context, ticket }),
-        `{"token":{"token_id":"t-1","token_key":"${token_key}"`,
-        `"${token_key} ${ticket}"`,
-      ]
-      const shown: Array<string> = []
-      for (const status of [200, 202, 302, 400, 401, 403, 404, 409, 422, 429, 500, 503])
-        for (const body of bodies) {
-          const stage = yield* stageInProcess({ status, body })
-          const service = yield* Effect.provide(Service, stage.layer)
-          const exits: ReadonlyArray<Exit.Exit<unknown, CallFailure>> = [
-            yield* Effect.exit(service.exchangeTicket(anId("e-1"), Redacted.make(ticket))),
-            yield* Effect.exit(Effect.asVoid(service.startExecution(withToken, Effect.void))),
-            yield* Effect.exit(service.revokeToken("t-1")),
-          ]
-          for (const exit of exits)
-            shown.push(
-              inspect(exit, { depth: 20 }),
-              JSON.stringify(exit),
-              Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
-            )
-        }
-      assert.isAbove(shown.length, 100)
-      assert.deepStrictEqual(
-        shown.filter((text) => text.includes(ticket) || text.includes(token_key)),
-        [],
-      )
-    }),
-  )
+  effect("shows neither ticket nor key, in failures, causes, answers or their text", function* () {
+    const bodies = [
+      JSON.stringify({ token: pair, context, ticket }),
+      `{"token":{"token_id":"t-1","token_key":"${token_key}"`,
+      `"${token_key} ${ticket}"`,
+    ]
+    const shown: Array<string> = []
+    for (const status of [200, 202, 302, 400, 401, 403, 404, 409, 422, 429, 500, 503])
+      for (const body of bodies) {
+        const stage = yield* stageInProcess({ status, body })
+        const service = yield* Effect.provide(Service, stage.layer)
+        const exits: ReadonlyArray<Exit.Exit<unknown, CallFailure>> = [
+          yield* Effect.exit(service.exchangeTicket(anId("e-1"), Redacted.make(ticket))),
+          yield* Effect.exit(Effect.asVoid(service.startExecution(withToken, Effect.void))),
+          yield* Effect.exit(service.revokeToken("t-1")),
+        ]
+        for (const exit of exits)
+          shown.push(
+            inspect(exit, { depth: 20 }),
+            JSON.stringify(exit),
+            Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
+          )
+      }
+    assert.isAbove(shown.length, 100)
+    assert.deepStrictEqual(
+      shown.filter((text) => text.includes(ticket) || text.includes(token_key)),
+      [],
+    )
+  })
 
-  it.effect("a hostile token id fills one path segment or no request is made", () =>
-    Effect.gen(function* () {
-      const stage = yield* stageOverHttp({ status: 404, body: "{}" })
-      yield* at(stage, (service) => service.revokeToken("../../x?y#z"))
-      assert.strictEqual(stage.requests[0]?.url, `/api/executions/t10n/${encodeURIComponent("../../x?y#z")}`)
-      const failure = yield* Effect.flip(at(stage, (service) => service.revokeToken("..")))
-      assert.deepStrictEqual([failure._tag, stage.requests.length], ["NotSent", 1])
-    }).pipe(Effect.scoped),
-  )
+  effect("a hostile token id fills one path segment or no request is made", function* () {
+    const stage = yield* stageOverHttp({ status: 404, body: "{}" })
+    yield* at(stage, (service) => service.revokeToken("../../x?y#z"))
+    assert.strictEqual(stage.requests[0]?.url, `/api/executions/t10n/${encodeURIComponent("../../x?y#z")}`)
+    const failure = yield* Effect.flip(at(stage, (service) => service.revokeToken("..")))
+    assert.deepStrictEqual([failure._tag, stage.requests.length], ["NotSent", 1])
+  })
 })

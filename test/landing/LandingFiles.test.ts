@@ -25,6 +25,7 @@ import type { LandedRef } from "../../src/ledger/Fact.ts"
 import { faultyCalls, refusal, withCalls } from "../base/FaultyCalls.ts"
 import { bytesOf, landingSuite, metaOf, sha256 } from "./landingSuite.ts"
 import { anId } from "../harness/Id.ts"
+import { effect, live } from "../harness/Steps.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-landing-"))
 afterAll(() => rmSync(base, { recursive: true, force: true }))
@@ -46,197 +47,178 @@ const listAll = (root: string) =>
   }).pipe(Effect.provide(LandingFiles.layer({ root })))
 
 describe("LandingFiles", () => {
-  it.effect(
+  effect(
     "keeps folders 0700 and files 0600, and begins a segment when one is full or the process is new",
-    () =>
-      Effect.gen(function* () {
-        const root = fresh()
-        chmodSync(root, 0o755)
-        yield* landAll(root, ["a", "b"], 1)
-        yield* landAll(root, ["c"])
-        const folder = join(root, "landing", run)
-        const names = ["segment-000001.njl", "segment-000002.njl", "segment-000003.njl"]
-        assert.deepStrictEqual(readdirSync(folder), names)
-        assert.deepStrictEqual(
-          [folder, join(folder, "segment-000001.njl")].map((path) => statSync(path).mode & 0o777),
-          [0o700, 0o600],
-        )
-        assert.deepStrictEqual(
-          (yield* listAll(root)).map(({ meta }) => meta.task_id),
-          ["a", "b", "c"],
-        )
-      }),
-  )
-
-  it.effect("a segment torn at any byte loses nothing before the tear and invents nothing", () =>
-    Effect.gen(function* () {
+    function* () {
       const root = fresh()
-      const refs = yield* landAll(root, ["first", "second\n", '{"njl":1,"at":0}\n', "fourth"])
-      const path = join(root, "landing", run, "segment-000001.njl")
-      const whole = readFileSync(path)
-      const landing = yield* Effect.provide(Landing, LandingFiles.layer({ root }))
-      for (let size = 0; size <= whole.length; size += 1) {
-        const expected = refs.filter((ref) => ref.offset + ref.bytes < size)
-        for (const filling of size % 4 === 0 ? [0, 37] : [0]) {
-          writeFileSync(path, Buffer.concat([whole.subarray(0, size), Buffer.alloc(filling)]))
-          // Zeros after a whole frame's end change nothing; in place of its last newline they cut it.
-          const listed = yield* landing.list(run)
-          assert.deepStrictEqual(
-            listed.map(({ ref }) => ref),
-            expected,
-            `${size} + ${filling}`,
-          )
-        }
-      }
-    }),
-  )
-
-  it.effect("a body that the disk lost before its sync ends the segment", () =>
-    Effect.gen(function* () {
-      const root = fresh()
-      const refs = yield* landAll(root, ["synced", "never synced"])
-      const path = join(root, "landing", run, "segment-000001.njl")
-      const bytes = readFileSync(path)
-      bytes.fill(0, refs[1]?.offset, (refs[1]?.offset ?? 0) + 12)
-      writeFileSync(path, bytes)
-      assert.deepStrictEqual(
-        (yield* listAll(root)).map(({ ref }) => ref),
-        refs.slice(0, 1),
-      )
-    }),
-  )
-
-  it.effect("an empty body is whole, and a first one that the disk lost leaves none", () =>
-    Effect.gen(function* () {
-      const root = fresh()
-      const refs = yield* landAll(root, [""])
-      assert.deepStrictEqual(
-        (yield* listAll(root)).map(({ ref }) => ref),
-        refs,
-      )
-      const other = fresh()
-      const [only] = yield* landAll(other, ["never synced"])
-      const path = join(other, "landing", run, "segment-000001.njl")
-      const bytes = readFileSync(path)
-      bytes.fill(0, only?.offset, (only?.offset ?? 0) + 12)
-      writeFileSync(path, bytes)
-      assert.deepStrictEqual(yield* listAll(other), [])
-    }),
-  )
-
-  it.effect("frames that were never synced end at the first lost one, whatever follows", () =>
-    Effect.gen(function* () {
-      const root = fresh()
-      const [first, lost, last] = yield* Effect.gen(function* () {
-        const landing = yield* Landing
-        const land = (text: string) => landing.land(metaOf(text), bytesOf(text))
-        return [yield* land("first"), ...(yield* Effect.all([land("b"), land("c")], { concurrency: 2 }))]
-      }).pipe(Effect.provide(LandingFiles.layer({ root })))
-      const path = join(root, "landing", run, "segment-000001.njl")
-      const whole = readFileSync(path)
-      whole[(lost?.offset ?? 0) - 20] = 0
-      for (const size of [whole.length, (last?.offset ?? 0) - 20]) {
-        writeFileSync(path, whole.subarray(0, size))
-        assert.deepStrictEqual(
-          (yield* listAll(root)).map(({ ref }) => ref),
-          [first],
-        )
-      }
-    }),
-  )
-
-  it.effect("a frame inside a body does not count, however complete it is", () =>
-    Effect.gen(function* () {
-      const source = fresh()
-      const refs = yield* landAll(source, ["x".repeat(2_000), "second"])
-      const segment = ["landing", run, "segment-000001.njl"]
-      const from = (refs[0]?.offset ?? 0) + (refs[0]?.bytes ?? 0) + 1
-      const frame = readFileSync(join(source, ...segment)).subarray(from)
-      const root = fresh()
-      const [first] = yield* landAll(root, ["first", `\n${frame.toString()}`])
-      const path = join(root, ...segment)
-      writeFileSync(path, readFileSync(path).subarray(0, -1))
-      assert.deepStrictEqual(
-        (yield* listAll(root)).map(({ ref }) => ref),
-        [first],
-      )
-    }),
-  )
-
-  it.effect("a header in the middle of a line does not count, though it names its own place", () =>
-    Effect.gen(function* () {
-      const landTwo = (root: string, second: Uint8Array) =>
-        Effect.gen(function* () {
-          const landing = yield* Landing
-          const first = yield* landing.land(metaOf("a"), bytesOf("first"))
-          return [first, yield* landing.land(metaOf("b"), second)] as const
-        }).pipe(Effect.provide(LandingFiles.layer({ root })))
-      const body = Buffer.alloc(1_000, "x")
-      const [, planned] = yield* landTwo(fresh(), body)
-      const at = planned.offset + 1
-      const nothing = sha256(bytesOf(""))
-      body.set(encodeHeader({ njl: 1, at, synced: at, bytes: 0, sha256: nothing, meta: metaOf("c") }), 1)
-      const root = fresh()
-      const [first] = yield* landTwo(root, body)
-      const path = join(root, "landing", run, "segment-000001.njl")
-      writeFileSync(path, readFileSync(path).subarray(0, -1))
-      assert.deepStrictEqual(
-        (yield* listAll(root)).map(({ ref }) => ref),
-        [first],
-      )
-    }),
-  )
-
-  it.effect("segments are read in the order of their numbers, and no other file is", () =>
-    Effect.gen(function* () {
-      const root = fresh()
+      chmodSync(root, 0o755)
+      yield* landAll(root, ["a", "b"], 1)
+      yield* landAll(root, ["c"])
       const folder = join(root, "landing", run)
-      yield* landAll(root, ["a"])
-      renameSync(join(folder, "segment-000001.njl"), join(folder, "segment-999999.njl"))
-      writeFileSync(join(folder, "zzz.txt"), readFileSync(join(folder, "segment-999999.njl")))
-      yield* landAll(root, ["b"])
-      assert.deepStrictEqual(readdirSync(folder).toSorted(), [
-        "segment-1000000.njl",
-        "segment-999999.njl",
-        "zzz.txt",
-      ])
+      const names = ["segment-000001.njl", "segment-000002.njl", "segment-000003.njl"]
+      assert.deepStrictEqual(readdirSync(folder), names)
+      assert.deepStrictEqual(
+        [folder, join(folder, "segment-000001.njl")].map((path) => statSync(path).mode & 0o777),
+        [0o700, 0o600],
+      )
       assert.deepStrictEqual(
         (yield* listAll(root)).map(({ meta }) => meta.task_id),
-        ["a", "b"],
+        ["a", "b", "c"],
       )
-    }),
+    },
   )
 
-  it.effect("a run whose folder cannot be read is damaged, not empty, and takes no body", () =>
-    Effect.gen(function* () {
-      const root = fresh()
-      mkdirSync(join(root, "landing"))
-      writeFileSync(join(root, "landing", run), "no folder")
-      const failure = yield* Effect.flip(listAll(root))
-      assert.deepStrictEqual(
-        [failure._tag, failure.path, failure.message.slice(0, 8)],
-        ["LandingDamaged", join(root, "landing", run), "ENOTDIR:"],
-      )
-      const refused = yield* Effect.flip(landAll(root, ["a"]))
-      assert.deepStrictEqual(
-        [refused._tag, refused.path, refused.message.slice(0, 8)],
-        ["LandingFailed", join(root, "landing", run), "ENOTDIR:"],
-      )
-    }),
-  )
+  effect("a segment torn at any byte loses nothing before the tear and invents nothing", function* () {
+    const root = fresh()
+    const refs = yield* landAll(root, ["first", "second\n", '{"njl":1,"at":0}\n', "fourth"])
+    const path = join(root, "landing", run, "segment-000001.njl")
+    const whole = readFileSync(path)
+    const landing = yield* Effect.provide(Landing, LandingFiles.layer({ root }))
+    for (let size = 0; size <= whole.length; size += 1) {
+      const expected = refs.filter((ref) => ref.offset + ref.bytes < size)
+      for (const filling of size % 4 === 0 ? [0, 37] : [0]) {
+        writeFileSync(path, Buffer.concat([whole.subarray(0, size), Buffer.alloc(filling)]))
+        // Zeros after a whole frame's end change nothing; in place of its last newline they cut it.
+        const listed = yield* landing.list(run)
+        assert.deepStrictEqual(
+          listed.map(({ ref }) => ref),
+          expected,
+          `${size} + ${filling}`,
+        )
+      }
+    }
+  })
 
-  it.effect("a segment is full at its size, and the next body begins another", () =>
-    Effect.gen(function* () {
-      const root = fresh()
-      const [only] = yield* landAll(root, ["a"])
-      const size = (only?.offset ?? 0) + (only?.bytes ?? 0) + 1
-      const refs = yield* landAll(fresh(), ["a", "b"], size)
+  effect("a body that the disk lost before its sync ends the segment", function* () {
+    const root = fresh()
+    const refs = yield* landAll(root, ["synced", "never synced"])
+    const path = join(root, "landing", run, "segment-000001.njl")
+    const bytes = readFileSync(path)
+    bytes.fill(0, refs[1]?.offset, (refs[1]?.offset ?? 0) + 12)
+    writeFileSync(path, bytes)
+    assert.deepStrictEqual(
+      (yield* listAll(root)).map(({ ref }) => ref),
+      refs.slice(0, 1),
+    )
+  })
+
+  effect("an empty body is whole, and a first one that the disk lost leaves none", function* () {
+    const root = fresh()
+    const refs = yield* landAll(root, [""])
+    assert.deepStrictEqual(
+      (yield* listAll(root)).map(({ ref }) => ref),
+      refs,
+    )
+    const other = fresh()
+    const [only] = yield* landAll(other, ["never synced"])
+    const path = join(other, "landing", run, "segment-000001.njl")
+    const bytes = readFileSync(path)
+    bytes.fill(0, only?.offset, (only?.offset ?? 0) + 12)
+    writeFileSync(path, bytes)
+    assert.deepStrictEqual(yield* listAll(other), [])
+  })
+
+  effect("frames that were never synced end at the first lost one, whatever follows", function* () {
+    const root = fresh()
+    const [first, lost, last] = yield* Effect.gen(function* () {
+      const landing = yield* Landing
+      const land = (text: string) => landing.land(metaOf(text), bytesOf(text))
+      return [yield* land("first"), ...(yield* Effect.all([land("b"), land("c")], { concurrency: 2 }))]
+    }).pipe(Effect.provide(LandingFiles.layer({ root })))
+    const path = join(root, "landing", run, "segment-000001.njl")
+    const whole = readFileSync(path)
+    whole[(lost?.offset ?? 0) - 20] = 0
+    for (const size of [whole.length, (last?.offset ?? 0) - 20]) {
+      writeFileSync(path, whole.subarray(0, size))
       assert.deepStrictEqual(
-        refs.map(({ segment }) => segment),
-        ["segment-000001.njl", "segment-000002.njl"],
+        (yield* listAll(root)).map(({ ref }) => ref),
+        [first],
       )
-    }),
-  )
+    }
+  })
+
+  effect("a frame inside a body does not count, however complete it is", function* () {
+    const source = fresh()
+    const refs = yield* landAll(source, ["x".repeat(2_000), "second"])
+    const segment = ["landing", run, "segment-000001.njl"]
+    const from = (refs[0]?.offset ?? 0) + (refs[0]?.bytes ?? 0) + 1
+    const frame = readFileSync(join(source, ...segment)).subarray(from)
+    const root = fresh()
+    const [first] = yield* landAll(root, ["first", `\n${frame.toString()}`])
+    const path = join(root, ...segment)
+    writeFileSync(path, readFileSync(path).subarray(0, -1))
+    assert.deepStrictEqual(
+      (yield* listAll(root)).map(({ ref }) => ref),
+      [first],
+    )
+  })
+
+  effect("a header in the middle of a line does not count, though it names its own place", function* () {
+    const landTwo = (root: string, second: Uint8Array) =>
+      Effect.gen(function* () {
+        const landing = yield* Landing
+        const first = yield* landing.land(metaOf("a"), bytesOf("first"))
+        return [first, yield* landing.land(metaOf("b"), second)] as const
+      }).pipe(Effect.provide(LandingFiles.layer({ root })))
+    const body = Buffer.alloc(1_000, "x")
+    const [, planned] = yield* landTwo(fresh(), body)
+    const at = planned.offset + 1
+    const nothing = sha256(bytesOf(""))
+    body.set(encodeHeader({ njl: 1, at, synced: at, bytes: 0, sha256: nothing, meta: metaOf("c") }), 1)
+    const root = fresh()
+    const [first] = yield* landTwo(root, body)
+    const path = join(root, "landing", run, "segment-000001.njl")
+    writeFileSync(path, readFileSync(path).subarray(0, -1))
+    assert.deepStrictEqual(
+      (yield* listAll(root)).map(({ ref }) => ref),
+      [first],
+    )
+  })
+
+  effect("segments are read in the order of their numbers, and no other file is", function* () {
+    const root = fresh()
+    const folder = join(root, "landing", run)
+    yield* landAll(root, ["a"])
+    renameSync(join(folder, "segment-000001.njl"), join(folder, "segment-999999.njl"))
+    writeFileSync(join(folder, "zzz.txt"), readFileSync(join(folder, "segment-999999.njl")))
+    yield* landAll(root, ["b"])
+    assert.deepStrictEqual(readdirSync(folder).toSorted(), [
+      "segment-1000000.njl",
+      "segment-999999.njl",
+      "zzz.txt",
+    ])
+    assert.deepStrictEqual(
+      (yield* listAll(root)).map(({ meta }) => meta.task_id),
+      ["a", "b"],
+    )
+  })
+
+  effect("a run whose folder cannot be read is damaged, not empty, and takes no body", function* () {
+    const root = fresh()
+    mkdirSync(join(root, "landing"))
+    writeFileSync(join(root, "landing", run), "no folder")
+    const failure = yield* Effect.flip(listAll(root))
+    assert.deepStrictEqual(
+      [failure._tag, failure.path, failure.message.slice(0, 8)],
+      ["LandingDamaged", join(root, "landing", run), "ENOTDIR:"],
+    )
+    const refused = yield* Effect.flip(landAll(root, ["a"]))
+    assert.deepStrictEqual(
+      [refused._tag, refused.path, refused.message.slice(0, 8)],
+      ["LandingFailed", join(root, "landing", run), "ENOTDIR:"],
+    )
+  })
+
+  effect("a segment is full at its size, and the next body begins another", function* () {
+    const root = fresh()
+    const [only] = yield* landAll(root, ["a"])
+    const size = (only?.offset ?? 0) + (only?.bytes ?? 0) + 1
+    const refs = yield* landAll(fresh(), ["a", "b"], size)
+    assert.deepStrictEqual(
+      refs.map(({ segment }) => segment),
+      ["segment-000001.njl", "segment-000002.njl"],
+    )
+  })
 
   it.effect("a segment is full at 64 MiB, and a document at 1 GiB, where nothing else is asked for", () =>
     Effect.gen(function* () {
@@ -266,181 +248,167 @@ describe("LandingFiles", () => {
     ),
   )
 
-  it.effect("refuses a body that no header can describe, and an id that is not a run's, by name", () =>
-    Effect.gen(function* () {
-      const root = fresh()
-      const told = Effect.fnUntraced(function* (meta: ReturnType<typeof metaOf>) {
-        const landing = yield* Landing
-        return (yield* Effect.flip(landing.land(meta, bytesOf("a")))).message
-      })
-      const room = 32_768 - Buffer.byteLength(JSON.stringify(metaOf("")))
-      const messages = yield* Effect.gen(function* () {
-        const landing = yield* Landing
-        yield* landing.land(metaOf("x".repeat(room)), bytesOf("a"))
-        return [yield* told(metaOf("x".repeat(room + 1))), yield* told(metaOf("a", "../a"))]
-      }).pipe(Effect.provide(LandingFiles.layer({ root })))
-      assert.deepStrictEqual(messages, [
-        "the description of the body is too long",
-        "run_id may only hold a-z, 0-9, dot and hyphen",
-      ])
-      assert.deepStrictEqual(readdirSync(join(root, "landing")), [run])
-    }),
-  )
+  effect("refuses a body that no header can describe, and an id that is not a run's, by name", function* () {
+    const root = fresh()
+    const told = Effect.fnUntraced(function* (meta: ReturnType<typeof metaOf>) {
+      const landing = yield* Landing
+      return (yield* Effect.flip(landing.land(meta, bytesOf("a")))).message
+    })
+    const room = 32_768 - Buffer.byteLength(JSON.stringify(metaOf("")))
+    const messages = yield* Effect.gen(function* () {
+      const landing = yield* Landing
+      yield* landing.land(metaOf("x".repeat(room)), bytesOf("a"))
+      return [yield* told(metaOf("x".repeat(room + 1))), yield* told(metaOf("a", "../a"))]
+    }).pipe(Effect.provide(LandingFiles.layer({ root })))
+    assert.deepStrictEqual(messages, [
+      "the description of the body is too long",
+      "run_id may only hold a-z, 0-9, dot and hyphen",
+    ])
+    assert.deepStrictEqual(readdirSync(join(root, "landing")), [run])
+  })
 
-  it.effect("reads no incomplete body", () =>
-    Effect.gen(function* () {
-      const root = fresh()
-      const [ref] = yield* landAll(root, ["body"])
-      if (ref === undefined) return assert.fail("nothing was landed")
-      const message = (wrong: Partial<typeof ref>) =>
-        Effect.flatMap(Landing, (landing) => Effect.flip(landing.read(run, { ...ref, ...wrong }))).pipe(
-          Effect.map(({ message: said }) => said),
-          Effect.provide(LandingFiles.layer({ root })),
-        )
-      assert.deepStrictEqual(
-        [
-          yield* message({ bytes: 6 }),
-          yield* message({ bytes: -1 }),
-          yield* message({ offset: -1, bytes: 1 }),
-          yield* message({ offset: 0 }),
-          yield* message({ bytes: 5 }),
-          yield* message({ segment: "../segment-000001.njl" }),
-        ],
-        [
-          `the body at offset ${ref.offset} is cut`,
-          `the body at offset ${ref.offset} is cut`,
-          "the body at offset -1 is cut",
-          "the body at offset 0 is not what was landed",
-          `the body at offset ${ref.offset} is not what was landed`,
-          "not the position of a landed body",
-        ],
+  effect("reads no incomplete body", function* () {
+    const root = fresh()
+    const [ref] = yield* landAll(root, ["body"])
+    if (ref === undefined) return assert.fail("nothing was landed")
+    const message = (wrong: Partial<typeof ref>) =>
+      Effect.flatMap(Landing, (landing) => Effect.flip(landing.read(run, { ...ref, ...wrong }))).pipe(
+        Effect.map(({ message: said }) => said),
+        Effect.provide(LandingFiles.layer({ root })),
       )
-      assert.match(yield* message({ segment: "segment-000009.njl" }), /^ENOENT: /)
-    }),
-  )
+    assert.deepStrictEqual(
+      [
+        yield* message({ bytes: 6 }),
+        yield* message({ bytes: -1 }),
+        yield* message({ offset: -1, bytes: 1 }),
+        yield* message({ offset: 0 }),
+        yield* message({ bytes: 5 }),
+        yield* message({ segment: "../segment-000001.njl" }),
+      ],
+      [
+        `the body at offset ${ref.offset} is cut`,
+        `the body at offset ${ref.offset} is cut`,
+        "the body at offset -1 is cut",
+        "the body at offset 0 is not what was landed",
+        `the body at offset ${ref.offset} is not what was landed`,
+        "not the position of a landed body",
+      ],
+    )
+    assert.match(yield* message({ segment: "segment-000009.njl" }), /^ENOENT: /)
+  })
 
-  it.effect("damage to what was synced is an error that names file and offset", () =>
-    Effect.gen(function* () {
-      const root = fresh()
-      const refs = yield* landAll(root, ["first", "second", "third"])
-      const path = join(root, "landing", run, "segment-000001.njl")
-      const whole = readFileSync(path)
-      for (const offset of [0, 5, 60, (refs[1]?.offset ?? 0) - 5, (refs[0]?.offset ?? 0) + 5]) {
-        const bytes = Buffer.from(whole)
-        bytes[offset] = (bytes[offset] ?? 0) ^ 1
-        writeFileSync(path, bytes)
-        const failure = yield* Effect.flip(listAll(root))
-        assert.deepStrictEqual(
-          [failure._tag, failure.path, /the frame at offset \d+ is damaged/.test(failure.message)],
-          ["LandingDamaged", path, true],
-        )
-      }
+  effect("damage to what was synced is an error that names file and offset", function* () {
+    const root = fresh()
+    const refs = yield* landAll(root, ["first", "second", "third"])
+    const path = join(root, "landing", run, "segment-000001.njl")
+    const whole = readFileSync(path)
+    for (const offset of [0, 5, 60, (refs[1]?.offset ?? 0) - 5, (refs[0]?.offset ?? 0) + 5]) {
       const bytes = Buffer.from(whole)
-      bytes[refs[0]?.offset ?? 0] = 0x00
+      bytes[offset] = (bytes[offset] ?? 0) ^ 1
       writeFileSync(path, bytes)
-      const read = Effect.flatMap(Landing, (landing) => Effect.forEach(refs, (ref) => landing.read(run, ref)))
-      // Every body is still known by its place: only reading one tells that it is not what was landed.
+      const failure = yield* Effect.flip(listAll(root))
       assert.deepStrictEqual(
-        (yield* listAll(root)).map(({ ref }) => ref),
-        refs,
+        [failure._tag, failure.path, /the frame at offset \d+ is damaged/.test(failure.message)],
+        ["LandingDamaged", path, true],
       )
-      const failure = yield* Effect.flip(Effect.provide(read, LandingFiles.layer({ root })))
-      assert.strictEqual(failure.message, `the body at offset ${refs[0]?.offset} is not what was landed`)
-    }),
-  )
+    }
+    const bytes = Buffer.from(whole)
+    bytes[refs[0]?.offset ?? 0] = 0x00
+    writeFileSync(path, bytes)
+    const read = Effect.flatMap(Landing, (landing) => Effect.forEach(refs, (ref) => landing.read(run, ref)))
+    // Every body is still known by its place: only reading one tells that it is not what was landed.
+    assert.deepStrictEqual(
+      (yield* listAll(root)).map(({ ref }) => ref),
+      refs,
+    )
+    const failure = yield* Effect.flip(Effect.provide(read, LandingFiles.layer({ root })))
+    assert.strictEqual(failure.message, `the body at offset ${refs[0]?.offset} is not what was landed`)
+  })
 
-  it.effect("no id but a run's becomes a folder", () =>
-    Effect.gen(function* () {
-      const root = fresh()
-      const landing = yield* Effect.provide(Landing, LandingFiles.layer({ root }))
-      for (const id of ["../x", "a/b", "", ".", "a..b", "A", "a\0", "-"]) {
-        const { _tag, path, message } = yield* Effect.flip(landing.list(anId(id)))
-        assert.deepStrictEqual(
-          [_tag, path, message],
-          ["LandingDamaged", join(root, "landing"), "not a run's id"],
-        )
-      }
-      const ref = { segment: "../../../etc/passwd", offset: 0, bytes: 1, sha256: "" }
-      assert.strictEqual((yield* Effect.flip(landing.read(run, ref)))._tag, "LandingDamaged")
-      assert.deepStrictEqual(readdirSync(root), [])
-    }),
-  )
-
-  it.effect("removes half-written documents after a crash, and refuses one that is too long", () =>
-    Effect.gen(function* () {
-      const root = fresh()
-      mkdirSync(join(root, "attachments"), { mode: 0o700 })
-      writeFileSync(join(root, "attachments", ".tmp-1-1"), "half")
-      const failure = yield* Effect.flip(
-        Effect.flatMap(Landing, (landing) =>
-          landing.landAttachment(Stream.make(bytesOf("four"), bytesOf("4"))),
-        ).pipe(Effect.provide(LandingFiles.layer({ root, attachmentBytesMax: 4 }))),
+  effect("no id but a run's becomes a folder", function* () {
+    const root = fresh()
+    const landing = yield* Effect.provide(Landing, LandingFiles.layer({ root }))
+    for (const id of ["../x", "a/b", "", ".", "a..b", "A", "a\0", "-"]) {
+      const { _tag, path, message } = yield* Effect.flip(landing.list(anId(id)))
+      assert.deepStrictEqual(
+        [_tag, path, message],
+        ["LandingDamaged", join(root, "landing"), "not a run's id"],
       )
-      assert.strictEqual(failure.message, "a document may have 4 bytes at most")
-      assert.deepStrictEqual(readdirSync(join(root, "attachments")), [])
-      const whole = yield* Effect.flatMap(Landing, (landing) =>
-        landing.landAttachment(Stream.make(bytesOf("four"))),
-      ).pipe(Effect.provide(LandingFiles.layer({ root, attachmentBytesMax: 4 })))
-      assert.strictEqual(whole.bytes, 4)
-    }),
-  )
+    }
+    const ref = { segment: "../../../etc/passwd", offset: 0, bytes: 1, sha256: "" }
+    assert.strictEqual((yield* Effect.flip(landing.read(run, ref)))._tag, "LandingDamaged")
+    assert.deepStrictEqual(readdirSync(root), [])
+  })
 
-  it.effect("leaves the half-written document of a run alone if it only reads", () =>
-    Effect.gen(function* () {
-      const root = fresh()
-      mkdirSync(join(root, "attachments"), { mode: 0o700 })
-      writeFileSync(join(root, "attachments", ".tmp-1-1"), "half")
-      const listed = yield* Effect.provide(
-        Effect.flatMap(Landing, (landing) => landing.list(run)),
-        LandingFiles.layer({ root, access: "read-only" }),
-      )
-      assert.deepStrictEqual([listed, readdirSync(join(root, "attachments"))], [[], [".tmp-1-1"]])
-    }),
-  )
+  effect("removes half-written documents after a crash, and refuses one that is too long", function* () {
+    const root = fresh()
+    mkdirSync(join(root, "attachments"), { mode: 0o700 })
+    writeFileSync(join(root, "attachments", ".tmp-1-1"), "half")
+    const failure = yield* Effect.flip(
+      Effect.flatMap(Landing, (landing) =>
+        landing.landAttachment(Stream.make(bytesOf("four"), bytesOf("4"))),
+      ).pipe(Effect.provide(LandingFiles.layer({ root, attachmentBytesMax: 4 }))),
+    )
+    assert.strictEqual(failure.message, "a document may have 4 bytes at most")
+    assert.deepStrictEqual(readdirSync(join(root, "attachments")), [])
+    const whole = yield* Effect.flatMap(Landing, (landing) =>
+      landing.landAttachment(Stream.make(bytesOf("four"))),
+    ).pipe(Effect.provide(LandingFiles.layer({ root, attachmentBytesMax: 4 })))
+    assert.strictEqual(whole.bytes, 4)
+  })
 
-  it.live("a disk that fails at any step loses no landed body, and later bodies land again", () =>
-    Effect.gen(function* () {
-      const landSome = Effect.fnUntraced(function* (root: string, calls: FileCalls) {
-        return yield* Effect.gen(function* () {
-          const landing = yield* Landing
-          const told: Array<LandedRef> = []
-          for (const text of ["first", "second", "third"]) {
-            const result = yield* Effect.result(landing.land(metaOf(text), bytesOf(text.repeat(99))))
-            if (result._tag === "Success") told.push(result.success)
-          }
-          const document = yield* Effect.result(landing.landAttachment(Stream.make(bytesOf("document"))))
-          return { told, document: document._tag }
-        }).pipe(
-          Effect.provide(LandingFiles.layer({ root }).pipe(Layer.provide(Layer.succeed(FileCalls, calls)))),
-        )
-      })
-      const undisturbed = faultyCalls({ writeBytesMax: 50 })
-      yield* landSome(fresh(), undisturbed.calls)
-      assert.isAbove(undisturbed.done.length, 30)
-      for (let failing = 1; failing <= undisturbed.done.length; failing++) {
-        for (const once of [true, false]) {
-          const root = fresh()
-          const { calls, done } = faultyCalls({
-            writeBytesMax: 50,
-            refuse: (name, nth) =>
-              nth === failing || (!once && nth > failing) ? refusal("EIO", name) : undefined,
-          })
-          const { told, document } = yield* landSome(root, calls)
-          const at = `${done[failing - 1]} ${failing}${once ? "" : " and on"}`
-          const listed = (yield* listAll(root)).map(({ ref }) => ref)
-          assert.deepStrictEqual(
-            listed.filter(({ sha256 }) => told.some((ref) => ref.sha256 === sha256)),
-            told,
-            at,
-          )
-          const stored = join(root, "attachments", sha256(bytesOf("document")))
-          if (document === "Success") assert.strictEqual(readFileSync(stored, "utf8"), "document", at)
-          yield* landAll(root, ["later"])
-          assert.strictEqual((yield* listAll(root)).at(-1)?.meta.task_id, "later", at)
+  effect("leaves the half-written document of a run alone if it only reads", function* () {
+    const root = fresh()
+    mkdirSync(join(root, "attachments"), { mode: 0o700 })
+    writeFileSync(join(root, "attachments", ".tmp-1-1"), "half")
+    const listed = yield* Effect.provide(
+      Effect.flatMap(Landing, (landing) => landing.list(run)),
+      LandingFiles.layer({ root, access: "read-only" }),
+    )
+    assert.deepStrictEqual([listed, readdirSync(join(root, "attachments"))], [[], [".tmp-1-1"]])
+  })
+
+  live("a disk that fails at any step loses no landed body, and later bodies land again", function* () {
+    const landSome = Effect.fnUntraced(function* (root: string, calls: FileCalls) {
+      return yield* Effect.gen(function* () {
+        const landing = yield* Landing
+        const told: Array<LandedRef> = []
+        for (const text of ["first", "second", "third"]) {
+          const result = yield* Effect.result(landing.land(metaOf(text), bytesOf(text.repeat(99))))
+          if (result._tag === "Success") told.push(result.success)
         }
+        const document = yield* Effect.result(landing.landAttachment(Stream.make(bytesOf("document"))))
+        return { told, document: document._tag }
+      }).pipe(
+        Effect.provide(LandingFiles.layer({ root }).pipe(Layer.provide(Layer.succeed(FileCalls, calls)))),
+      )
+    })
+    const undisturbed = faultyCalls({ writeBytesMax: 50 })
+    yield* landSome(fresh(), undisturbed.calls)
+    assert.isAbove(undisturbed.done.length, 30)
+    for (let failing = 1; failing <= undisturbed.done.length; failing++) {
+      for (const once of [true, false]) {
+        const root = fresh()
+        const { calls, done } = faultyCalls({
+          writeBytesMax: 50,
+          refuse: (name, nth) =>
+            nth === failing || (!once && nth > failing) ? refusal("EIO", name) : undefined,
+        })
+        const { told, document } = yield* landSome(root, calls)
+        const at = `${done[failing - 1]} ${failing}${once ? "" : " and on"}`
+        const listed = (yield* listAll(root)).map(({ ref }) => ref)
+        assert.deepStrictEqual(
+          listed.filter(({ sha256 }) => told.some((ref) => ref.sha256 === sha256)),
+          told,
+          at,
+        )
+        const stored = join(root, "attachments", sha256(bytesOf("document")))
+        if (document === "Success") assert.strictEqual(readFileSync(stored, "utf8"), "document", at)
+        yield* landAll(root, ["later"])
+        assert.strictEqual((yield* listAll(root)).at(-1)?.meta.task_id, "later", at)
       }
-    }),
-  )
+    }
+  })
 
   it("a full disk fails new bodies, loses no earlier ones, and works again when there is room", (context) => {
     const probe = spawnSync("unshare", ["-rm", "true"])
@@ -465,102 +433,97 @@ describe("bodies that are removed", () => {
   const countedIn = (root: string, matches: (meta: BodyMeta) => boolean) =>
     countFrames(join(root, "landing"), run, matches)
 
-  it.effect("leave blanks of their length, whatever that is, and every other body where it was", () =>
-    Effect.gen(function* () {
-      const root = fresh()
-      const lengths = [...Array.from({ length: 130 }, (_, length) => length), 600, 850, 9_700, 9_950, 99_800]
-      yield* Effect.gen(function* () {
-        const landing = yield* Landing
-        const wanted = lengths.flatMap((length) => [
-          { task_id: `gone-${length}`, length },
-          { task_id: "kept", length },
-        ])
-        const refs = yield* Effect.forEach(
-          wanted,
-          ({ task_id, length }) =>
-            landing.land(metaOf(task_id), bytesOf("secret".repeat(length).slice(0, length))),
-          { concurrency: "unbounded" },
-        )
-        const kept = refs.filter((_, index) => index % 2 === 1)
-        const before = readFileSync(segmentIn(root))
-        assert.strictEqual(countedIn(root, isGone), lengths.length)
-        yield* blank(root, isGone)
-        const after = readFileSync(segmentIn(root))
-        assert.deepStrictEqual(
-          [after.length, statSync(segmentIn(root)).mode & 0o777, after.includes("gone")],
-          [before.length, 0o600, false],
-        )
-        assert.deepStrictEqual([countedIn(root, isGone), countedIn(root, () => true)], [0, lengths.length])
-        const left = yield* landing.list(run)
-        assert.deepStrictEqual(
-          left.map(({ ref }) => ref),
-          kept,
-        )
-        for (const [index, ref] of kept.entries())
-          assert.lengthOf(yield* landing.read(run, ref), lengths[index] ?? -1)
-        // What stands between them is read as whole frames of blanks.
-        const scan = scanSegment(segmentIn(root))
-        const blanks =
-          scan._tag === "Whole" ? scan.frames.filter(({ header }) => header.meta.kind === "forgotten") : []
-        assert.deepStrictEqual(
-          blanks.map(({ header, offset }) =>
-            after
-              .subarray(offset, offset + header.bytes)
-              .toString()
-              .trim(),
-          ),
-          lengths.map(() => ""),
-        )
-      }).pipe(Effect.provide(LandingFiles.layer({ root })))
-    }),
-  )
-
-  it.effect(
-    "cost nothing where there are none; what a crash left behind the last frame goes all the same",
-    () =>
-      Effect.gen(function* () {
-        const root = fresh()
-        yield* Effect.provide(
-          Effect.flatMap(Landing, (landing) => landing.land(metaOf("kept"), bytesOf("kept"))),
-          Layer.fresh(LandingFiles.layer({ root })),
-        )
-        const path = segmentIn(root)
-        const whole = readFileSync(path)
-        const { ino } = statSync(path)
-        yield* blank(root, isGone)
-        assert.strictEqual(statSync(path).ino, ino)
-        appendFileSync(path, "half a frame of somebody")
-        writeFileSync(segmentIn(root, 2), "nothing else")
-        yield* blank(root, isGone)
-        assert.deepStrictEqual([readFileSync(path), readFileSync(segmentIn(root, 2)).length], [whole, 0])
-        // It is left at its length, so that nothing is done again.
-        const empty = statSync(segmentIn(root, 2)).ino
-        yield* blank(root, isGone)
-        assert.strictEqual(statSync(segmentIn(root, 2)).ino, empty)
-      }),
-  )
-
-  it.effect("are not looked for in a damaged segment, which is refused, nor under what is no run", () =>
-    Effect.gen(function* () {
-      const root = fresh()
-      const two = Effect.flatMap(Landing, (landing) =>
-        Effect.andThen(
-          landing.land(metaOf("gone-1"), bytesOf("first")),
-          landing.land(metaOf("gone-2"), bytesOf("second")),
-        ),
+  effect("leave blanks of their length, whatever that is, and every other body where it was", function* () {
+    const root = fresh()
+    const lengths = [...Array.from({ length: 130 }, (_, length) => length), 600, 850, 9_700, 9_950, 99_800]
+    yield* Effect.gen(function* () {
+      const landing = yield* Landing
+      const wanted = lengths.flatMap((length) => [
+        { task_id: `gone-${length}`, length },
+        { task_id: "kept", length },
+      ])
+      const refs = yield* Effect.forEach(
+        wanted,
+        ({ task_id, length }) =>
+          landing.land(metaOf(task_id), bytesOf("secret".repeat(length).slice(0, length))),
+        { concurrency: "unbounded" },
       )
-      yield* Effect.provide(two, Layer.fresh(LandingFiles.layer({ root })))
+      const kept = refs.filter((_, index) => index % 2 === 1)
+      const before = readFileSync(segmentIn(root))
+      assert.strictEqual(countedIn(root, isGone), lengths.length)
+      yield* blank(root, isGone)
+      const after = readFileSync(segmentIn(root))
+      assert.deepStrictEqual(
+        [after.length, statSync(segmentIn(root)).mode & 0o777, after.includes("gone")],
+        [before.length, 0o600, false],
+      )
+      assert.deepStrictEqual([countedIn(root, isGone), countedIn(root, () => true)], [0, lengths.length])
+      const left = yield* landing.list(run)
+      assert.deepStrictEqual(
+        left.map(({ ref }) => ref),
+        kept,
+      )
+      for (const [index, ref] of kept.entries())
+        assert.lengthOf(yield* landing.read(run, ref), lengths[index] ?? -1)
+      // What stands between them is read as whole frames of blanks.
+      const scan = scanSegment(segmentIn(root))
+      const blanks =
+        scan._tag === "Whole" ? scan.frames.filter(({ header }) => header.meta.kind === "forgotten") : []
+      assert.deepStrictEqual(
+        blanks.map(({ header, offset }) =>
+          after
+            .subarray(offset, offset + header.bytes)
+            .toString()
+            .trim(),
+        ),
+        lengths.map(() => ""),
+      )
+    }).pipe(Effect.provide(LandingFiles.layer({ root })))
+  })
+
+  effect(
+    "cost nothing where there are none; what a crash left behind the last frame goes all the same",
+    function* () {
+      const root = fresh()
+      yield* Effect.provide(
+        Effect.flatMap(Landing, (landing) => landing.land(metaOf("kept"), bytesOf("kept"))),
+        Layer.fresh(LandingFiles.layer({ root })),
+      )
       const path = segmentIn(root)
-      const bytes = readFileSync(path)
-      bytes[20]! ^= 1
-      writeFileSync(path, bytes)
-      const why = "the frame at offset 0 is damaged"
-      assert.throws(() => countedIn(root, isGone), why)
-      const refused = yield* Effect.exit(blank(root, isGone))
-      assert.include(JSON.stringify(refused), why)
-      assert.deepStrictEqual(readFileSync(path), bytes)
-      assert.strictEqual(countFrames(join(root, "landing"), anId("../landing"), isGone), 0)
-      yield* blank(root, isGone, anId("../landing"))
-    }),
+      const whole = readFileSync(path)
+      const { ino } = statSync(path)
+      yield* blank(root, isGone)
+      assert.strictEqual(statSync(path).ino, ino)
+      appendFileSync(path, "half a frame of somebody")
+      writeFileSync(segmentIn(root, 2), "nothing else")
+      yield* blank(root, isGone)
+      assert.deepStrictEqual([readFileSync(path), readFileSync(segmentIn(root, 2)).length], [whole, 0])
+      // It is left at its length, so that nothing is done again.
+      const empty = statSync(segmentIn(root, 2)).ino
+      yield* blank(root, isGone)
+      assert.strictEqual(statSync(segmentIn(root, 2)).ino, empty)
+    },
   )
+
+  effect("are not looked for in a damaged segment, which is refused, nor under what is no run", function* () {
+    const root = fresh()
+    const two = Effect.flatMap(Landing, (landing) =>
+      Effect.andThen(
+        landing.land(metaOf("gone-1"), bytesOf("first")),
+        landing.land(metaOf("gone-2"), bytesOf("second")),
+      ),
+    )
+    yield* Effect.provide(two, Layer.fresh(LandingFiles.layer({ root })))
+    const path = segmentIn(root)
+    const bytes = readFileSync(path)
+    bytes[20]! ^= 1
+    writeFileSync(path, bytes)
+    const why = "the frame at offset 0 is damaged"
+    assert.throws(() => countedIn(root, isGone), why)
+    const refused = yield* Effect.exit(blank(root, isGone))
+    assert.include(JSON.stringify(refused), why)
+    assert.deepStrictEqual(readFileSync(path), bytes)
+    assert.strictEqual(countFrames(join(root, "landing"), anId("../landing"), isGone), 0)
+    yield* blank(root, isGone, anId("../landing"))
+  })
 })

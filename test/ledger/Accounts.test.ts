@@ -13,6 +13,7 @@ import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { accountKeys, fingerprintLogin } from "../../src/privacy/Fingerprint.ts"
 import type { AccountKeys } from "../../src/privacy/Fingerprint.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const hour = 3_600_000
 const engine_reference = anId("bank:website")
@@ -315,32 +316,30 @@ describe("the ledger of a version that knew no accounts", () => {
     database.close()
   })
 
-  it.effect("counts for every channel of the source, whoever uses the login", () =>
-    Effect.gen(function* () {
-      const path = join(mkdtempSync(join(tmpdir(), "nightjar-accounts-")), "ledger.sqlite")
-      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(dirname(path), { recursive: true })))
-      yield* older(path)
-      const all = yield* Effect.provide(
-        Effect.flatMap(Ledger, (ledger) => ledger.accounts),
-        Ledger.layer({ path }),
-      )
-      const book = new AccountBook(all)
-      const seen = (engine_reference: string, username: string) => {
-        const place = { customer_id: "c-9", engine_reference }
-        const roles = { locking: ["username"], selectors: new Set<string>(), secret: new Set(["password"]) }
-        const login = { sent: sentTo(username), roles, isByHand: true }
-        const found = accountKeys(key, place, login, book.formerEngines(engine_reference))
-        const accounts = book.of(found)
-        return [strikesOf(accounts), holdOf(accounts, found, { now: 100 * hour, maxWaitMs: hour })?.why]
-      }
-      const channels = ["a:website", "a:mobile", "b:website", "b:mobile", "c:website"]
-      expect(channels.map((engine) => [engine, ...seen(engine, "ana"), ...seen(engine, "eva")])).toEqual([
-        ["a:website", 1, "rejected", 0, undefined],
-        ["a:mobile", 1, "rejected", 0, undefined],
-        ["b:website", 0, undefined, 1, undefined],
-        ["b:mobile", 0, undefined, 1, undefined],
-        ["c:website", 0, undefined, 0, undefined],
-      ])
-    }),
-  )
+  effect("counts for every channel of the source, whoever uses the login", function* () {
+    const path = join(mkdtempSync(join(tmpdir(), "nightjar-accounts-")), "ledger.sqlite")
+    yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(dirname(path), { recursive: true })))
+    yield* older(path)
+    const all = yield* Effect.provide(
+      Effect.flatMap(Ledger, (ledger) => ledger.accounts),
+      Ledger.layer({ path }),
+    )
+    const book = new AccountBook(all)
+    const seen = (engine_reference: string, username: string) => {
+      const place = { customer_id: "c-9", engine_reference }
+      const roles = { locking: ["username"], selectors: new Set<string>(), secret: new Set(["password"]) }
+      const login = { sent: sentTo(username), roles, isByHand: true }
+      const found = accountKeys(key, place, login, book.formerEngines(engine_reference))
+      const accounts = book.of(found)
+      return [strikesOf(accounts), holdOf(accounts, found, { now: 100 * hour, maxWaitMs: hour })?.why]
+    }
+    const channels = ["a:website", "a:mobile", "b:website", "b:mobile", "c:website"]
+    expect(channels.map((engine) => [engine, ...seen(engine, "ana"), ...seen(engine, "eva")])).toEqual([
+      ["a:website", 1, "rejected", 0, undefined],
+      ["a:mobile", 1, "rejected", 0, undefined],
+      ["b:website", 0, undefined, 1, undefined],
+      ["b:mobile", 0, undefined, 1, undefined],
+      ["c:website", 0, undefined, 0, undefined],
+    ])
+  })
 })

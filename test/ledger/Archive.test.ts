@@ -24,6 +24,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { makeTables, openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { refusingFrom } from "../base/FaultyCalls.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-archive-"))),
@@ -170,94 +171,87 @@ const everything = (ledger: Ledger["Service"]) =>
   })
 
 describe("an archived run", () => {
-  it.effect(
+  effect(
     "is read as before, by whoever asks for whatever, and its bytes are no longer in the ledger",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        yield* written(root)
-        const before = yield* using(root, everything)
-        expect(before.problems).toEqual([])
-        const done = yield* archive(root, runs[0], runs[1])
-        expect(done.map((one) => one?.facts)).toEqual([13, 13])
-        expect(yield* archive(root, runs[0])).toEqual([undefined])
-        expect(yield* using(root, everything)).toEqual(before)
-        expect(yield* using(root, everything, true)).toEqual(before)
-        expect((yield* using(root, (ledger) => ledger.archived)).size).toBe(2)
-        // One file per month; whoever has only the file reads it line by line.
-        expect(readdirSync(join(root, "ledger-archive"))).toEqual(["2026-01.ndjson.zst"])
-        const lines = zstdDecompressSync(
-          readFileSync(join(root, "ledger-archive/2026-01.ndjson.zst")),
-        ).toString()
-        expect(JSON.parse(lines.split("\n")[0] ?? "").fact).toEqual({ ...factsOf(runs[0])[1] })
-        const database = new DatabaseSync(join(root, "ledger.sqlite"))
-        const tags = database
-          .prepare("SELECT DISTINCT tag FROM facts WHERE run_id = ? ORDER BY tag")
-          .all(runs[0])
-        database.close()
-        expect(tags.map(({ tag }) => tag)).toEqual([
-          "CredentialRejected",
-          "FactsArchived",
-          "LoginAccepted",
-          "OutcomePublished",
-          "RunEnded",
-          "RunStarted",
-        ])
-        yield* archive(root, runs[2])
-        expect(yield* using(root, everything)).toEqual(before)
-        expect(readdirSync(join(root, "ledger-archive"))).toEqual([
-          "2026-01.ndjson.zst",
-          "2026-02.ndjson.zst",
-        ])
-      }).pipe(Effect.scoped),
-  )
-
-  it.effect("is read again if it was archived after the reader had asked where its facts are", () =>
-    Effect.gen(function* () {
+    function* () {
       const root = yield* folder
       yield* written(root)
-      const before = yield* using(root, (ledger) => ledger.state(anId(runs[0])), true)
-      yield* archive(root, runs[0])
-      const asked: Array<string> = []
-      const database = late(openLedger({ path: join(root, "ledger.sqlite") }), asked)
-      const layer = Ledger.layerOver(database, join(root, "ledger-archive"))
-      const state = yield* Effect.provide(
-        Effect.flatMap(Ledger, (ledger) => ledger.state(anId(runs[0]))),
-        layer,
-      )
+      const before = yield* using(root, everything)
+      expect(before.problems).toEqual([])
+      const done = yield* archive(root, runs[0], runs[1])
+      expect(done.map((one) => one?.facts)).toEqual([13, 13])
+      expect(yield* archive(root, runs[0])).toEqual([undefined])
+      expect(yield* using(root, everything)).toEqual(before)
+      expect(yield* using(root, everything, true)).toEqual(before)
+      expect((yield* using(root, (ledger) => ledger.archived)).size).toBe(2)
+      // One file per month; whoever has only the file reads it line by line.
+      expect(readdirSync(join(root, "ledger-archive"))).toEqual(["2026-01.ndjson.zst"])
+      const lines = zstdDecompressSync(
+        readFileSync(join(root, "ledger-archive/2026-01.ndjson.zst")),
+      ).toString()
+      expect(JSON.parse(lines.split("\n")[0] ?? "").fact).toEqual({ ...factsOf(runs[0])[1] })
+      const database = new DatabaseSync(join(root, "ledger.sqlite"))
+      const tags = database
+        .prepare("SELECT DISTINCT tag FROM facts WHERE run_id = ? ORDER BY tag")
+        .all(runs[0])
       database.close()
-      expect([state?.tasks, state?.ended, asked.length]).toEqual([before?.tasks, before?.ended, 2])
-    }).pipe(Effect.scoped),
+      expect(tags.map(({ tag }) => tag)).toEqual([
+        "CredentialRejected",
+        "FactsArchived",
+        "LoginAccepted",
+        "OutcomePublished",
+        "RunEnded",
+        "RunStarted",
+      ])
+      yield* archive(root, runs[2])
+      expect(yield* using(root, everything)).toEqual(before)
+      expect(readdirSync(join(root, "ledger-archive"))).toEqual(["2026-01.ndjson.zst", "2026-02.ndjson.zst"])
+    },
   )
 
-  it.effect("goes on in a process that knew the half of it when another one archived it", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const [begun, task, ...facts] = factsOf(runs[0])
-      const read: Fact = {
-        _tag: "ResultsRead",
-        run_id: anId(runs[0]),
-        task_id: anId(`${runs[0]}/c-1/bank`),
-        session_id: anId("s-1"),
-        http_status: 404,
-        kind: "results",
-        is_closed: true,
-      }
-      yield* using(root, (ledger) => ledger.append([begun!, task!, read]))
-      yield* using(root, (reader) =>
-        Effect.gen(function* () {
-          yield* reader.state(anId(runs[0]))
-          yield* using(root, (ledger) => ledger.append(facts))
-          yield* archive(root, runs[0])
-          const fresh = yield* using(root, (ledger) => ledger.state(anId(runs[0])), true)
-          expect(yield* reader.state(anId(runs[0]))).toEqual(fresh)
-        }),
-      )
-    }).pipe(Effect.scoped),
-  )
+  effect("is read again if it was archived after the reader had asked where its facts are", function* () {
+    const root = yield* folder
+    yield* written(root)
+    const before = yield* using(root, (ledger) => ledger.state(anId(runs[0])), true)
+    yield* archive(root, runs[0])
+    const asked: Array<string> = []
+    const database = late(openLedger({ path: join(root, "ledger.sqlite") }), asked)
+    const layer = Ledger.layerOver(database, join(root, "ledger-archive"))
+    const state = yield* Effect.provide(
+      Effect.flatMap(Ledger, (ledger) => ledger.state(anId(runs[0]))),
+      layer,
+    )
+    database.close()
+    expect([state?.tasks, state?.ended, asked.length]).toEqual([before?.tasks, before?.ended, 2])
+  })
 
-  it.effect("goes on: what is added later comes after what is archived, also in a state that is kept", () =>
-    Effect.gen(function* () {
+  effect("goes on in a process that knew the half of it when another one archived it", function* () {
+    const root = yield* folder
+    const [begun, task, ...facts] = factsOf(runs[0])
+    const read: Fact = {
+      _tag: "ResultsRead",
+      run_id: anId(runs[0]),
+      task_id: anId(`${runs[0]}/c-1/bank`),
+      session_id: anId("s-1"),
+      http_status: 404,
+      kind: "results",
+      is_closed: true,
+    }
+    yield* using(root, (ledger) => ledger.append([begun!, task!, read]))
+    yield* using(root, (reader) =>
+      Effect.gen(function* () {
+        yield* reader.state(anId(runs[0]))
+        yield* using(root, (ledger) => ledger.append(facts))
+        yield* archive(root, runs[0])
+        const fresh = yield* using(root, (ledger) => ledger.state(anId(runs[0])), true)
+        expect(yield* reader.state(anId(runs[0]))).toEqual(fresh)
+      }),
+    )
+  })
+
+  effect(
+    "goes on: what is added later comes after what is archived, also in a state that is kept",
+    function* () {
       const root = yield* folder
       yield* written(root)
       const [run_id] = [anId(runs[0])]
@@ -278,94 +272,88 @@ describe("an archived run", () => {
       const [before, ...later] = yield* using(root, states)
       for (const state of later) expect(state).toEqual(before)
       expect(yield* using(root, (ledger) => ledger.problems)).toEqual([])
-    }).pipe(Effect.scoped),
+    },
   )
 
-  it.effect("is in one place at least, and never in two, wherever moving it is cut off", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* written(root)
-      yield* archive(root, runs[0])
-      const before = yield* using(root, everything)
-      for (let cut = 1; ; cut += 1) {
-        const copy = join(yield* folder, "copy")
-        cpSync(root, copy, { recursive: true })
-        const exit = yield* Effect.exit(
-          Effect.provideService(archive(copy, runs[1]), FileCalls, refusingFrom(cut).calls),
-        )
-        expect(yield* using(copy, everything)).toEqual(before)
-        if (Exit.isSuccess(exit)) {
-          expect(cut).toBeGreaterThan(3)
-          break
-        }
-        yield* archive(copy, runs[1])
-        expect(yield* using(copy, everything)).toEqual(before)
+  effect("is in one place at least, and never in two, wherever moving it is cut off", function* () {
+    const root = yield* folder
+    yield* written(root)
+    yield* archive(root, runs[0])
+    const before = yield* using(root, everything)
+    for (let cut = 1; ; cut += 1) {
+      const copy = join(yield* folder, "copy")
+      cpSync(root, copy, { recursive: true })
+      const exit = yield* Effect.exit(
+        Effect.provideService(archive(copy, runs[1]), FileCalls, refusingFrom(cut).calls),
+      )
+      expect(yield* using(copy, everything)).toEqual(before)
+      if (Exit.isSuccess(exit)) {
+        expect(cut).toBeGreaterThan(3)
+        break
       }
-    }).pipe(Effect.scoped),
-  )
+      yield* archive(copy, runs[1])
+      expect(yield* using(copy, everything)).toEqual(before)
+    }
+  })
 
-  it.effect("is in one place if the process dies before the ledger says so", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* written(root)
-      const before = yield* using(root, everything)
-      const database = openLedger({ path: join(root, "ledger.sqlite") })
-      database.exec("CREATE TRIGGER died BEFORE DELETE ON facts BEGIN SELECT RAISE(ABORT, 'died'); END")
-      expect((yield* Effect.flip(archive(root, runs[0]))).message).toBe("died")
-      expect(yield* using(root, everything)).toEqual(before)
-      database.exec("DROP TRIGGER died")
+  effect("is in one place if the process dies before the ledger says so", function* () {
+    const root = yield* folder
+    yield* written(root)
+    const before = yield* using(root, everything)
+    const database = openLedger({ path: join(root, "ledger.sqlite") })
+    database.exec("CREATE TRIGGER died BEFORE DELETE ON facts BEGIN SELECT RAISE(ABORT, 'died'); END")
+    expect((yield* Effect.flip(archive(root, runs[0]))).message).toBe("died")
+    expect(yield* using(root, everything)).toEqual(before)
+    database.exec("DROP TRIGGER died")
+    database.close()
+    yield* archive(root, runs[0])
+    expect(yield* using(root, everything)).toEqual(before)
+    // What was left behind is not there a second time.
+    expect(textOf(join(root, "ledger-archive", january)).split("\n")).toHaveLength(14)
+  })
+
+  effect("that has changed, is gone or is there twice is told, and read no further", function* () {
+    const root = yield* folder
+    yield* written(root)
+    yield* archive(root, runs[0], runs[1])
+    const [ledger, path] = [join(root, "ledger.sqlite"), join(root, "ledger-archive", january)]
+    const whole = readFileSync(path)
+    copyFileSync(ledger, `${ledger}.whole`)
+    const told = Effect.gen(function* () {
+      const read = yield* Effect.exit(using(root, (one) => one.facts(anId(runs[0])), true))
+      return [Exit.isSuccess(read), (yield* using(root, (one) => one.problems, true))[0]]
+    })
+    const changed = Buffer.from(whole)
+    changed[40]! ^= 1
+    writeFileSync(path, changed)
+    const where = `${runs[0]}: ledger-archive/${january}`
+    expect(yield* told).toEqual([false, `${where} has changed since it was written`])
+    rmSync(path)
+    expect(yield* told).toEqual([false, `${where} is missing`])
+    writeFileSync(path, whole)
+    expect(yield* told).toEqual([true, undefined])
+    const newestLink = "seq = (SELECT max(seq) FROM archived_links)"
+    const cases: ReadonlyArray<readonly [string, string]> = [
+      [
+        "DELETE FROM facts WHERE seq = (SELECT seq FROM facts WHERE tag = 'FactsArchived' LIMIT 1)",
+        "fact 63",
+      ],
+      ["DELETE FROM facts WHERE tag = 'FactsArchived'", "fact 2 is missing"],
+      [`UPDATE archived_links SET chain = 'x' WHERE ${newestLink}`, "has changed since"],
+      [`DELETE FROM archived_links WHERE ${newestLink}`, "has changed since"],
+      ["UPDATE archived_ids SET id = 'c-9' WHERE id = 'c-1'", "the ids of the archived run"],
+      ["INSERT INTO archived_ids VALUES (1, 'c-9', 1, 'x')", "ids of archived facts that do not exist"],
+      ["INSERT INTO facts SELECT 2, at, tag, NULL, NULL, body, chain FROM facts WHERE seq = 1", "fact 2"],
+    ]
+    for (const [sql, says] of cases) {
+      copyFileSync(`${ledger}.whole`, ledger)
+      const database = new DatabaseSync(ledger)
+      database.exec(sql)
       database.close()
-      yield* archive(root, runs[0])
-      expect(yield* using(root, everything)).toEqual(before)
-      // What was left behind is not there a second time.
-      expect(textOf(join(root, "ledger-archive", january)).split("\n")).toHaveLength(14)
-    }).pipe(Effect.scoped),
-  )
-
-  it.effect("that has changed, is gone or is there twice is told, and read no further", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* written(root)
-      yield* archive(root, runs[0], runs[1])
-      const [ledger, path] = [join(root, "ledger.sqlite"), join(root, "ledger-archive", january)]
-      const whole = readFileSync(path)
-      copyFileSync(ledger, `${ledger}.whole`)
-      const told = Effect.gen(function* () {
-        const read = yield* Effect.exit(using(root, (one) => one.facts(anId(runs[0])), true))
-        return [Exit.isSuccess(read), (yield* using(root, (one) => one.problems, true))[0]]
-      })
-      const changed = Buffer.from(whole)
-      changed[40]! ^= 1
-      writeFileSync(path, changed)
-      const where = `${runs[0]}: ledger-archive/${january}`
-      expect(yield* told).toEqual([false, `${where} has changed since it was written`])
-      rmSync(path)
-      expect(yield* told).toEqual([false, `${where} is missing`])
-      writeFileSync(path, whole)
-      expect(yield* told).toEqual([true, undefined])
-      const newestLink = "seq = (SELECT max(seq) FROM archived_links)"
-      const cases: ReadonlyArray<readonly [string, string]> = [
-        [
-          "DELETE FROM facts WHERE seq = (SELECT seq FROM facts WHERE tag = 'FactsArchived' LIMIT 1)",
-          "fact 63",
-        ],
-        ["DELETE FROM facts WHERE tag = 'FactsArchived'", "fact 2 is missing"],
-        [`UPDATE archived_links SET chain = 'x' WHERE ${newestLink}`, "has changed since"],
-        [`DELETE FROM archived_links WHERE ${newestLink}`, "has changed since"],
-        ["UPDATE archived_ids SET id = 'c-9' WHERE id = 'c-1'", "the ids of the archived run"],
-        ["INSERT INTO archived_ids VALUES (1, 'c-9', 1, 'x')", "ids of archived facts that do not exist"],
-        ["INSERT INTO facts SELECT 2, at, tag, NULL, NULL, body, chain FROM facts WHERE seq = 1", "fact 2"],
-      ]
-      for (const [sql, says] of cases) {
-        copyFileSync(`${ledger}.whole`, ledger)
-        const database = new DatabaseSync(ledger)
-        database.exec(sql)
-        database.close()
-        const problems = yield* using(root, (one) => one.problems, true)
-        expect([sql, problems.join("; ")]).toEqual([sql, expect.stringContaining(says)])
-      }
-    }).pipe(Effect.scoped),
-  )
+      const problems = yield* using(root, (one) => one.problems, true)
+      expect([sql, problems.join("; ")]).toEqual([sql, expect.stringContaining(says)])
+    }
+  })
 })
 
 describe("a customer who is removed", () => {
@@ -384,37 +372,36 @@ describe("a customer who is removed", () => {
       ...readdirSync(join(root, "ledger-archive")).map((name) => `ledger-archive/${name}`),
     ].filter((name) => /c-1(?!\d)/.test(textOf(join(root, name))))
 
-  it.effect("leaves the archive, which is whole and says the same of the others", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* written(root)
-      yield* archive(root, runs[0], runs[1])
-      const others = (ledger: Ledger["Service"]) =>
-        Effect.gen(function* () {
-          const { facts, tasks, customers, problems } = yield* everything(ledger)
-          const theirs = facts.flat().filter(({ fact }) => JSON.stringify(fact).includes("/c-2/"))
-          return [theirs, tasks[1], tasks[3], customers.filter((one) => one !== "c-1"), problems]
-        })
-      const before = yield* using(root, others)
-      expect(traces(root)).toEqual(["ledger.sqlite", `ledger-archive/${january}`])
-      expect(yield* forget(root)).toBe(3 * 9)
-      expect(traces(root)).toEqual([])
-      expect(yield* using(root, others)).toEqual(before)
-      const left = yield* using(root, (ledger) =>
-        Effect.all([ledger.tasksNaming("c-1"), ledger.runsWithDocument("c-1-document")]),
-      )
-      expect(left).toEqual([[], []])
-      expect(readdirSync(join(root, "ledger-archive"))).toEqual(["2026-01-2.ndjson.zst"])
-      // The next run of the month goes behind the others, as before.
-      yield* archive(root, runs[2])
-      expect(yield* using(root, others)).toEqual(before)
-      expect(yield* forget(root)).toBe(0)
-      expect(traces(root)).toEqual([])
-    }).pipe(Effect.scoped),
-  )
+  effect("leaves the archive, which is whole and says the same of the others", function* () {
+    const root = yield* folder
+    yield* written(root)
+    yield* archive(root, runs[0], runs[1])
+    const others = (ledger: Ledger["Service"]) =>
+      Effect.gen(function* () {
+        const { facts, tasks, customers, problems } = yield* everything(ledger)
+        const theirs = facts.flat().filter(({ fact }) => JSON.stringify(fact).includes("/c-2/"))
+        return [theirs, tasks[1], tasks[3], customers.filter((one) => one !== "c-1"), problems]
+      })
+    const before = yield* using(root, others)
+    expect(traces(root)).toEqual(["ledger.sqlite", `ledger-archive/${january}`])
+    expect(yield* forget(root)).toBe(3 * 9)
+    expect(traces(root)).toEqual([])
+    expect(yield* using(root, others)).toEqual(before)
+    const left = yield* using(root, (ledger) =>
+      Effect.all([ledger.tasksNaming("c-1"), ledger.runsWithDocument("c-1-document")]),
+    )
+    expect(left).toEqual([[], []])
+    expect(readdirSync(join(root, "ledger-archive"))).toEqual(["2026-01-2.ndjson.zst"])
+    // The next run of the month goes behind the others, as before.
+    yield* archive(root, runs[2])
+    expect(yield* using(root, others)).toEqual(before)
+    expect(yield* forget(root)).toBe(0)
+    expect(traces(root)).toEqual([])
+  })
 
-  it.effect("is gone once a removal that was cut off is repeated, and the archive is never damaged", () =>
-    Effect.gen(function* () {
+  effect(
+    "is gone once a removal that was cut off is repeated, and the archive is never damaged",
+    function* () {
       const root = yield* folder
       yield* written(root)
       yield* archive(root, runs[0], runs[1])
@@ -430,23 +417,21 @@ describe("a customer who is removed", () => {
         expect(readdirSync(join(copy, "ledger-archive"))).toEqual(["2026-01-2.ndjson.zst"])
         if (Exit.isSuccess(exit)) break
       }
-    }).pipe(Effect.scoped),
+    },
   )
 
-  it.effect("leaves what a crash left behind the archive, too", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* written(root)
-      yield* archive(root, runs[2])
-      const february = join(root, "ledger-archive/2026-02.ndjson.zst")
-      // The process died while it archived these.
-      copyFileSync(february, join(root, "ledger-archive", january))
-      appendFileSync(february, readFileSync(february))
-      yield* forget(root)
-      expect(traces(root)).toEqual([])
-      expect(readdirSync(join(root, "ledger-archive"))).toEqual(["2026-02-2.ndjson.zst"])
-    }).pipe(Effect.scoped),
-  )
+  effect("leaves what a crash left behind the archive, too", function* () {
+    const root = yield* folder
+    yield* written(root)
+    yield* archive(root, runs[2])
+    const february = join(root, "ledger-archive/2026-02.ndjson.zst")
+    // The process died while it archived these.
+    copyFileSync(february, join(root, "ledger-archive", january))
+    appendFileSync(february, readFileSync(february))
+    yield* forget(root)
+    expect(traces(root)).toEqual([])
+    expect(readdirSync(join(root, "ledger-archive"))).toEqual(["2026-02-2.ndjson.zst"])
+  })
 })
 
 describe("the file of the ledger", () => {

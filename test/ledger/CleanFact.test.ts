@@ -7,6 +7,7 @@ import { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
+import { effect } from "../harness/Steps.ts"
 
 const secret = "canary-5f2c9d"
 
@@ -123,16 +124,14 @@ describe("a fact", () => {
     )
   })
 
-  it.effect("is clean in the ledger [promise 12 ledger]", () =>
-    Effect.gen(function* () {
-      const database = openLedger({ path: ":memory:" })
-      yield* Effect.gen(function* () {
-        const ledger = yield* Ledger
-        yield* ledger.append(facts(secret).filter(({ _tag }) => _tag === "TaskSettled"))
-      }).pipe(Effect.provide(Ledger.layerOver(database)), Effect.provideService(KnownSecrets, known))
-      const { body } = (database satisfies DatabaseSync).prepare("SELECT body FROM facts").get() ?? {}
-      const { reason, message } = JSON.parse(String(body))
-      assert.deepStrictEqual({ reason, message }, { reason: "[blanked]", message: "[blanked]" })
-    }),
-  )
+  effect("is clean in the ledger [promise 12 ledger]", function* () {
+    const database = openLedger({ path: ":memory:" })
+    yield* Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append(facts(secret).filter(({ _tag }) => _tag === "TaskSettled"))
+    }).pipe(Effect.provide(Ledger.layerOver(database)), Effect.provideService(KnownSecrets, known))
+    const { body } = (database satisfies DatabaseSync).prepare("SELECT body FROM facts").get() ?? {}
+    const { reason, message } = JSON.parse(String(body))
+    assert.deepStrictEqual({ reason, message }, { reason: "[blanked]", message: "[blanked]" })
+  })
 })

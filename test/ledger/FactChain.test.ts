@@ -1,5 +1,5 @@
 /** Facts that are not what was written: every flipped bit of the file is found, or changes nothing that is read. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
@@ -10,6 +10,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { seeded } from "../../src/sandbox/state/Reading.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const run_id = anId("job.2026-11-21")
 const task = (n: number) => ({ run_id, task_id: anId(`${run_id}/c-${n}/bank`) })
@@ -67,8 +68,9 @@ const read = Effect.gen(function* () {
 const problems = Effect.flatMap(Ledger, (ledger) => ledger.problems)
 
 describe("a changed ledger", () => {
-  it.effect("is reported with the fact that has changed since it was written, and read no further", () =>
-    Effect.gen(function* () {
+  effect(
+    "is reported with the fact that has changed since it was written, and read no further",
+    function* () {
       const path = join(yield* folder, "ledger.sqlite")
       yield* written(path)
       const changes = [
@@ -92,11 +94,12 @@ describe("a changed ledger", () => {
         const state = Effect.flatMap(Ledger, (ledger) => ledger.state(run_id))
         expect(yield* Effect.flip(Effect.provide(state, at(copy)))).toEqual(refused)
       }
-    }).pipe(Effect.scoped),
+    },
   )
 
-  it.effect("names the account of which a row has changed, and sends nothing on the strength of it", () =>
-    Effect.gen(function* () {
+  effect(
+    "names the account of which a row has changed, and sends nothing on the strength of it",
+    function* () {
       const path = join(yield* folder, "ledger.sqlite")
       yield* written(path)
       const changes: ReadonlyArray<readonly [string, boolean]> = [
@@ -121,119 +124,109 @@ describe("a changed ledger", () => {
         const isDamaged = Exit.isFailure(yield* Effect.exit(Effect.provide(asked, at(copy))))
         expect([change, isDamaged]).toEqual([change, isRefused])
       }
-    }).pipe(Effect.scoped),
+    },
   )
 
-  it.effect("shows that a fact was removed, and that the key was changed", () =>
-    Effect.gen(function* () {
-      const path = join(yield* folder, "ledger.sqlite")
-      yield* written(path)
-      const database = new DatabaseSync(path)
-      database.exec("DELETE FROM facts WHERE seq = 7")
-      database.exec("UPDATE keys SET value = randomblob(32) WHERE name = 'fingerprint'")
-      database.close()
-      expect(yield* Effect.provide(problems, at(path, true))).toEqual([
-        "the key for logins and external ids has changed since it was written",
-        "fact 7 is missing",
-      ])
-      const key = Effect.flatMap(Ledger, (ledger) => ledger.fingerprintKey)
-      const refused = yield* Effect.flip(Effect.provide(key, at(path)))
-      expect(refused.damaged).toBe(true)
-      expect((yield* Effect.flip(Effect.provide(read, at(path)))).message).toBe(
-        "fact 8 has changed since it was written",
-      )
-    }).pipe(Effect.scoped),
-  )
+  effect("shows that a fact was removed, and that the key was changed", function* () {
+    const path = join(yield* folder, "ledger.sqlite")
+    yield* written(path)
+    const database = new DatabaseSync(path)
+    database.exec("DELETE FROM facts WHERE seq = 7")
+    database.exec("UPDATE keys SET value = randomblob(32) WHERE name = 'fingerprint'")
+    database.close()
+    expect(yield* Effect.provide(problems, at(path, true))).toEqual([
+      "the key for logins and external ids has changed since it was written",
+      "fact 7 is missing",
+    ])
+    const key = Effect.flatMap(Ledger, (ledger) => ledger.fingerprintKey)
+    const refused = yield* Effect.flip(Effect.provide(key, at(path)))
+    expect(refused.damaged).toBe(true)
+    expect((yield* Effect.flip(Effect.provide(read, at(path)))).message).toBe(
+      "fact 8 has changed since it was written",
+    )
+  })
 
-  it.effect("shows every flipped bit that a reader could see", () =>
-    Effect.gen(function* () {
-      const path = join(yield* folder, "ledger.sqlite")
-      yield* written(path)
-      const whole = readFileSync(path)
-      const before = yield* Effect.provide(read, at(path, true))
-      const draw = seeded("bits", 1)
-      const unnoticed: Array<number> = []
-      for (let flips = 0; flips < 400; flips++) {
-        const bit = draw.int(0, whole.length * 8 - 1)
-        const bytes = Buffer.from(whole)
-        bytes[bit >> 3]! ^= 1 << (bit & 7)
-        const copy = `${path}.${flips}`
-        writeFileSync(copy, bytes)
-        const found = yield* Effect.exit(Effect.provide(problems, at(copy, true)))
-        const isTold = Exit.isFailure(found)
-          ? JSON.stringify(found.cause).includes("LedgerFailed")
-          : found.value.length > 0
-        const after = yield* Effect.exit(Effect.provide(read, at(copy, true)))
-        if (!isTold && !(Exit.isSuccess(after) && after.value === before)) unnoticed.push(bit)
-        rmSync(copy)
-      }
-      expect(unnoticed).toEqual([])
-    }).pipe(Effect.scoped),
-  )
+  effect("shows every flipped bit that a reader could see", function* () {
+    const path = join(yield* folder, "ledger.sqlite")
+    yield* written(path)
+    const whole = readFileSync(path)
+    const before = yield* Effect.provide(read, at(path, true))
+    const draw = seeded("bits", 1)
+    const unnoticed: Array<number> = []
+    for (let flips = 0; flips < 400; flips++) {
+      const bit = draw.int(0, whole.length * 8 - 1)
+      const bytes = Buffer.from(whole)
+      bytes[bit >> 3]! ^= 1 << (bit & 7)
+      const copy = `${path}.${flips}`
+      writeFileSync(copy, bytes)
+      const found = yield* Effect.exit(Effect.provide(problems, at(copy, true)))
+      const isTold = Exit.isFailure(found)
+        ? JSON.stringify(found.cause).includes("LedgerFailed")
+        : found.value.length > 0
+      const after = yield* Effect.exit(Effect.provide(read, at(copy, true)))
+      if (!isTold && !(Exit.isSuccess(after) && after.value === before)) unnoticed.push(bit)
+      rmSync(copy)
+    }
+    expect(unnoticed).toEqual([])
+  })
 })
 
 describe("a ledger of a version without a chain", () => {
-  it.effect("is read as it is, and chained when it is next opened for writing", () =>
-    Effect.gen(function* () {
-      const path = join(yield* folder, "ledger.sqlite")
-      yield* written(path)
-      const whole = yield* Effect.provide(read, at(path, true))
-      const database = new DatabaseSync(path)
-      database.exec("ALTER TABLE facts DROP COLUMN chain")
-      database.exec("ALTER TABLE engine_forms DROP COLUMN sha256")
-      database.exec("DELETE FROM keys WHERE name = 'fingerprint.sha256'")
-      database.close()
-      expect(yield* Effect.provide(read, at(path, true))).toBe(whole)
-      expect(yield* Effect.provide(problems, at(path, true))).toEqual([])
-      const append = Effect.flatMap(Ledger, (ledger) => ledger.append([{ _tag: "RunResumed", run_id }]))
-      yield* Effect.provide(append, at(path))
-      expect(yield* Effect.provide(problems, at(path, true))).toEqual([])
-      const cached = Effect.gen(function* () {
-        const ledger = yield* Ledger
-        yield* ledger.cacheForm(form)
-        return yield* ledger.cachedForm(anId("bank"))
-      })
-      expect(yield* Effect.provide(cached, at(path))).toEqual(form)
-      const changed = openLedger({ path })
-      changed.exec("UPDATE facts SET at = at + 1 WHERE seq = 3")
-      changed.close()
-      expect(yield* Effect.provide(problems, at(path, true))).toEqual([
-        "fact 3 has changed since it was written",
-      ])
-    }).pipe(Effect.scoped),
-  )
+  effect("is read as it is, and chained when it is next opened for writing", function* () {
+    const path = join(yield* folder, "ledger.sqlite")
+    yield* written(path)
+    const whole = yield* Effect.provide(read, at(path, true))
+    const database = new DatabaseSync(path)
+    database.exec("ALTER TABLE facts DROP COLUMN chain")
+    database.exec("ALTER TABLE engine_forms DROP COLUMN sha256")
+    database.exec("DELETE FROM keys WHERE name = 'fingerprint.sha256'")
+    database.close()
+    expect(yield* Effect.provide(read, at(path, true))).toBe(whole)
+    expect(yield* Effect.provide(problems, at(path, true))).toEqual([])
+    const append = Effect.flatMap(Ledger, (ledger) => ledger.append([{ _tag: "RunResumed", run_id }]))
+    yield* Effect.provide(append, at(path))
+    expect(yield* Effect.provide(problems, at(path, true))).toEqual([])
+    const cached = Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.cacheForm(form)
+      return yield* ledger.cachedForm(anId("bank"))
+    })
+    expect(yield* Effect.provide(cached, at(path))).toEqual(form)
+    const changed = openLedger({ path })
+    changed.exec("UPDATE facts SET at = at + 1 WHERE seq = 3")
+    changed.close()
+    expect(yield* Effect.provide(problems, at(path, true))).toEqual([
+      "fact 3 has changed since it was written",
+    ])
+  })
 
-  it.effect("is read as far as it goes if one of its facts was missing before it was chained", () =>
-    Effect.gen(function* () {
-      const path = join(yield* folder, "ledger.sqlite")
-      yield* written(path)
-      const database = new DatabaseSync(path)
-      database.exec("ALTER TABLE facts DROP COLUMN chain; DELETE FROM facts WHERE seq = 7")
-      database.close()
-      expect(yield* Effect.provide(problems, at(path))).toEqual(["fact 7 is missing"])
-      const kept = Effect.flatMap(Ledger, (ledger) => ledger.facts(run_id))
-      expect((yield* Effect.provide(kept, at(path))).map(({ seq }) => seq)).toEqual(
-        facts.flatMap((fact, index) => ("run_id" in fact && index !== 6 ? [index + 1] : [])),
-      )
-    }).pipe(Effect.scoped),
-  )
+  effect("is read as far as it goes if one of its facts was missing before it was chained", function* () {
+    const path = join(yield* folder, "ledger.sqlite")
+    yield* written(path)
+    const database = new DatabaseSync(path)
+    database.exec("ALTER TABLE facts DROP COLUMN chain; DELETE FROM facts WHERE seq = 7")
+    database.close()
+    expect(yield* Effect.provide(problems, at(path))).toEqual(["fact 7 is missing"])
+    const kept = Effect.flatMap(Ledger, (ledger) => ledger.facts(run_id))
+    expect((yield* Effect.provide(kept, at(path))).map(({ seq }) => seq)).toEqual(
+      facts.flatMap((fact, index) => ("run_id" in fact && index !== 6 ? [index + 1] : [])),
+    )
+  })
 
-  it.effect("stays one chain when two processes add to it in turn", () =>
-    Effect.gen(function* () {
-      const path = join(yield* folder, "ledger.sqlite")
-      yield* written(path)
-      const one = Ledger.layer({ path })
-      const append = Effect.flatMap(Ledger, (ledger) => ledger.append([{ _tag: "RunResumed", run_id }]))
-      const turns = Effect.gen(function* () {
-        for (let turn = 0; turn < 5; turn++) {
-          yield* append
-          yield* Effect.provide(append, at(path))
-        }
-        return yield* problems
-      })
-      expect(yield* Effect.provide(turns, one)).toEqual([])
-    }).pipe(Effect.scoped),
-  )
+  effect("stays one chain when two processes add to it in turn", function* () {
+    const path = join(yield* folder, "ledger.sqlite")
+    yield* written(path)
+    const one = Ledger.layer({ path })
+    const append = Effect.flatMap(Ledger, (ledger) => ledger.append([{ _tag: "RunResumed", run_id }]))
+    const turns = Effect.gen(function* () {
+      for (let turn = 0; turn < 5; turn++) {
+        yield* append
+        yield* Effect.provide(append, at(path))
+      }
+      return yield* problems
+    })
+    expect(yield* Effect.provide(turns, one)).toEqual([])
+  })
 })
 
 describe("an execution id", () => {
@@ -250,50 +243,46 @@ describe("an execution id", () => {
     execution_id: anId("e-1"),
   })
 
-  it.effect("belongs to the attempt that claims it first, and to no other of any run", () =>
-    Effect.gen(function* () {
-      const path = join(yield* folder, "ledger.sqlite")
-      const further = { ...claim, attempt: 2 }
-      expect(yield* Effect.provide(claims(claim, other, claim, further), at(path))).toEqual([
-        true,
-        false,
-        true,
-        false,
-      ])
-      // Nothing was written: the process died before its answer was a fact.
-      expect(yield* Effect.provide(claims(other), at(path))).toEqual([true])
-      const append = (fact: Fact) => Effect.flatMap(Ledger, (ledger) => ledger.append([fact]))
-      yield* Effect.provide(append(answered("lost")), at(path))
-      expect(yield* Effect.provide(claims(other), at(path))).toEqual([true])
-      yield* Effect.provide(append(answered("accepted")), at(path))
-      const later = { ...other, task_id: anId("job.2026-11-22/c-1/bank") }
-      expect(yield* Effect.provide(claims(later, other, claim), at(path))).toEqual([false, false, true])
-    }).pipe(Effect.scoped),
-  )
+  effect("belongs to the attempt that claims it first, and to no other of any run", function* () {
+    const path = join(yield* folder, "ledger.sqlite")
+    const further = { ...claim, attempt: 2 }
+    expect(yield* Effect.provide(claims(claim, other, claim, further), at(path))).toEqual([
+      true,
+      false,
+      true,
+      false,
+    ])
+    // Nothing was written: the process died before its answer was a fact.
+    expect(yield* Effect.provide(claims(other), at(path))).toEqual([true])
+    const append = (fact: Fact) => Effect.flatMap(Ledger, (ledger) => ledger.append([fact]))
+    yield* Effect.provide(append(answered("lost")), at(path))
+    expect(yield* Effect.provide(claims(other), at(path))).toEqual([true])
+    yield* Effect.provide(append(answered("accepted")), at(path))
+    const later = { ...other, task_id: anId("job.2026-11-22/c-1/bank") }
+    expect(yield* Effect.provide(claims(later, other, claim), at(path))).toEqual([false, false, true])
+  })
 
-  it.effect("is free again once the execution is deleted, for one attempt", () =>
-    Effect.gen(function* () {
-      const path = join(yield* folder, "ledger.sqlite")
-      const deletion = (outcome: "pending" | "deleted"): Fact => ({
-        _tag: "DeleteAnswered",
-        run_id,
-        task_id: anId(claim.task_id),
-        execution_id: anId("e-1"),
-        http_status: 204,
-        outcome,
-      })
-      const append = (fact: Fact) => Effect.flatMap(Ledger, (ledger) => ledger.append([fact]))
-      yield* Effect.provide(append(answered("accepted")), at(path))
-      yield* Effect.provide(append(deletion("pending")), at(path))
-      expect(yield* Effect.provide(claims(other), at(path))).toEqual([false])
-      yield* Effect.provide(append(deletion("deleted")), at(path))
-      const later = { ...other, task_id: anId("job.2026-11-22/c-1/bank") }
-      expect(yield* Effect.provide(claims(other, later, claim, other), at(path))).toEqual([
-        true,
-        false,
-        false,
-        true,
-      ])
-    }).pipe(Effect.scoped),
-  )
+  effect("is free again once the execution is deleted, for one attempt", function* () {
+    const path = join(yield* folder, "ledger.sqlite")
+    const deletion = (outcome: "pending" | "deleted"): Fact => ({
+      _tag: "DeleteAnswered",
+      run_id,
+      task_id: anId(claim.task_id),
+      execution_id: anId("e-1"),
+      http_status: 204,
+      outcome,
+    })
+    const append = (fact: Fact) => Effect.flatMap(Ledger, (ledger) => ledger.append([fact]))
+    yield* Effect.provide(append(answered("accepted")), at(path))
+    yield* Effect.provide(append(deletion("pending")), at(path))
+    expect(yield* Effect.provide(claims(other), at(path))).toEqual([false])
+    yield* Effect.provide(append(deletion("deleted")), at(path))
+    const later = { ...other, task_id: anId("job.2026-11-22/c-1/bank") }
+    expect(yield* Effect.provide(claims(other, later, claim, other), at(path))).toEqual([
+      true,
+      false,
+      false,
+      true,
+    ])
+  })
 })

@@ -10,6 +10,7 @@ import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { begun, lives, recorded, run_id } from "../task/Lives.ts"
 import { anyFacts } from "./AnyFacts.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const life = lives.map((facts) => [...begun, ...facts])
 
@@ -71,21 +72,19 @@ describe("the state of a run, carried forward", () => {
     )
   })
 
-  it.effect("reads each fact once", () =>
-    Effect.gen(function* () {
-      const read: Array<number> = []
-      const database = counting(openLedger({ path: ":memory:" }), read)
-      yield* Effect.gen(function* () {
-        const ledger = yield* Ledger
-        yield* ledger.append([...begun])
-        yield* ledger.state(run_id)
-        yield* ledger.state(run_id)
-        yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code: 0, leftovers: false }])
-        expect((yield* ledger.state(run_id))?.ended?.exit_code).toBe(0)
-        expect(read).toEqual([2, 0, 1])
-      }).pipe(Effect.provide(Ledger.layerOver(database)))
-    }),
-  )
+  effect("reads each fact once", function* () {
+    const read: Array<number> = []
+    const database = counting(openLedger({ path: ":memory:" }), read)
+    yield* Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append([...begun])
+      yield* ledger.state(run_id)
+      yield* ledger.state(run_id)
+      yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code: 0, leftovers: false }])
+      expect((yield* ledger.state(run_id))?.ended?.exit_code).toBe(0)
+      expect(read).toEqual([2, 0, 1])
+    }).pipe(Effect.provide(Ledger.layerOver(database)))
+  })
 })
 
 const inRun = (of: string, fact: Fact): Fact =>

@@ -12,6 +12,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { everyFact, everyRun } from "./EveryFact.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const run_id = anId("nightly.2026-11-21")
 const task = { run_id, task_id: anId(`${run_id}/c-1/bank:website`) }
@@ -123,15 +124,13 @@ describe("the ledger", () => {
     }),
   )
 
-  it.effect("gives two output folders different keys", () =>
-    Effect.gen(function* () {
-      const key = Effect.provide(
-        Effect.flatMap(Ledger, (ledger) => ledger.fingerprintKey),
-        Layer.fresh(Ledger.layer({ path: ":memory:" })),
-      )
-      expect(yield* key).not.toEqual(yield* key)
-    }),
-  )
+  effect("gives two output folders different keys", function* () {
+    const key = Effect.provide(
+      Effect.flatMap(Ledger, (ledger) => ledger.fingerprintKey),
+      Layer.fresh(Ledger.layer({ path: ":memory:" })),
+    )
+    expect(yield* key).not.toEqual(yield* key)
+  })
 
   it.effect("names run and task beside each fact that has them, and nothing beside the others", () => {
     const database = openLedger({ path: ":memory:" })
@@ -147,32 +146,27 @@ describe("the ledger", () => {
     }).pipe(Effect.provide(Ledger.layerOver(database)))
   })
 
-  it.effect("writes all of an append or nothing, and continues after a failure", () =>
-    Effect.gen(function* () {
-      const database = openLedger({ path: ":memory:" })
-      database.exec(
-        `CREATE TRIGGER full BEFORE INSERT ON facts WHEN NEW.tag = 'TaskPlanned'
+  effect("writes all of an append or nothing, and continues after a failure", function* () {
+    const database = openLedger({ path: ":memory:" })
+    database.exec(
+      `CREATE TRIGGER full BEFORE INSERT ON facts WHEN NEW.tag = 'TaskPlanned'
           BEGIN SELECT RAISE(ABORT, 'disk full'); END`,
-      )
-      yield* Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const failed = yield* Effect.flip(ledger.append([started(run_id), planned]))
-        // What other space on the disk mends is not called damage.
-        expect([failed._tag, failed.message, failed.damaged]).toEqual([
-          "LedgerFailed",
-          "disk full",
-          undefined,
-        ])
-        expect([yield* ledger.facts(run_id), database.isTransaction]).toEqual([[], false])
-        database.exec("DROP TRIGGER full")
-        yield* ledger.append([started(run_id), planned])
-        expect((yield* ledger.facts(run_id)).length).toBe(2)
-      }).pipe(Effect.provide(Ledger.layerOver(database)))
-    }),
-  )
+    )
+    yield* Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const failed = yield* Effect.flip(ledger.append([started(run_id), planned]))
+      // What other space on the disk mends is not called damage.
+      expect([failed._tag, failed.message, failed.damaged]).toEqual(["LedgerFailed", "disk full", undefined])
+      expect([yield* ledger.facts(run_id), database.isTransaction]).toEqual([[], false])
+      database.exec("DROP TRIGGER full")
+      yield* ledger.append([started(run_id), planned])
+      expect((yield* ledger.facts(run_id)).length).toBe(2)
+    }).pipe(Effect.provide(Ledger.layerOver(database)))
+  })
 
-  it.effect("is read by a second process while the first one writes, which never sees half an append", () =>
-    Effect.gen(function* () {
+  effect(
+    "is read by a second process while the first one writes, which never sees half an append",
+    function* () {
       const path = join(yield* folder, "ledger.sqlite")
       const writer = openLedger({ path })
       yield* Effect.provide(
@@ -195,114 +189,108 @@ describe("the ledger", () => {
         expect((yield* Effect.flip(reader.append([planned])))._tag).toBe("LedgerFailed")
       }).pipe(Effect.provide(Ledger.layer({ path, readOnly: true })))
       writer.close()
-    }).pipe(Effect.scoped),
+    },
   )
 
-  it.effect(
+  effect(
     "survives its process: a reopened file has all that was acknowledged, closed to other accounts",
-    () =>
-      Effect.gen(function* () {
-        const path = join(yield* folder, "ledger.sqlite")
-        const open = <A, E>(body: (ledger: Ledger["Service"]) => Effect.Effect<A, E>) =>
-          Effect.provide(Effect.flatMap(Ledger, body), Layer.fresh(Ledger.layer({ path })))
-        const key = yield* open((ledger) => ledger.fingerprintKey)
-        yield* open((ledger) => ledger.append([started(run_id), planned]))
-        expect(yield* open((ledger) => ledger.facts(run_id))).toHaveLength(2)
-        expect(yield* open((ledger) => ledger.fingerprintKey)).toEqual(key)
-        expect(statSync(path).mode & 0o777).toBe(0o600)
-        // Who closes it leaves one file.
-        expect(existsSync(`${path}-wal`)).toBe(false)
-      }).pipe(Effect.scoped),
+    function* () {
+      const path = join(yield* folder, "ledger.sqlite")
+      const open = <A, E>(body: (ledger: Ledger["Service"]) => Effect.Effect<A, E>) =>
+        Effect.provide(Effect.flatMap(Ledger, body), Layer.fresh(Ledger.layer({ path })))
+      const key = yield* open((ledger) => ledger.fingerprintKey)
+      yield* open((ledger) => ledger.append([started(run_id), planned]))
+      expect(yield* open((ledger) => ledger.facts(run_id))).toHaveLength(2)
+      expect(yield* open((ledger) => ledger.fingerprintKey)).toEqual(key)
+      expect(statSync(path).mode & 0o777).toBe(0o600)
+      // Who closes it leaves one file.
+      expect(existsSync(`${path}-wal`)).toBe(false)
+    },
   )
 
-  it.effect("acknowledges nothing that a power cut could take back", () =>
-    Effect.gen(function* () {
-      const database = openLedger({ path: join(yield* folder, "ledger.sqlite") })
-      const pragma = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]
-      // 2 is FULL: every commit is synced, not only checkpoints.
-      expect([pragma("journal_mode"), pragma("synchronous")]).toEqual(["wal", 2])
-      database.close()
-    }).pipe(Effect.scoped),
-  )
+  effect("acknowledges nothing that a power cut could take back", function* () {
+    const database = openLedger({ path: join(yield* folder, "ledger.sqlite") })
+    const pragma = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]
+    // 2 is FULL: every commit is synced, not only checkpoints.
+    expect([pragma("journal_mode"), pragma("synchronous")]).toEqual(["wal", 2])
+    database.close()
+  })
 
-  it.effect("refuses a missing ledger, or a file that is not one, by name and not as a defect", () =>
-    Effect.gen(function* () {
+  effect("refuses a missing ledger, or a file that is not one, by name and not as a defect", function* () {
+    const root = yield* folder
+    const garbage = join(root, "garbage.sqlite")
+    writeFileSync(garbage, "this is no database, whatever its name says".repeat(100))
+    const torn = join(root, "torn.sqlite")
+    openLedger({ path: torn }).close()
+    writeFileSync(torn, readFileSync(torn).fill(0xff, 100, 200))
+    const refusalOf = Effect.fnUntraced(function* (path: string, readOnly: boolean) {
+      const runs = Effect.flatMap(Ledger, (ledger) => ledger.runs)
+      const { _tag, message, damaged } = yield* Effect.flip(
+        Effect.provide(runs, Layer.fresh(Ledger.layer({ path, readOnly }))),
+      )
+      return [_tag, message, damaged]
+    })
+    const malformed = ["LedgerFailed", "database disk image is malformed", true]
+    const noDatabase = ["LedgerFailed", "file is not a database", true]
+    expect(yield* refusalOf(torn, false)).toEqual(malformed)
+    expect(yield* refusalOf(torn, true)).toEqual(malformed)
+    expect(yield* refusalOf(garbage, false)).toEqual(noDatabase)
+    expect(yield* refusalOf(garbage, true)).toEqual(noDatabase)
+    expect(yield* refusalOf(join(root, "missing.sqlite"), true)).toEqual([
+      "LedgerFailed",
+      "unable to open database file",
+      undefined,
+    ])
+  })
+
+  effect(
+    "that a newer version wrote is refused by name, whether its format or one of its facts is new",
+    function* () {
       const root = yield* folder
-      const garbage = join(root, "garbage.sqlite")
-      writeFileSync(garbage, "this is no database, whatever its name says".repeat(100))
-      const torn = join(root, "torn.sqlite")
-      openLedger({ path: torn }).close()
-      writeFileSync(torn, readFileSync(torn).fill(0xff, 100, 200))
-      const refusalOf = Effect.fnUntraced(function* (path: string, readOnly: boolean) {
-        const runs = Effect.flatMap(Ledger, (ledger) => ledger.runs)
-        const { _tag, message, damaged } = yield* Effect.flip(
-          Effect.provide(runs, Layer.fresh(Ledger.layer({ path, readOnly }))),
-        )
-        return [_tag, message, damaged]
+      const written = Effect.fnUntraced(function* (name: string, facts: ReadonlyArray<Fact>, sql: string) {
+        const path = join(root, name)
+        const ledger = Effect.flatMap(Ledger, (open) => open.append(facts))
+        yield* Effect.provide(ledger, Layer.fresh(Ledger.layer({ path })))
+        const database = new DatabaseSync(path)
+        const { user_version } = database.prepare("PRAGMA user_version").get() ?? {}
+        expect(user_version).toBe(3)
+        database.exec(sql)
+        database.close()
+        const read = Effect.flatMap(Ledger, (open) => open.facts(run_id))
+        const refused = yield* Effect.flip(Effect.provide(read, Layer.fresh(Ledger.layer({ path }))))
+        // Whoever has it open leaves files beside it.
+        expect(readdirSync(root).filter((file) => file.startsWith(name))).toEqual([name])
+        return [refused.message, refused.written_by, refused.damaged]
       })
-      const malformed = ["LedgerFailed", "database disk image is malformed", true]
-      const noDatabase = ["LedgerFailed", "file is not a database", true]
-      expect(yield* refusalOf(torn, false)).toEqual(malformed)
-      expect(yield* refusalOf(torn, true)).toEqual(malformed)
-      expect(yield* refusalOf(garbage, false)).toEqual(noDatabase)
-      expect(yield* refusalOf(garbage, true)).toEqual(noDatabase)
-      expect(yield* refusalOf(join(root, "missing.sqlite"), true)).toEqual([
-        "LedgerFailed",
-        "unable to open database file",
+      const older = { ...started("nightly.2026-11-20"), tool_version: "0.0.9" } as Fact
+      const format = "PRAGMA user_version = 4"
+      expect(yield* written("format", [older, started(run_id)], format)).toEqual([
+        "the ledger has format 4; the newest run in it was written by version 0.1.0",
+        "0.1.0",
         undefined,
       ])
-    }).pipe(Effect.scoped),
-  )
-
-  it.effect(
-    "that a newer version wrote is refused by name, whether its format or one of its facts is new",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        const written = Effect.fnUntraced(function* (name: string, facts: ReadonlyArray<Fact>, sql: string) {
-          const path = join(root, name)
-          const ledger = Effect.flatMap(Ledger, (open) => open.append(facts))
-          yield* Effect.provide(ledger, Layer.fresh(Ledger.layer({ path })))
-          const database = new DatabaseSync(path)
-          const { user_version } = database.prepare("PRAGMA user_version").get() ?? {}
-          expect(user_version).toBe(3)
-          database.exec(sql)
-          database.close()
-          const read = Effect.flatMap(Ledger, (open) => open.facts(run_id))
-          const refused = yield* Effect.flip(Effect.provide(read, Layer.fresh(Ledger.layer({ path }))))
-          // Whoever has it open leaves files beside it.
-          expect(readdirSync(root).filter((file) => file.startsWith(name))).toEqual([name])
-          return [refused.message, refused.written_by, refused.damaged]
-        })
-        const older = { ...started("nightly.2026-11-20"), tool_version: "0.0.9" } as Fact
-        const format = "PRAGMA user_version = 4"
-        expect(yield* written("format", [older, started(run_id)], format)).toEqual([
-          "the ledger has format 4; the newest run in it was written by version 0.1.0",
-          "0.1.0",
-          undefined,
-        ])
-        expect(yield* written("empty", [], format)).toEqual([
-          "the ledger has format 4; the newest run in it was written by version unknown",
-          "unknown",
-          undefined,
-        ])
-        expect(yield* written("no tables", [], `${format}; DROP TABLE facts`)).toEqual([
-          "the ledger has format 4; the newest run in it was written by version unknown",
-          "unknown",
-          undefined,
-        ])
-        const unknown = { seq: 2, at: 0, tag: "FromTomorrow", run_id, task_id: null }
-        const body = JSON.stringify({ _tag: "FromTomorrow", run_id })
-        const add = (chain: string) =>
-          `INSERT INTO facts VALUES (2, 0, 'FromTomorrow', '${run_id}', NULL, '${body}', '${chain}')`
-        const first = { seq: 1, at: 0, tag: "RunStarted", run_id, task_id: null }
-        const chain = linkOf("", { ...first, body: JSON.stringify(started(run_id)) })
-        expect(yield* written("fact", [started(run_id)], add(linkOf(chain, { ...unknown, body })))).toEqual([
-          "this version cannot read fact 2; the newest run in it was written by version 0.1.0",
-          "0.1.0",
-          undefined,
-        ])
-      }).pipe(Effect.scoped),
+      expect(yield* written("empty", [], format)).toEqual([
+        "the ledger has format 4; the newest run in it was written by version unknown",
+        "unknown",
+        undefined,
+      ])
+      expect(yield* written("no tables", [], `${format}; DROP TABLE facts`)).toEqual([
+        "the ledger has format 4; the newest run in it was written by version unknown",
+        "unknown",
+        undefined,
+      ])
+      const unknown = { seq: 2, at: 0, tag: "FromTomorrow", run_id, task_id: null }
+      const body = JSON.stringify({ _tag: "FromTomorrow", run_id })
+      const add = (chain: string) =>
+        `INSERT INTO facts VALUES (2, 0, 'FromTomorrow', '${run_id}', NULL, '${body}', '${chain}')`
+      const first = { seq: 1, at: 0, tag: "RunStarted", run_id, task_id: null }
+      const chain = linkOf("", { ...first, body: JSON.stringify(started(run_id)) })
+      expect(yield* written("fact", [started(run_id)], add(linkOf(chain, { ...unknown, body })))).toEqual([
+        "this version cannot read fact 2; the newest run in it was written by version 0.1.0",
+        "0.1.0",
+        undefined,
+      ])
+    },
   )
 
   it.effect("gives back each kind of fact with all that was said in it", () =>
@@ -523,56 +511,52 @@ describe("a customer who is removed", () => {
     }),
   )
 
-  it.effect("has left no byte in the file or its log, not even in what is free", () =>
-    Effect.gen(function* () {
-      const path = join(yield* folder, "ledger.sqlite")
-      const nameOf = (n: number) => `customer-${String((n * 7_919) % 600).padStart(4, "0")}-canary`
-      yield* Effect.gen(function* () {
-        const ledger = yield* Ledger
-        yield* ledger.append([started(run_id)])
-        for (let n = 0; n < 600; n += 20)
-          yield* ledger.append(Array.from({ length: 20 }, (_, more) => plannedFor(nameOf(n + more))))
-        const other = new DatabaseSync(path)
-        other.exec("PRAGMA wal_checkpoint(TRUNCATE)")
-        other.close()
-        // Of this one SQLite has left the most behind, in pages that it has since split.
-        const text = readFileSync(path).toString("latin1")
-        const names = Array.from({ length: 600 }, (_, n) => ({
-          name: nameOf(n),
-          times: text.split(nameOf(n)).length,
-        }))
-        const { name: gone } = names.reduce((most, one) => (one.times > most.times ? one : most))
-        const isLeft = () =>
-          [path, `${path}-wal`].map((file) => existsSync(file) && readFileSync(file).includes(gone))
-        expect(isLeft()).toEqual([true, false])
-        expect(yield* forget(gone, "r-1")).toBe(1)
-        expect(isLeft()).toEqual([false, false])
-        yield* isWhole
-      }).pipe(Effect.provide(Ledger.layer({ path })))
-    }).pipe(Effect.scoped),
-  )
+  effect("has left no byte in the file or its log, not even in what is free", function* () {
+    const path = join(yield* folder, "ledger.sqlite")
+    const nameOf = (n: number) => `customer-${String((n * 7_919) % 600).padStart(4, "0")}-canary`
+    yield* Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append([started(run_id)])
+      for (let n = 0; n < 600; n += 20)
+        yield* ledger.append(Array.from({ length: 20 }, (_, more) => plannedFor(nameOf(n + more))))
+      const other = new DatabaseSync(path)
+      other.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+      other.close()
+      // Of this one SQLite has left the most behind, in pages that it has since split.
+      const text = readFileSync(path).toString("latin1")
+      const names = Array.from({ length: 600 }, (_, n) => ({
+        name: nameOf(n),
+        times: text.split(nameOf(n)).length,
+      }))
+      const { name: gone } = names.reduce((most, one) => (one.times > most.times ? one : most))
+      const isLeft = () =>
+        [path, `${path}-wal`].map((file) => existsSync(file) && readFileSync(file).includes(gone))
+      expect(isLeft()).toEqual([true, false])
+      expect(yield* forget(gone, "r-1")).toBe(1)
+      expect(isLeft()).toEqual([false, false])
+      yield* isWhole
+    }).pipe(Effect.provide(Ledger.layer({ path })))
+  })
 
-  it.effect("is not said to be gone while another process still reads what was there", () =>
-    Effect.gen(function* () {
-      const path = join(yield* folder, "ledger.sqlite")
-      const database = openLedger({ path })
-      database.exec("PRAGMA busy_timeout = 0")
-      yield* Effect.gen(function* () {
-        const ledger = yield* Ledger
-        yield* ledger.append([started(run_id), plannedFor("c-1")])
-        const reader = new DatabaseSync(path, { readOnly: true })
-        reader.exec("BEGIN; SELECT count(*) FROM facts")
-        const refused = yield* Effect.flip(forget("c-1", "r-1"))
-        expect([refused._tag, refused.message]).toEqual([
-          "LedgerFailed",
-          "another process is reading the ledger",
-        ])
-        reader.close()
-        // The facts are replaced; to ask once more also removes the bytes.
-        expect(yield* forget("c-1", "r-1")).toBe(0)
-        expect(readFileSync(path).includes("c-1/bank")).toBe(false)
-      }).pipe(Effect.provide(Ledger.layerOver(database)))
-      database.close()
-    }).pipe(Effect.scoped),
-  )
+  effect("is not said to be gone while another process still reads what was there", function* () {
+    const path = join(yield* folder, "ledger.sqlite")
+    const database = openLedger({ path })
+    database.exec("PRAGMA busy_timeout = 0")
+    yield* Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append([started(run_id), plannedFor("c-1")])
+      const reader = new DatabaseSync(path, { readOnly: true })
+      reader.exec("BEGIN; SELECT count(*) FROM facts")
+      const refused = yield* Effect.flip(forget("c-1", "r-1"))
+      expect([refused._tag, refused.message]).toEqual([
+        "LedgerFailed",
+        "another process is reading the ledger",
+      ])
+      reader.close()
+      // The facts are replaced; to ask once more also removes the bytes.
+      expect(yield* forget("c-1", "r-1")).toBe(0)
+      expect(readFileSync(path).includes("c-1/bank")).toBe(false)
+    }).pipe(Effect.provide(Ledger.layerOver(database)))
+    database.close()
+  })
 })

@@ -12,6 +12,7 @@ import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import type { LedgerCopy } from "../../src/ledger/LedgerSchema.ts"
 import { faultyCalls, refusal, refusingFrom } from "../base/FaultyCalls.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const run_id = anId("job.2026-11-21")
 const folder = Effect.acquireRelease(
@@ -74,8 +75,9 @@ describe("a ledger of an older format", () => {
       }).pipe(Effect.scoped),
   )
 
-  it.effect("is as it was, or has its copy, wherever the change is cut off; the next try starts over", () =>
-    Effect.gen(function* () {
+  effect(
+    "is as it was, or has its copy, wherever the change is cut off; the next try starts over",
+    function* () {
       for (let cut = 1; ; cut += 1) {
         const root = yield* folder
         const path = yield* older(root, 1)
@@ -90,32 +92,28 @@ describe("a ledger of an older format", () => {
         expect(copiesIn(root)).toEqual(["ledger.format-1.1970-01-01.sqlite"])
         if (Exit.isSuccess(exit)) return expect(cut).toBeGreaterThan(4)
       }
-    }).pipe(Effect.scoped),
+    },
   )
 
-  it.effect("leaves nothing of a copy for which there is no room", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const path = yield* older(root, 1)
-      const { calls } = faultyCalls({
-        refuse: (name) => (name === "syncData" ? refusal("ENOSPC", name) : undefined),
-      })
-      const opened = Effect.provide(about, at(path, []))
-      const failed = yield* Effect.flip(Effect.provideService(opened, FileCalls, calls))
-      expect(failed.message).toContain("no space left on device")
-      expect([copiesIn(root), formatOf(path)]).toEqual([[], 1])
-    }).pipe(Effect.scoped),
-  )
+  effect("leaves nothing of a copy for which there is no room", function* () {
+    const root = yield* folder
+    const path = yield* older(root, 1)
+    const { calls } = faultyCalls({
+      refuse: (name) => (name === "syncData" ? refusal("ENOSPC", name) : undefined),
+    })
+    const opened = Effect.provide(about, at(path, []))
+    const failed = yield* Effect.flip(Effect.provideService(opened, FileCalls, calls))
+    expect(failed.message).toContain("no space left on device")
+    expect([copiesIn(root), formatOf(path)]).toEqual([[], 1])
+  })
 
-  it.effect("needs no copy while nothing is in it", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const path = join(root, "ledger.sqlite")
-      const database = openLedger({ path })
-      database.exec("PRAGMA user_version = 1")
-      database.close()
-      yield* Effect.provide(about, at(path, []))
-      expect(copiesIn(root)).toEqual([])
-    }).pipe(Effect.scoped),
-  )
+  effect("needs no copy while nothing is in it", function* () {
+    const root = yield* folder
+    const path = join(root, "ledger.sqlite")
+    const database = openLedger({ path })
+    database.exec("PRAGMA user_version = 1")
+    database.close()
+    yield* Effect.provide(about, at(path, []))
+    expect(copiesIn(root)).toEqual([])
+  })
 })

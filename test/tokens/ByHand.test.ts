@@ -1,5 +1,5 @@
 /** A ticket exchanged and a token revoked by hand: what is stored and recorded of each answer, and what is not. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import type { ExchangeAnswer, Service } from "../../src/client/Service.ts"
@@ -13,6 +13,7 @@ import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { lost, scripted, unexpected } from "../task/ScriptedService.ts"
 import type { Call, Script } from "../task/ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const access = { customer_id: anId("c-1"), engine_reference: anId("bank") }
 const context = { ...access, features: ["accounts_read"], app_id: "app", locking_hash: "v1.x" }
@@ -83,83 +84,78 @@ const exchange = (before: Before, name?: string) =>
 const nothing = { kept: [], facts: [], tokens: [] }
 
 describe("a ticket exchanged by hand", () => {
-  it.effect("becomes a stored token under its name, or its default name, with a fact of no run", () =>
-    Effect.gen(function* () {
-      for (const [name, expected] of [
-        ["mine", "mine"],
-        [undefined, "c-1/bank"],
-      ] as const) {
-        const end = yield* exchange({ script: { exchange: () => exchanged } }, name)
-        const token = {
-          ...context,
-          name: expected,
-          token_id: "t-1",
-          fingerprint: undefined,
-          exchanged_at: 1_000,
-          expires_at: 1_000 + tokenLifetimeMs,
-        }
-        const fact = { ...access, name: expected, token_id: "t-1", features: ["accounts_read"] }
-        expect(end).toEqual({
-          said: { _tag: "Stored", token },
-          kept: [[expected, "t-1", "kept", "key-1"]],
-          facts: [{ _tag: "TokenStored", ...fact, expires_at: 1_000 + tokenLifetimeMs }],
-          tokens: [{ ...token, service: "https://a.example", dropped: undefined, hasKey: true }],
-          asked: ["exchange"],
-        })
+  effect("becomes a stored token under its name, or its default name, with a fact of no run", function* () {
+    for (const [name, expected] of [
+      ["mine", "mine"],
+      [undefined, "c-1/bank"],
+    ] as const) {
+      const end = yield* exchange({ script: { exchange: () => exchanged } }, name)
+      const token = {
+        ...context,
+        name: expected,
+        token_id: "t-1",
+        fingerprint: undefined,
+        exchanged_at: 1_000,
+        expires_at: 1_000 + tokenLifetimeMs,
       }
-    }),
-  )
+      const fact = { ...access, name: expected, token_id: "t-1", features: ["accounts_read"] }
+      expect(end).toEqual({
+        said: { _tag: "Stored", token },
+        kept: [[expected, "t-1", "kept", "key-1"]],
+        facts: [{ _tag: "TokenStored", ...fact, expires_at: 1_000 + tokenLifetimeMs }],
+        tokens: [{ ...token, service: "https://a.example", dropped: undefined, hasKey: true }],
+        asked: ["exchange"],
+      })
+    }
+  })
 
-  it.effect("takes its name from nobody else, and replaces an older token of the same access", () =>
-    Effect.gen(function* () {
-      const script: Script = { exchange: () => exchanged }
-      const names = ({ kept }: { readonly kept: ReadonlyArray<ReadonlyArray<string>> }) =>
-        kept.map(([name, token_id]) => [name, token_id])
-      const older = [held("mine", "c-1"), held("other", "c-2")]
-      expect(names(yield* exchange({ script, held: older }, "mine"))).toEqual([
-        ["mine", "t-1"],
-        ["other", "t-0"],
-      ])
-      expect(names(yield* exchange({ script, held: [held("mine", "c-2")] }, "mine"))).toEqual([
-        ["c-1/bank", "t-1"],
-        ["mine", "t-0"],
-      ])
-      const ofAnotherEngine = { ...held("mine", "c-1"), engine_reference: anId("tax") }
-      expect(names(yield* exchange({ script, held: [ofAnotherEngine] }, "mine"))).toEqual([
-        ["c-1/bank", "t-1"],
-        ["mine", "t-0"],
-      ])
-    }),
-  )
+  effect("takes its name from nobody else, and replaces an older token of the same access", function* () {
+    const script: Script = { exchange: () => exchanged }
+    const names = ({ kept }: { readonly kept: ReadonlyArray<ReadonlyArray<string>> }) =>
+      kept.map(([name, token_id]) => [name, token_id])
+    const older = [held("mine", "c-1"), held("other", "c-2")]
+    expect(names(yield* exchange({ script, held: older }, "mine"))).toEqual([
+      ["mine", "t-1"],
+      ["other", "t-0"],
+    ])
+    expect(names(yield* exchange({ script, held: [held("mine", "c-2")] }, "mine"))).toEqual([
+      ["c-1/bank", "t-1"],
+      ["mine", "t-0"],
+    ])
+    const ofAnotherEngine = { ...held("mine", "c-1"), engine_reference: anId("tax") }
+    expect(names(yield* exchange({ script, held: [ofAnotherEngine] }, "mine"))).toEqual([
+      ["c-1/bank", "t-1"],
+      ["mine", "t-0"],
+    ])
+  })
 
-  it.effect("belongs to the login of its execution, in whichever run of this folder that was", () =>
-    Effect.gen(function* () {
-      const runOf = (run: string, execution: string, fingerprint: string): ReadonlyArray<Fact> => {
-        const run_id = anId(run)
-        const task = { run_id, task_id: anId(`${run}/t`) }
-        const begun = { job: "j", job_path: "j", run_date: "2026-11-21", tool_version: "0" }
-        return [
-          { _tag: "RunStarted", run_id, ...begun },
-          { _tag: "TaskPlanned", ...task, ...access, features: [] },
-          {
-            _tag: "StartIntended",
-            ...task,
-            attempt: 1,
-            external_execution_id: "x",
-            fingerprint,
-            probe: false,
-          },
-          { _tag: "StartAnswered", ...task, attempt: 1, answer: "accepted", execution_id: anId(execution) },
-        ]
-      }
-      const facts = [...runOf("a", "e-1", "f-1"), ...runOf("b", "e-2", "f-2")]
-      const [token] = (yield* exchange({ script: { exchange: () => exchanged }, facts })).tokens
-      expect(token?.fingerprint).toBe("f-1")
-    }),
-  )
+  effect("belongs to the login of its execution, in whichever run of this folder that was", function* () {
+    const runOf = (run: string, execution: string, fingerprint: string): ReadonlyArray<Fact> => {
+      const run_id = anId(run)
+      const task = { run_id, task_id: anId(`${run}/t`) }
+      const begun = { job: "j", job_path: "j", run_date: "2026-11-21", tool_version: "0" }
+      return [
+        { _tag: "RunStarted", run_id, ...begun },
+        { _tag: "TaskPlanned", ...task, ...access, features: [] },
+        {
+          _tag: "StartIntended",
+          ...task,
+          attempt: 1,
+          external_execution_id: "x",
+          fingerprint,
+          probe: false,
+        },
+        { _tag: "StartAnswered", ...task, attempt: 1, answer: "accepted", execution_id: anId(execution) },
+      ]
+    }
+    const facts = [...runOf("a", "e-1", "f-1"), ...runOf("b", "e-2", "f-2")]
+    const [token] = (yield* exchange({ script: { exchange: () => exchanged }, facts })).tokens
+    expect(token?.fingerprint).toBe("f-1")
+  })
 
-  it.effect("is asked for once more after a lost answer, and stores nothing without a whole answer", () =>
-    Effect.gen(function* () {
+  effect(
+    "is asked for once more after a lost answer, and stores nothing without a whole answer",
+    function* () {
       const again = yield* exchange({
         script: { exchange: (_, times) => (times === 1 ? lost : exchanged) },
       })
@@ -190,7 +186,7 @@ describe("a ticket exchanged by hand", () => {
         ...nothing,
         asked: ["exchange"],
       })
-    }),
+    },
   )
 })
 
@@ -198,33 +194,29 @@ describe("a token revoked by hand", () => {
   const revoke = (before: Before, name: string) => byHand(before, (store) => revokeByHand(store, name))
   const tokens = [held("mine", "c-1"), held("other", "c-2")]
 
-  it.effect("is dropped with its key, whatever the service knew of it, with a fact of no run", () =>
-    Effect.gen(function* () {
-      for (const answer of ["revoked", "already_revoked", "not_found"] as const) {
-        const end = yield* revoke({ held: tokens, script: { revoke: () => answer } }, "mine")
-        expect(end.kept).toEqual([
-          ["mine", "t-0", "REVOKED", "no key"],
-          ["other", "t-0", "kept", "key-0"],
-        ])
-        expect(end.facts).toEqual([{ _tag: "TokenRevoked", ...access, name: "mine", token_id: "t-0" }])
-        expect(end.said).toMatchObject({ answer, token: { name: "mine" } })
-      }
-    }),
-  )
-
-  it.effect("stays as it is without an answer, and without a token of that name nobody is asked", () =>
-    Effect.gen(function* () {
-      const kept = [
-        ["mine", "t-0", "kept", "key-0"],
+  effect("is dropped with its key, whatever the service knew of it, with a fact of no run", function* () {
+    for (const answer of ["revoked", "already_revoked", "not_found"] as const) {
+      const end = yield* revoke({ held: tokens, script: { revoke: () => answer } }, "mine")
+      expect(end.kept).toEqual([
+        ["mine", "t-0", "REVOKED", "no key"],
         ["other", "t-0", "kept", "key-0"],
-      ]
-      expect(yield* revoke({ held: tokens, script: { revoke: () => lost } }, "mine")).toMatchObject({
-        said: "failed",
-        kept,
-        facts: [],
-        asked: ["revoke"],
-      })
-      expect(yield* revoke({ held: tokens }, "nobody's")).toMatchObject({ kept, facts: [], asked: [] })
-    }),
-  )
+      ])
+      expect(end.facts).toEqual([{ _tag: "TokenRevoked", ...access, name: "mine", token_id: "t-0" }])
+      expect(end.said).toMatchObject({ answer, token: { name: "mine" } })
+    }
+  })
+
+  effect("stays as it is without an answer, and without a token of that name nobody is asked", function* () {
+    const kept = [
+      ["mine", "t-0", "kept", "key-0"],
+      ["other", "t-0", "kept", "key-0"],
+    ]
+    expect(yield* revoke({ held: tokens, script: { revoke: () => lost } }, "mine")).toMatchObject({
+      said: "failed",
+      kept,
+      facts: [],
+      asked: ["revoke"],
+    })
+    expect(yield* revoke({ held: tokens }, "nobody's")).toMatchObject({ kept, facts: [], asked: [] })
+  })
 })

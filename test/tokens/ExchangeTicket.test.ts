@@ -34,6 +34,7 @@ import {
 } from "../task/ScriptedService.ts"
 import type { Call, Script } from "../task/ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const ticket = "ticket-canary-1"
 const token_key = "token-key-canary-1"
@@ -121,190 +122,172 @@ const ofTokens = ({ facts }: NightEnd) =>
   })
 
 describe("a ticket", () => {
-  it.effect("is exchanged once, as soon as the login was accepted and not before", () =>
-    Effect.gen(function* () {
-      const place = placeWithStore()
-      const tickets: Array<string> = []
-      const end = yield* run(place, {
-        script: {
-          ...good,
-          exchange: (_, __, given) => {
-            tickets.push(Redacted.value(given))
-            return exchanged
-          },
+  effect("is exchanged once, as soon as the login was accepted and not before", function* () {
+    const place = placeWithStore()
+    const tickets: Array<string> = []
+    const end = yield* run(place, {
+      script: {
+        ...good,
+        exchange: (_, __, given) => {
+          tickets.push(Redacted.value(given))
+          return exchanged
         },
-      })
-      expect(verbs(end)).toEqual(["start", "state", "state", "exchange", "state", "results"])
-      expect(tickets).toEqual([ticket])
-      expect([ofTokens(end), yield* content(place), end.verdict("c-1")]).toEqual([
+      },
+    })
+    expect(verbs(end)).toEqual(["start", "state", "state", "exchange", "state", "results"])
+    expect(tickets).toEqual([ticket])
+    expect([ofTokens(end), yield* content(place), end.verdict("c-1")]).toEqual([
+      ["issued", "stored"],
+      stored,
+      "succeeded COMPLETED nobody",
+    ])
+    const [token] = yield* inStore(place, (store) => store.tokens)
+    expect(token).toMatchObject({
+      fingerprint: "login-1",
+      features: ["accounts_read"],
+      app_id: "app",
+      expires_at: (token?.exchanged_at ?? 0) + 90 * 86_400 * second,
+    })
+  })
+
+  effect("is exchanged at the end if no poll saw the login succeed before", function* () {
+    const place = placeWithStore()
+    const end = yield* run(place, { script: { ...good, state: () => completed } })
+    expect(verbs(end)).toEqual(["start", "state", "exchange", "results"])
+    expect(yield* content(place)).toEqual(stored)
+  })
+
+  effect("of a refused login is dropped without a request", function* () {
+    const place = placeWithStore()
+    const rejected = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
+    const end = yield* run(place, { script: { ...good, state: () => rejected } })
+    expect([ofTokens(end), yield* content(place), end.countOf("exchange")]).toEqual([
+      ["issued", "TicketDropped NO_AUTH_OK"],
+      nothing,
+      0,
+    ])
+  })
+
+  effect("that is refused costs a warning, and neither the task nor a second request", function* () {
+    for (const answer of [{ _tag: "Refused" } as const, unexpected]) {
+      const place = placeWithStore()
+      const end = yield* run(place, { script: { ...good, exchange: () => answer } })
+      expect([ofTokens(end), yield* content(place), end.countOf("exchange"), end.verdict("c-1")]).toEqual([
+        ["issued", "TicketDropped REFUSED"],
+        nothing,
+        1,
+        "succeeded COMPLETED nobody",
+      ])
+    }
+  })
+
+  effect("whose answer was lost is sent once more, and never a third time", function* () {
+    const twice = placeWithStore()
+    const healed = yield* run(twice, {
+      script: { ...good, exchange: (_, times) => (times === 1 ? lost : exchanged) },
+    })
+    expect([healed.countOf("exchange"), yield* content(twice)]).toEqual([2, stored])
+    const place = placeWithStore()
+    const end = yield* run(place, { script: { ...good, exchange: () => lost } })
+    expect([end.countOf("exchange"), ofTokens(end), yield* content(place), end.verdict("c-1")]).toEqual([
+      2,
+      ["issued", "TicketDropped ANSWER_LOST"],
+      nothing,
+      "succeeded COMPLETED nobody",
+    ])
+  })
+
+  effect("that never reached the service waits for the next poll, and is not used up", function* () {
+    const place = placeWithStore()
+    const away = [
+      notSent,
+      throttled(429),
+      throttled(503),
+      new SecretRefused({ http_status: 401, message: "" }),
+    ]
+    const end = yield* run(place, {
+      script: {
+        ...good,
+        state: (_, times) => (times < 8 ? working : completed),
+        exchange: (_, times) => away[times - 1] ?? exchanged,
+      },
+    })
+    expect([end.countOf("exchange"), yield* content(place)]).toEqual([5, stored])
+    const never = placeWithStore()
+    const last = yield* run(never, { script: { ...good, state: () => completed, exchange: () => notSent } })
+    expect([last.countOf("exchange"), ofTokens(last), yield* content(never)]).toEqual([
+      4,
+      ["issued", "TicketDropped UNREACHABLE"],
+      nothing,
+    ])
+  })
+
+  effect(
+    "that still waits when the run is cut off leaves the task to the next run, which exchanges it",
+    function* () {
+      const place = placeWithStore()
+      const script: Script = { ...good, exchange: () => throttled(429, 20 * second) }
+      const cut = yield* run(place, { script, rules: { deadlineAt: 10 * second } })
+      expect([cut.verdict("c-1"), cut.countOf("results"), ofTokens(cut)]).toEqual([
+        "unfinished RESULTS_PARTIAL service",
+        0,
+        ["issued"],
+      ])
+      const next = yield* run(place, { script: good })
+      expect([next.verdict("c-1"), next.countOf("start"), ofTokens(next), yield* content(place)]).toEqual([
+        "succeeded COMPLETED nobody",
+        1,
         ["issued", "stored"],
         stored,
-        "succeeded COMPLETED nobody",
       ])
-      const [token] = yield* inStore(place, (store) => store.tokens)
-      expect(token).toMatchObject({
-        fingerprint: "login-1",
-        features: ["accounts_read"],
-        app_id: "app",
-        expires_at: (token?.exchanged_at ?? 0) + 90 * 86_400 * second,
-      })
-    }),
+    },
   )
 
-  it.effect("is exchanged at the end if no poll saw the login succeed before", () =>
-    Effect.gen(function* () {
+  effect("is not exchanged if the start created nothing", function* () {
+    const place = placeWithStore()
+    const end = yield* run(place, { script: { start: () => refused(400) } })
+    expect([end.verdict("c-1"), ofTokens(end), yield* content(place)]).toEqual([
+      "failed UNEXPECTED_ANSWER engineer",
+      [],
+      nothing,
+    ])
+  })
+
+  effect("whose token is somebody else's is dropped, and the token with it", function* () {
+    for (const context of [{ customer_id: anId("c-2") }, { engine_reference: anId("tax") }]) {
       const place = placeWithStore()
-      const end = yield* run(place, { script: { ...good, state: () => completed } })
-      expect(verbs(end)).toEqual(["start", "state", "exchange", "results"])
-      expect(yield* content(place)).toEqual(stored)
-    }),
-  )
-
-  it.effect("of a refused login is dropped without a request", () =>
-    Effect.gen(function* () {
-      const place = placeWithStore()
-      const rejected = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
-      const end = yield* run(place, { script: { ...good, state: () => rejected } })
-      expect([ofTokens(end), yield* content(place), end.countOf("exchange")]).toEqual([
-        ["issued", "TicketDropped NO_AUTH_OK"],
-        nothing,
-        0,
-      ])
-    }),
-  )
-
-  it.effect("that is refused costs a warning, and neither the task nor a second request", () =>
-    Effect.gen(function* () {
-      for (const answer of [{ _tag: "Refused" } as const, unexpected]) {
-        const place = placeWithStore()
-        const end = yield* run(place, { script: { ...good, exchange: () => answer } })
-        expect([ofTokens(end), yield* content(place), end.countOf("exchange"), end.verdict("c-1")]).toEqual([
-          ["issued", "TicketDropped REFUSED"],
-          nothing,
-          1,
-          "succeeded COMPLETED nobody",
-        ])
-      }
-    }),
-  )
-
-  it.effect("whose answer was lost is sent once more, and never a third time", () =>
-    Effect.gen(function* () {
-      const twice = placeWithStore()
-      const healed = yield* run(twice, {
-        script: { ...good, exchange: (_, times) => (times === 1 ? lost : exchanged) },
-      })
-      expect([healed.countOf("exchange"), yield* content(twice)]).toEqual([2, stored])
-      const place = placeWithStore()
-      const end = yield* run(place, { script: { ...good, exchange: () => lost } })
-      expect([end.countOf("exchange"), ofTokens(end), yield* content(place), end.verdict("c-1")]).toEqual([
-        2,
-        ["issued", "TicketDropped ANSWER_LOST"],
-        nothing,
-        "succeeded COMPLETED nobody",
-      ])
-    }),
-  )
-
-  it.effect("that never reached the service waits for the next poll, and is not used up", () =>
-    Effect.gen(function* () {
-      const place = placeWithStore()
-      const away = [
-        notSent,
-        throttled(429),
-        throttled(503),
-        new SecretRefused({ http_status: 401, message: "" }),
-      ]
-      const end = yield* run(place, {
-        script: {
-          ...good,
-          state: (_, times) => (times < 8 ? working : completed),
-          exchange: (_, times) => away[times - 1] ?? exchanged,
-        },
-      })
-      expect([end.countOf("exchange"), yield* content(place)]).toEqual([5, stored])
-      const never = placeWithStore()
-      const last = yield* run(never, { script: { ...good, state: () => completed, exchange: () => notSent } })
-      expect([last.countOf("exchange"), ofTokens(last), yield* content(never)]).toEqual([
-        4,
-        ["issued", "TicketDropped UNREACHABLE"],
+      const end = yield* run(place, { script: { ...good, exchange: () => ({ ...exchanged, context }) } })
+      expect([ofTokens(end), yield* content(place)]).toEqual([
+        ["issued", "TicketDropped FOREIGN_CONTEXT"],
         nothing,
       ])
-    }),
-  )
+    }
+  })
 
-  it.effect(
-    "that still waits when the run is cut off leaves the task to the next run, which exchanges it",
-    () =>
-      Effect.gen(function* () {
-        const place = placeWithStore()
-        const script: Script = { ...good, exchange: () => throttled(429, 20 * second) }
-        const cut = yield* run(place, { script, rules: { deadlineAt: 10 * second } })
-        expect([cut.verdict("c-1"), cut.countOf("results"), ofTokens(cut)]).toEqual([
-          "unfinished RESULTS_PARTIAL service",
-          0,
-          ["issued"],
-        ])
-        const next = yield* run(place, { script: good })
-        expect([next.verdict("c-1"), next.countOf("start"), ofTokens(next), yield* content(place)]).toEqual([
-          "succeeded COMPLETED nobody",
-          1,
-          ["issued", "stored"],
-          stored,
-        ])
-      }),
-  )
-
-  it.effect("is not exchanged if the start created nothing", () =>
-    Effect.gen(function* () {
-      const place = placeWithStore()
-      const end = yield* run(place, { script: { start: () => refused(400) } })
-      expect([end.verdict("c-1"), ofTokens(end), yield* content(place)]).toEqual([
-        "failed UNEXPECTED_ANSWER engineer",
-        [],
-        nothing,
-      ])
-    }),
-  )
-
-  it.effect("whose token is somebody else's is dropped, and the token with it", () =>
-    Effect.gen(function* () {
-      for (const context of [{ customer_id: anId("c-2") }, { engine_reference: anId("tax") }]) {
-        const place = placeWithStore()
-        const end = yield* run(place, { script: { ...good, exchange: () => ({ ...exchanged, context }) } })
-        expect([ofTokens(end), yield* content(place)]).toEqual([
-          ["issued", "TicketDropped FOREIGN_CONTEXT"],
-          nothing,
-        ])
-      }
-    }),
-  )
-
-  it.effect("that was requested and not issued is reported; one that was not requested is not kept", () =>
-    Effect.gen(function* () {
+  effect(
+    "that was requested and not issued is reported; one that was not requested is not kept",
+    function* () {
       const place = placeWithStore()
       const end = yield* run(place, { script: { ...good, start: () => accepted("c-1-1") } })
       expect(ofTokens(end)).toEqual(["TicketDropped NOT_ISSUED"])
       const unasked = placeWithStore()
       const plain = yield* run(unasked, { script: good }, () => ready("login-1"))
       expect([ofTokens(plain), yield* content(unasked)]).toEqual([[], nothing])
-    }),
+    },
   )
 
-  it.effect("depends on reads: HEAD cannot show the login", () =>
-    Effect.gen(function* () {
-      const place = placeWithStore()
-      const script: Script = {
-        ...good,
-        state: (_, times) => (times < 60 ? queued : completed),
-        poll: () => "working",
-      }
-      const end = yield* run(place, { script })
-      const plain = yield* run(placeWithStore(), { script }, () => ready("login-1"))
-      expect([end.countOf("poll"), plain.countOf("poll") > 10]).toEqual([0, true])
-      expect(yield* content(place)).toEqual(stored)
-    }),
-  )
+  effect("depends on reads: HEAD cannot show the login", function* () {
+    const place = placeWithStore()
+    const script: Script = {
+      ...good,
+      state: (_, times) => (times < 60 ? queued : completed),
+      poll: () => "working",
+    }
+    const end = yield* run(place, { script })
+    const plain = yield* run(placeWithStore(), { script }, () => ready("login-1"))
+    expect([end.countOf("poll"), plain.countOf("poll") > 10]).toEqual([0, true])
+    expect(yield* content(place)).toEqual(stored)
+  })
 })
 
 describe("a crash", () => {
@@ -314,51 +297,47 @@ describe("a crash", () => {
       return yield* run(place, { script })
     })
 
-  it.effect("at any moment costs at most the token, and the ticket is sent at most twice", () =>
-    Effect.gen(function* () {
-      const ends = new Map<string, number>()
-      for (let killAfter = 50; killAfter < 12_000; killAfter += 100) {
-        const place = placeWithStore()
-        // Like the service: a request does what it does, whether or not anybody lives to read the answer.
-        const asked = (verb: string) => place.calls.filter(([, what]) => what === verb).length
-        const script: Script = {
-          ...good,
-          exchange: () => (asked("exchange") === 1 ? exchanged : { _tag: "Refused" }),
-          start: (call) =>
-            asked("start") === 1 ? issuing("c-1-1") : conflict("c-1-1", call.external_execution_id),
-        }
-        const end = yield* resumed(place, script, killAfter)
-        const { tokens, tickets } = yield* content(place)
-        const spent = asked("exchange")
-        expect([killAfter, end.verdict("c-1"), tickets, spent <= 2]).toEqual([
-          killAfter,
-          "succeeded COMPLETED nobody",
-          0,
-          true,
-        ])
-        const key = `${tokens.length} tokens, ${spent} exchanges`
-        ends.set(key, (ends.get(key) ?? 0) + 1)
-      }
-      // No exchange: the start's answer died with its ticket. Two: the first one's answer died with its token.
-      expect([...ends.keys()].toSorted()).toEqual([
-        "0 tokens, 0 exchanges",
-        "0 tokens, 2 exchanges",
-        "1 tokens, 1 exchanges",
-      ])
-      expect(ends.get("1 tokens, 1 exchanges")).toBeGreaterThan(100)
-    }),
-  )
-
-  it.effect("after an exchange whose answer was lost leaves one more try, not two", () =>
-    Effect.gen(function* () {
+  effect("at any moment costs at most the token, and the ticket is sent at most twice", function* () {
+    const ends = new Map<string, number>()
+    for (let killAfter = 50; killAfter < 12_000; killAfter += 100) {
       const place = placeWithStore()
-      const script: Script = { ...good, exchange: () => lost }
-      const first = yield* run(place, { script, killAfter: 5_000 })
-      const before = first.countOf("exchange")
-      const end = yield* run(place, { script })
-      expect([before, end.countOf("exchange"), yield* content(place)]).toEqual([1, 2, nothing])
-    }),
-  )
+      // Like the service: a request does what it does, whether or not anybody lives to read the answer.
+      const asked = (verb: string) => place.calls.filter(([, what]) => what === verb).length
+      const script: Script = {
+        ...good,
+        exchange: () => (asked("exchange") === 1 ? exchanged : { _tag: "Refused" }),
+        start: (call) =>
+          asked("start") === 1 ? issuing("c-1-1") : conflict("c-1-1", call.external_execution_id),
+      }
+      const end = yield* resumed(place, script, killAfter)
+      const { tokens, tickets } = yield* content(place)
+      const spent = asked("exchange")
+      expect([killAfter, end.verdict("c-1"), tickets, spent <= 2]).toEqual([
+        killAfter,
+        "succeeded COMPLETED nobody",
+        0,
+        true,
+      ])
+      const key = `${tokens.length} tokens, ${spent} exchanges`
+      ends.set(key, (ends.get(key) ?? 0) + 1)
+    }
+    // No exchange: the start's answer died with its ticket. Two: the first one's answer died with its token.
+    expect([...ends.keys()].toSorted()).toEqual([
+      "0 tokens, 0 exchanges",
+      "0 tokens, 2 exchanges",
+      "1 tokens, 1 exchanges",
+    ])
+    expect(ends.get("1 tokens, 1 exchanges")).toBeGreaterThan(100)
+  })
+
+  effect("after an exchange whose answer was lost leaves one more try, not two", function* () {
+    const place = placeWithStore()
+    const script: Script = { ...good, exchange: () => lost }
+    const first = yield* run(place, { script, killAfter: 5_000 })
+    const before = first.countOf("exchange")
+    const end = yield* run(place, { script })
+    expect([before, end.countOf("exchange"), yield* content(place)]).toEqual([1, 2, nothing])
+  })
 })
 
 describe("a token", () => {
@@ -395,19 +374,17 @@ describe("a token", () => {
   const rejectedLogins = ({ facts }: NightEnd) =>
     facts.flatMap((fact) => (fact._tag === "CredentialRejected" ? [fact.fingerprint] : []))
 
-  it.effect("logs in, is named in the start's intent, and stays for the next run", () =>
-    Effect.gen(function* () {
-      const calls: Array<StartCall> = []
-      const { end, token, verdict } = yield* after({
-        ...good,
-        start: (call) => (calls.push(call), accepted("c-1-1")),
-      })
-      const intents = end.facts.flatMap((fact) => (fact._tag === "StartIntended" ? [fact.token_id] : []))
-      expect([intents, token, verdict]).toEqual([["t-1"], kept, "succeeded COMPLETED nobody"])
-      expect(calls.map(({ login }) => login._tag)).toEqual(["Token"])
-      expect(JSON.stringify(end.facts)).not.toContain(token_key)
-    }),
-  )
+  effect("logs in, is named in the start's intent, and stays for the next run", function* () {
+    const calls: Array<StartCall> = []
+    const { end, token, verdict } = yield* after({
+      ...good,
+      start: (call) => (calls.push(call), accepted("c-1-1")),
+    })
+    const intents = end.facts.flatMap((fact) => (fact._tag === "StartIntended" ? [fact.token_id] : []))
+    expect([intents, token, verdict]).toEqual([["t-1"], kept, "succeeded COMPLETED nobody"])
+    expect(calls.map(({ login }) => login._tag)).toEqual(["Token"])
+    expect(JSON.stringify(end.facts)).not.toContain(token_key)
+  })
 
   const closedWith = (code: string, reason: string, authentication_status?: string) =>
     state(code, reason, authentication_status === undefined ? {} : { authentication_status })
@@ -432,55 +409,50 @@ describe("a token", () => {
       }),
   )
 
-  it.effect("stays after an end that has another cause", () =>
-    Effect.gen(function* () {
-      for (const closed of [
-        closedWith("CONFIGURATION_ERROR", "T10N_FORBIDDEN"),
-        closedWith("FAILED", "FAILED", "AUTH_OK"),
-        closedWith("ABORTED", "CUSTOMER_INTERVENTION_REQUIRED", "not-performed"),
-      ])
-        expect((yield* after({ state: () => closed })).token).toEqual(kept)
-    }),
-  )
+  effect("stays after an end that has another cause", function* () {
+    for (const closed of [
+      closedWith("CONFIGURATION_ERROR", "T10N_FORBIDDEN"),
+      closedWith("FAILED", "FAILED", "AUTH_OK"),
+      closedWith("ABORTED", "CUSTOMER_INTERVENTION_REQUIRED", "not-performed"),
+    ])
+      expect((yield* after({ state: () => closed })).token).toEqual(kept)
+  })
 
-  it.effect("that the start refuses is dropped; if the answer is undefined, its key stays", () =>
-    Effect.gen(function* () {
-      const broken = yield* after({ start: () => refused(400, "T10N_REJECTED") })
-      expect([broken.token, broken.verdict]).toEqual([
-        ["c-1/bank", "T10N_REJECTED", "no key"],
-        "failed T10N_REJECTED engineer",
-      ])
-      const unknown = new UnexpectedAnswer({ http_status: 404, message: "" })
-      const missing = yield* after({ start: () => unknown })
-      expect([missing.token, missing.starts, missing.verdict]).toEqual([
-        ["c-1/bank", "TOKEN_UNKNOWN", token_key],
-        1,
-        "failed TOKEN_UNKNOWN engineer",
-      ])
-      const wide = yield* after({ start: () => refused(422) })
-      expect([wide.token, wide.verdict]).toEqual([kept, "failed BAD_CONFIGURATIONS engineer"])
-    }),
-  )
+  effect("that the start refuses is dropped; if the answer is undefined, its key stays", function* () {
+    const broken = yield* after({ start: () => refused(400, "T10N_REJECTED") })
+    expect([broken.token, broken.verdict]).toEqual([
+      ["c-1/bank", "T10N_REJECTED", "no key"],
+      "failed T10N_REJECTED engineer",
+    ])
+    const unknown = new UnexpectedAnswer({ http_status: 404, message: "" })
+    const missing = yield* after({ start: () => unknown })
+    expect([missing.token, missing.starts, missing.verdict]).toEqual([
+      ["c-1/bank", "TOKEN_UNKNOWN", token_key],
+      1,
+      "failed TOKEN_UNKNOWN engineer",
+    ])
+    const wide = yield* after({ start: () => refused(422) })
+    expect([wide.token, wide.verdict]).toEqual([kept, "failed BAD_CONFIGURATIONS engineer"])
+  })
 
-  it.effect("whose start was lost is probed like any other, with the same external id", () =>
-    Effect.gen(function* () {
-      const { end, starts, verdict } = yield* after({
-        start: (call, times) => (times === 1 ? lost : conflict("c-1-1", call.external_execution_id)),
-        state: () => completed,
-      })
-      expect([starts, verdict]).toEqual([2, "succeeded COMPLETED nobody"])
-      const intents = end.facts.flatMap((fact) =>
-        fact._tag === "StartIntended" ? [[fact.token_id, fact.probe]] : [],
-      )
-      expect(intents).toEqual([
-        ["t-1", false],
-        ["t-1", true],
-      ])
-    }),
-  )
+  effect("whose start was lost is probed like any other, with the same external id", function* () {
+    const { end, starts, verdict } = yield* after({
+      start: (call, times) => (times === 1 ? lost : conflict("c-1-1", call.external_execution_id)),
+      state: () => completed,
+    })
+    expect([starts, verdict]).toEqual([2, "succeeded COMPLETED nobody"])
+    const intents = end.facts.flatMap((fact) =>
+      fact._tag === "StartIntended" ? [[fact.token_id, fact.probe]] : [],
+    )
+    expect(intents).toEqual([
+      ["t-1", false],
+      ["t-1", true],
+    ])
+  })
 
-  it.effect("is dropped by the next process if the previous one died right after recording the end", () =>
-    Effect.gen(function* () {
+  effect(
+    "is dropped by the next process if the previous one died right after recording the end",
+    function* () {
       const place = yield* withStored()
       const about = { run_id, task_id: idOf("c-1"), attempt: 1 }
       const refusal = { status_code: "AUTH_ERROR", status_reason: "BLOCKED_USER" }
@@ -507,26 +479,24 @@ describe("a token", () => {
         [["c-1/bank", "LOCKED", "no key"]],
         [],
       ])
-    }),
+    },
   )
 
-  it.effect("is dropped even if the process died between the end of its run and its verdict", () =>
-    Effect.gen(function* () {
-      const reason = closedWith("AUTH_ERROR", "BLOCKED_USER", "BLOCKED_USER")
-      const outcomes = new Set<string>()
-      for (let killAfter = 100; killAfter < 4_000; killAfter += 100) {
-        const place = yield* withStored()
-        const script: Script = { start: () => accepted("c-1-1"), state: () => reason }
-        yield* run(place, { script, killAfter }, withToken)
-        const end = yield* run(place, { script }, withToken)
-        const [token] = (yield* content(place)).tokens
-        outcomes.add(JSON.stringify([token, end.countOf("start") <= 2, end.verdict("c-1")]))
-      }
-      expect([...outcomes]).toEqual([
-        JSON.stringify([["c-1/bank", "LOCKED", "no key"], true, "failed BLOCKED_USER customer"]),
-      ])
-    }),
-  )
+  effect("is dropped even if the process died between the end of its run and its verdict", function* () {
+    const reason = closedWith("AUTH_ERROR", "BLOCKED_USER", "BLOCKED_USER")
+    const outcomes = new Set<string>()
+    for (let killAfter = 100; killAfter < 4_000; killAfter += 100) {
+      const place = yield* withStored()
+      const script: Script = { start: () => accepted("c-1-1"), state: () => reason }
+      yield* run(place, { script, killAfter }, withToken)
+      const end = yield* run(place, { script }, withToken)
+      const [token] = (yield* content(place)).tokens
+      outcomes.add(JSON.stringify([token, end.countOf("start") <= 2, end.verdict("c-1")]))
+    }
+    expect([...outcomes]).toEqual([
+      JSON.stringify([["c-1/bank", "LOCKED", "no key"], true, "failed BLOCKED_USER customer"]),
+    ])
+  })
 })
 
 describe("one step of a ticket", () => {
@@ -553,19 +523,21 @@ describe("one step of a ticket", () => {
     call === undefined ? Effect.die("not ready") : keepTicket(order, call, lost, opened),
   )
 
-  it.effect("records the ticket that an earlier process kept, and otherwise that its answer is lost", () =>
-    Effect.gen(function* () {
+  effect(
+    "records the ticket that an earlier process kept, and otherwise that its answer is lost",
+    function* () {
       const place = placeWithStore()
       const inPlace = <A, E>(work: Effect.Effect<A, E>) => Effect.provide(work, place.tokens)
       const about = { run_id, task_id: order.task_id, attempt: 1, execution_id: execution }
       expect(yield* inPlace(keep)).toEqual([{ _tag: "TicketDropped", ...about, reason: "ANSWER_LOST" }])
       yield* inStore(place, (store) => store.keepTicket(waiting, Redacted.make(ticket)))
       expect(yield* inPlace(keep)).toEqual([{ _tag: "TicketIssued", ...about }])
-    }),
+    },
   )
 
-  it.effect("does nothing without a store, whether a ticket is to be kept, exchanged or forgotten", () =>
-    Effect.gen(function* () {
+  effect(
+    "does nothing without a store, whether a ticket is to be kept, exchanged or forgotten",
+    function* () {
       const calls: Array<Call> = []
       const steps = Effect.gen(function* () {
         const kept = yield* keep
@@ -577,33 +549,29 @@ describe("one step of a ticket", () => {
       const places = Layer.mergeAll(Ledger.layer({ path: ":memory:" }), scripted({}, calls))
       expect(yield* Effect.provide(steps, places)).toEqual([[], false, false, []])
       expect(calls).toEqual([])
-    }),
+    },
   )
 
-  it.effect(
+  effect(
     "leaves a ticket waiting that the service did not get, as long as there is a later opportunity",
-    () =>
-      Effect.gen(function* () {
-        const place = placeWithStore()
-        yield* inStore(place, (store) => store.keepTicket(waiting, Redacted.make(ticket)))
-        const calls: Array<Call> = []
-        const places = Layer.mergeAll(
-          Ledger.layer({ path: ":memory:" }),
-          scripted({ exchange: () => notSent }, calls),
-          place.tokens,
-        )
-        const fiber = yield* Effect.forkChild(
-          Effect.provide(exchangeTicket(order, execution, false), places),
-          {
-            startImmediately: true,
-          },
-        )
-        yield* TestClock.adjust("1 minute")
-        expect([yield* Fiber.join(fiber), calls.length, yield* content(place)]).toEqual([
-          true,
-          1,
-          { tokens: [], tickets: 1 },
-        ])
-      }),
+    function* () {
+      const place = placeWithStore()
+      yield* inStore(place, (store) => store.keepTicket(waiting, Redacted.make(ticket)))
+      const calls: Array<Call> = []
+      const places = Layer.mergeAll(
+        Ledger.layer({ path: ":memory:" }),
+        scripted({ exchange: () => notSent }, calls),
+        place.tokens,
+      )
+      const fiber = yield* Effect.forkChild(Effect.provide(exchangeTicket(order, execution, false), places), {
+        startImmediately: true,
+      })
+      yield* TestClock.adjust("1 minute")
+      expect([yield* Fiber.join(fiber), calls.length, yield* content(place)]).toEqual([
+        true,
+        1,
+        { tokens: [], tickets: 1 },
+      ])
+    },
   )
 })

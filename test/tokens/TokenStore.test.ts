@@ -33,6 +33,7 @@ import type { NewToken, TokenStoreOptions } from "../../src/tokens/StoredToken.t
 import { listTokens, TokenStore } from "../../src/tokens/TokenStore.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "tokens-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -84,37 +85,33 @@ const refusal = <A>(work: Effect.Effect<A, TokenStoreRefused | LedgerFailed>) =>
   Effect.map(Effect.flip(work), ({ _tag, message }) => [_tag, message])
 
 describe("the token store", () => {
-  it.effect("keeps a token across processes, its key only for holders of the store's key", () =>
-    Effect.gen(function* () {
-      const path = newFile()
-      yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
-      const kept = [{ ...token(), service, dropped: undefined, hasKey: true }]
-      expect(yield* within(path, (store) => store.tokens)).toEqual(kept)
-      expect(yield* listTokens(path)).toEqual(kept)
-      expect(yield* within(path, keyOf)).toBe(token_key)
-      expect(statSync(path).mode & 0o777).toBe(0o600)
-      expect([existsSync(`${path}-journal`), existsSync(`${path}-wal`)]).toEqual([false, false])
-    }),
-  )
+  effect("keeps a token across processes, its key only for holders of the store's key", function* () {
+    const path = newFile()
+    yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
+    const kept = [{ ...token(), service, dropped: undefined, hasKey: true }]
+    expect(yield* within(path, (store) => store.tokens)).toEqual(kept)
+    expect(yield* listTokens(path)).toEqual(kept)
+    expect(yield* within(path, keyOf)).toBe(token_key)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect([existsSync(`${path}-journal`), existsSync(`${path}-wal`)]).toEqual([false, false])
+  })
 
-  it.effect("reports a wrong key at once, and refuses what is not a key", () =>
-    Effect.gen(function* () {
-      const path = newFile()
-      yield* within(path, (store) => store.tokens)
-      const wrong = within(path, (store) => store.tokens, { key: keyTwo })
-      expect(yield* refusal(wrong)).toEqual(["TokenStoreRefused", "the key does not open this token store"])
-      for (const key of ["", "short", "g".repeat(64), "1f".repeat(31), Buffer.alloc(33).toString("base64")]) {
-        const [tag, message] = yield* refusal(
-          within(newFile(), (store) => store.tokens, { key: Redacted.make(key) }),
-        )
-        expect([tag, message]).toEqual([
-          "TokenStoreRefused",
-          expect.stringContaining("openssl rand -base64 32"),
-        ])
-        if (key !== "") expect(message).not.toContain(key)
-      }
-    }),
-  )
+  effect("reports a wrong key at once, and refuses what is not a key", function* () {
+    const path = newFile()
+    yield* within(path, (store) => store.tokens)
+    const wrong = within(path, (store) => store.tokens, { key: keyTwo })
+    expect(yield* refusal(wrong)).toEqual(["TokenStoreRefused", "the key does not open this token store"])
+    for (const key of ["", "short", "g".repeat(64), "1f".repeat(31), Buffer.alloc(33).toString("base64")]) {
+      const [tag, message] = yield* refusal(
+        within(newFile(), (store) => store.tokens, { key: Redacted.make(key) }),
+      )
+      expect([tag, message]).toEqual([
+        "TokenStoreRefused",
+        expect.stringContaining("openssl rand -base64 32"),
+      ])
+      if (key !== "") expect(message).not.toContain(key)
+    }
+  })
 
   it("reads hexadecimal and both alphabets of base64, padded or not", () => {
     const bytes = Buffer.alloc(32, 0xfb)
@@ -128,128 +125,118 @@ describe("the token store", () => {
     expect(spelled.map((text) => readKey(Redacted.make(text)))).toEqual(spelled.map(() => bytes))
   })
 
-  it.effect(
+  effect(
     "[auth-rule 5] contains neither key nor ticket in clear text, in any spelling; dropped bytes are gone",
-    () =>
-      Effect.gen(function* () {
-        const path = newFile()
-        const sealedAt = (): string => readFileSync(path).toString("latin1")
-        const sealedOf = (table: "tokens" | "tickets") => {
-          const database = new DatabaseSync(path, { readOnly: true })
-          const { sealed } = database.prepare(`SELECT sealed FROM ${table}`).get() ?? {}
-          database.close()
-          return Buffer.from(sealed instanceof Uint8Array ? sealed : []).toString("latin1")
-        }
-        yield* within(path, (store) =>
-          Effect.andThen(
-            store.keepToken(token(), Redacted.make(token_key), undefined),
-            store.keepTicket(ticket, Redacted.make(ticketValue)),
-          ),
-        )
-        for (const secret of [token_key, ticketValue]) {
-          const bytes = Buffer.from(secret)
-          const forms = [secret, bytes.toString("base64").slice(0, 20), bytes.toString("hex")]
-          expect(forms.filter((form) => sealedAt().includes(form))).toEqual([])
-        }
-        // The beginning of a freed cell is overwritten in any case.
-        const tails = [sealedOf("tokens"), sealedOf("tickets")].map((bytes) => bytes.slice(-20))
-        expect(tails.map((tail) => [tail.length, sealedAt().includes(tail)])).toEqual([
-          [20, true],
-          [20, true],
-        ])
-        yield* within(path, (store) =>
-          Effect.andThen(store.dropToken(token(), "LOCKED"), store.dropTicket(anId("e-1"))),
-        )
-        expect(tails.filter((tail) => sealedAt().includes(tail))).toEqual([])
-      }),
-  )
-
-  it.effect("opens no value that was moved to another entry, and none with a changed byte", () =>
-    Effect.gen(function* () {
+    function* () {
       const path = newFile()
-      const open = () => new DatabaseSync(path)
+      const sealedAt = (): string => readFileSync(path).toString("latin1")
+      const sealedOf = (table: "tokens" | "tickets") => {
+        const database = new DatabaseSync(path, { readOnly: true })
+        const { sealed } = database.prepare(`SELECT sealed FROM ${table}`).get() ?? {}
+        database.close()
+        return Buffer.from(sealed instanceof Uint8Array ? sealed : []).toString("latin1")
+      }
       yield* within(path, (store) =>
         Effect.andThen(
           store.keepToken(token(), Redacted.make(token_key), undefined),
-          store.keepToken(token({ name: "other", token_id: "t-2" }), Redacted.make("another"), undefined),
+          store.keepTicket(ticket, Redacted.make(ticketValue)),
         ),
       )
-      const moves = [
-        "UPDATE tokens SET sealed = (SELECT sealed FROM tokens WHERE name = 'other') WHERE name = 'c-1/bank'",
-        "UPDATE tokens SET customer_id = 'c-2' WHERE name = 'c-1/bank'",
-        "UPDATE tokens SET engine_reference = 'tax' WHERE name = 'c-1/bank'",
-        "UPDATE tokens SET sealed = zeroblob(40) WHERE name = 'c-1/bank'",
-        "UPDATE tokens SET sealed = x'00' WHERE name = 'c-1/bank'",
-      ]
-      for (const move of moves) {
-        const database = open()
-        const before = database.prepare("SELECT * FROM tokens WHERE name = 'c-1/bank'").get() ?? {}
-        database.exec(move)
-        expect(yield* within(path, keyOf)).toBeUndefined()
-        database
-          .prepare(
-            "UPDATE tokens SET customer_id = ?, engine_reference = ?, sealed = ? WHERE name = 'c-1/bank'",
-          )
-          .run("c-1", "bank", before["sealed"] ?? null)
-        database.close()
-        expect(yield* within(path, keyOf)).toBe(token_key)
+      for (const secret of [token_key, ticketValue]) {
+        const bytes = Buffer.from(secret)
+        const forms = [secret, bytes.toString("base64").slice(0, 20), bytes.toString("hex")]
+        expect(forms.filter((form) => sealedAt().includes(form))).toEqual([])
       }
-      const moved = open()
-      moved.exec("UPDATE tokens SET service = 'https://elsewhere.example' WHERE name = 'c-1/bank'")
-      moved.close()
-      expect(yield* within(path, keyOf, { service: "https://elsewhere.example" })).toBeUndefined()
-    }),
+      // The beginning of a freed cell is overwritten in any case.
+      const tails = [sealedOf("tokens"), sealedOf("tickets")].map((bytes) => bytes.slice(-20))
+      expect(tails.map((tail) => [tail.length, sealedAt().includes(tail)])).toEqual([
+        [20, true],
+        [20, true],
+      ])
+      yield* within(path, (store) =>
+        Effect.andThen(store.dropToken(token(), "LOCKED"), store.dropTicket(anId("e-1"))),
+      )
+      expect(tails.filter((tail) => sealedAt().includes(tail))).toEqual([])
+    },
   )
 
-  it.effect("is refused when it is damaged, and not changed", () =>
-    Effect.gen(function* () {
+  effect("opens no value that was moved to another entry, and none with a changed byte", function* () {
+    const path = newFile()
+    const open = () => new DatabaseSync(path)
+    yield* within(path, (store) =>
+      Effect.andThen(
+        store.keepToken(token(), Redacted.make(token_key), undefined),
+        store.keepToken(token({ name: "other", token_id: "t-2" }), Redacted.make("another"), undefined),
+      ),
+    )
+    const moves = [
+      "UPDATE tokens SET sealed = (SELECT sealed FROM tokens WHERE name = 'other') WHERE name = 'c-1/bank'",
+      "UPDATE tokens SET customer_id = 'c-2' WHERE name = 'c-1/bank'",
+      "UPDATE tokens SET engine_reference = 'tax' WHERE name = 'c-1/bank'",
+      "UPDATE tokens SET sealed = zeroblob(40) WHERE name = 'c-1/bank'",
+      "UPDATE tokens SET sealed = x'00' WHERE name = 'c-1/bank'",
+    ]
+    for (const move of moves) {
+      const database = open()
+      const before = database.prepare("SELECT * FROM tokens WHERE name = 'c-1/bank'").get() ?? {}
+      database.exec(move)
+      expect(yield* within(path, keyOf)).toBeUndefined()
+      database
+        .prepare(
+          "UPDATE tokens SET customer_id = ?, engine_reference = ?, sealed = ? WHERE name = 'c-1/bank'",
+        )
+        .run("c-1", "bank", before["sealed"] ?? null)
+      database.close()
+      expect(yield* within(path, keyOf)).toBe(token_key)
+    }
+    const moved = open()
+    moved.exec("UPDATE tokens SET service = 'https://elsewhere.example' WHERE name = 'c-1/bank'")
+    moved.close()
+    expect(yield* within(path, keyOf, { service: "https://elsewhere.example" })).toBeUndefined()
+  })
+
+  effect("is refused when it is damaged, and not changed", function* () {
+    const path = newFile()
+    writeFileSync(path, "no database at all, but long enough to be taken for one".repeat(100))
+    const before = readFileSync(path)
+    const damaged =
+      "the token store is damaged: put a copy of it back, or move it away and let the next night ask for new tokens"
+    expect(yield* refusal(within(path, (store) => store.tokens))).toEqual([
+      "TokenStoreRefused",
+      `${damaged} (${path}: file is not a database)`,
+    ])
+    expect(readFileSync(path)).toEqual(before)
+    const torn = newFile()
+    yield* within(torn, (store) => store.tokens)
+    // The header of the file is whole, and the first page behind it is not.
+    const bytes = readFileSync(torn)
+    writeFileSync(torn, bytes.fill(0xff, 100, 200))
+    expect(yield* refusal(within(torn, (store) => store.tokens))).toEqual([
+      "TokenStoreRefused",
+      `${damaged} (${torn}: database disk image is malformed)`,
+    ])
+  })
+
+  effect("is refused when another version wrote it, and when its header is not one", function* () {
+    const changed = Effect.fnUntraced(function* (sql: string) {
       const path = newFile()
-      writeFileSync(path, "no database at all, but long enough to be taken for one".repeat(100))
-      const before = readFileSync(path)
-      const damaged =
-        "the token store is damaged: put a copy of it back, or move it away and let the next night ask for new tokens"
-      expect(yield* refusal(within(path, (store) => store.tokens))).toEqual([
-        "TokenStoreRefused",
-        `${damaged} (${path}: file is not a database)`,
-      ])
-      expect(readFileSync(path)).toEqual(before)
-      const torn = newFile()
-      yield* within(torn, (store) => store.tokens)
-      // The header of the file is whole, and the first page behind it is not.
-      const bytes = readFileSync(torn)
-      writeFileSync(torn, bytes.fill(0xff, 100, 200))
-      expect(yield* refusal(within(torn, (store) => store.tokens))).toEqual([
-        "TokenStoreRefused",
-        `${damaged} (${torn}: database disk image is malformed)`,
-      ])
-    }),
-  )
-
-  it.effect("is refused when another version wrote it, and when its header is not one", () =>
-    Effect.gen(function* () {
-      const changed = Effect.fnUntraced(function* (sql: string) {
-        const path = newFile()
-        yield* within(path, (store) => store.tokens)
-        const database = new DatabaseSync(path)
-        database.exec(sql)
-        database.close()
-        return yield* refusal(within(path, (store) => store.tokens))
-      })
-      expect(yield* changed("UPDATE header SET version = 2")).toEqual([
-        "TokenStoreRefused",
-        "the token store was written by another version of this program",
-      ])
-      for (const column of ["salt", "key_check"]) {
-        // SQLite itself lets no such value in; a damaged file may hold one.
-        const loose = `CREATE TABLE loose AS SELECT * FROM header; DROP TABLE header;
+      yield* within(path, (store) => store.tokens)
+      const database = new DatabaseSync(path)
+      database.exec(sql)
+      database.close()
+      return yield* refusal(within(path, (store) => store.tokens))
+    })
+    expect(yield* changed("UPDATE header SET version = 2")).toEqual([
+      "TokenStoreRefused",
+      "the token store was written by another version of this program",
+    ])
+    for (const column of ["salt", "key_check"]) {
+      // SQLite itself lets no such value in; a damaged file may hold one.
+      const loose = `CREATE TABLE loose AS SELECT * FROM header; DROP TABLE header;
           ALTER TABLE loose RENAME TO header; UPDATE header SET ${column} = 'text'`
-        expect(yield* changed(loose)).toEqual([
-          "TokenStoreRefused",
-          "the header of the token store is damaged",
-        ])
-      }
-    }),
-  )
+      expect(yield* changed(loose)).toEqual(["TokenStoreRefused", "the header of the token store is damaged"])
+    }
+  })
 
   it("acknowledges nothing that a power cut could take back, and leaves no deleted bytes behind", () => {
     const database = openTokenDatabase(newFile())
@@ -259,235 +246,214 @@ describe("the token store", () => {
     database.close()
   })
 
-  it.effect("that cannot be opened, read or written for another reason is not called damaged", () =>
-    Effect.gen(function* () {
-      const nowhere = join(folder, "no such folder", "tokens.sqlite")
-      const unopened = yield* refusal(within(nowhere, (store) => store.tokens))
-      expect(unopened).toEqual([
-        "LedgerFailed",
-        "the token store cannot be opened: unable to open database file",
-      ])
-      const database = openTokenDatabase(":memory:")
-      const layer = TokenStore.layerOver(database, { key: keyOne, service })
-      const tokens = Effect.gen(function* () {
-        const store = yield* TokenStore
-        database.close()
-        return store._tag === "Open" ? yield* store.tokens : []
+  effect("that cannot be opened, read or written for another reason is not called damaged", function* () {
+    const nowhere = join(folder, "no such folder", "tokens.sqlite")
+    const unopened = yield* refusal(within(nowhere, (store) => store.tokens))
+    expect(unopened).toEqual([
+      "LedgerFailed",
+      "the token store cannot be opened: unable to open database file",
+    ])
+    const database = openTokenDatabase(":memory:")
+    const layer = TokenStore.layerOver(database, { key: keyOne, service })
+    const tokens = Effect.gen(function* () {
+      const store = yield* TokenStore
+      database.close()
+      return store._tag === "Open" ? yield* store.tokens : []
+    })
+    expect(yield* refusal(Effect.provide(tokens, layer))).toEqual([
+      "LedgerFailed",
+      "the token store cannot be read or written: database is not open",
+    ])
+  })
+
+  effect("is closed once nobody needs it", function* () {
+    const path = newFile()
+    const isOpen = () =>
+      readdirSync("/proc/self/fd").some((number) => {
+        const link = join("/proc/self/fd", number)
+        return existsSync(link) && readlinkSync(link) === path
       })
-      expect(yield* refusal(Effect.provide(tokens, layer))).toEqual([
-        "LedgerFailed",
-        "the token store cannot be read or written: database is not open",
-      ])
-    }),
-  )
+    expect(yield* within(path, () => Effect.sync(isOpen))).toBe(true)
+    expect(isOpen()).toBe(false)
+  })
 
-  it.effect("is closed once nobody needs it", () =>
-    Effect.gen(function* () {
-      const path = newFile()
-      const isOpen = () =>
-        readdirSync("/proc/self/fd").some((number) => {
-          const link = join("/proc/self/fd", number)
-          return existsSync(link) && readlinkSync(link) === path
-        })
-      expect(yield* within(path, () => Effect.sync(isOpen))).toBe(true)
-      expect(isOpen()).toBe(false)
-    }),
-  )
-
-  it.effect("has all of its old content after a crash in the middle of a write", () =>
-    Effect.gen(function* () {
-      const path = newFile()
-      yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
-      const crashed = newFile()
-      const writer = new DatabaseSync(path)
-      writer.exec("PRAGMA cache_size = 1; BEGIN IMMEDIATE; DELETE FROM tokens")
-      for (let index = 0; index < 2_000; index++)
-        writer
-          .prepare("INSERT INTO tickets VALUES ('s', ?, 'c', 'e', NULL, '[]', 0, 0, zeroblob(200))")
-          .run(`e-${index}`)
-      copyFileSync(path, crashed)
-      copyFileSync(`${path}-journal`, `${crashed}-journal`)
-      writer.exec("ROLLBACK")
-      writer.close()
-      expect(yield* within(crashed, keyOf)).toBe(token_key)
-      expect((yield* listTokens(crashed)).map(({ name }) => name)).toEqual(["c-1/bank"])
-    }),
-  )
+  effect("has all of its old content after a crash in the middle of a write", function* () {
+    const path = newFile()
+    yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
+    const crashed = newFile()
+    const writer = new DatabaseSync(path)
+    writer.exec("PRAGMA cache_size = 1; BEGIN IMMEDIATE; DELETE FROM tokens")
+    for (let index = 0; index < 2_000; index++)
+      writer
+        .prepare("INSERT INTO tickets VALUES ('s', ?, 'c', 'e', NULL, '[]', 0, 0, zeroblob(200))")
+        .run(`e-${index}`)
+    copyFileSync(path, crashed)
+    copyFileSync(`${path}-journal`, `${crashed}-journal`)
+    writer.exec("ROLLBACK")
+    writer.close()
+    expect(yield* within(crashed, keyOf)).toBe(token_key)
+    expect((yield* listTokens(crashed)).map(({ name }) => name)).toEqual(["c-1/bank"])
+  })
 })
 
 describe("the entries", () => {
-  it.effect("of another service are listed, but never used", () =>
-    Effect.gen(function* () {
-      const path = newFile()
-      yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
-      const elsewhere = { service: "https://elsewhere.example" }
-      const seen = yield* within(
-        path,
-        (store) =>
-          Effect.all([
-            store.tokens,
-            store.tokensOf({ customer_id: anId("c-1"), engine_reference: anId("bank") }),
-            keyOf(store),
-          ]),
-        elsewhere,
-      )
-      expect([seen[0].length, seen[1], seen[2]]).toEqual([1, [], undefined])
-    }),
-  )
+  effect("of another service are listed, but never used", function* () {
+    const path = newFile()
+    yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
+    const elsewhere = { service: "https://elsewhere.example" }
+    const seen = yield* within(
+      path,
+      (store) =>
+        Effect.all([
+          store.tokens,
+          store.tokensOf({ customer_id: anId("c-1"), engine_reference: anId("bank") }),
+          keyOf(store),
+        ]),
+      elsewhere,
+    )
+    expect([seen[0].length, seen[1], seen[2]]).toEqual([1, [], undefined])
+  })
 
-  it.effect("have no app, login or version of it where there is none", () =>
-    Effect.gen(function* () {
-      const path = newFile()
-      const none = { app_id: undefined, locking_hash: undefined, fingerprint: undefined }
-      yield* within(path, (store) =>
-        Effect.andThen(
-          store.keepToken(token(none), Redacted.make(token_key), undefined),
-          store.keepTicket({ ...ticket, fingerprint: undefined }, Redacted.make(ticketValue)),
-        ),
-      )
-      const found = yield* within(path, (store) =>
-        Effect.all([store.tokens, store.pendingTicket(anId("e-1")), store.ticketValue(anId("e-1"))]),
-      )
-      expect([found[0], found[1], found[2] && Redacted.value(found[2])]).toEqual([
-        [{ ...token(none), service, dropped: undefined, hasKey: true }],
-        { ...ticket, fingerprint: undefined, service, tries: 0 },
-        ticketValue,
-      ])
-    }),
-  )
+  effect("have no app, login or version of it where there is none", function* () {
+    const path = newFile()
+    const none = { app_id: undefined, locking_hash: undefined, fingerprint: undefined }
+    yield* within(path, (store) =>
+      Effect.andThen(
+        store.keepToken(token(none), Redacted.make(token_key), undefined),
+        store.keepTicket({ ...ticket, fingerprint: undefined }, Redacted.make(ticketValue)),
+      ),
+    )
+    const found = yield* within(path, (store) =>
+      Effect.all([store.tokens, store.pendingTicket(anId("e-1")), store.ticketValue(anId("e-1"))]),
+    )
+    expect([found[0], found[1], found[2] && Redacted.value(found[2])]).toEqual([
+      [{ ...token(none), service, dropped: undefined, hasKey: true }],
+      { ...ticket, fingerprint: undefined, service, tries: 0 },
+      ticketValue,
+    ])
+  })
 
-  it.effect(
+  effect(
     "of a customer leave the file with their tickets, without the store's key and to the last byte",
-    () =>
-      Effect.gen(function* () {
-        const path = newFile()
-        const other = { customer_id: anId("c-2"), token_id: "t-2", name: "c-2/bank" }
-        expect(yield* countTokensOf(path, anId("c-1"))).toBe(0)
-        yield* forgetTokensOf(path, anId("c-1"))
-        // Whoever asks about a store that is not there does not make one.
-        expect(existsSync(path)).toBe(false)
-        yield* within(path, (store) =>
-          Effect.all([
-            store.keepToken(token({ token_id: "of-the-removed" }), Redacted.make(token_key), undefined),
-            store.dropToken({ name: "c-1/bank", token_id: "of-the-removed" }, "LOCKED"),
-            store.keepToken(token(other), Redacted.make("another"), undefined),
-            store.keepTicket(ticket, Redacted.make(ticketValue)),
-          ]),
-        )
-        expect([yield* countTokensOf(path, anId("c-1")), yield* countTokensOf(path, anId("c-2"))]).toEqual([
-          2, 1,
-        ])
-        yield* forgetTokensOf(path, anId("c-1"))
-        expect([yield* countTokensOf(path, anId("c-1")), yield* countTokensOf(path, anId("c-2"))]).toEqual([
-          0, 1,
-        ])
-        expect((yield* listTokens(path)).map(({ name }) => name)).toEqual(["c-2/bank"])
-        expect(["of-the-removed", "c-1"].filter((text) => readFileSync(path).includes(text))).toEqual([])
-        writeFileSync(path, "no database")
-        expect(yield* refusal(countTokensOf(path, anId("c-1")))).toEqual([
-          "LedgerFailed",
-          "the token store cannot be read or written: file is not a database",
-        ])
-      }),
-  )
-
-  it.effect("whose features are no list any more have none", () =>
-    Effect.gen(function* () {
+    function* () {
       const path = newFile()
-      yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
-      const database = new DatabaseSync(path)
-      database.exec("UPDATE tokens SET features = '{}'")
-      database.close()
-      expect((yield* listTokens(path)).map(({ features }) => features)).toEqual([[]])
-    }),
-  )
-
-  it.effect("of tickets count their exchanges, and are removed when their token is stored", () =>
-    Effect.gen(function* () {
-      const path = newFile()
-      yield* within(path, (store) => store.keepTicket(ticket, Redacted.make(ticketValue)))
-      yield* within(path, (store) => store.noteTries(anId("e-1"), 1))
-      const [pending, value] = yield* within(path, (store) =>
-        Effect.all([store.pendingTicket(anId("e-1")), store.ticketValue(anId("e-1"))]),
-      )
-      expect(pending).toEqual({ ...ticket, service, tries: 1 })
-      expect(value && Redacted.value(value)).toBe(ticketValue)
-      yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), "e-1"))
-      expect(yield* within(path, (store) => store.pendingTicket(anId("e-1")))).toBeUndefined()
-    }),
-  )
-
-  it.effect("of unused tickets are deleted after a week", () =>
-    Effect.gen(function* () {
-      const path = newFile()
-      yield* within(path, (store) => store.keepTicket(ticket, Redacted.make(ticketValue)))
-      yield* TestClock.adjust("7 days")
-      yield* TestClock.adjust(ticket.issued_at)
-      expect(yield* within(path, (store) => store.pendingTicket(anId("e-1")))).toEqual({
-        ...ticket,
-        service,
-        tries: 0,
-      })
-      yield* TestClock.adjust("1 millis")
-      expect(yield* within(path, (store) => store.pendingTicket(anId("e-1")))).toBeUndefined()
-    }),
-  )
-
-  it.effect("that are dropped keep their reason and lose their key, unless in doubt", () =>
-    Effect.gen(function* () {
-      const path = newFile()
-      yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
-      const dropped = (reason: string, keepKey: boolean) =>
-        within(path, (store) =>
-          Effect.all([
-            store.dropToken(token(), reason, keepKey),
-            Effect.map(store.tokens, ([one]) => [one?.dropped?.reason, one?.hasKey]),
-            keyOf(store),
-          ]),
-        )
-      expect(yield* dropped("TOKEN_UNKNOWN", true)).toEqual([true, ["TOKEN_UNKNOWN", true], token_key])
-      expect(yield* dropped("TOKEN_UNKNOWN", true)).toEqual([false, ["TOKEN_UNKNOWN", true], token_key])
-      expect(yield* dropped("LOCKED", false)).toEqual([true, ["LOCKED", false], undefined])
-      expect(yield* dropped("REVOKED", false)).toEqual([false, ["LOCKED", false], undefined])
-      const other = within(path, (store) => store.dropToken({ name: "c-1/bank", token_id: "t-0" }, "X"))
-      expect(yield* other).toBe(false)
-      // One that was kept in doubt leaves with its key once its time is over.
-      const inDoubt = token({ name: "two", token_id: "t-2" })
-      const expired = yield* within(path, (store) =>
-        Effect.gen(function* () {
-          yield* store.keepToken(inDoubt, Redacted.make(token_key), undefined)
-          yield* store.dropToken(inDoubt, "TOKEN_UNKNOWN", true)
-          yield* store.dropExpired([inDoubt])
-          return (yield* store.tokens).find(({ name }) => name === "two")
-        }),
-      )
-      expect([expired?.dropped?.reason, expired?.hasKey]).toEqual(["EXPIRED", false])
-    }),
-  )
-
-  it.effect("that expired are dropped together, with their keys, and the time is kept", () =>
-    Effect.gen(function* () {
-      const path = newFile()
-      const names = ["one", "two", "three"]
-      const tokens = names.map((name) => token({ name, token_id: `t-${name}` }))
+      const other = { customer_id: anId("c-2"), token_id: "t-2", name: "c-2/bank" }
+      expect(yield* countTokensOf(path, anId("c-1"))).toBe(0)
+      yield* forgetTokensOf(path, anId("c-1"))
+      // Whoever asks about a store that is not there does not make one.
+      expect(existsSync(path)).toBe(false)
       yield* within(path, (store) =>
-        Effect.forEach(tokens, (one) => store.keepToken(one, Redacted.make(token_key), undefined)),
+        Effect.all([
+          store.keepToken(token({ token_id: "of-the-removed" }), Redacted.make(token_key), undefined),
+          store.dropToken({ name: "c-1/bank", token_id: "of-the-removed" }, "LOCKED"),
+          store.keepToken(token(other), Redacted.make("another"), undefined),
+          store.keepTicket(ticket, Redacted.make(ticketValue)),
+        ]),
       )
-      yield* TestClock.adjust("90 days")
-      yield* within(path, (store) => store.dropExpired(tokens.slice(0, 2)))
-      yield* TestClock.adjust("1 second")
-      const isDropped = yield* within(path, (store) => store.dropToken(tokens[2] ?? token(), "REVOKED"))
-      const kept = yield* listTokens(path)
-      expect([isDropped, kept.map(({ name, dropped, hasKey }) => [name, dropped, hasKey])]).toEqual([
-        true,
-        [
-          ["one", { reason: "EXPIRED", at: tokenLifetimeMs }, false],
-          ["three", { reason: "REVOKED", at: tokenLifetimeMs + 1_000 }, false],
-          ["two", { reason: "EXPIRED", at: tokenLifetimeMs }, false],
-        ],
+      expect([yield* countTokensOf(path, anId("c-1")), yield* countTokensOf(path, anId("c-2"))]).toEqual([
+        2, 1,
       ])
-    }),
+      yield* forgetTokensOf(path, anId("c-1"))
+      expect([yield* countTokensOf(path, anId("c-1")), yield* countTokensOf(path, anId("c-2"))]).toEqual([
+        0, 1,
+      ])
+      expect((yield* listTokens(path)).map(({ name }) => name)).toEqual(["c-2/bank"])
+      expect(["of-the-removed", "c-1"].filter((text) => readFileSync(path).includes(text))).toEqual([])
+      writeFileSync(path, "no database")
+      expect(yield* refusal(countTokensOf(path, anId("c-1")))).toEqual([
+        "LedgerFailed",
+        "the token store cannot be read or written: file is not a database",
+      ])
+    },
   )
+
+  effect("whose features are no list any more have none", function* () {
+    const path = newFile()
+    yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
+    const database = new DatabaseSync(path)
+    database.exec("UPDATE tokens SET features = '{}'")
+    database.close()
+    expect((yield* listTokens(path)).map(({ features }) => features)).toEqual([[]])
+  })
+
+  effect("of tickets count their exchanges, and are removed when their token is stored", function* () {
+    const path = newFile()
+    yield* within(path, (store) => store.keepTicket(ticket, Redacted.make(ticketValue)))
+    yield* within(path, (store) => store.noteTries(anId("e-1"), 1))
+    const [pending, value] = yield* within(path, (store) =>
+      Effect.all([store.pendingTicket(anId("e-1")), store.ticketValue(anId("e-1"))]),
+    )
+    expect(pending).toEqual({ ...ticket, service, tries: 1 })
+    expect(value && Redacted.value(value)).toBe(ticketValue)
+    yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), "e-1"))
+    expect(yield* within(path, (store) => store.pendingTicket(anId("e-1")))).toBeUndefined()
+  })
+
+  effect("of unused tickets are deleted after a week", function* () {
+    const path = newFile()
+    yield* within(path, (store) => store.keepTicket(ticket, Redacted.make(ticketValue)))
+    yield* TestClock.adjust("7 days")
+    yield* TestClock.adjust(ticket.issued_at)
+    expect(yield* within(path, (store) => store.pendingTicket(anId("e-1")))).toEqual({
+      ...ticket,
+      service,
+      tries: 0,
+    })
+    yield* TestClock.adjust("1 millis")
+    expect(yield* within(path, (store) => store.pendingTicket(anId("e-1")))).toBeUndefined()
+  })
+
+  effect("that are dropped keep their reason and lose their key, unless in doubt", function* () {
+    const path = newFile()
+    yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
+    const dropped = (reason: string, keepKey: boolean) =>
+      within(path, (store) =>
+        Effect.all([
+          store.dropToken(token(), reason, keepKey),
+          Effect.map(store.tokens, ([one]) => [one?.dropped?.reason, one?.hasKey]),
+          keyOf(store),
+        ]),
+      )
+    expect(yield* dropped("TOKEN_UNKNOWN", true)).toEqual([true, ["TOKEN_UNKNOWN", true], token_key])
+    expect(yield* dropped("TOKEN_UNKNOWN", true)).toEqual([false, ["TOKEN_UNKNOWN", true], token_key])
+    expect(yield* dropped("LOCKED", false)).toEqual([true, ["LOCKED", false], undefined])
+    expect(yield* dropped("REVOKED", false)).toEqual([false, ["LOCKED", false], undefined])
+    const other = within(path, (store) => store.dropToken({ name: "c-1/bank", token_id: "t-0" }, "X"))
+    expect(yield* other).toBe(false)
+    // One that was kept in doubt leaves with its key once its time is over.
+    const inDoubt = token({ name: "two", token_id: "t-2" })
+    const expired = yield* within(path, (store) =>
+      Effect.gen(function* () {
+        yield* store.keepToken(inDoubt, Redacted.make(token_key), undefined)
+        yield* store.dropToken(inDoubt, "TOKEN_UNKNOWN", true)
+        yield* store.dropExpired([inDoubt])
+        return (yield* store.tokens).find(({ name }) => name === "two")
+      }),
+    )
+    expect([expired?.dropped?.reason, expired?.hasKey]).toEqual(["EXPIRED", false])
+  })
+
+  effect("that expired are dropped together, with their keys, and the time is kept", function* () {
+    const path = newFile()
+    const names = ["one", "two", "three"]
+    const tokens = names.map((name) => token({ name, token_id: `t-${name}` }))
+    yield* within(path, (store) =>
+      Effect.forEach(tokens, (one) => store.keepToken(one, Redacted.make(token_key), undefined)),
+    )
+    yield* TestClock.adjust("90 days")
+    yield* within(path, (store) => store.dropExpired(tokens.slice(0, 2)))
+    yield* TestClock.adjust("1 second")
+    const isDropped = yield* within(path, (store) => store.dropToken(tokens[2] ?? token(), "REVOKED"))
+    const kept = yield* listTokens(path)
+    expect([isDropped, kept.map(({ name, dropped, hasKey }) => [name, dropped, hasKey])]).toEqual([
+      true,
+      [
+        ["one", { reason: "EXPIRED", at: tokenLifetimeMs }, false],
+        ["three", { reason: "REVOKED", at: tokenLifetimeMs + 1_000 }, false],
+        ["two", { reason: "EXPIRED", at: tokenLifetimeMs }, false],
+      ],
+    ])
+  })
 
   it("are encrypted under a different salt in every store, so that one key opens no other store's file [promise 12 salt]", () => {
     const salts = [newFile(), newFile(), newFile()].map((path) => {
@@ -507,29 +473,28 @@ describe("the entries", () => {
     ])
   })
 
-  it.effect(
+  effect(
     "are known as secrets as soon as the store is opened, and as soon as they arrive [promise 12 tickets]",
-    () =>
-      Effect.gen(function* () {
-        const letters = Redacted.make(Buffer.alloc(32, 9).toString("base64url"))
-        // Whatever they look like: what is letters alone may be somebody's password, but these are nobody's.
-        for (const [ofToken, ofTicket, key] of [
-          [token_key, ticketValue, keyOne],
-          ["wholly-letters", "letters-alone", letters],
-        ] as const) {
-          const path = newFile()
-          const keep = (store: OpenTokenStore) =>
-            Effect.andThen(
-              store.keepToken(token(), Redacted.make(ofToken), undefined),
-              store.keepTicket(ticket, Redacted.make(ofTicket)),
-            )
-          yield* within(path, keep, { key })
-          const known = makeKnownSecrets()
-          yield* within(path, () => Effect.void, { key }).pipe(Effect.provideService(KnownSecrets, known))
-          const text = [ofToken, ofTicket, Redacted.value(key)].join(" ")
-          expect(known.clean(text, "own")).toBe("[blanked] [blanked] [blanked]")
-        }
-      }),
+    function* () {
+      const letters = Redacted.make(Buffer.alloc(32, 9).toString("base64url"))
+      // Whatever they look like: what is letters alone may be somebody's password, but these are nobody's.
+      for (const [ofToken, ofTicket, key] of [
+        [token_key, ticketValue, keyOne],
+        ["wholly-letters", "letters-alone", letters],
+      ] as const) {
+        const path = newFile()
+        const keep = (store: OpenTokenStore) =>
+          Effect.andThen(
+            store.keepToken(token(), Redacted.make(ofToken), undefined),
+            store.keepTicket(ticket, Redacted.make(ofTicket)),
+          )
+        yield* within(path, keep, { key })
+        const known = makeKnownSecrets()
+        yield* within(path, () => Effect.void, { key }).pipe(Effect.provideService(KnownSecrets, known))
+        const text = [ofToken, ofTicket, Redacted.value(key)].join(" ")
+        expect(known.clean(text, "own")).toBe("[blanked] [blanked] [blanked]")
+      }
+    },
   )
 
   it("encrypted twice are never the same bytes", () => {
