@@ -24,6 +24,15 @@ interface Words {
   readonly missingAt: Finding["at"]
 }
 
+/** The fields that have a value; one that is undefined is left out. */
+export const given = <Fields extends object>(fields: Fields): Given<Fields> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<Fields>
+type Given<Fields> = {
+  [Name in keyof Fields as undefined extends Fields[Name] ? never : Name]: Fields[Name]
+} & {
+  [Name in keyof Fields as undefined extends Fields[Name] ? Name : never]?: Exclude<Fields[Name], undefined>
+}
+
 export const missingKey = (key: string): string => `\`${key}\` is missing`
 
 /** What a schema expects, in YAML terms. */

@@ -4,6 +4,7 @@
  * that was decided on is the state that changes.
  */
 import { Clock, Context, Effect } from "effect"
+import { given } from "../../base/Schemas.ts"
 import { emptyTally, faultName } from "../faults/Faults.ts"
 import type { Fault, FaultTally, Faults, JudgedCall } from "../faults/Faults.ts"
 import type { Journal } from "../state/Journal.ts"
@@ -13,12 +14,6 @@ import type { Application, SandboxEvent, SandboxState } from "../state/SandboxSt
 
 /** Receives new events once they are in the state; it must neither fail nor record events itself. */
 export type Listener = (events: ReadonlyArray<SandboxEvent>) => void
-
-/** The answer to a call, and what it changes. */
-export interface Decision<Answer> {
-  readonly answer: Answer
-  readonly events: ReadonlyArray<SandboxEvent>
-}
 
 export interface SandboxCore {
   readonly seed: number
@@ -32,34 +27,65 @@ export interface SandboxCore {
   readonly watch: CallWatch
 }
 
+/** What the handlers of one service share. */
+export class Core extends Context.Service<Core, SandboxCore>()("nightjar/sandbox/Core") {}
+
+/** A fault takes the answer of the current call: its content reaches nobody. */
+export const AnswerLost = Context.Reference<boolean>("nightjar/sandbox/AnswerLost", {
+  defaultValue: () => false,
+})
+
 /** What a call is decided upon: the state, the moment in which it came, and who makes it. */
 export interface Look extends Pick<SandboxCore, "seed" | "reading" | "state"> {
   readonly at: number
   readonly application: Application
 }
 
-/** What the handlers of one service share. */
-export class Core extends Context.Service<Core, SandboxCore>()("nightjar/sandbox/Core") {}
-
 /** A call with all that its handler works on. */
-export type Call = SandboxCore & Look
+export interface Call extends SandboxCore, Look {
+  readonly answerLost: boolean
+}
 
 export const beginCall = Effect.gen(function* () {
+  const core = yield* Core
   const at = yield* Clock.currentTimeMillis
-  const call: Call = { ...(yield* Core), at, application: yield* CallingApplication }
+  const call: Call = { ...core, at, application: yield* CallingApplication, answerLost: yield* AnswerLost }
   return call
 })
 
-export const recordEvents = (core: SandboxCore, events: ReadonlyArray<SandboxEvent>): void => {
+type Events = ReadonlyArray<SandboxEvent>
+/** What a call answers or is refused with, as the contract's endpoint says it, and what it changes. */
+type Decision = { readonly events: Events } & ({ readonly answer: unknown } | { readonly refusal: unknown })
+type AnswerOf<Decided> = Decided extends { readonly answer: infer Answer } ? Answer : never
+type RefusalOf<Decided> = Decided extends { readonly refusal: infer Refusal } ? Refusal : never
+
+export const answered = <const Answer>(answer: Answer, ...events: Events) => ({ answer, events })
+export const refused = <const Refusal>(refusal: Refusal, ...events: Events) => ({ refusal, events })
+
+export const recordEvents = (core: SandboxCore, events: Events): void => {
   core.journal?.append(events)
   for (const event of events) applyEvent(core.state, event)
   if (events.length > 0) for (const listener of core.listeners) listener(events)
 }
 
-export const settle = <Answer>(core: SandboxCore, decision: Decision<Answer>): Answer => {
+/** Records what was decided on a call, and answers it. */
+export const settle = <Decided extends Decision>(
+  core: SandboxCore,
+  decision: Decided,
+): Effect.Effect<AnswerOf<Decided>, RefusalOf<Decided>> => {
   recordEvents(core, decision.events)
-  return decision.answer
+  return "answer" in decision
+    ? Effect.succeed(decision.answer as AnswerOf<Decided>)
+    : Effect.fail(decision.refusal as RefusalOf<Decided>)
 }
+
+/** An endpoint's handler: what it decides on a call is recorded and answered. */
+export const decidedBy =
+  <Args extends ReadonlyArray<unknown>, Decided extends Decision>(
+    decide: (call: Call, ...args: Args) => Decided,
+  ) =>
+  (...args: Args) =>
+    Effect.flatMap(beginCall, (call) => settle(call, decide(call, ...args)))
 
 // Calls that create no event are the most frequent ones: counted in memory, forgotten by a restart.
 
@@ -71,22 +97,22 @@ const catalogueWindowMs = 3_600_000
 const catalogueMax = 60
 const recentMax = 100
 
-export interface StateReads {
-  count: number
-  lastAt: number
+const unread = {
+  count: 0,
+  lastAt: Number.NEGATIVE_INFINITY,
   /** Infinite after one read. */
-  shortestMs: number
+  shortestMs: Number.POSITIVE_INFINITY,
   /** Reads less than a second after the one before. */
-  tooSoon: number
-  /** When there were too many. */
-  brokenAt: number | undefined
+  tooSoon: 0,
 }
+/** `brokenAt`: when there were too many. */
+export type StateReads = typeof unread & { brokenAt?: number }
 
 interface CatalogueReads {
   count: number
   windowFrom: number
   inWindow: number
-  brokenAt: number | undefined
+  brokenAt?: number
 }
 
 export interface FaultSeen {
@@ -120,27 +146,19 @@ export const newCallWatch = (seed: number, faults: Faults | undefined): CallWatc
 
 /** Only for existing executions: their number limits the memory. */
 export const noteStateRead = ({ stateReads }: CallWatch, execution_id: string, at: number): void => {
-  const reads = stateReads.get(execution_id)
-  if (reads === undefined) {
-    const first = { count: 1, lastAt: at, shortestMs: Number.POSITIVE_INFINITY, tooSoon: 0 }
-    stateReads.set(execution_id, { ...first, brokenAt: undefined })
-    return
-  }
+  const reads: StateReads = stateReads.get(execution_id) ?? { ...unread }
+  stateReads.set(execution_id, reads)
   const since = at - reads.lastAt
-  reads.count += 1
   reads.lastAt = at
-  if (since < reads.shortestMs) reads.shortestMs = since
-  if (since >= tooSoonMs) return
-  reads.tooSoon += 1
+  reads.count += 1
+  reads.shortestMs = Math.min(reads.shortestMs, since)
+  if (since < tooSoonMs) reads.tooSoon += 1
   if (reads.tooSoon > tooSoonMax) reads.brokenAt ??= at
 }
 
 export const noteCatalogueRead = ({ catalogueReads }: CallWatch, application: string, at: number): void => {
-  const reads = catalogueReads.get(application)
-  if (reads === undefined) {
-    catalogueReads.set(application, { count: 1, windowFrom: at, inWindow: 1, brokenAt: undefined })
-    return
-  }
+  const reads = catalogueReads.get(application) ?? { count: 0, windowFrom: at, inWindow: 0 }
+  catalogueReads.set(application, reads)
   reads.count += 1
   if (at - reads.windowFrom >= catalogueWindowMs) {
     reads.windowFrom = at
@@ -151,11 +169,7 @@ export const noteCatalogueRead = ({ catalogueReads }: CallWatch, application: st
 }
 
 export const noteFault = ({ recent }: FaultWatch, at: number, call: JudgedCall, fault: Fault): void => {
-  recent.push({
-    at,
-    endpoint: call.endpoint,
-    fault: faultName(fault),
-    ...(call.customer === undefined ? {} : { customer_id: call.customer }),
-  })
+  const { endpoint, customer } = call
+  recent.push({ at, endpoint, fault: faultName(fault), ...given({ customer_id: customer }) })
   if (recent.length > recentMax) recent.shift()
 }

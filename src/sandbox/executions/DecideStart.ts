@@ -1,9 +1,10 @@
 /**
- * Decides the effect of a start (section 4.1): its answer and its events. Pure: from state, time and request
- * to a decision. The checks are in the reference's order: the engine first, then what the application and the
- * engine allow, then conflicts; forms and encryption are judged only after the acceptance.
+ * Decides a start (section 4.1). The checks are in the reference's order: the engine first, then what the
+ * application and the engine allow, then conflicts; forms and encryption are judged only after the acceptance.
  */
-import type { Look } from "../core/SandboxCore.ts"
+import { given } from "../../base/Schemas.ts"
+import { answered, decidedBy, refused } from "../core/SandboxCore.ts"
+import type { Call } from "../core/SandboxCore.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
 import { whyUnavailable } from "../engines/EngineDefinition.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
@@ -20,9 +21,12 @@ import {
 import type { Fault, OpenedValues } from "./JudgeRequest.ts"
 import { askedFeatures, planResults } from "./PlanResults.ts"
 import type { AskedFeature } from "./PlanResults.ts"
+import { acceptanceBody } from "./StateBody.ts"
+import { withConflictId } from "../readings/ShapeAnswer.ts"
 import { executionIds, fingerprint } from "../state/Reading.ts"
 import { openExecutions, runsOf } from "../state/SandboxState.ts"
-import type { Execution, SandboxEvent, SandboxState, StartRefused, Started } from "../state/SandboxState.ts"
+import type { SandboxState, StartRefused, Started } from "../state/SandboxState.ts"
+import { statusCodeOf } from "../state/Timeline.ts"
 import { issueTicket } from "../state/TokenState.ts"
 import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
 import type { StatusReason } from "../../service/Vocabulary.ts"
@@ -37,7 +41,7 @@ interface Access {
 
 /** In flight since `at`, for `foreignMs`. */
 const foreignRun = (
-  { seed, at, reading }: Look,
+  { seed, at, reading }: Call,
   access: Access,
   engine: EngineDefinition,
   foreignMs: number,
@@ -71,25 +75,6 @@ const hadForeignRun = (state: SandboxState, access: Access): boolean =>
       started.engine_reference === access.engine_reference,
   )
 
-export type StartDecision = { readonly events: ReadonlyArray<SandboxEvent> } & (
-  | {
-      readonly _tag: "Accepted"
-      readonly execution_id: string
-      readonly ticket: string | undefined
-      readonly session_token: string | undefined
-      /** Values of wrong fields, in the order of the event's errors: for the echo, never for the journal. */
-      readonly inputs: ReadonlyArray<unknown>
-    }
-  | {
-      readonly _tag: "Refused"
-      readonly reason: Extract<StatusReason, "CUSTOMER_INTERVENTION_REQUIRED" | "T10N_FORBIDDEN">
-    }
-  /** The run in flight. */
-  | { readonly _tag: "Conflict"; readonly execution_id: string }
-  | { readonly _tag: "Unavailable"; readonly detail: string }
-  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<ValidationItem> }
-)
-
 /** 4.12: the token that a start came with, and what prevents it. */
 interface TokenOfStart {
   readonly token_id: string
@@ -98,7 +83,7 @@ interface TokenOfStart {
   readonly fault?: Extract<StatusReason, "T10N_REJECTED" | "T10N_EXCEPTION">
 }
 
-export interface StartInput extends Look {
+export interface StartInput extends Call {
   /** For a tokenized start: with the stored login as its parameters, or without any if it cannot be read. */
   readonly request: StartRequest
   readonly token?: TokenOfStart
@@ -114,9 +99,10 @@ const wordsOf = (engine: EngineDefinition, { values }: OpenedValues): Behaviour 
  * 4.1: same customer and engine, unless both external ids are present and differ; or the same external id;
  * or the same token.
  */
-const findConflict = (input: StartInput): Execution | undefined => {
+const findConflict = (input: StartInput): Started | undefined => {
   const { at, request, token } = input
-  return openExecutions(input, request.customer_id, at).find(({ started }) => {
+  const open = openExecutions(input, request.customer_id, at).map(({ started }) => started)
+  return open.find((started) => {
     const ours = request.external_execution_id
     const theirs = started.external_execution_id
     if (ours !== undefined && ours === theirs) return true
@@ -126,25 +112,51 @@ const findConflict = (input: StartInput): Execution | undefined => {
   })
 }
 
-const externalId = ({ external_execution_id }: StartRequest) =>
-  external_execution_id === undefined ? {} : { external_execution_id }
-const tokenId = ({ token }: StartInput) => (token === undefined ? {} : { token_id: token.token_id })
-
-export const refusal = (
-  input: StartInput,
+const refusal = (
+  { at, application, request, token }: StartInput,
   outcome: StartRefused["outcome"],
   execution_id?: string,
 ): StartRefused => ({
   _tag: "StartRefused",
-  at: input.at,
-  application: input.application.app_id,
-  customer_id: input.request.customer_id,
-  engine_reference: input.request.engine_reference,
-  ...externalId(input.request),
-  ...tokenId(input),
+  at,
+  application: application.app_id,
+  customer_id: request.customer_id,
+  engine_reference: request.engine_reference,
+  ...given({ external_execution_id: request.external_execution_id, token_id: token?.token_id }),
   outcome,
-  ...(execution_id === undefined ? {} : { execution_id }),
+  ...given({ execution_id }),
 })
+
+/** 2.5: what every acceptance-shaped body has; the rest is present only if an execution exists. */
+const acceptanceOf = ({ application, request }: StartInput, status_reason: StatusReason) => ({
+  app_id: application.app_id,
+  customer_id: request.customer_id,
+  auth_origin: "app-secret" as const,
+  engine_reference: request.engine_reference,
+  status_code: statusCodeOf(status_reason),
+  status_reason,
+})
+
+/** 422 */
+export const invalidStart = (input: StartInput, detail: ReadonlyArray<ValidationItem>) =>
+  refused({ _tag: "Invalid", detail }, refusal(input, "invalid"))
+
+/** 4.12: the application does not have the token. */
+export const unknownToken = (input: StartInput) =>
+  refused({ _tag: "NotFound", detail: "no such token" }, refusal(input, "unknown_token"))
+
+const unavailable = (input: StartInput, detail: string) =>
+  refused({ _tag: "Unavailable", detail }, refusal(input, "unavailable"))
+
+export const t10nForbidden = (input: StartInput) =>
+  refused({ _tag: "Refused", ...acceptanceOf(input, "T10N_FORBIDDEN") }, refusal(input, "t10n_forbidden"))
+
+/** 4.1, 409: with the ids of the run in flight. */
+const conflict = (input: StartInput, running: Started, ...begun: ReadonlyArray<Started>) => {
+  const ids = withConflictId(input.reading, acceptanceBody(running), input.request)
+  const answer = { _tag: "AlreadyExecuting", ...acceptanceOf(input, "ALREADY_EXECUTING"), ...ids } as const
+  return refused(answer, ...begun, refusal(input, "conflict", running.execution_id))
+}
 
 const wantsTicket = ({ base_configurations }: StartRequest): boolean =>
   base_configurations?.tokenized_access === true
@@ -196,17 +208,13 @@ const planStart = (
   return { fault, named, timeline, results, ids }
 }
 
-const accept = (
-  input: StartInput,
-  engine: EngineDefinition,
-  behaviour: Behaviour,
-  opened: OpenedValues,
-): StartDecision => {
+const accept = (input: StartInput, engine: EngineDefinition, behaviour: Behaviour, opened: OpenedValues) => {
   const { seed, at, request, application, token } = input
   const { fault, named, timeline, results, ids } = planStart(input, engine, behaviour, opened)
+  const { execution_id } = ids
   const ticketed =
     wantsTicket(request) && engine.tokenizes
-      ? issueTicket(seed, at, ids.execution_id, request.parameters, behaviour.unreadable ?? false)
+      ? issueTicket(seed, at, execution_id, request.parameters, behaviour.unreadable ?? false)
       : undefined
   const hashes = token?.fault === undefined ? loginHashes(seed, engine, request.parameters, opened) : token
   const errors = named?.findings.map(({ error }) => error) ?? []
@@ -217,62 +225,63 @@ const accept = (
     ...ids,
     customer_id: request.customer_id,
     engine_reference: request.engine_reference,
-    ...externalId(request),
+    ...given({ external_execution_id: request.external_execution_id }),
     foreign: false,
     timeline,
     results,
     login_key: hashes.login_key,
     locking_hash: hashes.locking_hash,
-    ...tokenId(input),
+    ...given({ token_id: token?.token_id }),
     parameters_errors: named?.kind === "parameters" ? errors : [],
     configurations_errors: named?.kind === "configurations" ? errors : [],
-    ...(request.hooks_extra_data === undefined ? {} : { hooks_extra_data: request.hooks_extra_data }),
+    ...given({ hooks_extra_data: request.hooks_extra_data }),
   }
-  const inputs = fault?.findings.map(({ input: value }) => value) ?? []
-  const events = ticketed === undefined ? [started] : [started, ticketed.issued]
-  const { execution_id } = ids
+  const wrong = fault?.findings.map(({ input: value }) => value) ?? []
+  if (wrong.length > 0) input.inputs.set(execution_id, wrong)
   // 2.5: its purpose is not shown; own choice: it is there on request, and opens nothing.
   const session_token =
     behaviour.sessionToken === true ? fingerprint("session-token", seed, execution_id) : undefined
-  return { _tag: "Accepted", execution_id, ticket: ticketed?.ticket, session_token, inputs, events }
+  return answered(
+    {
+      _tag: "Accepted",
+      ...acceptanceOf(input, "ACCEPTED"),
+      ...acceptanceBody(started),
+      ...given({ ticket: ticketed?.ticket, session_token }),
+    },
+    started,
+    ...(ticketed === undefined ? [] : [ticketed.issued]),
+  )
 }
 
-export const decideStart = (input: StartInput): StartDecision => {
+export const decideStart = (input: StartInput) => {
   const { state, at, application, request, reading } = input
   const malformed = invalidItems(request)
   const engine = findEngine(request.engine_reference)
   if (engine === undefined && malformed.length === 0 && reading.unknown_engine_start === "unavailable") {
-    return { _tag: "Unavailable", detail: unknownEngine.msg, events: [refusal(input, "unavailable")] }
+    return unavailable(input, unknownEngine.msg)
   }
-  if (engine === undefined || malformed.length > 0) {
-    const detail = engine === undefined ? [unknownEngine, ...malformed] : malformed
-    return { _tag: "Invalid", detail, events: [refusal(input, "invalid")] }
-  }
+  if (engine === undefined) return invalidStart(input, [unknownEngine, ...malformed])
+  if (malformed.length > 0) return invalidStart(input, malformed)
   const detail = whyUnavailable(engine, application.app_id, at)
-  if (detail !== undefined) {
-    return { _tag: "Unavailable", detail, events: [refusal(input, "unavailable")] }
-  }
-  if (wantsTicket(request) && !application.mayTokenize) {
-    return { _tag: "Refused", reason: "T10N_FORBIDDEN", events: [refusal(input, "t10n_forbidden")] }
-  }
+  if (detail !== undefined) return unavailable(input, detail)
+  if (wantsTicket(request) && !application.mayTokenize) return t10nForbidden(input)
   const interaction = request.base_configurations?.customer_interaction_available ?? false
   if (engine.frequency === "always" && !interaction) {
-    const events = [refusal(input, "intervention_required")]
-    return { _tag: "Refused", reason: "CUSTOMER_INTERVENTION_REQUIRED", events }
+    const answer = { _tag: "Refused", ...acceptanceOf(input, "CUSTOMER_INTERVENTION_REQUIRED") } as const
+    return refused(answer, refusal(input, "intervention_required"))
   }
-  const conflict = findConflict(input)
-  if (conflict !== undefined) {
-    const { execution_id } = conflict.started
-    return { _tag: "Conflict", execution_id, events: [refusal(input, "conflict", execution_id)] }
-  }
+  const running = findConflict(input)
+  if (running !== undefined) return conflict(input, running)
   const opened = openParameters(request.parameters)
   const behaviour = wordsOf(engine, opened)
   const { customer_id, engine_reference } = request
   const access = { application: application.app_id, customer_id, engine_reference }
   if (behaviour.foreignMs !== undefined && behaviour.foreignMs > 0 && !hadForeignRun(state, access)) {
     const foreign = foreignRun(input, access, engine, behaviour.foreignMs)
-    const events = [foreign, refusal(input, "conflict", foreign.execution_id)]
-    return { _tag: "Conflict", execution_id: foreign.execution_id, events }
+    return conflict(input, foreign, foreign)
   }
   return accept(input, engine, behaviour, opened)
 }
+
+/** 4.1 */
+export const startExecution = decidedBy((call, request: StartRequest) => decideStart({ ...call, request }))

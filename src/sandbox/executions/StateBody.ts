@@ -3,6 +3,7 @@
  * It contains nothing of the login except the echo of wrong parameters while the service still remembers
  * them.
  */
+import { given } from "../../base/Schemas.ts"
 import { raisesEvent } from "../engines/EngineCatalogue.ts"
 import { challengeForm } from "../engines/EngineDefinition.ts"
 import { isOpenOutcome } from "./Behaviour.ts"
@@ -11,7 +12,7 @@ import { findRecord, rulesFor } from "../state/HookState.ts"
 import type { DeliveryRecord, HookState } from "../state/HookState.ts"
 import type { FeaturePlan, Retrieval } from "../state/ResultsPlan.ts"
 import { closesAt, momentAt } from "../state/SandboxState.ts"
-import type { Execution } from "../state/SandboxState.ts"
+import type { Execution, Started } from "../state/SandboxState.ts"
 import { isClosedPhase, isJudged, statusCodeOf } from "../state/Timeline.ts"
 import type { Phase } from "../state/Timeline.ts"
 import type { ExecutionMessage } from "../../service/Execution.ts"
@@ -214,20 +215,15 @@ const iso = (at: number): string => new Date(at).toISOString()
 const secondsOf = (ms: number): number => ms / 1000
 
 /** What 2.5 and 2.4 share. */
-export const acceptanceBody = (execution: Execution) => {
-  const { started } = execution
-  return {
-    app_id: started.application,
-    customer_id: started.customer_id,
-    auth_origin: "app-secret" as const,
-    engine_reference: started.engine_reference,
-    execution_id: started.execution_id,
-    session_id: started.session_id,
-    ...(started.external_execution_id === undefined
-      ? {}
-      : { external_execution_id: started.external_execution_id }),
-  }
-}
+export const acceptanceBody = (started: Started) => ({
+  app_id: started.application,
+  customer_id: started.customer_id,
+  auth_origin: "app-secret" as const,
+  engine_reference: started.engine_reference,
+  execution_id: started.execution_id,
+  session_id: started.session_id,
+  ...given({ external_execution_id: started.external_execution_id }),
+})
 
 /** 7: `input` and `ctx` are optional, and this service echoes what it was sent, as real ones do. */
 const echo = (errors: Execution["started"]["parameters_errors"], inputs: ReadonlyArray<unknown>) =>
@@ -263,7 +259,7 @@ export const stateBody = (
   const parameters_errors = parametersErrors(execution, rejected)
   const configurations_errors = rejected ? started.configurations_errors : []
   return {
-    ...acceptanceBody(execution),
+    ...acceptanceBody(started),
     status_code: phase.status_code,
     status_reason: phase.status_reason,
     status_message: statusMessage(phase.status_reason),

@@ -1,16 +1,17 @@
 /**
- * The widget's calls as answers: a decision, its events recorded, and the session as the code that draws a
+ * The widget's calls: each is decided, recorded, and answered with the session as the code that draws a
  * widget needs it. All shapes are our own, since the reference shows none of this.
  */
 import { Effect } from "effect"
-import { beginCall, settle } from "../core/SandboxCore.ts"
-import type { Call, Decision, Look } from "../core/SandboxCore.ts"
+import { given } from "../../base/Schemas.ts"
+import { answered, beginCall, refused, settle } from "../core/SandboxCore.ts"
+import type { Call, Look } from "../core/SandboxCore.ts"
 import { consentDocuments, defaultSignature, givenConsent } from "../data/Documents.ts"
 import { checkForm } from "../engines/AnswerEngines.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
 import { whyUnavailable } from "../engines/EngineDefinition.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
-import { challengeHash } from "../executions/Behaviour.ts"
+import { judgeCode } from "../executions/AnswerExecutions.ts"
 import { openParameters } from "../executions/JudgeRequest.ts"
 import { findFlowSession } from "./AnswerFlows.ts"
 import { featuresOf, planSource } from "./StandingSessions.ts"
@@ -53,44 +54,35 @@ export type StepRequest =
     }
   | { readonly _tag: "answer"; readonly code: string }
 
-type StepRefusal =
-  | { readonly _tag: "NotFound" }
-  | { readonly _tag: "Conflict"; readonly detail: string }
-  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<ErrorItem> }
-type StepAnswer = { readonly _tag: "Taken"; readonly session_id: string } | StepRefusal
-
-const invalid = (loc: ErrorItem["loc"], msg: string): StepRefusal => ({
-  _tag: "Invalid",
-  detail: [{ loc: ["body", ...loc], msg, type: "value_error" }],
+const sessionNotFound = refused({ _tag: "NotFound", detail: "session not found" })
+const conflict = (detail: string) => ({ _tag: "Conflict", detail }) as const
+const invalid = (detail: ReadonlyArray<ErrorItem>) => ({
+  _tag: "Invalid" as const,
+  detail: detail.map((item) => ({ ...item, loc: ["body", ...item.loc] })),
 })
+const wrongValue = (loc: ErrorItem["loc"], msg: string) => invalid([{ loc, msg, type: "value_error" }])
 
-export const decideCreate = (
+/** Answers the new session's id. */
+const decideCreate = (
   { state, seed, at, application: { app_id: application } }: Look,
   request: CreateRequest,
   offered: ReadonlyArray<string>,
-): Decision<StepAnswer> => {
+) => {
   const ordinal = state.flows.sessions.size
   const created: FlowSessionCreated = {
     _tag: "FlowSessionCreated",
     at,
     application,
     session_id: fingerprint("flow-session", seed, application, ordinal, at).slice(0, 24),
-    ...(request.customer_id === undefined ? {} : { customer_id: request.customer_id }),
+    ...given({ customer_id: request.customer_id }),
     features: [...new Set(request.features ?? offered)],
     plan: readFlowPlan(request.behaviour ?? ""),
   }
-  return { answer: { _tag: "Taken", session_id: created.session_id }, events: [created] }
-}
-
-/** 4.10 has no such call: code that draws the widget reads the session here. */
-const decideView = (look: Look, session_id: string): Decision<StepAnswer> => {
-  const there = findFlowSession(look, session_id)
-  if (there === undefined) return { answer: { _tag: "NotFound" }, events: [] }
-  return { answer: { _tag: "Taken", session_id }, events: there.found }
+  return answered(created.session_id, created)
 }
 
 /** A step ready to be recorded, or why there is none. */
-type Prepared = FlowStep | StepRefusal
+type Prepared = FlowStep | ReturnType<typeof conflict | typeof invalid>
 
 const prepareConsent = (
   { created }: FlowSession,
@@ -98,7 +90,7 @@ const prepareConsent = (
 ): Prepared => {
   const accepted = [...new Set(features ?? created.features)]
   const foreign = accepted.find((code) => !created.features.includes(code))
-  if (foreign !== undefined) return invalid(["features"], `${foreign} is not offered`)
+  if (foreign !== undefined) return wrongValue(["features"], `${foreign} is not offered`)
   const all = consentDocuments.map(({ document_id }) => ({ document_id }))
   const signed = (documents ?? all).map((document) => {
     if (typeof document === "string") return { document_id: document }
@@ -109,7 +101,7 @@ const prepareConsent = (
     return signature === undefined ? [] : [{ ...signature, version, hash }]
   })
   if (known.length !== consentDocuments.length || signed.length !== known.length) {
-    return invalid(["documents"], "every document of the form is accepted once, and no other")
+    return wrongValue(["documents"], "every document of the form is accepted once, and no other")
   }
   return { _tag: "consent", features: accepted, documents: known }
 }
@@ -131,27 +123,22 @@ const prepareConnect = (
   request: Extract<StepRequest, { _tag: "connect" }>,
 ): Prepared => {
   const engine = findEngine(request.engine_reference)
-  if (engine === undefined) return invalid(["engine_reference"], "no such engine")
+  if (engine === undefined) return wrongValue(["engine_reference"], "no such engine")
   const unavailable = whyUnavailable(engine, session.created.application, at)
-  if (unavailable !== undefined) return { _tag: "Conflict", detail: unavailable }
+  if (unavailable !== undefined) return conflict(unavailable)
   const { values, findings } = openParameters(request.parameters)
   const wrong = findings.length > 0 ? findings : checkForm(engine.parameters, values)
   const errors = wrong.map(({ error }) => error)
   if (errors.length > 0) {
-    return {
-      _tag: "Invalid",
-      detail: errors.map((error) => ({ ...error, loc: ["body", "parameters", ...error.loc] })),
-    }
+    return invalid(errors.map((error) => ({ ...error, loc: ["parameters", ...error.loc] })))
   }
   const accepted = acceptedFeatures(session, at)
   const foreign = request.features?.find((code) => !accepted.includes(code))
-  if (foreign !== undefined) return invalid(["features"], `${foreign} was not accepted`)
+  if (foreign !== undefined) return wrongValue(["features"], `${foreign} was not accepted`)
   const features = (request.features ?? accepted).filter((code) =>
     engine.features.some((one) => one === code),
   )
-  if (features.length === 0) {
-    return { _tag: "Conflict", detail: "the source offers nothing that the customer accepted" }
-  }
+  if (features.length === 0) return conflict("the source offers nothing that the customer accepted")
   const ordinal = session.sources.filter(
     (source) => source.started.engine_reference === engine.reference,
   ).length
@@ -164,10 +151,9 @@ const prepareAnswer = ({ seed, at }: Look, session: FlowSession, code: string): 
   const asking = session.sources.find(
     (source) => source.started.at <= at && momentAt(source, at).phase.challenge !== undefined,
   )
-  if (asking === undefined) return { _tag: "Conflict", detail: "no source asks for anything" }
-  const right = asking.started.timeline.challenge?.codeHash === challengeHash(seed, code)
-  const wrong = { loc: ["code"], msg: "the source refused the code", type: "value_error.code" }
-  return { _tag: "answer", source_id: asking.source_id, right, payload_errors: right ? [] : [wrong] }
+  if (asking === undefined) return conflict("no source asks for anything")
+  const { challenge } = asking.started.timeline
+  return { _tag: "answer", source_id: asking.source_id, ...judgeCode(seed, challenge?.codeHash, code) }
 }
 
 const prepare = (look: Look, session: FlowSession, request: StepRequest): Prepared => {
@@ -183,9 +169,6 @@ const prepare = (look: Look, session: FlowSession, request: StepRequest): Prepar
   }
 }
 
-const refusals: ReadonlySet<string> = new Set(["NotFound", "Conflict", "Invalid"])
-const isStep = (prepared: Prepared): prepared is FlowStep => !refusals.has(prepared._tag)
-
 /** The steps that a session currently allows, for code that draws a widget or chooses steps at random. */
 export const allowedSteps = (session: FlowSession, at: number): ReadonlyArray<FlowStepName> => {
   const phase = flowMomentOf(session.phases, at)
@@ -197,19 +180,19 @@ export const allowedSteps = (session: FlowSession, at: number): ReadonlyArray<Fl
   )
 }
 
-export const decideStep = (look: Look, session_id: string, request: StepRequest): Decision<StepAnswer> => {
+/** Answers the session's id. */
+const decideStep = (look: Look, session_id: string, request: StepRequest) => {
   const { at } = look
   const there = findFlowSession(look, session_id)
-  if (there === undefined) return { answer: { _tag: "NotFound" }, events: [] }
+  if (there === undefined) return sessionNotFound
   const { session, found } = there
   const engine = request._tag === "connect" ? request.engine_reference : undefined
   const phase = flowMomentOf(session.phases, at)
   const detail = refusalOf(phase, session.created.plan.asksConsent, request._tag, engine)
-  if (detail !== undefined) return { answer: { _tag: "Conflict", detail }, events: found }
-  const step = prepare(look, session, request)
-  if (!isStep(step)) return { answer: step, events: found }
-  const taken = { _tag: "FlowStepTaken" as const, at, session_id, step }
-  return { answer: { _tag: "Taken", session_id }, events: [...found, taken] }
+  const step = detail === undefined ? prepare(look, session, request) : conflict(detail)
+  return "detail" in step
+    ? refused(step, ...found)
+    : answered(session_id, ...found, { _tag: "FlowStepTaken", at, session_id, step })
 }
 
 const iso = (at: number): string => new Date(at).toISOString()
@@ -219,7 +202,7 @@ const sourceView = (source: FlowSession["sources"][number], at: number) => {
   return {
     engine_reference: source.started.engine_reference,
     status_reason: phase.status_reason,
-    ...(phase.challenge === undefined ? {} : { action_required_expires: iso(phase.challenge.expires) }),
+    ...given({ action_required_expires: phase.challenge && iso(phase.challenge.expires) }),
   }
 }
 
@@ -228,7 +211,7 @@ const sessionView = (session: FlowSession, at: number) => {
   const { session_id, customer_id, features, plan } = session.created
   return {
     session_id,
-    ...(customer_id === undefined ? {} : { customer_id }),
+    ...given({ customer_id }),
     session_status: phase.status,
     session_cursor: phase.cursor,
     is_closed: phase.closed,
@@ -244,16 +227,6 @@ const sessionView = (session: FlowSession, at: number) => {
   }
 }
 
-const answered = (call: Call, decision: Decision<StepAnswer>) => {
-  const answer = settle(call, decision)
-  if (answer._tag === "NotFound") return Effect.fail({ ...answer, detail: "session not found" })
-  if (answer._tag !== "Taken") return Effect.fail(answer)
-  const session = call.state.flows.sessions.get(answer.session_id)
-  return session === undefined
-    ? Effect.fail({ _tag: "NotFound" as const, detail: "session not found" })
-    : Effect.succeed(sessionView(session, call.at))
-}
-
 /** What a consent form offers if the session is created without naming features. */
 const usualFeatures = featuresOf([
   "es-tax-agency:website",
@@ -262,17 +235,23 @@ const usualFeatures = featuresOf([
   "es-traffic:website",
 ])
 
-export const createSession = Effect.fnUntraced(function* (request: CreateRequest) {
-  const call = yield* beginCall
-  return yield* answered(call, decideCreate(call, request, usualFeatures))
-})
+/** The session as it is once what was decided is recorded. */
+const viewOf = (decide: (call: Call) => ReturnType<typeof decideCreate | typeof decideStep>) =>
+  Effect.gen(function* () {
+    const call = yield* beginCall
+    const session = call.state.flows.sessions.get(yield* settle(call, decide(call)))
+    return session === undefined ? yield* settle(call, sessionNotFound) : sessionView(session, call.at)
+  })
 
-export const viewSession = Effect.fnUntraced(function* (session_id: string) {
-  const call = yield* beginCall
-  return yield* answered(call, decideView(call, session_id))
-})
+export const createSession = (request: CreateRequest) =>
+  viewOf((call) => decideCreate(call, request, usualFeatures))
 
-export const takeStep = Effect.fnUntraced(function* (session_id: string, request: StepRequest) {
-  const call = yield* beginCall
-  return yield* answered(call, decideStep(call, session_id, request))
-})
+/** 4.10 has no such call: code that draws the widget reads the session here. */
+export const viewSession = (session_id: string) =>
+  viewOf((call) => {
+    const there = findFlowSession(call, session_id)
+    return there === undefined ? sessionNotFound : answered(session_id, ...there.found)
+  })
+
+export const takeStep = (session_id: string, request: StepRequest) =>
+  viewOf((call) => decideStep(call, session_id, request))

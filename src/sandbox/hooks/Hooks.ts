@@ -1,11 +1,11 @@
 /**
- * Which webhooks are bound, decided purely (sections 2.8 and 4.11): the reference's subscriptions to flow
- * events, the service's own ones to execution events, and those given at start-up. The bodies and answers of
- * their calls are not shown; own choice: one rule per application and event, and a second replaces the first.
+ * Which webhooks are bound (sections 2.8 and 4.11): the reference's subscriptions to flow events, the
+ * service's own ones to execution events, and those given at start-up. The bodies and answers of their calls
+ * are not shown; own choice: one rule per application and event, and a second replaces the first.
  */
 import { Effect } from "effect"
-import { beginCall, settle } from "../core/SandboxCore.ts"
-import type { Decision, Look } from "../core/SandboxCore.ts"
+import { answered, decidedBy, refused } from "../core/SandboxCore.ts"
+import type { Look } from "../core/SandboxCore.ts"
 import { readTarget } from "../state/HookState.ts"
 import type { HookEvent, HookRule, HookState, Webhook } from "../state/HookState.ts"
 import type { FlowHook, ValidationItem } from "../../service/Execution.ts"
@@ -18,10 +18,12 @@ const ruleId = (application: string, event: string): string => `${application}/$
 const findRule = ({ state, application }: Look, event: string): HookRule | undefined =>
   state.hooks.rules.get(ruleId(application.app_id, event))
 
+type HookBound = Extract<HookEvent, { readonly _tag: "HookBound" }>
+
 /** The changes to a rule; the rest stays as it was. A rule keeps its age: pending deliveries continue. */
 type RuleChange = Partial<Pick<HookRule, "url" | "enabled" | "order" | "duplicates">>
 
-const bind = (look: Look, event: string, change: RuleChange & Pick<HookRule, "url">): HookEvent => {
+const bind = (look: Look, event: string, change: RuleChange & Pick<HookRule, "url">): HookBound => {
   const {
     at,
     application: { app_id: application },
@@ -41,22 +43,8 @@ const bind = (look: Look, event: string, change: RuleChange & Pick<HookRule, "ur
   return { _tag: "HookBound", at, rule }
 }
 
-type Bound =
-  | { readonly _tag: "Changed"; readonly rules: ReadonlyArray<HookRule> }
-  | { readonly _tag: "Invalid"; readonly detail: ReadonlyArray<ValidationItem> }
-export type HooksAnswer = Bound | { readonly _tag: "NotFound" }
-
-const refuse = (detail: ReadonlyArray<ValidationItem>): Decision<Bound> => ({
-  answer: { _tag: "Invalid", detail },
-  events: [],
-})
-const changed = (events: ReadonlyArray<HookEvent>): Decision<Bound> => ({
-  answer: {
-    _tag: "Changed",
-    rules: events.flatMap((event) => (event._tag === "HookBound" ? [event.rule] : [])),
-  },
-  events,
-})
+const invalid = (detail: ReadonlyArray<ValidationItem>) => refused({ _tag: "Invalid", detail })
+const notFound = refused({ _tag: "NotFound", detail: "no such subscription" })
 
 const value = (loc: ReadonlyArray<string | number>, msg: string, slot = "body"): ValidationItem => ({
   loc: [slot, ...loc],
@@ -85,7 +73,7 @@ const strippedTarget = (text: unknown): string | undefined => {
   return url === undefined ? undefined : `${url.origin}${url.pathname}`
 }
 
-export interface FlowHookChange {
+interface FlowHookChange {
   readonly events: ReadonlyArray<string>
   readonly [field: string]: unknown
 }
@@ -93,83 +81,8 @@ export interface FlowHookChange {
 const findBadFlag = (enabled: unknown): ReadonlyArray<ValidationItem> =>
   enabled === undefined || typeof enabled === "boolean" ? [] : [value(["enabled"], "a boolean")]
 
-/** 4.11: `base_url` is required and `enabled` true unless said otherwise (own choice). */
-export const decideCreateFlowHooks = (
-  look: Look,
-  { events, base_url, enabled }: FlowHookChange,
-): Decision<Bound> => {
-  const problems = [
-    ...findUnknownEvents(events, flowEvents),
-    ...findBadTarget("base_url", base_url),
-    ...findBadFlag(enabled),
-  ]
-  const url = strippedTarget(base_url)
-  if (problems.length > 0 || url === undefined) return refuse(problems)
-  const change = { url, enabled: enabled !== false }
-  return changed([...new Set(events)].map((event) => bind(look, event, change)))
-}
-
-/** 4.11: each event must have its subscription; fields that are not given stay as they were (own choice). */
-export const decideUpdateFlowHooks = (
-  look: Look,
-  { events, base_url, enabled }: FlowHookChange,
-): Decision<HooksAnswer> => {
-  const problems = [
-    ...findUnknownEvents(events, flowEvents),
-    ...(base_url === undefined ? [] : findBadTarget("base_url", base_url)),
-    ...findBadFlag(enabled),
-  ]
-  if (problems.length > 0) return refuse(problems)
-  const wanted = [...new Set(events)]
-  const known = wanted.flatMap((event) => findRule(look, event) ?? [])
-  if (known.length < wanted.length) return { answer: { _tag: "NotFound" }, events: [] }
-  const url = strippedTarget(base_url)
-  return changed(
-    known.map((rule) =>
-      bind(look, rule.events[0] ?? "", {
-        url: url ?? rule.url,
-        enabled: typeof enabled === "boolean" ? enabled : rule.enabled,
-      }),
-    ),
-  )
-}
-
-/** 4.11, and the service's own interface: all of them must exist, otherwise none is removed. */
-export const decideDeleteHooks = (
-  look: Look,
-  events: ReadonlyArray<string>,
-  vocabulary: ReadonlyArray<string>,
-  slot: "body" | "query" = "body",
-): Decision<HooksAnswer> => {
-  const problems = findUnknownEvents(events, vocabulary, slot)
-  if (problems.length > 0) return refuse(problems)
-  const wanted = [...new Set(events)]
-  if (wanted.some((event) => findRule(look, event) === undefined)) {
-    return { answer: { _tag: "NotFound" }, events: [] }
-  }
-  const { at, application } = look
-  return changed(
-    wanted.map((event): HookEvent => ({ _tag: "HookUnbound", at, rule: ruleId(application.app_id, event) })),
-  )
-}
-
-/** Not shown how execution events are subscribed to; own choice, `PUT {origin}/sandbox/hooks`. */
-export const decideBindHooks = (
-  look: Look,
-  { url, events = engineEvents, order = "timely", duplicates = false }: Webhook,
-): Decision<Bound> => {
-  const problems = [...findUnknownEvents(events, engineEvents), ...findBadTarget("url", url)]
-  if (problems.length > 0) return refuse(problems)
-  const change = { url, order, duplicates }
-  return changed([...new Set(events)].map((event) => bind(look, event, change)))
-}
-
-/** The rules of an application in the order of the vocabulary. */
-export const listRules = (look: Look, vocabulary: ReadonlyArray<string>): ReadonlyArray<HookRule> =>
-  vocabulary.flatMap((event) => findRule(look, event) ?? [])
-
 /** 2.8 */
-export const flowHookOf = (rule: HookRule): FlowHook => ({
+const flowHookOf = (rule: HookRule): FlowHook => ({
   app_id: rule.application ?? "",
   producer: "es-public-administration",
   event: rule.events[0] ?? "",
@@ -177,41 +90,81 @@ export const flowHookOf = (rule: HookRule): FlowHook => ({
   base_url: rule.url,
 })
 
-const notFound = { _tag: "NotFound" as const, detail: "no such subscription" }
+/** Answers what is now bound (own choice). */
+const flowHooksBound = (bound: ReadonlyArray<HookBound>) =>
+  answered(
+    bound.map(({ rule }) => flowHookOf(rule)),
+    ...bound,
+  )
 
-type Changed = Extract<HooksAnswer, { readonly _tag: "Changed" }>
-type Invalid = Extract<HooksAnswer, { readonly _tag: "Invalid" }>
-
-const changedOr = (answer: HooksAnswer): Effect.Effect<Changed, Invalid | typeof notFound> =>
-  answer._tag === "Changed"
-    ? Effect.succeed(answer)
-    : Effect.fail(answer._tag === "NotFound" ? notFound : answer)
-
-/** 4.11 */
-export const listFlowHooks = Effect.fnUntraced(function* () {
-  return listRules(yield* beginCall, flowEvents).map(flowHookOf)
-})
-
-/** 4.11: answers what is now bound (own choice). */
-export const createFlowHooks = Effect.fnUntraced(function* (payload: FlowHookChange) {
-  const call = yield* beginCall
-  const answer = settle(call, decideCreateFlowHooks(call, payload))
-  return answer._tag === "Changed" ? answer.rules.map(flowHookOf) : yield* Effect.fail(answer)
-})
+/** The rules of an application in the order of the vocabulary. */
+const listRules = (look: Look, vocabulary: ReadonlyArray<string>): ReadonlyArray<HookRule> =>
+  vocabulary.flatMap((event) => findRule(look, event) ?? [])
 
 /** 4.11 */
-export const updateFlowHooks = Effect.fnUntraced(function* (payload: FlowHookChange) {
-  const call = yield* beginCall
-  const answer = settle(call, decideUpdateFlowHooks(call, payload))
-  return (yield* changedOr(answer)).rules.map(flowHookOf)
+export const listFlowHooks = decidedBy((call) => answered(listRules(call, flowEvents).map(flowHookOf)))
+
+/** 4.11: `base_url` is required and `enabled` true unless said otherwise (own choice). */
+export const createFlowHooks = decidedBy((call, { events, base_url, enabled }: FlowHookChange) => {
+  const problems = [
+    ...findUnknownEvents(events, flowEvents),
+    ...findBadTarget("base_url", base_url),
+    ...findBadFlag(enabled),
+  ]
+  const url = strippedTarget(base_url)
+  if (problems.length > 0 || url === undefined) return invalid(problems)
+  const change = { url, enabled: enabled !== false }
+  return flowHooksBound([...new Set(events)].map((event) => bind(call, event, change)))
 })
 
-/** 4.11 */
-export const deleteFlowHooks = Effect.fnUntraced(function* ({ events }: FlowHookChange) {
-  const call = yield* beginCall
-  yield* changedOr(settle(call, decideDeleteHooks(call, events, flowEvents)))
-  return { _tag: "NoContent" as const }
+/** 4.11: each event must have its subscription; fields that are not given stay as they were (own choice). */
+export const updateFlowHooks = decidedBy((call, { events, base_url, enabled }: FlowHookChange) => {
+  const problems = [
+    ...findUnknownEvents(events, flowEvents),
+    ...(base_url === undefined ? [] : findBadTarget("base_url", base_url)),
+    ...findBadFlag(enabled),
+  ]
+  if (problems.length > 0) return invalid(problems)
+  const wanted = [...new Set(events)]
+  const known = wanted.flatMap((event) => findRule(call, event) ?? [])
+  if (known.length < wanted.length) return notFound
+  const url = strippedTarget(base_url)
+  return flowHooksBound(
+    known.map((rule) =>
+      bind(call, rule.events[0] ?? "", {
+        url: url ?? rule.url,
+        enabled: typeof enabled === "boolean" ? enabled : rule.enabled,
+      }),
+    ),
+  )
 })
+
+/** All of them must exist, otherwise none is removed. */
+const unbind = (
+  look: Look,
+  events: ReadonlyArray<string>,
+  vocabulary: ReadonlyArray<string>,
+  slot: "body" | "query" = "body",
+) => {
+  const problems = findUnknownEvents(events, vocabulary, slot)
+  if (problems.length > 0) return invalid(problems)
+  const wanted = [...new Set(events)]
+  if (wanted.some((event) => findRule(look, event) === undefined)) return notFound
+  const { at, application } = look
+  return answered(
+    { _tag: "NoContent" },
+    ...wanted.map((event): HookEvent => ({
+      _tag: "HookUnbound",
+      at,
+      rule: ruleId(application.app_id, event),
+    })),
+  )
+}
+
+/** 4.11 */
+export const deleteFlowHooks = decidedBy((call, { events }: FlowHookChange) =>
+  unbind(call, events, flowEvents),
+)
 
 const hookOf = ({ events, url, order, duplicates }: HookRule) => ({
   event: events[0] ?? "",
@@ -221,26 +174,28 @@ const hookOf = ({ events, url, order, duplicates }: HookRule) => ({
 })
 
 /** Own interface: the application's subscriptions to execution events. */
-export const listHooks = Effect.fnUntraced(function* () {
-  return listRules(yield* beginCall, engineEvents).map(hookOf)
-})
+export const listHooks = decidedBy((call) => answered(listRules(call, engineEvents).map(hookOf)))
 
-/** Own interface: binds events to a target, or changes where they go. */
-export const bindHooks = Effect.fnUntraced(function* (payload: Webhook) {
-  const call = yield* beginCall
-  const answer = settle(call, decideBindHooks(call, payload))
-  if (answer._tag === "Invalid") return yield* Effect.fail(answer)
-  return yield* listHooks()
-})
+const bindExecutionHooks = decidedBy(
+  (call, { url, events = engineEvents, order = "timely", duplicates = false }: Webhook) => {
+    const problems = [...findUnknownEvents(events, engineEvents), ...findBadTarget("url", url)]
+    if (problems.length > 0) return invalid(problems)
+    const change = { url, order, duplicates }
+    return answered(undefined, ...[...new Set(events)].map((event) => bind(call, event, change)))
+  },
+)
 
-/** Own interface. */
-export const unbindHooks = Effect.fnUntraced(function* (events: ReadonlyArray<string> | undefined) {
-  const call = yield* beginCall
+/**
+ * Not shown how execution events are subscribed to; own choice, `PUT {origin}/sandbox/hooks`: binds events
+ * to a target, or changes where they go, and answers all that are bound.
+ */
+export const bindHooks = (payload: Webhook) => Effect.andThen(bindExecutionHooks(payload), listHooks())
+
+/** Own interface: those events, or all that are bound. */
+export const unbindHooks = decidedBy((call, events: ReadonlyArray<string> | undefined) => {
   const bound = listRules(call, engineEvents).flatMap((rule) => rule.events)
-  if (events === undefined && bound.length === 0) return { _tag: "NoContent" as const }
-  const decision = decideDeleteHooks(call, events ?? bound, engineEvents, "query")
-  yield* changedOr(settle(call, decision))
-  return { _tag: "NoContent" as const }
+  if (events === undefined && bound.length === 0) return answered({ _tag: "NoContent" })
+  return unbind(call, events ?? bound, engineEvents, "query")
 })
 
 // Targets given at start-up are rules of the journal: later ones never get what was raised before them.

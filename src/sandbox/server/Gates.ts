@@ -19,8 +19,7 @@ import {
 import { HttpClientRequest, HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
 import { readDuration } from "../../base/Text.ts"
-import { noteFault } from "../core/SandboxCore.ts"
-import { AnswerLost } from "../executions/AnswerExecutions.ts"
+import { AnswerLost, noteFault } from "../core/SandboxCore.ts"
 import { endpointOfRoute, judgeCall } from "../faults/Faults.ts"
 import type { Fault, JudgedCall } from "../faults/Faults.ts"
 import {

@@ -17,6 +17,7 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { beginCall, noteCatalogueRead } from "../core/SandboxCore.ts"
 import { listEngines, showEngine } from "../engines/AnswerEngines.ts"
 import * as Executions from "../executions/AnswerExecutions.ts"
+import { startExecution } from "../executions/DecideStart.ts"
 import { downloadAttachment, readFlowResults } from "../flows/AnswerFlows.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import { HookRoutes, OpenRoutes, RecordsRoutes, WidgetRoutes } from "./OwnRoutes.ts"
@@ -31,7 +32,7 @@ const GatedApi = ServiceApi.middleware(SandboxGate).annotate(HttpApi.PayloadPars
 
 const executions = HttpApiBuilder.group(GatedApi, "executions", (handlers) =>
   handlers.handleAll({
-    startExecution: ({ payload }) => Executions.startExecution(payload),
+    startExecution: ({ payload }) => startExecution(payload),
     startTokenized: ({ payload }) => Tokens.startTokenized(payload),
     readExecution: ({ params }) => Executions.readExecution(params.execution_id),
     pollExecution: ({ params }) => Executions.pollExecution(params.execution_id),

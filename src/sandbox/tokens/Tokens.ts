@@ -1,16 +1,16 @@
 /**
- * Tickets and tokens as answers of the contract (sections 4.6, 4.7 and 4.12): a decision, its events
- * recorded, a body. `ticket` and `token_key` are passed to the caller and never stored.
+ * Tickets and tokens (sections 2.6, 4.6, 4.7 and 4.12). `ticket` and `token_key` are passed to the caller
+ * and never stored.
  */
-import { Effect, Schema } from "effect"
-import { beginCall, recordEvents, settle } from "../core/SandboxCore.ts"
-import type { Decision, Look } from "../core/SandboxCore.ts"
+import { Schema } from "effect"
+import { given } from "../../base/Schemas.ts"
+import { answered, decidedBy, refused } from "../core/SandboxCore.ts"
+import type { Look } from "../core/SandboxCore.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
-import { answerStart } from "../executions/AnswerExecutions.ts"
-import { decideStart, refusal } from "../executions/DecideStart.ts"
-import type { StartDecision, StartInput } from "../executions/DecideStart.ts"
+import { decideStart, invalidStart, t10nForbidden, unknownToken } from "../executions/DecideStart.ts"
+import type { StartInput } from "../executions/DecideStart.ts"
 import { fingerprint } from "../state/Reading.ts"
-import type { Execution, SandboxEvent, SandboxState } from "../state/SandboxState.ts"
+import type { Execution, SandboxState } from "../state/SandboxState.ts"
 import {
   damageSealed,
   isVerified,
@@ -36,7 +36,7 @@ import type { TokenizedStartRequest } from "../../service/Token.ts"
 // A token is locked from the moment in which a source refused its login in a run that it started.
 
 /** Form of a token id: not shown; own choice. */
-export const isTokenId = (text: string): boolean => /^t10n-[0-9a-f]{32}$/.test(text)
+const isTokenId = (text: string): boolean => /^t10n-[0-9a-f]{32}$/.test(text)
 
 type TokenFacts = Omit<TicketExchanged, "_tag" | "at" | "sealed_login" | "verifier" | "login_key">
 
@@ -54,13 +54,13 @@ const tokenSeal = (token: TokenFacts, token_key: string): Seal => ({
 })
 
 /** The token that the application can see: another's looks as if it never existed (4.7). */
-export const findToken = ({ state, application }: Look, token_id: string): StoredToken | undefined => {
+const findToken = ({ state, application }: Look, token_id: string): StoredToken | undefined => {
   const token = state.tokens.tokens.get(token_id)
   return token?.exchanged.application === application.app_id ? token : undefined
 }
 
 /** 3.2: when the source refused a login of the token, or will, as far as the run's life is planned. */
-export const locksAt = (state: SandboxState, token: StoredToken): number | undefined => {
+const locksAt = (state: SandboxState, token: StoredToken): number | undefined => {
   const refusals = token.runs.flatMap((execution_id) => {
     const judged = state.executions
       .get(execution_id)
@@ -80,13 +80,10 @@ export const tokenStatusAt = (state: SandboxState, token: StoredToken, at: numbe
   return at >= (locksAt(state, token) ?? Number.POSITIVE_INFINITY) ? "locked" : "active"
 }
 
-export interface ExchangeInput extends Look {
-  readonly request: { readonly execution_id: string; readonly ticket: string }
+interface ExchangeRequest {
+  readonly execution_id: string
+  readonly ticket: string
 }
-
-export type ExchangeAnswer =
-  | { readonly _tag: "Exchanged"; readonly token: TicketExchanged; readonly token_key: string }
-  | { readonly _tag: "Forbidden" }
 
 interface Exchangeable {
   readonly execution: Execution
@@ -95,8 +92,10 @@ interface Exchangeable {
 }
 
 /** All conditions of 4.6, or the one that is not met. */
-const findExchangeable = (input: ExchangeInput): Exchangeable | ExchangeRefused["fault"] => {
-  const { state, at, application, request } = input
+const findExchangeable = (
+  { state, at, application }: Look,
+  request: ExchangeRequest,
+): Exchangeable | ExchangeRefused["fault"] => {
   if (!application.mayTokenize) return "not_enabled"
   const execution = state.executions.get(request.execution_id)
   const ticket = state.tokens.tickets.get(request.execution_id)
@@ -112,14 +111,27 @@ const findExchangeable = (input: ExchangeInput): Exchangeable | ExchangeRefused[
   return login === undefined ? "wrong_ticket" : { execution, ticket, login }
 }
 
-/** 4.6: the ticket is used up; the login is encrypted again, under a key that needs the caller's half. */
-export const decideExchange = (input: ExchangeInput): Decision<ExchangeAnswer> => {
-  const { state, seed, at, application, request } = input
-  const found = findExchangeable(input)
+/** 2.6 */
+const contextOf = (exchanged: StoredToken["exchanged"]) => ({
+  engine_reference: exchanged.engine_reference,
+  app_id: exchanged.application,
+  customer_id: exchanged.customer_id,
+  features: exchanged.features,
+  locking_hash: exchanged.locking_hash,
+})
+
+/**
+ * 4.6: the ticket is used up; the login is encrypted again, under a key that needs the caller's half. One
+ * answer for every failure.
+ */
+export const exchangeTicket = decidedBy((call, request: ExchangeRequest) => {
+  const { state, seed, at, application } = call
+  const found = findExchangeable(call, request)
   if (typeof found === "string") {
     const known = state.executions.has(request.execution_id) ? { execution_id: request.execution_id } : {}
-    const refused = { _tag: "ExchangeRefused", at, application: application.app_id, ...known } as const
-    return { answer: { _tag: "Forbidden" }, events: [{ ...refused, fault: found }] }
+    const answer = { _tag: "Forbidden", detail: "the ticket cannot be exchanged" } as const
+    const about = { at, application: application.app_id, ...known, fault: found }
+    return refused(answer, { _tag: "ExchangeRefused", ...about })
   }
   const { started } = found.execution
   const token_id = `t10n-${fingerprint("token", seed, started.execution_id).slice(0, 32)}`
@@ -143,24 +155,29 @@ export const decideExchange = (input: ExchangeInput): Decision<ExchangeAnswer> =
     verifier: verifierOf("token_key", token_key, token_id),
     sealed_login: found.ticket.unreadable ? damageSealed(sealed) : sealed,
   }
-  return { answer: { _tag: "Exchanged", token, token_key }, events: [token] }
-}
+  return answered({ _tag: "Exchanged", token: { token_id, token_key }, context: contextOf(token) }, token)
+})
+
+const malformedTokenId = (loc: ReadonlyArray<string>): ValidationItem => ({
+  loc,
+  msg: "not a token id",
+  type: "value_error.token_id",
+})
+const notFound = refused({ _tag: "NotFound", detail: "no such token" })
+const malformed = refused({ _tag: "Invalid", detail: [malformedTokenId(["path", "token_id"])] })
 
 /** 4.7. Revoking an expired or locked token: not shown; own choice: it is revoked like any other. */
-export const decideRevoke = (
-  look: Look,
-  token_id: string,
-): Decision<"NoContent" | "NotModified" | "NotFound"> => {
-  const { at } = look
-  const token = findToken(look, token_id)
-  if (token === undefined) return { answer: "NotFound", events: [] }
-  if (token.revokedAt !== undefined) return { answer: "NotModified", events: [] }
-  const revoked: SandboxEvent = { _tag: "TokenRevoked", at, token_id }
-  return { answer: "NoContent", events: [revoked] }
-}
+export const revokeToken = decidedBy((call, token_id: string) => {
+  const { at } = call
+  if (!isTokenId(token_id)) return malformed
+  const token = findToken(call, token_id)
+  if (token === undefined) return notFound
+  if (token.revokedAt !== undefined) return answered({ _tag: "NotModified" })
+  return answered({ _tag: "NoContent" }, { _tag: "TokenRevoked", at, token_id })
+})
 
 /** What a token opens for a start: the login, or why it opens nothing (3.1). */
-export const openToken = (
+const openToken = (
   state: SandboxState,
   token: StoredToken,
   token_key: string,
@@ -178,25 +195,6 @@ export const openToken = (
 
 // 4.12, not shown; own choice: the checks of 4.1 once the token is the application's and the request fits it;
 // a token that opens nothing is accepted and closes at once.
-
-interface TokenizedStartInput extends Look {
-  readonly request: TokenizedStartRequest
-}
-
-export type TokenizedStartDecision =
-  | StartDecision
-  | { readonly _tag: "NotFound"; readonly events: ReadonlyArray<SandboxEvent> }
-  | {
-      readonly _tag: "Mismatched"
-      readonly detail: ReadonlyArray<ValidationItem>
-      readonly events: ReadonlyArray<SandboxEvent>
-    }
-
-export const malformedTokenId = (loc: ReadonlyArray<string>): ValidationItem => ({
-  loc,
-  msg: "not a token id",
-  type: "value_error.token_id",
-})
 
 /** 2.6: locked to one engine, one customer and a fixed list, of which a run may ask for fewer. */
 const mismatches = (
@@ -242,101 +240,47 @@ const asParametrised = (
   base_configurations: { ...base_configurations, tokenized_access: false },
 })
 
-export const decideTokenizedStart = (input: TokenizedStartInput): TokenizedStartDecision => {
-  const { state, at, application, request } = input
-  const { token: given, ...asked } = request
-  const unopened: StartInput = { ...input, request: { ...asked, parameters: {} } }
-  if (!application.mayTokenize) {
-    return { _tag: "Refused", reason: "T10N_FORBIDDEN", events: [refusal(unopened, "t10n_forbidden")] }
+/** 4.12: answers as 4.1 does, and 404 for a token that the application does not have. */
+export const startTokenized = decidedBy((call, request: TokenizedStartRequest) => {
+  const { state, at, application } = call
+  const { token: named, ...asked } = request
+  const unopened: StartInput = { ...call, request: { ...asked, parameters: {} } }
+  if (!application.mayTokenize) return t10nForbidden(unopened)
+  if (!isTokenId(named.token_id)) {
+    return invalidStart(unopened, [malformedTokenId(["body", "token", "token_id"])])
   }
-  if (!isTokenId(given.token_id)) {
-    const detail = [malformedTokenId(["body", "token", "token_id"])]
-    return { _tag: "Mismatched", detail, events: [refusal(unopened, "invalid")] }
-  }
-  const token = findToken(input, given.token_id)
-  if (token === undefined) return { _tag: "NotFound", events: [refusal(unopened, "unknown_token")] }
+  const token = findToken(call, named.token_id)
+  if (token === undefined) return unknownToken(unopened)
   const { token_id, login_key, locking_hash } = token.exchanged
-  const opened = openToken(state, token, given.token_key, at)
+  const opened = openToken(state, token, named.token_key, at)
   const start: StartInput = {
     ...unopened,
     request: asParametrised(request, token, "login" in opened ? opened.login : undefined),
     token: { token_id, login_key, locking_hash, ...("fault" in opened ? { fault: opened.fault } : {}) },
   }
   const detail = mismatches(token, request)
-  if (detail.length > 0) return { _tag: "Mismatched", detail, events: [refusal(start, "invalid")] }
-  return decideStart(start)
-}
-
-const notFound = { _tag: "NotFound", detail: "no such token" } as const
-const malformed = { _tag: "Invalid", detail: [malformedTokenId(["path", "token_id"])] } as const
-
-/** 4.12: answers as 4.1 does, and 404 for a token that the application does not have. */
-export const startTokenized = Effect.fnUntraced(function* (request: TokenizedStartRequest) {
-  const start = { ...(yield* beginCall), request }
-  const decision = decideTokenizedStart(start)
-  if (decision._tag === "NotFound") {
-    recordEvents(start, decision.events)
-    return yield* Effect.fail(notFound)
-  }
-  if (decision._tag === "Mismatched") {
-    recordEvents(start, decision.events)
-    return yield* Effect.fail({ _tag: "Invalid" as const, detail: decision.detail })
-  }
-  return yield* answerStart(start, decision)
+  return detail.length > 0 ? invalidStart(start, detail) : decideStart(start)
 })
 
-/** 2.6 */
-const contextOf = ({ exchanged }: StoredToken | { readonly exchanged: StoredToken["exchanged"] }) => ({
-  engine_reference: exchanged.engine_reference,
-  app_id: exchanged.application,
-  customer_id: exchanged.customer_id,
-  features: exchanged.features,
-  locking_hash: exchanged.locking_hash,
-})
-
-/** 4.6: one answer for every failure. */
-export const exchangeTicket = Effect.fnUntraced(function* (request: ExchangeInput["request"]) {
-  const call = yield* beginCall
-  const answer = settle(call, decideExchange({ ...call, request }))
-  if (answer._tag === "Forbidden") {
-    return yield* Effect.fail({ _tag: answer._tag, detail: "the ticket cannot be exchanged" })
-  }
-  const { token, token_key } = answer
-  return {
-    _tag: answer._tag,
-    token: { token_id: token.token_id, token_key },
-    context: contextOf({ exchanged: token }),
-  }
-})
-
-const iso = (at: number): string => new Date(at).toISOString()
-const dated = (name: string, at: number | undefined) => (at === undefined ? {} : { [name]: iso(at) })
+const iso = (at: number | undefined) => (at === undefined ? undefined : new Date(at).toISOString())
 
 /** 4.12: the answer is not shown; own choice of its fields. */
-export const readToken = Effect.fnUntraced(function* (token_id: string) {
-  const call = yield* beginCall
-  if (!isTokenId(token_id)) return yield* Effect.fail(malformed)
+export const readToken = decidedBy((call, token_id: string) => {
+  if (!isTokenId(token_id)) return malformed
   const token = findToken(call, token_id)
-  if (token === undefined) return yield* Effect.fail(notFound)
+  if (token === undefined) return notFound
   const lockedAt = locksAt(call.state, token)
-  return {
+  return answered({
     token_id,
     status: tokenStatusAt(call.state, token, call.at),
-    context: contextOf(token),
+    context: contextOf(token.exchanged),
     date_created: iso(token.exchanged.at),
     date_expires: iso(token.expiresAt),
-    ...dated("date_locked", lockedAt !== undefined && lockedAt <= call.at ? lockedAt : undefined),
-    ...dated("date_revoked", token.revokedAt),
-  }
-})
-
-/** 4.7 */
-export const revokeToken = Effect.fnUntraced(function* (token_id: string) {
-  const call = yield* beginCall
-  if (!isTokenId(token_id)) return yield* Effect.fail(malformed)
-  const _tag = settle(call, decideRevoke(call, token_id))
-  if (_tag === "NotFound") return yield* Effect.fail(notFound)
-  return _tag === "NoContent" ? { _tag } : { _tag }
+    ...given({
+      date_locked: lockedAt !== undefined && lockedAt <= call.at ? iso(lockedAt) : undefined,
+      date_revoked: iso(token.revokedAt),
+    }),
+  })
 })
 
 /** For observers: `locks_at` as far as its runs are planned, `conflicts` of starts with a run in flight. */
@@ -344,7 +288,6 @@ export const tokensSeen = (state: SandboxState) =>
   [...state.tokens.tokens.values()].map((token) => {
     const { exchanged, expiresAt, revokedAt, runs, conflicts } = token
     const { token_id, application, customer_id, engine_reference, features, execution_id } = exchanged
-    const locks_at = locksAt(state, token)
     return {
       token_id,
       application,
@@ -354,8 +297,7 @@ export const tokensSeen = (state: SandboxState) =>
       execution_id,
       exchanged_at: exchanged.at,
       expires_at: expiresAt,
-      ...(locks_at === undefined ? {} : { locks_at }),
-      ...(revokedAt === undefined ? {} : { revoked_at: revokedAt }),
+      ...given({ locks_at: locksAt(state, token), revoked_at: revokedAt }),
       holds_credentials: token.sealed_login !== undefined,
       runs,
       conflicts,

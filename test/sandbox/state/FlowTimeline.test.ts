@@ -4,9 +4,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as fc from "fast-check"
 import { flowEvents, sessionCursors, sessionStatusCodes } from "../../../src/service/Vocabulary.ts"
-import { decideFlowResults, flowSessionBody } from "../../../src/sandbox/flows/AnswerFlows.ts"
-import { todaysReading } from "../../../src/sandbox/state/Reading.ts"
-import { allowedSteps, decideCreate, decideStep } from "../../../src/sandbox/flows/Widget.ts"
+import { flowSessionBody, readFlowResults } from "../../../src/sandbox/flows/AnswerFlows.ts"
+import { allowedSteps, createSession, takeStep } from "../../../src/sandbox/flows/Widget.ts"
 import type { StepRequest } from "../../../src/sandbox/flows/Widget.ts"
 import { flowMoves } from "../../../src/sandbox/state/FlowMoves.ts"
 import {
@@ -21,6 +20,7 @@ import { planStanding, standingSessionId } from "../../../src/sandbox/flows/Stan
 import { SandboxEvent, applyEvent, emptyState } from "../../../src/sandbox/state/SandboxState.ts"
 import type { SandboxState } from "../../../src/sandbox/state/SandboxState.ts"
 import { connection, nightStart, recordsIn } from "../flows/FlowWalk.ts"
+import { DirectCaller } from "../server/DirectCaller.ts"
 
 const seed = 7
 const application = "65f0c0ffee00000000000001"
@@ -70,44 +70,26 @@ const walkAtRandom = (
   behaviour: string,
   steps: typeof moves extends fc.Arbitrary<infer A> ? A : never,
 ): Walked => {
-  const state = emptyState()
-  const events: Array<SandboxEvent> = []
+  const caller = new DirectCaller(nightStart)
   const bodies: Array<Walked["bodies"][number]> = []
-  let at = nightStart
-  const record = <Answer>(decision: {
-    readonly answer: Answer
-    readonly events: ReadonlyArray<SandboxEvent>
-  }): Answer => {
-    for (const event of decision.events) applyEvent(state, event)
-    events.push(...decision.events)
-    return decision.answer
-  }
-  const about = () => ({
-    state,
-    seed,
-    reading: todaysReading,
-    at,
-    application: { app_id: application, mayTokenize: true },
-  })
-  const created = record(
-    decideCreate(about(), { customer_id: "c-1", behaviour }, ["academic_data", ...taxFeatures]),
-  )
-  const session_id = created._tag === "Taken" ? created.session_id : ""
+  const features = ["academic_data", ...taxFeatures]
+  const created = caller.call(application, createSession({ customer_id: "c-1", behaviour, features }))
+  const session_id = "session_id" in created ? created.session_id : ""
   const look = () => {
-    const session = state.flows.sessions.get(session_id)
+    const session = caller.core.state.flows.sessions.get(session_id)
     if (session === undefined) throw new Error("the session is gone")
-    bodies.push({ at, body: flowSessionBody(seed, session, at) })
+    bodies.push({ at: caller.now, body: flowSessionBody(seed, session, caller.now) })
     return session
   }
   for (const { seconds, request } of steps) {
-    at += seconds * 1_000
-    const allowed = allowedSteps(look(), at)
-    const answer = record(decideStep(about(), session_id, request))
-    if (answer._tag === "Taken" || answer._tag === "Invalid") expect(allowed).toContain(request._tag)
-    record(decideFlowResults(about(), session_id))
+    caller.now += seconds * 1_000
+    const allowed = allowedSteps(look(), caller.now)
+    const answer = caller.call(application, takeStep(session_id, request))
+    if (!("_tag" in answer) || answer._tag === "Invalid") expect(allowed).toContain(request._tag)
+    caller.call(application, readFlowResults(session_id))
     look()
   }
-  return { state, events, session_id, end: at, bodies }
+  return { state: caller.core.state, events: caller.events, session_id, end: caller.now, bodies }
 }
 const taxFeatures = ["customer_information_read", "yearly_individual_tax", "properties_data", "vehicles_data"]
 

@@ -5,18 +5,16 @@
  */
 import * as fc from "fast-check"
 import { expect, it } from "vitest"
-import type { Look } from "../../../src/sandbox/core/SandboxCore.ts"
-import { decideAbort, decideDelete } from "../../../src/sandbox/executions/AnswerExecutions.ts"
-import { decideStart } from "../../../src/sandbox/executions/DecideStart.ts"
+import { abortExecution, deleteExecution } from "../../../src/sandbox/executions/AnswerExecutions.ts"
+import { startExecution } from "../../../src/sandbox/executions/DecideStart.ts"
 import {
-  decideExchange,
-  decideRevoke,
-  decideTokenizedStart,
+  exchangeTicket,
+  revokeToken,
+  startTokenized,
   tokenStatusAt,
 } from "../../../src/sandbox/tokens/Tokens.ts"
 import { applyEvent, emptyState, momentAt } from "../../../src/sandbox/state/SandboxState.ts"
-import type { SandboxEvent } from "../../../src/sandbox/state/SandboxState.ts"
-import { todaysReading } from "../../../src/sandbox/state/Reading.ts"
+import { DirectCaller } from "../server/DirectCaller.ts"
 
 const engine_reference = "sandbox-bank:website"
 const day = 24 * 3_600_000
@@ -102,19 +100,15 @@ interface Token {
   revoked: boolean
 }
 
-class World {
-  readonly state = emptyState()
-  readonly events: Array<SandboxEvent> = []
+class World extends DirectCaller {
   readonly runs: Array<Run> = []
   readonly tokens: Array<Token> = []
   /** What the answers were, to see that the commands lead everywhere. */
   readonly reached = new Set<string>()
-  now = Date.UTC(2026, 10, 21)
   names = 0
 
-  record(events: ReadonlyArray<SandboxEvent>) {
-    for (const event of events) applyEvent(this.state, event)
-    this.events.push(...events)
+  constructor() {
+    super(Date.UTC(2026, 10, 21))
   }
   body(customer_id: string, named: boolean) {
     this.names += 1
@@ -153,89 +147,70 @@ class World {
   }
 }
 
-/** A call of an application, in this moment of the world. */
-const lookOf = (world: World, app: string): Look => ({
-  seed: 7,
-  reading: todaysReading,
-  state: world.state,
-  at: world.now,
-  application: { app_id: app, mayTokenize: app !== "incapable" },
-})
-
 const start = (world: World, { application: app, customer: who, named, words }: Of<"start">) => {
-  const decision = decideStart({
-    ...lookOf(world, app),
-    request: {
+  const about = { application: app, customer: who, named, words, token: undefined }
+  const conflicts = world.conflicts(about)
+  const answer = world.call(
+    app,
+    startExecution({
       ...world.body(who, named),
       parameters: { username: wordsOf[words], password: "correct" },
       base_configurations: { tokenized_access: true },
-    },
-  })
-  const about = { application: app, customer: who, named, words, token: undefined }
-  const expected = app === "incapable" ? "Refused" : world.conflicts(about) ? "Conflict" : "Accepted"
-  expect(decision._tag).toBe(expected)
-  world.reached.add(`start ${decision._tag}`)
-  if (decision._tag === "Accepted") {
-    const { execution_id, ticket } = decision
-    world.runs.push({ ...world.begin(about, false), execution_id, ticket })
-  }
-  world.record(decision.events)
+    }),
+  )
+  expect(answer._tag).toBe(app === "incapable" ? "Refused" : conflicts ? "AlreadyExecuting" : "Accepted")
+  world.reached.add(`start ${answer._tag}`)
+  if (answer._tag !== "Accepted") return
+  const { execution_id, ticket } = answer
+  world.runs.push({ ...world.begin(about, false), execution_id, ticket })
 }
 
 const exchange = (world: World, { application: app, index: at, right }: Of<"exchange">) => {
   const ticketed = world.runs.filter(({ ticket }) => ticket !== undefined)
   const run = ticketed.at(-1 - at)
   if (run?.ticket === undefined) return
-  const { answer, events } = decideExchange({
-    ...lookOf(world, app),
-    request: { execution_id: run.execution_id, ticket: right ? run.ticket : `${run.ticket}0` },
-  })
+  const ticket = right ? run.ticket : `${run.ticket}0`
+  const answer = world.call(app, exchangeTicket({ execution_id: run.execution_id, ticket }))
   const inWindow = run.accepted && world.now >= run.judgedAt && world.now < run.judgedAt + 30 * 60_000
   const may = right && inWindow && !run.spent && !run.deleted && run.application === app
   expect(answer._tag).toBe(may ? "Exchanged" : "Forbidden")
   world.reached.add(answer._tag)
-  for (const event of events) {
-    if (event._tag !== "ExchangeRefused") continue
+  const event = world.events.at(-1)
+  if (event?._tag === "ExchangeRefused") {
     if (run.spent && run.application === app) expect(event.fault).toBe("spent")
     world.reached.add(event.fault)
   }
-  if (answer._tag === "Exchanged") {
-    run.spent = true
-    world.tokens.push({
-      application: app,
-      customer: run.customer,
-      words: run.words,
-      token_id: answer.token.token_id,
-      token_key: answer.token_key,
-      exchangedAt: world.now,
-      revoked: false,
-    })
-  }
-  world.record(events)
+  if (answer._tag !== "Exchanged") return
+  run.spent = true
+  const { customer, words } = run
+  world.tokens.push({
+    application: app,
+    customer,
+    words,
+    ...answer.token,
+    exchangedAt: world.now,
+    revoked: false,
+  })
 }
 
 const runToken = (world: World, { application: app, index: at, named, right }: Of<"run">) => {
   const token = world.tokens.at(-1 - at)
   if (token === undefined) return
-  const { token_id, token_key } = token
-  const decision = decideTokenizedStart({
-    ...lookOf(world, app),
-    request: {
-      ...world.body(token.customer, named),
-      token: { token_id, token_key: right ? token_key : `${token_key}0` },
-    },
-  })
+  const { token_id } = token
+  const token_key = right ? token.token_key : `${token.token_key}0`
   const about = { application: app, customer: token.customer, named, words: token.words, token }
   const refused = app === "incapable" ? "Refused" : app === token.application ? undefined : "NotFound"
-  expect(decision._tag).toBe(refused ?? (world.conflicts(about) ? "Conflict" : "Accepted"))
-  world.record(decision.events)
-  world.reached.add(`run ${decision._tag}`)
-  if (decision._tag !== "Accepted") return
-  const { execution_id } = decision
+  const expected = refused ?? (world.conflicts(about) ? "AlreadyExecuting" : "Accepted")
+  const body = { ...world.body(token.customer, named), token: { token_id, token_key } }
+  const answer = world.call(app, startTokenized(body))
+  expect(answer._tag).toBe(expected)
+  world.reached.add(`run ${answer._tag}`)
+  if (answer._tag !== "Accepted") return
+  const { execution_id } = answer
   const rejected = !right || world.statusOf(token) !== "active"
   const fault = rejected ? "T10N_REJECTED" : token.words === "unreadable" ? "T10N_EXCEPTION" : undefined
   world.runs.push({ ...world.begin(about, fault !== undefined), execution_id, ticket: undefined })
-  const execution = world.state.executions.get(execution_id)
+  const execution = world.core.state.executions.get(execution_id)
   const phase = execution === undefined ? undefined : momentAt(execution, world.now).phase
   expect(phase?.status_reason).toBe(fault ?? "ACCEPTED")
   world.reached.add(`run ${phase?.status_reason} of ${world.statusOf(token)}`)
@@ -244,33 +219,29 @@ const runToken = (world: World, { application: app, index: at, named, right }: O
 const revoke = (world: World, { application: app, index: at }: Of<"revoke">) => {
   const token = world.tokens.at(-1 - at)
   if (token === undefined) return
-  const { answer, events } = decideRevoke(lookOf(world, app), token.token_id)
-  expect(answer).toBe(app !== token.application ? "NotFound" : token.revoked ? "NotModified" : "NoContent")
-  world.reached.add(`revoke ${answer} of ${world.statusOf(token)}`)
-  if (answer === "NoContent") token.revoked = true
-  world.record(events)
+  const { _tag } = world.call(app, revokeToken(token.token_id))
+  expect(_tag).toBe(app !== token.application ? "NotFound" : token.revoked ? "NotModified" : "NoContent")
+  world.reached.add(`revoke ${_tag} of ${world.statusOf(token)}`)
+  if (_tag === "NoContent") token.revoked = true
 }
 
 const abort = (world: World, at: number) => {
   const run = world.runs.at(-1 - at)
   if (run === undefined) return
-  const { answer, events } = decideAbort(lookOf(world, run.application), run.execution_id)
+  const { _tag } = world.call(run.application, abortExecution(run.execution_id))
   const open = world.now < run.closesAt
-  expect(answer).toBe(run.deleted ? "NotFound" : open ? "NoContent" : "NotModified")
-  if (answer === "NoContent") {
-    run.closesAt = world.now
-    if (run.judgedAt > world.now) run.judgedAt = Number.POSITIVE_INFINITY
-  }
-  world.record(events)
+  expect(_tag).toBe(run.deleted ? "NotFound" : open ? "NoContent" : "NotModified")
+  if (_tag !== "NoContent") return
+  run.closesAt = world.now
+  if (run.judgedAt > world.now) run.judgedAt = Number.POSITIVE_INFINITY
 }
 
 const remove = (world: World, at: number) => {
   const run = world.runs.at(-1 - at)
   if (run === undefined) return
-  const { answer, events } = decideDelete(lookOf(world, run.application), run.execution_id)
-  expect(answer).toBe(run.deleted ? "NotFound" : world.now < run.closesAt ? "Conflict" : "NoContent")
-  if (answer === "NoContent") run.deleted = true
-  world.record(events)
+  const { _tag } = world.call(run.application, deleteExecution(run.execution_id))
+  expect(_tag).toBe(run.deleted ? "NotFound" : world.now < run.closesAt ? "Conflict" : "NoContent")
+  if (_tag === "NoContent") run.deleted = true
 }
 
 const act = (world: World, next: Command) => {
@@ -300,9 +271,9 @@ const endOfNever = (run: Run) => (Number.isFinite(run.judgedAt) ? Number.POSITIV
 const look = (world: World) => {
   const newest = world.events.at(-1)?.at ?? 0
   for (const token of world.tokens) {
-    const stored = world.state.tokens.tokens.get(token.token_id)
+    const stored = world.core.state.tokens.tokens.get(token.token_id)
     if (stored === undefined) throw new Error("the token is not in the state")
-    expect(tokenStatusAt(world.state, stored, world.now)).toBe(world.statusOf(token))
+    expect(tokenStatusAt(world.core.state, stored, world.now)).toBe(world.statusOf(token))
     const gone = token.revoked || newest >= token.exchangedAt + 90 * day
     expect(stored.sealed_login === undefined).toBe(gone)
     const open = world.runs.filter((run) => run.token === token && !run.deleted && world.now < run.closesAt)
@@ -312,7 +283,7 @@ const look = (world: World) => {
     const over = run.accepted ? run.judgedAt + 30 * 60_000 : run.closesAt
     // The fold looks for tickets that are over every five minutes.
     const gone = run.spent || run.deleted || newest >= Math.min(over, endOfNever(run)) + 5 * 60_000
-    if (gone) expect(world.state.tokens.tickets.get(run.execution_id)).toHaveProperty("gone")
+    if (gone) expect(world.core.state.tokens.tickets.get(run.execution_id)).toHaveProperty("gone")
   }
 }
 
@@ -329,7 +300,7 @@ const placesToReach = [
   ],
   ["run ACCEPTED of active", "run T10N_EXCEPTION of active", "run T10N_REJECTED of active"],
   ["run T10N_REJECTED of expired", "run T10N_REJECTED of locked", "run T10N_REJECTED of revoked"],
-  ["run Conflict", "run NotFound", "run Refused", "revoke NoContent of active"],
+  ["run AlreadyExecuting", "run NotFound", "run Refused", "revoke NoContent of active"],
   ["revoke NotModified of revoked", "revoke NotFound of active"],
 ].flat()
 
@@ -345,7 +316,7 @@ it("tickets and tokens live as the model says, in any order of events [token-mov
       for (const place of world.reached) reached.add(place)
       const replayed = emptyState()
       for (const event of world.events) applyEvent(replayed, event)
-      expect(replayed.tokens).toEqual(world.state.tokens)
+      expect(replayed.tokens).toEqual(world.core.state.tokens)
     }),
     { numRuns: 150, seed: 20_261_121 },
   )
