@@ -23,7 +23,8 @@ import { cleanFact } from "../ledger/FactRows.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { nightAround } from "../ledger/WholeNight.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
-import { newestFactIn, renderReport } from "../report/RenderReport.ts"
+import { newestFactIn } from "../report/Page.ts"
+import { renderReport } from "../report/ReportPage.ts"
 import { reportOf } from "../report/Report.ts"
 import { worklistCsv } from "../report/Changes.ts"
 import type { RunId } from "../service/Ids.ts"
@@ -43,6 +44,11 @@ export interface WrittenReport {
   readonly worklist: string
   readonly worklist_rows: number
 }
+
+/** The file that every page is made of. */
+export const pageTemplate = Effect.map(Wiring, ({ packageFolder }) =>
+  readFileSync(join(packageFolder, "src/report/page.html"), "utf8"),
+)
 
 /** Needs a ledger that may be read-only; returns the paths of both files. */
 export const writeReport = Effect.fn("RunReport.write")(function* (target: ReportTarget) {
@@ -66,7 +72,7 @@ export const writeReport = Effect.fn("RunReport.write")(function* (target: Repor
   })
   if (report === undefined) return yield* refuse("run-incomplete", { run_id })
   yield* writeRunFile(target, worklistName, worklistCsv(report.worklist))
-  yield* writeRunFile(target, reportName, renderReport(report))
+  yield* writeRunFile(target, reportName, renderReport(yield* pageTemplate, report))
   const folder = runFolder(output, run_id)
   const written: WrittenReport = {
     run_id,

@@ -8,7 +8,7 @@ import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { changeTitles, changeKinds } from "./Changes.ts"
 import { nothingLeft } from "./Finish.ts"
 import type { Finish } from "./Finish.ts"
-import { cut, oneLine, plain, span, table, wrap } from "./TextTable.ts"
+import { cut, oneLine, plain, span, sumOf, table, wrap } from "./TextTable.ts"
 import type { NightSummary, Summary, Trouble } from "./Summary.ts"
 import { actings, actionNeeded, exitOf, outcomes } from "../service/EndTable.ts"
 import type { EndRow } from "../service/EndTable.ts"
@@ -63,14 +63,18 @@ export const tellChanges = (changes: Summary["changes"]): string | undefined => 
   return told.length === 0 ? undefined : `Problems compared with ${changes.since}: ${told.join(", ")}`
 }
 
+export const capital = (text: string): string => text.replace(/^./, (letter) => letter.toUpperCase())
+
 export const renderSummary = (summary: Summary, style: Style): string => {
   const lines = [headline(summary, style), ...counts(summary, style)]
   for (const acting of actings) {
     const troubles = summary.troubles.filter((trouble) => trouble.acting === acting)
     if (troubles.length === 0) continue
-    const tasks = troubles.reduce((sum, { count }) => sum + count, 0)
-    const needed = actionNeeded[acting].replace(/^./, (letter) => letter.toUpperCase())
-    lines.push("", paint(style, "bold", wrap(`${needed} (${counted(tasks, "task")})`, style.width)))
+    const tasks = sumOf(troubles.map(({ count }) => count))
+    lines.push(
+      "",
+      paint(style, "bold", wrap(`${capital(actionNeeded[acting])} (${counted(tasks, "task")})`, style.width)),
+    )
     for (const trouble of troubles) lines.push(...troubleLines(trouble, style))
   }
   const rest = [...deletionLines(summary), ...summary.warnings.map((text) => `Warning: ${text}`)]
@@ -90,7 +94,7 @@ const finishLines = ({ command, why }: Finish, { width }: Pick<Style, "width">):
 /** The whole night, if it had several runs. */
 const nightLines = (night: NightSummary, style: Style): ReadonlyArray<string> => {
   const { runs, tasks, exit_code } = night
-  const told = `${counted(tasks, "task")} in ${counted(runs.length, "run")}: ${toldOutcomes(night)}.`
+  const told = `${counted(tasks, "task")} in ${counted(runs.length, "run")}: ${tellOutcomes(night)}.`
   const code = exit_code === undefined ? "One of its runs has not ended." : meaningOf(exit_code)
   return [wrap(`The whole night: ${told} ${code}`, style.width, "", "  ")]
 }
@@ -100,7 +104,7 @@ const meaningOf = (exit_code: number): string => {
   return `Exit code ${exit_code}${meaning === undefined ? "" : `: ${meaning}`}.`
 }
 
-const toldOutcomes = ({ outcomes: counts }: Pick<Summary, "outcomes">): string =>
+export const tellOutcomes = ({ outcomes: counts }: Pick<Summary, "outcomes">): string =>
   outcomes
     .filter((outcome) => counts[outcome] > 0)
     .map((outcome) => `${counts[outcome]} ${outcome}`)
@@ -121,7 +125,7 @@ const outcomeColours = {
 } as const
 
 const counts = (summary: Summary, style: Style): ReadonlyArray<string> => {
-  const lines = wrap(`${counted(summary.tasks, "task")}: ${toldOutcomes(summary)}`, style.width, "", "  ")
+  const lines = wrap(`${counted(summary.tasks, "task")}: ${tellOutcomes(summary)}`, style.width, "", "  ")
   const painted = outcomes.reduce(
     (text, outcome) => text.replace(` ${outcome}`, ` ${paint(style, outcomeColours[outcome], outcome)}`),
     lines,
@@ -175,7 +179,7 @@ interface Screen extends Style {
   readonly timezone: string | undefined
 }
 
-const doneOf = ({ done }: EnginePicture): number => outcomes.reduce((sum, outcome) => sum + done[outcome], 0)
+const doneOf = ({ done }: EnginePicture): number => sumOf(Object.values(done))
 
 const waitingOf = ({ waiting }: EnginePicture): number => waiting.time + waiting.engine + waiting.conflict
 

@@ -100,46 +100,22 @@ const spanOf = (open: Open, untilAt: number): ExecutionSpan => {
   return { task_id, attempt, waiting_at: open.waiting_at, asked_at, running_at, closed_at, isClosed }
 }
 
-/** How many executions were in each state, in equal slices of the run's time. */
-interface LoadSlice {
-  readonly waiting: number
-  readonly queued: number
-  readonly running: number
-}
-
-/** Each state at the middle of each slice; the same work for any number of executions. */
+/** How many executions were running, queued and waiting, at the middle of each of equal slices of the time. */
 export const loadOver = (
   spans: ReadonlyArray<ExecutionSpan>,
   { beginAt, endAt, slices }: { readonly beginAt: number; readonly endAt: number; readonly slices: number },
-): ReadonlyArray<LoadSlice> => {
-  const width = Math.max(1, endAt - beginAt) / slices
-  const steps = { waiting: edges(slices), queued: edges(slices), running: edges(slices) }
-  const slice = (at: number) => Math.min(slices, Math.max(0, Math.ceil((at - beginAt) / width - 0.5)))
-  const add = (state: keyof LoadSlice, from: number, to: number) => {
-    const [first, last] = [slice(from), slice(to)]
-    steps[state][first] = (steps[state][first] ?? 0) + 1
-    steps[state][last] = (steps[state][last] ?? 0) - 1
-  }
-  for (const { waiting_at, asked_at, running_at, closed_at } of spans) {
-    add("waiting", waiting_at, asked_at)
-    add("queued", asked_at, running_at)
-    add("running", running_at, closed_at)
-  }
-  let [waiting, inQueue, running] = [0, 0, 0]
-  return Array.from({ length: slices }, (_, index) => {
-    waiting += steps.waiting[index] ?? 0
-    inQueue += steps.queued[index] ?? 0
-    running += steps.running[index] ?? 0
-    return { waiting, queued: inQueue, running }
+) =>
+  Array.from({ length: slices }, (_, index) => {
+    const at = beginAt + ((index + 0.5) * Math.max(1, endAt - beginAt)) / slices
+    type Moment = "waiting_at" | "asked_at" | "running_at" | "closed_at"
+    const during = (from: Moment, to: Moment) =>
+      spans.reduce((count, span) => count + (span[from] <= at && at < span[to] ? 1 : 0), 0)
+    return [
+      during("running_at", "closed_at"),
+      during("asked_at", "running_at"),
+      during("waiting_at", "asked_at"),
+    ]
   })
-}
-
-const edges = (slices: number): Array<number> => new Array<number>(slices + 1).fill(0)
-
-interface CallCount {
-  readonly what: string
-  readonly count: number
-}
 
 /**
  * What the ledger knows of calls: those that decided something. Reads that showed nothing new leave no fact.
@@ -189,13 +165,13 @@ const refusedStart = (answer: string, http_status: number | undefined): string =
 }
 
 /** In the order in which they first happened. */
-const callCounts = (facts: ReadonlyArray<Recorded>): ReadonlyArray<CallCount> => {
+const callCounts = (facts: ReadonlyArray<Recorded>): ReadonlyMap<string, number> => {
   const counts = new Map<string, number>()
   for (const { fact } of facts) {
     const what = callOf(fact)
     if (what !== undefined) counts.set(what, (counts.get(what) ?? 0) + 1)
   }
-  return [...counts].map(([what, count]) => ({ what, count }))
+  return counts
 }
 
 /**
@@ -249,7 +225,7 @@ export interface Report {
     readonly endAt: number
     readonly rows: ReadonlyArray<TimelineRow>
   }
-  readonly calls: ReadonlyArray<CallCount>
+  readonly calls: ReadonlyMap<string, number>
   readonly deletions: {
     readonly deleted: number
     readonly gone: number

@@ -188,3 +188,5 @@ export const share = (part: number, whole: number): string => {
   const percent = (100 * part) / whole
   return percent < 1 ? "<1 %" : `${Math.floor(percent)} %`
 }
+
+export const sumOf = (values: ReadonlyArray<number>): number => values.reduce((sum, one) => sum + one, 0)

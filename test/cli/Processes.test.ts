@@ -142,7 +142,7 @@ describe("the report of a run", () => {
     const modes = () => files.map((file) => statSync(file).mode & 0o777)
     expect(modes()).toEqual([0o640, 0o640])
     const [page, worklist] = files.map((file) => readFileSync(file, "utf8"))
-    expect([page?.includes(`<h1>${run}</h1>`), worklist?.split("\r\n").length]).toEqual([true, 3])
+    expect([page?.includes(`<title>${run}</title>`), worklist?.split("\r\n").length]).toEqual([true, 3])
     for (const file of files) rmSync(file)
     expect(nightjar("report", "--output", folder)).toEqual({
       status: 0,

@@ -2,6 +2,8 @@
 import { describe, expect, it } from "vitest"
 import { renderTablesPage } from "../../src/report/TablesPage.ts"
 import type { PageTable, TablesPage } from "../../src/report/TablesPage.ts"
+import { all, linesOf, readPage, template } from "./ReadPage.ts"
+import type { Element } from "./ReadPage.ts"
 
 const column = (name: string, comment = `What ${name} is.`) => ({ name, type: "VARCHAR", comment })
 
@@ -14,7 +16,7 @@ const table = (name: string, figures: PageTable["figures"]): PageTable => ({
 })
 
 const page = (more: Partial<TablesPage>) =>
-  renderTablesPage({
+  renderTablesPage(template, {
     toolVersion: "1.2.3",
     madeAt: Date.UTC(2026, 10, 22, 6, 30),
     timezone: "Europe/Madrid",
@@ -24,16 +26,12 @@ const page = (more: Partial<TablesPage>) =>
     ...more,
   })
 
-/** The words of an element's content, without its markup. */
-const wordsOf = (markup: string) =>
-  markup
-    .replace(/<svg[\s\S]*?<\/svg>/g, "")
-    .replace(/<[^>]+>/g, " ")
-    .replace(/\s+/g, " ")
-    .trim()
-
-const sectionOf = (text: string, id: string) =>
-  wordsOf(new RegExp(`<section aria-labelledby="${id}">([\\s\\S]*?)</section>`).exec(text)?.[1] ?? "")
+const linesFrom = (body: Element, heading: string) => {
+  const lines = linesOf(body)
+  const from = lines.indexOf(heading)
+  const size = lines.slice(from + 1).findIndex((line) => line.startsWith("#"))
+  return lines.slice(from + 1, size < 0 ? undefined : from + 1 + size)
+}
 
 describe("the page of tables", () => {
   const full = table("full", {
@@ -53,30 +51,43 @@ describe("the page of tables", () => {
     views: [{ name: "full_latest", kind: "view", comment: "The newest.", columns: [column("id")] }],
   })
 
+  const body = readPage(text)
+
   it("says how many rows a table has, and how many more or fewer its newest night has [tables page]", () => {
-    expect(sectionOf(text, "overview")).toBe(
-      "Overview Table Rows Newest night Its rows Difference " +
-        "full 25 2026-11-21 12 (−1 against 2026-11-20) empty 0 – – later – – –",
-    )
-    expect(sectionOf(text, "full")).toBe(
-      "full About full. 25 rows; newest night 2026-11-21: 12 rows (−1 against 2026-11-20) . " +
-        "Belongs to empty by id . Column Type Meaning Filled Different " +
-        "id key VARCHAR What id is. 100 % 12 note VARCHAR &lt;b&gt;not&lt;/b&gt; markup 25 % 2",
-    )
-    expect(sectionOf(text, "later")).toContain("Not published yet. Column Type")
-    expect(sectionOf(text, "empty")).toContain("No rows yet. Has full . Column Type")
-    expect(sectionOf(text, "full_latest")).toBe("full_latest The newest. 1 column id VARCHAR What id is.")
+    expect(linesFrom(body, "## Overview")).toEqual([
+      "Table | Rows | Newest night | Its rows | Difference",
+      "full | 25 | 2026-11-21 | 12 |  (−1 against 2026-11-20)",
+      "empty | 0 | – | – | ",
+      "later | – | – | – | ",
+    ])
+    expect(linesFrom(body, "### full")).toEqual([
+      "About full.",
+      "25 rows; newest night 2026-11-21: 12 rows (−1 against 2026-11-20). 2026-11-20: 132026-11-21: 12" +
+        "[Rows of the last 2 nights with rows, oldest first.]",
+      "Belongs to empty by id.",
+      "Column | Type | Meaning | Filled | Different",
+      "id key | VARCHAR | What id is. | 100 % | 12",
+      "note | VARCHAR | <b>not</b> markup | 25 % | 2",
+    ])
+    expect(linesFrom(body, "### later")[1]).toBe("Not published yet.")
+    expect(linesFrom(body, "### empty").slice(1, 3)).toEqual(["No rows yet.", "Has full."])
+    expect(linesFrom(body, "### full_latest")).toEqual([
+      "The newest.",
+      "1 column",
+      "id VARCHAR",
+      "What id is.",
+    ])
   })
 
   it("says when it was written, and loads nothing", () => {
-    expect(wordsOf(text)).toContain("Written 2026-11-22 07:30 (Europe/Madrid) by Nightjar 1.2.3.")
-    expect(text.match(/(?:src|href)="(?!#)[^"]*"/g)).toBe(null)
+    expect(linesOf(body)).toContain("Written 2026-11-22 07:30 (Europe/Madrid) by Nightjar 1.2.3.")
     expect(text).toContain("default-src 'none'")
   })
 
   it("draws a line from each table to the one that it belongs to", () => {
-    const chart = /<svg\s+class="relations"[\s\S]*?<\/svg>/.exec(text)?.[0] ?? ""
-    expect(chart.match(/class="relation"/g)).toHaveLength(1)
-    expect(chart.match(/href="#\w+"/g)).toEqual(['href="#full"', 'href="#empty"'])
+    const [chart] = all(body, (one) => one.getAttribute("class") === "relations")
+    expect(all(chart!, (one) => one.getAttribute("class") === "relation")).toHaveLength(1)
+    const links = all(chart!, ({ tag }) => tag === "a").map((one) => one.getAttribute("href"))
+    expect(links.toSorted()).toEqual(["#empty", "#full"])
   })
 })

@@ -8,9 +8,10 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
-import { renderReport } from "../../src/report/RenderReport.ts"
+import { renderReport } from "../../src/report/ReportPage.ts"
 import { reportOf } from "../../src/report/Report.ts"
 import { nightFacts, publishedSample, stateOf } from "./NightSamples.ts"
+import { template } from "./ReadPage.ts"
 
 const beginAt = Date.UTC(2026, 10, 21, 21, 30)
 const day = 24 * 60 * 60_000
@@ -24,7 +25,7 @@ const sample = (tasks: number, badShare: number, exit_code: number): string => {
     published: publishedSample(),
     timezone: "Europe/Madrid",
   })
-  return report === undefined ? "" : renderReport(report)
+  return report === undefined ? "" : renderReport(template, report)
 }
 
 const [folder = "screenshots", ...reports] = process.argv.slice(2)

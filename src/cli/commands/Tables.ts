@@ -26,6 +26,7 @@ import { publishedTables, dataDictionary } from "../../tables/DataDictionary.ts"
 import { relationsOf } from "../../tables/Dimensions.ts"
 import { renderTablesPage } from "../../report/TablesPage.ts"
 import { tableFigures } from "../PublishedDatabase.ts"
+import { pageTemplate } from "../RunReport.ts"
 import { publishedModels } from "../../tables/Models.ts"
 
 /** A document for another tool. */
@@ -77,7 +78,7 @@ const tablesPage = Effect.fnUntraced(function* (
     output,
     specs.map(({ name }) => name),
   )
-  return renderTablesPage({
+  return renderTablesPage(yield* pageTemplate, {
     toolVersion,
     madeAt: yield* Clock.currentTimeMillis,
     timezone: machineZone(),
