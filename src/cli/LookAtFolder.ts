@@ -12,7 +12,7 @@ import { Wiring } from "./Wiring.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
 import { nightAround } from "../ledger/WholeNight.ts"
-import { problemOf } from "../messages/Catalogue.ts"
+import { problemOf, withId } from "../messages/Catalogue.ts"
 import type { Problem } from "../messages/Catalogue.ts"
 import { RunId } from "../service/Ids.ts"
 
@@ -113,6 +113,10 @@ export const problemsOf = Effect.fnUntraced(function* (output: string) {
   )
   return [...markerProblems(output), ...(yield* verifyBeside(layoutOf(output), look))]
 })
+
+/** For commands that mend or copy: each problem with what to do about it. */
+export const problemLines = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> =>
+  problems.map(({ id, where, problem, next }) => `${where}: ${withId(id, problem)}. ${next}`)
 
 // The ledger of the output folder for commands that only read: whether there is one, which run is meant,
 // and its state.

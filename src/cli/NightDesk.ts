@@ -6,9 +6,8 @@
 import { Context, Duration, Effect, Option, Schema, Stdio, Stream } from "effect"
 import { askLine, serveLines } from "../base/LineSocket.ts"
 import { counted } from "../base/Text.ts"
-import { outputFolder } from "./CommonFlags.ts"
 import { refuse } from "./Failures.ts"
-import { Output, say, sayJson, warn, writeOut } from "./Output.ts"
+import { Output, warn, writeOut } from "./Output.ts"
 import type { RunNews } from "../ledger/Fact.ts"
 import { cleanValue } from "../privacy/CleanBody.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
@@ -231,8 +230,7 @@ const saidOf = (order: Order, changed: boolean, night: NightPicture): string => 
   }
 }
 
-export const steerNight = Effect.fn("SteerNight.steer")(function* (order: Order, json: boolean) {
-  const output = yield* outputFolder
+export const steerNight = Effect.fnUntraced(function* (output: string, order: Order) {
   const answer = yield* askNight(output, order).pipe(
     Effect.catchTags({
       SocketUnusable: () => refuse("night-not-running", { output }),
@@ -242,12 +240,7 @@ export const steerNight = Effect.fn("SteerNight.steer")(function* (order: Order,
   switch (answer._tag) {
     case "Steered": {
       const { changed, night, beside = [] } = answer
-      if (json) {
-        const others = beside.map((one) => ({ changed: one.changed, ...one.night }))
-        return yield* sayJson({ changed, ...night, ...(others.length === 0 ? {} : { beside: others }) })
-      }
-      for (const one of [answer, ...beside]) yield* say(saidOf(order, one.changed, one.night))
-      return
+      return { order, nights: [{ changed, night }, ...beside] }
     }
     case "NotSteered": {
       const { run_id, job_limits } = answer.night
@@ -262,6 +255,17 @@ export const steerNight = Effect.fn("SteerNight.steer")(function* (order: Order,
       return yield* refuse("night-other-version", { output })
   }
 })
+
+type Steered = Effect.Success<ReturnType<typeof steerNight>>
+
+/** How commands tell what came of an order. */
+export const steered = {
+  json: ({ nights }: Steered) => {
+    const [first, ...beside] = nights.map(({ changed, night }) => ({ changed, ...night }))
+    return { ...first, ...withOthers(beside) }
+  },
+  text: ({ order, nights }: Steered) => nights.map(({ changed, night }) => saidOf(order, changed, night)),
+}
 
 // Follows the nights that run in an output folder until they are over: on a terminal a screen that is drawn
 // in place and follows its size, otherwise a line whenever something changed. The terminal is left as it

@@ -13,198 +13,111 @@ import { toolVersion } from "./Failures.ts"
 import { told } from "../messages/Catalogue.ts"
 import { plain, wrap } from "../report/TextTable.ts"
 
-interface Said {
-  readonly summary: string
-  /** On the first screen of `nightjar --help` with its summary; of the others, that has the names. */
-  readonly isFirst?: boolean
-  /** It waits for hundreds of executions. */
-  readonly isNight?: boolean
-}
+/** `first`: on the first screen of `nightjar --help` with its summary. `night`: it waits for hundreds of executions. */
+type Mark = "first" | "night"
 
-const row = <const Name extends string, Input, ContextInput, E, R>({
-  load,
-  ...said
-}: Said & { readonly load: () => Promise<Command.Command<Name, Input, ContextInput, E, R>> }) => ({
-  ...said,
-  load: async () => Command.withShortDescription(await load(), said.summary),
-})
+/** The rows of a file's commands; it is loaded once the command line names one of them. */
+const of =
+  <M>(file: () => Promise<M>) =>
+  <const Name extends string, I, C, E, R>(
+    pick: (commands: M) => Command.Command<Name, I, C, E, R>,
+    summary: string,
+    ...marks: ReadonlyArray<Mark>
+  ) => ({
+    summary,
+    marks,
+    load: async () => {
+      const command = pick(await file())
+      return command.pipe(
+        Command.withShortDescription(summary),
+        Command.withDescription(`${summary}${command.description ?? ""}`),
+      )
+    },
+  })
+
+const files = {
+  acquaint: of(() => import("./commands/Acquaint.ts")),
+  credentials: of(() => import("./commands/Credentials.ts")),
+  doctor: of(() => import("./commands/Doctor.ts")),
+  engines: of(() => import("./commands/Engines.ts")),
+  forget: of(() => import("./commands/Forget.ts")),
+  help: of(() => import("./commands/Help.ts")),
+  hooks: of(() => import("./commands/Hooks.ts")),
+  infer: of(() => import("./commands/Infer.ts")),
+  keep: of(() => import("./commands/Keep.ts")),
+  mend: of(() => import("./commands/Mend.ts")),
+  nights: of(() => import("./commands/Run.ts")),
+  plan: of(() => import("./commands/Plan.ts")),
+  prepare: of(() => import("./commands/Prepare.ts")),
+  query: of(() => import("./commands/Query.ts")),
+  runs: of(() => import("./commands/Runs.ts")),
+  sandbox: of(() => import("./commands/Sandbox.ts")),
+  schedule: of(() => import("./commands/Schedule.ts")),
+  status: of(() => import("./commands/Status.ts")),
+  tables: of(() => import("./commands/Tables.ts")),
+  tokens: of(() => import("./commands/Tokens.ts")),
+}
 
 const groups = {
   Run: {
-    demo: row({
-      summary: "Runs the demo job and explains how it ended",
-      isNight: true,
-      isFirst: true,
-      load: async () => (await import("./commands/Run.ts")).demo,
-    }),
-    init: row({
-      summary: "Writes jobs/NAME.yaml, a commented job file to fill in",
-      isFirst: true,
-      load: async () => (await import("./commands/Init.ts")).init,
-    }),
-    plan: row({
-      summary: "Shows what `run` would start, without starting anything",
-      load: async () => (await import("./commands/Plan.ts")).plan,
-    }),
-    run: row({
-      summary: "Runs each job once, or resumes its unfinished run",
-      isNight: true,
-      isFirst: true,
-      load: async () => (await import("./commands/Run.ts")).run,
-    }),
-    rerun: row({
-      summary: "Runs again what did not succeed in a run",
-      isNight: true,
-      load: async () => (await import("./commands/Run.ts")).rerun,
-    }),
-    validate: row({
-      summary: "Checks job files offline; each error with file:line:column",
-      load: async () => (await import("./commands/Validate.ts")).validate,
-    }),
-    doctor: row({
-      summary: "Checks machine, folder, ledger, secrets, alarms and services",
-      load: async () => (await import("./commands/Doctor.ts")).doctor,
-    }),
-    schedule: row({
-      summary: "Prints or installs the timer of jobs",
-      load: async () => (await import("./commands/Schedule.ts")).schedule,
-    }),
-    notify: row({
-      summary: "Tries the receivers of a job's alarms",
-      load: async () => (await import("./commands/Notify.ts")).notify,
-    }),
-    accept: row({
-      summary: "Publishes a run that a gate of its job holds back",
-      isNight: true,
-      load: async () => (await import("./commands/Accept.ts")).accept,
-    }),
-    pause: row({
-      summary: "Pauses the running night: it starts nothing until `resume`",
-      load: async () => (await import("./commands/Steer.ts")).pause,
-    }),
-    resume: row({
-      summary: "Ends the pause of the running night",
-      load: async () => (await import("./commands/Steer.ts")).resume,
-    }),
-    drain: row({
-      summary: "Ends the running night once what is running has finished",
-      load: async () => (await import("./commands/Steer.ts")).drain,
-    }),
-    limit: row({
-      summary: "Changes how many executions the running night has at once",
-      load: async () => (await import("./commands/Steer.ts")).limit,
-    }),
+    demo: files.nights(($) => $.demo, "Runs the demo job and explains how it ended", "first", "night"),
+    init: files.prepare(($) => $.init, "Writes jobs/NAME.yaml, a commented job file to fill in", "first"),
+    plan: files.plan(($) => $.plan, "Shows what `run` would start, without starting anything"),
+    run: files.nights(($) => $.run, "Runs each job once, or resumes its unfinished run", "first", "night"),
+    rerun: files.nights(($) => $.rerun, "Runs again what did not succeed in a run", "night"),
+    validate: files.prepare(($) => $.validate, "Checks job files offline; each error with file:line:column"),
+    doctor: files.doctor(($) => $.doctor, "Checks machine, folder, ledger, secrets, alarms and services"),
+    schedule: files.schedule(($) => $.schedule, "Prints or installs the timer of jobs"),
+    notify: files.prepare(($) => $.notify, "Tries the receivers of a job's alarms"),
+    accept: files.nights(($) => $.accept, "Publishes a run that a gate of its job holds back", "night"),
+    pause: files.status(($) => $.pause, "Pauses the running night: it starts nothing until `resume`"),
+    resume: files.status(($) => $.resume, "Ends the pause of the running night"),
+    drain: files.status(($) => $.drain, "Ends the running night once what is running has finished"),
+    limit: files.status(($) => $.limit, "Changes how many executions the running night has at once"),
   },
   Look: {
-    status: row({
-      summary: "Lists a run's tasks with outcome and reason",
-      isFirst: true,
-      load: async () => (await import("./commands/Status.ts")).status,
-    }),
-    explain: row({
-      summary: "Explains any id, reason or message",
-      load: async () => (await import("./commands/Explain.ts")).explain,
-    }),
-    query: row({
-      summary: "Runs SQL over the published tables (see `nightjar tables`)",
-      isFirst: true,
-      load: async () => (await import("./commands/Query.ts")).query,
-    }),
-    help: row({
-      summary: "Shows a page of the documentation, or lists all pages",
-      load: async () => (await import("./commands/Help.ts")).help,
-    }),
-    runs: row({
-      summary: "Lists all runs of the output folder, oldest first",
-      load: async () => (await import("./commands/Runs.ts")).runs,
-    }),
-    report: row({
-      summary: "Writes a run's HTML report and worklist",
-      load: async () => (await import("./commands/Report.ts")).report,
-    }),
-    tables: row({
-      summary: "Describes every published table and view",
-      load: async () => (await import("./commands/Tables.ts")).tables,
-    }),
-    documents: row({
-      summary: "Copies documents under names for people",
-      load: async () => (await import("./commands/Documents.ts")).documents,
-    }),
-    pseudonyms: row({
-      summary: "Shows which customer each pseudonym stands for",
-      load: async () => (await import("./commands/Documents.ts")).pseudonyms,
-    }),
+    status: files.status(($) => $.status, "Lists a run's tasks with outcome and reason", "first"),
+    explain: files.runs(($) => $.explain, "Explains any id, reason or message"),
+    query: files.query(($) => $.query, "Runs SQL over the published tables (see `nightjar tables`)", "first"),
+    help: files.help(($) => $.help, "Shows a page of the documentation, or lists all pages"),
+    runs: files.runs(($) => $.runs, "Lists all runs of the output folder, oldest first"),
+    report: files.runs(($) => $.report, "Writes a run's HTML report and worklist"),
+    tables: files.tables(($) => $.tables, "Describes every published table and view"),
+    documents: files.keep(($) => $.documents, "Copies each customer's documents, with readable names"),
+    pseudonyms: files.keep(($) => $.pseudonyms, "Shows which customer each pseudonym stands for"),
   },
   Mend: {
-    verify: row({
-      summary: "Checks that files, ledger and tables agree; exit code 3 if not",
-      isFirst: true,
-      load: async () => (await import("./commands/Verify.ts")).verify,
-    }),
-    repair: row({
-      summary: "Rebuilds missing or damaged tables from landed data",
-      load: async () => (await import("./commands/Repair.ts")).repair,
-    }),
-    rebuild: row({
-      summary: "Derives all tables again from landed data",
-      load: async () => (await import("./commands/Rebuild.ts")).rebuild,
-    }),
-    rollback: row({
-      summary: "Publishes the tables of the previous version again",
-      load: async () => (await import("./commands/Rebuild.ts")).rollback,
-    }),
+    verify: files.mend(
+      ($) => $.verify,
+      "Checks that files, ledger and tables agree; exit code 3 if not",
+      "first",
+    ),
+    repair: files.mend(($) => $.repair, "Rebuilds missing or damaged tables from landed data"),
+    rebuild: files.mend(($) => $.rebuild, "Derives all tables again from landed data"),
+    rollback: files.mend(($) => $.rollback, "Publishes the tables of the previous version again"),
   },
   Keep: {
-    backup: row({
-      summary: "Copies the output folder, and checks the copy",
-      isFirst: true,
-      load: async () => (await import("./commands/Backup.ts")).backup,
-    }),
-    prune: row({
-      summary: "Removes what is older than `retain` in the job allows",
-      load: async () => (await import("./commands/Prune.ts")).prune,
-    }),
-    compact: row({
-      summary: "Combines nightly Parquet files into one per month",
-      load: async () => (await import("./commands/Prune.ts")).compact,
-    }),
-    forget: row({
-      summary: "Removes a customer everywhere, with a receipt",
-      load: async () => (await import("./commands/Forget.ts")).forget,
-    }),
+    backup: files.keep(($) => $.backup, "Copies the output folder, and checks the copy", "first"),
+    prune: files.keep(($) => $.prune, "Removes what is older than `retain` in the job allows"),
+    compact: files.keep(($) => $.compact, "Combines nightly Parquet files into one per month"),
+    forget: files.forget(($) => $.forget, "Removes a customer everywhere, with a receipt"),
   },
   Service: {
-    engines: row({
-      summary: "Lists the service's engines, or shows one with its form",
-      load: async () => (await import("./commands/Engines.ts")).engines,
-    }),
-    credentials: row({
-      summary: "Lists, releases or settles rejected or unproven logins",
-      isFirst: true,
-      load: async () => (await import("./commands/Credentials.ts")).credentials,
-    }),
-    tokens: row({
-      summary: "Lists, exchanges or revokes stored tokens",
-      load: async () => (await import("./commands/Tokens.ts")).tokens,
-    }),
-    hooks: row({
-      summary: "Lists, makes or removes subscriptions to flow events",
-      load: async () => (await import("./commands/Hooks.ts")).hooks,
-    }),
-    acquaint: row({
-      summary: "Tries one customer at a real service and checks each answer",
-      isNight: true,
-      load: async () => (await import("./commands/Acquaint.ts")).acquaint,
-    }),
-    infer: row({
-      summary: "Drafts a record schema for each family that has none",
-      load: async () => (await import("./commands/Infer.ts")).infer,
-    }),
-    sandbox: row({
-      summary: "Serves the embedded service on this machine",
-      isNight: true,
-      load: async () => (await import("./commands/Sandbox.ts")).sandbox,
-    }),
+    engines: files.engines(($) => $.engines, "Lists the service's engines, or shows one with its form"),
+    credentials: files.credentials(
+      ($) => $.credentials,
+      "Lists, releases or settles rejected or unproven logins",
+      "first",
+    ),
+    tokens: files.tokens(($) => $.tokens, "Lists, exchanges or revokes stored tokens"),
+    hooks: files.hooks(($) => $.hooks, "Lists, makes or removes subscriptions to flow events"),
+    acquaint: files.acquaint(
+      ($) => $.acquaint,
+      "Tries one customer at a real service and checks each answer",
+      "night",
+    ),
+    infer: files.infer(($) => $.infer, "Drafts a record schema for each family that has none"),
+    sandbox: files.sandbox(($) => $.sandbox, "Serves the embedded service on this machine", "night"),
   },
 }
 
@@ -214,7 +127,9 @@ type LoadedBy<R> = R extends { readonly load: () => Promise<infer C> } ? C : nev
 /** Any of the commands, with all that it may fail with and needs. */
 type Loaded = LoadedBy<RowOf<Groups[keyof Groups]>>
 
-interface Row extends Said {
+interface Row {
+  readonly summary: string
+  readonly marks: ReadonlyArray<Mark>
   readonly load: () => Promise<Loaded>
 }
 
@@ -222,10 +137,16 @@ const rowsByGroup = Object.entries<Readonly<Record<string, Row>>>(groups).map(
   ([group, rows]) => [group, Object.entries(rows)] as const,
 )
 
+const marked = (mark: Mark): ReadonlySet<string> =>
+  new Set(
+    rowsByGroup.flatMap(([, rows]) =>
+      rows.flatMap(([name, { marks }]) => (marks.includes(mark) ? [name] : [])),
+    ),
+  )
+
 /** The names of the commands that the first screen of the help summarises. */
-export const firstCommands: ReadonlySet<string> = new Set(
-  rowsByGroup.flatMap(([, rows]) => rows.flatMap(([name, { isFirst }]) => (isFirst === true ? [name] : []))),
-)
+const firstCommands = marked("first")
+const nightCommands = marked("night")
 
 /**
  * A night waits far more than it computes: a small heap costs it about a tenth more CPU and halves its
@@ -266,10 +187,7 @@ export const nightjarWith = async (isAsked: (name: string) => boolean) => {
  * Runs the command line; a command is loaded if any argument is its name, and all are for their completions.
  */
 export const runNightjar = (args: ReadonlyArray<string>) => {
-  const isNight = rowsByGroup.some(([, rows]) =>
-    rows.some(([name, row]) => row.isNight === true && args.includes(name)),
-  )
-  if (isNight) keepHeapSmall()
+  if (args.some((arg) => nightCommands.has(arg))) keepHeapSmall()
   const isForAll = args.some((arg) => arg.startsWith("--completions"))
   return Effect.promise(() => nightjarWith((name) => isForAll || args.includes(name))).pipe(
     Effect.flatMap((nightjar) => Command.runWith(nightjar, { version: toolVersion })(args)),

@@ -31,8 +31,9 @@ describe("the help", () => {
   it.effect("of `run` is this", () =>
     Effect.gen(function* () {
       expect(yield* helpOf(["run"])).toBe(`DESCRIPTION
-  Runs each job once: plan, execute, land, normalise, publish, delete.
-  An unfinished run is resumed.
+  Runs each job once, or resumes its unfinished run
+
+  The steps of a run: plan, execute, land, normalise, publish, delete.
 
 USAGE
   nightjar run [flags] <JOB...>

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import fc from "fast-check"
 import { readXlsx } from "hucre/xlsx"
 import type { Json } from "../../src/base/DuckDb.ts"
-import { xlsxOf } from "../../src/cli/QueryXlsx.ts"
+import { xlsxOf } from "../../src/cli/commands/Query.ts"
 
 const workbookOf = async (types: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<Json>>) => {
   const columns = types.map((type, index) => ({ name: `c${index}`, type }))
@@ -11,7 +11,7 @@ const workbookOf = async (types: ReadonlyArray<string>, rows: ReadonlyArray<Read
   const chunks = (async function* () {
     yield* rows.map((row) => [row])
   })()
-  const bytes = await new Response(xlsxOf(columns, chunks, () => void cut++)).bytes()
+  const bytes = await new Response(await xlsxOf(columns, chunks, () => void cut++)).bytes()
   const { sheets } = await readXlsx(bytes)
   return { cut, sheets }
 }

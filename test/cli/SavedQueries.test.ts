@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { readSavedQueries } from "../../src/cli/QueryFormats.ts"
+import { readSavedQueries } from "../../src/cli/commands/Query.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { anId } from "../harness/Id.ts"
 import {

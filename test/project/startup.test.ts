@@ -157,7 +157,7 @@ customers: [{ id: c-1, parameters: { username: ok+records-1, password: anything 
     const commands = sources.filter((name) => name.startsWith("cli/commands/"))
     expect({ status, packages, commands }).toEqual({
       status: 0,
-      commands: ["cli/commands/Validate.ts"],
+      commands: ["cli/commands/Prepare.ts"],
       packages: ["@effect/platform-node", "@effect/platform-node-shared", "effect", "yaml"],
     })
   })

@@ -6,6 +6,7 @@
 import { join } from "node:path"
 import { Effect, Exit, Layer, Option } from "effect"
 import { Argument, Command } from "effect/cli"
+import { helped } from "../CommandRow.ts"
 import { NoProgressFlag, jsonFlag, optionalFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { endWith } from "../Failures.ts"
 import type { Assignment, Job } from "../../jobs/Job.ts"
@@ -57,22 +58,15 @@ export const acquaint = Command.make(
     yield* endWith(told)
   }),
 ).pipe(
-  Command.withShortDescription("Tries one customer at a real service and checks each answer"),
-  Command.withDescription(
-    "The first day at a real service: runs one customer on one engine, records\n  " +
-      "every call (shapes only: no values of records, no secrets), compares each\n  " +
-      "answer with the reference, and writes the reading and the results sources that\n  " +
-      "fit. It logs in once, starts one execution, asks for no ticket and deletes\n  " +
-      "nothing unless --delete is given. Exit code 0: every answer fits, and a run\n  " +
-      "with the written sources loses nothing; 3: something does not fit, or a person\n  " +
-      "has to act; 4: the execution did not end in time.",
-  ),
-  Command.withExamples([
-    {
-      command: "nightjar acquaint jobs/demo.yaml --customer c-003",
-      description: "Against the embedded service",
-    },
-  ]),
+  helped({
+    more: `
+      For the first day: runs one customer on one engine, records every call (shapes only: no values of records, no
+      secrets), compares each answer with the reference, and writes the reading and the results sources that fit. It
+      logs in once, starts one execution, asks for no ticket and deletes nothing unless --delete is given. Exit code 0:
+      every answer fits, and a run with the written sources loses nothing; 3: something does not fit, or a person has
+      to act; 4: the execution did not end in time.`,
+    examples: { "nightjar acquaint jobs/demo.yaml --customer c-003": "Against the embedded service" },
+  }),
 )
 
 const acquainted = Effect.fnUntraced(function* (input: {

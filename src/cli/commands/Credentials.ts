@@ -3,7 +3,7 @@
  * rejected login is not sent again until it changes or somebody who knows better releases it; an account that
  * may be locked by another login gets none at all.
  */
-import { Effect, Option, Stream } from "effect"
+import { Effect, Option, Record, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import { counted, listed } from "../../base/Text.ts"
 import { readTextFile } from "../../base/DurableFile.ts"
@@ -13,11 +13,12 @@ import type { CredentialReleased } from "../../ledger/LoginFacts.ts"
 import type { RunState } from "../../ledger/RunState.ts"
 import { heldAccounts, incidentsText, isUnproven, loginsOf, unprovenCsv } from "../../report/Logins.ts"
 import type { LoginRow } from "../../report/Logins.ts"
-import { jobFlags, jsonFlag, optionalFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
+import { command } from "../CommandRow.ts"
+import { jobFlags, optionalFlag, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { jobsOf } from "./Forget.ts"
 import { hasLedger, openedLedger, withLedger } from "../LookAtFolder.ts"
-import { note, Output, say, sayJson, writeOut } from "../Output.ts"
+import { note, writeOut } from "../Output.ts"
 import { holdOutput } from "../RunFolder.ts"
 import { neverCreatedOf, problemsText, readNamed, readSettlement, settledText } from "../SettleLogins.ts"
 import type { Settled, Settlement } from "../SettleLogins.ts"
@@ -32,29 +33,35 @@ const heldText =
   `An account is held after ${rejectedInARowMax} rejected logins in a row, or after ${strikesMax} that may ` +
   "have failed: another one may lock it. Only changed credentials or a release send one again."
 
-const list = Command.make(
+const list = command(
   "list",
   {
-    unproven: switchFlag("unproven", "Only logins whose end nobody has read"),
-    csv: switchFlag("csv", "With --unproven: print CSV, for the service's support"),
-    json: jsonFlag,
+    flags: {
+      unproven: switchFlag("unproven", "Only logins whose end nobody has read"),
+      csv: switchFlag("csv", "With --unproven: print CSV, for the service's support"),
+    },
+    run: ({ unproven, csv }, _, isJson) =>
+      Effect.gen(function* () {
+        if (csv && (!unproven || isJson)) return yield* refuse("csv-without-unproven")
+        const all = (yield* hasLedger) ? yield* withLedger(logins) : []
+        return unproven ? all.filter(isUnproven) : all
+      }),
+    text: (rows, out, { unproven, csv }) => {
+      if (csv) return writeOut(Stream.make(unprovenCsv(rows)))
+      if (rows.length === 0)
+        return unproven ? "No login is unproven." : "No credentials are rejected, held or unproven."
+      return [
+        ...incidentsText(rows, out.width),
+        ...(rows.some(({ account_held }) => account_held) ? [heldText] : []),
+        "`nightjar credentials release FINGERPRINT` lets the next run send a login again.",
+        ...(rows.some(isUnproven)
+          ? ["`nightjar credentials list --unproven --csv` is for the service's support."]
+          : []),
+      ]
+    },
   },
-  Effect.fn("Credentials.list")(function* ({ unproven, csv, json }) {
-    if (csv && (!unproven || json)) return yield* refuse("csv-without-unproven")
-    const all = (yield* hasLedger) ? yield* withLedger(logins) : []
-    const rows = unproven ? all.filter(isUnproven) : all
-    if (csv) return yield* writeOut(Stream.make(unprovenCsv(rows)))
-    if (json) return yield* sayJson(rows)
-    if (rows.length === 0)
-      return yield* say(unproven ? "No login is unproven." : "No credentials are rejected, held or unproven.")
-    const { out } = yield* Output
-    yield* say(incidentsText(rows, out.width).join("\n"))
-    if (rows.some(({ account_held }) => account_held)) yield* say(heldText)
-    yield* say("`nightjar credentials release FINGERPRINT` lets the next run send a login again.")
-    if (rows.some(isUnproven))
-      yield* say("`nightjar credentials list --unproven --csv` is for the service's support.")
-  }),
-).pipe(Command.withDescription("Lists accounts that are rejected, unproven or held, by incident"))
+  "Lists accounts that are rejected, unproven or held, by incident",
+)
 
 const prefixMin = 6
 
@@ -107,70 +114,65 @@ const releaseFlags = {
   because: optionalFlag("because", "TEXT", "Why, for the ledger; required with --unproven"),
   yes: switchFlag("yes", "Release what --unproven names; required with it"),
   dryRun: switchFlag("dry-run", "Show what would be released"),
-  json: jsonFlag,
 }
 
-const release = Command.make(
+const release = command(
   "release",
   {
-    fingerprints: Argument.String("FINGERPRINT").pipe(
-      Argument.withDescription("First characters, of a login or account"),
-      Argument.variadic({ min: 0 }),
-    ),
-    ...releaseFlags,
-  },
-  Effect.fn("Credentials.release")(function* ({ fingerprints, unproven, yes, dryRun, json, ...given }) {
-    const [source, answer, run, reason, because] = [
-      given.source,
-      given.answer,
-      given.run,
-      given.reason,
-      given.because,
-    ].map((one) => Option.getOrUndefined(one))
-    const from = yield* timeGiven("--from", given.from)
-    const to = yield* timeGiven("--to", given.to)
-    const meant = { source, answer, from, to, run, reason }
-    const isNarrowed = Object.values(meant).some((one) => one !== undefined)
-    if (unproven === fingerprints.length > 0 || (isNarrowed && !unproven))
-      return yield* refuse("release-unclear")
-    if (unproven && !dryRun && (because ?? "").trim() === "") return yield* refuse("release-because-missing")
-    const needsYes = unproven && !yes
-    const chosen = yield* withLedger(
-      Effect.gen(function* () {
-        const rows = yield* logins
-        const facts: ReadonlyArray<Released> = unproven
-          ? heldAccounts(rows, meant).map((account) => ({
-              _tag: "CredentialReleased",
-              account,
-              logins: 1,
-              because: because ?? "",
-            }))
-          : yield* releasedOnes(rows, fingerprints, because)
-        if (!dryRun && !needsYes && facts.length > 0) yield* (yield* openedLedger).append(facts)
-        return facts
-      }),
-      dryRun || needsYes ? "read-only" : "read-write",
-    )
-    const what = unproven ? counted(chosen.length, "held account") : counted(chosen.length, "login")
-    if (!dryRun && needsYes && chosen.length > 0) return yield* refuse("release-unconfirmed", { what })
-    if (json) return yield* sayJson(chosen.map(({ fingerprint, account }) => fingerprint ?? account))
-    if (dryRun) return yield* say(`${what} would be released${unproven ? ", for one login each" : ""}.`)
-    yield* say(`${what} released for the next run${unproven ? ", one login each" : ""}.`)
-  }),
-).pipe(
-  Command.withDescription(
-    "Releases credentials, so the next run sends them again\n\n" +
-      "By name: nothing that was sent to the account counts any more, and the named\n" +
-      "login may be sent again. With --unproven: each account that is held gets one\n" +
-      "login, and only if the source accepts it, nothing counts any more.",
-  ),
-  Command.withShortDescription("Releases credentials, so the next run sends them again"),
-  Command.withExamples([
-    {
-      command: "nightjar credentials release --unproven --answer 502 --dry-run",
-      description: "How many accounts an outage has left held",
+    more: `
+      By name: nothing that was sent to the account counts any more, and the named login may be sent again. With
+      --unproven: each account that is held gets one login, and only if the source accepts it, nothing counts any
+      more.`,
+    examples: {
+      "nightjar credentials release --unproven --answer 502 --dry-run":
+        "How many accounts an outage has left held",
     },
-  ]),
+    flags: {
+      fingerprints: Argument.String("FINGERPRINT").pipe(
+        Argument.withDescription("First characters, of a login or account"),
+        Argument.variadic({ min: 0 }),
+      ),
+      ...releaseFlags,
+    },
+    run: ({ fingerprints, unproven, yes, dryRun, ...given }) =>
+      Effect.gen(function* () {
+        const { source, answer, run, reason, because } = Record.map(given, Option.getOrUndefined)
+        const from = yield* timeGiven("--from", given.from)
+        const to = yield* timeGiven("--to", given.to)
+        const meant = { source, answer, from, to, run, reason }
+        const isNarrowed = Object.values(meant).some((one) => one !== undefined)
+        if (unproven === fingerprints.length > 0 || (isNarrowed && !unproven))
+          return yield* refuse("release-unclear")
+        if (unproven && !dryRun && (because ?? "").trim() === "")
+          return yield* refuse("release-because-missing")
+        const needsYes = unproven && !yes
+        const chosen = yield* withLedger(
+          Effect.gen(function* () {
+            const rows = yield* logins
+            const facts: ReadonlyArray<Released> = unproven
+              ? heldAccounts(rows, meant).map((account) => ({
+                  _tag: "CredentialReleased",
+                  account,
+                  logins: 1,
+                  because: because ?? "",
+                }))
+              : yield* releasedOnes(rows, fingerprints, because)
+            if (!dryRun && !needsYes && facts.length > 0) yield* (yield* openedLedger).append(facts)
+            return facts
+          }),
+          dryRun || needsYes ? "read-only" : "read-write",
+        )
+        const what = counted(chosen.length, unproven ? "held account" : "login")
+        if (!dryRun && needsYes && chosen.length > 0) return yield* refuse("release-unconfirmed", { what })
+        return { what, chosen }
+      }),
+    json: ({ chosen }) => chosen.map(({ fingerprint, account }) => fingerprint ?? account),
+    text: ({ what }, _, { unproven, dryRun }) =>
+      dryRun
+        ? `${what} would be released${unproven ? ", for one login each" : ""}.`
+        : `${what} released for the next run${unproven ? ", one login each" : ""}.`,
+  },
+  "Releases credentials, so the next run sends them again",
 )
 
 const fileBytesMax = 64_000_000
@@ -187,8 +189,11 @@ const knownExecutions = Effect.fnUntraced(function* (sent: ReadonlyArray<SentLog
 })
 
 /** Reads the executions that are named, each at the service of the job that asked for it. */
-const readAll = Effect.fnUntraced(function* (named: Settlement["named"], given: ReadonlyArray<string>) {
-  const output = yield* outputFolder
+const readAll = Effect.fnUntraced(function* (
+  output: string,
+  named: Settlement["named"],
+  given: ReadonlyArray<string>,
+) {
   const wiring = yield* Wiring
   const ledger = yield* openedLedger
   const runs = new Map((yield* ledger.runs).map(({ fact }) => [fact.run_id, fact]))
@@ -218,65 +223,58 @@ const readAll = Effect.fnUntraced(function* (named: Settlement["named"], given: 
   return { problems, settled }
 }, Effect.scoped)
 
-const toldOf = ({ external_execution_id, execution_id, became }: Settled) => ({
-  external_execution_id,
-  execution_id,
-  became,
-})
 const readsAtOnce = 8
 const jobsTold = 5
 
-const settle = Command.make(
+const refused = Effect.fnUntraced(function* (problems: ReadonlyArray<string>) {
+  if (problems.length === 0) return
+  yield* note(problemsText(problems))
+  return yield* refuse("settle-refused", { problems: counted(problems.length, "problem") })
+})
+
+const settle = command(
   "settle",
   {
-    file: Argument.String("FILE").pipe(
-      Argument.withDescription("CSV with the columns external_execution_id and execution_id"),
-    ),
-    jobs: jobFlags,
-    dryRun: switchFlag("dry-run", "Check the file and read the executions, and change nothing"),
-    json: jsonFlag,
-  },
-  Effect.fn("Credentials.settle")(function* ({ file, jobs, dryRun, json }) {
-    const read = readTextFile(file, fileBytesMax)
-    const text = yield* read.pipe(Effect.catch((why) => refuse("settle-file-unreadable", { why })))
-    const refused = Effect.fnUntraced(function* (problems: ReadonlyArray<string>) {
-      if (problems.length === 0) return
-      yield* note(problemsText(problems))
-      return yield* refuse("settle-refused", { problems: counted(problems.length, "problem") })
-    })
-    const all = yield* withLedger(
+    more: `
+      The file is that of \`credentials list --unproven --csv\`. In the column execution_id of each login, support writes
+      \`never_created\`, or the id of its execution: that is read, and counts as it ended. Rows where the column is empty
+      change nothing. If one row is wrong, nothing is changed.`,
+    flags: {
+      file: Argument.String("FILE").pipe(
+        Argument.withDescription("CSV with the columns external_execution_id and execution_id"),
+      ),
+      jobs: jobFlags,
+      dryRun: switchFlag("dry-run", "Check the file and read the executions, and change nothing"),
+    },
+    run: ({ file, jobs, dryRun }, output) =>
       Effect.gen(function* () {
-        const ledger = yield* openedLedger
-        const accounts = yield* ledger.accounts
-        const executionOf = yield* knownExecutions(accounts.flatMap(({ sent }) => sent))
-        const { named, problems } = readSettlement(text, accounts, executionOf)
-        yield* refused(problems)
-        const toRead = named.filter(({ execution_id }) => execution_id !== undefined)
-        const found = toRead.length === 0 ? { problems: [], settled: [] } : yield* readAll(toRead, jobs)
-        yield* refused(found.problems)
-        const never = named.filter(({ execution_id }) => execution_id === undefined).map(neverCreatedOf)
-        const settled = [...never, ...found.settled]
-        const facts = settled.flatMap((one) => one.facts)
-        if (!dryRun && facts.length > 0) yield* ledger.append(facts)
-        return settled
+        const read = readTextFile(file, fileBytesMax)
+        const text = yield* read.pipe(Effect.catch((why) => refuse("settle-file-unreadable", { why })))
+        return yield* withLedger(
+          Effect.gen(function* () {
+            const ledger = yield* openedLedger
+            const accounts = yield* ledger.accounts
+            const executionOf = yield* knownExecutions(accounts.flatMap(({ sent }) => sent))
+            const { named, problems } = readSettlement(text, accounts, executionOf)
+            yield* refused(problems)
+            const toRead = named.filter(({ execution_id }) => execution_id !== undefined)
+            const found =
+              toRead.length === 0 ? { problems: [], settled: [] } : yield* readAll(output, toRead, jobs)
+            yield* refused(found.problems)
+            const never = named.filter(({ execution_id }) => execution_id === undefined).map(neverCreatedOf)
+            const settled = [...never, ...found.settled]
+            const facts = settled.flatMap((one) => one.facts)
+            if (!dryRun && facts.length > 0) yield* ledger.append(facts)
+            return settled
+          }),
+          dryRun ? "read-only" : "read-write",
+        )
       }),
-      dryRun ? "read-only" : "read-write",
-    )
-    if (json) return yield* sayJson(all.map(toldOf))
-    yield* say(`${dryRun ? "This would be settled" : "Settled"}:\n${settledText(all)}`)
-  }),
-).pipe(
-  Command.withDescription(
-    "Settles logins whose end nobody read, with what the service's support says\n\n" +
-      "The file is that of `credentials list --unproven --csv`. In the column\n" +
-      "execution_id of each login, support writes `never_created`, or the id of its\n" +
-      "execution: that is read, and counts as it ended. Rows where the column is empty\n" +
-      "change nothing. If one row is wrong, nothing is changed.",
-  ),
-  Command.withShortDescription("Settles unproven logins, with what the service's support says"),
+    json: (settled) => settled.map(({ facts: _facts, ...told }) => told),
+    text: (settled, _, { dryRun }) =>
+      `${dryRun ? "This would be settled" : "Settled"}:\n${settledText(settled)}`,
+  },
+  "Settles unproven logins, with what the service's support says",
 )
 
-export const credentials = Command.make("credentials").pipe(
-  Command.withDescription("Lists, releases or settles rejected or unproven logins"),
-  Command.withSubcommands([list, release, settle]),
-)
+export const credentials = Command.make("credentials").pipe(Command.withSubcommands([list, release, settle]))

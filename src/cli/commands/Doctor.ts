@@ -4,7 +4,7 @@
  */
 import { accessSync, constants, existsSync, statSync } from "node:fs"
 import { Clock, Effect } from "effect"
-import { Argument, Command } from "effect/cli"
+import { Argument } from "effect/cli"
 import type { Job } from "../../jobs/Job.ts"
 import type { Secrets } from "../../jobs/Secrets.ts"
 import { endsSoon } from "../../tokens/TokenLogin.ts"
@@ -28,12 +28,12 @@ import {
   warning,
 } from "../Health.ts"
 import type { Finding } from "../Health.ts"
-import { jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
-import { endWith, toolVersion } from "../Failures.ts"
+import { command } from "../CommandRow.ts"
+import { switchFlag } from "../CommonFlags.ts"
+import { toolVersion } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger, problemsOf } from "../LookAtFolder.ts"
 import { lostLedger, refusalOf } from "../RunFolder.ts"
-import { Output, say, sayJson } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
 
 /** One check: its name, and how it looks. No line without a finding; what mends one is in its message. */
@@ -216,49 +216,44 @@ const canaryLine = Effect.flatMap(
   ({ canaryCheck }) => canaryCheck,
 )
 
-export const doctor = Command.make(
-  "doctor",
-  {
+export const doctor = command("doctor", {
+  more: `
+    --canary also runs a test night in a temporary folder, against a service that repeats every secret, and searches
+    all that it wrote, showed and sent for them.`,
+  flags: {
     jobs: Argument.String("JOB").pipe(
       Argument.withDescription("Job files whose secrets and services to check"),
       Argument.variadic(),
     ),
     canary: switchFlag("canary", "Also prove that no secret leaks"),
-    json: jsonFlag,
   },
-  Effect.fn("Doctor.handle")(function* ({ jobs, canary, json }) {
-    const output = yield* outputFolder
-    const wiring = yield* Wiring
-    const loaded = jobs.length === 0 ? [] : yield* loadJobs(jobs)
-    const ofJobs = yield* Effect.forEach(loaded, (job) =>
-      Effect.flatMap(askService(job, output), (service) =>
-        lookAt(jobChecks, { job, output, service }, `${job.path}: `),
-      ),
-    ).pipe(Effect.provide(wiring.secrets))
-    const checks = [
-      ...(yield* lookAt(folderChecks, yield* folderOf(output))),
-      ...ofJobs.flat(),
-      ...(canary ? [{ what: "canary", ...(yield* canaryLine) }] : []),
-    ]
-    if (json) yield* sayJson(checks)
-    else {
-      const { out } = yield* Output
-      const rows = checks.map(({ verdict, what, says, id }) => [
-        verdict,
-        what,
-        id === undefined ? says : withId(id, says),
-      ])
-      yield* say(table(["", "what", "finding"], rows, { width: out.width }))
-    }
+  run: ({ jobs, canary }, output) =>
+    Effect.gen(function* () {
+      const wiring = yield* Wiring
+      const loaded = jobs.length === 0 ? [] : yield* loadJobs(jobs)
+      const ofJobs = yield* Effect.forEach(loaded, (job) =>
+        Effect.flatMap(askService(job, output), (service) =>
+          lookAt(jobChecks, { job, output, service }, `${job.path}: `),
+        ),
+      ).pipe(Effect.provide(wiring.secrets))
+      return [
+        ...(yield* lookAt(folderChecks, yield* folderOf(output))),
+        ...ofJobs.flat(),
+        ...(canary ? [{ what: "canary", ...(yield* canaryLine) }] : []),
+      ]
+    }),
+  text: (checks, out) => {
+    const rows = checks.map(({ verdict, what, says, id }) => [
+      verdict,
+      what,
+      id === undefined ? says : withId(id, says),
+    ])
+    return table(["", "what", "finding"], rows, out)
+  },
+  exit: (checks) => {
     const faults = checks.filter(({ verdict }) => verdict === "failed")
-    const onlyService = faults.length > 0 && faults.every(({ what }) => what.endsWith(`: ${serviceName}`))
-    yield* endWith(faults.length === 0 ? exitCodes.ok : onlyService ? exitCodes.refused : exitCodes.usage)
-  }),
-).pipe(
-  Command.withShortDescription("Checks machine, folder, ledger, secrets, alarms and services"),
-  Command.withDescription(
-    "Checks machine, output folder, ledger, secrets, alarms and services\n\n" +
-      "--canary also runs a test night in a temporary folder, against a service that\n" +
-      "repeats every secret, and searches all that it wrote, showed and sent for them.",
-  ),
-)
+    if (faults.length === 0) return exitCodes.ok
+    const isService = faults.every(({ what }) => what.endsWith(`: ${serviceName}`))
+    return isService ? exitCodes.refused : exitCodes.usage
+  },
+})

@@ -10,10 +10,10 @@ import type { EngineDetails } from "../../service/Engine.ts"
 import { suggestion } from "../../base/Text.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import { KnownSecrets } from "../../privacy/KnownSecrets.ts"
-import { Settings, jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
+import { command } from "../CommandRow.ts"
+import { Settings, optionalFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import { Output, say, sayJson } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
 import { holdLogins } from "../../task/Plan.ts"
 import { parseReference, parseUrlBeside } from "../../jobs/Scalars.ts"
@@ -57,9 +57,13 @@ const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
   } satisfies ServiceTarget
 })
 
-const withService = Effect.fnUntraced(function* (flags: ServiceFlags) {
+const withService = Effect.fnUntraced(function* <A, E, R>(
+  flags: ServiceFlags,
+  output: string,
+  work: Effect.Effect<A, E, R>,
+) {
   const wiring = yield* Wiring
-  return wiring.catalogue(yield* targetOf(flags), yield* outputFolder)
+  return yield* Effect.provide(work, wiring.catalogue(yield* targetOf(flags), output))
 })
 
 const EngineLine = Schema.Struct({
@@ -79,54 +83,60 @@ const fetchList = Effect.gen(function* () {
   return body.json
 })
 
-const list = Command.make(
-  "list",
-  { ...serviceFlags, json: jsonFlag },
-  Effect.fn("Engines.list")(function* ({ json, ...flags }) {
-    const services = yield* withService(flags)
-    const catalogue = yield* fetchList.pipe(Effect.provide(services))
-    if (json) return yield* sayJson(catalogue)
-    const { out } = yield* Output
-    const rows = Option.getOrElse(readLines(catalogue), () => []).map((engine) => [
-      engine.reference,
-      engine.status ?? "",
-      engine.is_online === false ? "no" : "yes",
-      engine.action_required_frequency ?? "",
-      (engine.features ?? []).join(" "),
-    ])
-    const header = ["engine", "status", "online", "needs a person", "features"]
-    yield* say(table(header, rows, { width: out.width }))
-  }),
-).pipe(Command.withDescription("Lists the service's engines"))
+const linesOf = (catalogue: unknown) => Option.getOrElse(readLines(catalogue), () => [])
 
-const show = Command.make(
-  "show",
+const list = command(
+  "list",
   {
-    reference: Argument.String("REF").pipe(
-      Argument.withDescription("An engine's reference, such as sandbox-bank:website"),
-    ),
-    ...serviceFlags,
-    json: jsonFlag,
+    flags: serviceFlags,
+    run: (flags, output) => withService(flags, output, fetchList),
+    text: (catalogue, out) => {
+      const rows = linesOf(catalogue).map((engine) => [
+        engine.reference,
+        engine.status ?? "",
+        engine.is_online === false ? "no" : "yes",
+        engine.action_required_frequency ?? "",
+        (engine.features ?? []).join(" "),
+      ])
+      return table(["engine", "status", "online", "needs a person", "features"], rows, out)
+    },
   },
-  Effect.fn("Engines.show")(function* ({ reference, json, ...flags }) {
-    const services = yield* withService(flags)
-    const { finding, catalogue } = yield* Effect.gen(function* () {
-      const finding = yield* (yield* FormCache).look(EngineReference.make(reference))
-      return { finding, catalogue: finding._tag === "Unknown" ? yield* fetchList : [] }
-    }).pipe(Effect.provide(services))
-    if (finding._tag === "Unknown") {
-      const known = Option.getOrElse(readLines(catalogue), () => []).map((engine) => engine.reference)
+  "Lists the service's engines",
+)
+
+const lookFor = Effect.fnUntraced(function* (reference: string) {
+  const finding = yield* (yield* FormCache).look(EngineReference.make(reference))
+  switch (finding._tag) {
+    case "Unknown": {
+      const known = linesOf(yield* fetchList).map((engine) => engine.reference)
       return yield* refuse("engine-unknown", { suggestion: suggestion(reference, known) })
     }
-    if (finding._tag === "Unavailable") return yield* refuse("engine-unavailable")
-    if (finding._tag === "Unusable") return yield* refuse("engine-form-unusable", { why: finding.why })
-    if (finding._tag === "Unreadable") return yield* refuse("engine-form-unusable", { why: finding.detail })
-    const { details } = finding.engine
-    if (json) return yield* sayJson(details)
-    const { out } = yield* Output
-    yield* say(renderEngine(details, finding.available, out.width))
-  }),
-).pipe(Command.withDescription("Shows an engine's form, settings and features"))
+    case "Unavailable":
+      return yield* refuse("engine-unavailable")
+    case "Unusable":
+      return yield* refuse("engine-form-unusable", { why: finding.why })
+    case "Unreadable":
+      return yield* refuse("engine-form-unusable", { why: finding.detail })
+    default:
+      return { details: finding.engine.details, available: finding.available }
+  }
+})
+
+const show = command(
+  "show",
+  {
+    flags: {
+      reference: Argument.String("REF").pipe(
+        Argument.withDescription("An engine's reference, such as sandbox-bank:website"),
+      ),
+      ...serviceFlags,
+    },
+    run: ({ reference, ...flags }, output) => withService(flags, output, lookFor(reference)),
+    json: ({ details }) => details,
+    text: ({ details, available }, out) => renderEngine(details, available, out.width),
+  },
+  "Shows an engine's form, settings and features",
+)
 
 const renderEngine = (details: EngineDetails, available: boolean, width: number): string => {
   const rowsOf = ({ properties, required }: EngineDetails["parameters"]) =>
@@ -162,7 +172,4 @@ const textOf = (field: unknown, key: string): string => {
   return Array.isArray(value) ? value.map(String).join("|") : value === undefined ? "" : String(value)
 }
 
-export const engines = Command.make("engines").pipe(
-  Command.withDescription("Lists the service's engines, or shows one with its form"),
-  Command.withSubcommands([list, show]),
-)
+export const engines = Command.make("engines").pipe(Command.withSubcommands([list, show]))

@@ -1,19 +1,19 @@
 /**
- * `nightjar forget CUSTOMER`: removes a customer from the output folder and from the service, with a receipt
- * that does not say who it was. What the service still has is deleted there first, while its ids are known
- * here. The rule for deletions, that everything is proved to be here before, does not hold: whoever removes
- * a customer gives up what is not. /
+ * `nightjar forget CUSTOMER`: removes a customer from the output folder and from the service, with a receipt that does
+ * not say who it was. What the service still has is deleted there first, while its ids are known here. The rule that
+ * everything is proved to be here before a deletion does not hold: whoever removes a customer gives up what is not.
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import { Clock, Effect, Layer } from "effect"
-import { Argument, Command } from "effect/cli"
+import { Argument } from "effect/cli"
 import { counted } from "../../base/Text.ts"
-import { jobFlags, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
+import { command } from "../CommandRow.ts"
+import { jobFlags, switchFlag } from "../CommonFlags.ts"
 import { refuse, toolVersion } from "../Failures.ts"
 import { checkJobs, loadJobs } from "../Jobs.ts"
-import { openedLedger, openedStoreWithKey, requireLedger } from "../LookAtFolder.ts"
-import { note, say, sayJson, warn } from "../Output.ts"
+import { openedLedger, openedStoreWithKey } from "../LookAtFolder.ts"
+import { note, say, warn } from "../Output.ts"
 import { keepUnpruned } from "../PruneJobs.ts"
 import { holdOutput, shareOf } from "../RunFolder.ts"
 import { rewriteReport } from "../RunReport.ts"
@@ -34,10 +34,6 @@ import type { DueDeletion } from "../../task/DeleteExecutions.ts"
 import { revokeByHand } from "../../tokens/ExchangeTicket.ts"
 import type { StoredToken } from "../../tokens/StoredToken.ts"
 import { TokenStore, listTokens } from "../../tokens/TokenStore.ts"
-
-// What the service still has of a customer who is removed: executions and stored tokens. They are deleted
-// there first, while their ids are known here. The rule for deletions, that everything is proved to be here
-// before, does not hold: whoever removes a customer gives up what is not.
 
 interface LeftInRun {
   readonly run_id: RunId
@@ -251,9 +247,6 @@ const deleteFor = Effect.fnUntraced(function* (remote: Remote, runs: ReadonlyArr
   }
 })
 
-const refusalOf = ({ message, isOther }: ForgetFailed) =>
-  isOther === true ? refuse("forget-other") : refuse("forget-stopped", { why: message })
-
 const inFolder = Effect.fnUntraced(function* <A, E, R>(output: string, work: Effect.Effect<A, E, R>) {
   const wiring = yield* Wiring
   return yield* Effect.provide(work, Layer.mergeAll(wiring.database, wiring.ledger(output, "read-write")))
@@ -304,16 +297,14 @@ const clearService = Effect.fnUntraced(function* (
   return { plan: withRemaining(plan, after), remote: after }
 })
 
-interface Choice {
-  readonly jobs: ReadonlyArray<string>
-  readonly hereOnly: boolean
-  readonly json: boolean
-}
-
 const forgets = Effect.fnUntraced(function* (
   output: string,
   customer_id: CustomerId,
-  { jobs, hereOnly, json }: Choice,
+  {
+    jobs,
+    hereOnly,
+    isJson,
+  }: { readonly jobs: ReadonlyArray<string>; readonly hereOnly: boolean; readonly isJson: boolean },
 ) {
   const found = yield* lookFor(output, customer_id)
   const { store } = found
@@ -322,17 +313,13 @@ const forgets = Effect.fnUntraced(function* (
   const { remaining: may_remain = [] } = cleared
   const counts: ForgetCounts = { ...found.plan.counts, deleted, given_up, left_at_service: leftOf(remote) }
   const plan: ForgetPlan = { ...cleared, counts }
-  yield* tellRemaining(may_remain, json)
+  // Before anything is removed here; beside JSON on stderr, which is there if the command is cut off.
+  const text = remainingText(may_remain)
+  if (text.length > 0) yield* (isJson ? note : say)(text.join("\n"))
   const share = shareOf(output)
   const rewrite = (run_id: RunId) => rewriteReport({ output, run_id, share })
   const result = yield* inFolder(output, forgetIn(store, plan, toolVersion, rewrite))
   return { receipt: plan.receipt, ...counts, ...result, may_remain }
-})
-
-/** Before anything is removed here; beside JSON on stderr, which is there if the command is cut off. */
-const tellRemaining = Effect.fnUntraced(function* (remaining: ReadonlyArray<Remaining>, isJson = false) {
-  const text = remainingText(remaining).join("\n")
-  if (text !== "") yield* isJson ? note(text) : say(text)
 })
 
 const tokensToo = "executions or tokens"
@@ -351,87 +338,83 @@ const elsewhere =
   "Not touched: copies that `nightjar backup` made, files that were exported, the job's own files, and\n" +
   "what records of other customers say."
 
-const tellFound = Effect.fnUntraced(function* (plan: ForgetPlan, remote: Remote, isHereOnly: boolean) {
-  yield* say(["This would be removed:", ...lines(plan.counts)].join("\n"))
-  if (leftOf(remote) > 0 && !isHereOnly) yield* say(`Deleted at the service first: ${leftText(remote)}.`)
-  yield* tellRemaining(mayRemain(plan, isHereOnly))
-  yield* say(elsewhere)
-})
+const foundLines = (
+  { plan, remote }: Effect.Success<ReturnType<typeof lookFor>>,
+  isHereOnly: boolean,
+): ReadonlyArray<string> => [
+  "This would be removed:",
+  ...lines(plan.counts),
+  ...(leftOf(remote) > 0 && !isHereOnly ? [`Deleted at the service first: ${leftText(remote)}.`] : []),
+  ...remainingText(mayRemain(plan, isHereOnly)),
+  elsewhere,
+]
 
-type Result = ForgetCounts & { readonly receipt: string; readonly version: number }
+const removedLines = (result: Effect.Success<ReturnType<typeof forgets>>): ReadonlyArray<string> => {
+  const { deleted, given_up, left_at_service, logins_kept } = result
+  const told: ReadonlyArray<readonly [count: number, text: string]> = [
+    [deleted, `The service no longer has ${counted(deleted, "execution")} of the customer.`],
+    [given_up, `Of ${counted(given_up, "execution")} not all was proved to be here: it is given up.`],
+    [left_at_service, `Left at the service: ${counted(left_at_service, "execution or token", tokensToo)}.`],
+    [
+      result.held,
+      "What a gate holds back is derived again by the next run of its job, or by `nightjar accept`.",
+    ],
+    [
+      logins_kept,
+      `Still counted, by keyed fingerprint: ${counted(logins_kept, "rejected or unproven login")}.`,
+    ],
+  ]
+  return [
+    "Removed:",
+    ...lines(result),
+    ...told.flatMap(([count, text]) => (count > 0 ? [text] : [])),
+    elsewhere,
+    `Receipt: ${result.receipt}, in the ledger and without the customer's id.`,
+  ]
+}
 
-const tell = Effect.fnUntraced(function* (result: Result) {
-  yield* say(["Removed:", ...lines(result)].join("\n"))
-  if (result.deleted > 0)
-    yield* say(`The service no longer has ${counted(result.deleted, "execution")} of the customer.`)
-  if (result.given_up > 0)
-    yield* say(`Of ${counted(result.given_up, "execution")} not all was proved to be here: it is given up.`)
-  if (result.left_at_service > 0)
-    yield* say(`Left at the service: ${counted(result.left_at_service, "execution or token", tokensToo)}.`)
-  if (result.held > 0)
-    yield* say("What a gate holds back is derived again by the next run of its job, or by `nightjar accept`.")
-  if (result.logins_kept > 0)
-    yield* say(
-      `Still counted, by keyed fingerprint: ${counted(result.logins_kept, "rejected or unproven login")}.`,
-    )
-  yield* say(elsewhere)
-  yield* say(`Receipt: ${result.receipt}, in the ledger and without the customer's id.`)
-})
-
-export const forget = Command.make(
-  "forget",
-  {
+export const forget = command("forget", {
+  more: `
+    Removes the customer from landing, documents, the tables of every version, the ledger, the token store, logs,
+    summaries, reports and recordings. Executions and tokens at the service are deleted first, also those of which not
+    all is proved to be here. What may remain there all the same (starts whose answer is not known) is named first, with
+    external ids, engines and times: afterwards nothing here names it. The receipt says what was removed, and not whose
+    it was. A rejected login stays rejected. If it is interrupted, the same command finishes it.`,
+  examples: {
+    "nightjar forget c-0001 --dry-run": "What would be removed",
+    "nightjar forget c-0001 --yes": "Remove it",
+  },
+  flags: {
     customer: Argument.String("CUSTOMER").pipe(Argument.withDescription("The customer's id, whole")),
     yes: switchFlag("yes", "Remove it; without this, nothing is removed"),
     dryRun: switchFlag("dry-run", "Show what would be removed"),
     jobs: jobFlags,
     hereOnly: switchFlag("here-only", "Leave what is at the service"),
-    json: jsonFlag,
   },
-  Effect.fn("Forget.handle")(function* ({ customer, yes, dryRun, jobs, hereOnly, json }) {
-    const output = yield* outputFolder
-    yield* requireLedger(output)
-    if (!yes && !dryRun) return yield* refuse("forget-unconfirmed")
-    const customer_id = CustomerId.make(customer)
-    const held = Effect.gen(function* () {
+  needs: "ledger",
+  run: ({ customer, yes, dryRun, jobs, hereOnly }, output, isJson) =>
+    Effect.gen(function* () {
+      if (!yes && !dryRun) return yield* refuse("forget-unconfirmed")
+      const customer_id = CustomerId.make(customer)
       yield* holdOutput(output, [shareOf(output)])
       yield* keepUnpruned(output)
-      if (!dryRun)
-        return { forgotten: yield* forgets(resolve(output), customer_id, { jobs, hereOnly, json }) }
-      const { plan, remote } = yield* lookFor(output, customer_id)
-      return { found: { plan, remote } }
-    })
-    const done = yield* held.pipe(
+      return dryRun
+        ? { found: yield* lookFor(output, customer_id) }
+        : { forgotten: yield* forgets(resolve(output), customer_id, { jobs, hereOnly, isJson }) }
+    }).pipe(
       Effect.scoped,
-      Effect.catchTag("ForgetFailed", (failure: ForgetFailed) => Effect.fail(refusalOf(failure))),
-    )
-    if (done.found !== undefined) {
-      const { plan, remote } = done.found
-      if (json)
-        return yield* sayJson({
-          ...plan.counts,
-          at_service: leftOf(remote),
-          may_remain: mayRemain(plan, hereOnly),
-        })
-      return yield* tellFound(plan, remote, hereOnly)
-    }
-    if (json) return yield* sayJson(done.forgotten)
-    yield* tell(done.forgotten)
-  }),
-).pipe(
-  Command.withDescription(
-    "Removes a customer from the output folder and from the service\n\n" +
-      "From landing, documents, the tables of every version, the ledger, the token\n" +
-      "store, logs, summaries, reports and recordings. Executions and tokens at the\n" +
-      "service are deleted first, also those of which not all is proved to be here.\n" +
-      "What may remain there all the same (starts whose answer is not known) is named\n" +
-      "first, with external ids, engines and times: afterwards nothing here names it.\n" +
-      "The receipt says what was removed, and not whose it was. A rejected login\n" +
-      "stays rejected. If it is interrupted, the same command finishes it.",
-  ),
-  Command.withShortDescription("Removes a customer everywhere, with a receipt"),
-  Command.withExamples([
-    { command: "nightjar forget c-0001 --dry-run", description: "What would be removed" },
-    { command: "nightjar forget c-0001 --yes", description: "Remove it" },
-  ]),
-)
+      Effect.catchTag("ForgetFailed", ({ message, isOther }: ForgetFailed) =>
+        isOther === true ? refuse("forget-other") : refuse("forget-stopped", { why: message }),
+      ),
+    ),
+  json: ({ found, forgotten }, { hereOnly }) =>
+    found === undefined
+      ? forgotten
+      : {
+          ...found.plan.counts,
+          at_service: leftOf(found.remote),
+          may_remain: mayRemain(found.plan, hereOnly),
+        },
+  text: ({ found, forgotten }, _, { hereOnly }) =>
+    found === undefined ? removedLines(forgotten) : foundLines(found, hereOnly),
+})

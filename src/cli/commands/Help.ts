@@ -11,6 +11,7 @@ import { suggestion } from "../../base/Text.ts"
 import { paint } from "../../report/RenderSummary.ts"
 import type { Style } from "../../report/RenderSummary.ts"
 import { wrap } from "../../report/TextTable.ts"
+import { helped } from "../CommandRow.ts"
 import { refuse } from "../Failures.ts"
 import { Output, sayPainted } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
@@ -127,7 +128,4 @@ export const help = Command.make(
     const topics = pages.map((one) => one.topic)
     return yield* refuse("topic-unknown", { suggestion: suggestion(topic, topics) })
   }),
-).pipe(
-  Command.withDescription("Shows a page of the documentation, or lists all pages"),
-  Command.withExamples([{ command: "nightjar help jobs", description: "What a job file says" }]),
-)
+).pipe(helped({ examples: { "nightjar help jobs": "What a job file says" } }))

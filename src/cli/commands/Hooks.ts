@@ -9,11 +9,12 @@ import { suggestion } from "../../base/Text.ts"
 import { flowEvents } from "../../service/Vocabulary.ts"
 import { Subscriptions } from "../../client/Subscriptions.ts"
 import type { ChangeAnswer, Subscription } from "../../client/Subscriptions.ts"
+import type { Style } from "../../report/RenderSummary.ts"
 import { table } from "../../report/TextTable.ts"
-import { jsonFlag, switchFlag } from "../CommonFlags.ts"
+import { command } from "../CommandRow.ts"
+import { switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import { Output, say, sayJson } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
 import { retryCall } from "../../client/Pacing.ts"
 
@@ -37,13 +38,13 @@ const listed = Effect.gen(function* () {
   return yield* retryCall(list, { triesMax: 3 })
 })
 
-const tell = Effect.fnUntraced(function* (subscriptions: ReadonlyArray<Subscription>, json: boolean) {
-  if (json) return yield* sayJson(subscriptions)
-  if (subscriptions.length === 0) return yield* say("No flow events are subscribed.")
-  const { out } = yield* Output
+/** What each subcommand shows: the subscriptions afterwards. */
+const text = (subscriptions: ReadonlyArray<Subscription>, out: Style): string => {
   const rows = subscriptions.map(({ event, enabled, base_url }) => [event, enabled ? "yes" : "no", base_url])
-  yield* say(table(["event", "enabled", "address"], rows, { width: out.width }))
-})
+  return rows.length === 0
+    ? "No flow events are subscribed."
+    : table(["event", "enabled", "address"], rows, out)
+}
 
 /** 2.8: what the service keeps of an address has no query. */
 const targetOf = Effect.fnUntraced(function* (text: string) {
@@ -67,13 +68,11 @@ const settle = Effect.fnUntraced(function* (answer: ChangeAnswer) {
     : refuse("hooks-refused", { detail: answer.detail })
 })
 
-const list = Command.make(
+const list = command(
   "list",
-  { job: jobArgument, json: jsonFlag },
-  Effect.fn("Hooks.list")(function* ({ job, json }) {
-    yield* tell(yield* withSubscriptions(job, listed), json)
-  }),
-).pipe(Command.withDescription("Lists the application's subscriptions to flow events"))
+  { flags: { job: jobArgument }, run: ({ job }) => withSubscriptions(job, listed), text },
+  "Lists the application's subscriptions to flow events",
+)
 
 /** Subscribes what is not there yet, and changes what goes elsewhere or is switched off. */
 const subscribeTo = Effect.fnUntraced(function* (
@@ -98,37 +97,37 @@ const subscribeTo = Effect.fnUntraced(function* (
   return yield* listed
 })
 
-const subscribe = Command.make(
+const subscribe = command(
   "subscribe",
   {
-    job: jobArgument,
-    url: urlArgument,
-    events: Flag.String("event").pipe(
-      Flag.withMetavar("EVENT"),
-      Flag.withDescription("Only this event (repeatable; default: all flow events)"),
-      Flag.between(0, 100),
-    ),
-    replace: switchFlag("replace", "Also events that go to another address"),
-    json: jsonFlag,
-  },
-  Effect.fn("Hooks.subscribe")(function* ({ job, url, events, replace, json }) {
-    const base_url = yield* targetOf(url)
-    const known: ReadonlyArray<string> = flowEvents
-    const unknown = events.find((event) => !known.includes(event))
-    if (unknown !== undefined)
-      return yield* refuse("hooks-event-unknown", { suggestion: suggestion(unknown, known) })
-    const wanted = events.length === 0 ? known : [...new Set(events)]
-    yield* tell(yield* withSubscriptions(job, subscribeTo(base_url, wanted, replace)), json)
-  }),
-).pipe(
-  Command.withDescription(`Sends flow events to an address:\n  ${flowEvents.join("\n  ")}`),
-  Command.withShortDescription("Sends flow events to an address"),
-  Command.withExamples([
-    {
-      command: "nightjar hooks subscribe jobs/nightly.yaml https://nightjar.example:8080/",
-      description: "For `nightjar run jobs/nightly.yaml --webhooks 8080`",
+    more: `The flow events are ${flowEvents.join(", ")}.`,
+    examples: {
+      "nightjar hooks subscribe jobs/nightly.yaml https://nightjar.example:8080/":
+        "For `nightjar run jobs/nightly.yaml --webhooks 8080`",
     },
-  ]),
+    flags: {
+      job: jobArgument,
+      url: urlArgument,
+      events: Flag.String("event").pipe(
+        Flag.withMetavar("EVENT"),
+        Flag.withDescription("Only this event (repeatable; default: all flow events)"),
+        Flag.between(0, 100),
+      ),
+      replace: switchFlag("replace", "Also events that go to another address"),
+    },
+    run: ({ job, url, events, replace }) =>
+      Effect.gen(function* () {
+        const base_url = yield* targetOf(url)
+        const known: ReadonlyArray<string> = flowEvents
+        const unknown = events.find((event) => !known.includes(event))
+        if (unknown !== undefined)
+          return yield* refuse("hooks-event-unknown", { suggestion: suggestion(unknown, known) })
+        const wanted = events.length === 0 ? known : [...new Set(events)]
+        return yield* withSubscriptions(job, subscribeTo(base_url, wanted, replace))
+      }),
+    text,
+  },
+  "Sends flow events to an address",
 )
 
 /** Removes the subscriptions of one address, and no other. */
@@ -140,16 +139,15 @@ const removeFrom = Effect.fnUntraced(function* (base_url: string) {
   return yield* listed
 })
 
-const remove = Command.make(
+const remove = command(
   "remove",
-  { job: jobArgument, url: urlArgument, json: jsonFlag },
-  Effect.fn("Hooks.remove")(function* ({ job, url, json }) {
-    const base_url = yield* targetOf(url)
-    yield* tell(yield* withSubscriptions(job, removeFrom(base_url)), json)
-  }),
-).pipe(Command.withDescription("Removes every subscription that sends events to an address"))
-
-export const hooks = Command.make("hooks").pipe(
-  Command.withDescription("Lists, makes or removes subscriptions to flow events"),
-  Command.withSubcommands([list, subscribe, remove]),
+  {
+    flags: { job: jobArgument, url: urlArgument },
+    run: ({ job, url }) =>
+      Effect.flatMap(targetOf(url), (base_url) => withSubscriptions(job, removeFrom(base_url))),
+    text,
+  },
+  "Removes every subscription that sends events to an address",
 )
+
+export const hooks = Command.make("hooks").pipe(Command.withSubcommands([list, subscribe, remove]))

@@ -3,13 +3,13 @@
  * tables. Writes to stdout and changes nothing: whoever takes a draft puts it into the job's `schemas`.
  */
 import { Effect, Option, Schema, Stream } from "effect"
-import { Command } from "effect/cli"
 import type { Connection } from "../../base/DuckDb.ts"
 import { counted, suggestion } from "../../base/Text.ts"
-import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
+import { command } from "../CommandRow.ts"
+import { optionalFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { familiesOf, policyOf } from "../LookAtFolder.ts"
-import { note, say, sayJson, warn } from "../Output.ts"
+import { note, say, warn } from "../Output.ts"
 import { withPublished } from "../PublishedDatabase.ts"
 import { KeyCandidates, draftSchema, draftText, observerOf, reviseSchema } from "../../records/DraftSchema.ts"
 import type { Draft } from "../../records/DraftSchema.ts"
@@ -220,53 +220,50 @@ export const inferDrafts = Effect.fn("InferDrafts.draft")(function* (
 
 const named = (name: Option.Option<string>, value: string) => Option.isNone(name) || name.value === value
 
-export const infer = Command.make(
-  "infer",
-  {
+export const infer = command("infer", {
+  examples: {
+    "nightjar infer --product accounts > schemas/records/accounts.yaml":
+      "A draft to complete, for a job with `schemas: ./schemas`",
+  },
+  flags: {
     product: optionalFlag("product", "PRODUCT", "Only records of this product"),
     subFamily: optionalFlag("sub-family", "SUB_FAMILY", "Only records of this sub_family"),
-    json: jsonFlag,
   },
-  Effect.fn("Infer.handle")(function* ({ product, subFamily, json }) {
-    const output = yield* outputFolder
-    if ((yield* policyOf(output)) !== undefined) return yield* refuse("records-withheld")
-    const families = yield* familiesOf(output)
-    const found = yield* withPublished(
-      output,
-      Effect.fnUntraced(function* (connection) {
-        const kinds = yield* looseKinds(connection)
-        const chosen = kinds.filter(
-          (each) => named(product, each.product) && named(subFamily, each.sub_family),
-        )
-        if (chosen.length === 0 && kinds.length > 0) {
-          const isProduct = Option.isSome(product) && kinds.every((each) => each.product !== product.value)
-          const wanted = isProduct ? product.value : Option.getOrElse(subFamily, () => "")
-          const known = new Set(kinds.map((each) => (isProduct ? each.product : each.sub_family)))
-          return yield* refuse("family-unknown", { suggestion: suggestion(wanted, [...known]) })
-        }
-        const { bases, waiting } = basesOf(chosen, families)
-        return { drafts: yield* inferDrafts(connection, bases, families), waiting }
-      }),
-    )
-    if (found === undefined) return yield* refuse("nothing-published", { output })
-    const { drafts, waiting } = found
-    if (waiting > 0) yield* warn("records-have-schema", { records: counted(waiting, "record") })
-    if (drafts.length === 0) yield* note("There is nothing to draft: every record has a table of its own.")
-    if (json) return yield* sayJson(drafts)
-    for (const [index, { yaml }] of drafts.entries())
-      yield* say(`${index === 0 ? "" : "---\n"}${yaml.trimEnd()}`)
-    if (drafts.length > 0)
-      yield* note(
-        `${counted(drafts.length, "draft")}. Put each in a file of its own in records/ of the job's ` +
-          "`schemas` folder; --product and --sub-family choose one.",
+  run: ({ product, subFamily }, output) =>
+    Effect.gen(function* () {
+      if ((yield* policyOf(output)) !== undefined) return yield* refuse("records-withheld")
+      const families = yield* familiesOf(output)
+      const found = yield* withPublished(
+        output,
+        Effect.fnUntraced(function* (connection) {
+          const kinds = yield* looseKinds(connection)
+          const chosen = kinds.filter(
+            (each) => named(product, each.product) && named(subFamily, each.sub_family),
+          )
+          if (chosen.length === 0 && kinds.length > 0) {
+            const isProduct = Option.isSome(product) && kinds.every((each) => each.product !== product.value)
+            const wanted = isProduct ? product.value : Option.getOrElse(subFamily, () => "")
+            const known = new Set(kinds.map((each) => (isProduct ? each.product : each.sub_family)))
+            return yield* refuse("family-unknown", { suggestion: suggestion(wanted, [...known]) })
+          }
+          const { bases, waiting } = basesOf(chosen, families)
+          return { drafts: yield* inferDrafts(connection, bases, families), waiting }
+        }),
       )
-  }),
-).pipe(
-  Command.withDescription("Drafts a record schema for each family that has none"),
-  Command.withExamples([
-    {
-      command: "nightjar infer --product accounts > schemas/records/accounts.yaml",
-      description: "A draft to complete, for a job with `schemas: ./schemas`",
-    },
-  ]),
-)
+      if (found === undefined) return yield* refuse("nothing-published", { output })
+      const { drafts, waiting } = found
+      if (waiting > 0) yield* warn("records-have-schema", { records: counted(waiting, "record") })
+      if (drafts.length === 0) yield* note("There is nothing to draft: every record has a table of its own.")
+      return drafts
+    }),
+  text: (drafts) =>
+    Effect.gen(function* () {
+      for (const [index, { yaml }] of drafts.entries())
+        yield* say(`${index === 0 ? "" : "---\n"}${yaml.trimEnd()}`)
+      if (drafts.length > 0)
+        yield* note(
+          `${counted(drafts.length, "draft")}. Put each in a file of its own in records/ of the job's ` +
+            "`schemas` folder; --product and --sub-family choose one.",
+        )
+    }),
+})

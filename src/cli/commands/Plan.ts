@@ -3,16 +3,15 @@
  * tasks are skipped and why, form errors, and when the run will end.
  */
 import { Duration, Effect, Layer } from "effect"
-import { Command } from "effect/cli"
 import type { Job } from "../../jobs/Job.ts"
 import { nightAround, nightExitCode } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import { accessKey } from "../../service/Ids.ts"
-import { jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
+import { command } from "../CommandRow.ts"
+import { jobArguments, switchFlag } from "../CommonFlags.ts"
 import { refuseSilent } from "../Notices.ts"
 import { loadJobs } from "../Jobs.ts"
 import { openedLedger, refuseLostLedger } from "../LookAtFolder.ts"
-import { Output, say, sayJson } from "../Output.ts"
 import { renderPreview, tokenName, turnLines } from "../PlanText.ts"
 import type { Preview } from "../PlanText.ts"
 import type { Task } from "../../task/Assignment.ts"
@@ -57,35 +56,33 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
 
 const asCandidate = (task: Task) => ({ ...task, account: task.account.account })
 
-export const plan = Command.make(
-  "plan",
-  { jobs: jobArguments, all: switchFlag("all", "Every task, however many there are"), json: jsonFlag },
-  Effect.fn("Plan.handle")(function* ({ jobs, all, json }) {
-    const output = yield* outputFolder
-    yield* refuseLostLedger(output)
-    const wiring = yield* Wiring
-    const loaded = yield* loadJobs(jobs)
-    yield* refuseSilent(loaded)
-    const { out } = yield* Output
-    const previews = yield* Effect.forEach(loaded, (job) =>
-      previewJob(job).pipe(
-        Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
-      ),
-    )
-    const [first] = loaded
-    const turns =
-      first === undefined ? [] : yield* Effect.provide(turnsOf(loaded), wiring.plan(first.service, output))
-    if (json)
-      return yield* sayJson(
-        previews.map((preview) => ({
-          ...previewJson(preview),
-          waits_for: turns.find(({ job }) => job === preview.job.name)?.waits ?? [],
-        })),
+export const plan = command("plan", {
+  flags: { jobs: jobArguments, all: switchFlag("all", "Every task, however many there are") },
+  run: ({ jobs }, output) =>
+    Effect.gen(function* () {
+      yield* refuseLostLedger(output)
+      const wiring = yield* Wiring
+      const loaded = yield* loadJobs(jobs)
+      yield* refuseSilent(loaded)
+      const previews = yield* Effect.forEach(loaded, (job) =>
+        previewJob(job).pipe(
+          Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
+        ),
       )
-    for (const preview of previews) yield* say(renderPreview(preview, out, all))
-    for (const line of turnLines(turns)) yield* say(wrap(line, out.width))
-  }),
-).pipe(Command.withDescription("Shows what `run` would start, without starting anything"))
+      const [first] = loaded
+      const turns = first && (yield* Effect.provide(turnsOf(loaded), wiring.plan(first.service, output)))
+      return { previews, turns: turns ?? [] }
+    }),
+  json: ({ previews, turns }) =>
+    previews.map((preview) => ({
+      ...previewJson(preview),
+      waits_for: turns.find(({ job }) => job === preview.job.name)?.waits ?? [],
+    })),
+  text: ({ previews, turns }, out, { all }) => [
+    ...previews.map((preview) => renderPreview(preview, out, all)),
+    ...turnLines(turns).map((line) => wrap(line, out.width)),
+  ],
+})
 
 /** Only the fingerprint of a login, or the name of its token. */
 const previewJson = ({ job, how, collect, plan, expected, end, calls, ...preview }: Preview) => {

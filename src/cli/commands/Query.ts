@@ -3,17 +3,134 @@
  * query that comes with the program (`@missing`). Text formats and workbooks are streamed; what a terminal
  * cannot show is written to a file or a pipe.
  */
+import { readFileSync, readdirSync } from "node:fs"
+import { join } from "node:path"
 import { Effect, Option, Stdio, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { Connection } from "../../base/DuckDb.ts"
-import { counted } from "../../base/Text.ts"
+import type { CellValue, XlsxWriteStreamOptions } from "hucre/xlsx"
+import type { Column, Connection, Json, QueryResult } from "../../base/DuckDb.ts"
+import { counted, suggestion } from "../../base/Text.ts"
+import { helped } from "../CommandRow.ts"
 import { outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
-import { table } from "../../report/TextTable.ts"
 import { Output, say, sayJson, warn, writeOut } from "../Output.ts"
-import { refusalOfFile } from "../RunFolder.ts"
 import { withPublished } from "../PublishedDatabase.ts"
-import { csvFormat, jsonFormat, savedQueries, sqlOf, tableFormat, parquetOf } from "../QueryFormats.ts"
+import { refusalOfFile } from "../RunFolder.ts"
+import { Wiring } from "../Wiring.ts"
+import { csvLine, harmless, table } from "../../report/TextTable.ts"
+
+// Query results as text, chunk by chunk: an aligned table, CSV with every value as it is (or, if asked for,
+// with none that a spreadsheet takes for a formula), JSON. At most one chunk of rows is in memory.
+
+interface TextFormat {
+  readonly begin: string
+  readonly chunk: (rows: QueryResult["rows"]) => string
+  readonly end: () => string
+}
+
+/** A cell in text formats; NULL is empty. */
+export const asText = (cell: Json): string =>
+  cell === null ? "" : typeof cell === "object" ? JSON.stringify(cell) : String(cell)
+
+export const numeric = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/
+
+/** `excelSafe`: an apostrophe stands before texts that a spreadsheet would run, `+34600123123` too. */
+export const csvFormat = (columns: ReadonlyArray<Column>, excelSafe: boolean): TextFormat => {
+  const text = excelSafe ? harmless : (each: string) => each
+  const isNumber = columns.map(({ type }) => numeric.test(type))
+  const cellText = (cell: Json, index: number) =>
+    typeof cell === "number" || isNumber[index] === true ? asText(cell) : text(asText(cell))
+  return {
+    begin: csvLine(columns.map(({ name }) => text(name))),
+    chunk: (rows) => rows.map((row) => csvLine(row.map(cellText))).join(""),
+    end: () => "",
+  }
+}
+
+export const jsonFormat = (columns: ReadonlyArray<Column>): TextFormat => {
+  let first = true
+  return {
+    begin: "[",
+    chunk: (rows) =>
+      rows
+        .map((row) => {
+          const object = Object.fromEntries(columns.map(({ name }, index) => [name, row[index] ?? null]))
+          const text = `${first ? "\n" : ",\n"}  ${JSON.stringify(object)}`
+          first = false
+          return text
+        })
+        .join(""),
+    end: () => (first ? "]\n" : "\n]\n"),
+  }
+}
+
+/** Aligned within each chunk of 2,048 rows, so that a result of any size can be shown. */
+export const tableFormat = (columns: ReadonlyArray<Column>, width: number): TextFormat => {
+  const header = columns.map(({ name }) => name)
+  const right = new Set(columns.flatMap(({ type }, index) => (numeric.test(type) ? [index] : [])))
+  let count = 0
+  return {
+    begin: "",
+    chunk: (rows) => {
+      const cells = rows.map((row) => row.map(asText))
+      const text = `${table(header, cells, { width, right })}\n`
+      const shown = count === 0 ? text : text.slice(text.indexOf("\n") + 1)
+      count += rows.length
+      return shown
+    },
+    end: () =>
+      count === 0
+        ? `${table(header, [], { width })}\n(no rows)\n`
+        : `(${count} ${count === 1 ? "row" : "rows"})\n`,
+  }
+}
+
+// The queries that come with the program: one SQL file each, in `schemas/queries`, whose first line says in
+// a comment what it answers. `nightjar query @NAME` runs one.
+
+interface SavedQuery {
+  readonly name: string
+  readonly description: string
+  readonly sql: string
+}
+
+/** In the order of their names. */
+export const readSavedQueries = (packageFolder: string): ReadonlyArray<SavedQuery> => {
+  const folder = join(packageFolder, "schemas/queries")
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(".sql"))
+    .toSorted()
+    .map((file) => {
+      const text = readFileSync(join(folder, file), "utf8")
+      const [first = "", ...rest] = text.split("\n")
+      const description = first.replace(/^--\s*/, "")
+      return { name: file.slice(0, -".sql".length), description, sql: rest.join("\n") }
+    })
+}
+
+export const savedQueries = Effect.map(Wiring, ({ packageFolder }) => readSavedQueries(packageFolder))
+
+/** `@missing` -> its SQL; any other text is SQL already. */
+export const sqlOf = Effect.fnUntraced(function* (text: string) {
+  if (!text.startsWith("@")) return text
+  const saved = yield* savedQueries
+  const found = saved.find(({ name }) => `@${name}` === text)
+  if (found !== undefined) return found.sql
+  const names = saved.map(({ name }) => `@${name}`)
+  return yield* refuse("saved-query-unknown", { suggestion: suggestion(text, names) })
+})
+
+/**
+ * An Arrow IPC stream as the bytes of one Parquet file, zstd; the writer costs more to load than most
+ * queries.
+ */
+export const parquetOf = async (arrow: Uint8Array): Promise<Uint8Array> => {
+  const { Compression, Table, WriterPropertiesBuilder, writeParquet } = await import("parquet-wasm")
+  return writeParquet(
+    Table.fromIPCStream(arrow),
+    new WriterPropertiesBuilder().setCompression(Compression.ZSTD).setCreatedBy("nightjar").build(),
+  )
+}
 
 const formats = ["table", "csv", "json", "arrow", "parquet", "xlsx"] as const
 type Format = (typeof formats)[number]
@@ -51,12 +168,13 @@ const writeBytes = Effect.fnUntraced(function* (connection: Connection, sql: str
 })
 
 const writeWorkbook = Effect.fnUntraced(function* (connection: Connection, sql: string) {
-  const { xlsxOf, columnsMax } = yield* Effect.promise(() => import("../QueryXlsx.ts"))
   const { DuckDbFailed, failureOf } = yield* Effect.promise(() => import("../../base/DuckDbFailed.ts"))
   const { columns, chunks } = yield* connection.stream(sql)
   if (columns.length > columnsMax) return yield* refuse("workbook-too-wide", { columnsMax })
   let cut = 0
-  const workbook = xlsxOf(columns, Stream.toAsyncIterable(chunks), () => void cut++)
+  const workbook = yield* Effect.promise(() =>
+    xlsxOf(columns, Stream.toAsyncIterable(chunks), () => void cut++),
+  )
   yield* writeOut(
     Stream.fromReadableStream({
       evaluate: () => workbook,
@@ -112,21 +230,99 @@ export const query = Command.make(
     if (printed === undefined) return yield* refuse("nothing-published", { output })
   }),
 ).pipe(
-  Command.withShortDescription("Runs SQL over the published tables (see `nightjar tables`)"),
-  Command.withDescription(
-    "Runs SQL over the published tables (see `nightjar tables`)\n\n" +
-      "Format table cuts a cell after 1,000 characters, and xlsx after 32,767, as many\n" +
-      "as Excel takes; the others cut nothing. Times in xlsx are UTC.",
-  ),
-  Command.withExamples([
-    {
-      command: 'nightjar query "SELECT outcome, count(*) AS tasks FROM tasks GROUP BY ALL"',
-      description: "How the tasks of all runs ended",
+  helped({
+    more: `
+      Format table cuts a cell after 1,000 characters, and xlsx after 32,767, as many as Excel takes; the others cut
+      nothing. Times in xlsx are UTC.`,
+    examples: {
+      'nightjar query "SELECT outcome, count(*) AS tasks FROM tasks GROUP BY ALL"':
+        "How the tasks of all runs ended",
+      "nightjar query @missing --format xlsx > missing.xlsx": "The same as a workbook for Excel",
+      "nightjar query @missing": "Who is missing and why; --list names the others",
     },
-    {
-      command: "nightjar query @missing --format xlsx > missing.xlsx",
-      description: "The same as a workbook for Excel",
-    },
-    { command: "nightjar query @missing", description: "Who is missing and why; --list names the others" },
-  ]),
+  }),
 )
+
+// A query result as an Excel workbook, row by row. Texts are always text, whatever they begin with; numbers
+// of more than 15 digits and times before March 1900 are texts too, since Excel would change them. A module
+// of its own because few queries need the writer.
+
+/** Excel's limits: characters of a cell, columns of a sheet. Further rows go to further sheets. */
+const charactersMax = 32_767
+export const columnsMax = 16_384
+
+/** Digits beyond these are lost in Excel. */
+const digitsMax = 15
+
+const timeFormats = new Map([
+  ["DATE", "yyyy-mm-dd"],
+  ["TIMESTAMP", "yyyy-mm-dd hh:mm:ss"],
+  ["TIMESTAMP WITH TIME ZONE", "yyyy-mm-dd hh:mm:ss"],
+])
+
+/** Excel counts the days before as if 1900 had been a leap year. */
+const earliest = Date.UTC(1900, 2, 1)
+const latest = Date.UTC(10_000, 0, 1)
+
+/**
+ * What XML cannot contain, or a reader might drop, in the spelling of ECMA-376 (22.9.2.19), `_xHHHH_`; so is
+ * an underscore that would begin such a spelling.
+ */
+const unwritable = /_(?=x[0-9a-f]{4}_)|(?![\t\n\r])\p{Cc}|\p{Cs}|[\ufdd0-\ufdef\ufffd-\uffff]/giu
+
+const escaped = (character: string): string =>
+  `_x${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}_`
+
+/** A result as the bytes of a workbook. `onCut` is called for each text that is longer than a cell can be. */
+export const xlsxOf = async (
+  columns: ReadonlyArray<Column>,
+  chunks: AsyncIterable<QueryResult["rows"]>,
+  onCut: () => void,
+): Promise<ReadableStream<Uint8Array>> => {
+  const { writeXlsxStream } = await import("hucre/xlsx")
+  const textCell = (text: string): string => {
+    const isLong = text.length > charactersMax
+    if (isLong) onCut()
+    return (isLong ? `${text.slice(0, charactersMax - 1)}…` : text).replace(unwritable, escaped)
+  }
+  const toCells = columns.map(({ type }): ((cell: Json) => CellValue) => {
+    const toCell = numeric.test(type) ? numberCell : timeFormats.has(type) ? timeCell : asItIs
+    return (cell) => {
+      const value = cell === null ? null : toCell(cell)
+      return typeof value === "string" ? textCell(value) : value
+    }
+  })
+  async function* rows() {
+    yield columns.map(({ name }) => textCell(name))
+    for await (const chunk of chunks)
+      for (const row of chunk) yield toCells.map((toCell, index) => toCell(row[index] ?? null))
+  }
+  return writeXlsxStream(rows(), {
+    name: "result",
+    columns: columns.map(({ type }) => columnOf(type)),
+    freezePane: { rows: 1 },
+    repeatHeaders: true,
+  })
+}
+
+const columnOf = (type: string): NonNullable<XlsxWriteStreamOptions["columns"]>[number] => {
+  const numFmt = timeFormats.get(type)
+  return numFmt === undefined ? { width: 16 } : { width: 20, numFmt }
+}
+
+const asItIs = (cell: Json): CellValue => (typeof cell === "boolean" ? cell : asText(cell))
+
+const numberCell = (cell: Json): CellValue => {
+  const text = asText(cell)
+  const number = Number(text)
+  const [mantissa = ""] = text.toLowerCase().split("e")
+  const digits = mantissa.replace(/[-.]/g, "").replace(/^0+|0+$/g, "")
+  const isFraction = typeof cell === "number" && !Number.isInteger(cell)
+  return Number.isFinite(number) && (isFraction || digits.length <= digitsMax) ? number : text
+}
+
+const timeCell = (cell: Json): CellValue => {
+  const text = asText(cell)
+  const time = new Date(/T.*[^Z]$/.test(text) ? `${text}Z` : text)
+  return time.getTime() >= earliest && time.getTime() < latest ? time : text
+}

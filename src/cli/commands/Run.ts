@@ -5,9 +5,11 @@
 import { existsSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Duration, Effect, Layer, Option } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
 import { counted, isDurationWithin, readDuration, shellWord, suggestion } from "../../base/Text.ts"
+import { helped } from "../CommandRow.ts"
 import {
+  NoProgressFlag,
   Settings,
   jobArguments,
   jsonFlag,
@@ -20,24 +22,36 @@ import {
 import { endWith, refuse } from "../Failures.ts"
 import { checkJobs, loadJobs, readableJobs, takeJobs } from "../Jobs.ts"
 import { findNight, findRun, withLedger } from "../LookAtFolder.ts"
-import { readWebhooksFlag, runNights, webhooksFlag } from "../Nights.ts"
-import { refuseSilent, toldUnbegun } from "../Notices.ts"
-import { Output, note, say, sayJson, warn } from "../Output.ts"
+import {
+  readWebhooksFlag,
+  reportNight,
+  runNights,
+  tidyAfterNight,
+  webhooksFlag,
+  writeSummary,
+} from "../Nights.ts"
+import { announced, refuseSilent, toldUnbegun } from "../Notices.ts"
+import { Output, note, say, sayJson, sayPainted, warn } from "../Output.ts"
 import { notStartedLines } from "../PlanText.ts"
+import { ProgressDisplay } from "../ProgressDisplay.ts"
+import { holdOutput } from "../RunFolder.ts"
 import { Wiring } from "../Wiring.ts"
 import type { Job } from "../../jobs/Job.ts"
 import { subjectOf, verdictOfTask } from "../../ledger/RunState.ts"
 import type { RunState, TaskState } from "../../ledger/RunState.ts"
 import { deliveredInNight, newestTasks } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
-import { exitMeaning } from "../../report/RenderSummary.ts"
+import { exitMeaning, renderSummary } from "../../report/RenderSummary.ts"
 import { summarise } from "../../report/Summary.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import type { Request } from "../../run/ChooseNight.ts"
+import { acceptRun } from "../../run/Nightly.ts"
 import { previewNight } from "../../run/Preview.ts"
 import { outcomes } from "../../service/EndTable.ts"
 import { own } from "../../service/Ends.ts"
 import { accessKey } from "../../service/Ids.ts"
+import type { RunId } from "../../service/Ids.ts"
+import { heldRuns } from "../../tables/HeldRuns.ts"
 
 export const run = Command.make(
   "run",
@@ -66,18 +80,13 @@ export const run = Command.make(
     yield* endWith(yield* runNights(loaded, options))
   }),
 ).pipe(
-  Command.withShortDescription("Runs each job once, or resumes its unfinished run"),
-  Command.withDescription(
-    "Runs each job once: plan, execute, land, normalise, publish, delete.\n  " +
-      "An unfinished run is resumed.",
-  ),
-  Command.withExamples([
-    { command: "nightjar run jobs/demo.yaml", description: "The demo job" },
-    {
-      command: "nightjar run jobs/demo.yaml --webhooks 0",
-      description: "The same, with webhooks instead of frequent polling",
+  helped({
+    more: "The steps of a run: plan, execute, land, normalise, publish, delete.",
+    examples: {
+      "nightjar run jobs/demo.yaml": "The demo job",
+      "nightjar run jobs/demo.yaml --webhooks 0": "The same, with webhooks instead of frequent polling",
     },
-  ]),
+  }),
 )
 
 // `nightjar rerun [RUN]`: runs again the tasks that did not succeed in an earlier run, with that run as the
@@ -227,11 +236,12 @@ export const rerun = Command.make(
     yield* endWith(yield* runNights([job], options))
   }),
 ).pipe(
-  Command.withDescription("Runs again what did not succeed in a run"),
-  Command.withExamples([
-    { command: "nightjar rerun --dry-run", description: "What would run again" },
-    { command: "nightjar rerun --only TIMEOUT", description: "Only what timed out" },
-  ]),
+  helped({
+    examples: {
+      "nightjar rerun --dry-run": "What would run again",
+      "nightjar rerun --only TIMEOUT": "Only what timed out",
+    },
+  }),
 )
 
 const previewOf = Effect.fnUntraced(function* (job: Job, asked: Request) {
@@ -366,4 +376,69 @@ export const demo = Command.make(
     if (!asDesigned) yield* warn("demo-unexpected")
     yield* endWith(asDesigned ? exitCodes.ok : exit_code)
   }),
-).pipe(Command.withDescription("Runs the demo job and explains how it ended"))
+)
+
+// `nightjar accept [RUN]`: publishes a run that a gate holds back, without asking its gates again, deletes at
+// the service what is safe now, and ends the run. The job is loaded again from its file. If it is cut off,
+// the same command goes on.
+
+// What `accept` does once it knows the run: publishes it, finishes it, writes its summary and report again,
+// and tells the job's receivers how the night stands now. In a module of its own, so that the other commands
+// do not load a night.
+
+export interface Accepting {
+  readonly output: string
+  readonly run_id: RunId
+  readonly json: boolean
+}
+
+/** Returns the exit code of the night. */
+export const acceptHeld = Effect.fn("AcceptRun.accept")(function* (job: Job, accepting: Accepting) {
+  yield* holdOutput(accepting.output, [job.share])
+  const { exit_code } = yield* acceptedNight(job, accepting).pipe(announced(job, accepting.output))
+  return exit_code
+}, Effect.scoped)
+
+const acceptedNight = Effect.fnUntraced(function* (job: Job, { output, run_id, json }: Accepting) {
+  const wiring = yield* Wiring
+  const silent = yield* NoProgressFlag
+  const result = yield* acceptRun(job, run_id).pipe(
+    Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output))),
+  )
+  const summary = yield* writeSummary(job, output, result)
+  const { out } = yield* Output
+  yield* json ? sayJson(summary) : sayPainted(renderSummary(summary, out))
+  yield* reportNight(job, output, result)
+  yield* tidyAfterNight(job, output, result)
+  const { exit_code, recovered, news } = result
+  return { exit_code, ending: { job: job.name, exit_code, summary, recovered, news } }
+})
+
+/** The named run, or the newest one that a gate holds back; undefined if there is none. */
+const findHeld = Effect.fnUntraced(function* (named: Option.Option<string>) {
+  if (Option.isSome(named)) return yield* findRun(named)
+  return (yield* heldRuns).at(-1)
+})
+
+export const accept = Command.make(
+  "accept",
+  {
+    run: Argument.String("RUN").pipe(
+      Argument.withDescription("A run_id (default: the newest one that is held back)"),
+      Argument.optional,
+    ),
+    moved: optionalFlag("job", "FILE", "Where the run's job file is now, if it was moved"),
+    json: jsonFlag,
+  },
+  Effect.fn("Accept.handle")(function* ({ run, moved, json }) {
+    const state = yield* withLedger(findHeld(run))
+    if (state === undefined) return yield* say("No gate holds a run back: nothing to accept.")
+    const { run_id, job: name, job_path } = state.started
+    if (state.held === undefined && state.accepted !== true) return yield* refuse("run-not-held", { run_id })
+    const path = Option.getOrElse(moved, () => job_path)
+    if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
+    const [job] = yield* loadJobs([path])
+    if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path, name })
+    yield* endWith(yield* acceptHeld(job, { output: yield* outputFolder, run_id, json }))
+  }),
+)

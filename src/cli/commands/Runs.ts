@@ -1,18 +1,30 @@
 /**
- * `nightjar runs [RUN]`: all runs of the output folder, with their times and exit codes, or the same as
- * OpenLineage events. Read-only: it does not disturb a run in progress.
+ * What happened, read from the ledger without disturbing a run in progress: `runs` lists all runs, or gives them as
+ * OpenLineage events; `explain` tells everything about one id; `report` writes a run's HTML report and worklist again.
  */
+import { statSync } from "node:fs"
 import { resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
-import { suggestion } from "../../base/Text.ts"
+import { Argument, Flag } from "effect/cli"
+import { counted, suggestion } from "../../base/Text.ts"
+import type { Recorded } from "../../ledger/Fact.ts"
 import type { RunHeader } from "../../ledger/FoldRun.ts"
-import { table } from "../../report/TextTable.ts"
-import { jsonFlag, outputFolder } from "../CommonFlags.ts"
+import type { TaskOfRun } from "../../ledger/LedgerIds.ts"
+import { entryLines, isMessageId, messageOf } from "../../messages/Catalogue.ts"
+import { endJson, renderEnd } from "../../report/RenderSummary.ts"
+import type { Style } from "../../report/RenderSummary.ts"
+import { table, wrap } from "../../report/TextTable.ts"
+import { factsAbout, renderRecorded } from "../../report/Timeline.ts"
+import { knownEnd, rowOf } from "../../service/Ends.ts"
+import { TaskId } from "../../service/Ids.ts"
+import type { RunId } from "../../service/Ids.ts"
+import { command } from "../CommandRow.ts"
+import { runArgument, switchFlag } from "../CommonFlags.ts"
 import { refuse, toolVersion } from "../Failures.ts"
-import { familiesOf, hasLedger, openedLedger, policyOf, withLedger } from "../LookAtFolder.ts"
-import { Output, say, sayJson } from "../Output.ts"
+import { familiesOf, findRun, hasLedger, openedLedger, policyOf, withLedger } from "../LookAtFolder.ts"
 import { isCutOff, isRunning, workIn } from "../NightDesk.ts"
+import { runFolder, shareOf } from "../RunFolder.ts"
+import { writeReport } from "../RunReport.ts"
 
 /** What the published tables have of each run, by its id; none before anything is published. */
 const publishedRuns = Effect.fnUntraced(function* (output: string) {
@@ -27,36 +39,31 @@ const publishedRuns = Effect.fnUntraced(function* (output: string) {
 
 /** The events of the chosen runs, oldest first; `all` says which of them were followed by another. */
 const eventsOf = Effect.fnUntraced(function* (
+  folder: string,
   all: ReadonlyArray<RunHeader>,
   chosen: ReadonlyArray<RunHeader>,
 ) {
-  const output = resolve(yield* outputFolder)
+  const output = resolve(folder)
   const { lineageEvents } = yield* Effect.promise(() => import("../../report/OpenLineage.ts"))
   const { publishedTables } = yield* Effect.promise(() => import("../../tables/DataDictionary.ts"))
   const tables = publishedTables(yield* familiesOf(output), yield* policyOf(output))
-  const source = { output, toolVersion, tables }
   const files = yield* publishedRuns(output)
   const newest = new Map(all.map(({ fact }) => [fact.job, fact.run_id]))
-  const states = Effect.gen(function* () {
-    const ledger = yield* openedLedger
-    return yield* Effect.forEach(chosen, ({ fact, newest_at }) =>
+  const events = Effect.flatMap(openedLedger, (ledger) =>
+    Effect.forEach(chosen, ({ fact, newest_at }) =>
       Effect.map(ledger.state(fact.run_id), (state) => {
         if (state === undefined) return []
         const isSuperseded = newest.get(fact.job) !== fact.run_id
-        return lineageEvents(source, {
-          state,
-          files: files[fact.run_id]?.files ?? [],
-          isSuperseded,
-          newest_at,
-        })
+        const run = { state, files: files[fact.run_id]?.files ?? [], isSuperseded, newest_at }
+        return lineageEvents({ output, toolVersion, tables }, run)
       }),
-    )
-  })
-  return chosen.length === 0 ? [] : (yield* withLedger(states)).flat()
+    ),
+  )
+  return chosen.length === 0 ? [] : (yield* withLedger(events)).flat()
 })
 
-const rowsOf = Effect.fnUntraced(function* (headers: ReadonlyArray<RunHeader>) {
-  const work = yield* workIn(yield* outputFolder)
+const rowsOf = Effect.fnUntraced(function* (output: string, headers: ReadonlyArray<RunHeader>) {
+  const work = yield* workIn(output)
   return headers.map(({ at, fact, ended }) => ({
     run_id: fact.run_id,
     job: fact.job,
@@ -71,9 +78,17 @@ const rowsOf = Effect.fnUntraced(function* (headers: ReadonlyArray<RunHeader>) {
   }))
 })
 
-export const runs = Command.make(
-  "runs",
-  {
+export const runs = command("runs", {
+  more: `
+    \`--format openlineage\` is for a lineage service (Marquez, DataHub, OpenMetadata and others): when each run began and
+    how it ended, the engines that it read, and the tables that it wrote with their columns and numbers of rows. There
+    is no customer in it. Nothing is sent: post the lines yourself. A run has the same id each time, so its events may
+    be posted again.`,
+  examples: {
+    "nightjar runs": "All runs",
+    "nightjar runs nightly-spain.2026-11-20 --format openlineage": "The events of one run",
+  },
+  flags: {
     run: Argument.String("RUN").pipe(
       Argument.withDescription("One run (default: all of them)"),
       Argument.optional,
@@ -82,27 +97,24 @@ export const runs = Command.make(
       Flag.withDescription("Events, as JSON lines"),
       Flag.withDefault("text" as const),
     ),
-    json: jsonFlag,
   },
-  Effect.fn("Runs.handle")(function* ({ run, format, json }) {
-    const all = (yield* hasLedger)
-      ? yield* withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
-      : []
-    const headers = all.filter(({ fact }) => Option.isNone(run) || fact.run_id === run.value)
-    if (Option.isSome(run) && headers.length === 0) {
-      const ids = all.map(({ fact }) => fact.run_id)
-      return yield* refuse("run-unknown", { suggestion: suggestion(run.value, ids) })
-    }
-    if (format === "openlineage") {
-      const events = yield* eventsOf(all, headers)
-      if (json) return yield* sayJson(events)
-      for (const event of events) yield* say(JSON.stringify(event))
-      return
-    }
-    const rows = yield* rowsOf(headers)
-    if (json) return yield* sayJson(rows)
-    const { out } = yield* Output
-    if (rows.length === 0) return yield* say("No run yet.")
+  run: ({ run, format }, output) =>
+    Effect.gen(function* () {
+      const known = withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
+      const all = (yield* hasLedger) ? yield* known : []
+      const headers = all.filter(({ fact }) => Option.isNone(run) || fact.run_id === run.value)
+      if (Option.isSome(run) && headers.length === 0) {
+        const ids = all.map(({ fact }) => fact.run_id)
+        return yield* refuse("run-unknown", { suggestion: suggestion(run.value, ids) })
+      }
+      return format === "openlineage"
+        ? { events: yield* eventsOf(output, all, headers) }
+        : { rows: yield* rowsOf(output, headers) }
+    }),
+  json: ({ events, rows }) => events ?? rows,
+  text: ({ events, rows = [] }, out) => {
+    if (events !== undefined) return events.map((event) => JSON.stringify(event))
+    if (rows.length === 0) return "No run yet."
     const cells = rows.map((row) => [
       row.run_id,
       row.started_at,
@@ -110,24 +122,125 @@ export const runs = Command.make(
       row.exit_code === null ? "" : String(row.exit_code),
       row.parent ?? "",
     ])
-    const header = ["run", "started", "ended", "exit code", "rerun of"]
-    yield* say(table(header, cells, { width: out.width, right: new Set([3]) }))
-  }),
-).pipe(
-  Command.withDescription(
-    "Lists all runs of the output folder, oldest first\n\n" +
-      "`--format openlineage` is for a lineage service (Marquez, DataHub, OpenMetadata\n" +
-      "and others): when each run began and how it ended, the engines that it read, and\n" +
-      "the tables that it wrote with their columns and numbers of rows. There is no\n" +
-      "customer in it. Nothing is sent: post the lines yourself. A run has the same id\n" +
-      "each time, so its events may be posted again.",
-  ),
-  Command.withShortDescription("Lists all runs of the output folder, oldest first"),
-  Command.withExamples([
-    { command: "nightjar runs", description: "All runs" },
-    {
-      command: "nightjar runs nightly-spain.2026-11-20 --format openlineage",
-      description: "The events of one run",
-    },
-  ]),
-)
+    return table(["run", "started", "ended", "exit code", "rerun of"], cells, { ...out, right: new Set([3]) })
+  },
+})
+
+interface About {
+  readonly run_id: RunId | undefined
+  readonly task_id: string
+  readonly facts: ReadonlyArray<Recorded>
+}
+
+/** Of a customer that is in every night; `--all` shows the others too. */
+const runsShownMax = 10
+
+/** The tasks that an id names, newest first: by index, else in every run, for ids that are in no index. */
+const tasksAbout = Effect.fnUntraced(function* (id: string) {
+  const ledger = yield* openedLedger
+  const runs = (yield* ledger.runs).map(({ fact }) => fact.run_id).toReversed()
+  const run_id = runs.find((one) => id.startsWith(`${one}/`))
+  const indexed =
+    run_id === undefined ? yield* ledger.tasksNaming(id) : [{ run_id, task_id: TaskId.make(id) }]
+  if (indexed.length > 0) return indexed.toSorted((a, b) => runs.indexOf(a.run_id) - runs.indexOf(b.run_id))
+  const scanned: Array<TaskOfRun> = []
+  for (const run_id of runs)
+    for (const task_id of factsAbout(yield* ledger.facts(run_id), id).keys())
+      scanned.push({ run_id, task_id: TaskId.make(task_id) })
+  return scanned
+})
+
+const gather = Effect.fnUntraced(function* (id: string, all: boolean) {
+  const ledger = yield* openedLedger
+  const tasks = yield* tasksAbout(id)
+  const runs = [...new Set(tasks.map(({ run_id }) => run_id))]
+  const newest = new Set(runs.slice(0, all ? Infinity : runsShownMax))
+  const found: Array<About> = []
+  for (const task of tasks.filter(({ run_id }) => newest.has(run_id)).toReversed()) {
+    const facts = yield* ledger.factsOfTask(task)
+    if (facts.length > 0) found.push({ ...task, facts })
+  }
+  const byHand = (yield* ledger.byHand).filter(({ fact }) => "customer_id" in fact && fact.customer_id === id)
+  if (byHand.length > 0) found.push({ run_id: undefined, task_id: `by hand: ${id}`, facts: byHand })
+  return { found, older: runs.length - newest.size }
+})
+
+/** As wide as a time and what stands between it and its event. */
+const timeWidth = 21
+const narrow = 60
+
+const aboutLines = ({ task_id, facts }: About, { width }: Style): ReadonlyArray<string> => {
+  const hanging = (text: string) => wrap(text, width, "", "  ")
+  const lines = facts.map((recorded) => {
+    const line = renderRecorded(recorded)
+    if (width < narrow) return hanging(line)
+    const text = wrap(line.slice(timeWidth), width - timeWidth)
+    return line.slice(0, timeWidth) + text.replaceAll("\n", `\n${" ".repeat(timeWidth)}`)
+  })
+  const settled = facts.findLast(({ fact }) => fact._tag === "TaskSettled")?.fact
+  const isOff = settled?._tag === "TaskSettled" && settled.outcome !== "succeeded"
+  const { means, next } = isOff ? rowOf(settled.reason) : { means: "", next: "" }
+  const why = isOff ? [hanging(`${settled.reason}: ${means}`), hanging(`Next: ${next}`)] : []
+  return [wrap(task_id, width), ...lines, ...why, ""]
+}
+
+const jsonOf = ({ facts, ...task }: About) => ({
+  ...task,
+  facts: facts.map(({ at, fact: { _tag, ...fields } }) => ({
+    at: new Date(at).toISOString(),
+    fact: _tag,
+    ...fields,
+  })),
+})
+
+export const explain = command("explain", {
+  examples: {
+    "nightjar explain c-024": "One customer over all runs",
+    "nightjar explain BLOCKED_USER": "What a reason means",
+    "nightjar explain ledger-damaged": "The id in brackets at the end of a message",
+  },
+  flags: {
+    id: Argument.String("ID").pipe(
+      Argument.withDescription("A task, customer, execution, session or message id, or a reason"),
+    ),
+    all: switchFlag("all", "All runs, not only the ten newest that know the id"),
+  },
+  run: ({ id, all }) =>
+    Effect.gen(function* () {
+      if (isMessageId(id)) return { _tag: "Message", id } as const
+      const end = knownEnd(id)
+      // A reason can be explained without any run.
+      const isLedgerMeant = end === undefined || (yield* hasLedger)
+      const about = isLedgerMeant ? yield* withLedger(gather(id, all)) : { found: [], older: 0 }
+      if (about.found.length > 0) return { _tag: "Tasks", ...about } as const
+      return end === undefined ? yield* refuse("id-unknown") : ({ _tag: "Reason", id, end } as const)
+    }),
+  json: (told) => {
+    if (told._tag === "Message") return { id: told.id, ...messageOf(told.id) }
+    return told._tag === "Reason" ? endJson(told.id, told.end) : told.found.map(jsonOf)
+  },
+  text: (told, out) => {
+    if (told._tag === "Message") return entryLines(told.id).map((line) => wrap(line, out.width, "", "  "))
+    if (told._tag === "Reason") return renderEnd(told.id, told.end, out.width)
+    const older = `${counted(told.older, "older run")} not shown: \`--all\` shows all.`
+    return [
+      ...told.found.flatMap((about) => aboutLines(about, out)),
+      ...(told.older > 0 ? [wrap(older, out.width)] : []),
+    ]
+  },
+})
+
+export const report = command("report", {
+  flags: { run: runArgument },
+  run: ({ run }, output) =>
+    withLedger(
+      Effect.gen(function* () {
+        const { run_id } = (yield* findRun(run)).started
+        const folder = runFolder(output, run_id)
+        // What the run's job shared is shared again: its folder shows it.
+        const isThere = statSync(folder, { throwIfNoEntry: false }) !== undefined
+        return yield* writeReport({ output, run_id, share: isThere ? shareOf(folder) : "none" })
+      }),
+    ),
+  text: ({ report: path, worklist }) => [path, worklist],
+})

@@ -4,7 +4,8 @@
  */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { optionalFlag, readWebhooks, webhookFlags, webhookHelp } from "../CommonFlags.ts"
+import { deliveryOrders, readTarget } from "../../sandbox/state/HookState.ts"
+import { optionalFlag, switchFlag } from "../CommonFlags.ts"
 import { behaviourWords } from "../../sandbox/executions/Behaviour.ts"
 import { faultHelp } from "../../sandbox/faults/Faults.ts"
 import { sessionHelp } from "../../sandbox/flows/StandingScripts.ts"
@@ -14,6 +15,36 @@ import { say } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
 import { readFaults, readReading } from "../../sandbox/readings/SettingFiles.ts"
 import { SandboxServer } from "../../sandbox/server/SandboxServer.ts"
+
+// The flags that say where `nightjar sandbox` delivers its events, and how unreliably: a receiver that
+// copes with late and repeated deliveries here will cope with real ones.
+
+const webhookFlags = {
+  webhooks: Flag.String("webhooks").pipe(
+    Flag.withMetavar("URL"),
+    Flag.withDescription("URL that receives all events of all applications"),
+    Flag.filter(
+      (url) => readTarget(url) !== undefined,
+      () => "an http or https address without a user",
+    ),
+    Flag.optional,
+  ),
+  webhooksOrder: Flag.Literals("webhooks-order", deliveryOrders).pipe(
+    Flag.withDescription("Order of deliveries"),
+    Flag.withDefault("timely"),
+  ),
+  webhooksDuplicates: switchFlag("webhooks-duplicates", "Deliver about half of the events twice"),
+}
+
+const webhookHelp = `Events (started, action_required, auth_ended, ended, and four of flow sessions)
+go to --webhooks URL and to the URLs that an application subscribes. Execution events: PUT
+{"url": …, "events": […], "order": "timely" or "shuffled", "duplicates": true} to /sandbox/hooks,
+where only url is required; GET lists, DELETE ?events=… removes. Flow events: GET
+{flows_url}/hooks/list, POST create, PATCH update, DELETE delete
+{"events": […], "base_url": …, "enabled": true}. A delivery is a POST of JSON. It is
+accepted by a 2xx within 10 seconds; otherwise it is retried after 10 seconds and 1, 5, 30 and 120 minutes.
+"shuffled" delivers seconds to minutes late, and later events before earlier ones.
+x-nightjar-delivery is the same for every attempt, and x-nightjar-attempt counts the attempts.`
 
 const words = behaviourWords.map(({ word, meaning }) => `  ${word.padEnd(16)}${meaning}`).join("\n")
 
@@ -69,7 +100,8 @@ export const sandbox = Command.make(
     const read = Option.isNone(reading) ? undefined : yield* readReading(reading.value)
     const wiring = yield* Wiring
     const journal = Option.getOrUndefined(state)
-    const webhooks = readWebhooks(hooks)
+    const { webhooksOrder: order, webhooksDuplicates: duplicates } = hooks
+    const webhooks = Option.isNone(hooks.webhooks) ? [] : [{ url: hooks.webhooks.value, order, duplicates }]
     const files = { journal, faults: injected, reading: read }
     return yield* Effect.gen(function* () {
       const { base_url, flows_url } = yield* SandboxServer
@@ -78,11 +110,8 @@ export const sandbox = Command.make(
     }).pipe(Effect.provide(wiring.sandboxServer({ port, host, seed, speed, webhooks, ...files })))
   }),
 ).pipe(
-  Command.withShortDescription("Serves the embedded service on this machine"),
   Command.withDescription(
-    "Serves the embedded service on this machine. Application secrets:\n" +
-      "sandbox-app-1 and sandbox-app-3, which may tokenize, and sandbox-app-2, which\n" +
-      "may not.\n" +
+    "\n\nApplication secrets: sandbox-app-1 and sandbox-app-3, which may tokenize, and\nsandbox-app-2, which may not.\n" +
       "`username` decides what happens to an execution, with words joined by +:\n\n" +
       fitted(
         `${words}\n\nValues may be rsa:: or hybrid::, see GET {base_url}/sandbox/encryption-key.\n\n` +

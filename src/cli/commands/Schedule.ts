@@ -13,6 +13,7 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { codeOf, durableFiles } from "../../base/DurableFile.ts"
 import { listed } from "../../base/Text.ts"
 import { machineZone } from "../../base/Time.ts"
+import { helped } from "../CommandRow.ts"
 import { EnvFileFlag, jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
 import { refuse, toolVersion } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
@@ -226,11 +227,11 @@ const commonTimes = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, at: s
   return { times, timezone, waitMinutes: Math.max(...[first, ...others].map((one) => one.waitMinutes)) }
 })
 
-const timerOf = Effect.fnUntraced(function* (
+const timerOf = (
+  output: string,
   jobs: ReadonlyArray<Job>,
   times: Pick<Timer, "times" | "timezone" | "waitMinutes">,
-) {
-  const output = resolve(yield* outputFolder)
+): Timer => {
   const references = sourcesOf(jobs)
   const under = `${credentialsFolder}/`
   const credentials = references.flatMap((one) =>
@@ -252,8 +253,8 @@ const timerOf = Effect.fnUntraced(function* (
     path: startsPrograms ? process.env["PATH"] : undefined,
     credentials: [...new Set(credentials)],
     machine_zone: machineZone(),
-  } satisfies Timer as Timer
-})
+  }
+}
 
 /** The files that a job reads, relative to a folder, itself first; a path outside it is refused. */
 const filesOf = Effect.fnUntraced(function* (job: Job, folder: string) {
@@ -357,7 +358,7 @@ export const schedule = Command.make(
     ),
     json: jsonFlag,
   },
-  Effect.fn("Schedule.handle")(function* ({ paths, install, at, json, ...kinds }) {
+  Effect.fn("schedule.handle")(function* ({ paths, install, at, json, ...kinds }) {
     const kind = kindOf(kinds)
     if (kind === undefined) return yield* refuse("timer-kind-missing")
     if (kind === "kubernetes" && install) return yield* refuse("timer-not-installable")
@@ -367,24 +368,20 @@ export const schedule = Command.make(
     const { jobs, fileOf } = loaded
     const times = yield* commonTimes(jobs, Option.getOrUndefined(at))
     if (kind !== "kubernetes") yield* Effect.forEach(jobs, (job) => requireVariables(job, fileOf(job.path)))
-    const timer = yield* timerOf(jobs, times)
+    const timer = timerOf(resolve(yield* outputFolder), jobs, times)
     yield* requireWritable(kind, timer)
-    const prepared = yield* prepare(kind, loaded, timer)
-    if (install && prepared.install !== undefined) return yield* prepared.install
-    yield* json ? sayJson(prepared.files) : say(textOf(prepared.files))
+    const { files, install: installs } = yield* prepare(kind, loaded, timer)
+    if (install && installs !== undefined) return yield* installs
+    yield* json ? sayJson(files) : say(textOf(files))
   }),
 ).pipe(
-  Command.withShortDescription("Prints or installs the timer of jobs"),
-  Command.withDescription(
-    "Prints a timer for systemd, cron or Kubernetes. It starts the jobs when their\n  " +
-      "`night` starts, and every two hours of it to finish what was interrupted.\n  " +
-      "It waits for another process in the folder while the night lasts.",
-  ),
-  Command.withExamples([
-    { command: "nightjar schedule jobs/nightly.yaml --systemd", description: "Units for systemd" },
-    {
-      command: "nightjar schedule jobs/nightly.yaml --cron --install",
-      description: "Lines for cron, put into the crontab",
+  helped({
+    more: `
+      For systemd, cron or Kubernetes. It starts the jobs when their \`night\` starts, and every two hours of it to
+      finish what was interrupted. It waits for another process in the folder while the night lasts.`,
+    examples: {
+      "nightjar schedule jobs/nightly.yaml --systemd": "Units for systemd",
+      "nightjar schedule jobs/nightly.yaml --cron --install": "Lines for cron, put into the crontab",
     },
-  ]),
+  }),
 )

@@ -1,9 +1,9 @@
 /**
- * `nightjar status [RUN]`: a run's tasks and its summary. Read-only, so that it does not disturb a run in
- * progress.
+ * `status` shows a run's tasks and its summary, read-only, so that it does not disturb a run in progress; `pause`,
+ * `resume`, `drain` and `limit` steer the night that runs in the output folder.
  */
 import { Clock, Effect, Option } from "effect"
-import { Command } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { actingOf } from "../../service/Ends.ts"
 import { counted, listed } from "../../base/Text.ts"
 import type { RunHeader } from "../../ledger/FoldRun.ts"
@@ -15,9 +15,13 @@ import type { Interrupted } from "../../report/RenderSummary.ts"
 import { summarise } from "../../report/Summary.ts"
 import type { Summary } from "../../report/Summary.ts"
 import { table, wrap } from "../../report/TextTable.ts"
+import type { Order } from "../../task/NightPicture.ts"
+import { command } from "../CommandRow.ts"
+import type { Help } from "../CommandRow.ts"
 import { jsonFlag, namedOutput, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
+import { refuse } from "../Failures.ts"
 import { findNight, openedLedger, withLedger } from "../LookAtFolder.ts"
-import { isCutOff, isRunning, workIn } from "../NightDesk.ts"
+import { isCutOff, isRunning, steerNight, steered, workIn } from "../NightDesk.ts"
 import type { WorkHere } from "../NightDesk.ts"
 import { note, Output, say, sayJson, sayPainted } from "../Output.ts"
 
@@ -145,4 +149,52 @@ export const status = Command.make(
           `${listed(others, othersMax)}. \`nightjar status RUN\` shows what is in flight.`,
       )
   }),
-).pipe(Command.withDescription("Lists a run's tasks with outcome and reason"))
+)
+
+// `pause`, `resume`, `drain` and `limit`: what the night that runs here starts from now on, and how much of it at once.
+// What is already running is followed to its end in any case.
+
+const steering = <const Name extends string>(name: Name, order: Order, help: Help = {}) =>
+  command(name, { ...help, ...steered, flags: {}, run: (_, output) => steerNight(output, order) })
+
+export const pause = steering("pause", { _tag: "Pause" })
+export const resume = steering("resume", { _tag: "Resume" })
+export const drain = steering(
+  "drain",
+  { _tag: "Drain" },
+  {
+    more: "What was executed is published, and what was not started is left for `nightjar run JOB`.",
+  },
+)
+
+type Names = "max_in_flight" | "per_engine"
+const written = /^(?<name>max_in_flight|per_engine)=(?<number>[1-9][0-9]{0,4}|100000)$/
+
+/** Undefined if an argument is not NAME=N, or names a limit twice. */
+const readLimits = (values: ReadonlyArray<string>): Partial<Record<Names, number>> | undefined => {
+  const limits: Partial<Record<Names, number>> = {}
+  for (const value of values) {
+    const { name, number } = written.exec(value)?.groups ?? {}
+    if (name === undefined || limits[name as Names] !== undefined) return undefined
+    limits[name as Names] = Number(number)
+  }
+  return limits
+}
+
+export const limit = command("limit", {
+  ...steered,
+  more: "The change holds until the night ends, and never exceeds what the job allows.",
+  examples: { "nightjar limit max_in_flight=50 per_engine=5": "Both limits" },
+  flags: {
+    limits: Argument.String("NAME=N").pipe(
+      Argument.withDescription("max_in_flight=N or per_engine=N"),
+      Argument.variadic({ min: 1 }),
+    ),
+  },
+  run: ({ limits }, output) =>
+    Effect.gen(function* () {
+      const read = readLimits(limits)
+      if (read === undefined) return yield* refuse("limit-invalid")
+      return yield* steerNight(output, { _tag: "Limit", ...read })
+    }),
+})

@@ -7,7 +7,7 @@
 import { existsSync, lstatSync } from "node:fs"
 import { join } from "node:path"
 import { Clock, Effect, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Flag } from "effect/cli"
 import type { PseudonymPolicy } from "../../tables/Treatments.ts"
 import type { RecordFamily } from "../../records/RecordSchema.ts"
 import { codeOf, durableFiles } from "../../base/DurableFile.ts"
@@ -15,10 +15,10 @@ import { suggestion } from "../../base/Text.ts"
 import { machineZone } from "../../base/Time.ts"
 import type { PageView } from "../../report/TablesPage.ts"
 import { table, wrap } from "../../report/TextTable.ts"
-import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
+import { command } from "../CommandRow.ts"
+import { optionalFlag } from "../CommonFlags.ts"
 import { refuse, toolVersion } from "../Failures.ts"
 import { familiesOf, policyOf } from "../LookAtFolder.ts"
-import { Output, say, sayJson } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
 import { dbtSources, contractObjects, dataContract } from "../../tables/DataContract.ts"
 import { stringify } from "yaml"
@@ -29,32 +29,11 @@ import { tableFigures } from "../PublishedDatabase.ts"
 import { pageTemplate } from "../RunReport.ts"
 import { publishedModels } from "../../tables/Models.ts"
 
-/** A document for another tool. */
-type DocumentFormat = "odcs" | "dbt"
-
 /** The schemas of the tables, and what they have in place of the customers. */
 interface Described {
   readonly families: ReadonlyArray<RecordFamily>
   readonly policy: PseudonymPolicy | undefined
 }
-
-const documentOf = Effect.fnUntraced(function* (
-  format: DocumentFormat,
-  { families, policy }: Described,
-  isChosen: (name: string) => boolean,
-) {
-  if (format === "dbt") {
-    return dbtSources(families, isChosen, toolVersion, policy)
-  }
-  const objects = contractObjects(families, policy).filter(({ name }) => isChosen(name))
-  return dataContract(objects, toolVersion)
-})
-
-/** As YAML or JSON. */
-const sayDocument = Effect.fnUntraced(function* (document: unknown, json: boolean) {
-  if (json) return yield* sayJson(document)
-  yield* say(stringify(document, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd())
-})
 
 /** Only a page that is not there yet, or a file, is written: never a device, a link or a folder. */
 const writePage = Effect.fnUntraced(function* (path: string, page: string) {
@@ -96,9 +75,16 @@ const modelsIn = Effect.fnUntraced(function* (output: string, known: ReadonlySet
   return yield* Effect.provide(publishedModels(path, known), database)
 })
 
-export const tables = Command.make(
-  "tables",
-  {
+export const tables = command("tables", {
+  more: `
+    \`--format dbt\` is for a dbt project that builds on the tables (dbt 1.10.5 or later, with dbt-duckdb and
+    nightjar.duckdb attached): a sources.yml with the descriptions and types of all columns, tests of keys, relations
+    and closed lists of values, and freshness. \`--format odcs\` is an Open Data Contract.`,
+  examples: {
+    "nightjar tables coverage_current": "One table",
+    "nightjar tables --format dbt > models/sources.yml": "For a dbt project",
+  },
+  flags: {
     name: Argument.String("TABLE").pipe(
       Argument.withDescription("One table (default: all of them)"),
       Argument.optional,
@@ -108,50 +94,41 @@ export const tables = Command.make(
       Flag.withDefault("text" as const),
     ),
     html: optionalFlag("html", "FILE", "Write a page of all tables, with how full and fresh each is"),
-    json: jsonFlag,
   },
-  Effect.fn("Tables.handle")(function* ({ name, format, html, json }) {
-    const output = yield* outputFolder
-    const families = yield* familiesOf(output)
-    const policy = yield* policyOf(output)
-    const described: Described = { families, policy }
-    const own = dataDictionary(families, policy)
-    const known = new Set(own.map((one) => one.name))
-    const all = format === "text" ? [...own, ...(yield* modelsIn(output, known))] : own
-    if (Option.isSome(html)) {
-      if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
-      yield* writePage(html.value, yield* tablesPage(output, described, all))
-      return yield* json ? sayJson({ path: html.value }) : say(html.value)
-    }
-    const chosen = all.filter((one) => Option.isNone(name) || one.name === name.value)
-    if (chosen.length === 0 && Option.isSome(name)) {
-      const names = all.map((one) => one.name)
-      return yield* refuse("table-unknown", { suggestion: suggestion(name.value, names) })
-    }
-    if (format !== "text") {
+  run: ({ name, format, html }, output) =>
+    Effect.gen(function* () {
+      const described: Described = { families: yield* familiesOf(output), policy: yield* policyOf(output) }
+      const { families, policy } = described
+      const own = dataDictionary(families, policy)
+      const known = new Set(own.map((one) => one.name))
+      const all = format === "text" ? [...own, ...(yield* modelsIn(output, known))] : own
+      if (Option.isSome(html)) {
+        if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
+        yield* writePage(html.value, yield* tablesPage(output, described, all))
+        return { page: { path: html.value } }
+      }
+      const chosen = all.filter((one) => Option.isNone(name) || one.name === name.value)
+      if (chosen.length === 0 && Option.isSome(name)) {
+        const names = all.map((one) => one.name)
+        return yield* refuse("table-unknown", { suggestion: suggestion(name.value, names) })
+      }
+      if (format === "text") return { chosen }
       const names = new Set(chosen.map((one) => one.name))
-      return yield* sayDocument(yield* documentOf(format, described, (one) => names.has(one)), json)
-    }
-    if (json) return yield* sayJson(chosen)
-    const { out } = yield* Output
-    for (const one of chosen) {
-      yield* say(wrap(`${one.name} (${one.kind}): ${one.comment}`, out.width))
-      if (one.kind !== "table" && Option.isNone(name)) continue
+      const isChosen = (one: string) => names.has(one)
+      if (format === "dbt") return { document: dbtSources(families, isChosen, toolVersion, policy) }
+      const objects = contractObjects(families, policy).filter((one) => isChosen(one.name))
+      return { document: dataContract(objects, toolVersion) }
+    }),
+  json: ({ page, document, chosen }) => page ?? document ?? chosen,
+  text: ({ page, document, chosen = [] }, out, { name }) => {
+    if (page !== undefined) return page.path
+    if (document !== undefined)
+      return stringify(document, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd()
+    return chosen.flatMap((one) => {
       const rows = one.columns.map((column) => ["", column.name, column.type, column.comment])
-      yield* say(`${table(["", "column", "type", "meaning"], rows, { width: out.width })}\n`)
-    }
-  }),
-).pipe(
-  Command.withDescription(
-    "Describes every published table and view\n\n" +
-      "`--format dbt` is for a dbt project that builds on the tables (dbt 1.10.5 or\n" +
-      "later, with dbt-duckdb and nightjar.duckdb attached): a sources.yml with the\n" +
-      "descriptions and types of all columns, tests of keys, relations and closed lists\n" +
-      "of values, and freshness. `--format odcs` is an Open Data Contract.",
-  ),
-  Command.withShortDescription("Describes every published table and view"),
-  Command.withExamples([
-    { command: "nightjar tables coverage_current", description: "One table" },
-    { command: "nightjar tables --format dbt > models/sources.yml", description: "For a dbt project" },
-  ]),
-)
+      const columns = `${table(["", "column", "type", "meaning"], rows, out)}\n`
+      const about = wrap(`${one.name} (${one.kind}): ${one.comment}`, out.width)
+      return one.kind === "table" || Option.isSome(name) ? [about, columns] : [about]
+    })
+  },
+})

@@ -5,12 +5,14 @@
  */
 import { existsSync } from "node:fs"
 import { Clock, Effect, Option, Redacted, Stdio, Stream } from "effect"
+import type { Context } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { counted } from "../../base/Text.ts"
-import { jsonFlag, optionalFlag, outputFolder } from "../CommonFlags.ts"
+import { command } from "../CommandRow.ts"
+import { optionalFlag } from "../CommonFlags.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import { Output, say, sayJson, warn } from "../Output.ts"
+import { say, warn } from "../Output.ts"
 import { holdOutput } from "../RunFolder.ts"
 import { Wiring } from "../Wiring.ts"
 import { parseReference } from "../../jobs/Scalars.ts"
@@ -23,33 +25,25 @@ import { expiryWarningMs } from "../../tokens/TokenLogin.ts"
 import { exchangeByHand, revokeByHand } from "../../tokens/ExchangeTicket.ts"
 import { TokenStore, listTokens } from "../../tokens/TokenStore.ts"
 
-// What `nightjar tokens exchange` and `revoke` share: the job's token store and service under the folder's
-// lock, and a ticket that is read from anywhere but the command line.
-
-interface ByHand {
-  readonly output: string
-  /** The job file's path. */
-  readonly job: string
-}
-
-/** The job, its token store and its service, in a locked folder. */
+/** Work with a job's open token store and its service, in a folder that is held. */
 const withTokens = Effect.fnUntraced(function* <A, E, R>(
-  { output, job: path }: ByHand,
-  work: Effect.Effect<A, E, R>,
+  output: string,
+  path: string,
+  work: (store: OpenStore) => Effect.Effect<A, E, R>,
 ) {
   const [job] = yield* loadJobs([path])
   if (job?.tokens_key === undefined) return yield* refuse("token-store-unset")
   const wiring = yield* Wiring
   yield* holdOutput(output, [job.share])
-  return yield* Effect.provide(work, wiring.tokens(job, output))
+  const opened = Effect.gen(function* () {
+    const store = yield* TokenStore
+    if (store._tag !== "Open") return yield* refuse("token-store-unset")
+    return yield* work(store)
+  })
+  return yield* Effect.provide(opened, wiring.tokens(job, output))
 }, Effect.scoped)
+type OpenStore = Extract<Context.Service.Shape<typeof TokenStore>, { readonly _tag: "Open" }>
 
-const openedStore = Effect.gen(function* () {
-  const store = yield* TokenStore
-  return store._tag === "Open" ? store : yield* refuse("token-store-unset")
-})
-
-/** Loaded when a token command needs it. */
 const ticketBytesMax = 65_536
 
 /** Never a literal. A path is relative to the current folder. */
@@ -80,43 +74,17 @@ const held = Effect.fnUntraced(function* (ticket: string) {
   return Redacted.make(ticket)
 })
 
-export const exchangeTicket = Effect.fnUntraced(function* (
-  input: ByHand & {
-    readonly execution_id: ExecutionId
-    readonly ticket: string
-    readonly name: string | undefined
-  },
-) {
-  const wiring = yield* Wiring
-  const ticket = yield* readTicket(input.ticket).pipe(Effect.provide(wiring.secrets))
-  const { execution_id, name } = input
-  const exchanged = Effect.flatMap(openedStore, (store) =>
-    exchangeByHand(store, { execution_id, ticket, name }),
-  )
-  return yield* withTokens(input, exchanged)
-})
-
-export const revokeToken = Effect.fnUntraced(function* (input: ByHand & { readonly name: string }) {
-  if (!existsSync(`${input.output}/tokens.sqlite`))
-    return yield* refuse("token-store-empty", { output: input.output })
-  const revoked = yield* withTokens(
-    input,
-    Effect.flatMap(openedStore, (store) => revokeByHand(store, input.name)),
-  )
-  return revoked ?? (yield* refuse("token-unknown"))
-})
-
 const iso = (at: number): string => new Date(at).toISOString()
 
 /** What is known about a token without its key; `days_left` counts whole days. */
-const describeToken = (token: StoredToken, now: number, warningMs: number) => {
+const describeToken = (token: StoredToken, now: number) => {
   const left = token.expires_at - now
   const status =
     token.dropped !== undefined
       ? `dropped: ${token.dropped.reason}`
       : left <= 0
         ? "expired"
-        : left <= warningMs
+        : left <= expiryWarningMs
           ? "expires soon"
           : "active"
   return {
@@ -133,109 +101,81 @@ const describeToken = (token: StoredToken, now: number, warningMs: number) => {
   }
 }
 
-/** All tokens of the output folder; none if there is no store. */
-const storedTokens = Effect.fnUntraced(function* (output: string) {
-  const path = `${output}/tokens.sqlite`
-  if (!existsSync(path)) return []
-  return yield* listTokens(path)
-})
-
-const list = Command.make(
+const list = command(
   "list",
-  { json: jsonFlag },
-  Effect.fn("Tokens.list")(function* ({ json }) {
-    const tokens = yield* storedTokens(yield* outputFolder)
-    const now = yield* Clock.currentTimeMillis
-    const rows = tokens.map((token) => describeToken(token, now, expiryWarningMs))
-    if (json) return yield* sayJson(rows)
-    if (rows.length === 0) return yield* say("No tokens are stored.")
-    const { out } = yield* Output
-    const header = ["name", "customer", "engine", "service", "features", "ends", "days left", "status"]
-    const cells = rows.map((row) => [
-      row.name,
-      row.customer_id,
-      row.engine_reference,
-      row.service,
-      row.features.join(" "),
-      row.expires_at.slice(0, 10),
-      String(row.days_left),
-      row.status,
-    ])
-    yield* say(table(header, cells, { width: out.width }))
-    const ending = rows.filter(({ status }) => status === "expires soon")
-    const [first] = ending.map(({ expires_at }) => expires_at.slice(0, 10)).toSorted()
-    if (first !== undefined)
-      yield* warn("tokens-expiring", { tokens: counted(ending.length, "stored token"), day: first })
-  }),
-).pipe(Command.withDescription("Lists the stored tokens without their keys"))
+  {
+    flags: {},
+    run: (_, output) =>
+      Effect.gen(function* () {
+        const path = `${output}/tokens.sqlite`
+        const tokens = existsSync(path) ? yield* listTokens(path) : []
+        const now = yield* Clock.currentTimeMillis
+        return tokens.map((token) => describeToken(token, now))
+      }),
+    text: (rows, out) =>
+      Effect.gen(function* () {
+        if (rows.length === 0) return yield* say("No tokens are stored.")
+        const header = ["name", "customer", "engine", "service", "features", "ends", "days left", "status"]
+        const cells = rows.map((row) => [
+          row.name,
+          row.customer_id,
+          row.engine_reference,
+          row.service,
+          row.features.join(" "),
+          row.expires_at.slice(0, 10),
+          String(row.days_left),
+          row.status,
+        ])
+        yield* say(table(header, cells, out))
+        const ending = rows.filter(({ status }) => status === "expires soon")
+        const [first] = ending.map(({ expires_at }) => expires_at.slice(0, 10)).toSorted()
+        if (first !== undefined)
+          yield* warn("tokens-expiring", { tokens: counted(ending.length, "stored token"), day: first })
+      }),
+  },
+  "Lists the stored tokens without their keys",
+)
 
 const jobArgument = Argument.String("JOB").pipe(
   Argument.withDescription("The job file that names the service and `tokens.key`"),
 )
 
-const exchange = Command.make(
+const exchange = command(
   "exchange",
   {
-    job: jobArgument,
-    execution_id: Argument.String("EXECUTION_ID").pipe(
-      Argument.withDescription("The execution whose start returned the ticket"),
-    ),
-    ticket: Flag.String("ticket").pipe(
-      Flag.withMetavar("env:NAME|file:PATH|-"),
-      Flag.withDescription("Where the ticket is; - reads it from stdin"),
-    ),
-    name: optionalFlag("name", "NAME", "Default: customer_id/engine_reference"),
-    json: jsonFlag,
-  },
-  Effect.fn("Tokens.exchange")(function* ({ job, execution_id, ticket, name, json }) {
-    const result = yield* exchangeTicket({
-      output: yield* outputFolder,
-      job,
-      execution_id: ExecutionId.make(execution_id),
-      ticket,
-      name: Option.getOrUndefined(name),
-    })
-    if (result._tag === "NoToken") {
-      return yield* refuse("ticket-not-exchanged", { detail: result.message })
-    }
-    const { token } = result
-    if (json) return yield* sayJson({ ...token, expires_at: iso(token.expires_at) })
-    const features = token.features.join(", ") || "the engine's default features"
-    yield* say(
-      `${token.name} stored: ${token.customer_id} on ${token.engine_reference}, for ${features}; ` +
-        `ends ${iso(token.expires_at).slice(0, 10)}.`,
-    )
-  }),
-).pipe(
-  Command.withDescription("Exchanges a ticket for a token and stores it encrypted"),
-  Command.withExamples([
-    {
-      command: "nightjar tokens exchange jobs/nightly.yaml 3f2c… --ticket env:TICKET",
-      description: "The ticket of a start that was made elsewhere",
+    examples: {
+      "nightjar tokens exchange jobs/nightly.yaml 3f2c… --ticket env:TICKET":
+        "The ticket of a start that was made elsewhere",
     },
-  ]),
-)
-
-const revoke = Command.make(
-  "revoke",
-  {
-    job: jobArgument,
-    name: Argument.String("NAME").pipe(Argument.withDescription("As `tokens list` shows it")),
-    json: jsonFlag,
-  },
-  Effect.fn("Tokens.revoke")(function* ({ job, name, json }) {
-    const { token, answer } = yield* revokeToken({ output: yield* outputFolder, job, name })
-    if (json) return yield* sayJson({ name: token.name, token_id: token.token_id, answer })
-    yield* say(`${token.name} ${revocations[answer]}; it is no longer used.`)
-  }),
-).pipe(
-  Command.withDescription("Revokes a token at the service and deletes it here"),
-  Command.withExamples([
-    {
-      command: "nightjar tokens revoke jobs/nightly.yaml c-0001/es-bank:api",
-      description: "The stored credentials are removed at the service",
+    flags: {
+      job: jobArgument,
+      execution_id: Argument.String("EXECUTION_ID").pipe(
+        Argument.withDescription("The execution whose start returned the ticket"),
+      ),
+      ticket: Flag.String("ticket").pipe(
+        Flag.withMetavar("env:NAME|file:PATH|-"),
+        Flag.withDescription("Where the ticket is; - reads it from stdin"),
+      ),
+      name: optionalFlag("name", "NAME", "Default: customer_id/engine_reference"),
     },
-  ]),
+    run: ({ job, name, ...given }, output) =>
+      Effect.gen(function* () {
+        const { secrets } = yield* Wiring
+        const ticket = yield* Effect.provide(readTicket(given.ticket), secrets)
+        const execution_id = ExecutionId.make(given.execution_id)
+        const input = { execution_id, ticket, name: Option.getOrUndefined(name) }
+        const result = yield* withTokens(output, job, (store) => exchangeByHand(store, input))
+        return result._tag === "NoToken"
+          ? yield* refuse("ticket-not-exchanged", { detail: result.message })
+          : { ...result.token, expires_at: iso(result.token.expires_at) }
+      }),
+    text: (token) => {
+      const features = token.features.join(", ") || "the engine's default features"
+      const where = `${token.customer_id} on ${token.engine_reference}, for ${features}`
+      return `${token.name} stored: ${where}; ends ${token.expires_at.slice(0, 10)}.`
+    },
+  },
+  "Exchanges a ticket for a token and stores it encrypted",
 )
 
 const revocations = {
@@ -244,7 +184,27 @@ const revocations = {
   not_found: "is unknown to the service",
 } as const
 
-export const tokens = Command.make("tokens").pipe(
-  Command.withDescription("Lists, exchanges or revokes stored tokens"),
-  Command.withSubcommands([list, exchange, revoke]),
+const revoke = command(
+  "revoke",
+  {
+    examples: {
+      "nightjar tokens revoke jobs/nightly.yaml c-0001/es-bank:api":
+        "The stored credentials are removed at the service",
+    },
+    flags: {
+      job: jobArgument,
+      name: Argument.String("NAME").pipe(Argument.withDescription("As `tokens list` shows it")),
+    },
+    run: ({ job, name }, output) =>
+      Effect.gen(function* () {
+        if (!existsSync(`${output}/tokens.sqlite`)) return yield* refuse("token-store-empty", { output })
+        const revoked = yield* withTokens(output, job, (store) => revokeByHand(store, name))
+        return revoked ?? (yield* refuse("token-unknown"))
+      }),
+    json: ({ token, answer }) => ({ name: token.name, token_id: token.token_id, answer }),
+    text: ({ token, answer }) => `${token.name} ${revocations[answer]}; it is no longer used.`,
+  },
+  "Revokes a token at the service and deletes it here",
 )
+
+export const tokens = Command.make("tokens").pipe(Command.withSubcommands([list, exchange, revoke]))

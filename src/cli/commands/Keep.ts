@@ -1,0 +1,286 @@
+/**
+ * What keeps an output folder: `backup` copies it while a run may work in it, `prune` removes what is older than
+ * `retain` of the jobs allows, `compact` combines nightly Parquet files by month, `documents` gives downloads readable
+ * names, `pseudonyms` says who is who. None calls the service.
+ */
+import { existsSync, readdirSync, statSync } from "node:fs"
+import { resolve, sep } from "node:path"
+import { Clock, Duration, Effect, Layer, Option } from "effect"
+import { Argument, Flag } from "effect/cli"
+import { bytesText, counted, isDurationWithin, readDuration } from "../../base/Text.ts"
+import { backup as copy } from "../../folder/Backup.ts"
+import type { BackupFailed } from "../../folder/Backup.ts"
+import type { NamingFailed } from "../../folder/NamedDocuments.ts"
+import type { PruneFailed, PruneResult } from "../../folder/Prune.ts"
+import { table } from "../../report/TextTable.ts"
+import { compact as compactStore } from "../../tables/Compact.ts"
+import type { Compacted } from "../../tables/Compact.ts"
+import { actUnless, command } from "../CommandRow.ts"
+import { optionalFlag, switchFlag } from "../CommonFlags.ts"
+import { refuse } from "../Failures.ts"
+import { loadJobs } from "../Jobs.ts"
+import {
+  knownJobPaths,
+  openedLedger,
+  openedStore,
+  problemLines,
+  problemsOf,
+  publishedKey,
+} from "../LookAtFolder.ts"
+import {
+  archivedText,
+  compactJob,
+  compactedText,
+  keepUnpruned,
+  nameDocumentsIn,
+  pruneJobs,
+  sizeOf,
+  warnOfSize,
+} from "../PruneJobs.ts"
+import { holdOutput, inHeldStore, refusalOf, shareOf } from "../RunFolder.ts"
+import { Wiring } from "../Wiring.ts"
+
+/** Why nothing may be copied into this folder. */
+const refusalOfTarget = (output: string, to: string) => {
+  if (`${to}${sep}`.startsWith(`${resolve(output)}${sep}`)) return refuse("backup-inside", { folder: to })
+  const isEmptyFolder = !existsSync(to) || (statSync(to).isDirectory() && readdirSync(to).length === 0)
+  return isEmptyFolder ? refusalOf(to) : refuse("backup-not-empty", { folder: to })
+}
+
+const copied = Effect.fnUntraced(function* (output: string, to: string) {
+  yield* keepUnpruned(output)
+  return yield* copy(resolve(output), to).pipe(
+    Effect.mapError(({ message, isUnsettled }: BackupFailed) =>
+      isUnsettled ? refuse("backup-unsettled") : refuse("backup-failed", { detail: message }),
+    ),
+  )
+}, Effect.scoped)
+
+export const backup = command("backup", {
+  more: `
+    A run may work in the folder while it is copied to DIR.
+
+    To restore, use the copy as the output folder. It does not know what happened after it was made: bodies that landed
+    later and were deleted at the service are not in it, and logins that were rejected later are tried once more.`,
+  examples: {
+    "nightjar backup /backup/monday": "A copy in a new folder",
+    "nightjar status --output /backup/monday": "Read the copy",
+  },
+  flags: {
+    folder: Argument.String("DIR").pipe(
+      Argument.withDescription("A folder that is empty or does not exist yet"),
+    ),
+  },
+  needs: "ledger",
+  run: ({ folder: given }, output) =>
+    Effect.gen(function* () {
+      const folder = resolve(given)
+      const refusal = refusalOfTarget(output, folder)
+      if (refusal !== undefined) return yield* refusal
+      const holds = yield* copied(output, folder)
+      const { ledger } = yield* Wiring
+      const runs = yield* Effect.flatMap(openedLedger, (opened) => opened.runs).pipe(
+        Effect.provide(ledger(folder, "read-only")),
+      )
+      return { folder, runs: runs.length, ...holds, problems: yield* problemsOf(folder) }
+    }),
+  text: ({ folder, runs, version, problems, ...parts }) => {
+    const { ledger, landing, attachments, tables, other } = parts
+    const bytes = Object.values(parts).reduce((sum, part) => sum + part.bytes, 0)
+    return [
+      `${folder} holds ${counted(runs, "run")}, ${bytesText(bytes)}:`,
+      `  ledger       ${bytesText(ledger.bytes)}`,
+      `  landing      ${counted(landing.files, "segment")}, ${bytesText(landing.bytes)}`,
+      `  attachments  ${counted(attachments.files, "document")}, ${bytesText(attachments.bytes)}`,
+      `  tables       version ${version}, ${counted(tables.files, "file")}, ${bytesText(tables.bytes)}`,
+      `  other        ${counted(other.files, "file")}, ${bytesText(other.bytes)}`,
+      ...(problems.length === 0 ? ["Files, ledger and tables of the copy agree."] : problemLines(problems)),
+    ]
+  },
+  exit: ({ problems }) => actUnless(problems.length === 0),
+})
+
+const sumOf = (compressed: PruneResult["compressed"], size: "before" | "after"): string =>
+  bytesText(compressed.reduce((sum, one) => sum + one[size], 0))
+
+const leftLines = ({ left }: Compacted): ReadonlyArray<string> =>
+  left.map(({ table: name, month, reason }) => `${name} of ${month} keeps its files: ${reason}`)
+
+export const prune = command("prune", {
+  more: `
+    Landed bodies, documents and logs of runs that ended long enough ago. A run that is unfinished, has executions left
+    at the service, or whose tables are not published and intact keeps its files. Each run of a job does the same at its
+    end; \`snapshots\` is applied by each publication. A run without landed bodies keeps its tables, but they can no
+    longer be derived again. Landed bodies that stay are compressed a week after their run ended, or as \`retain\` says;
+    with \`retain.compact\`, Parquet files of months that are over are put together; with \`retain.ledger\`, what the
+    ledger knows of old runs goes to \`ledger-archive/\`.`,
+  examples: { "nightjar prune --dry-run": "What would be removed, and its size" },
+  flags: {
+    paths: Argument.String("JOB").pipe(
+      Argument.withDescription("Job files (default: all jobs that ran here)"),
+      Argument.variadic(),
+    ),
+    isDry: switchFlag("dry-run", "Show what would be removed, without removing it"),
+  },
+  needs: "ledger",
+  run: ({ paths, isDry }, output) =>
+    Effect.gen(function* () {
+      const jobs = yield* loadJobs(paths.length === 0 ? yield* knownJobPaths : paths)
+      if (jobs.every(({ retain }) => retain === undefined)) return yield* refuse("retain-unset")
+      const wiring = yield* Wiring
+      yield* holdOutput(output, [shareOf(output)])
+      const result = yield* Effect.gen(function* () {
+        const pruned = yield* pruneJobs(output, jobs, { isDry, runsMax: Number.POSITIVE_INFINITY })
+        const compacted: Array<Compacted> = []
+        for (const job of jobs) {
+          const done = yield* compactJob(output, job, { isDry, monthsMax: Number.POSITIVE_INFINITY })
+          if (done !== undefined) compacted.push(done)
+        }
+        return { ...pruned, compacted }
+      }).pipe(
+        Effect.provide(Layer.merge(wiring.ledger(output, "read-write"), wiring.database)),
+        Effect.catchTag("PruneFailed", ({ message }: PruneFailed) =>
+          refuse("prune-stopped", { why: message }),
+        ),
+      )
+      yield* warnOfSize(result)
+      return result
+    }).pipe(Effect.scoped),
+  text: (result, out, { isDry }) => {
+    const { removed, kept, compressed, archived, compacted } = result
+    const [before, after] = [sumOf(compressed, "before"), sumOf(compressed, "after")]
+    const bodies = `the landed bodies of ${counted(compressed.length, "run")}`
+    const compressedText = isDry
+      ? `Would compress ${bodies}: ${before} would become ${after}.`
+      : `Compressed ${bodies}: ${before} to ${after}.`
+    const isIdle = removed.length + archived.length + compressed.length === 0
+    const rows = removed.map(({ run_id, what, bytes }) => [run_id, what, bytesText(bytes)])
+    return [
+      ...(compressed.length > 0 ? [compressedText] : []),
+      ...(archived.length > 0 ? [archivedText(result, isDry)] : []),
+      ...compacted.flatMap((done) => [
+        ...(done.tables.length > 0 ? [compactedText(done)] : []),
+        ...leftLines(done),
+      ]),
+      ...(isIdle ? ["Nothing is older than `retain` allows, or it is still needed."] : []),
+      ...(rows.length === 0
+        ? []
+        : [
+            isDry ? `This would be removed, ${sizeOf(result)}:` : `Removed, ${sizeOf(result)}:`,
+            table(["run", "what", "size"], rows, out),
+          ]),
+      ...kept.map(({ run_id, what, reason }) => `${run_id} keeps its ${what}: ${reason}`),
+    ]
+  },
+})
+
+const ageDefault = "35 days"
+
+export const compact = command("compact", {
+  more: `
+    All files of a table with runs of one calendar month become one, in the folder
+    \`run_date=<first day>=<last day>\`. Rows and columns stay as they are, in the database too, and each run's rows are
+    compared before its old files go. A Hive reader cannot tell dates of such a file from its path: read the files of a
+    table without \`hive_partitioning = true\`, and \`run_date\` comes from the rows. With
+    \`retain: { compact: 35 days }\` in a job, its nights do it at their end.`,
+  examples: { "nightjar compact --dry-run": "How many files would become how many" },
+  flags: {
+    olderThan: Flag.String("older-than").pipe(
+      Flag.withMetavar("AGE"),
+      Flag.withDescription(`Only months that ended this long ago (default: ${ageDefault})`),
+      Flag.filter(
+        isDurationWithin({ minimum: 0, maximum: "36500 days" }),
+        () => "a number and a unit, such as 35 days",
+      ),
+      Flag.withDefault(ageDefault),
+    ),
+    isDry: switchFlag("dry-run", "Show what would be compacted, without doing it"),
+  },
+  needs: "ledger",
+  run: ({ olderThan, isDry }, output) =>
+    Effect.gen(function* () {
+      const age = Option.getOrElse(readDuration(olderThan), () => Duration.zero)
+      const overBy = (yield* Clock.currentTimeMillis) - Duration.toMillis(age)
+      const options = { overBy, isDry, monthsMax: Number.POSITIVE_INFINITY }
+      const done = yield* inHeldStore(output, (store) => compactStore(store, options), openedStore)
+      return done.isRolledBack ? yield* refuse("compact-rolled-back") : done
+    }),
+  text: (done) => [
+    ...(done.tables.length + done.left.length === 0
+      ? ["No table has more than one file for a month that ended long enough ago."]
+      : []),
+    ...(done.tables.length > 0 ? [compactedText(done)] : []),
+    ...leftLines(done),
+  ],
+  exit: ({ left }) => actUnless(left.length === 0),
+})
+
+export const documents = command("documents", {
+  more: `
+    A copy is in documents/<customer>/. Its name is the date of the first run that downloaded the document, the engine,
+    the title, and digits of the content's SHA-256, which distinguish documents with the same title. A document keeps
+    the name it was first given; one that a customer received twice is copied once. With
+    \`output: { documents: by_name }\` in a job, each of its runs does this at its end. \`retain\` and \`forget\` remove the
+    copies with their documents; a backup leaves them out, and this command makes them again.`,
+  examples: { "nightjar documents": "New documents of all customers" },
+  flags: {},
+  needs: "ledger",
+  run: (_, output) =>
+    Effect.gen(function* () {
+      const path = resolve(output, "documents")
+      yield* holdOutput(output, [shareOf(output)])
+      const named = yield* nameDocumentsIn(output).pipe(
+        Effect.catchTag("NamingFailed", ({ message, foreign }: NamingFailed) =>
+          foreign === undefined
+            ? refuse("documents-stopped", { why: message })
+            : refuse("documents-not-ours", { path, entries: foreign }),
+        ),
+      )
+      return named === undefined ? yield* refuse("nothing-published", { output }) : { path, ...named }
+    }).pipe(Effect.scoped),
+  text: ({ path, documents: all, customers, added, removed, gone }) => {
+    const of = `${counted(all, "document")} of ${counted(customers, "customer")}`
+    const lost = gone === 0 ? "" : ` No longer here, by age or loss: ${counted(gone, "document")}.`
+    return `${path}: ${of}, ${added} new, ${removed} removed.${lost}`
+  },
+})
+
+/** Nothing is stored for it: the customers are those of the ledger, and the key is where the job says. */
+export const pseudonyms = command("pseudonyms", {
+  more: `
+    For tables of a job with \`pseudonyms\`. The customers are those of the ledger, and the key is where the job says:
+    whoever holds only the tables has neither.`,
+  examples: {
+    "nightjar pseudonyms c-0001": "What the tables call a customer",
+    "nightjar pseudonyms --value ES9121000418450200051332": "A value of a column",
+  },
+  flags: {
+    name: Argument.String("NAME").pipe(
+      Argument.withDescription("A customer's id or a pseudonym (default: all)"),
+      Argument.optional,
+    ),
+    value: optionalFlag("value", "TEXT", "The pseudonym of this value of a chosen column"),
+  },
+  needs: "ledger",
+  run: ({ name, value }, output) =>
+    Effect.gen(function* () {
+      const key = yield* publishedKey(output)
+      if (key === undefined) return yield* refuse("pseudonyms-none", { output })
+      if (Option.isSome(value)) return { pseudonym: key.pseudonymOf("value", value.value) }
+      const customers = yield* Effect.flatMap(openedLedger, (ledger) => ledger.customers).pipe(
+        Effect.provide((yield* Wiring).ledger(output, "read-only")),
+      )
+      const chosen = customers
+        .map((customer_id) => ({ customer_id, pseudonym: key.pseudonymOf("customer_id", customer_id) }))
+        .filter((one) => Option.isNone(name) || [one.customer_id, one.pseudonym].includes(name.value))
+      return chosen.length === 0 && Option.isSome(name) ? yield* refuse("pseudonym-unknown") : chosen
+    }),
+  text: (found, out) =>
+    "pseudonym" in found
+      ? found.pseudonym
+      : table(
+          ["customer", "pseudonym"],
+          found.map(({ customer_id, pseudonym }) => [customer_id, pseudonym]),
+          out,
+        ),
+})

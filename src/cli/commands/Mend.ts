@@ -1,0 +1,171 @@
+/**
+ * `verify` shows where files, ledger and tables disagree and changes nothing; `repair` mends what landed and published
+ * data allow; `rebuild` derives all tables again with the record schemas of today; `rollback` publishes the tables of
+ * the version before. None calls the service.
+ */
+import { join } from "node:path"
+import { Effect, Option } from "effect"
+import { counted, listed } from "../../base/Text.ts"
+import type { Job } from "../../jobs/Job.ts"
+import { told, withId } from "../../messages/Catalogue.ts"
+import { readOwnSchemas, readShipped } from "../../records/SchemasInForce.ts"
+import { table } from "../../report/TextTable.ts"
+import { repairSchemas } from "../../tables/KeepSchemas.ts"
+import { layoutOf, readManifest } from "../../tables/Manifest.ts"
+import { rebuild as rebuildStore } from "../../tables/Rebuild.ts"
+import { repair as repairStore } from "../../tables/Repair.ts"
+import { rollback as rollBack } from "../../tables/Rollback.ts"
+import { actUnless, command } from "../CommandRow.ts"
+import { optionalFlag, switchFlag } from "../CommonFlags.ts"
+import { refuse, toolVersion } from "../Failures.ts"
+import { checkJobs, loadJobs } from "../Jobs.ts"
+import {
+  knownJobPaths,
+  openedStore,
+  openedStoreAsked,
+  openedStoreWithKey,
+  problemLines,
+  problemsOf,
+} from "../LookAtFolder.ts"
+import { inHeldStore, markerName, markerState } from "../RunFolder.ts"
+import { Wiring } from "../Wiring.ts"
+
+export const verify = command("verify", {
+  flags: {},
+  needs: "ledger",
+  run: (_, output) =>
+    Effect.map(problemsOf(output), (problems) => ({
+      problems,
+      returned: readManifest(layoutOf(output).manifest)?.returned,
+    })),
+  json: ({ problems }) => problems,
+  text: ({ problems, returned }, out) => {
+    if (problems.length > 0) {
+      const rows = problems.map(({ id, where, problem, next }) => [where, withId(id, problem), next])
+      return [
+        `${counted(problems.length, "disagreement")} between files, ledger and tables:`,
+        table(["where", "problem", "next"], rows, out),
+      ]
+    }
+    const rolledBack =
+      returned &&
+      `After a rollback, they are the tables of version ${returned.to}; the next publication continues from ` +
+        `version ${returned.from}.`
+    return ["Files, ledger and tables agree.", ...(rolledBack === undefined ? [] : [rolledBack])]
+  },
+  exit: ({ problems }) => actUnless(problems.length === 0),
+})
+
+/** The record schemas of the jobs that ran here, as far as their files can still be read. */
+const schemasOfJobs = Effect.gen(function* () {
+  const checked = yield* checkJobs(yield* knownJobPaths)
+  const folders = checked.flatMap(({ job }) => (job?.schemas === undefined ? [] : [job.schemas]))
+  return (yield* Effect.forEach(folders, (folder) => readOwnSchemas(join(folder, "records")))).flat()
+})
+
+export const repair = command("repair", {
+  flags: {},
+  needs: "ledger",
+  run: (_, output) =>
+    Effect.gen(function* () {
+      const { recordSchemas } = yield* Wiring
+      // Whoever holds the folder to write in it marks it.
+      const marked = markerState(output) === "damaged" ? [`${markerName}: written again`] : []
+      const schemas: Array<string> = []
+      const opens = Effect.fnUntraced(function* (root: string, share: Job["share"]) {
+        schemas.push(...(yield* repairSchemas({ root, share }, [readShipped(recordSchemas), schemasOfJobs])))
+        return yield* openedStoreWithKey(root, share)
+      })
+      const { done, left } = yield* inHeldStore(output, (store) => repairStore(store, toolVersion), opens)
+      const rewritten = schemas.map((name) => `schemas/${name}: written again with the same text`)
+      return { done: [...marked, ...rewritten, ...done], left, problems: yield* problemsOf(output) }
+    }),
+  text: ({ done, left, problems }) => [
+    ...done,
+    ...left,
+    ...problemLines(problems),
+    ...(done.length === 0 && problems.length === 0 ? ["There is nothing to repair."] : []),
+  ],
+  exit: ({ left, problems }) => actUnless(left.length + problems.length === 0),
+})
+
+export const rebuild = command("rebuild", {
+  more: `
+    They are published as a new version. This is for tables that are complete but no longer as the record schemas
+    describe them, such as after a schema was added or changed; \`nightjar repair\` is for tables that are missing or
+    damaged, and derives only those. A run whose landed bodies were pruned or cannot be read keeps its tables as they
+    are, and so does one that a gate holds back; unless bodies were pruned, the exit code is 3. No gate is asked:
+    --dry-run shows what would change.
+
+    --job brings \`pseudonyms\` of a job into force, or ends them: no row and no kept version of before stays. If the
+    landed bodies of a run are gone, nothing is published, unless --leave-out gives up its rows: back up the folder
+    first.`,
+  examples: { "nightjar rebuild --dry-run": "Which rows would differ" },
+  flags: {
+    isDry: switchFlag("dry-run", "Show which rows would differ, without publishing"),
+    job: optionalFlag("job", "FILE", "With the pseudonyms that this job asks for, or without any"),
+    leavesOut: switchFlag("leave-out", "With --job: publish without runs that cannot be derived"),
+  },
+  needs: "ledger",
+  run: ({ isDry, job, leavesOut }, output) =>
+    Effect.gen(function* () {
+      const [loaded] = Option.isNone(job) ? [] : yield* loadJobs([job.value])
+      return yield* inHeldStore(
+        output,
+        (store) => rebuildStore(store, toolVersion, !isDry, leavesOut),
+        loaded === undefined ? openedStoreWithKey : openedStoreAsked(loaded),
+      )
+    }),
+  json: (rebuilt) => ({ ...rebuilt, version: rebuilt.version ?? null }),
+  text: ({ version, runs, changes, kept, left_out, models }, out) => {
+    const differ = changes.length === 0 ? "every row is as before" : "these tables differ"
+    const published = version === undefined ? "Nothing was published" : `Version ${version} is published`
+    const rows = changes.map(({ run_id, table: name, ...counts }) => [
+      run_id,
+      name,
+      ...[counts.before, counts.after, counts.added, counts.gone].map(String),
+    ])
+    const columns = ["run", "table", "rows before", "after", "added", "gone"]
+    const notIn = version === undefined ? "cannot be in the new version" : "is not in the version"
+    return [
+      `The tables of ${counted(runs, "run")} were derived again from landing: ${differ}. ${published}.`,
+      ...(rows.length > 0 ? [table(columns, rows, out)] : []),
+      ...kept.map(({ run_id, reason }) => `${run_id} keeps its tables: ${reason}`),
+      ...left_out.map(({ run_id, reason }) => `${run_id} ${notIn}: ${reason}`),
+      ...models.map(({ name, why }) => told("model-failed", { name, why })),
+    ]
+  },
+  exit: ({ kept, left_out }, { isDry, leavesOut }) => {
+    const isBlocked = left_out.length > 0 && !leavesOut
+    return isBlocked && !isDry
+      ? refuse("runs-not-derivable", { runs: counted(left_out.length, "run") })
+      : actUnless(!isBlocked && kept.every(({ pruned }) => pruned))
+  },
+})
+
+const runsTold = 5
+
+export const rollback = command("rollback", {
+  more: `
+    A second time, it goes one version further back. Nothing is lost: the newest version is kept, and the next
+    publication, by \`nightjar run JOB\` or \`nightjar rebuild\`, continues from it. The ledger, landing and the
+    executions at the service are not changed. Three earlier versions are kept, or as many as \`retain.snapshots\` in
+    the job says.`,
+  flags: {},
+  needs: "ledger",
+  run: (_, output) =>
+    Effect.gen(function* () {
+      const result = yield* inHeldStore(output, rollBack, openedStore)
+      if (result._tag === "NoEarlierVersion") return yield* refuse("no-earlier-version", { output })
+      const { version } = result
+      if (result._tag === "Incomplete")
+        return yield* refuse("earlier-version-incomplete", { version, ...result.gap })
+      const { _tag, ...done } = result
+      return done
+    }),
+  text: ({ version, to, from, without }) => [
+    `Version ${version} is published: it has the tables of version ${to}.`,
+    ...(without.length > 0 ? [`Runs that are not in it: ${listed(without, runsTold)}.`] : []),
+    `Version ${from} is kept: the next publication continues from it and ends the rollback.`,
+  ],
+})

@@ -1,0 +1,132 @@
+/**
+ * Before the first night: `init` writes a commented job file, `validate` checks job files offline, `notify test` sends
+ * one marked notice to each receiver of a job. None needs an output folder or a service.
+ */
+import { mkdirSync } from "node:fs"
+import { Clock, Effect } from "effect"
+import { Argument, Command } from "effect/cli"
+import { codeOf, durableFiles } from "../../base/DurableFile.ts"
+import { counted } from "../../base/Text.ts"
+import type { Job, Receiver } from "../../jobs/Job.ts"
+import { exitCodes } from "../../messages/ExitCodes.ts"
+import type { Notice } from "../../report/Notice.ts"
+import { table } from "../../report/TextTable.ts"
+import { command } from "../CommandRow.ts"
+import { jobArguments } from "../CommonFlags.ts"
+import { refuse } from "../Failures.ts"
+import { checkJobs, loadJobs, tellProblems } from "../Jobs.ts"
+import { Wiring } from "../Wiring.ts"
+
+const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
+
+/** Never over an existing file. The job is valid as written, except for what it cannot know: its customers. */
+export const init = command("init", {
+  flags: {
+    name: Argument.String("NAME").pipe(
+      Argument.withDescription("The job's name: a-z, 0-9 and hyphens"),
+      Argument.withDefault("nightly"),
+    ),
+  },
+  run: ({ name }) =>
+    Effect.gen(function* () {
+      if (!namePattern.test(name)) return yield* refuse("job-name-invalid")
+      const { jobTemplate } = yield* Effect.promise(() => import("../../jobs/Template.ts"))
+      const path = `jobs/${name}.yaml`
+      const files = yield* durableFiles
+      yield* Effect.try({
+        try: () => {
+          mkdirSync("jobs", { recursive: true })
+          files.create(path, jobTemplate(name))
+        },
+        catch: (cause) =>
+          codeOf(cause) === "EEXIST"
+            ? refuse("job-file-exists", { path })
+            : refuse("job-file-unwritable", { path, why: codeOf(cause) }),
+      })
+      return { path }
+    }),
+  text: ({ path }) =>
+    `${path} was written. Fill it in, then run \`nightjar validate ${path}\` and \`nightjar plan ${path}\`.`,
+})
+
+/** Every error of all files, with its place. */
+export const validate = command("validate", {
+  flags: { jobs: jobArguments },
+  run: ({ jobs }) => Effect.tap(checkJobs(jobs), tellProblems),
+  json: (checked) =>
+    checked.map(({ path, job, errors, warnings }) => ({
+      path,
+      job: job?.name ?? null,
+      valid: errors.length === 0,
+      assignments: job?.assignments.length ?? null,
+      errors,
+      warnings,
+    })),
+  text: (checked) =>
+    checked.flatMap(({ path, job }) => {
+      if (job === undefined) return []
+      const tasks = counted(job.assignments.length, "task")
+      const sessions = job.sessions.length === 0 ? "" : `, ${counted(job.sessions.length, "session")}`
+      return [`${path}: valid, ${tasks}${sessions}`]
+    }),
+  exit: (checked) => (checked.every(({ errors }) => errors.length === 0) ? exitCodes.ok : exitCodes.usage),
+})
+
+const kinds = { Url: "url", Ping: "ping", Email: "email", Command: "command" } as const
+
+/** How long it took includes resolving the receiver's address. */
+const tryReceiver = Effect.fnUntraced(function* (job: Job, receiver: Receiver, notice: Notice) {
+  const { toldWithin, tryOut } = yield* Effect.promise(() => import("../Receivers.ts"))
+  const begunAt = yield* Clock.currentTimeMillis
+  const [told, answer] = yield* tryOut(receiver, notice).pipe(
+    Effect.timeoutOrElse({ duration: toldWithin, orElse: () => Effect.fail("it did not answer in time") }),
+    Effect.match({
+      onSuccess: (answered) => [true, answered] as const,
+      onFailure: (why) => [false, why] as const,
+    }),
+  )
+  const elapsed_ms = (yield* Clock.currentTimeMillis) - begunAt
+  const { file, line, column } = job.alarmPlaces?.get(receiver.name) ?? { file: job.path, line: 1, column: 1 }
+  const place = `${file}:${line}:${column}`
+  return { receiver: receiver.name, kind: kinds[receiver._tag], place, told, answer, elapsed_ms }
+})
+
+const test = command(
+  "test",
+  {
+    more: `
+      Sends one notice, marked as a test, to each receiver of a job, whatever its \`on\` says, and shows what each
+      answered and how long it took. A \`ping\` gets it at /log, which changes no check. No address is shown. The
+      exit code is 0 only if all answered well, else 2.`,
+    examples: { "nightjar notify test jobs/nightly.yaml": "Before the first night" },
+    flags: {
+      path: Argument.String("JOB").pipe(Argument.withDescription("The job file whose receivers are told")),
+    },
+    run: ({ path }) =>
+      Effect.gen(function* () {
+        const [job] = yield* loadJobs([path])
+        if (job === undefined || job.notify.length === 0) return yield* refuse("receivers-absent", { path })
+        const { originOf } = yield* Effect.promise(() => import("../Notices.ts"))
+        const { testNotice } = yield* Effect.promise(() => import("../../report/Notice.ts"))
+        const notice = testNotice(yield* originOf(job))
+        // All at once: ten dead receivers take as long as one.
+        return yield* Effect.forEach(job.notify, (receiver) => tryReceiver(job, receiver, notice), {
+          concurrency: "unbounded",
+        }).pipe(Effect.scoped, Effect.provide((yield* Wiring).receivers))
+      }),
+    text: (answers, out) => {
+      const rows = answers.map(({ receiver, kind, place, told, answer, elapsed_ms }) => [
+        told ? "told" : "failed",
+        receiver,
+        kind,
+        `${elapsed_ms} ms`,
+        told ? answer : `${place}: ${answer}`,
+      ])
+      return table(["", "receiver", "kind", "took", "answer"], rows, out)
+    },
+    exit: (answers) => (answers.every(({ told }) => told) ? exitCodes.ok : exitCodes.usage),
+  },
+  "Sends one marked notice to each receiver of a job",
+)
+
+export const notify = Command.make("notify").pipe(Command.withSubcommands([test]))
