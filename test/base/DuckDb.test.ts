@@ -1,14 +1,4 @@
-import {
-  copyFileSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs"
-import { tmpdir } from "node:os"
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
@@ -16,15 +6,11 @@ import { DuckDb } from "../../src/base/DuckDb.ts"
 import type { OpenOptions } from "../../src/base/DuckDb.ts"
 import { literal } from "../../src/base/DuckDbFailed.ts"
 import { withLayer } from "../harness/Steps.ts"
+import { folder } from "../harness/Folder.ts"
 
 const { effect, live } = withLayer(DuckDb.layer)
 
 const memory: OpenOptions = { path: ":memory:", access: "read-write", threads: 1, memoryLimit: "512MB" }
-
-const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-duckdb-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
-)
 
 const opened = (options: OpenOptions) => Effect.flatMap(DuckDb, (duckdb) => duckdb.open(options))
 

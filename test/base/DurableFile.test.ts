@@ -1,27 +1,15 @@
 /** What is written is there whole, or what was there before is; whichever step the disk refuses. */
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs"
-import { tmpdir } from "node:os"
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DurableFiles, FileFailed } from "../../src/base/DurableFile.ts"
 import { faultyCalls, refusal } from "./FaultyCalls.ts"
 import type { CallName, Faults } from "./FaultyCalls.ts"
 import { live } from "../harness/Steps.ts"
+import { freshFolders } from "../harness/Folder.ts"
 
-const base = mkdtempSync(join(tmpdir(), "nightjar-durable-"))
-afterAll(() => rmSync(base, { recursive: true, force: true }))
-const fresh = (): string => mkdtempSync(join(base, "f-"))
+const fresh = freshFolders()
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 const once = (name: CallName, failing: number): Faults => ({
   refuse: (_, nth) => (nth === failing ? refusal("EIO", name) : undefined),

@@ -1,26 +1,22 @@
 /** The lock of an output folder between real processes. */
-import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import { afterAll, describe, expect, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
-import { hostname, tmpdir } from "node:os"
+import { existsSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { hostname } from "node:os"
 import { join } from "node:path"
 import { FolderLocked, awaitLock, lockFolder } from "../../src/base/FolderLock.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 import { effect } from "../harness/Steps.ts"
 
 const holder = new URL("LockHolder.ts", import.meta.url).pathname
 const children: Array<ChildProcess> = []
-let root = ""
-
-beforeAll(() => {
-  root = mkdtempSync(join(tmpdir(), "nightjar-lock-"))
-})
+const root = sharedFolder()
 afterAll(() => {
   for (const child of children) child.kill("SIGKILL")
-  rmSync(root, { recursive: true, force: true })
 })
 
 const startHolder = async (path: string) => {

@@ -1,16 +1,15 @@
 /** The private socket: one line in, one line out, for its owner only, whatever callers and dead processes do. */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs"
 import { createConnection, createServer } from "node:net"
 import type { Socket } from "node:net"
 import { spawnSync } from "node:child_process"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { Effect, Exit } from "effect"
 import { askLine, requestBytesMax, serveLines } from "../../src/base/LineSocket.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 
-const root = mkdtempSync(join(tmpdir(), "lines-"))
-afterAll(() => rmSync(root, { recursive: true, force: true }))
+const root = sharedFolder()
 const folderOf = (name: string): string => {
   const folder = join(root, name)
   mkdirSync(folder, { recursive: true })

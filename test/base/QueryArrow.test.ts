@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { tableFromIPC } from "apache-arrow"
@@ -8,6 +7,7 @@ import { parquetOf } from "../../src/cli/commands/Query.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { queryArrow } from "../../src/base/QueryArrow.ts"
 import { withLayer } from "../harness/Steps.ts"
+import { folder } from "../harness/Folder.ts"
 
 const { effect } = withLayer(DuckDb.layer)
 
@@ -75,9 +75,7 @@ describe("queryArrow", () => {
         `SELECT sum(n) AS total, sum(amount) AS paid, max(n)::UHUGEINT AS most, sum(n) FILTER (false) AS nothing
          FROM (VALUES (9223372036854775807, 1.10::DECIMAL(18,2)), (9223372036854775807, 2.20)) v(n, amount)`,
       )
-      const folder = mkdtempSync(join(tmpdir(), "nightjar-arrow-"))
-      const file = join(folder, "sums.parquet")
-      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
+      const file = join(yield* folder, "sums.parquet")
       writeFileSync(file, yield* Effect.promise(() => parquetOf(bytes)))
       assert.deepStrictEqual(
         yield* open.rows(

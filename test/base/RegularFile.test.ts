@@ -1,8 +1,7 @@
 /** What a path may lead to, and what is said of it: nothing here may wait for somebody to write. */
 import { execFileSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs"
+import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
@@ -13,8 +12,9 @@ import { resolveReference, Secrets } from "../../src/jobs/Secrets.ts"
 import { loadRecordSchemas } from "../../src/records/RecordSchema.ts"
 import { readFaults, readReading } from "../../src/sandbox/readings/SettingFiles.ts"
 import { effect, withLayer } from "../harness/Steps.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 
-const folder = mkdtempSync(join(tmpdir(), "regular-"))
+const folder = sharedFolder()
 const at = (name: string) => join(folder, name)
 const socket = createServer()
 
@@ -27,10 +27,7 @@ beforeAll(async () => {
   truncateSync(at("sparse"), 1_000_000_000)
   await new Promise<void>((resolve) => void socket.listen(at("socket"), resolve))
 })
-afterAll(async () => {
-  await new Promise((resolve) => void socket.close(resolve))
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => new Promise<void>((resolve) => void socket.close(() => resolve())))
 
 describe("a file that somebody names", () => {
   it.effect.each([

@@ -1,250 +1,184 @@
-import * as Net from "node:net"
-import { assert, describe, it } from "@effect/vitest"
+/** Calls over real sockets: what a connection that fails proves, what is kept alive, and whom TLS trusts. */
+import type * as Net from "node:net"
+import { afterEach, assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import type { Scope } from "effect"
+import { vi } from "vitest"
 import { Service } from "../../src/client/Service.ts"
 import type { CallFailure } from "../../src/client/Service.ts"
-import { listen, serviceAt } from "./FakeService.ts"
+import { listen, listenRaw, secret, serviceAt } from "./FakeService.ts"
 import { startCall } from "./Examples.ts"
+import { selfSigned } from "./SelfSigned.ts"
 import { anId } from "../harness/Id.ts"
+import { live } from "../harness/Steps.ts"
 
-/** A raw server; what it does with each connection is the test's. */
-const listenRaw = (onConnection: (socket: Net.Socket) => void) =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.callback<{ server: Net.Server; sockets: Set<Net.Socket> }>((resume) => {
-        const sockets = new Set<Net.Socket>()
-        const server = Net.createServer((socket) => {
-          sockets.add(socket)
-          socket.on("error", () => undefined)
-          onConnection(socket)
-        })
-        server.listen(0, "127.0.0.1", () => resume(Effect.succeed({ server, sockets })))
-      }),
-      ({ server, sockets }) =>
-        Effect.callback<void>((resume) => {
-          for (const socket of sockets) socket.destroy()
-          server.close(() => resume(Effect.void))
-        }),
-    ),
-    ({ server }) => {
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      return { origin: `http://127.0.0.1:${port}` }
-    },
-  )
-
-const onRequest = (socket: Net.Socket, react: (requests: number) => void) => {
+/** A request's headers and body may come apart: it is whole with its body's last byte. */
+const onRequest = (react: (socket: Net.Socket, requests: number) => void) => (socket: Net.Socket) => {
   let requests = 0
   socket.on("data", (chunk: Buffer) => {
-    // A request's headers and body may come apart: it is whole with its body's last byte.
-    if (chunk.toString().endsWith("}") || chunk.toString().startsWith("GET")) react(++requests)
+    if (chunk.toString().endsWith("}") || /^(?:GET|HEAD)/.test(chunk.toString())) react(socket, ++requests)
   })
 }
 
-const started = (origin: string, limits = {}) =>
-  Effect.provide(
-    Effect.flatMap(Service, (service) => Effect.result(service.startExecution(startCall(), Effect.void))),
-    serviceAt(origin, limits),
-  )
+const tagged = <A extends { readonly _tag: string }>(call: Effect.Effect<A, CallFailure>) =>
+  Effect.match(call, { onFailure: ({ _tag }) => _tag, onSuccess: ({ _tag }): string => _tag })
+const start = Effect.flatMap(Service, (service) => tagged(service.startExecution(startCall(), Effect.void)))
+const started = (origin: string, limits = {}) => Effect.provide(start, serviceAt(origin, limits))
+const closedOrigin = Effect.scoped(listenRaw(() => undefined))
 
-const tagOf = (result: {
-  readonly _tag: string
-  readonly failure?: CallFailure
-  readonly success?: { readonly _tag: string }
-}) => result.failure?._tag ?? result.success?._tag ?? result._tag
-
-const startAgainst = (react: (socket: Net.Socket) => void, limits = {}) =>
-  Effect.gen(function* () {
-    const { origin } = yield* listenRaw((socket) => onRequest(socket, () => react(socket)))
-    return tagOf(yield* started(origin, limits))
-  })
-
-const live = (title: string, test: () => Effect.Effect<void, never, Scope.Scope>) =>
-  it.live(title, () => Effect.scoped(test()))
+const accepted = 'HTTP/1.1 202 Accepted\r\ncontent-length: 22\r\n\r\n{"execution_id":"e-1"}'
+const bare = "HTTP/1.1 202 Accepted\r\ncontent-length: 22\r\n\r\n"
+const long = 'HTTP/1.1 202 Accepted\r\ncontent-length: 100\r\n\r\n{"execution_id":"e-1"}'
+const chunked = "HTTP/1.1 202 Accepted\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n"
+const away = "HTTP/1.1 503 Unavailable\r\ncontent-length: 100\r\nretry-after: 3\r\n\r\n{"
 
 describe("a start over a connection that fails", () => {
-  live("a refused connection was not sent", () =>
+  live(
+    "was not sent if there is no connection: refused, by all addresses of a host, no such host",
+    function* () {
+      const origin = yield* closedOrigin
+      for (const one of [origin, origin.replace("127.0.0.1", "localhost"), "https://nightjar.invalid"])
+        assert.strictEqual(yield* started(one), "NotSent", one)
+    },
+  )
+
+  it.live.each<readonly [string, (socket: Net.Socket) => void, string?]>([
+    ["a reset after the request", (socket) => socket.resetAndDestroy()],
+    ["a server that does not speak HTTP", (socket) => socket.end("220 smtp ready\r\n\r\n")],
+    ["half of the headers", (socket) => socket.end("HTTP/1.1 202 Acc")],
+    ["a body shorter than its length", (socket) => socket.end(long)],
+    ["a chunked body without its end", (socket) => socket.end(chunked)],
+    ["a chunked body that is reset", (socket) => socket.write(chunked, () => socket.resetAndDestroy())],
+    ["no headers in time", () => undefined],
+    ["no end of the body in time", (socket) => socket.write(long)],
+    ["a cut body, unless its status is the whole answer", (socket) => socket.end(away), "EngineUnavailable"],
+  ])("loses the answer: %s", ([, react, tag = "AnswerLost"]) =>
     Effect.gen(function* () {
-      const origin = yield* Effect.scoped(
-        Effect.map(
-          listenRaw(() => undefined),
-          (raw) => raw.origin,
-        ),
-      )
-      assert.strictEqual(tagOf(yield* started(origin)), "NotSent")
+      const origin = yield* listenRaw(onRequest(react))
+      assert.strictEqual(yield* started(origin, { requestTimeout: "80 millis" }), tag)
     }),
   )
 
-  live("a request to a host whose addresses all refuse was not sent", () =>
-    Effect.gen(function* () {
-      const origin = yield* Effect.scoped(
-        Effect.map(
-          listenRaw(() => undefined),
-          (raw) => raw.origin,
-        ),
-      )
-      assert.strictEqual(tagOf(yield* started(origin.replace("127.0.0.1", "localhost"))), "NotSent")
-    }),
-  )
+  live("loses the answer if the server accepts and closes", function* () {
+    assert.strictEqual(yield* started(yield* listenRaw((socket) => socket.end())), "AnswerLost")
+  })
 
-  live("a request to a host that no name server knows was not sent", () =>
-    Effect.gen(function* () {
-      assert.strictEqual(tagOf(yield* started("https://nightjar.invalid")), "NotSent")
-    }),
-  )
+  live("[auth-rule 2] a redirect is not followed: the secret stays with the configured host", function* () {
+    const elsewhere: Array<string> = []
+    const other = yield* listen((request, response) => {
+      elsewhere.push(String(request.headers["x-app-secret"]))
+      response.end("{}")
+    })
+    for (const status of [301, 302, 303, 307, 308]) {
+      const location = `${other}/api`
+      const origin = yield* listen((_, response) => response.writeHead(status, { location }).end())
+      assert.strictEqual(yield* started(origin), "UnexpectedAnswer")
+    }
+    assert.deepStrictEqual(elsewhere, [])
+  })
+})
 
-  live("a server that accepts and closes loses the answer", () =>
-    Effect.gen(function* () {
-      const { origin } = yield* listenRaw((socket) => socket.end())
-      assert.strictEqual(tagOf(yield* started(origin)), "AnswerLost")
-    }),
-  )
+describe("a kept-alive connection", () => {
+  const twice = Effect.all([start, Effect.delay(start, "20 millis")])
+  const over = <A, E>(work: Effect.Effect<A, E, Service>, origin: string) =>
+    Effect.provide(work, serviceAt(origin, {}, { connectionsMax: 1 }))
 
-  live("a reset after the request loses the answer", () =>
-    Effect.gen(function* () {
-      assert.strictEqual(yield* startAgainst((socket) => socket.resetAndDestroy()), "AnswerLost")
-    }),
-  )
-
-  live("a server that does not speak HTTP loses the answer", () =>
-    Effect.gen(function* () {
-      assert.strictEqual(yield* startAgainst((socket) => socket.end("220 smtp ready\r\n\r\n")), "AnswerLost")
-    }),
-  )
-
-  live("half of the headers loses the answer", () =>
-    Effect.gen(function* () {
-      assert.strictEqual(yield* startAgainst((socket) => socket.end("HTTP/1.1 202 Acc")), "AnswerLost")
-    }),
-  )
-
-  live("a body shorter than its length loses the answer", () =>
-    Effect.gen(function* () {
-      const cut = 'HTTP/1.1 202 Accepted\r\ncontent-length: 100\r\n\r\n{"execution_id":"e-1"}'
-      assert.strictEqual(yield* startAgainst((socket) => socket.end(cut)), "AnswerLost")
-    }),
-  )
-
-  live("a chunked body without its end loses the answer", () =>
-    Effect.gen(function* () {
-      const cut = "HTTP/1.1 202 Accepted\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n"
-      assert.strictEqual(yield* startAgainst((socket) => socket.end(cut)), "AnswerLost")
-      assert.strictEqual(
-        yield* startAgainst((socket) => socket.write(cut, () => socket.resetAndDestroy())),
-        "AnswerLost",
-      )
-    }),
-  )
-
-  live("a cut body does not hide a status that is the whole answer", () =>
-    Effect.gen(function* () {
-      const cut = "HTTP/1.1 503 Unavailable\r\ncontent-length: 100\r\nretry-after: 3\r\n\r\n{"
-      assert.strictEqual(yield* startAgainst((socket) => socket.end(cut)), "EngineUnavailable")
-    }),
-  )
-
-  live("no headers in time, and no end of the body in time, lose the answer", () =>
-    Effect.gen(function* () {
-      const limits = { requestTimeout: "80 millis" }
-      assert.strictEqual(yield* startAgainst(() => undefined, limits), "AnswerLost")
-      const slow = "HTTP/1.1 202 Accepted\r\ncontent-length: 100\r\n\r\n{"
-      assert.strictEqual(yield* startAgainst((socket) => socket.write(slow), limits), "AnswerLost")
-    }),
-  )
-
-  live("a kept-alive connection that breaks under the second request loses its answer", () =>
-    Effect.gen(function* () {
-      const good = 'HTTP/1.1 202 Accepted\r\ncontent-length: 22\r\n\r\n{"execution_id":"e-1"}'
+  live(
+    "that breaks under the second request loses its answer, and nothing repeats the request",
+    function* () {
       let seen = 0
-      const { origin } = yield* listenRaw((socket) =>
-        onRequest(socket, (requests) => {
+      const origin = yield* listenRaw(
+        onRequest((socket, requests) => {
           seen++
-          if (requests === 1) socket.write(good)
+          if (requests === 1) socket.write(accepted)
           else socket.resetAndDestroy()
         }),
       )
-      const tags = yield* Effect.provide(
-        Effect.gen(function* () {
-          const service = yield* Service
-          const first = yield* Effect.result(service.startExecution(startCall(), Effect.void))
-          const second = yield* Effect.result(service.startExecution(startCall(), Effect.void))
-          return [tagOf(first), tagOf(second)]
-        }),
-        serviceAt(origin, {}, { connectionsMax: 1 }),
-      )
-      // Nothing below repeats a request by itself either.
-      assert.deepStrictEqual([...tags, seen], ["Accepted", "AnswerLost", 2])
-    }),
+      assert.deepStrictEqual([...(yield* over(twice, origin)), seen], ["Accepted", "AnswerLost", 2])
+    },
   )
 
-  live("a kept-alive connection that the server closed while it was idle is replaced, not lost", () =>
-    Effect.gen(function* () {
-      const good = 'HTTP/1.1 202 Accepted\r\ncontent-length: 22\r\n\r\n{"execution_id":"e-1"}'
-      const { origin } = yield* listenRaw((socket) => onRequest(socket, () => socket.end(good)))
-      const tags = yield* Effect.provide(
-        Effect.gen(function* () {
-          const service = yield* Service
-          const first = yield* Effect.result(service.startExecution(startCall(), Effect.void))
-          yield* Effect.sleep("20 millis")
-          return [tagOf(first), tagOf(yield* Effect.result(service.startExecution(startCall(), Effect.void)))]
-        }),
-        serviceAt(origin, {}, { connectionsMax: 1 }),
-      )
-      assert.deepStrictEqual(tags, ["Accepted", "Accepted"])
-    }),
-  )
+  live("that the server closed while it was idle is replaced, not lost", function* () {
+    const origin = yield* listenRaw(onRequest((socket) => socket.end(accepted)))
+    assert.deepStrictEqual(yield* over(twice, origin), ["Accepted", "Accepted"])
+  })
 
-  live("[auth-rule 2] a redirect is not followed: the secret stays with the configured host", () =>
-    Effect.gen(function* () {
-      const elsewhere: Array<string> = []
-      const other = yield* listen((request, response) => {
-        elsewhere.push(String(request.headers["x-app-secret"]))
-        response.end("{}")
-      })
-      for (const status of [301, 302, 303, 307, 308]) {
-        const origin = yield* listen((_, response) => {
-          response.writeHead(status, { location: `${other}/api` }).end()
-        })
-        assert.strictEqual(tagOf(yield* started(origin)), "UnexpectedAnswer")
-      }
-      assert.deepStrictEqual(elsewhere, [])
-    }),
-  )
+  const poll = Effect.flatMap(Service, (service) => service.pollExecution(anId("e-1")))
+  /** A server that answers HEAD like this, and everything else with an acceptance; it counts connections. */
+  const heads = Effect.fnUntraced(function* (head: string) {
+    const seen = { sockets: 0 }
+    const origin = yield* listenRaw((socket) => {
+      seen.sockets++
+      socket.on("data", (chunk) => socket.write(chunk.toString().startsWith("HEAD") ? head : accepted))
+    })
+    return { seen, origin }
+  })
+
+  live("survives a HEAD, as every other call", function* () {
+    const { seen, origin } = yield* heads(bare)
+    const polls = Array.from({ length: 5 }, () => poll)
+    assert.deepStrictEqual(
+      yield* over(Effect.all([Effect.all(polls), Effect.sync(() => seen.sockets), start]), origin),
+      [polls.map(() => "working"), 1, "Accepted"],
+    )
+    assert.strictEqual(seen.sockets, 2)
+  })
+
+  live("is not disturbed by a server that wrongly answers HEAD with a body", function* () {
+    const { origin } = yield* heads(accepted)
+    const both = Effect.andThen(Effect.ignore(poll), start)
+    const tags = yield* over(Effect.all(Array.from({ length: 5 }, () => both)), origin)
+    assert.deepStrictEqual(new Set(tags), new Set(["Accepted"]))
+  })
 })
 
 describe("a download", () => {
-  const download = (origin: string, limits = {}) =>
-    Effect.provide(
-      Effect.flatMap(Service, (service) =>
-        Effect.flatMap(service.downloadAttachment(anId("s"), "a"), (answer) =>
-          answer._tag === "Document" ? Stream.runCollect(answer.bytes) : Effect.succeed([]),
-        ),
-      ),
-      serviceAt(origin, limits),
-    ).pipe(
-      Effect.match({
-        onFailure: (failure) => failure._tag,
-        onSuccess: (chunks) => Buffer.concat(chunks).toString(),
-      }),
-    )
+  const download = Effect.flatMap(Service, (service) =>
+    Effect.flatMap(service.downloadAttachment(anId("s"), "a"), (answer) =>
+      answer._tag === "Document" ? Stream.runCollect(answer.bytes) : Effect.succeed([]),
+    ),
+  ).pipe(
+    Effect.match({ onFailure: ({ _tag }) => _tag, onSuccess: (chunks) => Buffer.concat(chunks).toString() }),
+  )
 
-  live("arrives whole, or fails as a lost answer when it is cut or stops", () =>
+  live("arrives whole, or fails as a lost answer when it is cut or stops", function* () {
+    const head = "HTTP/1.1 200 OK\r\ncontent-type: application/pdf\r\ncontent-length: 4\r\n\r\n"
+    const reactions: ReadonlyArray<(socket: Net.Socket) => void> = [
+      (socket) => socket.write(`${head}%PDF`),
+      (socket) => socket.end(`${head}%P`),
+      (socket) => socket.write(`${head}%P`),
+    ]
+    const results = yield* Effect.forEach(reactions, (react) =>
+      Effect.flatMap(listenRaw(onRequest(react)), (origin) =>
+        Effect.provide(download, serviceAt(origin, { window: "80 millis" })),
+      ),
+    )
+    assert.deepStrictEqual(results, ["%PDF", "AnswerLost", "AnswerLost"])
+  })
+})
+
+describe("an untrusted certificate", () => {
+  afterEach(() => vi.unstubAllEnvs())
+
+  /** What one call says, and the secrets that the server was sent. */
+  const listAt = Effect.fnUntraced(function* (connections = {}) {
+    const { origin, requests } = yield* selfSigned
+    const call = Effect.flatMap(Service, (service) => service.listEngines).pipe(
+      Effect.match({ onFailure: ({ _tag, message }) => `${_tag} ${message}`, onSuccess: () => "listed" }),
+    )
+    const said = yield* Effect.provide(call, serviceAt(origin, {}, connections))
+    return [said, ...requests.map(({ headers }) => headers["x-app-secret"])]
+  })
+
+  it.live.each(["1", "0"])("gets no request if NODE_TLS_REJECT_UNAUTHORIZED is %s", (environment) =>
     Effect.gen(function* () {
-      const head = "HTTP/1.1 200 OK\r\ncontent-type: application/pdf\r\ncontent-length: 4\r\n\r\n"
-      const results = yield* Effect.forEach(
-        [
-          (socket: Net.Socket) => socket.write(`${head}%PDF`),
-          (socket: Net.Socket) => socket.end(`${head}%P`),
-          (socket: Net.Socket) => socket.write(`${head}%P`),
-        ],
-        (react) =>
-          Effect.flatMap(
-            listenRaw((socket) => onRequest(socket, () => react(socket))),
-            ({ origin }) => download(origin, { window: "80 millis" }),
-          ),
-      )
-      assert.deepStrictEqual(results, ["%PDF", "AnswerLost", "AnswerLost"])
+      vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", environment)
+      assert.deepStrictEqual(yield* listAt(), [
+        "NotSent listEngines: no connection to the service (DEPTH_ZERO_SELF_SIGNED_CERT)",
+      ])
     }),
   )
+
+  live("is accepted only if the connections are configured so", function* () {
+    assert.deepStrictEqual(yield* listAt({ acceptAnyCertificate: true }), ["listed", secret])
+  })
 })

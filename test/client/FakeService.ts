@@ -3,10 +3,11 @@
  * loopback interface. Each notes the requests that it saw.
  */
 import * as Http from "node:http"
-import type { AddressInfo } from "node:net"
+import * as Net from "node:net"
 import { Effect, Layer, Redacted } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import type { Scope } from "effect"
+import type { ServiceLimits } from "../../src/client/Exchange.ts"
 import { NodeClient } from "../../src/client/NodeClient.ts"
 import type { ConnectionOptions } from "../../src/client/NodeClient.ts"
 import type { Service, ServiceSettings } from "../../src/client/Service.ts"
@@ -63,29 +64,49 @@ export const fakeHttpClient = (behaviour: Behaviour, requests: Array<SeenRequest
     }),
   )
 
+/** The service over a client that never leaves this process. */
+export const serviceOver = (client: HttpClient.HttpClient, limits: Partial<ServiceLimits> = {}) =>
+  ServiceHttp.layer(settingsFor("http://localhost"), limits).pipe(
+    Layer.provide(Layer.succeed(HttpClient.HttpClient, client)),
+    Layer.orDie,
+  )
+
 export const stageInProcess: MakeStage = (behaviour) =>
   Effect.sync(() => {
     const requests: Array<SeenRequest> = []
-    const client = Layer.succeed(HttpClient.HttpClient, fakeHttpClient(behaviour, requests))
-    const layer = ServiceHttp.layer(settingsFor("http://localhost")).pipe(Layer.provide(client), Layer.orDie)
-    return { layer, requests }
+    return { layer: serviceOver(fakeHttpClient(behaviour, requests)), requests }
   })
 
-/** Starts a node:http server on a free port of 127.0.0.1; it ends with the scope, its connections with it. */
-export const listen = (handler: Http.RequestListener): Effect.Effect<string, never, Scope.Scope> =>
+/** A server on a free port of 127.0.0.1 until the scope ends, its connections with it; returns its host and port. */
+const listenWith = (make: () => Net.Server): Effect.Effect<string, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
-      Effect.callback<Http.Server>((resume) => {
-        const server = Http.createServer(handler)
-        server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+      Effect.callback<{ server: Net.Server; sockets: Set<Net.Socket> }>((resume) => {
+        const server = make()
+        const sockets = new Set<Net.Socket>()
+        server.on("connection", (socket: Net.Socket) => sockets.add(socket.on("error", () => undefined)))
+        server.listen(0, "127.0.0.1", () => resume(Effect.succeed({ server, sockets })))
       }),
-      (server) =>
+      ({ server, sockets }) =>
         Effect.callback<void>((resume) => {
-          server.closeAllConnections()
+          for (const socket of sockets) socket.destroy()
           server.close(() => resume(Effect.void))
         }),
     ),
-    (server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ({ server }) => `127.0.0.1:${(server.address() as Net.AddressInfo).port}`,
+  )
+
+export const listen = (handler: Http.RequestListener) =>
+  Effect.map(
+    listenWith(() => Http.createServer(handler)),
+    (host) => `http://${host}`,
+  )
+
+/** A raw server: what it does with each connection is the test's. */
+export const listenRaw = (onConnection: (socket: Net.Socket) => void) =>
+  Effect.map(
+    listenWith(() => Net.createServer(onConnection)),
+    (host) => `http://${host}`,
   )
 
 export const serviceAt = (origin: string, limits = {}, connections: ConnectionOptions = {}) =>

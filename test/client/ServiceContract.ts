@@ -1,12 +1,8 @@
-/**
- * What every `Service` owes the pipeline, as suites that run against any layer: `describeStatuses` where the
- * place behind it can be told what to answer, `describeBehaviours` where it acts by itself (the embedded
- * service) and the caller names ids and calls that lead to each answer.
- */
-import { assert, describe, it } from "@effect/vitest"
+/** What every `Service` owes the pipeline, as a suite for any layer behind which a script decides the answers. */
+import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted, Stream } from "effect"
 import { Service } from "../../src/client/Service.ts"
-import type { CallFailure, StartCall } from "../../src/client/Service.ts"
+import type { CallFailure } from "../../src/client/Service.ts"
 import { flowResultsSource, profileSource } from "../../src/service/FlowResults.ts"
 import { engineDetails, startCall } from "./Examples.ts"
 import type { Behaviour, MakeStage } from "./FakeService.ts"
@@ -20,9 +16,6 @@ type Call = Effect.Effect<unknown, CallFailure, Service>
 
 const use = <A>(f: (service: Service["Service"]) => Effect.Effect<A, CallFailure>) =>
   Effect.flatMap(Service, f)
-
-const readSession = (service: Service["Service"], session_id: string) =>
-  service.readResults(flowResultsSource, { session_id: anId(session_id) })
 
 /** Every call of the port by its endpoint's name. */
 export const calls = {
@@ -93,7 +86,7 @@ const effectful = new Set<CallName>([
 ])
 
 /** What a status becomes that the call's own section does not list. */
-export const otherwise = (call: CallName, status: number): string => {
+const otherwise = (call: CallName, status: number): string => {
   if (status === 401 || status === 403) return "SecretRefused"
   if (status === 429 || status === 503) return "Throttled"
   if (status >= 500 || status === 408) return "AnswerLost"
@@ -139,24 +132,20 @@ export const describeStatuses = (title: string, makeStage: MakeStage): void => {
     }
 
     effect("a success without JSON of the needed kind is a lost answer", function* () {
-      const needsObject = [
-        ["startExecution", 202],
-        ["readExecution", 200],
-        ["readExecution", 202],
-        ["readFlowResults", 200],
-        ["showEngine", 200],
-        ["listEngines", 200],
-        ["readProfile", 200],
-      ] as const
-      for (const [call, status] of needsObject) {
-        for (const body of ["<html>Bad gateway</html>", "", '{"execution_id": "e-1", "sta']) {
+      const broken = ["<html>Bad gateway</html>", "", '{"execution_id": "e-1", "sta']
+      const wrong = [...broken, "[1]"]
+      const cases: ReadonlyArray<readonly [CallName, number, ReadonlyArray<string>]> = [
+        ["startExecution", 202, wrong],
+        ["readExecution", 200, wrong],
+        ["readExecution", 202, wrong],
+        ["readFlowResults", 200, wrong],
+        ["showEngine", 200, wrong],
+        ["listEngines", 200, [...broken, "{}"]],
+        ["readProfile", 200, broken],
+      ]
+      for (const [call, status, bodies] of cases)
+        for (const body of bodies)
           assert.strictEqual(yield* outcomeOf(call, { status, body }), "AnswerLost", `${call} ${body}`)
-        }
-        const wrongKind = call === "listEngines" ? "{}" : call === "readProfile" ? undefined : "[1]"
-        if (wrongKind !== undefined) {
-          assert.strictEqual(yield* outcomeOf(call, { status, body: wrongKind }), "AnswerLost", call)
-        }
-      }
     })
 
     effect("the body's bytes are kept exactly, whatever they are", function* () {
@@ -164,22 +153,19 @@ export const describeStatuses = (title: string, makeStage: MakeStage): void => {
         '\uFEFF{ "is_closed" : true,\r\n "big": 12345678901234567890, "x": "\\u00e9é" }',
       )
       const stage = yield* makeStage({ status: 200, body: bytes })
-      const answer = yield* use((service) =>
-        service.readResults(flowResultsSource, { session_id: anId("s-1") }),
-      ).pipe(Effect.provide(stage.layer))
+      const answer = yield* Effect.provide(calls.readFlowResults, stage.layer)
       assert.isTrue(answer._tag === "Results" && bytes.equals(answer.body.bytes))
     })
 
     effect("a Retry-After arrives with every answer that asks us to wait", function* () {
       const headers = { "retry-after": "7" }
-      const asking = {
-        startExecution: 503,
-        showEngine: 503,
-        readExecution: 429,
-        readFlowResults: 504,
-      } as const
-      for (const call of ["startExecution", "showEngine", "readExecution", "readFlowResults"] as const) {
-        const status = asking[call]
+      const asking = [
+        ["startExecution", 503],
+        ["showEngine", 503],
+        ["readExecution", 429],
+        ["readFlowResults", 504],
+      ] as const
+      for (const [call, status] of asking) {
         const stage = yield* makeStage({ status, headers, body: "{}" })
         const either: Call = calls[call]
         const got = yield* Effect.match(Effect.provide(either, stage.layer), {
@@ -189,133 +175,5 @@ export const describeStatuses = (title: string, makeStage: MakeStage): void => {
         assert.deepPropertyVal(got, "retry_after", Duration.seconds(7), call)
       }
     })
-  })
-}
-
-/**
- * Ids and calls that lead to each answer of the place under test; a behaviour that is absent is not tried.
- */
-export interface Behaviours {
-  readonly accepted?: StartCall
-  readonly refused?: StartCall
-  readonly malformed?: StartCall
-  readonly engineUnavailable?: StartCall
-  readonly runningExecution?: string
-  readonly closedExecution?: string
-  readonly deletableExecution?: string
-  readonly waitingExecution?: string
-  readonly finishedSession?: string
-  readonly unstartedSession?: string
-  readonly engine?: string
-  readonly unknownEngine?: string
-  readonly engineInMaintenance?: string
-}
-
-/** The same promises against a place that decides its answers itself. */
-export const describeBehaviours = <E>(
-  title: string,
-  layer: Layer.Layer<Service, E>,
-  prepare: Effect.Effect<Behaviours, CallFailure, Service>,
-): void => {
-  const steps = (given: Behaviours): ReadonlyArray<readonly [string, Call | undefined, string]> => {
-    const on = <A>(
-      given: A | undefined,
-      call: (service: Service["Service"], given: A) => Effect.Effect<unknown, CallFailure>,
-    ): Call | undefined => (given === undefined ? undefined : use((service) => call(service, given)))
-    return [
-      ["start", on(given.accepted, (service, call) => service.startExecution(call, Effect.void)), "Accepted"],
-      [
-        "the same start again",
-        on(given.accepted, (service, call) => service.startExecution(call, Effect.void)),
-        "AlreadyExecuting",
-      ],
-      [
-        "refused start",
-        on(given.refused, (service, call) => service.startExecution(call, Effect.void)),
-        "Refused",
-      ],
-      [
-        "malformed start",
-        on(given.malformed, (service, call) => service.startExecution(call, Effect.void)),
-        "Refused",
-      ],
-      [
-        "start, engine away",
-        on(given.engineUnavailable, (s, call) => s.startExecution(call, Effect.void)),
-        "EngineUnavailable",
-      ],
-      [
-        "read running",
-        on(given.runningExecution, (service, id) => service.readExecution(anId(id))),
-        "Working",
-      ],
-      ["read closed", on(given.closedExecution, (service, id) => service.readExecution(anId(id))), "Closed"],
-      [
-        "read waiting",
-        on(given.waitingExecution, (service, id) => service.readExecution(anId(id))),
-        "ActionRequired",
-      ],
-      ["read unknown", on("no-such-execution", (service, id) => service.readExecution(anId(id))), "NotFound"],
-      [
-        "delete running",
-        on(given.runningExecution, (service, id) => service.deleteExecution(anId(id))),
-        "still_running",
-      ],
-      [
-        "abort running",
-        on(given.runningExecution, (service, id) => service.abortExecution(anId(id))),
-        "aborted",
-      ],
-      [
-        "abort closed",
-        on(given.closedExecution, (service, id) => service.abortExecution(anId(id))),
-        "already_closed",
-      ],
-      [
-        "abort unknown",
-        on("no-such-execution", (service, id) => service.abortExecution(anId(id))),
-        "not_found",
-      ],
-      [
-        "delete closed",
-        on(given.deletableExecution, (service, id) => service.deleteExecution(anId(id))),
-        "deleted",
-      ],
-      [
-        "delete again",
-        on(given.deletableExecution, (service, id) => service.deleteExecution(anId(id))),
-        "gone",
-      ],
-      ["results", on(given.finishedSession, readSession), "Results"],
-      ["unstarted", on(given.unstartedSession, readSession), "NothingThere"],
-      ["engines", calls.listEngines, "listed"],
-      ["engine", on(given.engine, (service, reference) => service.showEngine(anId(reference))), "Engine"],
-      [
-        "unknown engine",
-        on(given.unknownEngine, (s, reference) => s.showEngine(anId(reference))),
-        "EngineUnknown",
-      ],
-      [
-        "away",
-        on(given.engineInMaintenance, (s, reference) => s.showEngine(anId(reference))),
-        "EngineUnavailable",
-      ],
-    ]
-  }
-
-  describe(title, () => {
-    it.live("answers each situation as the reference says", () =>
-      Effect.gen(function* () {
-        const tried = steps(yield* prepare).filter(([, call]) => call !== undefined)
-        const service = Layer.succeed(Service, yield* Service)
-        const seen = yield* Effect.forEach(tried, ([step, call]) =>
-          Effect.map(outcome(call ?? Effect.void, service), (tag) => [step, tag]),
-        )
-        assert.deepStrictEqual(
-          seen,
-          tried.map(([step, , tag]) => [step, tag]),
-        )
-      }).pipe(Effect.provide(layer)),
-    )
   })
 }

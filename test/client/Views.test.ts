@@ -1,7 +1,18 @@
-import { assert, describe, it } from "@effect/vitest"
+/** Tolerant readings: of states and results, of engines that lack something, of deliveries that nobody has shown. */
+import { assert, describe, expect, it } from "@effect/vitest"
+import { Result } from "effect"
 import * as fc from "fast-check"
-import { readBody, readEngine, viewAcceptance, viewState } from "../../src/client/Views.ts"
+import {
+  eventBytesMax,
+  readBody,
+  readEngine,
+  readEvent,
+  viewAcceptance,
+  viewState,
+} from "../../src/client/Views.ts"
 import { flowResultsSource, isFinal } from "../../src/service/FlowResults.ts"
+import type { EngineDetails } from "../../src/service/Engine.ts"
+import { engineDetails } from "./Examples.ts"
 import { anId } from "../harness/Id.ts"
 
 const parse = (text: string) => readBody(new TextEncoder().encode(text)).json
@@ -35,16 +46,11 @@ describe("views of bodies", () => {
       ["__proto__", 2],
     ])
     assert.deepStrictEqual(counts('{"products_count": {}}'), { _tag: "Counted", counts: {} })
-    const odd = [
-      "{}",
-      ...["null", '"3"', "3", "[]", '[{"a":1}]', '{"a":null}', '{"a":"1"}', '{"a":1.5}'].map(
-        (text) => `{"products_count": ${text}}`,
-      ),
-    ]
-    const more = ['{"a":-1}', '{"a":1e30}', '{"a":true}', '{"a":{}}'].map(
-      (text) => `{"products_count": ${text}}`,
+    const odd = ["null", '"3"', "3", "[]", '[{"a":1}]'].map((text) => `{"products_count": ${text}}`)
+    const values = ["null", '"1"', "1.5", "-1", "1e30", "true", "{}"].map(
+      (value) => `{"products_count": {"a": ${value}}}`,
     )
-    for (const text of [...odd, ...more]) assert.strictEqual(counts(text)?._tag, "Unknown", text)
+    for (const text of ["{}", ...odd, ...values]) assert.strictEqual(counts(text)?._tag, "Unknown", text)
   })
 
   it("results are final only if is_closed is true", () => {
@@ -69,5 +75,226 @@ describe("views of bodies", () => {
     )
     const deep = "[".repeat(200_000) + "]".repeat(200_000)
     assert.deepStrictEqual(viewState(parse(`{"features": ${deep}}`)).features, [])
+  })
+})
+
+const readWith = (json: unknown, query = "") =>
+  readEvent(new URLSearchParams(query), Buffer.from(JSON.stringify(json)))
+const textsOf = (json: unknown, query = "") => [...(readWith(json, query)?.texts ?? [])].toSorted()
+const dateOf = (date: unknown) => readWith({ date })?.dateMs
+const nested = (depth: number): unknown => (depth === 0 ? "e-1" : [nested(depth - 1)])
+
+describe("an event", () => {
+  it("concerns everything it names, anywhere in its body or in the URL", () => {
+    expect(
+      textsOf({ a: "e-1", b: { c: ["s-1", 7, null, { d: "x-1" }] } }, "nightjar_execution=x-2&a=1"),
+    ).toEqual(["1", "e-1", "s-1", "x-1", "x-2"])
+    expect(textsOf("e-1")).toEqual(["e-1"])
+    expect(readEvent(new URLSearchParams("a=e-1"), new Uint8Array())).toEqual({
+      texts: new Set(["e-1"]),
+      dateMs: undefined,
+    })
+  })
+
+  it("names nothing with a key, a number or a string that is too long for an id", () => {
+    expect(textsOf({ "e-1": 12, long: "x".repeat(513) })).toEqual([])
+  })
+
+  it("has its own date in UTC, even if it does not say so, and no invalid date [field event.date]", () => {
+    const at = Date.parse("2026-11-21T02:00:00Z")
+    for (const date of [
+      "2026-11-21T02:00:00Z",
+      "2026-11-21T02:00:00",
+      "2026-11-21 02:00",
+      "2026-11-21T03:00:00.000+01:00",
+    ])
+      expect([date, dateOf(date)]).toEqual([date, at])
+    expect(dateOf("2026-11-21T02:00:00.123456Z")).toBe(at + 123)
+    for (const date of ["soon", "2026-99-21T02:00:00Z", "2026", "", 7, null, {}])
+      expect(dateOf(date)).toBeUndefined()
+    expect(readWith({ data: { date: "2026-11-21T02:00:00Z" } })?.dateMs).toBeUndefined()
+  })
+
+  it("is searched from the outside in, up to the size of an event: data in it hides no id", () => {
+    const records = Array.from({ length: 9_000 }, (_, index) => ({ id: `r-${index}`, deeper: ["x"] }))
+    const texts = textsOf({ data: records, session_id: "s-1", more: { execution_id: "e-1" } })
+    expect([texts.includes("s-1"), texts.includes("e-1"), texts.length < 10_000]).toEqual([true, true, true])
+    expect(textsOf(nested(32))).toEqual(["e-1"])
+    expect(textsOf(nested(33))).toEqual([])
+    expect(textsOf(Array.from({ length: 20_000 }, (_, index) => `e-${index}`)).length).toBe(9_999)
+  })
+
+  it("is refused if it is not JSON, or only brackets", () => {
+    expect(readEvent(new URLSearchParams(), Buffer.from("{"))).toBeUndefined()
+    expect(readEvent(new URLSearchParams(), Buffer.from([0x22, 0xff, 0x22]))).toBeUndefined()
+    const deepest = "[".repeat(eventBytesMax / 2) + "]".repeat(eventBytesMax / 2)
+    expect(readEvent(new URLSearchParams(), Buffer.from(deepest))).toBeUndefined()
+  })
+
+  it("never throws, whatever it holds", () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.uint8Array(),
+          fc.json().map((text) => Buffer.from(text)),
+        ),
+        fc.string(),
+        (body, query) => {
+          readEvent(new URLSearchParams(query), body)
+        },
+      ),
+    )
+  })
+})
+
+const whole = {
+  engine_code: "",
+  engine_alternative: "other",
+  engine_version: "",
+  environment: "",
+  priority: 0,
+  keywords: [],
+  color_primary: {
+    lighter: "",
+    light: "",
+    main: "",
+    dark: "",
+    darker: "",
+    contrast_text: "",
+    contrastText: "",
+  },
+  main_category: "other",
+  sub_categories: [],
+  name: "",
+  description: "",
+  markets: [],
+  languages: [],
+  engine_restrictions: [],
+  engine_issues: [],
+  live: {},
+  events: [],
+  ...engineDetails,
+}
+
+const read = (changes: object): EngineDetails | string => {
+  const json: unknown = JSON.parse(JSON.stringify({ ...engineDetails, ...changes }))
+  return Result.match(readEngine(json), { onFailure: (what) => what, onSuccess: (engine) => engine })
+}
+
+const noSettings = { type: "object", format: "cg-configs", properties: {} }
+const login = {
+  type: "object",
+  format: "cg-params",
+  properties: { username: { type: "string" }, password: { type: "string", format: "password" } },
+  required: ["username", "password"],
+}
+
+describe("an engine's details", () => {
+  it("keep their unknown fields and get neutral values for fields that decide nothing", () => {
+    expect(read({ priority: "high", website: 3, new_field: 1 })).toEqual({ ...whole, new_field: 1 })
+  })
+
+  it("are the same object if they fit the reference", () => {
+    expect(Result.getOrThrow(readEngine(whole))).toBe(whole)
+  })
+
+  it.each<readonly [string, unknown, unknown]>([
+    ["without `format`", { ...login, format: undefined }, login],
+    ["with a `format` of another type", { ...login, format: ["cg-params"] }, login],
+    ["with a `format` that is not listed", { ...login, format: "cg-new" }, { ...login, format: "cg-new" }],
+    ["without `type`", { ...login, type: undefined }, login],
+    ["with a `type` that is null", { ...login, type: null }, login],
+    ["without `properties`", { ...login, properties: undefined }, { ...login, properties: {} }],
+    ["whose `properties` are null", { ...login, properties: null }, { ...login, properties: {} }],
+    ["whose `properties` are an empty list", { ...login, properties: [] }, { ...login, properties: {} }],
+    ["whose `$defs` are a text", { ...login, $defs: "none" }, login],
+    [
+      "whose `required` is one text",
+      { ...login, required: "username" },
+      { ...login, required: ["username"] },
+    ],
+    ["whose `required` is no list", { ...login, required: true }, { ...login, required: undefined }],
+    ["whose `x-meta` is a list", { ...login, "x-meta": ["a"] }, login],
+    [
+      "whose `x-meta` has fields of other types",
+      {
+        ...login,
+        "x-meta": {
+          instructions_text: 7,
+          submit_button_text: "Go",
+          lazy_fields: ["code", 1],
+          hidden_fields: 2,
+          own: 3,
+        },
+      },
+      { ...login, "x-meta": { submit_button_text: "Go", lazy_fields: ["code"], own: 3 } },
+    ],
+  ])("with a login form %s are read [decision 10 forms]", (_, parameters, expected) => {
+    expect(read({ parameters })).toEqual({ ...whole, parameters: expected })
+  })
+
+  it.each<readonly [string, object]>([
+    ["null for the engine", { configurations: null }],
+    ["absent for the engine", { configurations: undefined }],
+    ["an empty list for the engine", { configurations: [] }],
+    ["a text for the engine", { configurations: "none" }],
+    ["null for a feature", { features: [{ code: "accounts_read", configurations: null }] }],
+    ["absent for a feature", { features: [{ code: "accounts_read" }] }],
+    ["not there because the feature is a bare code", { features: ["accounts_read"] }],
+  ])("have no settings if the form is %s", (_, changes) => {
+    expect(read(changes)).toEqual({
+      ...whole,
+      configurations: noSettings,
+      features: [{ code: "accounts_read", configurations: noSettings }],
+    })
+  })
+
+  it("leave out what is not a feature, and have none if the list is absent", () => {
+    const features = [null, 7, { code: 7 }, { configurations: null }, "cards_read"]
+    expect(read({ features })).toEqual({
+      ...whole,
+      features: [{ code: "cards_read", configurations: noSettings }],
+    })
+    expect([read({ features: undefined }), read({ features: "all" })]).toEqual([
+      { ...whole, features: [] },
+      { ...whole, features: [] },
+    ])
+  })
+
+  it.each([undefined, null, 7, ["x"]])("use %j for a missing status, frequency or presence", (value) => {
+    expect(read({ status: value, action_required_frequency: value, is_online: value })).toEqual({
+      ...whole,
+      status: "unknown",
+      action_required_frequency: "unknown",
+      is_online: true,
+    })
+  })
+
+  it("keep the given status, frequency and presence, listed or not", () => {
+    const said = { status: "maintenance", action_required_frequency: "always", is_online: false }
+    expect(read({ ...said, events: null })).toEqual({ ...whole, ...said })
+    expect(read({ action_required_frequency: "weekly" })).toEqual({
+      ...whole,
+      action_required_frequency: "weekly",
+    })
+  })
+
+  it.each<readonly [string, object, string]>([
+    ["`parameters` are a text", { parameters: "username" }, "`parameters` is not a form (reference, 2.3)"],
+    ["`parameters` are null", { parameters: null }, "`parameters` is not a form (reference, 2.3)"],
+    ["`parameters` are absent", { parameters: undefined }, "`parameters` is not a form (reference, 2.3)"],
+    [
+      "the form is one of a list",
+      { parameters: { type: "array" } },
+      "`parameters` is not a form (reference, 2.3)",
+    ],
+    [
+      "its fields are a list",
+      { parameters: { properties: ["a"] } },
+      "`parameters` is not a form (reference, 2.3)",
+    ],
+    ["the reference is absent", { reference: undefined }, "`reference` is not a string"],
+  ])("cannot be read if %s", (_, changes, what) => {
+    expect(read(changes)).toBe(what)
   })
 })

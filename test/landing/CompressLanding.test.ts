@@ -8,15 +8,13 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   truncateSync,
 } from "node:fs"
 import { writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { zstdDecompressSync } from "node:zlib"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as fc from "fast-check"
 import { DurableFiles, machineCalls } from "../../src/base/DurableFile.ts"
@@ -29,9 +27,9 @@ import { refusingFrom } from "../base/FaultyCalls.ts"
 import { anId } from "../harness/Id.ts"
 import { bytesOf, metaOf } from "./landingSuite.ts"
 import { effect } from "../harness/Steps.ts"
+import { freshFolders } from "../harness/Folder.ts"
 
-const base = mkdtempSync(join(tmpdir(), "nightjar-compressed-"))
-afterAll(() => rmSync(base, { recursive: true, force: true }))
+const fresh = freshFolders()
 const run = anId("nightly.2026-11-21")
 const files = new DurableFiles(machineCalls)
 
@@ -40,7 +38,7 @@ const within = <A, E>(root: string, work: (landing: Landing["Service"]) => Effec
 
 /** A process of its own for each list of bodies, so that each is a segment. */
 const landed = Effect.fnUntraced(function* (segments: ReadonlyArray<ReadonlyArray<string>>) {
-  const root = mkdtempSync(join(base, "out-"))
+  const root = fresh()
   for (const texts of segments)
     yield* within(root, (landing) =>
       Effect.forEach(texts, (text, index) => landing.land(metaOf(`t-${index}`), bytesOf(text))),
@@ -192,7 +190,7 @@ describe("landed bodies that are compressed", () => {
       const [first, second] = ["segment-000001.njl", "segment-000002.njl"].map((name) =>
         join(folderOf(root), name),
       )
-      const kept = mkdtempSync(join(base, "kept-"))
+      const kept = fresh()
       copyFileSync(second ?? "", join(kept, "second"))
       compress(root)
       copyFileSync(join(kept, "second"), second ?? "")

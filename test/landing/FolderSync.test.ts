@@ -1,13 +1,12 @@
 /** A file whose folder was never synced may be gone after a power cut, however well its bytes were. */
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join, relative } from "node:path"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { relative } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import { bytesOf, metaOf } from "./landingSuite.ts"
+import { freshFolders } from "../harness/Folder.ts"
 
 const synced = { paths: [] as Array<string> }
 const open = new Map<number, string>()
@@ -26,8 +25,7 @@ const calls: FileCalls = {
 const landingIn = (root: string) =>
   LandingFiles.layer({ root }).pipe(Layer.provide(Layer.succeed(FileCalls, calls)))
 
-const base = mkdtempSync(join(tmpdir(), "nightjar-sync-"))
-afterAll(() => rmSync(base, { recursive: true, force: true }))
+const fresh = freshFolders()
 const run = "nightly.2026-11-21"
 
 const foldersSynced = <A, E>(root: string, work: Effect.Effect<A, E, Landing>) =>
@@ -39,7 +37,7 @@ const foldersSynced = <A, E>(root: string, work: Effect.Effect<A, E, Landing>) =
 
 describe("a landed body", () => {
   it.effect("is in a synced folder, and so are the folders above it, once they are created", () => {
-    const root = mkdtempSync(join(base, "out-"))
+    const root = fresh()
     const begun = Effect.gen(function* () {
       const landing = yield* Landing
       const first = yield* foldersSynced(root, landing.land(metaOf("a"), bytesOf("a")))

@@ -1,14 +1,14 @@
 /** What a disk that fails in the middle costs: the bodies that were told so, and nothing else. */
 import * as fs from "node:fs"
 import { anId } from "../harness/Id.ts"
-import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import { bytesOf, metaOf } from "./landingSuite.ts"
+import { freshFolders } from "../harness/Folder.ts"
 
 /** What fails while it is named, which files are open, and whose bytes were synced. */
 const disk = { fails: "", open: new Map<number, string>(), data: [] as Array<string> }
@@ -53,9 +53,7 @@ const calls: FileCalls = {
 const landingIn = (options: Parameters<typeof LandingFiles.layer>[0]) =>
   LandingFiles.layer(options).pipe(Layer.provide(Layer.succeed(FileCalls, calls)))
 
-const base = fs.mkdtempSync(join(tmpdir(), "nightjar-faults-"))
-afterAll(() => fs.rmSync(base, { recursive: true, force: true }))
-const fresh = (): string => fs.mkdtempSync(join(base, "out-"))
+const fresh = freshFolders()
 const run = anId("nightly.2026-11-21")
 const openIn = (root: string) => [...disk.open.values()].filter((path) => path.startsWith(`${root}/`))
 const segment = (root: string, number: number) => join(root, "landing", run, `segment-00000${number}.njl`)

@@ -3,17 +3,14 @@ import {
   appendFileSync,
   chmodSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { FileCalls, durableFiles, machineCalls } from "../../src/base/DurableFile.ts"
 import { blankFrames, countFrames } from "../../src/landing/BlankFrames.ts"
@@ -26,10 +23,9 @@ import { faultyCalls, refusal, withCalls } from "../base/FaultyCalls.ts"
 import { bytesOf, landingSuite, metaOf, sha256 } from "./landingSuite.ts"
 import { anId } from "../harness/Id.ts"
 import { effect, live } from "../harness/Steps.ts"
+import { freshFolders } from "../harness/Folder.ts"
 
-const base = mkdtempSync(join(tmpdir(), "nightjar-landing-"))
-afterAll(() => rmSync(base, { recursive: true, force: true }))
-const fresh = (): string => mkdtempSync(join(base, "out-"))
+const fresh = freshFolders()
 const run = anId("nightly.2026-11-21")
 
 landingSuite("LandingFiles", () => LandingFiles.layer({ root: fresh() }))
@@ -413,7 +409,7 @@ describe("LandingFiles", () => {
   it("a full disk fails new bodies, loses no earlier ones, and works again when there is room", (context) => {
     const probe = spawnSync("unshare", ["-rm", "true"])
     if (probe.status !== 0) return context.skip()
-    const disk = mkdtempSync(join(base, "disk-"))
+    const disk = fresh()
     const script = join(import.meta.dirname, "fullDisk.ts")
     const command = 'mount -t tmpfs -o size=256k tmpfs "$1" && exec "$2" "$3" "$1"'
     const answer = execFileSync("unshare", ["-rm", "sh", "-c", command, "sh", disk, process.execPath, script])

@@ -1,14 +1,13 @@
 /** One segment under two names: which of the two is read, what is kept of the last one, and what is an error. */
-import { mkdirSync, mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { mkdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { pack } from "../../src/base/Zstd.ts"
 import { SegmentBodies, contentOf } from "../../src/landing/SegmentFile.ts"
+import { freshFolders } from "../harness/Folder.ts"
 
-const base = mkdtempSync(join(tmpdir(), "nightjar-segment-"))
-afterAll(() => rmSync(base, { recursive: true, force: true }))
-const aPath = () => join(mkdtempSync(join(base, "run-")), "segment-000001.njl")
+const fresh = freshFolders()
+const aPath = () => join(fresh(), "segment-000001.njl")
 
 describe("a segment", () => {
   it("is the file that was there first, and the compressed one only if there is no other", () => {

@@ -1,7 +1,5 @@
 /** What is known of an account over all runs, through the ledger's own projection, and whether a login may be sent. */
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
@@ -14,6 +12,7 @@ import { accountKeys, fingerprintLogin } from "../../src/privacy/Fingerprint.ts"
 import type { AccountKeys } from "../../src/privacy/Fingerprint.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
+import { folder } from "../harness/Folder.ts"
 
 const hour = 3_600_000
 const engine_reference = anId("bank:website")
@@ -317,8 +316,7 @@ describe("the ledger of a version that knew no accounts", () => {
   })
 
   effect("counts for every channel of the source, whoever uses the login", function* () {
-    const path = join(mkdtempSync(join(tmpdir(), "nightjar-accounts-")), "ledger.sqlite")
-    yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(dirname(path), { recursive: true })))
+    const path = join(yield* folder, "ledger.sqlite")
     yield* older(path)
     const all = yield* Effect.provide(
       Effect.flatMap(Ledger, (ledger) => ledger.accounts),

@@ -8,14 +8,12 @@ import {
   appendFileSync,
   copyFileSync,
   cpSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
 } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { zstdDecompressSync } from "node:zlib"
 import { FileCalls } from "../../src/base/DurableFile.ts"
@@ -25,11 +23,8 @@ import { makeTables, openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { refusingFrom } from "../base/FaultyCalls.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
+import { folder } from "../harness/Folder.ts"
 
-const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-archive-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
-)
 const at = (root: string, readOnly = false) =>
   Layer.fresh(Ledger.layer({ path: join(root, "ledger.sqlite"), readOnly }))
 const using = <A, E>(

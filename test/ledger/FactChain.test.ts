@@ -1,9 +1,8 @@
 /** Facts that are not what was written: every flipped bit of the file is found, or changes nothing that is read. */
 import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -11,6 +10,7 @@ import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { seeded } from "../../src/sandbox/state/Reading.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
+import { folder } from "../harness/Folder.ts"
 
 const run_id = anId("job.2026-11-21")
 const task = (n: number) => ({ run_id, task_id: anId(`${run_id}/c-${n}/bank`) })
@@ -33,10 +33,6 @@ const facts: ReadonlyArray<Fact> = [
   { _tag: "CredentialReleased", fingerprint: "f-2" },
 ]
 
-const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-chain-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
-)
 const at = (path: string, readOnly = false) => Layer.fresh(Ledger.layer({ path, readOnly }))
 const form = { engine_reference: anId("bank"), fetched_at: 1, body: '{"a":1}' }
 

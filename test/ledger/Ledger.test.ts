@@ -2,9 +2,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Fact } from "../../src/ledger/Fact.ts"
 import { linkOf } from "../../src/ledger/LedgerKeys.ts"
@@ -13,6 +12,7 @@ import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { everyFact, everyRun } from "./EveryFact.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
+import { folder } from "../harness/Folder.ts"
 
 const run_id = anId("nightly.2026-11-21")
 const task = { run_id, task_id: anId(`${run_id}/c-1/bank:website`) }
@@ -39,11 +39,6 @@ const rejected = (fingerprint: string, reason = "BLOCKED_USER"): Fact => ({
   engine_reference: anId("bank"),
   reason,
 })
-
-const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-ledger-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
-)
 
 /** The same behaviour over every place that a ledger may have. */
 const overBoth = <E>(title: string, body: Effect.Effect<void, E, Ledger>) => {

@@ -2,9 +2,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
+import { readdirSync, statSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { FileCalls } from "../../src/base/DurableFile.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -13,13 +12,9 @@ import type { LedgerCopy } from "../../src/ledger/LedgerSchema.ts"
 import { faultyCalls, refusal, refusingFrom } from "../base/FaultyCalls.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
+import { folder } from "../harness/Folder.ts"
 
 const run_id = anId("job.2026-11-21")
-const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-copy-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
-)
-
 const about = Effect.flatMap(Ledger, (ledger) =>
   Effect.all({ facts: ledger.facts(run_id), problems: ledger.problems, customers: ledger.customers }),
 )
