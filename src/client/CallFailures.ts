@@ -57,7 +57,7 @@ const certificateRefused = new Set([
   "HOSTNAME_MISMATCH",
 ])
 
-const textField = (value: unknown, name: "code" | "syscall"): string | undefined => {
+const textField = (value: unknown, name: "code" | "syscall" | keyof CallIds): string | undefined => {
   if (typeof value !== "object" || value === null || !(name in value)) return undefined
   const field: unknown = Reflect.get(value, name)
   return typeof field === "string" ? field : undefined
@@ -241,17 +241,10 @@ export const compileEndpoint = (endpoint: Endpoint, root: string, headers: Heade
       url += `/${encoded}`
     }
     if (query !== undefined) url += encodeQuery(query)
-    if (payload === undefined) {
-      return Result.succeed(
-        HttpClientRequest.makeWith(endpoint.method, url, noUrlParams, noHash, headers, HttpBody.empty),
-      )
-    }
-    return Result.map(writeBody(endpoint, payload), (body) =>
-      HttpClientRequest.setBody(
-        HttpClientRequest.makeWith(endpoint.method, url, noUrlParams, noHash, headers, HttpBody.empty),
-        body,
-      ),
-    )
+    const { method } = endpoint
+    const request = HttpClientRequest.makeWith(method, url, noUrlParams, noHash, headers, HttpBody.empty)
+    if (payload === undefined) return Result.succeed(request)
+    return Result.map(writeBody(endpoint, payload), (body) => HttpClientRequest.setBody(request, body))
   }
 }
 
@@ -288,13 +281,7 @@ export const CallObserver = Context.Reference<ObserveCalls | undefined>("nightja
   defaultValue: () => undefined,
 })
 
-interface CalledEndpoint {
-  readonly identifier: string
-  readonly method: string
-  readonly path: string
-}
-
-const targetOf = (endpoint: CalledEndpoint, root: string): CallTarget => {
+const targetOf = (endpoint: Endpoint, root: string): CallTarget => {
   const url = new URL(root)
   const path = endpoint.path.replaceAll(/:([a-z_]+)/g, "{$1}")
   return {
@@ -306,22 +293,11 @@ const targetOf = (endpoint: CalledEndpoint, root: string): CallTarget => {
   }
 }
 
-interface Parts {
-  readonly params?: unknown
-  readonly payload?: unknown
-}
-
-const textIn = (part: unknown, name: keyof CallIds): string | undefined => {
-  if (typeof part !== "object" || part === null || !Object.hasOwn(part, name)) return undefined
-  const value: unknown = Reflect.get(part, name)
-  return typeof value === "string" ? value : undefined
-}
-
 /** Only these three of a request's parts: a payload holds a login. */
-const callIds = (parts: Parts): CallIds => ({
-  execution_id: textIn(parts.params, "execution_id") ?? textIn(parts.payload, "execution_id"),
-  session_id: textIn(parts.params, "session_id"),
-  external_execution_id: textIn(parts.payload, "external_execution_id"),
+const callIds = ({ params, payload }: AnyParts): CallIds => ({
+  execution_id: textField(params, "execution_id") ?? textField(payload, "execution_id"),
+  session_id: textField(params, "session_id"),
+  external_execution_id: textField(payload, "external_execution_id"),
 })
 
 type Call<A> = (answered: SeenCall["answered"]) => Effect.Effect<A, CallFailure>
@@ -343,11 +319,9 @@ const observed = <A>(
     )
   })
 
-const unseen = () => undefined
-
 /** The calls of one endpoint, each looked on at from its request to the last byte read of its answer. */
-export const observing = (observe: ObserveCalls | undefined, endpoint: CalledEndpoint, root: string) => {
-  if (observe === undefined) return <A>(_: Parts, call: Call<A>) => call(unseen)
+export const observing = (observe: ObserveCalls | undefined, endpoint: Endpoint, root: string) => {
+  if (observe === undefined) return <A>(_: AnyParts, call: Call<A>) => call(() => undefined)
   const target = targetOf(endpoint, root)
-  return <A>(parts: Parts, call: Call<A>) => observed(observe, target, callIds(parts), call)
+  return <A>(parts: AnyParts, call: Call<A>) => observed(observe, target, callIds(parts), call)
 }

@@ -83,14 +83,17 @@ export const answerExchange = Effect.fnUntraced(function* (
   }
 })
 
-const revocations: Readonly<Record<number, RevokeAnswer>> = {
+/** Answers in which the status says everything. */
+export const answerStatus =
+  <A>(answers: Readonly<Record<number, A>>) =>
+  (answer: Answer): Effect.Effect<A, CallFailure> => {
+    const known = answers[answer.http_status]
+    return known === undefined ? answer.undocumented : Effect.as(answer.discard, known)
+  }
+
+/** 4.7 */
+export const answerRevoke = answerStatus<RevokeAnswer>({
   204: "revoked",
   304: "already_revoked",
   404: "not_found",
-}
-
-/** 4.7 */
-export const answerRevoke = (answer: Answer): Effect.Effect<RevokeAnswer, CallFailure> => {
-  const known = revocations[answer.http_status]
-  return known === undefined ? answer.undocumented : Effect.as(answer.discard, known)
-}
+})

@@ -226,25 +226,52 @@ export class Service extends Context.Service<
 // The service with something done to every call, whatever the call is: one list of the port's methods for
 // all such wrappers, so that none is forgotten.
 
+/** Which call of the port it is, and what it is about, if it is about one thing. */
+export interface CallAbout {
+  readonly endpoint: string
+  readonly subject?: string
+  /** The part of the service that it goes to; elsewhere than `base_url` only for results and documents. */
+  readonly at?: keyof ServiceAddresses
+}
+
 /** What is done to a call; its answers stay what they are. */
 export type Around = <A, E extends Tagged = never>(
   call: Effect.Effect<A, CallFailure | E>,
+  about: CallAbout,
 ) => Effect.Effect<A, CallFailure | E>
 
-export const everyCall = (service: Service["Service"], around: Around): Service["Service"] =>
-  Service.of({
-    startExecution: (call, leaving) => around(service.startExecution(call, leaving)),
-    readExecution: (execution_id) => around(service.readExecution(execution_id)),
-    pollExecution: (execution_id) => around(service.pollExecution(execution_id)),
-    abortExecution: (execution_id) => around(service.abortExecution(execution_id)),
-    deleteExecution: (execution_id) => around(service.deleteExecution(execution_id)),
-    readResults: (source, ids) => around(service.readResults(source, ids)),
-    downloadAttachment: (session_id, id) => around(service.downloadAttachment(session_id, id)),
-    exchangeTicket: (execution_id, ticket) => around(service.exchangeTicket(execution_id, ticket)),
-    revokeToken: (token_id) => around(service.revokeToken(token_id)),
-    listEngines: around(service.listEngines),
-    showEngine: (engine_reference) => around(service.showEngine(engine_reference)),
+export const everyCall = (service: Service["Service"], around: Around): Service["Service"] => {
+  const about =
+    <Id extends string, A>(endpoint: string, call: (id: Id) => Effect.Effect<A, CallFailure>) =>
+    (id: Id) =>
+      around(call(id), { endpoint, subject: id })
+  return Service.of({
+    startExecution: (call, leaving) => {
+      const subject = JSON.stringify([call.customer_id, call.engine_reference])
+      return around(service.startExecution(call, leaving), { endpoint: "startExecution", subject })
+    },
+    readExecution: about("readExecution", service.readExecution),
+    pollExecution: about("pollExecution", service.pollExecution),
+    abortExecution: about("abortExecution", service.abortExecution),
+    deleteExecution: about("deleteExecution", service.deleteExecution),
+    readResults: (source, ids) => {
+      const id = source.api === "flows_url" ? (ids.session_id ?? "") : ids.execution_id
+      const subject = id === undefined ? {} : { subject: id }
+      return around(service.readResults(source, ids), { endpoint: source.name, ...subject, at: source.api })
+    },
+    downloadAttachment: (session_id, id) =>
+      around(service.downloadAttachment(session_id, id), {
+        endpoint: "downloadAttachment",
+        subject: JSON.stringify([session_id, id]),
+        at: "attachments_url",
+      }),
+    exchangeTicket: (id, ticket) =>
+      around(service.exchangeTicket(id, ticket), { endpoint: "exchangeTicket", subject: id }),
+    revokeToken: about("revokeToken", service.revokeToken),
+    listEngines: around(service.listEngines, { endpoint: "listEngines" }),
+    showEngine: about("showEngine", service.showEngine),
   })
+}
 
 // Where the service is and what may be sent there. The application secret travels in clear text in every
 // request, so a URL is refused before the first call if it could give the secret to somebody else: plain

@@ -28,7 +28,7 @@ import type {
 } from "./Service.ts"
 import { recordsPlace } from "../service/FlowResults.ts"
 import type { ResultsSource, SourceIds } from "../service/FlowResults.ts"
-import { answerEngine, answerEngines, answerExchange, answerRevoke } from "./EngineAnswers.ts"
+import { answerEngine, answerEngines, answerExchange, answerRevoke, answerStatus } from "./EngineAnswers.ts"
 import { viewAcceptance, viewState, viewTicket, withUsableIds } from "./Views.ts"
 
 const endpoints = {
@@ -124,14 +124,6 @@ const rememberRefusal = (poll: (execution_id: ExecutionId) => Effect.Effect<Poll
       )
     })
 }
-
-/** Answers in which the status says everything. */
-const answerStatus =
-  <A>(answers: Readonly<Record<number, A>>) =>
-  (answer: Answer): Effect.Effect<A, CallFailure> => {
-    const known = answers[answer.http_status]
-    return known === undefined ? answer.undocumented : Effect.as(answer.discard, known)
-  }
 
 /** 4.4 */
 const answerAbort = answerStatus<AbortAnswer>({

@@ -15,7 +15,7 @@ import {
   rateOf,
 } from "./Pacing.ts"
 import type { Asked, Closure, Closures, Pace } from "./Pacing.ts"
-import { EngineOfCalls, NotSent, Service, Throttled } from "./Service.ts"
+import { EngineOfCalls, NotSent, Service, Throttled, everyCall } from "./Service.ts"
 import type { CallFailure, ServiceAddresses, Tagged } from "./Service.ts"
 
 /** Concurrent requests to one host, from sending to the last byte (an attachment's body is not counted). */
@@ -176,44 +176,14 @@ const makePause = (requestsAtOnce: number) => {
 
 const hostOf = (address: string): string => (URL.canParse(address) ? new URL(address).host : address)
 
-const make = (addresses: ServiceAddresses) =>
-  Effect.gen(function* () {
-    const inner = yield* Service
-    const pause = yield* ServicePause
-    const host = hostOf(addresses.base_url)
-    const flows = hostOf(addresses.flows_url)
-    const attachments = hostOf(addresses.attachments_url)
-    const at = (endpoint: string, subject?: string): Asked =>
-      subject === undefined ? { host, endpoint } : { host, endpoint, subject }
-    return Service.of({
-      startExecution: (call, leaving) =>
-        pause.call(
-          at("startExecution", JSON.stringify([call.customer_id, call.engine_reference])),
-          inner.startExecution(call, leaving),
-        ),
-      readExecution: (id) => pause.call(at("readExecution", id), inner.readExecution(id)),
-      pollExecution: (id) => pause.call(at("pollExecution", id), inner.pollExecution(id)),
-      abortExecution: (id) => pause.call(at("abortExecution", id), inner.abortExecution(id)),
-      deleteExecution: (id) => pause.call(at("deleteExecution", id), inner.deleteExecution(id)),
-      readResults: (source, ids) => {
-        const session: Asked = { host: flows, endpoint: source.name, limit: "session" }
-        const asked =
-          source.api === "flows_url"
-            ? { ...session, subject: ids.session_id ?? "" }
-            : at(source.name, ids.execution_id)
-        return pause.call(asked, inner.readResults(source, ids))
-      },
-      downloadAttachment: (session_id, attachment_id) => {
-        const subject = JSON.stringify([session_id, attachment_id])
-        const asked = { host: attachments, endpoint: "downloadAttachment", subject }
-        return pause.call(asked, inner.downloadAttachment(session_id, attachment_id))
-      },
-      exchangeTicket: (id, ticket) => pause.call(at("exchangeTicket", id), inner.exchangeTicket(id, ticket)),
-      revokeToken: (token_id) => pause.call(at("revokeToken", token_id), inner.revokeToken(token_id)),
-      listEngines: pause.call(at("listEngines"), inner.listEngines),
-      showEngine: (engine) => pause.call(at("showEngine", engine), inner.showEngine(engine)),
-    })
+const make = Effect.fnUntraced(function* (addresses: ServiceAddresses) {
+  const pause = yield* ServicePause
+  return everyCall(yield* Service, (call, { at = "base_url", ...about }) => {
+    const asked: Asked = { host: hostOf(addresses[at]), ...about }
+    // Flow results have a limit per session (section 8).
+    return pause.call(at === "flows_url" ? { ...asked, limit: "session" } : asked, call)
   })
+})
 
 export const ServicePaced = {
   /** URLs on one host share a lane; the others are paced separately. */

@@ -18,12 +18,11 @@ import { requestHeaders } from "./ServiceHttp.ts"
 
 type Target = Pick<Extract<ServiceTarget, { _tag: "Remote" }>, "flows_url" | "app_secret">
 
+const Listing = Schema.Array(
+  Schema.Struct({ event: Schema.String, base_url: Schema.String, enabled: Schema.Boolean }),
+)
 /** One item of the listing; there is one for each event. */
-export interface Subscription {
-  readonly event: string
-  readonly base_url: string
-  readonly enabled: boolean
-}
+export type Subscription = (typeof Listing.Type)[number]
 
 export interface SubscriptionChange {
   readonly events: ReadonlyArray<string>
@@ -56,9 +55,6 @@ export class Subscriptions extends Context.Service<
   > => Layer.effect(Subscriptions, make(target))
 }
 
-const Listing = Schema.Array(
-  Schema.Struct({ event: Schema.String, base_url: Schema.String, enabled: Schema.Boolean }),
-)
 const readListing = Schema.decodeUnknownEffect(Listing)
 const Detail = Schema.Struct({
   detail: Schema.Union([Schema.String, Schema.Array(Schema.Struct({ msg: Schema.String }))]),

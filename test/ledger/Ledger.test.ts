@@ -339,23 +339,20 @@ describe("an execution id", () => {
     task_id: anId(task_id),
     attempt,
   })
-  const accepted = (task_id: string, attempt = 1): Fact => ({
+  const answered = (task_id: string, answer: "accepted" | "lost"): Fact => ({
     _tag: "StartAnswered",
     run_id,
-    task_id: anId(task_id),
-    attempt,
-    answer: "accepted",
-    http_status: 202,
-    execution_id: anId("e-1"),
+    ...claim(task_id),
+    answer,
   })
-  const deleted: Fact = {
+  const deletion = (outcome: "pending" | "deleted"): Fact => ({
     _tag: "DeleteAnswered",
     run_id,
     task_id: anId("a"),
     execution_id: anId("e-1"),
     http_status: 204,
-    outcome: "deleted",
-  }
+    outcome,
+  })
   const asked = (...claims: ReadonlyArray<ReturnType<typeof claim>>) =>
     Effect.flatMap(Ledger, (ledger) => Effect.forEach(claims, ledger.claim))
 
@@ -379,7 +376,12 @@ describe("an execution id", () => {
       Effect.provide(work, Layer.fresh(Ledger.layerOver(database)))
     const told = (fact: Fact) => Effect.flatMap(Ledger, (ledger) => ledger.append([fact]))
     return Effect.gen(function* () {
-      yield* process(told(accepted("a")))
+      // The process died before its answer was a fact, or the answer does not say that it is its own.
+      expect(yield* process(asked(claim("b")))).toEqual([true])
+      yield* process(told(answered("a", "lost")))
+      expect(yield* process(asked(claim("b")))).toEqual([true])
+      yield* process(told(answered("a", "accepted")))
+      yield* process(told(deletion("pending")))
       expect(yield* process(asked(claim("b"), claim("a", 2), claim("a"), claim("b")))).toEqual([
         false,
         false,
@@ -388,12 +390,12 @@ describe("an execution id", () => {
       ])
       const within = Effect.gen(function* () {
         expect(yield* asked(claim("a"))).toEqual([true])
-        yield* told(deleted)
+        yield* told(deletion("deleted"))
         return yield* asked(claim("b"), claim("a"), claim("c"), claim("b"))
       })
       expect(yield* process(within)).toEqual([true, false, false, true])
       expect(yield* process(asked(claim("c"), claim("b")))).toEqual([true, false])
-      yield* process(told(accepted("c")))
+      yield* process(told(answered("c", "accepted")))
       expect(yield* process(asked(claim("a"), claim("c")))).toEqual([false, true])
     })
   })

@@ -98,51 +98,43 @@ const outcomeOf = (decision: Decision): string => {
 
 describe("a job that asks for tokenized access", () => {
   const asked = { login: wanting(true) }
-  const cases: ReadonlyArray<readonly [string, ReadonlyArray<StoredToken>, string]> = [
-    ["without a token signs in and asks for a ticket", [], "parameters, asking for a ticket"],
-    ["uses the token that was made with its parameters", [stored()], "token t-1"],
-    ["trusts a token that was exchanged by hand", [stored({ fingerprint: undefined })], "token t-1"],
-    [
-      "signs in anew when its parameters have changed since",
-      [stored({ fingerprint: "other" })],
-      "parameters, asking for a ticket",
-    ],
-    [
-      "signs in anew when the token's time is over",
-      [stored({ expires_at: now })],
-      "parameters, asking for a ticket",
-    ],
+  const anew = "parameters, asking for a ticket"
+  it.each<readonly [string, ReadonlyArray<Partial<StoredToken>>, string]>([
+    ["without a token signs in and asks for a ticket", [], anew],
+    ["uses the token that was made with its parameters", [{}], "token t-1"],
+    ["trusts a token that was exchanged by hand", [{ fingerprint: undefined }], "token t-1"],
+    ["signs in anew when its parameters have changed since", [{ fingerprint: "other" }], anew],
+    ["signs in anew when the token's time is over", [{ expires_at: now }], anew],
     [
       "signs in anew when the token was dropped",
-      [stored({ dropped: { reason: "T10N_REJECTED", at: 1 }, hasKey: false })],
-      "parameters, asking for a ticket",
+      [{ dropped: { reason: "T10N_REJECTED", at: 1 }, hasKey: false }],
+      anew,
     ],
     [
       "signs in anew when the service does not know the token",
-      [stored({ dropped: { reason: "TOKEN_UNKNOWN", at: 1 } })],
-      "parameters, asking for a ticket",
+      [{ dropped: { reason: "TOKEN_UNKNOWN", at: 1 } }],
+      anew,
     ],
     [
       "leaves alone what belongs to another service, customer or engine",
       [
-        stored({ service: "https://elsewhere.example" }),
-        stored({ customer_id: anId("c-2") }),
-        stored({ engine_reference: anId("tax:website") }),
+        { service: "https://elsewhere.example" },
+        { customer_id: anId("c-2") },
+        { engine_reference: anId("tax:website") },
       ],
-      "parameters, asking for a ticket",
+      anew,
     ],
     [
       "prefers the token that it keeps itself, then the newest",
       [
-        stored({ name: "a", token_id: "t-a", exchanged_at: now }),
-        stored(),
-        stored({ name: "b", token_id: "t-b", exchanged_at: now + 1 }),
+        { name: "a", token_id: "t-a", exchanged_at: now },
+        {},
+        { name: "b", token_id: "t-b", exchanged_at: now + 1 },
       ],
       "token t-1",
     ],
-  ]
-  it.each(cases)("%s", (_, tokens, expected) => {
-    expect(outcomeOf(decide(tokens, asked))).toBe(expected)
+  ])("%s", (_, tokens, expected) => {
+    expect(outcomeOf(decide(tokens.map(stored), asked))).toBe(expected)
   })
 
   it("no longer needs its parameters once it has a token", () => {
@@ -174,41 +166,26 @@ describe("a job that asks for tokenized access", () => {
 })
 
 describe("a token that a job names", () => {
-  const cases: ReadonlyArray<readonly [string, ReadonlyArray<StoredToken>, string]> = [
-    ["logs in", [stored({ name: "mine" })], "token t-1"],
-    ["logs in nobody when nothing has its name", [], "failed TOKEN_UNKNOWN engineer"],
-    [
-      "logs in nobody else",
-      [stored({ name: "mine", customer_id: anId("c-2") })],
-      "failed TOKEN_MISMATCH engineer",
-    ],
-    [
-      "logs in on no other engine",
-      [stored({ name: "mine", engine_reference: anId("tax:website") })],
-      "failed TOKEN_MISMATCH engineer",
-    ],
-    [
-      "logs in at no other service",
-      [stored({ name: "mine", service: "https://elsewhere.example" })],
-      "failed TOKEN_MISMATCH engineer",
-    ],
-    [
-      "logs in nobody after its 90 days",
-      [stored({ name: "mine", expires_at: now })],
-      "failed TOKEN_EXPIRED engineer",
-    ],
+  const mismatch = "failed TOKEN_MISMATCH engineer"
+  it.each<readonly [string, Partial<StoredToken>, string]>([
+    ["logs in", {}, "token t-1"],
+    ["logs in nobody when nothing has its name", { name: "other" }, "failed TOKEN_UNKNOWN engineer"],
+    ["logs in nobody else", { customer_id: anId("c-2") }, mismatch],
+    ["logs in on no other engine", { engine_reference: anId("tax:website") }, mismatch],
+    ["logs in at no other service", { service: "https://elsewhere.example" }, mismatch],
+    ["logs in nobody after its 90 days", { expires_at: now }, "failed TOKEN_EXPIRED engineer"],
     [
       "logs in nobody once it is dropped",
-      [stored({ name: "mine", hasKey: false, dropped: { reason: "LOCKED", at: 1 } })],
+      { hasKey: false, dropped: { reason: "LOCKED", at: 1 } },
       "failed TOKEN_DROPPED engineer",
     ],
     [
       "is tried again when the service only did not know it",
-      [stored({ name: "mine", dropped: { reason: "TOKEN_UNKNOWN", at: 1 } })],
+      { dropped: { reason: "TOKEN_UNKNOWN", at: 1 } },
       "token t-1",
     ],
-  ]
-  it.each(cases)("%s", (_, tokens, expected) => {
+  ])("%s", (_, changes, expected) => {
+    const tokens = [stored({ name: "mine", ...changes })]
     expect(outcomeOf(decide(tokens, { login: named("mine") }, none))).toBe(expected)
   })
 })
@@ -314,16 +291,11 @@ describe("a plan with tokens", () => {
   }
 
   it("warns from 14 days before a token expires, and not before", () => {
-    expect(told(stored({ expires_at: now + 14 * day + 1 }))).toEqual([0, 0, []])
-    expect(told(stored({ expires_at: now + 14 * day }))).toEqual([
-      1,
-      0,
-      ["its stored token expires on 2026-12-05, in 14 days"],
-    ])
-    expect(told(stored({ expires_at: now + 1 }))).toEqual([
-      1,
-      0,
-      ["its stored token expires on 2026-11-21, in 0 days"],
+    const within = [14 * day + 1, 14 * day, 1].map((left) => told(stored({ expires_at: now + left })))
+    expect(within).toEqual([
+      [0, 0, []],
+      [1, 0, ["its stored token expires on 2026-12-05, in 14 days"]],
+      [1, 0, ["its stored token expires on 2026-11-21, in 0 days"]],
     ])
   })
 

@@ -75,6 +75,21 @@ const within = <A>(
     return store._tag === "Open" ? yield* work(store) : yield* Effect.die("closed")
   }).pipe(Effect.provide(TokenStore.layer(path, { key: keyOne, service, ...options })))
 
+const keepToken = (store: OpenTokenStore, changes: Partial<NewToken> = {}, value = token_key) =>
+  store.keepToken(token(changes), Redacted.make(value), undefined)
+const keepTicket = (store: OpenTokenStore) => store.keepTicket(ticket, Redacted.make(ticketValue))
+/** A store with one token. */
+const kept = Effect.suspend(() => {
+  const path = newFile()
+  return Effect.as(within(path, keepToken), path)
+})
+const changed = (path: string, sql: string) => {
+  const database = new DatabaseSync(path)
+  database.exec(sql)
+  database.close()
+}
+const open = { ...token(), service, dropped: undefined, hasKey: true }
+
 const keyOf = (store: OpenTokenStore) =>
   Effect.map(store.tokenKey({ name: "c-1/bank", token_id: "t-1" }), (key) => key && Redacted.value(key))
 
@@ -83,11 +98,9 @@ const refusal = <A>(work: Effect.Effect<A, TokenStoreRefused | LedgerFailed>) =>
 
 describe("the token store", () => {
   effect("keeps a token across processes, its key only for holders of the store's key", function* () {
-    const path = newFile()
-    yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
-    const kept = [{ ...token(), service, dropped: undefined, hasKey: true }]
-    expect(yield* within(path, (store) => store.tokens)).toEqual(kept)
-    expect(yield* listTokens(path)).toEqual(kept)
+    const path = yield* kept
+    expect(yield* within(path, (store) => store.tokens)).toEqual([open])
+    expect(yield* listTokens(path)).toEqual([open])
     expect(yield* within(path, keyOf)).toBe(token_key)
     expect(statSync(path).mode & 0o777).toBe(0o600)
     expect([existsSync(`${path}-journal`), existsSync(`${path}-wal`)]).toEqual([false, false])
@@ -133,12 +146,7 @@ describe("the token store", () => {
         database.close()
         return Buffer.from(sealed instanceof Uint8Array ? sealed : []).toString("latin1")
       }
-      yield* within(path, (store) =>
-        Effect.andThen(
-          store.keepToken(token(), Redacted.make(token_key), undefined),
-          store.keepTicket(ticket, Redacted.make(ticketValue)),
-        ),
-      )
+      yield* within(path, (store) => Effect.andThen(keepToken(store), keepTicket(store)))
       for (const secret of [token_key, ticketValue]) {
         const bytes = Buffer.from(secret)
         const forms = [secret, bytes.toString("base64").slice(0, 20), bytes.toString("hex")]
@@ -158,38 +166,26 @@ describe("the token store", () => {
   )
 
   effect("opens no value that was moved to another entry, and none with a changed byte", function* () {
-    const path = newFile()
-    const open = () => new DatabaseSync(path)
-    yield* within(path, (store) =>
-      Effect.andThen(
-        store.keepToken(token(), Redacted.make(token_key), undefined),
-        store.keepToken(token({ name: "other", token_id: "t-2" }), Redacted.make("another"), undefined),
-      ),
-    )
+    const path = yield* kept
+    yield* within(path, (store) => keepToken(store, { name: "other", token_id: "t-2" }, "another"))
+    const mine = "WHERE name = 'c-1/bank'"
     const moves = [
-      "UPDATE tokens SET sealed = (SELECT sealed FROM tokens WHERE name = 'other') WHERE name = 'c-1/bank'",
-      "UPDATE tokens SET customer_id = 'c-2' WHERE name = 'c-1/bank'",
-      "UPDATE tokens SET engine_reference = 'tax' WHERE name = 'c-1/bank'",
-      "UPDATE tokens SET sealed = zeroblob(40) WHERE name = 'c-1/bank'",
-      "UPDATE tokens SET sealed = x'00' WHERE name = 'c-1/bank'",
+      "sealed = (SELECT sealed FROM tokens WHERE name = 'other')",
+      "customer_id = 'c-2'",
+      "engine_reference = 'tax'",
+      "sealed = zeroblob(40)",
+      "sealed = x'00'",
     ]
+    changed(path, `CREATE TABLE before AS SELECT * FROM tokens ${mine}`)
     for (const move of moves) {
-      const database = open()
-      const before = database.prepare("SELECT * FROM tokens WHERE name = 'c-1/bank'").get() ?? {}
-      database.exec(move)
-      expect(yield* within(path, keyOf)).toBeUndefined()
-      database
-        .prepare(
-          "UPDATE tokens SET customer_id = ?, engine_reference = ?, sealed = ? WHERE name = 'c-1/bank'",
-        )
-        .run("c-1", "bank", before["sealed"] ?? null)
-      database.close()
+      changed(path, `UPDATE tokens SET ${move} ${mine}`)
+      expect([move, yield* within(path, keyOf)]).toEqual([move, undefined])
+      changed(path, `DELETE FROM tokens ${mine}; INSERT INTO tokens SELECT * FROM before`)
       expect(yield* within(path, keyOf)).toBe(token_key)
     }
-    const moved = open()
-    moved.exec("UPDATE tokens SET service = 'https://elsewhere.example' WHERE name = 'c-1/bank'")
-    moved.close()
-    expect(yield* within(path, keyOf, { service: "https://elsewhere.example" })).toBeUndefined()
+    const elsewhere = { service: "https://elsewhere.example" }
+    changed(path, `UPDATE tokens SET service = '${elsewhere.service}' ${mine}`)
+    expect(yield* within(path, keyOf, elsewhere)).toBeUndefined()
   })
 
   effect("is refused when it is damaged, and not changed", function* () {
@@ -215,15 +211,13 @@ describe("the token store", () => {
   })
 
   effect("is refused when another version wrote it, and when its header is not one", function* () {
-    const changed = Effect.fnUntraced(function* (sql: string) {
+    const after = Effect.fnUntraced(function* (sql: string) {
       const path = newFile()
       yield* within(path, (store) => store.tokens)
-      const database = new DatabaseSync(path)
-      database.exec(sql)
-      database.close()
+      changed(path, sql)
       return yield* refusal(within(path, (store) => store.tokens))
     })
-    expect(yield* changed("UPDATE header SET version = 2")).toEqual([
+    expect(yield* after("UPDATE header SET version = 2")).toEqual([
       "TokenStoreRefused",
       "the token store was written by another version of this program",
     ])
@@ -231,7 +225,7 @@ describe("the token store", () => {
       // SQLite itself lets no such value in; a damaged file may hold one.
       const loose = `CREATE TABLE loose AS SELECT * FROM header; DROP TABLE header;
           ALTER TABLE loose RENAME TO header; UPDATE header SET ${column} = 'text'`
-      expect(yield* changed(loose)).toEqual(["TokenStoreRefused", "the header of the token store is damaged"])
+      expect(yield* after(loose)).toEqual(["TokenStoreRefused", "the header of the token store is damaged"])
     }
   })
 
@@ -275,8 +269,7 @@ describe("the token store", () => {
   })
 
   effect("has all of its old content after a crash in the middle of a write", function* () {
-    const path = newFile()
-    yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
+    const path = yield* kept
     const crashed = newFile()
     const writer = new DatabaseSync(path)
     writer.exec("PRAGMA cache_size = 1; BEGIN IMMEDIATE; DELETE FROM tokens")
@@ -295,18 +288,12 @@ describe("the token store", () => {
 
 describe("the entries", () => {
   effect("of another service are listed, but never used", function* () {
-    const path = newFile()
-    yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
-    const elsewhere = { service: "https://elsewhere.example" }
+    const path = yield* kept
+    const access = { customer_id: anId("c-1"), engine_reference: anId("bank") }
     const seen = yield* within(
       path,
-      (store) =>
-        Effect.all([
-          store.tokens,
-          store.tokensOf({ customer_id: anId("c-1"), engine_reference: anId("bank") }),
-          keyOf(store),
-        ]),
-      elsewhere,
+      (store) => Effect.all([store.tokens, store.tokensOf(access), keyOf(store)]),
+      { service: "https://elsewhere.example" },
     )
     expect([seen[0].length, seen[1], seen[2]]).toEqual([1, [], undefined])
   })
@@ -316,7 +303,7 @@ describe("the entries", () => {
     const none = { app_id: undefined, locking_hash: undefined, fingerprint: undefined }
     yield* within(path, (store) =>
       Effect.andThen(
-        store.keepToken(token(none), Redacted.make(token_key), undefined),
+        keepToken(store, none),
         store.keepTicket({ ...ticket, fingerprint: undefined }, Redacted.make(ticketValue)),
       ),
     )
@@ -324,7 +311,7 @@ describe("the entries", () => {
       Effect.all([store.tokens, store.pendingTicket(anId("e-1")), store.ticketValue(anId("e-1"))]),
     )
     expect([found[0], found[1], found[2] && Redacted.value(found[2])]).toEqual([
-      [{ ...token(none), service, dropped: undefined, hasKey: true }],
+      [{ ...open, ...none }],
       { ...ticket, fingerprint: undefined, service, tries: 0 },
       ticketValue,
     ])
@@ -341,19 +328,16 @@ describe("the entries", () => {
       expect(existsSync(path)).toBe(false)
       yield* within(path, (store) =>
         Effect.all([
-          store.keepToken(token({ token_id: "of-the-removed" }), Redacted.make(token_key), undefined),
+          keepToken(store, { token_id: "of-the-removed" }),
           store.dropToken({ name: "c-1/bank", token_id: "of-the-removed" }, "LOCKED"),
-          store.keepToken(token(other), Redacted.make("another"), undefined),
-          store.keepTicket(ticket, Redacted.make(ticketValue)),
+          keepToken(store, other, "another"),
+          keepTicket(store),
         ]),
       )
-      expect([yield* countTokensOf(path, anId("c-1")), yield* countTokensOf(path, anId("c-2"))]).toEqual([
-        2, 1,
-      ])
+      const counted = Effect.forEach(["c-1", "c-2"], (customer) => countTokensOf(path, anId(customer)))
+      expect(yield* counted).toEqual([2, 1])
       yield* forgetTokensOf(path, anId("c-1"))
-      expect([yield* countTokensOf(path, anId("c-1")), yield* countTokensOf(path, anId("c-2"))]).toEqual([
-        0, 1,
-      ])
+      expect(yield* counted).toEqual([0, 1])
       expect((yield* listTokens(path)).map(({ name }) => name)).toEqual(["c-2/bank"])
       expect(["of-the-removed", "c-1"].filter((text) => readFileSync(path).includes(text))).toEqual([])
       writeFileSync(path, "no database")
@@ -365,17 +349,14 @@ describe("the entries", () => {
   )
 
   effect("whose features are no list any more have none", function* () {
-    const path = newFile()
-    yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
-    const database = new DatabaseSync(path)
-    database.exec("UPDATE tokens SET features = '{}'")
-    database.close()
+    const path = yield* kept
+    changed(path, "UPDATE tokens SET features = '{}'")
     expect((yield* listTokens(path)).map(({ features }) => features)).toEqual([[]])
   })
 
   effect("of tickets count their exchanges, and are removed when their token is stored", function* () {
     const path = newFile()
-    yield* within(path, (store) => store.keepTicket(ticket, Redacted.make(ticketValue)))
+    yield* within(path, keepTicket)
     yield* within(path, (store) => store.noteTries(anId("e-1"), 1))
     const [pending, value] = yield* within(path, (store) =>
       Effect.all([store.pendingTicket(anId("e-1")), store.ticketValue(anId("e-1"))]),
@@ -388,7 +369,7 @@ describe("the entries", () => {
 
   effect("of unused tickets are deleted after a week", function* () {
     const path = newFile()
-    yield* within(path, (store) => store.keepTicket(ticket, Redacted.make(ticketValue)))
+    yield* within(path, keepTicket)
     yield* TestClock.adjust("7 days")
     yield* TestClock.adjust(ticket.issued_at)
     expect(yield* within(path, (store) => store.pendingTicket(anId("e-1")))).toEqual({
@@ -401,8 +382,7 @@ describe("the entries", () => {
   })
 
   effect("that are dropped keep their reason and lose their key, unless in doubt", function* () {
-    const path = newFile()
-    yield* within(path, (store) => store.keepToken(token(), Redacted.make(token_key), undefined))
+    const path = yield* kept
     const dropped = (reason: string, keepKey: boolean) =>
       within(path, (store) =>
         Effect.all([
