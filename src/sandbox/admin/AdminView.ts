@@ -2,6 +2,7 @@
  * What the admin page shows, as plain data: the truth at one moment, filtered and limited, newest first. It
  * contains no login parameter, no secret and no keyed hash of one.
  */
+import { Struct } from "effect"
 import { flowMomentOf } from "../state/FlowTimeline.ts"
 import type { FlowSession } from "../state/FlowTimeline.ts"
 import { momentAt } from "../state/SandboxState.ts"
@@ -34,29 +35,26 @@ const newest = <Row, Shown>(rows: ReadonlyArray<Row>, { limit }: AdminFilter, sh
   rows: rows.slice(-limit).toReversed().map(show),
 })
 
+const dated = <Row extends { readonly at: number }>(row: Row) => ({ ...row, at: iso(row.at) })
+
+/** Without what identifies a login, and with a field for everything. */
 const executionRow = (state: SandboxState, at: number) => (seen: ExecutionSeen) => {
   const execution = state.executions.get(seen.execution_id)
-  const moment = execution === undefined ? undefined : momentAt(execution, at)
+  const moment = execution && momentAt(execution, at)
   return {
-    execution_id: seen.execution_id,
-    session_id: seen.session_id,
-    application: seen.application,
-    customer_id: seen.customer_id,
-    engine_reference: seen.engine_reference,
-    external_execution_id: seen.external_execution_id ?? null,
-    token_id: seen.token_id ?? null,
-    foreign: seen.foreign,
+    external_execution_id: null,
+    token_id: null,
+    state_reads: { count: 0, too_soon: 0 },
+    retrieved: null,
+    ...Struct.omit(seen, ["login", "login_key", "phases", "results_locked_at", "started_at"]),
     status_code: moment?.phase.status_code ?? null,
     status_reason: moment?.phase.status_reason ?? null,
     authentication_status: moment?.phase.authentication_status ?? null,
     is_closed: moment?.closed ?? null,
     date_created: iso(seen.started_at),
     closes_at: iso(seen.closes_at),
-    state_reads: seen.state_reads ?? { count: 0, too_soon: 0 },
     final_state_read_at: iso(seen.final_state_read_at),
     results_reads: seen.results_reads.length,
-    retrieved: seen.retrieved ?? null,
-    delivered: seen.delivered,
     aborted_at: iso(seen.aborted_at),
     deleted_at: iso(seen.deleted_at),
   }
@@ -118,29 +116,21 @@ const tokenState = (token: Truth["tokens"][number], at: number) => {
 
 const tokensView = (truth: Truth, filter: AdminFilter, at: number) =>
   newest(truth.tokens.filter(isAsked(filter)), filter, (token) => ({
-    token_id: token.token_id,
+    ...Struct.omit(token, ["locks_at", "revoked_at", "holds_credentials"]),
     state: tokenState(token, at),
-    application: token.application,
-    customer_id: token.customer_id,
-    engine_reference: token.engine_reference,
-    features: token.features,
-    execution_id: token.execution_id,
     exchanged_at: iso(token.exchanged_at),
     expires_at: iso(token.expires_at),
     runs: token.runs.length,
-    conflicts: token.conflicts,
   }))
 
-const faultsView = ({ faults }: Truth, { limit, customer }: AdminFilter) => {
+const faultsView = ({ faults }: Truth, filter: AdminFilter) => {
   if (faults === undefined) return null
+  const { customer } = filter
   const recent = faults.recent.filter((seen) => customer === undefined || seen.customer_id === customer)
   return {
     total: faults.injected.reduce((sum, { count }) => sum + count, 0),
     injected: faults.injected,
-    recent: recent
-      .slice(-limit)
-      .toReversed()
-      .map(({ at, ...seen }) => ({ ...seen, at: iso(at) })),
+    recent: newest(recent, filter, dated).rows,
   }
 }
 
@@ -155,21 +145,13 @@ export const adminView = (state: SandboxState, truth: Truth, at: number, filter:
     at: iso(at),
     filter,
     open: open.length,
-    rule_breaks: newest(truth.ruleBreaks.filter(asked), filter, ({ at: when, ...broken }) => ({
-      at: iso(when),
-      ...broken,
-    })),
+    rule_breaks: newest(truth.ruleBreaks.filter(asked), filter, dated),
     faults: faultsView(truth, filter),
     executions: newest(executions, filter, executionRow(state, at)),
-    refused_starts: newest(refused, filter, ({ at: when, ...start }) => ({ at: iso(when), ...start })),
+    refused_starts: newest(refused, filter, dated),
     tokens: tokensView(truth, filter, at),
-    refused_exchanges: newest(
-      truth.refusedExchanges.filter(asked),
-      filter,
-      ({ _tag, at: when, ...refusal }) => ({
-        at: iso(when),
-        ...refusal,
-      }),
+    refused_exchanges: newest(truth.refusedExchanges.filter(asked), filter, ({ _tag, ...refusal }) =>
+      dated(refusal),
     ),
     sessions: newest(sessions, filter, sessionRow(at)),
     hooks: hooksView(state, filter),

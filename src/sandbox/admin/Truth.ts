@@ -3,6 +3,8 @@
  * with its life, and every rule that the caller broke. Plain data, derived from the state; the service
  * itself never uses it.
  */
+import { Struct } from "effect"
+import { given } from "../../base/Schemas.ts"
 import type { CallWatch, FaultWatch, StateReads } from "../core/SandboxCore.ts"
 import { countProducts, retrievedAt } from "../executions/PlanResults.ts"
 import { faultName } from "../faults/Faults.ts"
@@ -10,7 +12,7 @@ import { sessionsSeen } from "../flows/AnswerFlows.ts"
 import { deliveriesSeen } from "../state/HookState.ts"
 import { closesAt } from "../state/SandboxState.ts"
 import type { Execution, SandboxState, StartRefused } from "../state/SandboxState.ts"
-import type { AuthenticationStatus, Phase, SessionRead } from "../state/Timeline.ts"
+import { isJudged } from "../state/Timeline.ts"
 import { tokensSeen } from "../tokens/Tokens.ts"
 
 // What an execution had retrieved and what of it was answered: from plan and answers, never `products_count`.
@@ -47,7 +49,7 @@ const undelivered = (retrieved: FamilyCounts, delivered: FamilyCounts): Readonly
 /** The shortest time between two of them is there after the second. */
 const stateReadsSeen = ({ count, shortestMs, tooSoon }: StateReads) => ({
   count,
-  ...(Number.isFinite(shortestMs) ? { shortest_ms: shortestMs } : {}),
+  ...given({ shortest_ms: Number.isFinite(shortestMs) ? shortestMs : undefined }),
   too_soon: tooSoon,
 })
 
@@ -62,28 +64,21 @@ const faultsSeen = ({ file, tally, recent }: FaultWatch) => ({
 })
 
 const watchSeen = (watch: CallWatch) => ({
-  ...(watch.faults === undefined ? {} : { faults: faultsSeen(watch.faults) }),
+  ...given({ faults: watch.faults && faultsSeen(watch.faults) }),
   catalogueReads: [...watch.catalogueReads].map(([application, { count }]) => ({ application, count })),
 })
 
-const pollingBreaks = (state: SandboxState, watch: CallWatch): ReadonlyArray<RuleBreak> =>
-  [...watch.stateReads].flatMap(([execution_id, { brokenAt }]) => {
-    const started = state.executions.get(execution_id)?.started
-    if (brokenAt === undefined || started === undefined) return []
-    const { application, customer_id, engine_reference } = started
-    const about = { application, execution_id, customer_id, engine_reference }
-    return [{ at: brokenAt, rule: "state_polled_too_fast", ...about }]
-  })
-
-const catalogueBreaks = (watch: CallWatch): ReadonlyArray<RuleBreak> =>
-  [...watch.catalogueReads].flatMap(([application, { brokenAt }]) =>
-    brokenAt === undefined ? [] : [{ at: brokenAt, rule: "catalogue_polled_in_loop", application }],
-  )
-
 /** Each once: for the execution that was polled, for the application that listed. */
 const watchedBreaks = (state: SandboxState, watch: CallWatch): ReadonlyArray<RuleBreak> => [
-  ...pollingBreaks(state, watch),
-  ...catalogueBreaks(watch),
+  ...[...watch.stateReads].flatMap(([execution_id, { brokenAt }]) => {
+    const started = state.executions.get(execution_id)?.started
+    return brokenAt === undefined || started === undefined
+      ? []
+      : [breakOf(started, "state_polled_too_fast", brokenAt)]
+  }),
+  ...[...watch.catalogueReads].flatMap(([application, { brokenAt }]): ReadonlyArray<RuleBreak> =>
+    brokenAt === undefined ? [] : [{ at: brokenAt, rule: "catalogue_polled_in_loop", application }],
+  ),
 ]
 
 /** 4.10: flow sessions that were read again within five seconds. */
@@ -94,7 +89,7 @@ const flowBreaks = (state: SandboxState): ReadonlyArray<RuleBreak> =>
       rule: "results_read_too_soon",
       application: created.application,
       session_id: created.session_id,
-      ...(created.customer_id === undefined ? {} : { customer_id: created.customer_id }),
+      ...given({ customer_id: created.customer_id }),
     })),
   )
 
@@ -103,91 +98,48 @@ type StartRequestSeen = Omit<StartRefused, "_tag" | "outcome"> & {
   readonly outcome: "accepted" | StartRefused["outcome"]
 }
 
-export interface ExecutionSeen {
-  readonly execution_id: string
-  readonly session_id: string
-  readonly application: string
-  readonly customer_id: string
-  readonly engine_reference: string
-  readonly external_execution_id?: string
-  /** Somebody else's run. */
-  readonly foreign: boolean
-  readonly started_at: number
-  /** Infinite as long as nothing will close it. */
-  readonly closes_at: number
-  readonly phases: ReadonlyArray<Phase>
-  /** When the source judged the login, and what it said; undefined if it never did. */
-  readonly login?: { readonly at: number; readonly verdict: AuthenticationStatus }
-  readonly login_key: string
-  /** The token that started it. */
-  readonly token_id?: string
-  readonly final_state_read_at?: number
-  /** Since the service began; reads create no event. */
-  readonly state_reads?: ReturnType<typeof stateReadsSeen>
-  readonly results_reads: ReadonlyArray<SessionRead>
-  /** Reads of its results that found the session locked (504). */
-  readonly results_locked_at: ReadonlyArray<number>
-  /**
-   * Records by sub-family that it has when it closes, or had when it was deleted: the service's own count,
-   * whatever `products_count` showed. Absent as long as nothing will close it.
-   */
-  readonly retrieved?: FamilyCounts
-  /** Records by sub-family, the most that one source's newest final answer carried. */
-  readonly delivered: FamilyCounts
-  readonly aborted_at?: number
-  readonly deleted_at?: number
+const named = ["application", "customer_id", "engine_reference", "execution_id", "token_id"] as const
+
+const loginOf = (execution: Execution) => {
+  const judged = execution.phases.find(isJudged)
+  return judged && { at: judged.from, verdict: judged.authentication_status }
 }
 
-const tokenId = ({ token_id }: { readonly token_id?: string }) => (token_id === undefined ? {} : { token_id })
-const external = (id: string | undefined) => (id === undefined ? {} : { external_execution_id: id })
-
-const loginOf = (execution: Execution): ExecutionSeen["login"] => {
-  const judged = execution.phases.find((phase) => phase.authentication_status !== "not-performed")
-  return judged === undefined ? undefined : { at: judged.from, verdict: judged.authentication_status }
-}
-
-const executionSeen = (execution: Execution, watch: CallWatch): ExecutionSeen => {
-  const reads = watch.stateReads.get(execution.started.execution_id)
+const executionSeen = (execution: Execution, watch: CallWatch) => {
   const { started, finalStateReadAt, stop, deletedAt } = execution
-  const login = loginOf(execution)
-  const retrieved = retrievedBy(execution)
+  const reads = watch.stateReads.get(started.execution_id)
   return {
-    execution_id: started.execution_id,
-    session_id: started.session_id,
-    application: started.application,
-    customer_id: started.customer_id,
-    engine_reference: started.engine_reference,
-    ...external(started.external_execution_id),
-    foreign: started.foreign,
+    ...Struct.pick(started, [...named, "external_execution_id", "session_id", "foreign", "login_key"]),
     started_at: started.at,
+    /** Infinite as long as nothing will close it. */
     closes_at: closesAt(execution),
     phases: execution.phases,
-    ...(login === undefined ? {} : { login }),
-    login_key: started.login_key,
-    ...tokenId(started),
-    ...(finalStateReadAt === undefined ? {} : { final_state_read_at: finalStateReadAt }),
-    ...(reads === undefined ? {} : { state_reads: stateReadsSeen(reads) }),
     results_reads: execution.session.reads,
+    /** Reads of its results that found the session locked (504). */
     results_locked_at: execution.session.lockedAt,
-    ...(retrieved === undefined ? {} : { retrieved }),
+    /** Records by sub-family, the most that one source's newest final answer carried. */
     delivered: deliveredBy(execution),
-    ...(stop?.reason === "CLIENT_CANCELLED" ? { aborted_at: stop.at } : {}),
-    ...(deletedAt === undefined ? {} : { deleted_at: deletedAt }),
+    ...given({
+      /** When the source judged the login, and what it said. */
+      login: loginOf(execution),
+      final_state_read_at: finalStateReadAt,
+      /** Since the service began; reads create no event. */
+      state_reads: reads && stateReadsSeen(reads),
+      /** Records by sub-family that it has when it closes: the service's own count, not `products_count`. */
+      retrieved: retrievedBy(execution),
+      aborted_at: stop?.reason === "CLIENT_CANCELLED" ? stop.at : undefined,
+      deleted_at: deletedAt,
+    }),
   }
 }
+export type ExecutionSeen = ReturnType<typeof executionSeen>
 
 const startsSeen = (state: SandboxState): ReadonlyArray<StartRequestSeen> => {
   const accepted = [...state.executions.values()]
     .filter(({ started }) => !started.foreign)
     .map(({ started }): StartRequestSeen => ({
-      at: started.at,
-      application: started.application,
-      customer_id: started.customer_id,
-      engine_reference: started.engine_reference,
-      ...external(started.external_execution_id),
+      ...Struct.pick(started, [...named, "external_execution_id", "at"]),
       outcome: "accepted",
-      execution_id: started.execution_id,
-      ...tokenId(started),
     }))
   const refused = state.refusals.map(({ _tag, ...seen }): StartRequestSeen => seen)
   return [...accepted, ...refused].sort((a, b) => a.at - b.at)
@@ -225,14 +177,11 @@ const repeatedLogins = (
   })
 }
 
-const breakOf = (seen: ExecutionSeen, rule: RuleBreak["rule"], at: number): RuleBreak => ({
-  at,
-  rule,
-  application: seen.application,
-  execution_id: seen.execution_id,
-  customer_id: seen.customer_id,
-  engine_reference: seen.engine_reference,
-})
+const breakOf = (
+  { application, execution_id, customer_id, engine_reference }: Execution["started"] | ExecutionSeen,
+  rule: RuleBreak["rule"],
+  at: number,
+): RuleBreak => ({ at, rule, application, execution_id, customer_id, engine_reference })
 
 /** Reported for every deletion, whether the caller wanted the records or not: the observer knows no jobs. */
 const unreadOf = (seen: ExecutionSeen): ReadonlyArray<RuleBreak> => {
@@ -283,16 +232,8 @@ export type Truth = ReturnType<typeof truthOf>
 
 // Whom an id belongs to, whoever asks: for observers and faults only.
 
-export interface Ids {
-  readonly execution_id?: string | undefined
-  readonly session_id?: string | undefined
-  readonly token_id?: string | undefined
-}
-
-export interface Owner {
-  readonly customer_id?: string | undefined
-  readonly engine_reference?: string | undefined
-}
+export type Ids = Readonly<Partial<Record<"execution_id" | "session_id" | "token_id", string | undefined>>>
+export type Owner = Readonly<Partial<Record<"customer_id" | "engine_reference", string | undefined>>>
 
 export const ownerOf = (state: SandboxState, ids: Ids): Owner => {
   const bySession = ids.session_id === undefined ? undefined : state.bySession.get(ids.session_id)

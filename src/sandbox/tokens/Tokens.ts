@@ -2,7 +2,7 @@
  * Tickets and tokens (sections 2.6, 4.6, 4.7 and 4.12). `ticket` and `token_key` are passed to the caller
  * and never stored.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { given } from "../../base/Schemas.ts"
 import { answered, decidedBy, refused } from "../core/SandboxCore.ts"
 import type { Look } from "../core/SandboxCore.ts"
@@ -287,14 +287,15 @@ export const readToken = decidedBy((call, token_id: string) => {
 export const tokensSeen = (state: SandboxState) =>
   [...state.tokens.tokens.values()].map((token) => {
     const { exchanged, expiresAt, revokedAt, runs, conflicts } = token
-    const { token_id, application, customer_id, engine_reference, features, execution_id } = exchanged
     return {
-      token_id,
-      application,
-      customer_id,
-      engine_reference,
-      features,
-      execution_id,
+      ...Struct.pick(exchanged, [
+        "token_id",
+        "application",
+        "customer_id",
+        "engine_reference",
+        "features",
+        "execution_id",
+      ]),
       exchanged_at: exchanged.at,
       expires_at: expiresAt,
       ...given({ locks_at: locksAt(state, token), revoked_at: revokedAt }),
