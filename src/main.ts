@@ -190,7 +190,7 @@ const sandboxServer = ({ port, host, speed, ...options }: SandboxServing) =>
   lazily(async () => {
     const { Sandbox } = await import("./sandbox/server/Sandbox.ts")
     const { SandboxServer } = await import("./sandbox/server/SandboxServer.ts")
-    const { lockJournal } = await import("./sandbox/state/JournalLock.ts")
+    const { lockJournal } = await import("./sandbox/state/Journal.ts")
     return SandboxServer.layer({ port, host }).pipe(
       Layer.merge(dispatcher(speed)),
       Layer.provideMerge(Sandbox.layer(options)),

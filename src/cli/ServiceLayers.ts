@@ -127,7 +127,7 @@ const remote = (target: RemoteTarget, common: Common, through?: Through) =>
 const embedded = (target: Embedded, common: Common, through: Through | undefined) =>
   lazily(async () => {
     const { ServiceHttp } = await import("../client/ServiceHttp.ts")
-    const { SandboxClient } = await import("../sandbox/server/SandboxRoutes.ts")
+    const { SandboxClient } = await import("../sandbox/server/SandboxServer.ts")
     const { base_url, flows_url } = SandboxClient
     const app_secret = Redacted.make(sandboxSecret)
     const service = ServiceHttp.layer({ base_url, flows_url, attachments_url: flows_url, app_secret })

@@ -5,7 +5,7 @@
  */
 import { Effect } from "effect"
 import { HttpClientRequest } from "effect/http"
-import { SandboxClient } from "../../src/sandbox/server/SandboxRoutes.ts"
+import { SandboxClient } from "../../src/sandbox/server/SandboxServer.ts"
 import type { AccountsPlan, Command, Stranger, TaskEnd, Use } from "./AccountNights.ts"
 import { encrypt, normalised } from "./HostileService.ts"
 

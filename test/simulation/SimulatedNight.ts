@@ -12,7 +12,7 @@ import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.t
 import type { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import type { Recorded } from "../../src/ledger/Fact.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
-import { SandboxClient } from "../../src/sandbox/server/SandboxRoutes.ts"
+import { SandboxClient } from "../../src/sandbox/server/SandboxServer.ts"
 import type { Truth } from "../../src/sandbox/admin/Truth.ts"
 import { calm, faultyClient } from "./FaultyNetwork.ts"
 import { commonOf, layersOf, seededLedger } from "./NightLayers.ts"

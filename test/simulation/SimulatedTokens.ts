@@ -8,7 +8,7 @@ import { Effect, Layer, Redacted } from "effect"
 import { HttpClient, HttpClientRequest, HttpServerResponse } from "effect/http"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
-import { SandboxClient } from "../../src/sandbox/server/SandboxRoutes.ts"
+import { SandboxClient } from "../../src/sandbox/server/SandboxServer.ts"
 import type { SimulatedService } from "./SimulatedService.ts"
 
 const key = Redacted.make("11".repeat(32))

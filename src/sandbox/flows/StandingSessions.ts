@@ -1,18 +1,337 @@
 /**
  * Sessions that exist without anybody using a widget, so that a client that pulls sessions has some to
  * pull: every ObjectId that begins with `5e55000000000000` is one of application sandbox-app-1, and its
- * last eight hex digits choose what happens in it. Its life is placed around the time of its first read.
+ * last eight hex digits choose the script of what happens in it. Seconds of a script count from the first
+ * read of the session; negative ones are before it.
  */
 import { consentDocuments, defaultSignature } from "../data/Documents.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
 import { endOf, planTimeline, readBehaviour } from "../executions/Behaviour.ts"
 import { askedFeatures, planResults } from "../executions/PlanResults.ts"
-import { drawScript, readFlowPlan, standingScripts } from "./StandingScripts.ts"
-import type { StandingScript } from "./StandingScripts.ts"
-import type { FlowSessionCreated, FlowSourcePlan, FlowStep, TakenStep } from "../state/FlowMoves.ts"
+import type { FlowPlan, FlowSessionCreated, FlowSourcePlan, FlowStep, TakenStep } from "../state/FlowMoves.ts"
 import { recordsCustomerOf } from "../state/FlowTimeline.ts"
-import { fingerprint } from "../state/Reading.ts"
+import { fingerprint, seeded } from "../state/Reading.ts"
+import type { Draw } from "../state/Reading.ts"
+
+// What happens in the standing sessions: one script per number, in the words of the widget's steps and of
+// logins. Seconds count from the first read of the session; negative ones are before it.
+
+type ScriptStep =
+  | readonly [seconds: number, name: "start" | "consent" | "leave" | "cancel" | "client-cancel"]
+  | readonly [seconds: number, name: "connect", engine_reference: string, words: string]
+
+interface StandingScript {
+  readonly name: string
+  readonly meaning: string
+  /** Words of the session itself. */
+  readonly words?: string
+  readonly steps: ReadonlyArray<ScriptStep>
+}
+
+const taxes = "es-tax-agency:website"
+const work = "es-social-security:website"
+const university = "es-university:website"
+const traffic = "es-traffic:website"
+
+/** Started and consented, the sources connected one after another, and left, long before the first read. */
+const over = (
+  ...sources: ReadonlyArray<readonly [engine: string, words: string]>
+): ReadonlyArray<ScriptStep> => [
+  [-900, "start"],
+  [-870, "consent"],
+  ...sources.map(([engine, words], index) => [-840 + index * 20, "connect", engine, words] as const),
+  [-700, "leave"],
+]
+
+const quick = "queue-1+run-30"
+
+/** The number of a script is its position. */
+export const standingScripts: ReadonlyArray<StandingScript> = [
+  {
+    name: "completed",
+    meaning: "completed: taxes, work history and studies, a consent with documents, and an attachment",
+    steps: over([taxes, `${quick}+records-9`], [work, `${quick}+records-6+attach-1`], [university, quick]),
+  },
+  {
+    name: "partial",
+    meaning:
+      "partial: one source reads for 4 more minutes and gains records; for 2 more it shows a record that " +
+      "the final results do not have and lacks one that they have",
+    steps: [
+      [-300, "start"],
+      [-285, "consent"],
+      [-280, "connect", university, `${quick}+records-4`],
+      [-270, "connect", work, "queue-0+run-510+records-20+late-120"],
+      [-200, "leave"],
+    ],
+  },
+  { name: "unstarted", meaning: "created, never started by the customer: 412", steps: [] },
+  {
+    name: "failed",
+    meaning: "failed: the only source returned nothing",
+    steps: over([taxes, `${quick}+end-FAILED`]),
+  },
+  {
+    name: "customer_cancelled",
+    meaning: "the customer cancelled while a source was being read: the records read so far remain",
+    steps: [
+      [-600, "start"],
+      [-580, "consent"],
+      [-560, "connect", taxes, "queue-0+run-100+records-10"],
+      [-500, "cancel"],
+    ],
+  },
+  {
+    name: "timed_out",
+    meaning: "timed out: the customer gave consent and never came back",
+    steps: [
+      [-7200, "start"],
+      [-7170, "consent"],
+    ],
+  },
+  {
+    name: "locked",
+    meaning: "locked for 30 seconds after the first read (504); then like 0",
+    words: "locked-930",
+    steps: over([taxes, `${quick}+records-9`], [work, `${quick}+records-6`]),
+  },
+  {
+    name: "never_final",
+    meaning: "partial forever: is_closed never becomes true",
+    steps: over([taxes, `${quick}+records-5+neverfinal`]),
+  },
+  {
+    name: "company",
+    meaning: "completed: the customer is a company",
+    words: "company",
+    steps: over([taxes, `${quick}+records-6`]),
+  },
+  {
+    name: "client_cancelled",
+    meaning: "the client cancelled before the customer connected a source",
+    steps: [
+      [-600, "start"],
+      [-580, "consent"],
+      [-500, "client-cancel"],
+    ],
+  },
+  {
+    name: "system_cancelled",
+    meaning: "the platform cancelled while a source was being read",
+    words: "system-120",
+    steps: [
+      [-600, "start"],
+      [-580, "consent"],
+      [-560, "connect", taxes, "queue-0+run-300+records-9"],
+    ],
+  },
+  {
+    name: "misconfigured",
+    meaning: "ended with CONFIGURATION_ERROR as soon as it was started",
+    words: "broken",
+    steps: [[-600, "start"]],
+  },
+  {
+    name: "no_consent",
+    meaning: "completed, without a consent in its results",
+    words: "noconsent",
+    steps: over([traffic, `${quick}+records-5`]),
+  },
+  {
+    name: "documents",
+    meaning: "completed, with five attachments and those of the work history",
+    steps: over([work, `${quick}+records-4+attach-5`]),
+  },
+  {
+    name: "odd",
+    meaning: "completed, with records that break their schema or are of an unknown family",
+    steps: over([taxes, `${quick}+records-4+odd`]),
+  },
+  {
+    name: "large",
+    meaning: "completed with 12,000 records: every read holds the lock for 12 seconds (504)",
+    steps: over([taxes, `${quick}+records-12000`]),
+  },
+  {
+    name: "live",
+    meaning:
+      "the customer is at the consent form at the first read, consents after 60 seconds, connects " +
+      "after 90, leaves after 150; final after about 5 minutes",
+    steps: [
+      [-30, "start"],
+      [60, "consent"],
+      [90, "connect", taxes, "queue-10+run-200+records-8"],
+      [150, "leave"],
+    ],
+  },
+  {
+    name: "second_login",
+    meaning: "completed: the first login was refused, the second one succeeded",
+    steps: over(
+      [taxes, `${quick}+heal-1-INCORRECT_CREDENTIALS`],
+      [university, quick],
+      [taxes, `${quick}+records-5`],
+    ),
+  },
+  {
+    name: "empty",
+    meaning: "completed without any records",
+    steps: over([taxes, `${quick}+records-0`]),
+  },
+  {
+    name: "every_family",
+    meaning: "completed: records of all features",
+    steps: over(
+      ["sandbox-tax:website", `${quick}+records-45`],
+      ["es-bank:api", `${quick}+records-60`],
+      ["cloud-hosting:api", `${quick}+records-6`],
+      ["es-utility:mobile", `${quick}+records-8`],
+    ),
+  },
+  {
+    name: "refused",
+    meaning: "failed: the source refused the login, and the customer left",
+    steps: over([taxes, `${quick}+end-BLOCKED_USER`]),
+  },
+  {
+    name: "abandoned",
+    meaning:
+      "completed: the customer never closed the widget, which gave up half an hour after the last record",
+    words: "idle-1800",
+    steps: [
+      [-7200, "start"],
+      [-7170, "consent"],
+      [-7150, "connect", university, `${quick}+records-4`],
+    ],
+  },
+]
+
+// Without a script the seed decides. Most complete; some are still being read at the first read.
+
+const sources = [
+  "es-tax-agency:website",
+  "es-social-security:website",
+  "es-university:website",
+  "es-traffic:website",
+] as const
+
+const drawSources = (draw: Draw): ReadonlyArray<string> => {
+  const first = draw.int(0, sources.length - 1)
+  return Array.from({ length: draw.int(1, 3) }, (_, index) => sources[(first + index) % sources.length] ?? "")
+}
+
+const connections = (draw: Draw, from: number, ends: string): ReadonlyArray<ScriptStep> =>
+  drawSources(draw).map((engine, index) => {
+    const late = draw.chance(0.3) ? `+late-${draw.int(5, 300)}` : ""
+    const documents = draw.chance(0.2) ? `+attach-${draw.int(1, 3)}` : ""
+    const words = `queue-${draw.int(0, 20)}+run-${draw.int(10, 400)}${late}${documents}${ends}`
+    return [from + index * 15, "connect", engine, words] as const
+  })
+
+/** Started this long before the first read, and left before every source of a slow one is done. */
+const walked = (
+  draw: Draw,
+  ago: number,
+  ends = "",
+  last: "leave" | "cancel" = "leave",
+): ReadonlyArray<ScriptStep> => [
+  [-ago, "start"],
+  [-ago + 20, "consent"],
+  ...connections(draw, -ago + 40, ends),
+  [-ago + 100, last],
+]
+
+type Kind = readonly [
+  weight: number,
+  name: string,
+  meaning: string,
+  steps: (draw: Draw) => ReadonlyArray<ScriptStep>,
+]
+const unstarted: Kind = [4, "drawn_unstarted", "never started", () => []]
+
+/** Weights are out of a hundred. */
+const kinds: ReadonlyArray<Kind> = [
+  [60, "drawn_completed", "completed", (draw) => walked(draw, draw.int(900, 90_000))],
+  [20, "drawn_partial", "partial, then final", (draw) => walked(draw, draw.int(110, 200))],
+  unstarted,
+  [
+    6,
+    "drawn_failed",
+    "failed",
+    (draw) => walked(draw, draw.int(900, 9_000), `+end-${draw.pick(["FAILED", "BLOCKED_USER", "TIMEOUT"])}`),
+  ],
+  [
+    5,
+    "drawn_cancelled",
+    "cancelled by the customer",
+    (draw) => walked(draw, draw.int(300, 9_000), "", "cancel"),
+  ],
+  [5, "drawn_timed_out", "timed out", (draw) => [[-draw.int(3_600, 90_000), "start"]]],
+]
+
+const drawScript = (seed: number, number: number): StandingScript => {
+  const draw = seeded("standing-session", seed, number)
+  let left = draw.unit() * kinds.reduce((total, [weight]) => total + weight, 0)
+  const [, name, meaning, steps] = kinds.find(([weight]) => (left -= weight) < 0) ?? unstarted
+  const words = draw.chance(0.1) ? "company" : ""
+  return { name, meaning, words, steps: steps(draw) }
+}
+
+const idleMs = 30 * 60_000
+const secondsMax = 10 * 365 * 24 * 3600
+
+const unsaid: FlowPlan = { idleMs, lockedMs: 0, broken: false, asksConsent: true, company: false }
+
+/** Every word of a session, what it means, and what it changes: a time in seconds, or the plan itself. */
+export const sessionWords: ReadonlyArray<
+  readonly [word: string, read: keyof FlowPlan | Partial<FlowPlan>, meaning: string]
+> = [
+  ["idle-N", "idleMs", "the widget gives up after N seconds without customer activity (default 1800)"],
+  ["locked-N", "lockedMs", "flow results answer 504 for N seconds after the customer starts"],
+  ["system-N", "systemMs", "the platform cancels the session N seconds after the customer starts"],
+  [
+    "broken",
+    { broken: true },
+    "the session is misconfigured: it ends with CONFIGURATION_ERROR when it is started",
+  ],
+  ["noconsent", { asksConsent: false }, "the session asks for no consent, and its results show none"],
+  ["company", { company: true }, "the customer is a company"],
+]
+
+const readWord = (word: string): Partial<FlowPlan> => {
+  const seconds = /(?<=^[a-z]+-)\d{1,9}$/.exec(word)?.[0]
+  const shown = seconds === undefined ? word : word.replace(seconds, "N")
+  const read = sessionWords.find(([known]) => known === shown)?.[1]
+  if (typeof read === "object") return read
+  return read === undefined || seconds === undefined
+    ? {}
+    : { [read]: Math.min(Number(seconds), secondsMax) * 1000 }
+}
+
+/** Unknown words mean nothing; if a word appears twice, the last one counts. */
+export const readFlowPlan = (text: string): FlowPlan =>
+  text
+    .split("+")
+    .slice(0, 64)
+    .reduce<FlowPlan>((plan, word) => ({ ...plan, ...readWord(word.trim()) }), unsaid)
+
+const words = sessionWords.map(([word, , meaning]) => `  ${word.padEnd(12)}${meaning}`).join("\n")
+const standing = standingScripts
+  .map(({ meaning }, number) => `  ${number.toString(16).padStart(8, "0")}  ${meaning}`)
+  .join("\n")
+
+export const sessionHelp = `{flows_url}/es-public-administration/v1/widget drives flow sessions:
+POST creates one ({"customer_id": …, "features": […], "behaviour": …}, all optional), GET /SESSION shows
+it, and POST /SESSION/STEP takes a step: start, consent, connect, answer, leave, cancel, client-cancel.
+\`behaviour\` takes words joined by +:
+
+${words}
+
+Sessions whose id is 5e55000000000000 and eight of these hex digits already exist:
+
+${standing}
+  from 00000100 on, decided by the seed`
 
 // A connected source follows the words and seed of an execution; a person is there, so it begins at once.
 

@@ -6,8 +6,8 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Scope } from "effect"
-import { adminView } from "../admin/AdminView.ts"
-import type { AdminFilter, AdminView } from "../admin/AdminView.ts"
+import { adminView } from "../admin/AdminPage.ts"
+import type { AdminFilter, AdminView } from "../admin/AdminPage.ts"
 import { ownerOf, truthOf } from "../admin/Truth.ts"
 import type { Ids, Owner, Truth } from "../admin/Truth.ts"
 import { Core, newCallWatch, recordEvents } from "../core/SandboxCore.ts"

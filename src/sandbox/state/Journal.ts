@@ -1,12 +1,13 @@
 /**
  * The journal of the embedded service: its events as NDJSON in a file that only the owner can read,
  * appended and written before a call is answered, replayed at the next start, so that executions in flight
- * outlive the process. A line is written completely or not at all.
+ * outlive the process. A line is written completely or not at all; one process has it at a time.
  */
 import { existsSync, readFileSync } from "node:fs"
-import { Effect, Result, Schema } from "effect"
+import { Effect, Layer, Result, Schema } from "effect"
 import type { Scope } from "effect"
 import { durableFiles } from "../../base/DurableFile.ts"
+import { lockFolder } from "../../base/FolderLock.ts"
 import { SandboxEvent } from "./SandboxState.ts"
 
 /** The file cannot be read, written or understood. */
@@ -96,4 +97,16 @@ export const newestEventAt = (path: string): Effect.Effect<number | undefined, J
     attempt(path, () => replay(path, TimedLine)),
     ({ lines }) =>
       lines.reduce<number | undefined>((newest, { at }) => Math.max(newest ?? at, at), undefined),
+  )
+
+// One process per journal: the lock is taken before any of it is read, and kept until the embedded service
+// ends.
+
+export const lockJournal = (path: string) =>
+  Layer.effectDiscard(
+    Effect.mapError(lockFolder(`${path}.lock`), (failure) =>
+      failure._tag === "FolderLocked"
+        ? new JournalInUse({ path })
+        : new JournalFailed({ path, message: `${path}.lock: it cannot be made or written` }),
+    ),
   )

@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import { endpointOfRoute } from "../../../src/sandbox/faults/Faults.ts"
 import type { Fault } from "../../../src/sandbox/faults/Faults.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { SandboxClient } from "../../../src/sandbox/server/SandboxRoutes.ts"
+import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
 import { Caller, field, inProcess, overHttp, textField } from "../server/Caller.ts"
 import type { Answer, Reach } from "../server/Caller.ts"
 

@@ -10,11 +10,10 @@ import {
   secondaryEducationSubFamilies,
 } from "../../../src/service/Vocabulary.ts"
 import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.ts"
-import { flowSessionBody, sessionDocuments } from "../../../src/sandbox/flows/AnswerFlows.ts"
+import { flowSessionBody, sessionDocuments } from "../../../src/sandbox/flows/FlowSessions.ts"
 import type { FlowSessionCreated } from "../../../src/sandbox/state/FlowMoves.ts"
 import { newFlowSession } from "../../../src/sandbox/state/FlowTimeline.ts"
-import { planSource } from "../../../src/sandbox/flows/StandingSessions.ts"
-import { readFlowPlan } from "../../../src/sandbox/flows/StandingScripts.ts"
+import { planSource, readFlowPlan } from "../../../src/sandbox/flows/StandingSessions.ts"
 import { cifControl, dniLetter, nitControl } from "../../../src/sandbox/data/Person.ts"
 import { countProducts, familyOf } from "../../../src/sandbox/executions/PlanResults.ts"
 import { nightStart, recordsIn } from "./FlowWalk.ts"

@@ -11,9 +11,9 @@ import {
   firstDrawnScript,
   planStanding,
   standingScriptOf,
+  standingScripts,
   standingSessionId,
 } from "../../../src/sandbox/flows/StandingSessions.ts"
-import { standingScripts } from "../../../src/sandbox/flows/StandingScripts.ts"
 import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 import { nightStart, recordsIn, recordTexts, walk, walked } from "./FlowWalk.ts"
 

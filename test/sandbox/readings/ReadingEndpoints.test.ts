@@ -7,7 +7,7 @@ import { Effect, Layer } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { SandboxClient } from "../../../src/sandbox/server/SandboxRoutes.ts"
+import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
 import type { Reading } from "../../../src/sandbox/state/Reading.ts"
 import { Caller, field, inProcess, morning, textField } from "../server/Caller.ts"
 

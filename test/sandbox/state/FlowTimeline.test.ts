@@ -4,9 +4,14 @@ import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as fc from "fast-check"
 import { flowEvents, sessionCursors, sessionStatusCodes } from "../../../src/service/Vocabulary.ts"
-import { flowSessionBody, readFlowResults } from "../../../src/sandbox/flows/AnswerFlows.ts"
-import { allowedSteps, createSession, takeStep } from "../../../src/sandbox/flows/Widget.ts"
-import type { StepRequest } from "../../../src/sandbox/flows/Widget.ts"
+import {
+  allowedSteps,
+  createSession,
+  flowSessionBody,
+  readFlowResults,
+  takeStep,
+} from "../../../src/sandbox/flows/FlowSessions.ts"
+import type { StepRequest } from "../../../src/sandbox/flows/FlowSessions.ts"
 import { flowMoves } from "../../../src/sandbox/state/FlowMoves.ts"
 import {
   flowEventsOf,
@@ -15,8 +20,13 @@ import {
   newFlowSession,
 } from "../../../src/sandbox/state/FlowTimeline.ts"
 import type { FlowSession } from "../../../src/sandbox/state/FlowTimeline.ts"
-import { readFlowPlan, sessionWords, standingScripts } from "../../../src/sandbox/flows/StandingScripts.ts"
-import { planStanding, standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
+import {
+  planStanding,
+  readFlowPlan,
+  sessionWords,
+  standingScripts,
+  standingSessionId,
+} from "../../../src/sandbox/flows/StandingSessions.ts"
 import { SandboxEvent, applyEvent, emptyState } from "../../../src/sandbox/state/SandboxState.ts"
 import type { SandboxState } from "../../../src/sandbox/state/SandboxState.ts"
 import { connection, nightStart, recordsIn } from "../flows/FlowWalk.ts"

@@ -5,8 +5,11 @@
  */
 import * as fc from "fast-check"
 import { expect, it } from "vitest"
-import { abortExecution, deleteExecution } from "../../../src/sandbox/executions/AnswerExecutions.ts"
-import { startExecution } from "../../../src/sandbox/executions/DecideStart.ts"
+import {
+  abortExecution,
+  deleteExecution,
+  startExecution,
+} from "../../../src/sandbox/executions/Executions.ts"
 import {
   exchangeTicket,
   revokeToken,
