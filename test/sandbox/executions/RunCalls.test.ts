@@ -142,4 +142,19 @@ ofTheService("a call on a run", (told) => {
       ])
     }),
   )
+
+  told(
+    "somebody else's run blocks a start, is visible, and ends by itself",
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const start = caller.start("queue-0+run-0+foreign-30", { external_execution_id: "ours" })
+      const refused = yield* start
+      const theirs = textField(refused, "execution_id")
+      const state = yield* caller.read(theirs)
+      yield* TestClock.adjust(30_000)
+      expect([refused.status, state.status, (yield* start).status]).toEqual([409, 202, 202])
+      expect(field(refused, "external_execution_id")).toMatch(/^somebody-else-/)
+      expect(field(state, "external_execution_id")).toBe(field(refused, "external_execution_id"))
+    }),
+  )
 })

@@ -6,6 +6,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { engineOf, readFeature, rowsOf, windows } from "../engines/ReadFeature.ts"
+import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { Caller, field, ofTheService, textField } from "../server/Caller.ts"
 
 const names = (value: unknown): ReadonlyArray<string> =>
@@ -40,6 +41,7 @@ ofTheService("a start that is refused", (told) => {
       expect(answers.map(({ status, json }) => [status, names(json)])).toEqual(
         answers.map(() => [400, requiredNames]),
       )
+      expect((yield* (yield* Sandbox).truth).executions).toEqual([])
     }),
   )
 })
@@ -289,6 +291,7 @@ ofTheService("a start", (told) => {
 
   for (const [field_, body] of [
     ["engine_reference", { engine_reference: 7 }],
+    ["customer_id", { customer_id: undefined }],
     ["engine_reference", { engine_reference: "nobody:website" }],
     ["customer_id", { customer_id: null }],
     ["parameters", { parameters: "in the clear" }],
@@ -349,6 +352,8 @@ ofTheService("a start", (told) => {
       })
       expect(yield* codesOf({})).toEqual(["customer_information_read", "yearly_individual_tax"])
       expect(yield* codesOf({ features: ["cloud_resource_read", "driver_data"] })).toEqual(["driver_data"])
+      const twice = ["driver_data", { code: "driver_data" }]
+      expect(yield* codesOf({ features: twice })).toEqual(["driver_data"])
       expect(yield* codesOf({ features: [] })).toEqual([])
     }),
   )

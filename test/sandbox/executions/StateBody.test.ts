@@ -238,8 +238,16 @@ ofTheService("an acceptance", (told) => {
           status_reason: "ALREADY_EXECUTING",
         })
       }
-      const other = yield* caller.start("queue-60", { external_execution_id: "x-2" })
-      expect([...statuses, other.status]).toEqual([409, 409, 409, 202])
+      for (const [more, secret] of [
+        [{ external_execution_id: "x-2" }, "sandbox-app-1"],
+        [{ customer_id: "c-2" }, "sandbox-app-1"],
+        [{ customer_id: "c-2", external_execution_id: "x-9" }, "sandbox-app-1"],
+        [{ engine_reference: "sandbox-tax:website" }, "sandbox-app-1"],
+        [{}, "sandbox-app-2"],
+      ] as const) {
+        statuses.push((yield* caller.start("queue-60", more, secret)).status)
+      }
+      expect(statuses).toEqual([409, 409, 409, 202, 202, 409, 202, 202])
     }),
   )
 })

@@ -208,10 +208,11 @@ ofTheService("a run", (told) => {
         ["queue-0+run-1201", {}],
         ["queue-0+run-60", { execution_timeout: 60 }],
         ["queue-0+run-61", { execution_timeout: 60 }],
+        ["queue-0+run-60+async-600", { execution_timeout: 60 }],
       ] as const) {
         ends.push(field(yield* startAndWait(words, 1_201, { base_configurations }), "status_reason"))
       }
-      expect(ends).toEqual(["COMPLETED", "TIMEOUT", "COMPLETED", "TIMEOUT"])
+      expect(ends).toEqual(["COMPLETED", "TIMEOUT", "COMPLETED", "TIMEOUT", "COMPLETED"])
       for (const execution_timeout of [59, 1_201, 90.5, "60"]) {
         expect((yield* caller.start("ok", { base_configurations: { execution_timeout } })).status).toBe(422)
       }
