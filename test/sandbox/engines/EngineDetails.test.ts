@@ -3,9 +3,8 @@
  * reach it.
  */
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Caller, field, ofTheService } from "../server/Caller.ts"
+import { field, ofTheService } from "../server/Caller.ts"
 import { bankForm, cloudDetails } from "./ShownEngines.ts"
 import { details, items, reserved } from "./ReadEngines.ts"
 
@@ -14,7 +13,7 @@ ofTheService("one engine", (told) => {
     "shows its events, its forms and its features' settings [showEngine 200] [field engine-details.events] " +
       "[field engine-details.parameters] [field engine-details.configurations] " +
       "[field engine-details.features] [field engine-feature.code] [field engine-feature.configurations]",
-    Effect.gen(function* () {
+    function* () {
       const shown = yield* details("sandbox-bank:website")
       expect([shown.status, field(shown, "events"), field(shown, "parameters", "format")]).toEqual([
         200,
@@ -36,7 +35,7 @@ ofTheService("one engine", (told) => {
       expect(Object.keys(cloudDetails).map((name) => [name, field(cloud, name)])).toEqual(
         Object.entries(cloudDetails),
       )
-    }),
+    },
   )
 
   told(
@@ -44,7 +43,7 @@ ofTheService("one engine", (told) => {
       "[field form.format] [field form.$defs] [field form.required] [field form.x-meta] " +
       "[field x-meta.instructions_title] [field x-meta.instructions_text] [field x-meta.submit_button_text] " +
       "[field x-meta.locking_fields] [field x-meta.hidden_fields] [field x-meta.lazy_fields]",
-    Effect.gen(function* () {
+    function* () {
       const bank = field(yield* details("es-bank:api"), "parameters")
       expect(bank).toEqual(bankForm)
       expect(field(yield* details("es-traffic:website"), "parameters", "x-meta")).toEqual({
@@ -55,15 +54,14 @@ ofTheService("one engine", (told) => {
         hidden_fields: ["alias"],
         lazy_fields: ["contact_date"],
       })
-    }),
+    },
   )
 
   for (const [reference, detail] of reserved) {
     told(
       `that is there and cannot be run, ${reference}, is unavailable in details and at start, never unknown ` +
         "[showEngine 503] [startExecution 503] [error 4]",
-      Effect.gen(function* () {
-        const caller = yield* Caller
+      function* (caller) {
         const shown = yield* details(reference)
         const started = yield* caller.start("ok", { engine_reference: reference })
         expect([shown.status, shown.json, started.status, started.json]).toEqual([
@@ -72,27 +70,23 @@ ofTheService("one engine", (told) => {
           503,
           { detail },
         ])
-      }),
+      },
     )
   }
 
-  told(
-    "that is enabled for one application is unavailable for another [showEngine 503]",
-    Effect.gen(function* () {
-      const ours = yield* details("sandbox-private:website")
-      const theirs = yield* details("sandbox-private:website", "sandbox-app-2")
-      expect([ours.status, theirs.status, theirs.json]).toEqual([
-        200,
-        503,
-        { detail: "engine not enabled for this application" },
-      ])
-    }),
-  )
+  told("that is enabled for one application is unavailable for another [showEngine 503]", function* () {
+    const ours = yield* details("sandbox-private:website")
+    const theirs = yield* details("sandbox-private:website", "sandbox-app-2")
+    expect([ours.status, theirs.status, theirs.json]).toEqual([
+      200,
+      503,
+      { detail: "engine not enabled for this application" },
+    ])
+  })
 
   told(
     "closes for its maintenance window, for starts but not for runs in flight [error 4]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const engine = { engine_reference: "sandbox-window:website" }
       expect(field(yield* details("sandbox-window:website"), "engine_issues")).toEqual([
         "En mantenimiento del minuto 50 al 60 de cada hora (UTC).",
@@ -114,13 +108,13 @@ ofTheService("one engine", (told) => {
       expect([state.status, field(state, "status_reason")]).toEqual([200, "TIMEOUT"])
       yield* TestClock.adjust("10 minutes")
       expect((yield* caller.start("ok", { ...engine, customer_id: "c-2" })).status).toBe(202)
-    }),
+    },
   )
 
   told(
     "that does not exist, or not on that channel, is unknown; what is no reference is malformed " +
       "[showEngine 404] [showEngine 422] [error 15] [error 16] [error-body 1] [error-body 2]",
-    Effect.gen(function* () {
+    function* () {
       const unknown = yield* details("nobody:website")
       const channel = yield* details("sandbox-bank:mobile")
       expect([unknown.status, unknown.json, channel.status, channel.json]).toEqual([
@@ -140,13 +134,12 @@ ofTheService("one engine", (told) => {
           },
         ])
       }
-    }),
+    },
   )
 
   told(
     "that needs a person at every run is not started without one [startExecution 400] [error 1]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const refused = yield* caller.start("ok", { engine_reference: "sandbox-always:website" })
       expect([refused.status, refused.json]).toEqual([
         400,
@@ -159,14 +152,13 @@ ofTheService("one engine", (told) => {
           status_reason: "CUSTOMER_INTERVENTION_REQUIRED",
         },
       ])
-    }),
+    },
   )
 
   told(
     "with settings of its own closes a run that lacks them [field start.configurations] " +
       "[reason BAD_CONFIGURATIONS] [field execution.configurations_errors]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const engine = { engine_reference: "sandbox-settings:website" }
       const bare = yield* caller.start("queue-0+run-0", engine)
       const state = yield* caller.read(String(field(bare, "execution_id")))
@@ -178,14 +170,13 @@ ofTheService("one engine", (told) => {
       const told = yield* caller.start("queue-0+run-0", { ...engine, configurations: { branch: "0049" } })
       const good = yield* caller.read(String(field(told, "execution_id")))
       expect(field(good, "status_reason")).toBe("COMPLETED")
-    }),
+    },
   )
 
   told(
     "judges its features by its own forms, after the acceptance [field engine-feature.configurations] " +
       "[readExecution 200] [state CONFIGURATION_ERROR] [field execution.configurations_errors]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const shown = yield* details("es-tax-agency:website")
       const form = items({ json: field(shown, "features") })[1]
       expect([
@@ -206,6 +197,6 @@ ofTheService("one engine", (told) => {
         "BAD_CONFIGURATIONS",
         ["last_n_years", "filing"].map((name) => ["features", 1, "configurations", name]),
       ])
-    }),
+    },
   )
 })

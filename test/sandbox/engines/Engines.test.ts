@@ -73,102 +73,80 @@ const placeOf = (reference: string): number =>
 const colors = ["lighter", "light", "main", "dark", "darker", "contrast_text", "contrastText"]
 
 ofTheService("the engines", (told) => {
-  told(
-    "are listed if the application can run them now, and only then [listEngines 200]",
-    Effect.gen(function* () {
-      const first = yield* list()
-      const second = yield* list("", "sandbox-app-2")
-      const hidden: ReadonlyArray<unknown> = reserved.map(([reference]) => reference)
-      expect(references(first)).toEqual(
-        engineDefinitions
-          .map(({ reference }) => reference)
-          .filter((reference) => !hidden.includes(reference)),
-      )
-      expect(references(first).filter((reference) => !references(second).includes(reference))).toEqual([
-        "sandbox-private:website",
-      ])
-      yield* TestClock.adjust("50 minutes")
-      const inWindow = yield* list()
-      expect(references(first).filter((reference) => !references(inWindow).includes(reference))).toEqual([
-        "sandbox-window:website",
-      ])
-      yield* TestClock.adjust("10 minutes")
-      expect(references(yield* list())).toEqual(references(first))
-    }),
-  )
+  told("are listed if the application can run them now, and only then [listEngines 200]", function* () {
+    const first = yield* list()
+    const second = yield* list("", "sandbox-app-2")
+    const hidden: ReadonlyArray<unknown> = reserved.map(([reference]) => reference)
+    expect(references(first)).toEqual(
+      engineDefinitions.map(({ reference }) => reference).filter((reference) => !hidden.includes(reference)),
+    )
+    expect(references(first).filter((reference) => !references(second).includes(reference))).toEqual([
+      "sandbox-private:website",
+    ])
+    yield* TestClock.adjust("50 minutes")
+    const inWindow = yield* list()
+    expect(references(first).filter((reference) => !references(inWindow).includes(reference))).toEqual([
+      "sandbox-window:website",
+    ])
+    yield* TestClock.adjust("10 minutes")
+    expect(references(yield* list())).toEqual(references(first))
+  })
 
   for (const [name, check] of Object.entries(engineFields)) {
-    told(
-      `all carry ${name} as the reference has it [field engine.${name}]`,
-      Effect.gen(function* () {
-        const listed = items(yield* list())
-        expect(listed.filter((engine) => !check(field(engine, name)))).toEqual([])
-        expect(listed.length).toBeGreaterThan(8)
-        const places = Object.entries(shownEngines).map(([reference, engine]) => ({
-          shown: field(listed[placeOf(reference)], name),
-          wanted: engine[name],
-        }))
-        expect(places.map(({ shown }) => shown)).toEqual(places.map(({ wanted }) => wanted))
-      }),
-    )
+    told(`all carry ${name} as the reference has it [field engine.${name}]`, function* () {
+      const listed = items(yield* list())
+      expect(listed.filter((engine) => !check(field(engine, name)))).toEqual([])
+      expect(listed.length).toBeGreaterThan(8)
+      const places = Object.entries(shownEngines).map(([reference, engine]) => ({
+        shown: field(listed[placeOf(reference)], name),
+        wanted: engine[name],
+      }))
+      expect(places.map(({ shown }) => shown)).toEqual(places.map(({ wanted }) => wanted))
+    })
   }
 
   for (const color of colors) {
-    told(
-      `carry the colour ${color} [field color.${color}]`,
-      Effect.gen(function* () {
-        const listed = items(yield* list())
-        expect(listed.map((engine) => field(engine, "color_primary", color)).filter(isText)).toHaveLength(
-          listed.length,
-        )
-        const shown = field(listed[placeOf("es-bank:api")], "color_primary", color)
-        expect(shown).toBe(field(shownEngines["es-bank:api"], "color_primary", color))
-      }),
-    )
+    told(`carry the colour ${color} [field color.${color}]`, function* () {
+      const listed = items(yield* list())
+      expect(listed.map((engine) => field(engine, "color_primary", color)).filter(isText)).toHaveLength(
+        listed.length,
+      )
+      const shown = field(listed[placeOf("es-bank:api")], "color_primary", color)
+      expect(shown).toBe(field(shownEngines["es-bank:api"], "color_primary", color))
+    })
   }
 
-  told(
-    "say when the platform last checked their source [field live.last_ping_date]",
-    Effect.gen(function* () {
-      const [engine] = items(yield* list())
-      expect(field(engine, "live", "last_ping_date")).toBe("2026-11-21T09:00:00.000Z")
-      yield* TestClock.adjust("9 minutes")
-      expect(field(items(yield* list())[0], "live", "last_ping_date")).toBe("2026-11-21T09:05:00.000Z")
-    }),
-  )
+  told("say when the platform last checked their source [field live.last_ping_date]", function* () {
+    const [engine] = items(yield* list())
+    expect(field(engine, "live", "last_ping_date")).toBe("2026-11-21T09:00:00.000Z")
+    yield* TestClock.adjust("9 minutes")
+    expect(field(items(yield* list())[0], "live", "last_ping_date")).toBe("2026-11-21T09:05:00.000Z")
+  })
 
   for (const code of features) {
-    told(
-      `offer ${code} somewhere, and the filter finds it [code ${code}] [filter features]`,
-      Effect.gen(function* () {
-        const all = items(yield* list())
-        const found = items(yield* list(`?features=${code}`))
-        expect(found.length).toBeGreaterThan(0)
-        for (const engine of found) expect(field(engine, "features")).toContain(code)
-        const others = all.filter(
-          (engine) => !references({ json: found }).includes(field(engine, "reference")),
-        )
-        for (const engine of others) expect(field(engine, "features")).not.toContain(code)
-      }),
-    )
+    told(`offer ${code} somewhere, and the filter finds it [code ${code}] [filter features]`, function* () {
+      const all = items(yield* list())
+      const found = items(yield* list(`?features=${code}`))
+      expect(found.length).toBeGreaterThan(0)
+      for (const engine of found) expect(field(engine, "features")).toContain(code)
+      const others = all.filter((engine) => !references({ json: found }).includes(field(engine, "reference")))
+      for (const engine of others) expect(field(engine, "features")).not.toContain(code)
+    })
   }
 
   for (const category of mainCategories) {
-    told(
-      `are found by their main category ${category} [filter main_category]`,
-      Effect.gen(function* () {
-        const all = items(yield* list())
-        const found = items(yield* list(`?main_category=${category}`))
-        expect(found).toEqual(all.filter((engine) => field(engine, "main_category") === category))
-        expect(found.length).toBeGreaterThan(0)
-      }),
-    )
+    told(`are found by their main category ${category} [filter main_category]`, function* () {
+      const all = items(yield* list())
+      const found = items(yield* list(`?main_category=${category}`))
+      expect(found).toEqual(all.filter((engine) => field(engine, "main_category") === category))
+      expect(found.length).toBeGreaterThan(0)
+    })
   }
 
   told(
     "are found by market, by any of several, and by all or any of several features " +
       "[filter markets] [filter features] [filter features_mode]",
-    Effect.gen(function* () {
+    function* () {
       expect(references(yield* list("?markets=PT"))).toEqual(["cloud-hosting:api"])
       expect(references(yield* list("?markets=PT&markets=CO"))).toEqual([
         "sandbox-bank:website",
@@ -183,26 +161,23 @@ ofTheService("the engines", (told) => {
         "cloud-hosting:api",
       ])
       expect(references(yield* list("?features_mode=or"))).toEqual(references(yield* list()))
-    }),
+    },
   )
 
-  told(
-    "are all online if they are listed, in every spelling of a boolean [filter is_online]",
-    Effect.gen(function* () {
-      const all = references(yield* list())
-      for (const yes of ["true", "True", "1"]) {
-        expect(references(yield* list(`?is_online=${yes}`))).toEqual(all)
-      }
-      for (const no of ["false", "FALSE", "0"]) {
-        const none = yield* list(`?is_online=${no}`)
-        expect([none.status, none.json]).toEqual([200, []])
-      }
-    }),
-  )
+  told("are all online if they are listed, in every spelling of a boolean [filter is_online]", function* () {
+    const all = references(yield* list())
+    for (const yes of ["true", "True", "1"]) {
+      expect(references(yield* list(`?is_online=${yes}`))).toEqual(all)
+    }
+    for (const no of ["false", "FALSE", "0"]) {
+      const none = yield* list(`?is_online=${no}`)
+      expect([none.status, none.json]).toEqual([200, []])
+    }
+  })
 
   told(
     "refuse filter values outside their vocabulary, each by name [listEngines 422] [error 17]",
-    Effect.gen(function* () {
+    function* () {
       const refused = yield* list(
         "?markets=ES&markets=es&features=loans_read&features=loans&features=x&features_mode=xor" +
           "&main_category=banks&is_online=perhaps",
@@ -226,7 +201,7 @@ ofTheService("the engines", (told) => {
           ],
         },
       ])
-    }),
+    },
   )
 })
 

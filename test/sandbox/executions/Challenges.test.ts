@@ -40,7 +40,7 @@ ofTheService("a challenge of the login", (told) => {
       "[field challenge.form_schema] [field challenge.action_required_expires] [field challenge.producer] " +
       "[field execution.action_required_expires] " +
       "[field acceptance.status_message] [resume-rule 1] [limit 5]",
-    Effect.gen(function* () {
+    function* () {
       const { caller, id } = yield* asked("input-4711")
       const challenge = yield* caller.read(id)
       expect([field(challenge, "producer"), field(challenge, "action_required_expires")]).toEqual([
@@ -71,14 +71,14 @@ ofTheService("a challenge of the login", (told) => {
       expect(stateOf(yield* caller.read(id))).toEqual(["ONGOING", "ACCEPTED"])
       yield* TestClock.adjust(60_000)
       expect(stateOf(yield* caller.read(id))).toEqual(["COMPLETED", "COMPLETED"])
-    }),
+    },
   )
 
   told(
     "is asked again with the wrong fields named, and three refused answers end it with INCORRECT_MFA " +
       "[move 3] [error 18] [field challenge.payload_errors] [field challenge.action_required_expires] " +
       "[auth INCORRECT_MFA]",
-    Effect.gen(function* () {
+    function* () {
       const { id } = yield* asked("input-4711")
       const [first, again] = yield* answered(id, { delivery: "pigeon" })
       // Each question has its own minute, from the moment in which it is asked.
@@ -106,13 +106,13 @@ ofTheService("a challenge of the login", (told) => {
         "INCORRECT_MFA",
         "INCORRECT_MFA",
       ])
-    }),
+    },
   )
 
   told(
     "ends the run with INCORRECT_RESUME_FORMAT where the third refused answer does not fit the form " +
       "[reason INCORRECT_RESUME_FORMAT]",
-    Effect.gen(function* () {
+    function* () {
       const { id } = yield* asked("challenge-4711")
       for (const body of [{}, { code: 4711 }]) expect((yield* answered(id, body))[1].status).toBe(423)
       const [status, state] = yield* answered(id, { kode: "4711" })
@@ -123,13 +123,13 @@ ofTheService("a challenge of the login", (told) => {
         "INCORRECT_RESUME_FORMAT",
         "not-performed",
       ])
-    }),
+    },
   )
 
   told(
     "that nobody answers aborts the run, and a late answer is 410 " +
       "[move 4] [reason ACTION_TIMEOUT] [resumeExecution 410] [error 6]",
-    Effect.gen(function* () {
+    function* () {
       const { caller, id } = yield* asked("challenge-4711")
       yield* TestClock.adjust(59_999)
       expect((yield* caller.read(id)).status).toBe(423)
@@ -143,39 +143,36 @@ ofTheService("a challenge of the login", (told) => {
         { detail: "ACTION_TIMEOUT" },
       ])
       expect(outcomes(state)).toEqual(Array.from({ length: 3 }, () => "FEATURE_ACTION_TIMEOUT"))
-    }),
+    },
   )
 
-  told(
-    "that the customer cancels aborts the run [reason USER_CANCELLED]",
-    Effect.gen(function* () {
-      const { caller, id } = yield* asked("challenge-4711+cancel-10")
-      yield* TestClock.adjust(10_000)
-      const late = yield* caller.resume(id, { code: "4711" })
-      expect([...stateOf(yield* caller.read(id)), late.status, late.json]).toEqual([
-        "ABORTED",
-        "USER_CANCELLED",
-        400,
-        { detail: "execution_already_closed" },
-      ])
-    }),
-  )
+  told("that the customer cancels aborts the run [reason USER_CANCELLED]", function* () {
+    const { caller, id } = yield* asked("challenge-4711+cancel-10")
+    yield* TestClock.adjust(10_000)
+    const late = yield* caller.resume(id, { code: "4711" })
+    expect([...stateOf(yield* caller.read(id)), late.status, late.json]).toEqual([
+      "ABORTED",
+      "USER_CANCELLED",
+      400,
+      { detail: "execution_already_closed" },
+    ])
+  })
 
   told(
     "ends the run where no person is there [move 7] [reason CUSTOMER_INTERVENTION_REQUIRED] " +
       "[field base.customer_interaction_available]",
-    Effect.gen(function* () {
+    function* () {
       for (const words of ["challenge-1", "input-1"]) {
         const { caller, id } = yield* asked(words, { customer_id: words })
         expect(stateOf(yield* caller.read(id))).toEqual(["ABORTED", "CUSTOMER_INTERVENTION_REQUIRED"])
       }
-    }),
+    },
   )
 
   told(
     "finds its engine gone: 503, and the run ends with the same reason [resumeExecution 503] [error 7] " +
       "[reason ENGINE_UNAVAILABLE]",
-    Effect.gen(function* () {
+    function* () {
       const { caller, id } = yield* asked("challenge-1+parted")
       const resumed = yield* caller.resume(id, { code: "1" })
       expect([resumed.status, resumed.json, ...stateOf(yield* caller.read(id))]).toEqual([
@@ -184,7 +181,7 @@ ofTheService("a challenge of the login", (told) => {
         "TEMPORARY_ERROR",
         "ENGINE_UNAVAILABLE",
       ])
-    }),
+    },
   )
 })
 
@@ -194,7 +191,7 @@ ofTheService("a challenge of a feature", (told) => {
   told(
     "names the feature, holds back its records and lets the run finish once answered " +
       "[field challenge.producer] [feature FEATURE_ACTION_REQUIRED]",
-    Effect.gen(function* () {
+    function* () {
       const { caller, id } = yield* asked(held)
       yield* TestClock.adjust(18_000)
       const challenge = yield* caller.read(id)
@@ -213,12 +210,12 @@ ofTheService("a challenge of a feature", (told) => {
         20,
         Array.from({ length: 3 }, () => "FEATURE_COMPLETED"),
       ])
-    }),
+    },
   )
 
   told(
     "that is not answered keeps what came before it [feature FEATURE_ACTION_TIMEOUT] [field feature-state.status_reason]",
-    Effect.gen(function* () {
+    function* () {
       const { caller, id } = yield* asked(held)
       yield* TestClock.adjust(100_000)
       const state = yield* caller.read(id)
@@ -232,12 +229,12 @@ ofTheService("a challenge of a feature", (told) => {
         "account:checking@accounts": 1,
         "account:savings@accounts": 1,
       })
-    }),
+    },
   )
 
   told(
     "that is answered incorrectly ends the run, although the login was accepted [feature FEATURE_ACTION_REJECTED]",
-    Effect.gen(function* () {
+    function* () {
       const { id } = yield* asked(held)
       yield* TestClock.adjust(18_000)
       for (const code of ["1", "2"]) expect((yield* answered(id, { code }))[1].status).toBe(423)
@@ -248,13 +245,13 @@ ofTheService("a challenge of a feature", (told) => {
         "AUTH_OK",
         ["FEATURE_COMPLETED", "FEATURE_ACTION_REJECTED", "FEATURE_ABORTED"],
       ])
-    }),
+    },
   )
 
   told(
     "ends the run where no person is there, and is none where the feature is not read " +
       "[feature FEATURE_CUSTOMER_INTERVENTION_REQUIRED]",
-    Effect.gen(function* () {
+    function* () {
       const { caller, id } = yield* asked(held, {})
       yield* TestClock.adjust(18_000)
       const state = yield* caller.read(id)
@@ -266,7 +263,7 @@ ofTheService("a challenge of a feature", (told) => {
       const without = yield* asked(held, { customer_id: "c-2", features: ["accounts_read"] })
       yield* TestClock.adjust(18_000)
       expect(stateOf(yield* caller.read(without.id))).toEqual(["COMPLETED", "COMPLETED"])
-    }),
+    },
   )
 })
 

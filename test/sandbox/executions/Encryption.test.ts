@@ -52,26 +52,23 @@ ofTheService("encrypted parameters", (told) => {
   for (const [name, seal] of Object.entries(seals)) {
     told(
       `are decrypted one by one, ${name}::, and mean what they say [field start.parameters] [auth-rule 7]`,
-      Effect.gen(function* () {
+      function* () {
         const key = yield* servedKey
         const state = yield* stateOf({ username: seal(key, words), password: seal(key, "correct") })
         expect([field(state, "status_reason"), field(state, "execution_time")]).toEqual(["PARTIAL", 2])
-      }),
+      },
     )
 
-    told(
-      `are decrypted as a whole, ${name}:: [field start.parameters] [auth-rule 7]`,
-      Effect.gen(function* () {
-        const key = yield* servedKey
-        const state = yield* stateOf(seal(key, JSON.stringify({ username: words, password: "correct" })))
-        expect(field(state, "status_reason")).toBe("PARTIAL")
-      }),
-    )
+    told(`are decrypted as a whole, ${name}:: [field start.parameters] [auth-rule 7]`, function* () {
+      const key = yield* servedKey
+      const state = yield* stateOf(seal(key, JSON.stringify({ username: words, password: "correct" })))
+      expect(field(state, "status_reason")).toBe("PARTIAL")
+    })
 
     told(
       `that were encrypted for somebody else end the run at once, each by name, ${name}:: ` +
         "[reason ENCRYPTION_ERROR] [field execution.parameters_errors] [auth-rule 7]",
-      Effect.gen(function* () {
+      function* () {
         const key = yield* servedKey
         const lost = seal(stranger, "correct")
         const state = yield* stateOf({ username: seal(key, words), password: lost })
@@ -99,13 +96,13 @@ ofTheService("encrypted parameters", (told) => {
           "ENCRYPTION_ERROR",
           [],
         ])
-      }),
+      },
     )
   }
 
   told(
     "are judged by the form once decrypted, and never shown in clear text [reason INCORRECT_PARAMETERS_FORMAT]",
-    Effect.gen(function* () {
+    function* () {
       const key = yield* servedKey
       for (const parameters of [
         { username: words, password: rsa(key, "zyx") },
@@ -124,12 +121,12 @@ ofTheService("encrypted parameters", (told) => {
         ])
         expect(state.text).not.toContain("zyx")
       }
-    }),
+    },
   )
 
   told(
     "of one login are recognised as that login, however they were encrypted [field execution.locking_hash]",
-    Effect.gen(function* () {
+    function* () {
       const key = yield* servedKey
       const login = { username: "queue-1+run-2", password: "correct" }
       const hashes = []
@@ -150,7 +147,7 @@ ofTheService("encrypted parameters", (told) => {
         [0, 0, 0, 3, 4],
       ])
       expect(String(hashes[0])).toMatch(/^v1\.[0-9a-f]{64}$/)
-    }),
+    },
   )
 })
 
@@ -164,22 +161,19 @@ ofTheService("an encrypted answer to a challenge", (told) => {
   })
 
   for (const [name, seal] of Object.entries(seals)) {
-    told(
-      `is decrypted, by value or as a whole, ${name}:: [resume-rule 2] [auth-rule 7]`,
-      Effect.gen(function* () {
-        const key = yield* servedKey
-        for (const body of [{ code: seal(key, "4711") }, seal(key, JSON.stringify({ code: "4711" }))]) {
-          const { caller, id } = yield* asked
-          expect((yield* caller.resume(id, body)).status).toBe(202)
-          yield* TestClock.adjust(5_000)
-          expect(field(yield* caller.read(id), "status_reason")).toBe("COMPLETED")
-        }
-      }),
-    )
+    told(`is decrypted, by value or as a whole, ${name}:: [resume-rule 2] [auth-rule 7]`, function* () {
+      const key = yield* servedKey
+      for (const body of [{ code: seal(key, "4711") }, seal(key, JSON.stringify({ code: "4711" }))]) {
+        const { caller, id } = yield* asked
+        expect((yield* caller.resume(id, body)).status).toBe(202)
+        yield* TestClock.adjust(5_000)
+        expect(field(yield* caller.read(id), "status_reason")).toBe("COMPLETED")
+      }
+    })
 
     told(
       `that cannot be decrypted is accepted and ends the run, ${name}:: [reason ENCRYPTION_ERROR]`,
-      Effect.gen(function* () {
+      function* () {
         for (const [body, loc] of [
           [{ code: seal(stranger, "4711") }, ["code"]],
           [seal(stranger, JSON.stringify({ code: "4711" })), []],
@@ -193,7 +187,7 @@ ofTheService("an encrypted answer to a challenge", (told) => {
             [{ loc, msg: "value cannot be decrypted", type: "encryption_error" }],
           ])
         }
-      }),
+      },
     )
   }
 })

@@ -3,9 +3,8 @@
  * with its exact body.
  */
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Caller, field, ofTheService, textField } from "../server/Caller.ts"
+import { field, ofTheService, textField } from "../server/Caller.ts"
 
 const person = { base_configurations: { customer_interaction_available: true } }
 const stateOf = (answer: unknown) => [field(answer, "status_code"), field(answer, "status_reason")]
@@ -14,8 +13,7 @@ ofTheService("a call on a run", (told) => {
   told(
     "that waits for nobody is refused by its resume [resumeExecution 400] [error 5] [resumeExecution 404] " +
       "[error 11] [resumeExecution 422]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const working = textField(yield* caller.start("queue-60"), "execution_id")
       const closed = textField(yield* caller.start("queue-0+run-0", { customer_id: "c-2" }), "execution_id")
       const answers = []
@@ -38,14 +36,13 @@ ofTheService("a call on a run", (told) => {
         [422, "list"],
         [422, "list"],
       ])
-    }),
+    },
   )
 
   told(
     "aborts it wherever it stands, keeps what was read, and frees its place [abortExecution 204] [move 5] " +
       "[reason CLIENT_CANCELLED] [abortExecution 304] [move 6] [error 8]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       for (const [words, seconds, before] of [
         ["queue-60", 1, 202],
         ["queue-0+run-100+records-6", 60, 202],
@@ -72,14 +69,13 @@ ofTheService("a call on a run", (told) => {
         }
         expect(yield* caller.read(id)).toEqual(state)
       }
-    }),
+    },
   )
 
   told(
     "cannot abort it for a while, and nobody can abort what is not there [abortExecution 409] [error 9] " +
       "[abortExecution 404] [abortExecution 422] [error 17]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const id = textField(yield* caller.start("queue-60+unstoppable-10"), "execution_id")
       const busy = yield* caller.abort(id)
       expect([busy.status, busy.json]).toEqual([409, { detail: "cannot be stopped at the moment" }])
@@ -93,15 +89,14 @@ ofTheService("a call on a run", (told) => {
         422,
         { detail: [{ loc: ["path", "execution_id"], msg: "not an execution id", type: "value_error" }] },
       ])
-    }),
+    },
   )
 
   told(
     "deletes it once it is closed, as if it had never been [deleteExecution 204] [deleteExecution 404] " +
       "[deleteExecution 409] [deleteExecution 422] [move 11] [move 12] [error 10] [error 11] " +
       "[readExecution 404] [pollExecution 404]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const id = textField(yield* caller.start("queue-10+run-0"), "execution_id")
       const early = yield* caller.remove(id)
       yield* TestClock.adjust(10_000)
@@ -122,13 +117,12 @@ ofTheService("a call on a run", (told) => {
       }
       for (const call of [caller.remove, caller.abort]) expect(yield* call(id)).toEqual(yield* call(never))
       expect((yield* caller.remove("no.body")).status).toBe(422)
-    }),
+    },
   )
 
   told(
     "reads its final state by GET and HEAD [readExecution 200] [pollExecution 200] [pollExecution 202]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const id = textField(yield* caller.start("queue-10+run-0"), "execution_id")
       const seen = []
       for (const seconds of [0, 10]) {
@@ -140,21 +134,17 @@ ofTheService("a call on a run", (told) => {
         [202, "", 202],
         [200, "", 200],
       ])
-    }),
+    },
   )
 
-  told(
-    "somebody else's run blocks a start, is visible, and ends by itself",
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const start = caller.start("queue-0+run-0+foreign-30", { external_execution_id: "ours" })
-      const refused = yield* start
-      const theirs = textField(refused, "execution_id")
-      const state = yield* caller.read(theirs)
-      yield* TestClock.adjust(30_000)
-      expect([refused.status, state.status, (yield* start).status]).toEqual([409, 202, 202])
-      expect(field(refused, "external_execution_id")).toMatch(/^somebody-else-/)
-      expect(field(state, "external_execution_id")).toBe(field(refused, "external_execution_id"))
-    }),
-  )
+  told("somebody else's run blocks a start, is visible, and ends by itself", function* (caller) {
+    const start = caller.start("queue-0+run-0+foreign-30", { external_execution_id: "ours" })
+    const refused = yield* start
+    const theirs = textField(refused, "execution_id")
+    const state = yield* caller.read(theirs)
+    yield* TestClock.adjust(30_000)
+    expect([refused.status, state.status, (yield* start).status]).toEqual([409, 202, 202])
+    expect(field(refused, "external_execution_id")).toMatch(/^somebody-else-/)
+    expect(field(state, "external_execution_id")).toBe(field(refused, "external_execution_id"))
+  })
 })

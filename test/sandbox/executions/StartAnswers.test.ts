@@ -27,8 +27,7 @@ ofTheService("a start that is refused", (told) => {
   told(
     "has no field that is there only when an execution exists [startExecution 400] [startTokenized 400] " +
       "[field acceptance.external_execution_id]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const external_execution_id = "x-1"
       const always = { engine_reference: "sandbox-always:website", external_execution_id }
       const ticket = { base_configurations: { tokenized_access: true }, external_execution_id }
@@ -42,7 +41,7 @@ ofTheService("a start that is refused", (told) => {
         answers.map(() => [400, requiredNames]),
       )
       expect((yield* (yield* Sandbox).truth).executions).toEqual([])
-    }),
+    },
   )
 })
 
@@ -65,8 +64,7 @@ const settings = {
 ofTheService("the form of a feature", (told) => {
   told(
     "shows the default of every setting, at every engine [setting cards_read.filter_by_type]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const engines = yield* caller.call("GET", `${caller.base_url}/config/engines/list`)
       const seen = new Set<string>()
       for (const engine of list(engines.json)) {
@@ -83,7 +81,7 @@ ofTheService("the form of a feature", (told) => {
         }
       }
       expect(Object.keys(settings).filter((code) => !seen.has(code))).toEqual([])
-    }),
+    },
   )
 })
 
@@ -108,19 +106,19 @@ ofTheService("the state of a run whose request is at fault", (told) => {
   told(
     "names every field of the login once its source refused their format " +
       "[reason INCORRECT_PARAMETERS_FORMAT] [field execution.parameters_errors] [readExecution 200]",
-    Effect.gen(function* () {
+    function* () {
       expect(yield* ended("end-INCORRECT_PARAMETERS_FORMAT", { features })).toEqual({
         working: [],
         state: [200, "INCORRECT_PARAMETERS_FORMAT"],
         parameters: [["username"], ["password"]],
         configurations: [],
       })
-    }),
+    },
   )
   told(
     "names the settings that its source refused [reason BAD_CONFIGURATIONS] " +
       "[field execution.configurations_errors] [readExecution 200]",
-    Effect.gen(function* () {
+    function* () {
       expect(yield* ended("end-BAD_CONFIGURATIONS", { features })).toEqual({
         working: [],
         state: [200, "BAD_CONFIGURATIONS"],
@@ -135,23 +133,19 @@ ofTheService("the state of a run whose request is at fault", (told) => {
         ["features", "cards_read", "configurations"],
         ["features", "customer_information_read", "configurations"],
       ])
-    }),
+    },
   )
-  told(
-    "names nothing if the fault is the platform's [reason BAD_PROXY_CONFIGURATION]",
-    Effect.gen(function* () {
-      const { parameters, configurations } = yield* ended("end-BAD_PROXY_CONFIGURATION", {})
-      expect([parameters, configurations]).toEqual([[], []])
-    }),
-  )
+  told("names nothing if the fault is the platform's [reason BAD_PROXY_CONFIGURATION]", function* () {
+    const { parameters, configurations } = yield* ended("end-BAD_PROXY_CONFIGURATION", {})
+    expect([parameters, configurations]).toEqual([[], []])
+  })
 })
 
 ofTheService("the fingerprint of a login", (told) => {
   told(
     "stands beside a verdict and never beside `not-performed` [field execution.locking_hash] " +
       "[field execution.authentication_status]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const look = (words: string, interaction: boolean, seconds: number) =>
         Effect.gen(function* () {
           const started = yield* caller.start(`queue-1+run-2+${words}`, {
@@ -183,7 +177,7 @@ ofTheService("the fingerprint of a login", (told) => {
         ["BLOCKED_USER", "BLOCKED_USER", "there"],
         ["COMPLETED", "AUTH_OK", "there"],
       ])
-    }),
+    },
   )
 })
 
@@ -226,8 +220,7 @@ ofTheService("a start", (told) => {
     told(
       `whose ${code}.${name} is ${JSON.stringify(value)} is malformed [startExecution 422] ` +
         `[setting ${code}.${name}]${name === "filter_by_type" ? " [limit 8]" : ""}`,
-      Effect.gen(function* () {
-        const caller = yield* Caller
+      function* (caller) {
         const features = ["loans_read", { code, configurations: { [name]: value } }]
         const refused = yield* caller.start("ok", { engine_reference: engineOf(code), features })
         expect([refused.status, field(refused, "detail")]).toEqual([
@@ -241,7 +234,7 @@ ofTheService("a start", (told) => {
             },
           ],
         ])
-      }),
+      },
     )
   }
 
@@ -250,8 +243,7 @@ ofTheService("a start", (told) => {
       "[error 17] [error-body 2] " +
       "[field validation.loc] [field validation.msg] [field validation.type] [field validation.input] " +
       "[field start.features]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const refused = yield* caller.start("ok", {
         features: [
           "accounts",
@@ -286,7 +278,7 @@ ofTheService("a start", (told) => {
           ],
         },
       ])
-    }),
+    },
   )
 
   for (const [field_, body] of [
@@ -306,21 +298,20 @@ ofTheService("a start", (told) => {
   ] as const) {
     told(
       `is malformed where ${JSON.stringify(body)} [startExecution 422] [field start.${field_}]`,
-      Effect.gen(function* () {
-        const caller = yield* Caller
+      function* (caller) {
         const refused = yield* caller.start("ok", body)
         const [first] = rowsOf(field(refused, "detail"))
         const loc = first?.["loc"]
         expect([refused.status, Array.isArray(loc) ? loc.slice(0, 2) : loc]).toEqual([422, ["body", field_]])
         expect([typeof first?.["msg"], typeof first?.["type"]]).toEqual(["string", "string"])
-      }),
+      },
     )
   }
 
   told(
     "may set what has no settings: no object, an empty one, or names that nobody knows " +
       "[settings empty] [settings unlisted]",
-    Effect.gen(function* () {
+    function* () {
       for (const [code, engine_reference] of [
         ["customer_information_read", "sandbox-tax:website"],
         ["academic_data", "sandbox-tax:website"],
@@ -332,14 +323,13 @@ ofTheService("a start", (told) => {
         expect(field(set.state, "status_reason")).toBe("COMPLETED")
         expect(set.records).toEqual(plain.records)
       }
-    }),
+    },
   )
 
   told(
     "without features runs the engine's defaults, and lacks no trace of what the engine lacks " +
       "[field start.features]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const codesOf = Effect.fnUntraced(function* (more: Readonly<Record<string, unknown>>) {
         const started = yield* caller.start("queue-0+run-0", {
           engine_reference: "sandbox-tax:website",
@@ -355,6 +345,6 @@ ofTheService("a start", (told) => {
       const twice = ["driver_data", { code: "driver_data" }]
       expect(yield* codesOf({ features: twice })).toEqual(["driver_data"])
       expect(yield* codesOf({ features: [] })).toEqual([])
-    }),
+    },
   )
 })

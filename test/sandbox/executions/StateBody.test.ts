@@ -79,34 +79,24 @@ const closedRun = Effect.gen(function* () {
 })
 
 ofTheService("a closed run", (told) => {
-  told(
-    "shows these fields and no others",
-    Effect.gen(function* () {
-      expect((yield* closedRun).json).toEqual(fields)
-    }),
-  )
+  told("shows these fields and no others", function* () {
+    expect((yield* closedRun).json).toEqual(fields)
+  })
   for (const [name, value] of Object.entries(fields)) {
-    told(
-      `shows its ${name} [field execution.${name}]${alsoShown[name] ?? ""}`,
-      Effect.gen(function* () {
-        expect(field(yield* closedRun, name)).toEqual(value)
-      }),
-    )
+    told(`shows its ${name} [field execution.${name}]${alsoShown[name] ?? ""}`, function* () {
+      expect(field(yield* closedRun, name)).toEqual(value)
+    })
   }
   for (const name of messageFields) {
-    told(
-      `has messages with ${name} [field message.${name}]`,
-      Effect.gen(function* () {
-        const shown = rowsOf(field(yield* closedRun, "messages")).map((message) => field(message, name))
-        expect(shown).toEqual(rowsOf(fields["messages"]).map((message) => field(message, name)))
-      }),
-    )
+    told(`has messages with ${name} [field message.${name}]`, function* () {
+      const shown = rowsOf(field(yield* closedRun, "messages")).map((message) => field(message, name))
+      expect(shown).toEqual(rowsOf(fields["messages"]).map((message) => field(message, name)))
+    })
   }
   told(
     "with a notice for the end user where the person has to act, and no place where they concern all of it " +
       "[field message.type] [field message.loc] [field execution.errors_count]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const started = yield* caller.start("queue-0+run-0+end-BLOCKED_USER")
       const state = yield* caller.read(textField(started, "execution_id"))
       const shown = rowsOf(field(state, "messages")).map((message) => [
@@ -122,13 +112,12 @@ ofTheService("a closed run", (told) => {
         1,
         0,
       ])
-    }),
+    },
   )
   told(
     "echoes what was wrong with its parameters [field execution.parameters_errors] [field validation.ctx] " +
       "[field validation.input]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const started = yield* caller.start("", { parameters: { username: "", password: "abc" } })
       const state = yield* caller.read(textField(started, "execution_id"))
       expect([started.status, state.status, field(state, "parameters_errors")]).toEqual([
@@ -151,15 +140,14 @@ ofTheService("a closed run", (told) => {
           },
         ],
       ])
-    }),
+    },
   )
 })
 
 ofTheService("a running execution", (told) => {
   told(
     "has a locking_hash once its login is with the source, and not while it is queued [field execution.locking_hash]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const started = yield* caller.start("queue-10+run-20")
       const hashes = []
       for (const seconds of [9, 1, 1]) {
@@ -170,7 +158,7 @@ ofTheService("a running execution", (told) => {
       yield* TestClock.adjust(60_000)
       const closed = field(yield* caller.read(textField(started, "execution_id")), "locking_hash")
       expect([...hashes, closed]).toEqual([undefined, undefined, undefined, hash])
-    }),
+    },
   )
 })
 
@@ -181,8 +169,7 @@ ofTheService("an acceptance", (told) => {
       "[field acceptance.status_reason] [field acceptance.status_code] [field acceptance.execution_id] " +
       "[field acceptance.session_id] [field acceptance.external_execution_id] [field start.customer_id] " +
       "[field start.external_execution_id] [field start.engine_reference] [auth-rule 6]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const started = yield* caller.start("queue-60", { external_execution_id: "x-1", customer_id: "" })
       expect([started.status, started.json]).toEqual([
         202,
@@ -198,25 +185,20 @@ ofTheService("an acceptance", (told) => {
           external_execution_id: "x-1",
         },
       ])
-    }),
+    },
   )
-  told(
-    "carries a session_token on request only [field acceptance.session_token]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const plain = yield* caller.start("queue-60")
-      const asked = yield* caller.start("queue-60+session-token", { customer_id: "c-2" })
-      expect([field(plain, "session_token"), field(asked, "session_token")]).toEqual([
-        undefined,
-        expect.stringMatching(/^[0-9a-f]{64}$/),
-      ])
-    }),
-  )
+  told("carries a session_token on request only [field acceptance.session_token]", function* (caller) {
+    const plain = yield* caller.start("queue-60")
+    const asked = yield* caller.start("queue-60+session-token", { customer_id: "c-2" })
+    expect([field(plain, "session_token"), field(asked, "session_token")]).toEqual([
+      undefined,
+      expect.stringMatching(/^[0-9a-f]{64}$/),
+    ])
+  })
   told(
     "of a run in flight is its own, and nothing is created [startExecution 409] [error 3] [limit 6] " +
       "[reason ALREADY_EXECUTING] [state TEMPORARY_ERROR]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const first = yield* caller.start("queue-60", { external_execution_id: "x-1" })
       const statuses = []
       for (const more of [
@@ -248,15 +230,14 @@ ofTheService("an acceptance", (told) => {
         statuses.push((yield* caller.start("queue-60", more, secret)).status)
       }
       expect(statuses).toEqual([409, 409, 409, 202, 202, 409, 202, 202])
-    }),
+    },
   )
 })
 
 ofTheService("the profile of a run", (told) => {
   told(
     "is available as soon as it was read, in this service's own shape [readProfile 200] [readProfile 404]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const started = yield* caller.start("queue-10+run-10+records-3")
       const id = textField(started, "execution_id")
       const early = yield* caller.call("GET", caller.profileUrl(id))
@@ -275,7 +256,7 @@ ofTheService("the profile of a run", (told) => {
         is_closed: true,
         profile: field(results, "data", "customer_information", 0),
       })
-    }),
+    },
   )
 })
 

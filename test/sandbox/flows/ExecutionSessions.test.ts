@@ -17,7 +17,7 @@ ofTheService("the results of an execution", (told) => {
   told(
     "hold every record, the consent and the session's own state [field results.session_status] " +
       "[field results.session_cursor]",
-    Effect.gen(function* () {
+    function* () {
       const { results } = yield* finished("records-9+odd", {
         engine_reference: "sandbox-tax:website",
         features: ["academic_data", "customer_information_read", "vehicles_data"],
@@ -38,58 +38,52 @@ ofTheService("the results of an execution", (told) => {
         "TIMED_OUT",
         "es-public-administration:bye:failure",
       ])
-    }),
+    },
   )
 
-  told(
-    "are the same in another run of the customer and engine, whatever came before",
-    Effect.gen(function* () {
-      const runs = []
-      for (const words of ["end-TIMEOUT+records-6", "records-6", "records-6"]) {
-        const { results } = yield* finished(words)
-        runs.push(recordsIn(field(results, "data")).map(({ fetch_date: _fetched, ...record }) => record))
-        yield* TestClock.adjust("1 day")
-      }
-      const [broken, second, third] = runs
-      expect([third?.length, second, broken]).toEqual([6, third, third?.slice(0, 3)])
-    }),
-  )
+  told("are the same in another run of the customer and engine, whatever came before", function* () {
+    const runs = []
+    for (const words of ["end-TIMEOUT+records-6", "records-6", "records-6"]) {
+      const { results } = yield* finished(words)
+      runs.push(recordsIn(field(results, "data")).map(({ fetch_date: _fetched, ...record }) => record))
+      yield* TestClock.adjust("1 day")
+    }
+    const [broken, second, third] = runs
+    expect([third?.length, second, broken]).toEqual([6, third, third?.slice(0, 3)])
+  })
 
-  told(
-    "are there from the accepted login on, unless words hide, lock or never finish them",
-    Effect.gen(function* () {
-      const statuses = []
-      for (const words of ["end-BLOCKED_USER", "noflow", "unstarted", "locked-9", "neverfinal"]) {
-        const { results } = yield* finished(words, { customer_id: words })
-        statuses.push([results.status, field(results, "is_closed")])
-      }
-      expect(statuses).toEqual([
-        [412, undefined],
-        [404, undefined],
-        [412, undefined],
-        [504, undefined],
-        [200, false],
-      ])
-      const caller = yield* Caller
-      const session_id = textField(yield* caller.start("queue-10+run-100+records-10+late-60"), "session_id")
-      const seen = []
-      for (const seconds of [0, 65, 45, 60]) {
-        yield* TestClock.adjust(seconds * 1000)
-        const results = yield* caller.results(session_id)
-        seen.push([results.status, field(results, "is_closed"), recordTexts(results).length])
-      }
-      expect(seen).toEqual([
-        [412, undefined, 0],
-        [200, false, 5],
-        [200, false, 10],
-        [200, true, 10],
-      ])
-    }),
-  )
+  told("are there from the accepted login on, unless words hide, lock or never finish them", function* () {
+    const statuses = []
+    for (const words of ["end-BLOCKED_USER", "noflow", "unstarted", "locked-9", "neverfinal"]) {
+      const { results } = yield* finished(words, { customer_id: words })
+      statuses.push([results.status, field(results, "is_closed")])
+    }
+    expect(statuses).toEqual([
+      [412, undefined],
+      [404, undefined],
+      [412, undefined],
+      [504, undefined],
+      [200, false],
+    ])
+    const caller = yield* Caller
+    const session_id = textField(yield* caller.start("queue-10+run-100+records-10+late-60"), "session_id")
+    const seen = []
+    for (const seconds of [0, 65, 45, 60]) {
+      yield* TestClock.adjust(seconds * 1000)
+      const results = yield* caller.results(session_id)
+      seen.push([results.status, field(results, "is_closed"), recordTexts(results).length])
+    }
+    expect(seen).toEqual([
+      [412, undefined, 0],
+      [200, false, 5],
+      [200, false, 10],
+      [200, true, 10],
+    ])
+  })
 
   told(
     "name documents that can be downloaded until the execution is deleted [attachment-rule 1]",
-    Effect.gen(function* () {
+    function* () {
       const { caller, session_id, execution_id, results } = yield* finished("attach-2+records-3")
       const ids = [
         textField(results, "data", "documents", 0, "attachment_id"),
@@ -104,29 +98,26 @@ ofTheService("the results of an execution", (told) => {
       yield* caller.remove(execution_id)
       expect((yield* download(ids[0] ?? "")).status).toBe(404)
       expect((yield* caller.results(session_id)).status).toBe(404)
-    }),
+    },
   )
 
-  told(
-    "and everything else of it are unknown to another application",
-    Effect.gen(function* () {
-      const { caller, session_id, execution_id } = yield* finished("attach-1")
-      for (const [method, url] of [
-        ["GET", caller.executionUrl(execution_id)],
-        ["HEAD", caller.executionUrl(execution_id)],
-        ["PUT", caller.executionUrl(execution_id)],
-        ["DELETE", `${caller.executionUrl(execution_id)}/abort`],
-        ["DELETE", `${caller.executionUrl(execution_id)}/delete`],
-        ["GET", caller.profileUrl(execution_id)],
-        ["GET", caller.resultsUrl(session_id)],
-        ["GET", caller.attachmentUrl(session_id, "x")],
-      ] as const) {
-        const body = method === "PUT" ? { body: { code: "1" } } : {}
-        const stranger = yield* caller.call(method, url, { secret: "sandbox-app-2", ...body })
-        expect([method, url, stranger.status]).toEqual([method, url, 404])
-      }
-    }),
-  )
+  told("and everything else of it are unknown to another application", function* () {
+    const { caller, session_id, execution_id } = yield* finished("attach-1")
+    for (const [method, url] of [
+      ["GET", caller.executionUrl(execution_id)],
+      ["HEAD", caller.executionUrl(execution_id)],
+      ["PUT", caller.executionUrl(execution_id)],
+      ["DELETE", `${caller.executionUrl(execution_id)}/abort`],
+      ["DELETE", `${caller.executionUrl(execution_id)}/delete`],
+      ["GET", caller.profileUrl(execution_id)],
+      ["GET", caller.resultsUrl(session_id)],
+      ["GET", caller.attachmentUrl(session_id, "x")],
+    ] as const) {
+      const body = method === "PUT" ? { body: { code: "1" } } : {}
+      const stranger = yield* caller.call(method, url, { secret: "sandbox-app-2", ...body })
+      expect([method, url, stranger.status]).toEqual([method, url, 404])
+    }
+  })
 })
 
 // Section 8 is one rule: sessions behind executions are read under the limit and the lock of any other.
@@ -146,17 +137,14 @@ const readAfter = (words: string, seconds: ReadonlyArray<number>) =>
   })
 
 ofTheService("the session of an execution", (told) => {
-  told(
-    "[readFlowResults 429] [flow-error 4] [limit 1] can be read once in five seconds",
-    Effect.gen(function* () {
-      const { statuses } = yield* readAfter("ok", [0, 0, 4.999, 0.001, 5, 2.5, 2.5])
-      expect(statuses).toEqual([200, 429, 429, 200, 200, 429, 200])
-    }),
-  )
+  told("[readFlowResults 429] [flow-error 4] [limit 1] can be read once in five seconds", function* () {
+    const { statuses } = yield* readAfter("ok", [0, 0, 4.999, 0.001, 5, 2.5, 2.5])
+    expect(statuses).toEqual([200, 429, 429, 200, 200, 429, 200])
+  })
 
   told(
     "[readFlowResults 504] [flow-error 5] [limit 2] is locked for a while, and a read then counts as a request",
-    Effect.gen(function* () {
+    function* () {
       const { statuses, seen } = yield* readAfter("locked-30", [0, 4, 1, 20, 5, 3, 2])
       expect(statuses).toEqual([504, 429, 504, 504, 200, 429, 200])
       const start = seen?.started_at ?? 0
@@ -167,13 +155,10 @@ ofTheService("the session of an execution", (told) => {
         ["results_read_too_soon", 4_000],
         ["results_read_too_soon", 33_000],
       ])
-    }),
+    },
   )
 
-  told(
-    "[readFlowResults 504] holds its lock for a millisecond per record that is read",
-    Effect.gen(function* () {
-      expect((yield* readAfter("records-8000", [0, 7, 1, 5])).statuses).toEqual([200, 504, 429, 200])
-    }),
-  )
+  told("[readFlowResults 504] holds its lock for a millisecond per record that is read", function* () {
+    expect((yield* readAfter("records-8000", [0, 7, 1, 5])).statuses).toEqual([200, 504, 429, 200])
+  })
 })

@@ -14,8 +14,9 @@ import {
   standingScripts,
   standingSessionId,
 } from "../../../src/sandbox/flows/StandingSessions.ts"
-import { Caller, field, inProcess, textField } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField, ofTheService } from "../server/Caller.ts"
 import { nightStart, recordsIn, recordTexts, walk, walked } from "./FlowWalk.ts"
+import type { Told } from "../server/Caller.ts"
 
 const idOf = (name: string) => standingSessionId(standingScripts.findIndex((script) => script.name === name))
 const truth = Effect.flatMap(Sandbox, (sandbox) => sandbox.truth)
@@ -46,32 +47,22 @@ const firstLooks = {
   abandoned: [200, "COMPLETED", "bye:completed", true, 4],
 } as const
 
-const standingSuite = () => {
-  const told = (title: string, body: Effect.Effect<void, never, Caller | Sandbox>) =>
-    it.effect(title, () =>
-      Effect.andThen(TestClock.setTime(nightStart), body).pipe(Effect.provide(inProcess({ seed: 7 }))),
-    )
-
-  told(
-    "every script shows at the first read what its line says",
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const seen: Record<string, ReadonlyArray<unknown>> = {}
-      for (const { name } of standingScripts) {
-        const results = yield* caller.results(idOf(name))
-        const { status } = results
-        const cursor = textField(results, "session_cursor").replace("es-public-administration:", "")
-        const shown = [field(results, "session_status"), cursor, field(results, "is_closed")]
-        seen[name] = status === 200 ? [status, ...shown, recordsIn(field(results, "data")).length] : [status]
-      }
-      expect(seen).toEqual(firstLooks)
-    }),
-  )
+const standingSuite = (told: Told) => {
+  told("every script shows at the first read what its line says", function* (caller) {
+    const seen: Record<string, ReadonlyArray<unknown>> = {}
+    for (const { name } of standingScripts) {
+      const results = yield* caller.results(idOf(name))
+      const { status } = results
+      const cursor = textField(results, "session_cursor").replace("es-public-administration:", "")
+      const shown = [field(results, "session_status"), cursor, field(results, "is_closed")]
+      seen[name] = status === 200 ? [status, ...shown, recordsIn(field(results, "data")).length] : [status]
+    }
+    expect(seen).toEqual(firstLooks)
+  })
 
   told(
     "a life counts from the first read, whenever that is: partial, settling, final, then the same forever",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       yield* TestClock.adjust("3 hours")
       const bodies = []
       for (const seconds of [0, 120, 150, 89, 5, 86_400]) {
@@ -85,26 +76,24 @@ const standingSuite = () => {
       expect(settling.filter((record) => !final.includes(record)).length).toBe(1)
       expect(final.length).toBe(24)
       expect(bodies[5]?.text).toBe(bodies[4]?.text)
-    }),
+    },
   )
 
   told(
     "[readFlowResults 504] a locked one answers 30 seconds after the first read, like the one without a lock",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const statuses: Array<number> = []
       for (const seconds of [0, 29, 1, 4]) {
         yield* TestClock.adjust(`${seconds} seconds`)
         statuses.push((yield* caller.results(idOf("locked"))).status)
       }
       expect(statuses).toEqual([504, 504, 429, 200])
-    }),
+    },
   )
 
   told(
     "a live one goes from READY to COMPLETED by itself, and can also be driven by the widget",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const seen: Array<string> = []
       for (const seconds of [0, 60, 35, 55, 20, 200]) {
         yield* TestClock.adjust(`${seconds} seconds`)
@@ -122,92 +111,80 @@ const standingSuite = () => {
       const other = idOf("unstarted")
       yield* walk(other, ["start", "consent", "connect queue-0+run-1+records-3", "wait 5", "leave"])
       expect(recordTexts(yield* caller.results(other)).length).toBe(3)
-    }),
+    },
   )
 
-  told(
-    "a step that a test takes in a live one comes before the steps still to come",
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      yield* walk(idOf("live"), ["consent"])
-      const cursorNow = Effect.map(caller.viewSession(idOf("live")), (view) =>
-        textField(view, "session_cursor").slice(25),
-      )
-      expect(yield* cursorNow).toBe("welcome:consent")
-      yield* walk(idOf("live"), ["wait 10", "connect queue-0+run-300+records-3", "wait 10"])
-      expect(yield* cursorNow).toBe("connect:wait")
-      yield* TestClock.adjust("10 minutes")
-      expect(yield* cursorNow).toBe("bye:completed")
-      expect(recordTexts(yield* caller.results(idOf("live"))).length).toBe(3)
-    }),
-  )
+  told("a step that a test takes in a live one comes before the steps still to come", function* (caller) {
+    yield* walk(idOf("live"), ["consent"])
+    const cursorNow = Effect.map(caller.viewSession(idOf("live")), (view) =>
+      textField(view, "session_cursor").slice(25),
+    )
+    expect(yield* cursorNow).toBe("welcome:consent")
+    yield* walk(idOf("live"), ["wait 10", "connect queue-0+run-300+records-3", "wait 10"])
+    expect(yield* cursorNow).toBe("connect:wait")
+    yield* TestClock.adjust("10 minutes")
+    expect(yield* cursorNow).toBe("bye:completed")
+    expect(recordTexts(yield* caller.results(idOf("live"))).length).toBe(3)
+  })
 
-  told(
-    "they belong to one application, and numbers without a script are nobody's",
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const id = idOf("completed")
-      const stranger = yield* caller.call("GET", caller.resultsUrl(id), { secret: "sandbox-app-2" })
-      expect([stranger.status, (yield* truth).sessions]).toEqual([404, []])
-      expect((yield* caller.results(id)).status).toBe(200)
-      for (const script of [standingScripts.length, firstDrawnScript - 1]) {
-        expect((yield* caller.results(standingSessionId(script))).status).toBe(404)
-      }
-      expect((yield* caller.results(standingSessionId(firstDrawnScript))).status).not.toBe(404)
-    }),
-  )
+  told("they belong to one application, and numbers without a script are nobody's", function* (caller) {
+    const id = idOf("completed")
+    const stranger = yield* caller.call("GET", caller.resultsUrl(id), { secret: "sandbox-app-2" })
+    expect([stranger.status, (yield* truth).sessions]).toEqual([404, []])
+    expect((yield* caller.results(id)).status).toBe(200)
+    for (const script of [standingScripts.length, firstDrawnScript - 1]) {
+      expect((yield* caller.results(standingSessionId(script))).status).toBe(404)
+    }
+    expect((yield* caller.results(standingSessionId(firstDrawnScript))).status).not.toBe(404)
+  })
 
-  told(
-    "the truth shows each session's states, reads, locks and early reads",
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      yield* caller.results(idOf("company"))
-      yield* TestClock.adjust("2 seconds")
-      yield* caller.results(idOf("company"))
-      yield* caller.results(idOf("locked"))
-      yield* walked("", ["start", "cancel"])
-      const { sessions, ruleBreaks } = yield* truth
-      expect(sessions.map(({ phases: _phases, events: _events, ...session }) => session)).toEqual([
-        {
-          session_id: idOf("company"),
-          application: "65f0c0ffee00000000000001",
-          customer_id: "standing-8",
-          found_at: nightStart,
-          results_reads: [{ at: nightStart, is_closed: true }],
-          locked_at: [],
-          too_soon_at: [nightStart + 2_000],
-        },
-        {
-          session_id: idOf("locked"),
-          application: "65f0c0ffee00000000000001",
-          customer_id: "standing-6",
-          found_at: nightStart + 2_000,
-          results_reads: [],
-          locked_at: [nightStart + 2_000],
-          too_soon_at: [],
-        },
-        {
-          session_id: expect.stringMatching(/^[0-9a-f]{24}$/),
-          application: "65f0c0ffee00000000000001",
-          customer_id: "c-1",
-          results_reads: [],
-          locked_at: [],
-          too_soon_at: [],
-        },
-      ])
-      expect(ruleBreaks.map(({ at, rule }) => [at, rule])).toEqual([
-        [nightStart + 2_000, "results_read_too_soon"],
-      ])
-      expect(sessions.at(-1)?.phases.map(({ status }) => status)).toEqual([
-        "READY",
-        "READY",
-        "CUSTOMER_CANCELLED",
-      ])
-    }),
-  )
+  told("the truth shows each session's states, reads, locks and early reads", function* (caller) {
+    yield* caller.results(idOf("company"))
+    yield* TestClock.adjust("2 seconds")
+    yield* caller.results(idOf("company"))
+    yield* caller.results(idOf("locked"))
+    yield* walked("", ["start", "cancel"])
+    const { sessions, ruleBreaks } = yield* truth
+    expect(sessions.map(({ phases: _phases, events: _events, ...session }) => session)).toEqual([
+      {
+        session_id: idOf("company"),
+        application: "65f0c0ffee00000000000001",
+        customer_id: "standing-8",
+        found_at: nightStart,
+        results_reads: [{ at: nightStart, is_closed: true }],
+        locked_at: [],
+        too_soon_at: [nightStart + 2_000],
+      },
+      {
+        session_id: idOf("locked"),
+        application: "65f0c0ffee00000000000001",
+        customer_id: "standing-6",
+        found_at: nightStart + 2_000,
+        results_reads: [],
+        locked_at: [nightStart + 2_000],
+        too_soon_at: [],
+      },
+      {
+        session_id: expect.stringMatching(/^[0-9a-f]{24}$/),
+        application: "65f0c0ffee00000000000001",
+        customer_id: "c-1",
+        results_reads: [],
+        locked_at: [],
+        too_soon_at: [],
+      },
+    ])
+    expect(ruleBreaks.map(({ at, rule }) => [at, rule])).toEqual([
+      [nightStart + 2_000, "results_read_too_soon"],
+    ])
+    expect(sessions.at(-1)?.phases.map(({ status }) => status)).toEqual([
+      "READY",
+      "READY",
+      "CUSTOMER_CANCELLED",
+    ])
+  })
 }
 
-describe("standing sessions", standingSuite)
+ofTheService("standing sessions", standingSuite, nightStart)
 
 describe("the standing sessions", () => {
   it("have their own names, a meaning each, and ids that the service accepts as ObjectIds", () => {

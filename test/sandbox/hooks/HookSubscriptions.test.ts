@@ -1,9 +1,10 @@
 /** Who is told of which events: the reference's flow subscriptions (2.8, 4.11) and the service's own ones. */
-import { describe, expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { FlowHook } from "../../../src/service/Execution.ts"
 import { engineEvents, flowEvents } from "../../../src/service/Vocabulary.ts"
-import { Caller, field, inProcess } from "../server/Caller.ts"
+import { Caller, field, ofTheService } from "../server/Caller.ts"
+import type { Told } from "../server/Caller.ts"
 
 const app_id = "65f0c0ffee00000000000001"
 const [started, consent, partial, ended] = flowEvents
@@ -54,13 +55,10 @@ const what = ([status, json]: readonly [number, unknown]) => [
   (field(json, "detail") as ReadonlyArray<unknown> | undefined)?.map((item) => field(item, "loc")),
 ]
 
-const flowSubscriptions = () => {
-  const told = (title: string, body: Effect.Effect<void, never, Caller>) =>
-    it.effect(title, () => body.pipe(Effect.provide(inProcess({ seed: 7 }))))
-
+const flowSubscriptions = (told: Told) => {
   told(
     "[createFlowHooks 200] [listFlowHooks 200] [field subscription.app_id] [field subscription.producer] [field subscription.event] [field subscription.enabled] [field subscription.base_url] [field hook-change.events] a plural `events` makes one subscription each, listed singular and without query parameters",
-    Effect.gen(function* () {
+    function* () {
       const { list, create } = yield* flowCalls
       expect(yield* list()).toEqual([200, []])
       const made = yield* create({ events: [ended, partial], base_url: "https://a.invalid/x?token=1#y" })
@@ -80,12 +78,12 @@ const flowSubscriptions = () => {
       ])
       expect(decodeHooks(listed[1])).toEqual(listed[1])
       expect(yield* list(undefined, "sandbox-app-2")).toEqual([200, []])
-    }),
+    },
   )
 
   told(
     "[createFlowHooks 422] [updateFlowHooks 422] [deleteFlowHooks 422] an invalid event, URL or flag is named, and nothing changes",
-    Effect.gen(function* () {
+    function* () {
       const { list, create, update, remove } = yield* flowCalls
       const base_url = "https://a.invalid/"
       yield* create({ events: [ended], base_url })
@@ -118,12 +116,12 @@ const flowSubscriptions = () => {
       ])
       expect(JSON.stringify(answers)).not.toContain("word")
       expect(yield* list()).toEqual([200, [flowHook(ended, base_url)]])
-    }),
+    },
   )
 
   told(
     "[updateFlowHooks 200] [updateFlowHooks 404] an update changes only what it names; all of its events must exist",
-    Effect.gen(function* () {
+    function* () {
       const { list, create, update } = yield* flowCalls
       yield* create({ events: [consent, ended], base_url: "https://a.invalid/" })
       expect(yield* update({ events: [ended], enabled: false })).toEqual([
@@ -141,12 +139,12 @@ const flowSubscriptions = () => {
         200,
         [flowHook(consent, "https://b.invalid/"), flowHook(ended, "https://b.invalid/", false)],
       ])
-    }),
+    },
   )
 
   told(
     "[deleteFlowHooks 204] [deleteFlowHooks 404] a deletion removes all of its events or none",
-    Effect.gen(function* () {
+    function* () {
       const { list, create, remove } = yield* flowCalls
       yield* create({ events: [...flowEvents], base_url: "https://a.invalid/" })
       const statuses = [
@@ -159,13 +157,12 @@ const flowSubscriptions = () => {
         200,
         [flowHook(partial, "https://a.invalid/"), flowHook(ended, "https://a.invalid/")],
       ])
-    }),
+    },
   )
 
   told(
     "[listFlowHooks 401] [listFlowHooks 403] [createFlowHooks 401] [createFlowHooks 403] [updateFlowHooks 401] [updateFlowHooks 403] [deleteFlowHooks 401] [deleteFlowHooks 403] nobody reaches them without a secret",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const statuses = []
       for (const secret of [undefined, "wrong"]) {
         for (const [method, path] of [
@@ -180,17 +177,14 @@ const flowSubscriptions = () => {
         }
       }
       expect(statuses).toEqual([401, 401, 401, 401, 403, 403, 403, 403])
-    }),
+    },
   )
 }
 
-const ownSubscriptions = () => {
-  const told = (title: string, body: Effect.Effect<void, never, Caller>) =>
-    it.effect(title, () => body.pipe(Effect.provide(inProcess({ seed: 7 }))))
-
+const ownSubscriptions = (told: Told) => {
   told(
     "execution events are bound to targets for an application, one each, replaced by the next and removed",
-    Effect.gen(function* () {
+    function* () {
       const call = yield* ownCalls
       const url = "https://a.invalid/in?token=1"
       const timely = { order: "timely", duplicates: false }
@@ -213,12 +207,12 @@ const ownSubscriptions = () => {
       expect((yield* call("DELETE"))[0]).toBe(204)
       expect(yield* call("GET")).toEqual([200, []])
       expect((yield* call("DELETE"))[0]).toBe(204)
-    }),
+    },
   )
 
   told(
     "an invalid target and an invalid event are refused, and so is a caller without a secret",
-    Effect.gen(function* () {
+    function* () {
       const call = yield* ownCalls
       const answers = [
         yield* call("PUT", "", { url: "file:///etc/passwd" }),
@@ -235,9 +229,9 @@ const ownSubscriptions = () => {
         [422, [["query", "events", 0]]],
       ])
       expect((yield* call("GET", "", undefined, "wrong"))[0]).toBe(403)
-    }),
+    },
   )
 }
 
-describe("subscriptions to flow events", flowSubscriptions)
-describe("subscriptions to execution events", ownSubscriptions)
+ofTheService("subscriptions to flow events", flowSubscriptions)
+ofTheService("subscriptions to execution events", ownSubscriptions)

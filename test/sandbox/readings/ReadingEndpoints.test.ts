@@ -9,16 +9,13 @@ import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
 import type { Reading } from "../../../src/sandbox/state/Reading.ts"
-import { Caller, field, inProcess, morning, textField } from "../server/Caller.ts"
+import { Caller, field, morning, textField, toldAt } from "../server/Caller.ts"
+import type { Steps } from "../server/Caller.ts"
 
-type Body = Effect.Effect<void, never, Caller | Sandbox>
 const done = "queue-0+run-0"
 const profileOnly = { features: ["customer_information_read"] }
 
-const told = (title: string, reading: Reading, body: Body) =>
-  it.effect(title, () =>
-    Effect.andThen(TestClock.setTime(morning), body).pipe(Effect.provide(inProcess({ seed: 7, reading }))),
-  )
+const told = (title: string, reading: Reading, steps: Steps) => toldAt(morning, title, steps, { reading })
 
 describe("the flow API of a reading", () => {
   const everyFlowCall = Effect.gen(function* () {
@@ -34,28 +31,20 @@ describe("the flow API of a reading", () => {
       yield* caller.createSession(),
     ]
   })
-  told(
-    "is absent: a gateway's page answers every call",
-    { flow_api: "absent" },
-    Effect.gen(function* () {
-      const answers = yield* everyFlowCall
-      expect(answers.map(({ status }) => status)).toEqual([404, 404, 404, 404])
-      for (const { contentType, text } of answers) {
-        expect(contentType).toContain("text/html")
-        expect(text).toContain("<title>404 Not Found</title>")
-      }
-      expect((yield* (yield* Sandbox).truth).executions.map((seen) => seen.results_reads)).toEqual([[]])
-    }),
-  )
-  told(
-    "is forbidden to this account",
-    { flow_api: "forbidden", flow_error_body: "html" },
-    Effect.gen(function* () {
-      const answers = yield* everyFlowCall
-      const detail = "the flow API is not enabled for this account"
-      expect(answers.map(({ status, json }) => [status, json])).toEqual(answers.map(() => [403, { detail }]))
-    }),
-  )
+  told("is absent: a gateway's page answers every call", { flow_api: "absent" }, function* () {
+    const answers = yield* everyFlowCall
+    expect(answers.map(({ status }) => status)).toEqual([404, 404, 404, 404])
+    for (const { contentType, text } of answers) {
+      expect(contentType).toContain("text/html")
+      expect(text).toContain("<title>404 Not Found</title>")
+    }
+    expect((yield* (yield* Sandbox).truth).executions.map((seen) => seen.results_reads)).toEqual([[]])
+  })
+  told("is forbidden to this account", { flow_api: "forbidden", flow_error_body: "html" }, function* () {
+    const answers = yield* everyFlowCall
+    const detail = "the flow API is not enabled for this account"
+    expect(answers.map(({ status, json }) => [status, json])).toEqual(answers.map(() => [403, { detail }]))
+  })
   const errorOf = (words: string) =>
     Effect.gen(function* () {
       const caller = yield* Caller
@@ -104,33 +93,23 @@ describe("the flow API of a reading", () => {
     { flow_error_body: "empty" },
     errors(() => ["", "text/plain"]),
   )
-  told(
-    "has its records in one list",
-    { flow_data: "list" },
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const started = yield* caller.start(`${done}+records-3+attach-1`, profileOnly)
-      const answer = yield* caller.results(textField(started, "session_id"))
-      const data = field(answer, "data")
-      expect(Array.isArray(data) ? data.map((one) => field(one, "sub_family")) : data).toEqual([
-        "customer_information:user_profile",
-        "customer_information:user_profile",
-        "customer_information:user_profile",
-        undefined,
-      ])
-      expect(field(data, 3, "attachment_id")).toBeTypeOf("string")
-    }),
-  )
-  told(
-    "has its records by product",
-    {},
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const started = yield* caller.start(`${done}+records-3`, profileOnly)
-      const answer = yield* caller.results(textField(started, "session_id"))
-      expect(Object.keys(Object(field(answer, "data")))).toEqual(["customer_information"])
-    }),
-  )
+  told("has its records in one list", { flow_data: "list" }, function* (caller) {
+    const started = yield* caller.start(`${done}+records-3+attach-1`, profileOnly)
+    const answer = yield* caller.results(textField(started, "session_id"))
+    const data = field(answer, "data")
+    expect(Array.isArray(data) ? data.map((one) => field(one, "sub_family")) : data).toEqual([
+      "customer_information:user_profile",
+      "customer_information:user_profile",
+      "customer_information:user_profile",
+      undefined,
+    ])
+    expect(field(data, 3, "attachment_id")).toBeTypeOf("string")
+  })
+  told("has its records by product", {}, function* (caller) {
+    const started = yield* caller.start(`${done}+records-3`, profileOnly)
+    const answer = yield* caller.results(textField(started, "session_id"))
+    expect(Object.keys(Object(field(answer, "data")))).toEqual(["customer_information"])
+  })
 })
 
 describe("endpoints of a reading", () => {
@@ -154,13 +133,9 @@ describe("endpoints of a reading", () => {
   })
   const today = { head: 200, stranger: 403, profile: 200, attachment: 200, token: 200, records: 404 }
   const has = (title: string, reading: Reading, changed: Partial<typeof today>) =>
-    told(
-      title,
-      reading,
-      Effect.gen(function* () {
-        expect(yield* statuses).toEqual({ ...today, ...changed })
-      }),
-    )
+    told(title, reading, function* () {
+      expect(yield* statuses).toEqual({ ...today, ...changed })
+    })
   has("are all there but for the kinds of results", {}, {})
   has("poll nothing with HEAD", { head: "not_allowed" }, { head: 405 })
   has("read no profile", { profile: "absent" }, { profile: 404 })
@@ -171,8 +146,7 @@ describe("endpoints of a reading", () => {
   told(
     "return the records of one family and say whether they are final",
     { result_kinds: "present", flow_api: "absent" },
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const started = yield* caller.start(`${done}+records-4+late-60`, {
         features: ["customer_information_read", "accounts_read"],
       })
@@ -210,7 +184,7 @@ describe("endpoints of a reading", () => {
         { secret: undefined },
       )
       expect(anonymous.status).toBe(401)
-    }),
+    },
   )
 })
 
@@ -224,19 +198,15 @@ describe("a start with a token under a reading", () => {
     return [yield* caller.startTokenized(token), flat] as const
   })
   const one = (title: string, reading: Reading, expected: readonly [nested: unknown, flat: unknown]) =>
-    told(
-      title,
-      reading,
-      Effect.gen(function* () {
-        const answers = yield* both
-        expect(
-          answers.map((answer) => [
-            answer.status,
-            ...[0, 1].map((index) => field(answer, "detail", index, "loc")),
-          ]),
-        ).toEqual(expected)
-      }),
-    )
+    told(title, reading, function* () {
+      const answers = yield* both
+      expect(
+        answers.map((answer) => [
+          answer.status,
+          ...[0, 1].map((index) => field(answer, "detail", index, "loc")),
+        ]),
+      ).toEqual(expected)
+    })
   const missing = (...fields: ReadonlyArray<string | undefined>) => [
     422,
     ...fields.map((part) => (part === undefined ? undefined : ["body", part])),

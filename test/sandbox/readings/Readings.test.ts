@@ -2,22 +2,17 @@
  * What each key of a reading does to the service's answers, in process and over HTTP: every value that is not
  * today's is seen once, beside what stays as it was.
  */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import type { Reading } from "../../../src/sandbox/state/Reading.ts"
-import { Caller, field, inProcess, morning, textField } from "../server/Caller.ts"
+import { Caller, field, morning, textField, toldAt } from "../server/Caller.ts"
+import type { Steps } from "../server/Caller.ts"
 
-type Body = Effect.Effect<void, never, Caller | Sandbox>
-
-const told = (title: string, reading: Reading, body: Body, more: Partial<SandboxOptions> = {}) =>
-  it.effect(title, () =>
-    Effect.andThen(TestClock.setTime(morning), body).pipe(
-      Effect.provide(inProcess({ seed: 7, reading, ...more })),
-    ),
-  )
+const told = (title: string, reading: Reading, steps: Steps, more: Partial<SandboxOptions> = {}) =>
+  toldAt(morning, title, steps, { reading, ...more })
 const done = "queue-0+run-0"
 
 describe("ids of a reading", () => {
@@ -38,13 +33,12 @@ describe("ids of a reading", () => {
   told(
     "a 409 echoes the request's external id, or has none",
     { conflict_external_id: "request" },
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       yield* caller.start("run-60")
       expect(field(yield* caller.start("ok"), "external_execution_id")).toBeUndefined()
       const echoed = yield* caller.start("ok", { external_execution_id: "mine" })
       expect([echoed.status, field(echoed, "external_execution_id")]).toEqual([409, "mine"])
-    }),
+    },
   )
   told("a 409 has no external id", { conflict_external_id: "absent" }, conflictId(undefined, undefined))
   told("a 409 has null for an external id", { conflict_external_id: "null" }, conflictId(undefined, null))
@@ -107,7 +101,7 @@ describe("states of a reading", () => {
   told(
     "a challenge has its four fields, or the state beside them",
     { challenge_body: "state", dates: "offset", form_optionals: "null" },
-    Effect.gen(function* () {
+    function* () {
       const answer = yield* state(`${done}+challenge-1`, asking)
       const body = (part: string) => field(answer, part)
       expect([answer.status, body("status_code"), body("is_closed"), body("producer")]).toEqual([
@@ -118,16 +112,12 @@ describe("states of a reading", () => {
       ])
       expect(body("action_required_expires")).toBe("2026-11-21T09:02:00.000+00:00")
       expect(field(answer, "form_schema", "$defs")).toBe(null)
-    }),
+    },
   )
-  told(
-    "a challenge has its four fields",
-    {},
-    Effect.gen(function* () {
-      const answer = yield* state(`${done}+challenge-1`, asking)
-      expect(names(answer.json)).toEqual(["action_required_expires", "form_schema", "producer"])
-    }),
-  )
+  told("a challenge has its four fields", {}, function* () {
+    const answer = yield* state(`${done}+challenge-1`, asking)
+    expect(names(answer.json)).toEqual(["action_required_expires", "form_schema", "producer"])
+  })
 
   const optional = ["external_execution_id", "locking_hash", "status_message"] as const
   const optionals = (expected: unknown) =>
@@ -156,32 +146,20 @@ describe("states of a reading", () => {
   told("optional fields are null", { optionals: "null" }, optionals(null))
 
   const errors = ["configurations_errors", "parameters_errors"] as const
-  told(
-    "lists of errors are empty if there are none",
-    { error_lists: "empty" },
-    Effect.gen(function* () {
-      const good = yield* state(done)
-      expect(errors.map((part) => field(good, part))).toEqual([[], []])
-      const bad = yield* state(done, { customer_id: "c-2", parameters: {} })
-      expect(field(bad, "configurations_errors")).toEqual([])
-      expect(field(bad, "parameters_errors", 1, "loc")).toEqual(["password"])
-    }),
-  )
-  told(
-    "lists of errors are absent if there are none",
-    {},
-    Effect.gen(function* () {
-      expect(names((yield* state(done)).json).filter((one) => one.endsWith("_errors"))).toEqual([])
-    }),
-  )
-  told(
-    "messages are absent if there are none",
-    { messages: "absent_when_empty" },
-    Effect.gen(function* () {
-      expect(names((yield* state("queue-9")).json)).not.toContain("messages")
-      expect(field(yield* state(done, { customer_id: "c-2" }), "messages", 0, "id")).toBe("login.accepted")
-    }),
-  )
+  told("lists of errors are empty if there are none", { error_lists: "empty" }, function* () {
+    const good = yield* state(done)
+    expect(errors.map((part) => field(good, part))).toEqual([[], []])
+    const bad = yield* state(done, { customer_id: "c-2", parameters: {} })
+    expect(field(bad, "configurations_errors")).toEqual([])
+    expect(field(bad, "parameters_errors", 1, "loc")).toEqual(["password"])
+  })
+  told("lists of errors are absent if there are none", {}, function* () {
+    expect(names((yield* state(done)).json).filter((one) => one.endsWith("_errors"))).toEqual([])
+  })
+  told("messages are absent if there are none", { messages: "absent_when_empty" }, function* () {
+    expect(names((yield* state("queue-9")).json)).not.toContain("messages")
+    expect(field(yield* state(done, { customer_id: "c-2" }), "messages", 0, "id")).toBe("login.accepted")
+  })
 
   const counted = (expected: unknown) =>
     Effect.gen(function* () {
@@ -209,13 +187,12 @@ describe("states of a reading", () => {
   told(
     "a rejected run answers 200 without being closed, and can be deleted",
     { rejected_state: "open" },
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const bad = yield* state(done, { parameters: {} })
       expect([bad.status, field(bad, "is_closed"), field(bad, "date_ended")]).toEqual([200, false, undefined])
       expect((yield* caller.remove(textField(bad, "execution_id"))).status).toBe(204)
       expect(field(yield* state(`${done}+end-BAD_PROXY_CONFIGURATION`), "is_closed")).toBe(true)
-    }),
+    },
   )
   const beyond = {
     features: [{ code: "accounts_read", configurations: { from_date: "2001-01-01" } }],
@@ -223,7 +200,7 @@ describe("states of a reading", () => {
   told(
     "limits_behaviour error ends in ABORTED, with the errors named",
     { limits_behaviour_error: "aborted" },
-    Effect.gen(function* () {
+    function* () {
       const answer = yield* state(done, beyond)
       expect(["status_code", "status_reason", "is_closed"].map((part) => field(answer, part))).toEqual([
         "ABORTED",
@@ -235,20 +212,15 @@ describe("states of a reading", () => {
       expect(field(answer, "messages", 0, "id")).toBe("aborted.system_cancelled")
       const wrong = { features: [{ code: "accounts_read", configurations: { from_date: 7 } }] }
       expect((yield* (yield* Caller).start(done, wrong)).status).toBe(422)
-    }),
+    },
   )
-  told(
-    "limits_behaviour error ends in CONFIGURATION_ERROR",
-    {},
-    Effect.gen(function* () {
-      expect(field(yield* state(done, beyond), "status_reason")).toBe("BAD_CONFIGURATIONS")
-    }),
-  )
+  told("limits_behaviour error ends in CONFIGURATION_ERROR", {}, function* () {
+    expect(field(yield* state(done, beyond), "status_reason")).toBe("BAD_CONFIGURATIONS")
+  })
   told(
     "an abort shows a second later, and another abort does not delay it",
     { abort_effect: "late" },
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const id = textField(yield* caller.start("queue-0+run-60"), "execution_id")
       const reason = Effect.map(caller.read(id), (answer) => field(answer, "status_reason"))
       yield* TestClock.adjust("10 seconds")
@@ -260,30 +232,25 @@ describe("states of a reading", () => {
       yield* TestClock.adjust("100 millis")
       expect(yield* reason).toBe("CLIENT_CANCELLED")
       expect((yield* caller.abort(id)).status).toBe(304)
-    }),
+    },
   )
   told(
     "an unknown engine is unavailable",
     { unknown_engine_start: "unavailable", retry_after: "seconds" },
-    Effect.gen(function* () {
+    function* () {
       const answer = yield* (yield* Caller).start(done, { engine_reference: "nobody:website" })
       expect([answer.status, answer.json]).toEqual([503, { detail: "no such engine" }])
       const { starts } = yield* (yield* Sandbox).truth
       expect(starts.map(({ outcome }) => outcome)).toEqual(["unavailable"])
-    }),
+    },
   )
-  told(
-    "forms show null for what they do not have",
-    { form_optionals: "null" },
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const answer = yield* caller.call("GET", `${caller.base_url}/config/engines/sandbox-bank:website`)
-      const form = (...path: ReadonlyArray<string | number>) =>
-        ["$defs", "required", "x-meta"].map((part) => field(answer, ...path, part) === null)
-      expect(answer.status).toBe(200)
-      expect(form("parameters")).toEqual([true, false, false])
-      expect(form("configurations")).toEqual([true, true, true])
-      expect(form("features", 0, "configurations")).toEqual([true, true, true])
-    }),
-  )
+  told("forms show null for what they do not have", { form_optionals: "null" }, function* (caller) {
+    const answer = yield* caller.call("GET", `${caller.base_url}/config/engines/sandbox-bank:website`)
+    const form = (...path: ReadonlyArray<string | number>) =>
+      ["$defs", "required", "x-meta"].map((part) => field(answer, ...path, part) === null)
+    expect(answer.status).toBe(200)
+    expect(form("parameters")).toEqual([true, false, false])
+    expect(form("configurations")).toEqual([true, true, true])
+    expect(form("features", 0, "configurations")).toEqual([true, true, true])
+  })
 })

@@ -167,17 +167,35 @@ export const overHttp = (options: SandboxOptions) =>
 
 export const morning = Date.UTC(2026, 10, 21, 9)
 
-type Told = (title: string, body: Effect.Effect<void, never, Caller | Sandbox>) => void
+/** A test's steps, with a caller to take them. */
+export type Steps =
+  | Effect.Effect<void, never, Caller | Sandbox>
+  | ((caller: Caller["Service"]) => Generator<Effect.Effect<unknown, never, Caller | Sandbox>, void, never>)
+export type Told = (title: string, steps: Steps) => void
+
+/** One test of a service of its own, at this time. */
+export const toldAt = (
+  at: number,
+  title: string,
+  steps: Steps,
+  options: Partial<SandboxOptions> = {},
+  reach: Reach = inProcess,
+): void =>
+  it.effect(title, () =>
+    TestClock.setTime(at).pipe(
+      Effect.andThen(Caller),
+      Effect.flatMap((caller) => (Effect.isEffect(steps) ? steps : Effect.gen(() => steps(caller)))),
+      Effect.provide(reach({ seed: 7, ...options })),
+    ),
+  )
 
 const toldOver =
   (reach: Reach): Told =>
-  (title, body) =>
-    it.effect(title, () =>
-      Effect.andThen(TestClock.setTime(morning), body).pipe(Effect.provide(reach({ seed: 7 }))),
-    )
+  (title, steps) =>
+    toldAt(morning, title, steps, {}, reach)
 
-export const ofTheService = (subject: string, suite: (told: Told) => void): void => {
-  describe(subject, () => suite(toldOver(inProcess)))
+export const ofTheService = (subject: string, suite: (told: Told) => void, at = morning): void => {
+  describe(subject, () => suite((title, steps) => toldAt(at, title, steps)))
 }
 
 export const inBothWays = (subject: string, suite: (told: Told) => void): void => {

@@ -152,35 +152,32 @@ const nested = (depth: number, isList: boolean): unknown =>
   Array.from({ length: depth }).reduce<unknown>((inner) => (isList ? [inner] : { a: inner }), 1)
 
 inBothWays("an absurd body", (told) => {
-  told(
-    "is invalid if it is nested too deeply, at every endpoint that accepts one",
-    Effect.gen(function* () {
-      const { call, startUrl, base_url, flows_url, executionUrl } = yield* Caller
-      const widget = `${flows_url}/es-public-administration/v1/widget`
-      const calls = [
-        ["POST", startUrl],
-        ["POST", `${base_url}/executions/init/v1/tokenized`],
-        ["PUT", executionUrl("x")],
-        ["PUT", `${base_url}/executions/t10n`],
-        ["POST", `${flows_url}/hooks/create`],
-        ["PATCH", `${flows_url}/hooks/update`],
-        ["PUT", `${new URL(base_url).origin}/sandbox/hooks`],
-        ["POST", widget],
-        ["POST", `${widget}/x/connect`],
-      ] as const
-      for (const [method, url] of calls)
-        for (const isList of [true, false]) {
-          const answer = yield* call(method, url, { body: { parameters: nested(1_000, isList), a: 1 } })
-          expect([url, answer.status, answer.json]).toEqual([
-            url,
-            422,
-            { detail: [{ loc: ["body"], msg: "nested more than 64 deep", type: "value_error" }] },
-          ])
-        }
-      const fine = yield* call("POST", startUrl, { body: { parameters: nested(60, false) } })
-      expect(field(fine, "detail", 0, "msg")).not.toBe("nested more than 64 deep")
-    }),
-  )
+  told("is invalid if it is nested too deeply, at every endpoint that accepts one", function* () {
+    const { call, startUrl, base_url, flows_url, executionUrl } = yield* Caller
+    const widget = `${flows_url}/es-public-administration/v1/widget`
+    const calls = [
+      ["POST", startUrl],
+      ["POST", `${base_url}/executions/init/v1/tokenized`],
+      ["PUT", executionUrl("x")],
+      ["PUT", `${base_url}/executions/t10n`],
+      ["POST", `${flows_url}/hooks/create`],
+      ["PATCH", `${flows_url}/hooks/update`],
+      ["PUT", `${new URL(base_url).origin}/sandbox/hooks`],
+      ["POST", widget],
+      ["POST", `${widget}/x/connect`],
+    ] as const
+    for (const [method, url] of calls)
+      for (const isList of [true, false]) {
+        const answer = yield* call(method, url, { body: { parameters: nested(1_000, isList), a: 1 } })
+        expect([url, answer.status, answer.json]).toEqual([
+          url,
+          422,
+          { detail: [{ loc: ["body"], msg: "nested more than 64 deep", type: "value_error" }] },
+        ])
+      }
+    const fine = yield* call("POST", startUrl, { body: { parameters: nested(60, false) } })
+    expect(field(fine, "detail", 0, "msg")).not.toBe("nested more than 64 deep")
+  })
 })
 
 const json = fc.jsonValue({ maxDepth: 4 })
@@ -254,8 +251,7 @@ inBothWays("the application secret", (told) => {
   for (const [name, method, path, body] of endpoints) {
     told(
       `is required by ${name}, and a stranger's is refused [${name} 401] [${name} 403] [auth-rule 1]`,
-      Effect.gen(function* () {
-        const caller = yield* Caller
+      function* (caller) {
         const started = yield* caller.start("queue-0+run-0")
         const url = (
           path.startsWith("flows/") ? path.replace("flows", caller.flows_url) : `${caller.base_url}${path}`
@@ -273,34 +269,29 @@ inBothWays("the application secret", (told) => {
         ])
         const { truth } = yield* Sandbox
         expect((yield* truth).starts.length).toBe(1)
-      }),
+      },
     )
   }
 
-  told(
-    "is never in an answer [auth-rule 2]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const started = yield* caller.start("queue-0+run-0")
-      const answers = [
-        started,
-        yield* caller.read(textField(started, "execution_id")),
-        yield* caller.results(textField(started, "session_id")),
-        yield* caller.start("ok", { features: ["nothing"] }),
-        yield* caller.call("GET", `${caller.base_url}/config/engines/list`),
-        yield* caller.start("ok", {}, "sandbox-app-9"),
-      ]
-      expect(answers.map(({ status }) => status)).toEqual([202, 200, 200, 422, 200, 403])
-      for (const { text } of answers) expect(text).not.toMatch(/sandbox-app-\d/)
-    }),
-  )
+  told("is never in an answer [auth-rule 2]", function* (caller) {
+    const started = yield* caller.start("queue-0+run-0")
+    const answers = [
+      started,
+      yield* caller.read(textField(started, "execution_id")),
+      yield* caller.results(textField(started, "session_id")),
+      yield* caller.start("ok", { features: ["nothing"] }),
+      yield* caller.call("GET", `${caller.base_url}/config/engines/list`),
+      yield* caller.start("ok", {}, "sandbox-app-9"),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual([202, 200, 200, 422, 200, 403])
+    for (const { text } of answers) expect(text).not.toMatch(/sandbox-app-\d/)
+  })
 })
 
 ofTheService("the engine directory", (told) => {
   told(
     "is the same all day, and a caller that polls it in a loop is reported [limit 10]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const { truth } = yield* Sandbox
       const breaks = Effect.map(truth, ({ ruleBreaks }) => ruleBreaks.map(({ rule }) => rule))
       const list = Effect.map(caller.call("GET", `${caller.base_url}/config/engines/list`), (answer) => {
@@ -315,6 +306,6 @@ ofTheService("the engine directory", (told) => {
       expect(yield* breaks).toEqual([])
       for (let n = 0; n < 100; n += 1) yield* list
       expect(yield* breaks).toEqual(["catalogue_polled_in_loop"])
-    }),
+    },
   )
 })

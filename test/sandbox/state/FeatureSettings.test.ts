@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 import { judgeSettings, readDate, settleFeature } from "../../../src/sandbox/state/ResultsPlan.ts"
 import { engineOf, readFeature, rowsOf, windows } from "../engines/ReadFeature.ts"
 import type { Row, Settings } from "../engines/ReadFeature.ts"
-import { Caller, field, morning, ofTheService } from "../server/Caller.ts"
+import { field, morning, ofTheService } from "../server/Caller.ts"
 
 const dates = (record: Row | undefined) =>
   rowsOf(record?.["transactions"]).map((row) => String(row["value_date"]))
@@ -20,7 +20,7 @@ ofTheService("a setting", (told) => {
     told(
       `of ${code} selects its movements by date [setting ${code}.from_date] [setting ${code}.to_date] ` +
         `[setting ${code}.read_transactions] [settings dates]`,
-      Effect.gen(function* () {
+      function* () {
         const words = "queue-0+run-0+records-2"
         const read = (settings: Settings) => readFeature(code, settings, some, words)
         const silent = yield* read({})
@@ -34,29 +34,26 @@ ofTheService("a setting", (told) => {
         expect(month?.length).toBeGreaterThan(4)
         expect(half?.length).toBeGreaterThan(0)
         expect(all?.at(-1)?.slice(0, 7)).toBe("2026-06")
-      }),
+      },
     )
   }
 
   for (const code of ["accounts_read", "credits_read"] as const) {
-    told(
-      `of ${code} shows the holders [setting ${code}.read_holders]`,
-      Effect.gen(function* () {
-        const words = "queue-0+run-0+records-1"
-        const [silent] = (yield* readFeature(code, {}, some, words)).records
-        const [shown] = (yield* readFeature(code, { read_holders: true }, some, words)).records
-        expect(rowsOf(shown?.["holders"])).toEqual([{ name: expect.any(String), role: "holder" }])
-        expect({ ...shown, holders: undefined }).toEqual({ ...silent, holders: undefined })
-        expect(silent).not.toHaveProperty("holders")
-      }),
-    )
+    told(`of ${code} shows the holders [setting ${code}.read_holders]`, function* () {
+      const words = "queue-0+run-0+records-1"
+      const [silent] = (yield* readFeature(code, {}, some, words)).records
+      const [shown] = (yield* readFeature(code, { read_holders: true }, some, words)).records
+      expect(rowsOf(shown?.["holders"])).toEqual([{ name: expect.any(String), role: "holder" }])
+      expect({ ...shown, holders: undefined }).toEqual({ ...silent, holders: undefined })
+      expect(silent).not.toHaveProperty("holders")
+    })
   }
 
   for (const code of ["client_invoices_read", "supplier_invoices_read"] as const) {
     told(
       `of ${code} selects its invoices by date, and they are counted ` +
         `[setting ${code}.from_date] [setting ${code}.to_date]`,
-      Effect.gen(function* () {
+      function* () {
         const usual = yield* readFeature(code, {})
         const year = yield* readFeature(code, { from_date: "1 year ago" })
         const autumn = yield* readFeature(code, { from_date: "2026-09-01", to_date: "2026-10-31" })
@@ -72,13 +69,13 @@ ofTheService("a setting", (told) => {
         expect(year.records.length).toBeGreaterThan(usual.records.length)
         const counts = Object.values(Object(field(year.state, "products_count")))
         expect(counts).toEqual([year.records.length])
-      }),
+      },
     )
   }
 
   told(
     "of cards_read filters by type, and leaves out rather than replaces [setting cards_read.filter_by_type]",
-    Effect.gen(function* () {
+    function* () {
       const kinds = ["debit", "credit", "prepaid", "mixed"].map((kind) => `financial_card:${kind}`)
       let cards = 0
       for (let n = 0; n < 6; n += 1) {
@@ -97,32 +94,29 @@ ofTheService("a setting", (told) => {
         cards += all.records.length
       }
       expect(cards).toBeGreaterThan(3)
-    }),
+    },
   )
 
-  told(
-    "of credit_registry_data prefers a type [setting credit_registry_data.preferred_type]",
-    Effect.gen(function* () {
-      for (const type of ["detailed", "aggregated"]) {
-        const preferred_type = `credit_registry_data:es_cirbe_${type}`
-        const { records } = yield* readFeature("credit_registry_data", { preferred_type })
-        expect(new Set(records.map((record) => record["sub_family"]))).toEqual(new Set([preferred_type]))
-      }
-    }),
-  )
+  told("of credit_registry_data prefers a type [setting credit_registry_data.preferred_type]", function* () {
+    for (const type of ["detailed", "aggregated"]) {
+      const preferred_type = `credit_registry_data:es_cirbe_${type}`
+      const { records } = yield* readFeature("credit_registry_data", { preferred_type })
+      expect(new Set(records.map((record) => record["sub_family"]))).toEqual(new Set([preferred_type]))
+    }
+  })
 
   told(
     "of driver_data shows what happened to the points [setting driver_data.read_point_movements]",
-    Effect.gen(function* () {
+    function* () {
       const [silent] = (yield* readFeature("driver_data", {})).records
       const [shown] = (yield* readFeature("driver_data", { read_point_movements: true })).records
       expect([silent?.["point_movements"], rowsOf(shown?.["point_movements"]).length]).toEqual([undefined, 1])
-    }),
+    },
   )
 
   told(
     "of vehicles_data asks for a reduced report [setting vehicles_data.simple_vehicle_report]",
-    Effect.gen(function* () {
+    function* () {
       const words = "queue-0+run-0+records-1"
       const [full] = (yield* readFeature("vehicles_data", {}, {}, words)).records
       const simple = yield* readFeature("vehicles_data", { simple_vehicle_report: true }, {}, words)
@@ -133,13 +127,13 @@ ofTheService("a setting", (told) => {
         true,
       ])
       expect([typeof full?.["vin"], reduced?.["vin"]]).toEqual(["string", undefined])
-    }),
+    },
   )
 
   told(
     "of yearly_individual_tax says how many years, three where nothing is said " +
       "[setting yearly_individual_tax.last_n_years] [limit 9]",
-    Effect.gen(function* () {
+    function* () {
       const years = Effect.fnUntraced(function* (settings: Settings) {
         const { records } = yield* readFeature("yearly_individual_tax", settings)
         return records.map((record) => record["fiscal_year"])
@@ -152,13 +146,13 @@ ofTheService("a setting", (told) => {
         field(beyond.state, "status_reason"),
         field(beyond.state, "configurations_errors", 0, "loc"),
       ]).toEqual(["BAD_CONFIGURATIONS", ["features", 0, "configurations", "last_n_years"]])
-    }),
+    },
   )
 
   told(
     "of labor_check names reports and their time [setting labor_check.from_date] " +
       "[setting labor_check.work_life_report] [setting labor_check.contribution_base_report]",
-    Effect.gen(function* () {
+    function* () {
       const read = (settings: Settings) => readFeature("labor_check", settings)
       const usual = (yield* read({})).records
       const same = (yield* read({ from_date: "12 months ago", work_life_report: true })).records
@@ -177,7 +171,7 @@ ofTheService("a setting", (told) => {
       const both = (yield* read({ contribution_base_report: true })).records
       expect(both).toHaveLength(usual.length * 2)
       expect((yield* read({ work_life_report: false })).records).toEqual([])
-    }),
+    },
   )
 })
 
@@ -194,7 +188,7 @@ ofTheService("a date beyond what the source keeps", (told) => {
       `aborts the execution of ${code} [setting ${code}.limits_behaviour] [settings error] ` +
         "[reason BAD_CONFIGURATIONS] [feature FEATURE_CONFIGURATION_ERROR] " +
         "[field execution.configurations_errors]",
-      Effect.gen(function* () {
+      function* () {
         const months = engine === "es-bank:api" ? 24 : 120
         for (const settings of [old, { ...old, limits_behaviour: "error" }]) {
           const { state, records } = yield* readFeature(code, settings)
@@ -211,12 +205,12 @@ ofTheService("a date beyond what the source keeps", (told) => {
           })
           expect(field(state, "features", 0, "status_reason")).toBe("FEATURE_CONFIGURATION_ERROR")
         }
-      }),
+      },
     )
     told(
       `is moved to the limit for ${code} where it may be, and a message says so ` +
         `[setting ${code}.limits_behaviour] [settings adapt] [field execution.warnings_count] [field message.id]`,
-      Effect.gen(function* () {
+      function* () {
         const { state } = yield* readFeature(code, { ...old, limits_behaviour: "adapt" })
         expect(field(state, "status_reason")).toBe("COMPLETED")
         const messages = rowsOf(field(state, "messages")).filter(({ type }) => type === "warning")
@@ -232,24 +226,20 @@ ofTheService("a date beyond what the source keeps", (told) => {
             },
           ],
         ])
-      }),
+      },
     )
   }
 
-  told(
-    "is what the engine's restrictions say [field engine.engine_restrictions]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const shown = yield* caller.call("GET", `${caller.base_url}/config/engines/es-bank:api`)
-      expect(field(shown, "engine_restrictions")).toContain("La fuente guarda 24 meses.")
-    }),
-  )
+  told("is what the engine's restrictions say [field engine.engine_restrictions]", function* (caller) {
+    const shown = yield* caller.call("GET", `${caller.base_url}/config/engines/es-bank:api`)
+    expect(field(shown, "engine_restrictions")).toContain("La fuente guarda 24 meses.")
+  })
 })
 
 ofTheService("protected data", (told) => {
   told(
     "is missing until it is unlocked, and a message says so [field base.unlock_protected_data]",
-    Effect.gen(function* () {
+    function* () {
       const words = "queue-0+run-0+records-1"
       const locked = yield* readFeature("cards_read", {}, {}, words)
       const unlocked = yield* readFeature(
@@ -268,7 +258,7 @@ ofTheService("protected data", (told) => {
         ["login.accepted"],
       ])
       expect(unlocked.records[0]).toMatchObject(locked.records[0] ?? {})
-    }),
+    },
   )
 })
 
@@ -336,15 +326,12 @@ describe("a date in a setting", () => {
 })
 
 ofTheService("a relative date", (told) => {
-  told(
-    "moves with the clock, over the same past [settings dates]",
-    Effect.gen(function* () {
-      const before = yield* readFeature("supplier_invoices_read", { from_date: "90 days ago" })
-      yield* TestClock.adjust("30 days")
-      const after = yield* readFeature("supplier_invoices_read", { from_date: "120 days ago" })
-      const shared = after.records.filter((record) => String(record["issued_on"]) <= "2026-11-21")
-      expect(shared).toEqual(before.records)
-      expect(after.records.length).toBeGreaterThan(before.records.length)
-    }),
-  )
+  told("moves with the clock, over the same past [settings dates]", function* () {
+    const before = yield* readFeature("supplier_invoices_read", { from_date: "90 days ago" })
+    yield* TestClock.adjust("30 days")
+    const after = yield* readFeature("supplier_invoices_read", { from_date: "120 days ago" })
+    const shared = after.records.filter((record) => String(record["issued_on"]) <= "2026-11-21")
+    expect(shared).toEqual(before.records)
+    expect(after.records.length).toBeGreaterThan(before.records.length)
+  })
 })

@@ -29,7 +29,7 @@ ofTheService("a run", (told) => {
       const auth = isLogin(family) ? ` [auth ${reason}] [move 9]` : ""
       told(
         `ends with ${family} / ${reason} on request [state ${family}] [reason ${reason}]${auth}`,
-        Effect.gen(function* () {
+        function* () {
           const state = yield* startAndWait(`queue-1+run-2+end-${reason}`, 3)
           const login = field(state, "authentication_status")
           const messages = list(field(state, "messages"))
@@ -57,7 +57,7 @@ ofTheService("a run", (told) => {
             login: isLogin(family) ? reason : true,
           })
           expect(counted("error")).toBe(family === "COMPLETED" || family === "PARTIAL" ? 0 : 1)
-        }),
+        },
       )
     }
   }
@@ -70,7 +70,7 @@ ofTheService("a run", (told) => {
   ] as const) {
     told(
       `is ${reason} while it is running [state ONGOING] [reason ${reason}] [auth ${auth}] [readExecution 202]`,
-      Effect.gen(function* () {
+      function* () {
         const state = yield* startAndWait(words, seconds)
         expect([
           state.status,
@@ -81,23 +81,20 @@ ofTheService("a run", (told) => {
           field(state, "date_ended"),
         ]).toEqual([202, "ONGOING", reason, auth, false, undefined])
         expect(field(state, "next_kick_date") === undefined).toBe(reason !== "ASYNC_WAIT")
-      }),
+      },
     )
-    told(
-      `stays ${reason}if that is its end, and never closes by itself [reason ${reason}]`,
-      Effect.gen(function* () {
-        const state = yield* startAndWait(`queue-0+run-10+end-${reason}`, 1_000)
-        expect([state.status, field(state, "status_reason")]).toEqual([202, reason])
-      }),
-    )
+    told(`stays ${reason}if that is its end, and never closes by itself [reason ${reason}]`, function* () {
+      const state = yield* startAndWait(`queue-0+run-10+end-${reason}`, 1_000)
+      expect([state.status, field(state, "status_reason")]).toEqual([202, reason])
+    })
   }
 
   told(
     "says when it continues by itself while it waits for its source [field execution.next_kick_date]",
-    Effect.gen(function* () {
+    function* () {
       const state = yield* startAndWait("queue-0+run-0+async-600", 60)
       expect(field(state, "next_kick_date")).toBe("2026-11-21T09:10:00.000Z")
-    }),
+    },
   )
 
   for (const [reason, words] of [
@@ -107,8 +104,7 @@ ofTheService("a run", (told) => {
     told(
       `waits for a person with ${reason}, and HEAD says so too ` +
         `[state ACTION_REQUIRED] [reason ${reason}] [readExecution 423] [pollExecution 423]`,
-      Effect.gen(function* () {
-        const caller = yield* Caller
+      function* (caller) {
         for (const said of [`queue-0+run-10+${words}`, `queue-0+run-10+end-${reason}`]) {
           const started = yield* caller.start(said, { ...person, customer_id: said })
           yield* TestClock.adjust(10_000)
@@ -123,7 +119,7 @@ ofTheService("a run", (told) => {
             reason === "MFA_REQUIRED" ? ["code"] : ["delivery", "code"],
           ])
         }
-      }),
+      },
     )
   }
 
@@ -131,8 +127,7 @@ ofTheService("a run", (told) => {
     "is accepted, takes its time, and tells each of its times [move 1] [field execution.date_created] " +
       "[field execution.date_started] [field execution.date_ended] [field execution.execution_time] " +
       "[field execution.running_time] [field execution.total_elapsed_time]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const started = yield* caller.start("queue-10+run-20+challenge-1", person)
       const id = textField(started, "execution_id")
       expect(field(yield* caller.read(id), "date_started")).toBeUndefined()
@@ -149,13 +144,12 @@ ofTheService("a run", (told) => {
         50,
         60.3,
       ])
-    }),
+    },
   )
 
   told(
     "continues once its login was accepted, and only then begins to extract [move 8] [auth AUTH_OK] [auth not-performed]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const started = yield* caller.start("queue-0+run-20+records-9")
       const seen = []
       for (const ms of [1_999, 1, 18_000]) {
@@ -170,14 +164,13 @@ ofTheService("a run", (told) => {
         ["ONGOING", "RUNNING", "AUTH_OK", 0],
         ["COMPLETED", "COMPLETED", "AUTH_OK", 9],
       ])
-    }),
+    },
   )
 
   told(
     "is open while it waits for a person: nobody else starts, nothing is deleted, and only an answer, an abort or " +
       "the deadline moves it [state ACTION_REQUIRED]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const started = yield* caller.start("queue-0+run-20+challenge-1+expire-60", person)
       const id = textField(started, "execution_id")
       yield* TestClock.adjust(50_000)
@@ -194,14 +187,13 @@ ofTheService("a run", (told) => {
       expect([(yield* caller.read(id)).status, (yield* caller.start("ok", person)).status]).toEqual([
         200, 202,
       ])
-    }),
+    },
   )
 
   told(
     "that works longer than execution_timeout is aborted, at 1200 seconds where none is given " +
       "[move 10] [reason TIMEOUT] [limit 3] [field base.execution_timeout]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const ends = []
       for (const [words, base_configurations] of [
         ["queue-0+run-1200", {}],
@@ -216,13 +208,12 @@ ofTheService("a run", (told) => {
       for (const execution_timeout of [59, 1_201, 90.5, "60"]) {
         expect((yield* caller.start("ok", { base_configurations: { execution_timeout } })).status).toBe(422)
       }
-    }),
+    },
   )
 
   told(
     "takes up to three hours to begin without a person, and seconds with one [limit 4]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const ids = []
       for (let n = 0; n < 300; n += 1) {
         const more = { customer_id: `c-${n}`, ...(n < 30 ? person : {}) }
@@ -240,7 +231,7 @@ ofTheService("a run", (told) => {
       expect(Math.max(...night)).toBeGreaterThan(160)
       expect(Math.max(...night)).toBeLessThanOrEqual(180)
       expect(Math.min(...night)).toBeGreaterThanOrEqual(1)
-    }),
+    },
   )
 })
 
@@ -251,7 +242,7 @@ ofTheService("a feature", (told) => {
     const word = outcome.replace("FEATURE_", "")
     told(
       `has the outcome ${outcome} on request [feature ${outcome}] [field feature-state.status_reason]`,
-      Effect.gen(function* () {
+      function* () {
         const words = `queue-0+run-100+records-6+feature-${word}`
         const whileOpen = outcomesWhileOpen.has(word)
         const state = yield* startAndWait(words, whileOpen ? 50 : 100)
@@ -269,14 +260,14 @@ ofTheService("a feature", (told) => {
           records === 2 ? 0 : 1,
         ])
         expect(shown.slice(0, 2)).toEqual(["FEATURE_COMPLETED", "FEATURE_COMPLETED"])
-      }),
+      },
     )
   }
 
   told(
     "that failed alone leaves a run with nothing retrieved [reason FAILED] [feature FEATURE_DISABLED] " +
       "[field feature-state.code] [field feature-state.status_message]",
-    Effect.gen(function* () {
+    function* () {
       const more = { features: ["accounts_read"] }
       const state = yield* startAndWait("queue-0+run-0+feature-DISABLED", 0, more)
       expect([
@@ -294,7 +285,7 @@ ofTheService("a feature", (told) => {
           },
         ],
       ])
-    }),
+    },
   )
 
   for (const [outcome, words, seconds] of [
@@ -314,12 +305,12 @@ ofTheService("a feature", (told) => {
   ] as const) {
     told(
       `shows ${outcome} when that is what happens to its run [feature ${outcome}] [field execution.features]`,
-      Effect.gen(function* () {
+      function* () {
         const state = yield* startAndWait(words, seconds)
         expect(list(field(state, "features")).map((feature) => field(feature, "status_reason"))).toEqual(
           Array.from({ length: 3 }, () => outcome),
         )
-      }),
+      },
     )
   }
 })

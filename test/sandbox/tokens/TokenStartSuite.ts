@@ -2,13 +2,13 @@
  * What a start with a token does (section 4.12, answers as 4.1; sections 2.6, 3.1 and 3.2), told once and run
  * against every way to reach the service.
  */
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
-import type { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, field, inProcess, textField } from "../server/Caller.ts"
+import { field, textField } from "../server/Caller.ts"
 import { midnight, restingToken, tokenFor, truth } from "./TokenSuite.ts"
+import type { Told } from "../server/Caller.ts"
 
 const named = (external_execution_id: string) => ({ external_execution_id })
 const closedWith = (state: unknown) => [
@@ -18,16 +18,10 @@ const closedWith = (state: unknown) => [
   field(state, "authentication_status"),
 ]
 
-export const tokenStartSuite = () => {
-  const within = (body: Effect.Effect<void, never, Caller | Sandbox>) =>
-    TestClock.setTime(midnight).pipe(Effect.andThen(body), Effect.provide(inProcess({ seed: 7 })))
-  const told = (title: string, body: Effect.Effect<void, never, Caller | Sandbox>) =>
-    it.effect(title, () => within(body))
-
+export const tokenStartSuite = (told: Told) => {
   told(
     "a run with a token is like the one with the parameters behind it [startTokenized 202]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const words = "records-7+attach-2+partial"
       const { token, token_id, execution_id } = yield* restingToken(words)
       const accepted = yield* caller.startTokenized(token, named("x-1"))
@@ -75,14 +69,13 @@ export const tokenStartSuite = () => {
           conflicts: 0,
         },
       ])
-    }),
+    },
   )
 
   told(
     "a token runs its own features or fewer, and never more, nor for another engine or customer " +
       "[startTokenized 422] [token-rule 1]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const { token } = yield* restingToken("ok", { features: ["cards_read", "accounts_read"] })
       const asked = Effect.fnUntraced(function* (features?: ReadonlyArray<unknown>) {
         const started = yield* caller.startTokenized(token, features === undefined ? {} : { features })
@@ -130,13 +123,12 @@ export const tokenStartSuite = () => {
       const hasty = yield* caller.startTokenized(token, { base_configurations: { execution_timeout: 59 } })
       expect(hasty.status).toBe(422)
       expect((yield* truth).executions.length).toBe(4)
-    }),
+    },
   )
 
   told(
     "a token runs once at a time, and conflicts as any start does [startTokenized 409] [limit 6]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const { token } = yield* restingToken()
       const other = yield* restingToken("ok", { customer_id: "c-2", engine_reference: "sandbox-tax:website" })
       const first = yield* caller.startTokenized(token, named("x-1"))
@@ -173,14 +165,13 @@ export const tokenStartSuite = () => {
         [2, 2],
         [0, 1],
       ])
-    }),
+    },
   )
 
   told(
     "a token that is not the application's does not exist; without the capability nothing is asked of it " +
       "[startTokenized 404] [startTokenized 400] [auth-rule 3] [auth-rule 4]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const { token } = yield* restingToken()
       const foreign = yield* caller.startTokenized(token, {}, "sandbox-app-3")
       const token_id = `t10n-${"0".repeat(32)}`
@@ -205,13 +196,12 @@ export const tokenStartSuite = () => {
         "unknown_token",
         "t10n_forbidden",
       ])
-    }),
+    },
   )
 
   told(
     "an engine checks a token's start like any other [startTokenized 400] [startTokenized 503]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const always = { customer_id: "c-2", engine_reference: "sandbox-always:website" }
       const attended = { tokenized_access: true, customer_interaction_available: true }
       const person = yield* restingToken("ok", { ...always, base_configurations: attended })
@@ -227,14 +217,13 @@ export const tokenStartSuite = () => {
       expect((yield* caller.startTokenized(token, windowed)).status).toBe(503)
       yield* TestClock.setTime(midnight + 61 * 60_000)
       expect((yield* caller.startTokenized(token, windowed)).status).toBe(202)
-    }),
+    },
   )
 
   told(
     "a token that opens nothing is accepted and closes at once: wrong key, revoked, stored badly " +
       "[reason T10N_REJECTED] [reason T10N_EXCEPTION]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const good = yield* restingToken()
       const bad = yield* restingToken("t10n-exception", { customer_id: "c-2" })
       const gone = yield* restingToken("ok", { customer_id: "c-3" })
@@ -259,15 +248,14 @@ export const tokenStartSuite = () => {
         closed("T10N_REJECTED"),
         false,
       ])
-    }),
+    },
   )
 
   told(
     "no call on tickets or tokens answers without an application's secret [exchangeTicket 401] " +
       "[startTokenized 401] [startTokenized 403] [readToken 401] [readToken 403] [revokeToken 401] " +
       "[revokeToken 403]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const { token, token_id, execution_id, ticket } = yield* restingToken()
       const t10n = `${caller.base_url}/executions/t10n`
       const start = { engine_reference: "sandbox-bank:website", customer_id: "c-1", token }
@@ -283,13 +271,12 @@ export const tokenStartSuite = () => {
         expect([url, without.status, unknown.status]).toEqual([url, 401, 403])
       }
       expect(field(yield* caller.token(token_id), "status")).toBe("active")
-    }),
+    },
   )
 
   told(
     "an engine without tokenization closes a run that asks for a ticket [reason T10N_NOT_AVAILABLE]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const traffic = {
         engine_reference: "es-traffic:website",
         parameters: { nif: "00000000T", support_number: "ABC123456", alias: "queue-1+run-1" },
@@ -310,14 +297,13 @@ export const tokenStartSuite = () => {
       ])
       const without = yield* caller.start("", traffic)
       expect(field(yield* caller.read(textField(without, "execution_id")), "is_closed")).toBe(false)
-    }),
+    },
   )
 
   told(
     "a ticket is only asked for by who may [startExecution 400] [error 2] [auth-rule 3] " +
       "[reason T10N_FORBIDDEN] [ticket-rule 2]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const refused = yield* caller.startTicketed("ok", {}, "sandbox-app-2")
       const third = yield* caller.startTicketed("ok", {}, "sandbox-app-3")
       const unasked = yield* caller.start("ok")
@@ -337,44 +323,38 @@ export const tokenStartSuite = () => {
         [202, "ACCEPTED", "undefined"],
         [202, "ACCEPTED", "undefined"],
       ])
-    }),
+    },
   )
 
   const refusals = [...statusReasonsByCode.AUTH_ERROR, ...statusReasonsByCode.UNHANDLED_AUTH_ERROR]
-  it.effect.each(refusals)("a run of a token whose login ends with %s locks the token [move 9]", (reason) =>
-    within(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const { token, token_id } = yield* restingToken(`turn-1-${reason}`)
-        yield* caller.startTokenized(token)
-        const status = Effect.map(caller.token(token_id), (answer) => field(answer, "status"))
-        yield* TestClock.adjust(10_999)
-        const before = yield* status
-        const early = yield* caller.startTokenized(token, named("x-2"))
-        yield* TestClock.adjust(1)
-        const after = yield* caller.token(token_id)
-        expect([before, early.status, field(after, "status"), field(after, "date_locked")]).toEqual([
-          "active",
-          409,
-          "locked",
-          new Date(midnight + 62_000 + 11_000).toISOString(),
-        ])
-        const next = yield* caller.startTokenized(token)
-        const state = yield* caller.read(textField(next, "execution_id"))
-        expect(closedWith(state)).toEqual([true, "CONFIGURATION_ERROR", "T10N_REJECTED", "not-performed"])
-        expect((yield* truth).tokens).toMatchObject([
-          { locks_at: midnight + 73_000, holds_credentials: true },
-        ])
-        expect((yield* truth).ruleBreaks.map(({ rule }) => rule)).toEqual(["rejected_login_repeated"])
-        expect([(yield* caller.revoke(token_id)).status, yield* status]).toEqual([204, "revoked"])
-      }),
-    ),
-  )
+  for (const reason of refusals) {
+    told(`a run of a token whose login ends with ${reason} locks the token [move 9]`, function* (caller) {
+      const { token, token_id } = yield* restingToken(`turn-1-${reason}`)
+      yield* caller.startTokenized(token)
+      const status = Effect.map(caller.token(token_id), (answer) => field(answer, "status"))
+      yield* TestClock.adjust(10_999)
+      const before = yield* status
+      const early = yield* caller.startTokenized(token, named("x-2"))
+      yield* TestClock.adjust(1)
+      const after = yield* caller.token(token_id)
+      expect([before, early.status, field(after, "status"), field(after, "date_locked")]).toEqual([
+        "active",
+        409,
+        "locked",
+        new Date(midnight + 62_000 + 11_000).toISOString(),
+      ])
+      const next = yield* caller.startTokenized(token)
+      const state = yield* caller.read(textField(next, "execution_id"))
+      expect(closedWith(state)).toEqual([true, "CONFIGURATION_ERROR", "T10N_REJECTED", "not-performed"])
+      expect((yield* truth).tokens).toMatchObject([{ locks_at: midnight + 73_000, holds_credentials: true }])
+      expect((yield* truth).ruleBreaks.map(({ rule }) => rule)).toEqual(["rejected_login_repeated"])
+      expect([(yield* caller.revoke(token_id)).status, yield* status]).toEqual([204, "revoked"])
+    })
+  }
 
   told(
     "a run that is stopped before its login, or ends because of a missing person, does not lock its token",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const { token, token_id } = yield* restingToken("turn-1-BLOCKED_USER")
       const stopped = yield* caller.startTokenized(token)
       yield* TestClock.adjust(5_000)
@@ -399,13 +379,12 @@ export const tokenStartSuite = () => {
         "active",
         "active",
       ])
-    }),
+    },
   )
 
   told(
     "a tokenized run gives no ticket, requested or not, and is not affected by another's deletion",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const { token, execution_id, token_id } = yield* tokenFor("ok")
       yield* TestClock.adjust(60_000)
       yield* caller.remove(execution_id)
@@ -413,6 +392,6 @@ export const tokenStartSuite = () => {
       const started = yield* caller.startTokenized(token, { base_configurations })
       expect([started.status, field(started, "ticket")]).toEqual([202, undefined])
       expect(field(yield* caller.token(token_id), "status")).toBe("active")
-    }),
+    },
   )
 }

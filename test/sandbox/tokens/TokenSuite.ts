@@ -2,11 +2,12 @@
  * What tickets become and how they are refused (sections 2.6, 3.3, 4.6, 4.7 and 4.12), told once and run
  * against every way to reach the service.
  */
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, field, inProcess, textField } from "../server/Caller.ts"
+import { Caller, field, textField } from "../server/Caller.ts"
+import type { Told } from "../server/Caller.ts"
 
 export const midnight = Date.UTC(2026, 10, 21)
 const day = 24 * 3_600_000
@@ -34,12 +35,7 @@ export const restingToken = (words = "ok", more: Readonly<Record<string, unknown
 
 export const truth = Effect.flatMap(Sandbox, (sandbox) => sandbox.truth)
 
-export const tokenSuite = () => {
-  const told = (title: string, body: Effect.Effect<void, never, Caller | Sandbox>) =>
-    it.effect(title, () =>
-      TestClock.setTime(midnight).pipe(Effect.andThen(body), Effect.provide(inProcess({ seed: 7 }))),
-    )
-
+export const tokenSuite = (told: Told) => {
   told(
     "a ticket is exchanged once for a token and its context, from AUTH_OK on [exchangeTicket 200] " +
       "[startExecution 202] [token-move 1] [event-rule 1] [field acceptance.ticket] [field token.token_id] " +
@@ -47,8 +43,7 @@ export const tokenSuite = () => {
       "[field token-context.customer_id] [field token-context.features] [field token-context.locking_hash] " +
       "[field exchange.execution_id] [field exchange.ticket] [field exchanged.token] " +
       "[field exchanged.context] [field base.tokenized_access] [move 1] [ticket-rule 3]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const started = yield* caller.startTicketed("queue-1+run-10", {
         features: ["cards_read", "cloud_resource_read", "accounts_read"],
       })
@@ -90,14 +85,13 @@ export const tokenSuite = () => {
       expect(token_key).not.toBe(textField(started, "ticket"))
       const shown = [again, state, yield* caller.token(textField(exchanged, "token", "token_id"))]
       for (const { text } of shown) expect(text).not.toContain(token_key)
-    }),
+    },
   )
 
   told(
     "a ticket that is expressly not wanted is not given, and asks for no capability " +
       "[field base.tokenized_access] [ticket-rule 2]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const base_configurations = { tokenized_access: false }
       const started = []
       for (const secret of ["sandbox-app-1", "sandbox-app-2"]) {
@@ -108,14 +102,13 @@ export const tokenSuite = () => {
         [202, "ACCEPTED", undefined],
         [202, "ACCEPTED", undefined],
       ])
-    }),
+    },
   )
 
   told(
     "every failed exchange answers the same, byte for byte [exchangeTicket 403] [error 12] " +
       "[auth-rule 3] [auth-rule 4]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const given = Effect.fnUntraced(function* (words: string, customer_id: string) {
         const started = yield* caller.startTicketed(words, { customer_id })
         return [textField(started, "execution_id"), textField(started, "ticket")] as const
@@ -165,14 +158,13 @@ export const tokenSuite = () => {
         "deleted",
         "expired",
       ])
-    }),
+    },
   )
 
   told(
     "a body that is no exchange is malformed, and spends nothing [exchangeTicket 422] " +
       "[field exchange.execution_id] [field exchange.ticket]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const started = yield* caller.startTicketed("queue-0+run-0")
       const execution_id = field(started, "execution_id")
       const url = `${caller.base_url}/executions/t10n`
@@ -186,13 +178,12 @@ export const tokenSuite = () => {
       ])
       const whole = yield* caller.exchange(textField(started, "execution_id"), textField(started, "ticket"))
       expect(whole.status).toBe(200)
-    }),
+    },
   )
 
   told(
     "a ticket is valid for half an hour from the accepted login, even once its run has closed [ticket-rule 1]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const exchangeAfter = Effect.fnUntraced(function* (customer_id: string, ms: number) {
         const started = yield* caller.startTicketed("queue-1+run-10", { customer_id })
         yield* TestClock.adjust(ms)
@@ -205,13 +196,12 @@ export const tokenSuite = () => {
         yield* exchangeAfter("c-last", 2_000 + window - 1),
         yield* exchangeAfter("c-late", 2_000 + window),
       ]).toEqual([200, 200, 403])
-    }),
+    },
   )
 
   told(
     "a login accepted after a challenge makes its ticket exchangeable, one that waits for it does not",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const base_configurations = { tokenized_access: true, customer_interaction_available: true }
       const started = yield* caller.startTicketed("queue-0+run-10+challenge-123", { base_configurations })
       const execution_id = textField(started, "execution_id")
@@ -221,13 +211,12 @@ export const tokenSuite = () => {
       yield* caller.resume(execution_id, { code: "123" })
       yield* TestClock.adjust(5_000)
       expect((yield* exchange).status).toBe(200)
-    }),
+    },
   )
 
   told(
     "a token shows its state to its own application only [readToken 200] [readToken 404] [readToken 422]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const { token_id, exchanged } = yield* tokenFor("ok")
       const active = yield* caller.token(token_id)
       expect([active.status, active.json]).toEqual([
@@ -255,15 +244,14 @@ export const tokenSuite = () => {
         field(yield* caller.token(token_id), "status"),
         field(yield* caller.token(token_id), "date_revoked"),
       ]).toEqual(["revoked", "2026-11-21T00:00:07.000Z"])
-    }),
+    },
   )
 
   told(
     "a token is revoked once, for good, by its own application, and its runs are untouched [revokeToken 204] " +
       "[revokeToken 304] [revokeToken 404] [revokeToken 422] [token-move 2] [token-move 3] [auth-rule 4] " +
       "[error 13] [error 14]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const { token, token_id, execution_id } = yield* restingToken()
       const run = yield* caller.startTokenized(token)
       yield* TestClock.adjust(3_000)
@@ -295,14 +283,13 @@ export const tokenSuite = () => {
         (yield* caller.revoke(token_id)).status,
         field(yield* caller.token(token_id), "status"),
       ]).toEqual([304, "revoked"])
-    }),
+    },
   )
 
   told(
     "a token lives 90 days from its exchange, use does not prolong it, and then its credentials are gone " +
       "[token-move 4] [limit 7]",
-    Effect.gen(function* () {
-      const caller = yield* Caller
+    function* (caller) {
       const { token, token_id } = yield* tokenFor("ok")
       const start = Effect.fnUntraced(function* () {
         const started = yield* caller.startTokenized(token)
@@ -325,6 +312,6 @@ export const tokenSuite = () => {
         { token_id, expires_at: midnight + 2_000 + 90 * day, holds_credentials: false },
       ])
       expect((yield* caller.revoke(token_id)).status).toBe(204)
-    }),
+    },
   )
 }

@@ -1,9 +1,7 @@
 /** Tickets and tokens. */
-import { describe } from "@effect/vitest"
+import { ofTheService } from "../server/Caller.ts"
 import { tokenStartSuite } from "./TokenStartSuite.ts"
-import { tokenSuite } from "./TokenSuite.ts"
+import { midnight, tokenSuite } from "./TokenSuite.ts"
 
-describe("tickets and tokens", () => {
-  tokenSuite()
-  tokenStartSuite()
-})
+ofTheService("tickets and tokens", tokenSuite, midnight)
+ofTheService("starts with a token", tokenStartSuite, midnight)
