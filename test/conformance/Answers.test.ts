@@ -6,7 +6,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Caller, field, inProcess, morning, textField } from "../sandbox/server/Caller.ts"
+import { Caller, field, inProcess, morning, textField, toldAt } from "../sandbox/server/Caller.ts"
 import type { Answer } from "../sandbox/server/Caller.ts"
 
 type Ask = Effect.Effect<Answer, never, Caller>
@@ -306,26 +306,26 @@ describe("every answer of the reference, whole", () => {
     }).pipe(Effect.provide(inProcess({ seed: 7 }))),
   )
 
-  it.effect(
+  toldAt(
+    0,
     "[field execution.action_required_expires] [field challenge.action_required_expires] " +
       "the deadline of a challenge stands in the state while it is pending, and in no other",
-    () =>
-      Effect.gen(function* () {
-        yield* TestClock.setTime(morning)
-        const caller = yield* Caller
-        const started = yield* caller.start("queue-5+run-20+challenge-1+expire-60", person)
-        const shown = []
-        for (const seconds of [0, 7, 20, 40]) {
-          yield* wait(seconds)
-          const answer = yield* caller.read(textField(started, "execution_id"))
-          shown.push([answer.status, field(answer, "action_required_expires")])
-        }
-        expect(shown).toEqual([
-          [202, undefined],
-          [423, "2026-11-21T09:01:07.000Z"],
-          [423, "2026-11-21T09:01:07.000Z"],
-          [200, undefined],
-        ])
-      }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+    function* () {
+      yield* TestClock.setTime(morning)
+      const caller = yield* Caller
+      const started = yield* caller.start("queue-5+run-20+challenge-1+expire-60", person)
+      const shown = []
+      for (const seconds of [0, 7, 20, 40]) {
+        yield* wait(seconds)
+        const answer = yield* caller.read(textField(started, "execution_id"))
+        shown.push([answer.status, field(answer, "action_required_expires")])
+      }
+      expect(shown).toEqual([
+        [202, undefined],
+        [423, "2026-11-21T09:01:07.000Z"],
+        [423, "2026-11-21T09:01:07.000Z"],
+        [200, undefined],
+      ])
+    },
   )
 })

@@ -3,11 +3,10 @@
  * nothing of the code: execution events and flow events, and the proof that a wrong one would be noticed.
  */
 import { Ajv2020 } from "ajv/dist/2020.js"
-import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { serviceOpenApi } from "../project/openapi.ts"
-import { Caller, textField } from "../sandbox/server/Caller.ts"
-import { HookTarget, inVirtualTime, pass, served } from "../sandbox/hooks/HookTarget.ts"
+import { textField } from "../sandbox/server/Caller.ts"
+import { HookTarget, pass, run } from "../sandbox/hooks/HookTarget.ts"
 import { closeEnumerations } from "./TrafficCheck.ts"
 
 const ajv = new Ajv2020({ strict: false }).addSchema(closeEnumerations(serviceOpenApi()), "service")
@@ -21,26 +20,21 @@ const complaintsOf = (component: string, body: unknown): ReadonlyArray<string> =
 
 const person = { base_configurations: { customer_interaction_available: true } }
 
-const delivered = inVirtualTime(
-  served(
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      yield* caller.start("queue-10+run-20+challenge-1", { ...person, external_execution_id: "x" })
-      yield* caller.start("queue-1+run-2+end-BLOCKED_USER", { customer_id: "c-2" })
-      const session_id = textField(yield* caller.createSession({ customer_id: "c-1" }), "session_id")
-      yield* caller.step(session_id, "start", {})
-      yield* caller.step(session_id, "consent", {})
-      yield* caller.step(session_id, "connect", {
-        engine_reference: "sandbox-tax:website",
-        parameters: { username: "queue-0+run-60+records-9", password: "correct" },
-      })
-      yield* pass(30)
-      yield* caller.step(session_id, "leave")
-      yield* pass(3_600)
-      return (yield* HookTarget).received.map(({ body }) => Object(body) as Readonly<Record<string, unknown>>)
-    }),
-  ),
-)
+const delivered = run(function* (caller) {
+  yield* caller.start("queue-10+run-20+challenge-1", { ...person, external_execution_id: "x" })
+  yield* caller.start("queue-1+run-2+end-BLOCKED_USER", { customer_id: "c-2" })
+  const session_id = textField(yield* caller.createSession({ customer_id: "c-1" }), "session_id")
+  yield* caller.step(session_id, "start", {})
+  yield* caller.step(session_id, "consent", {})
+  yield* caller.step(session_id, "connect", {
+    engine_reference: "sandbox-tax:website",
+    parameters: { username: "queue-0+run-60+records-9", password: "correct" },
+  })
+  yield* pass(30)
+  yield* caller.step(session_id, "leave")
+  yield* pass(3_600)
+  return (yield* HookTarget).received.map(({ body }) => Object(body) as Readonly<Record<string, unknown>>)
+})
 const componentOf = (body: Readonly<Record<string, unknown>>) => String(body["event_class"])
 
 describe("deliveries", () => {

@@ -6,7 +6,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Caller, field, inProcess, morning, textField } from "../sandbox/server/Caller.ts"
-import { HookTarget, inVirtualTime, pass, served, told } from "../sandbox/hooks/HookTarget.ts"
+import { HookTarget, pass, told, run } from "../sandbox/hooks/HookTarget.ts"
 
 const person = { base_configurations: { customer_interaction_available: true } }
 
@@ -73,16 +73,11 @@ describe("a challenge", () => {
   )
 
   it("[event action_required] [field base.customer_interaction_available] is told to nobody where no person was declared", () => {
-    const events = inVirtualTime(
-      served(
-        Effect.gen(function* () {
-          const caller = yield* Caller
-          yield* caller.start("queue-1+run-10+challenge-1")
-          yield* pass(60)
-          return (yield* HookTarget).news().map(told)
-        }),
-      ),
-    )
+    const events = run(function* (caller) {
+      yield* caller.start("queue-1+run-10+challenge-1")
+      yield* pass(60)
+      return (yield* HookTarget).news().map(told)
+    })
     expect(events.map(([, event, reason]) => [event, reason])).toEqual([
       ["started", "WAITING"],
       ["ended", "CUSTOMER_INTERVENTION_REQUIRED"],

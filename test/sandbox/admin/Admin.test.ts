@@ -9,7 +9,7 @@ import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
 import { newestEventAt } from "../../../src/sandbox/state/Journal.ts"
-import { Caller, field, inProcess, textField } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField, toldAt } from "../server/Caller.ts"
 import type { Answer } from "../server/Caller.ts"
 
 // What observers read over the service's own address, the same over every way to reach it.
@@ -24,9 +24,10 @@ const rules = (truth: Answer) => {
 }
 
 const adminSuite = () => {
-  it.effect("the truth is read without a secret: executions, their states, refused starts", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
+  toldAt(
+    0,
+    "the truth is read without a secret: executions, their states, refused starts",
+    function* (caller) {
       const first = yield* caller.start("queue-10+run-20", { external_execution_id: "x-1" })
       yield* caller.start("ok", { external_execution_id: "x-1" })
       yield* TestClock.adjust(12_000)
@@ -72,12 +73,13 @@ const adminSuite = () => {
           execution_id: field(first, "execution_id"),
         },
       ])
-    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+    },
   )
 
-  it.effect("polling is too fast after more than five reads less than a second apart, and not before", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
+  toldAt(
+    0,
+    "polling is too fast after more than five reads less than a second apart, and not before",
+    function* (caller) {
       const read = (customer_id: string, times: number, everyMs: number, how: "GET" | "HEAD" = "GET") =>
         Effect.gen(function* () {
           const started = yield* caller.start("queue-3600", { customer_id })
@@ -103,33 +105,31 @@ const adminSuite = () => {
         { count: 6, shortest_ms: 999, too_soon: 5 },
         { count: 20, shortest_ms: 1_000, too_soon: 0 },
       ])
-    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+    },
   )
 
-  it.effect("the catalogue is polled in a loop after more than sixty lists in an hour", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const list = (times: number, secret: string) =>
-        Effect.forEach(Array.from({ length: times }), () =>
-          caller.call("GET", `${caller.base_url}/config/engines/list`, { secret }),
-        )
-      yield* list(60, "sandbox-app-1")
-      yield* TestClock.adjust("1 hour")
-      yield* list(60, "sandbox-app-1")
-      expect(rules(yield* look(caller, "/truth"))).toEqual([])
-      yield* list(61, "sandbox-app-2")
-      const truth = yield* look(caller, "/truth")
-      expect(rules(truth)).toEqual([["catalogue_polled_in_loop", undefined]])
-      expect(field(truth, "catalogue_reads")).toEqual([
-        { application: "65f0c0ffee00000000000001", count: 120 },
-        { application: "65f0c0ffee00000000000002", count: 61 },
-      ])
-    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
-  )
+  toldAt(0, "the catalogue is polled in a loop after more than sixty lists in an hour", function* (caller) {
+    const list = (times: number, secret: string) =>
+      Effect.forEach(Array.from({ length: times }), () =>
+        caller.call("GET", `${caller.base_url}/config/engines/list`, { secret }),
+      )
+    yield* list(60, "sandbox-app-1")
+    yield* TestClock.adjust("1 hour")
+    yield* list(60, "sandbox-app-1")
+    expect(rules(yield* look(caller, "/truth"))).toEqual([])
+    yield* list(61, "sandbox-app-2")
+    const truth = yield* look(caller, "/truth")
+    expect(rules(truth)).toEqual([["catalogue_polled_in_loop", undefined]])
+    expect(field(truth, "catalogue_reads")).toEqual([
+      { application: "65f0c0ffee00000000000001", count: 120 },
+      { application: "65f0c0ffee00000000000002", count: 61 },
+    ])
+  })
 
-  it.effect("lists show the newest entries of a customer or an application, as many as requested", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
+  toldAt(
+    0,
+    "lists show the newest entries of a customer or an application, as many as requested",
+    function* (caller) {
       for (const customer_id of ["c-1", "c-2", "c-3"]) yield* caller.start("queue-60", { customer_id })
       yield* caller.start("queue-60", { customer_id: "c-3" }, "sandbox-app-2")
       const customers = (path: string) =>
@@ -147,12 +147,13 @@ const adminSuite = () => {
       ])
       for (const wrong of ["limit=0", "limit=1001", "limit=1.5", "limit=x", "customer=a&customer=b"])
         expect([wrong, (yield* look(caller, `/truth?${wrong}`)).status]).toEqual([wrong, 422])
-    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+    },
   )
 
-  it.effect("neither page nor truth contains a login, a secret, a ticket or a token's key", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
+  toldAt(
+    0,
+    "neither page nor truth contains a login, a secret, a ticket or a token's key",
+    function* (caller) {
       const started = yield* caller.startTicketed("queue-0+run-0+ok", {
         parameters: { username: "queue-0+run-0+canaryuser", password: "canarypassword" },
         hooks_extra_data: { note: "canaryextra" },
@@ -168,30 +169,25 @@ const adminSuite = () => {
         for (const canary of ["canary", ticket, key, "sandbox-app-", "login_key", "locking_hash"])
           expect(text).not.toContain(canary)
       }
-    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+    },
   )
 
-  it.effect("the page escapes whatever callers sent, runs no script and loads nothing", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const hostile = `<script>alert(1)</script>"'&<img src=x onerror=alert(1)>`
-      yield* caller.start("queue-60", { customer_id: hostile, external_execution_id: `x${hostile}` })
-      yield* caller.start("queue-60", { customer_id: hostile, external_execution_id: `x${hostile}` })
-      const page = yield* look(caller, `?customer=${encodeURIComponent(hostile)}`)
-      expect([page.status, page.contentType]).toEqual([200, "text/html; charset=utf-8"])
-      expect(page.text).toContain("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;&lt;img")
-      expect(page.text).not.toMatch(/https?:|@import|url\(|"'&/)
-      // Every element that opens is one of the page's own.
-      const elements = new Set(page.text.match(/<[a-z0-9]+/g))
-      expect([...elements].toSorted()).toEqual(
-        "<a <bdi <body <button <code <div <form <h1 <h2 <head <header <html <input <label <li <main <meta"
-          .concat(
-            " <p <section <small <span <strong <style <table <tbody <td <th <thead <time <title <tr <ul",
-          )
-          .split(" "),
-      )
-    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
-  )
+  toldAt(0, "the page escapes whatever callers sent, runs no script and loads nothing", function* (caller) {
+    const hostile = `<script>alert(1)</script>"'&<img src=x onerror=alert(1)>`
+    yield* caller.start("queue-60", { customer_id: hostile, external_execution_id: `x${hostile}` })
+    yield* caller.start("queue-60", { customer_id: hostile, external_execution_id: `x${hostile}` })
+    const page = yield* look(caller, `?customer=${encodeURIComponent(hostile)}`)
+    expect([page.status, page.contentType]).toEqual([200, "text/html; charset=utf-8"])
+    expect(page.text).toContain("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;&lt;img")
+    expect(page.text).not.toMatch(/https?:|@import|url\(|"'&/)
+    // Every element that opens is one of the page's own.
+    const elements = new Set(page.text.match(/<[a-z0-9]+/g))
+    expect([...elements].toSorted()).toEqual(
+      "<a <bdi <body <button <code <div <form <h1 <h2 <head <header <html <input <label <li <main <meta"
+        .concat(" <p <section <small <span <strong <style <table <tbody <td <th <thead <time <title <tr <ul")
+        .split(" "),
+    )
+  })
 }
 
 describe("the truth and its page", adminSuite)
@@ -213,64 +209,58 @@ describe("the admin page", () => {
 const truth = Effect.flatMap(Sandbox, (sandbox) => sandbox.truth)
 
 describe("the truth", () => {
-  it.effect("names every rule that the caller broke, and nothing if there is none", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const start = (words: string, customer_id: string, external_execution_id: string) =>
-        caller.start(`queue-0+run-0+${words}`, { customer_id, external_execution_id })
-      const good = yield* start("ok", "c-good", "1")
-      yield* caller.read(textField(good, "execution_id"))
-      yield* caller.results(textField(good, "session_id"))
-      yield* caller.remove(textField(good, "execution_id"))
-      expect((yield* truth).ruleBreaks).toEqual([])
+  toldAt(0, "names every rule that the caller broke, and nothing if there is none", function* (caller) {
+    const start = (words: string, customer_id: string, external_execution_id: string) =>
+      caller.start(`queue-0+run-0+${words}`, { customer_id, external_execution_id })
+    const good = yield* start("ok", "c-good", "1")
+    yield* caller.read(textField(good, "execution_id"))
+    yield* caller.results(textField(good, "session_id"))
+    yield* caller.remove(textField(good, "execution_id"))
+    expect((yield* truth).ruleBreaks).toEqual([])
 
-      const rejected = yield* start("end-BLOCKED_USER", "c-bad", "2")
-      yield* start("end-BLOCKED_USER", "c-bad", "3")
-      yield* caller.read(textField(rejected, "execution_id"))
-      yield* start("end-BLOCKED_USER", "c-bad", "4")
-      const blind = yield* start("ok", "c-blind", "5")
-      yield* caller.results(textField(blind, "session_id"))
-      yield* caller.results(textField(blind, "session_id"))
-      yield* caller.remove(textField(blind, "execution_id"))
-      const foreign = yield* start("foreign-60", "c-foreign", "6")
-      yield* caller.abort(textField(foreign, "execution_id"))
-      const breaks = (yield* truth).ruleBreaks.map(({ rule, customer_id, answer_read }) =>
-        [rule, customer_id, answer_read].filter((part) => part !== undefined),
-      )
-      expect(breaks.sort()).toEqual([
-        ["deleted_before_final_state_read", "c-blind"],
-        ["foreign_run_touched", "c-foreign"],
-        ["rejected_login_repeated", "c-bad", false],
-        ["rejected_login_repeated", "c-bad", true],
-        ["results_read_too_soon", "c-blind"],
-      ])
-    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
-  )
+    const rejected = yield* start("end-BLOCKED_USER", "c-bad", "2")
+    yield* start("end-BLOCKED_USER", "c-bad", "3")
+    yield* caller.read(textField(rejected, "execution_id"))
+    yield* start("end-BLOCKED_USER", "c-bad", "4")
+    const blind = yield* start("ok", "c-blind", "5")
+    yield* caller.results(textField(blind, "session_id"))
+    yield* caller.results(textField(blind, "session_id"))
+    yield* caller.remove(textField(blind, "execution_id"))
+    const foreign = yield* start("foreign-60", "c-foreign", "6")
+    yield* caller.abort(textField(foreign, "execution_id"))
+    const breaks = (yield* truth).ruleBreaks.map(({ rule, customer_id, answer_read }) =>
+      [rule, customer_id, answer_read].filter((part) => part !== undefined),
+    )
+    expect(breaks.sort()).toEqual([
+      ["deleted_before_final_state_read", "c-blind"],
+      ["foreign_run_touched", "c-foreign"],
+      ["rejected_login_repeated", "c-bad", false],
+      ["rejected_login_repeated", "c-bad", true],
+      ["results_read_too_soon", "c-blind"],
+    ])
+  })
 
-  it.effect("records every start with its outcome, and when the source judged the login", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const first = yield* caller.start("queue-10+run-20", { external_execution_id: "x" })
-      yield* TestClock.adjust(1_000)
-      yield* caller.start("ok", { external_execution_id: "x" })
-      yield* caller.start("ok", { engine_reference: "sandbox-maintenance:website" })
-      const seen = yield* truth
-      const execution_id = field(first, "execution_id")
-      const about = {
-        application: "65f0c0ffee00000000000001",
-        customer_id: "c-1",
-        engine_reference: "sandbox-bank:website",
-      }
-      expect(seen.starts).toEqual([
-        { at: 0, ...about, external_execution_id: "x", outcome: "accepted", execution_id },
-        { at: 1_000, ...about, external_execution_id: "x", outcome: "conflict", execution_id },
-        { at: 1_000, ...about, engine_reference: "sandbox-maintenance:website", outcome: "unavailable" },
-      ])
-      expect(seen.executions.map(({ login, closes_at }) => [login, closes_at])).toEqual([
-        [{ at: 12_000, verdict: "AUTH_OK" }, 30_000],
-      ])
-    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
-  )
+  toldAt(0, "records every start with its outcome, and when the source judged the login", function* (caller) {
+    const first = yield* caller.start("queue-10+run-20", { external_execution_id: "x" })
+    yield* TestClock.adjust(1_000)
+    yield* caller.start("ok", { external_execution_id: "x" })
+    yield* caller.start("ok", { engine_reference: "sandbox-maintenance:website" })
+    const seen = yield* truth
+    const execution_id = field(first, "execution_id")
+    const about = {
+      application: "65f0c0ffee00000000000001",
+      customer_id: "c-1",
+      engine_reference: "sandbox-bank:website",
+    }
+    expect(seen.starts).toEqual([
+      { at: 0, ...about, external_execution_id: "x", outcome: "accepted", execution_id },
+      { at: 1_000, ...about, external_execution_id: "x", outcome: "conflict", execution_id },
+      { at: 1_000, ...about, engine_reference: "sandbox-maintenance:website", outcome: "unavailable" },
+    ])
+    expect(seen.executions.map(({ login, closes_at }) => [login, closes_at])).toEqual([
+      [{ at: 12_000, verdict: "AUTH_OK" }, 30_000],
+    ])
+  })
 })
 
 describe("the journal", () => {

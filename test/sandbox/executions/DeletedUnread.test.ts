@@ -8,7 +8,7 @@ import { Effect, FileSystem } from "effect"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, inProcess, textField } from "../server/Caller.ts"
+import { Caller, inProcess, textField, toldAt } from "../server/Caller.ts"
 
 const profile = "customer_information:user_profile"
 const both = { features: ["customer_information_read", "accounts_read"] }
@@ -49,11 +49,14 @@ const seen = Effect.gen(function* () {
 })
 
 const told = (title: string, asked: Asked, expected: unknown, options: Partial<SandboxOptions> = {}) => {
-  it.effect(title, () =>
-    Effect.gen(function* () {
+  toldAt(
+    0,
+    title,
+    function* () {
       yield* deleteAfter(asked)
       expect(yield* seen).toEqual(expected)
-    }).pipe(Effect.provide(inProcess({ seed: 7, ...options }))),
+    },
+    { ...options },
   )
 }
 
@@ -151,15 +154,13 @@ describe("deleted unread", () => {
       { faults: { faults: [{ on: "readFlowResults", ...fault }] } },
     )
 
-  it.effect("is on the admin page, with what nobody received", () =>
-    Effect.gen(function* () {
-      yield* deleteAfter({ words: "records-3", reads: [] })
-      const caller = yield* Caller
-      const { text } = yield* caller.call("GET", `${caller.base_url.replace(/\/api$/, "")}/admin`)
-      expect(text).toContain("deleted unread")
-      expect(text).toContain(`never answered in full: ${profile}`)
-    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
-  )
+  toldAt(0, "is on the admin page, with what nobody received", function* () {
+    yield* deleteAfter({ words: "records-3", reads: [] })
+    const caller = yield* Caller
+    const { text } = yield* caller.call("GET", `${caller.base_url.replace(/\/api$/, "")}/admin`)
+    expect(text).toContain("deleted unread")
+    expect(text).toContain(`never answered in full: ${profile}`)
+  })
 
   it.effect("is reported after a restart as before it", () =>
     Effect.gen(function* () {

@@ -1,61 +1,45 @@
 /** How events are delivered: retries and their outcome, extra data, wrong order (sections 2.4, 4.1, 6). */
-import { Effect } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it, test } from "vitest"
 import { DueTimes } from "../../../src/sandbox/hooks/Outbox.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
-import { HookTarget, inVirtualTime, pass, served, told, webhookUrl as url } from "./HookTarget.ts"
-import { Caller, field, textField } from "../server/Caller.ts"
+import { HookTarget, endHook, pass, run as runWith, told, webhookUrl as url } from "./HookTarget.ts"
+import { field, textField } from "../server/Caller.ts"
 
 const endsOnly = { webhooks: [{ url, events: ["ended"] }] }
-
-const endHook = (started: unknown) =>
-  Effect.gen(function* () {
-    const caller = yield* Caller
-    return field(yield* caller.read(textField(started, "execution_id")), "end_hook")
-  })
+const run = (steps: Parameters<typeof runWith<void>>[0], options: Partial<SandboxOptions> = endsOnly) =>
+  runWith(steps, options)
 
 const minutes = (...at: ReadonlyArray<number>) => at.map((minute) => minute * 60)
 
-const run = <A>(
-  body: Effect.Effect<A, never, Caller | HookTarget | Sandbox>,
-  options: Partial<SandboxOptions> = endsOnly,
-): A => inVirtualTime(served(body, options))
-
 describe("deliveries", () => {
   it("[end_hook pending] [end_hook delivered] [field execution.end_hook] what is taken at the first try is pending until its end and then delivered", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const started = yield* caller.start("queue-10+run-20")
-        const seen = [yield* endHook(started)]
-        yield* pass(29)
-        seen.push(yield* endHook(started))
-        yield* pass(1)
-        seen.push(yield* endHook(started))
-        expect(seen).toEqual(["pending", "pending", "delivered"])
-      }),
-    ))
+    run(function* (caller) {
+      const started = yield* caller.start("queue-10+run-20")
+      const seen = [yield* endHook(started)]
+      yield* pass(29)
+      seen.push(yield* endHook(started))
+      yield* pass(1)
+      seen.push(yield* endHook(started))
+      expect(seen).toEqual(["pending", "pending", "delivered"])
+    }))
 
   it("[end_hook skipped] no rule that is bound to `ended` means skipped, before and after the end", () =>
     run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
+      function* (caller) {
         const started = yield* caller.start("queue-10+run-20")
         const before = yield* endHook(started)
         yield* pass(60)
         expect([before, yield* endHook(started)]).toEqual(["skipped", "skipped"])
         expect((yield* HookTarget).news().map(told)).toEqual([[12, "auth_ended", "AUTH_OK"]])
-      }),
+      },
       { webhooks: [{ url, events: ["auth_ended"] }] },
     ))
 
   it("[delivery-rule 3] a retried delivery arrives after later events of the same run", () =>
     run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
+      function* (caller, target) {
         target.answerWith(500)
         yield* caller.start("queue-10+run-5")
         yield* pass(60)
@@ -65,98 +49,84 @@ describe("deliveries", () => {
           [15, "ended", "COMPLETED"],
           [20, "started", "WAITING"],
         ])
-      }),
+      },
       { webhooks: [{ url }] },
     ))
 
   it("[end_hook failed] [end_hook re_delivered] [delivery-rule 2] [delivery-rule 3] a refused delivery is tried again in the background, after events that came later", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        target.answerWith(500, 302)
-        const first = yield* caller.start("queue-10+run-20")
-        const second = yield* caller.start("queue-10+run-50", { customer_id: "c-2" })
-        yield* pass(31)
-        const hooks = [yield* endHook(first)]
-        yield* pass(10)
-        hooks.push(yield* endHook(first))
-        yield* pass(3600)
-        hooks.push(yield* endHook(first), yield* endHook(second))
-        expect(hooks).toEqual(["failed", "failed", "re_delivered", "delivered"])
-        const ids = [first, second].map((started) => field(started, "execution_id"))
-        expect(
-          target
-            .news()
-            .map(({ at, body, headers }) => [
-              at / 1000,
-              ids.indexOf(field(body, "execution_id")),
-              headers["x-nightjar-attempt"],
-              field(body, "date"),
-            ]),
-        ).toEqual([
-          [30, 0, "1", "1970-01-01T00:00:30.000Z"],
-          [40, 0, "2", "1970-01-01T00:00:30.000Z"],
-          [60, 1, "1", "1970-01-01T00:01:00.000Z"],
-          [100, 0, "3", "1970-01-01T00:00:30.000Z"],
-        ])
-        expect(new Set(target.received.map(({ headers }) => headers["x-nightjar-delivery"])).size).toBe(2)
-      }),
-    ))
+    run(function* (caller, target) {
+      target.answerWith(500, 302)
+      const first = yield* caller.start("queue-10+run-20")
+      const second = yield* caller.start("queue-10+run-50", { customer_id: "c-2" })
+      yield* pass(31)
+      const hooks = [yield* endHook(first)]
+      yield* pass(10)
+      hooks.push(yield* endHook(first))
+      yield* pass(3600)
+      hooks.push(yield* endHook(first), yield* endHook(second))
+      expect(hooks).toEqual(["failed", "failed", "re_delivered", "delivered"])
+      const ids = [first, second].map((started) => field(started, "execution_id"))
+      expect(
+        target
+          .news()
+          .map(({ at, body, headers }) => [
+            at / 1000,
+            ids.indexOf(field(body, "execution_id")),
+            headers["x-nightjar-attempt"],
+            field(body, "date"),
+          ]),
+      ).toEqual([
+        [30, 0, "1", "1970-01-01T00:00:30.000Z"],
+        [40, 0, "2", "1970-01-01T00:00:30.000Z"],
+        [60, 1, "1", "1970-01-01T00:01:00.000Z"],
+        [100, 0, "3", "1970-01-01T00:00:30.000Z"],
+      ])
+      expect(new Set(target.received.map(({ headers }) => headers["x-nightjar-delivery"])).size).toBe(2)
+    }))
 
   it("[end_hook doubtful] an answer that is cut or does not come within ten seconds leaves open whether it arrived", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        target.answerWith("hang", "cut", "refused")
-        const started = yield* caller.start("queue-0+run-0")
-        const seen: Array<unknown> = []
-        for (const seconds of [9.999, 0.001, 10, 60, 300]) {
-          yield* pass(seconds)
-          seen.push(yield* endHook(started))
-        }
-        expect(seen).toEqual(["pending", "doubtful", "doubtful", "failed", "re_delivered"])
-      }),
-    ))
+    run(function* (caller, target) {
+      target.answerWith("hang", "cut", "refused")
+      const started = yield* caller.start("queue-0+run-0")
+      const seen: Array<unknown> = []
+      for (const seconds of [9.999, 0.001, 10, 60, 300]) {
+        yield* pass(seconds)
+        seen.push(yield* endHook(started))
+      }
+      expect(seen).toEqual(["pending", "doubtful", "doubtful", "failed", "re_delivered"])
+    }))
 
   it("[end_hook ko] the sixth failure is the last: waits grow from ten seconds to two hours", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        target.answerWith(500, 404, 301, 429, 503, 400)
-        const started = yield* caller.start("queue-0+run-0")
-        yield* pass(9360)
-        const before = yield* endHook(started)
-        yield* pass(864000)
-        expect([before, yield* endHook(started)]).toEqual(["failed", "ko"])
-        expect(target.news().map(({ at }) => at / 1000)).toEqual([
-          0,
-          10,
-          ...minutes(1, 6, 36, 156).map((seconds) => seconds + 10),
-        ])
-        const { truth } = yield* Sandbox
-        expect((yield* truth).deliveries).toEqual([
-          {
-            subject: field(started, "execution_id"),
-            event: "ended",
-            ordinal: 0,
-            rule: "webhook-1",
-            attempts: 6,
-            outcome: "failed",
-            at: 9_370_000,
-            duplicates: 0,
-          },
-        ])
-      }),
-    ))
+    run(function* (caller, target) {
+      target.answerWith(500, 404, 301, 429, 503, 400)
+      const started = yield* caller.start("queue-0+run-0")
+      yield* pass(9360)
+      const before = yield* endHook(started)
+      yield* pass(864000)
+      expect([before, yield* endHook(started)]).toEqual(["failed", "ko"])
+      expect(target.news().map(({ at }) => at / 1000)).toEqual([
+        0,
+        10,
+        ...minutes(1, 6, 36, 156).map((seconds) => seconds + 10),
+      ])
+      const { truth } = yield* Sandbox
+      expect((yield* truth).deliveries).toEqual([
+        {
+          subject: field(started, "execution_id"),
+          event: "ended",
+          ordinal: 0,
+          rule: "webhook-1",
+          attempts: 6,
+          outcome: "failed",
+          at: 9_370_000,
+          duplicates: 0,
+        },
+      ])
+    }))
 
   it("[field start.hooks_extra_data] [delivery-rule 1] [delivery-rule 4] every pair comes as a query parameter of every delivery, the three variables replaced, all else verbatim", () =>
     run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
+      function* (caller, target) {
         const hooks_extra_data = {
           run: "{external_execution_id}",
           event: "{event}",
@@ -175,28 +145,23 @@ describe("deliveries", () => {
           `https://hooks.invalid/in?key=1&run=&event=ended&why=BLOCKED_USER&${rest}`,
           "https://hooks.invalid/in?key=1",
         ])
-      }),
+      },
       { webhooks: [{ url: `${url}?key=1#part`, events: ["ended"] }] },
     ))
 
   it("[field start.hooks_extra_data] a start with a token takes extra data as any other", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const first = yield* caller.startTicketed("queue-0+run-1")
-        yield* pass(2)
-        const { json } = yield* caller.exchange(textField(first, "execution_id"), textField(first, "ticket"))
-        yield* caller.startTokenized(field(json, "token"), { hooks_extra_data: { t: "{event}" } })
-        yield* pass(3600)
-        expect((yield* HookTarget).news().map((one) => one.url)).toEqual([url, `${url}?t=ended`])
-      }),
-    ))
+    run(function* (caller) {
+      const first = yield* caller.startTicketed("queue-0+run-1")
+      yield* pass(2)
+      const { json } = yield* caller.exchange(textField(first, "execution_id"), textField(first, "ticket"))
+      yield* caller.startTokenized(field(json, "token"), { hooks_extra_data: { t: "{event}" } })
+      yield* pass(3600)
+      expect((yield* HookTarget).news().map((one) => one.url)).toEqual([url, `${url}?t=ended`])
+    }))
 
   it("shuffled on request, deliveries come late by the seed, and later events before earlier ones", () =>
     run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
+      function* (caller, target) {
         for (let n = 1; n <= 20; n += 1) yield* caller.start("queue-10+run-20", { customer_id: `c-${n}` })
         yield* pass(600)
         const late = target.received.map(({ at, body }) => at - Date.parse(textField(body, "date")))
@@ -207,15 +172,13 @@ describe("deliveries", () => {
         ])
         const dates = target.received.map(({ body }) => Date.parse(textField(body, "date")))
         expect(dates.filter((date, index) => date < (dates[index - 1] ?? 0)).length).toBeGreaterThan(10)
-      }),
+      },
       { webhooks: [{ url, order: "shuffled" }] },
     ))
 
   it("on request about half of what was taken comes once more, the same in all but its time", () =>
     run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
+      function* (caller, target) {
         for (let n = 1; n <= 40; n += 1) yield* caller.start("queue-10+run-20", { customer_id: `c-${n}` })
         const started = yield* caller.start("queue-10+run-20", { customer_id: "c-41" })
         yield* pass(600)
@@ -224,15 +187,13 @@ describe("deliveries", () => {
         expect([new Set(bodies).size, twice > 10 && twice < 31]).toEqual([41, true])
         expect(bodies.every((body) => bodies.filter((other) => other === body).length <= 2)).toBe(true)
         expect(yield* endHook(started)).toBe("delivered")
-      }),
+      },
       { webhooks: [{ url, events: ["ended"], duplicates: true }] },
     ))
 
   it("at most sixteen are under way at once, and one at a time for an execution", () =>
     run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
+      function* (caller, target) {
         target.answerWith(...Array.from({ length: 40 }, () => "hang" as const))
         for (let n = 1; n <= 20; n += 1) yield* caller.start("queue-0+run-0", { customer_id: `c-${n}` })
         yield* pass(9)
@@ -242,15 +203,13 @@ describe("deliveries", () => {
           16, 16,
         ])
         expect(target.news().length).toBe(16)
-      }),
+      },
       { webhooks: [{ url }] },
     ))
 
   it("a rule that is replaced keeps its age: what is pending goes to the new target", () =>
     run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
+      function* (caller, target) {
         const hooks = `${caller.base_url.replace(/\/api$/, "")}/sandbox/hooks`
         const bind = (to: string, order = "timely") => caller.call("PUT", hooks, { body: { url: to, order } })
         target.answerWith(500)
@@ -274,23 +233,19 @@ describe("deliveries", () => {
           ["https://hooks.invalid/new", 66, "started", "WAITING"],
           ["https://hooks.invalid/new", 66, "ended", "ENGINE_BANNED"],
         ])
-      }),
+      },
       { webhooks: [] },
     ))
 
   it("nothing more is delivered for a deleted execution", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        target.answerWith(500)
-        const started = yield* caller.start("queue-0+run-0")
-        yield* pass(1)
-        yield* caller.remove(textField(started, "execution_id"))
-        yield* pass(864000)
-        expect(target.received.length).toBe(1)
-      }),
-    ))
+    run(function* (caller, target) {
+      target.answerWith(500)
+      const started = yield* caller.start("queue-0+run-0")
+      yield* pass(1)
+      yield* caller.remove(textField(started, "execution_id"))
+      yield* pass(864000)
+      expect(target.received.length).toBe(1)
+    }))
 })
 
 // The order in which deliveries come up, against the plainest list that does the same.

@@ -5,104 +5,91 @@ import { TestClock } from "effect/testing"
 import { describe, expect, it } from "vitest"
 import { ExecutionEvent } from "../../../src/service/Execution.ts"
 import { engineEvents, statusReasons, statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
-import type { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
-import { HookTarget, inVirtualTime, pass, served, told, webhookUrl } from "./HookTarget.ts"
+import { HookTarget, pass, served, told, webhookUrl, run } from "./HookTarget.ts"
 
-const run = (body: Effect.Effect<void, never, Caller | HookTarget | Sandbox>) => inVirtualTime(served(body))
 const person = { base_configurations: { customer_interaction_available: true } }
 const decodeEvent = Schema.decodeUnknownSync(ExecutionEvent)
 
 describe("execution events", () => {
   it("[event started] [event auth_ended] [event ended] [event-rule 1] [auth AUTH_OK] a run that goes well tells when its engine begins, that the login was accepted, and its end, in one shape [field event.app_id] [field event.customer_id] [field event.execution_id] [field event.event] [field event.date] [field event.customer_available] [field event.status_reason] [field event.session_id] [field event.external_execution_id] [field event.locking_hash] [field event.status_message] [field event.event_class] [field event.producer]", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        const started = yield* caller.start("queue-10+run-20", { external_execution_id: "x-1" })
-        yield* pass(60)
-        const state = yield* caller.read(textField(started, "execution_id"))
-        const common = {
-          app_id: "65f0c0ffee00000000000001",
-          customer_id: "c-1",
-          execution_id: field(started, "execution_id"),
-          session_id: field(started, "session_id"),
-          external_execution_id: "x-1",
-          event_class: "ExecutionEvent",
-          customer_available: false,
-          producer: "engine",
-        }
-        const locking_hash = field(state, "locking_hash")
-        expect(locking_hash).toMatch(/^v1\./)
-        expect(target.news().map(({ at, body }) => [at, body])).toEqual([
-          [
-            10_000,
-            {
-              ...common,
-              event: "started",
-              date: "1970-01-01T00:00:10.000Z",
-              status_reason: "WAITING",
-              status_message: "Conectando con la fuente.",
-            },
-          ],
-          [
-            12_000,
-            {
-              ...common,
-              event: "auth_ended",
-              date: "1970-01-01T00:00:12.000Z",
-              status_reason: "AUTH_OK",
-              status_message: "La fuente ha aceptado el acceso.",
-              locking_hash,
-            },
-          ],
-          [
-            30_000,
-            {
-              ...common,
-              event: "ended",
-              date: "1970-01-01T00:00:30.000Z",
-              status_reason: "COMPLETED",
-              status_message: "Terminado.",
-              locking_hash,
-            },
-          ],
-        ])
-        for (const { body } of target.received) expect(decodeEvent(body)).toEqual(body)
-      }),
-    ))
+    run(function* (caller, target) {
+      const started = yield* caller.start("queue-10+run-20", { external_execution_id: "x-1" })
+      yield* pass(60)
+      const state = yield* caller.read(textField(started, "execution_id"))
+      const common = {
+        app_id: "65f0c0ffee00000000000001",
+        customer_id: "c-1",
+        execution_id: field(started, "execution_id"),
+        session_id: field(started, "session_id"),
+        external_execution_id: "x-1",
+        event_class: "ExecutionEvent",
+        customer_available: false,
+        producer: "engine",
+      }
+      const locking_hash = field(state, "locking_hash")
+      expect(locking_hash).toMatch(/^v1\./)
+      expect(target.news().map(({ at, body }) => [at, body])).toEqual([
+        [
+          10_000,
+          {
+            ...common,
+            event: "started",
+            date: "1970-01-01T00:00:10.000Z",
+            status_reason: "WAITING",
+            status_message: "Conectando con la fuente.",
+          },
+        ],
+        [
+          12_000,
+          {
+            ...common,
+            event: "auth_ended",
+            date: "1970-01-01T00:00:12.000Z",
+            status_reason: "AUTH_OK",
+            status_message: "La fuente ha aceptado el acceso.",
+            locking_hash,
+          },
+        ],
+        [
+          30_000,
+          {
+            ...common,
+            event: "ended",
+            date: "1970-01-01T00:00:30.000Z",
+            status_reason: "COMPLETED",
+            status_message: "Terminado.",
+            locking_hash,
+          },
+        ],
+      ])
+      for (const { body } of target.received) expect(decodeEvent(body)).toEqual(body)
+    }))
 
   it.each([...statusReasonsByCode.AUTH_ERROR, ...statusReasonsByCode.UNHANDLED_AUTH_ERROR])(
     "[event-rule 2] [auth %s] a login that ends so is told by auth_ended, and ended follows at once with the same reason",
     (reason) =>
-      run(
-        Effect.gen(function* () {
-          const caller = yield* Caller
-          const target = yield* HookTarget
-          yield* caller.start(`queue-10+run-20+end-${reason}`)
-          yield* pass(60)
-          expect(target.news().map(told)).toEqual([
-            [10, "started", "WAITING"],
-            [30, "auth_ended", reason],
-            [30, "ended", reason],
-          ])
-        }),
-      ),
+      run(function* (caller, target) {
+        yield* caller.start(`queue-10+run-20+end-${reason}`)
+        yield* pass(60)
+        expect(target.news().map(told)).toEqual([
+          [10, "started", "WAITING"],
+          [30, "auth_ended", reason],
+          [30, "ended", reason],
+        ])
+      }),
   )
 
   it("[event-rule 3] without a rule for auth_ended the same is in authentication_status and in ended", () =>
-    inVirtualTime(
-      served(
-        Effect.gen(function* () {
-          const caller = yield* Caller
-          const started = yield* caller.start("queue-10+run-20+end-CHANGE_PASSWORD")
-          yield* pass(60)
-          const state = yield* caller.read(textField(started, "execution_id"))
-          expect(field(state, "authentication_status")).toBe("CHANGE_PASSWORD")
-          expect((yield* HookTarget).news().map(told)).toEqual([[30, "ended", "CHANGE_PASSWORD"]])
-        }),
-        { webhooks: [{ url: webhookUrl, events: ["ended"] }] },
-      ),
+    run(
+      function* (caller) {
+        const started = yield* caller.start("queue-10+run-20+end-CHANGE_PASSWORD")
+        yield* pass(60)
+        const state = yield* caller.read(textField(started, "execution_id"))
+        expect(field(state, "authentication_status")).toBe("CHANGE_PASSWORD")
+        expect((yield* HookTarget).news().map(told)).toEqual([[30, "ended", "CHANGE_PASSWORD"]])
+      },
+      { webhooks: [{ url: webhookUrl, events: ["ended"] }] },
     ))
 
   it.each([
@@ -113,45 +100,37 @@ describe("execution events", () => {
     ["end-RUNNING", ["started", "WAITING"], ["auth_ended", "AUTH_OK"], ["ended", "TIMEOUT"]],
     ["end-ACCEPTED"],
   ] as const)("a run with %s raises what its phases say, and nothing else", (words, ...events) =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        yield* caller.start(`queue-10+run-20+${words}`)
-        yield* pass(3600)
-        expect(target.news().map((one) => told(one).slice(1))).toEqual(events)
-      }),
-    ),
+    run(function* (caller, target) {
+      yield* caller.start(`queue-10+run-20+${words}`)
+      yield* pass(3600)
+      expect(target.news().map((one) => told(one).slice(1))).toEqual(events)
+    }),
   )
 
   it("[event action_required] each pause on a challenge is told, where a person was declared [field event.data]", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        const started = yield* caller.start("queue-10+run-20+challenge-123", person)
-        const id = textField(started, "execution_id")
-        yield* pass(40)
-        yield* caller.resume(id, { code: "999" })
-        yield* pass(10)
-        yield* caller.resume(id, { code: "123" })
-        yield* pass(3600)
-        const news = target.news()
-        expect(news.map(told)).toEqual([
-          [10, "started", "WAITING"],
-          [12, "action_required", "MFA_REQUIRED"],
-          [40.3, "action_required", "MFA_REQUIRED"],
-          [50.3, "auth_ended", "AUTH_OK"],
-          [68.3, "ended", "COMPLETED"],
-        ])
-        expect(
-          news.slice(1, 3).map(({ body }) => [field(body, "data"), field(body, "customer_available")]),
-        ).toEqual([
-          [{ action_required_expires: "1970-01-01T00:02:12.000Z" }, true],
-          [{ action_required_expires: "1970-01-01T00:02:40.300Z" }, true],
-        ])
-      }),
-    ))
+    run(function* (caller, target) {
+      const started = yield* caller.start("queue-10+run-20+challenge-123", person)
+      const id = textField(started, "execution_id")
+      yield* pass(40)
+      yield* caller.resume(id, { code: "999" })
+      yield* pass(10)
+      yield* caller.resume(id, { code: "123" })
+      yield* pass(3600)
+      const news = target.news()
+      expect(news.map(told)).toEqual([
+        [10, "started", "WAITING"],
+        [12, "action_required", "MFA_REQUIRED"],
+        [40.3, "action_required", "MFA_REQUIRED"],
+        [50.3, "auth_ended", "AUTH_OK"],
+        [68.3, "ended", "COMPLETED"],
+      ])
+      expect(
+        news.slice(1, 3).map(({ body }) => [field(body, "data"), field(body, "customer_available")]),
+      ).toEqual([
+        [{ action_required_expires: "1970-01-01T00:02:12.000Z" }, true],
+        [{ action_required_expires: "1970-01-01T00:02:40.300Z" }, true],
+      ])
+    }))
 
   it.each([
     ["MFA_REQUIRED", "challenge-123"],
@@ -159,147 +138,118 @@ describe("execution events", () => {
   ] as const)(
     "[reason %s] [state ACTION_REQUIRED] is the reason of a pause, and that of no other moment",
     (reason, words) =>
-      run(
-        Effect.gen(function* () {
-          const caller = yield* Caller
-          const target = yield* HookTarget
-          const started = yield* caller.start(`queue-10+run-20+${words}+expire-60`, person)
-          yield* pass(13)
-          expect((yield* caller.read(textField(started, "execution_id"))).status).toBe(423)
-          yield* pass(3600)
-          expect(target.news().map(told)).toEqual([
-            [10, "started", "WAITING"],
-            [12, "action_required", reason],
-            [72, "ended", "ACTION_TIMEOUT"],
-          ])
-        }),
-      ),
+      run(function* (caller, target) {
+        const started = yield* caller.start(`queue-10+run-20+${words}+expire-60`, person)
+        yield* pass(13)
+        expect((yield* caller.read(textField(started, "execution_id"))).status).toBe(423)
+        yield* pass(3600)
+        expect(target.news().map(told)).toEqual([
+          [10, "started", "WAITING"],
+          [12, "action_required", reason],
+          [72, "ended", "ACTION_TIMEOUT"],
+        ])
+      }),
   )
 
   it("[field event.producer] a feature that asks is the producer of its own pause, after the login was accepted", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        yield* caller.start("queue-10+run-20+challenge-123+by-cards_read", person)
-        yield* pass(300)
-        expect(target.news().map(({ body }) => [field(body, "event"), field(body, "producer")])).toEqual([
-          ["started", "engine"],
-          ["auth_ended", "engine"],
-          ["action_required", "cards_read"],
-          ["ended", "engine"],
-        ])
-      }),
-    ))
+    run(function* (caller, target) {
+      yield* caller.start("queue-10+run-20+challenge-123+by-cards_read", person)
+      yield* pass(300)
+      expect(target.news().map(({ body }) => [field(body, "event"), field(body, "producer")])).toEqual([
+        ["started", "engine"],
+        ["auth_ended", "engine"],
+        ["action_required", "cards_read"],
+        ["ended", "engine"],
+      ])
+    }))
 
   it("a run stopped while it queues, or refused over its form, tells its end alone", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        const queued = yield* caller.start("queue-100")
-        yield* pass(20)
-        yield* caller.abort(textField(queued, "execution_id"))
-        yield* pass(20)
-        yield* caller.start("queue-100", { parameters: { username: "u" }, customer_id: "c-2" })
-        yield* pass(3600)
-        expect(target.news().map(told)).toEqual([
-          [20, "ended", "CLIENT_CANCELLED"],
-          [40, "ended", "INCORRECT_PARAMETERS_FORMAT"],
-        ])
-      }),
-    ))
+    run(function* (caller, target) {
+      const queued = yield* caller.start("queue-100")
+      yield* pass(20)
+      yield* caller.abort(textField(queued, "execution_id"))
+      yield* pass(20)
+      yield* caller.start("queue-100", { parameters: { username: "u" }, customer_id: "c-2" })
+      yield* pass(3600)
+      expect(target.news().map(told)).toEqual([
+        [20, "ended", "CLIENT_CANCELLED"],
+        [40, "ended", "INCORRECT_PARAMETERS_FORMAT"],
+      ])
+    }))
 
   it("a run without queue and work tells all of its life in one moment, in its order", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        yield* caller.start("queue-0+run-0")
-        yield* pass(1)
-        expect(target.news().map(told)).toEqual([
-          [0, "started", "WAITING"],
-          [0, "auth_ended", "AUTH_OK"],
-          [0, "ended", "COMPLETED"],
-        ])
-      }),
-    ))
+    run(function* (caller, target) {
+      yield* caller.start("queue-0+run-0")
+      yield* pass(1)
+      expect(target.news().map(told)).toEqual([
+        [0, "started", "WAITING"],
+        [0, "auth_ended", "AUTH_OK"],
+        [0, "ended", "COMPLETED"],
+      ])
+    }))
 
   it("an application is told of its own runs by its own rule, and somebody else's of none", () =>
-    inVirtualTime(
-      served(
-        Effect.gen(function* () {
-          const caller = yield* Caller
-          const target = yield* HookTarget
-          yield* caller.call("PUT", `${caller.base_url.slice(0, -4)}/sandbox/hooks`, {
-            body: { url: "https://hooks.invalid/one" },
-          })
-          yield* caller.start("queue-1+run-1", {}, "sandbox-app-2")
-          yield* caller.start("queue-1+run-1")
-          yield* pass(60)
-          expect(target.news().map(({ body }) => field(body, "app_id"))).toEqual(
-            Array.from({ length: 3 }, () => "65f0c0ffee00000000000001"),
-          )
-        }),
-        { webhooks: [] },
-      ),
+    run(
+      function* (caller, target) {
+        yield* caller.call("PUT", `${caller.base_url.slice(0, -4)}/sandbox/hooks`, {
+          body: { url: "https://hooks.invalid/one" },
+        })
+        yield* caller.start("queue-1+run-1", {}, "sandbox-app-2")
+        yield* caller.start("queue-1+run-1")
+        yield* pass(60)
+        expect(target.news().map(({ body }) => field(body, "app_id"))).toEqual(
+          Array.from({ length: 3 }, () => "65f0c0ffee00000000000001"),
+        )
+      },
+      { webhooks: [] },
     ))
 
   it("an engine raises the events that it declares, and no other [field engine-details.events]", () =>
-    inVirtualTime(
-      served(
-        Effect.gen(function* () {
-          const caller = yield* Caller
-          const target = yield* HookTarget
-          const parameters = { username: "queue-1+run-20", password: "correct" }
-          for (const [engine_reference, login] of [
-            ["es-notary:other", parameters],
-            ["es-university:website", { campus_user: "queue-1+run-20", campus_password: "correct" }],
-            ["es-bank:api", parameters],
-          ] as const) {
-            const { status } = yield* caller.start("", { engine_reference, parameters: login })
-            expect(status).toBe(202)
-            yield* pass(60)
-          }
-          expect(target.news().map(({ body }) => field(body, "event"))).toEqual([
-            "ended",
-            "started",
-            "ended",
-            "started",
-            "auth_ended",
-            "ended",
-          ])
-        }),
-        // Public engines raise flow events beside these.
-        { webhooks: [{ url: webhookUrl, events: engineEvents }] },
-      ),
+    run(
+      function* (caller, target) {
+        const parameters = { username: "queue-1+run-20", password: "correct" }
+        for (const [engine_reference, login] of [
+          ["es-notary:other", parameters],
+          ["es-university:website", { campus_user: "queue-1+run-20", campus_password: "correct" }],
+          ["es-bank:api", parameters],
+        ] as const) {
+          const { status } = yield* caller.start("", { engine_reference, parameters: login })
+          expect(status).toBe(202)
+          yield* pass(60)
+        }
+        expect(target.news().map(({ body }) => field(body, "event"))).toEqual([
+          "ended",
+          "started",
+          "ended",
+          "started",
+          "auth_ended",
+          "ended",
+        ])
+      },
+      { webhooks: [{ url: webhookUrl, events: engineEvents }] },
     ))
 
   it("whatever the end, events and states agree", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        for (const reason of statusReasons) {
-          const started = yield* caller.start(`queue-1+run-20+end-${reason}`, {
-            ...person,
-            customer_id: `c-${reason}`,
-          })
-          yield* pass(3600)
-          const state = yield* caller.read(textField(started, "execution_id"))
-          const news = new Map(target.news().map(({ body }) => [field(body, "event"), body]))
-          const login = field(state, "authentication_status")
-          const told = ["ended", "auth_ended"].map((event) => field(news.get(event), "status_reason"))
-          expect([reason, ...told]).toEqual([
-            reason,
-            field(state, "is_closed") === true ? field(state, "status_reason") : undefined,
-            login === "not-performed" ? undefined : login,
-          ])
-          expect(field(news.get("ended"), "date")).toBe(field(state, "date_ended"))
-          expect(field(news.get("started"), "date")).toBe(field(state, "date_started"))
-        }
-      }),
-    ))
+    run(function* (caller, target) {
+      for (const reason of statusReasons) {
+        const started = yield* caller.start(`queue-1+run-20+end-${reason}`, {
+          ...person,
+          customer_id: `c-${reason}`,
+        })
+        yield* pass(3600)
+        const state = yield* caller.read(textField(started, "execution_id"))
+        const news = new Map(target.news().map(({ body }) => [field(body, "event"), body]))
+        const login = field(state, "authentication_status")
+        const told = ["ended", "auth_ended"].map((event) => field(news.get(event), "status_reason"))
+        expect([reason, ...told]).toEqual([
+          reason,
+          field(state, "is_closed") === true ? field(state, "status_reason") : undefined,
+          login === "not-performed" ? undefined : login,
+        ])
+        expect(field(news.get("ended"), "date")).toBe(field(state, "date_ended"))
+        expect(field(news.get("started"), "date")).toBe(field(state, "date_started"))
+      }
+    }))
 
   testClock.effect("deliveries also work on a TestClock", () =>
     served(

@@ -2,15 +2,13 @@
 import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import { standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
-import type { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { FlowEvent } from "../../../src/service/Execution.ts"
 import { flowEvents } from "../../../src/service/Vocabulary.ts"
-import { HookTarget, inVirtualTime, pass, served, webhookUrl } from "./HookTarget.ts"
+import { HookTarget, pass, webhookUrl, run } from "./HookTarget.ts"
 import type { Received } from "./HookTarget.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 
 const [started, consent, partial, ended] = flowEvents
-const run = (body: Effect.Effect<void, never, Caller | HookTarget | Sandbox>) => inVirtualTime(served(body))
 const decodeEvent = Schema.decodeUnknownSync(FlowEvent)
 
 const taxes = (username: string) => ({
@@ -27,125 +25,108 @@ const recordsIn = (received: Received | undefined): number =>
 
 describe("flow events", () => {
   it("[event es-public-administration:started] [event es-public-administration:consent] [event es-public-administration:partial] [event es-public-administration:ended] a customer who leaves while a source works gives all four, the results partial and then final", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        const created = yield* caller.createSession({ customer_id: "c-1" })
-        const session_id = textField(created, "session_id")
-        yield* pass(10)
-        yield* caller.step(session_id, "start", {})
-        yield* pass(10)
-        yield* caller.step(session_id, "consent", {})
-        yield* pass(10)
-        yield* caller.step(session_id, "connect", taxes("queue-0+run-60+records-10"))
-        yield* pass(30)
-        yield* caller.step(session_id, "leave")
-        yield* pass(3600)
-        const news = target.news()
-        expect(news.map(seen)).toEqual([
-          [10, started, "READY"],
-          [20, consent, "READY"],
-          [60, partial, "WAITING"],
-          [90, ended, "COMPLETED"],
-        ])
-        expect(news[0]?.body).toEqual({
-          app_id: "65f0c0ffee00000000000001",
-          session_id,
-          customer_id: "c-1",
-          event: started,
-          event_class: "FlowEvent",
-          producer: "es-public-administration",
-          date: "1970-01-01T00:00:10.000Z",
-          session_status: "READY",
-        })
-        expect(news.map(({ body }) => field(body, "results", "is_closed"))).toEqual([
-          undefined,
-          undefined,
-          false,
-          true,
-        ])
-        const [some, all] = [recordsIn(news[2]), recordsIn(news[3])]
-        expect([some > 0, some < all]).toEqual([true, true])
-        for (const { body } of news) expect(decodeEvent(body)).toEqual(body)
-        expect(field(news[3]?.body, "results")).toEqual((yield* caller.results(session_id)).json)
-      }),
-    ))
+    run(function* (caller, target) {
+      const created = yield* caller.createSession({ customer_id: "c-1" })
+      const session_id = textField(created, "session_id")
+      yield* pass(10)
+      yield* caller.step(session_id, "start", {})
+      yield* pass(10)
+      yield* caller.step(session_id, "consent", {})
+      yield* pass(10)
+      yield* caller.step(session_id, "connect", taxes("queue-0+run-60+records-10"))
+      yield* pass(30)
+      yield* caller.step(session_id, "leave")
+      yield* pass(3600)
+      const news = target.news()
+      expect(news.map(seen)).toEqual([
+        [10, started, "READY"],
+        [20, consent, "READY"],
+        [60, partial, "WAITING"],
+        [90, ended, "COMPLETED"],
+      ])
+      expect(news[0]?.body).toEqual({
+        app_id: "65f0c0ffee00000000000001",
+        session_id,
+        customer_id: "c-1",
+        event: started,
+        event_class: "FlowEvent",
+        producer: "es-public-administration",
+        date: "1970-01-01T00:00:10.000Z",
+        session_status: "READY",
+      })
+      expect(news.map(({ body }) => field(body, "results", "is_closed"))).toEqual([
+        undefined,
+        undefined,
+        false,
+        true,
+      ])
+      const [some, all] = [recordsIn(news[2]), recordsIn(news[3])]
+      expect([some > 0, some < all]).toEqual([true, true])
+      for (const { body } of news) expect(decodeEvent(body)).toEqual(body)
+      expect(field(news[3]?.body, "results")).toEqual((yield* caller.results(session_id)).json)
+    }))
 
   it("[event es-public-administration:ended] every session that was started ends with its final data, however it ends", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        const walk = (behaviour: string, ...steps: ReadonlyArray<readonly [string, unknown?]>) =>
-          Effect.gen(function* () {
-            const session_id = textField(yield* caller.createSession({ behaviour }), "session_id")
-            for (const [name, body] of steps) {
-              const answer = yield* caller.step(session_id, name, body ?? {})
-              expect(answer.status).toBe(200)
-            }
-            yield* pass(7200)
-            return target
-              .news()
-              .map(
-                ({ body }) =>
-                  `${textField(body, "event").split(":")[1]} ${textField(body, "session_status")}`,
-              )
-          })
-        expect([
-          yield* walk("ok", ["start"], ["cancel"]),
-          yield* walk("ok", ["start"], ["client-cancel"]),
-          yield* walk("idle-60", ["start"]),
-          yield* walk("system-60", ["start"]),
-          yield* walk("broken", ["start"]),
-          yield* walk("noconsent", ["start"], ["connect", taxes("queue-0+run-1+end-FAILED")], ["leave"]),
-        ]).toEqual([
-          ["started READY", "ended CUSTOMER_CANCELLED"],
-          ["started READY", "ended CLIENT_CANCELLED"],
-          ["started READY", "ended TIMED_OUT"],
-          ["started READY", "ended SYSTEM_CANCELLED"],
-          ["started READY", "ended CONFIGURATION_ERROR"],
-          ["started READY", "partial WAITING", "ended FAILED"],
-        ])
-      }),
-    ))
+    run(function* (caller, target) {
+      const walk = (behaviour: string, ...steps: ReadonlyArray<readonly [string, unknown?]>) =>
+        Effect.gen(function* () {
+          const session_id = textField(yield* caller.createSession({ behaviour }), "session_id")
+          for (const [name, body] of steps) {
+            const answer = yield* caller.step(session_id, name, body ?? {})
+            expect(answer.status).toBe(200)
+          }
+          yield* pass(7200)
+          return target
+            .news()
+            .map(
+              ({ body }) => `${textField(body, "event").split(":")[1]} ${textField(body, "session_status")}`,
+            )
+        })
+      expect([
+        yield* walk("ok", ["start"], ["cancel"]),
+        yield* walk("ok", ["start"], ["client-cancel"]),
+        yield* walk("idle-60", ["start"]),
+        yield* walk("system-60", ["start"]),
+        yield* walk("broken", ["start"]),
+        yield* walk("noconsent", ["start"], ["connect", taxes("queue-0+run-1+end-FAILED")], ["leave"]),
+      ]).toEqual([
+        ["started READY", "ended CUSTOMER_CANCELLED"],
+        ["started READY", "ended CLIENT_CANCELLED"],
+        ["started READY", "ended TIMED_OUT"],
+        ["started READY", "ended SYSTEM_CANCELLED"],
+        ["started READY", "ended CONFIGURATION_ERROR"],
+        ["started READY", "partial WAITING", "ended FAILED"],
+      ])
+    }))
 
   it("a standing session tells what happens from its first look on, and nothing of before", () =>
-    run(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const target = yield* HookTarget
-        yield* pass(10_000)
-        yield* caller.viewSession(standingSessionId(1))
-        yield* pass(3600)
-        expect(target.news().map(({ body }) => field(body, "event"))).toEqual([ended])
-      }),
-    ))
+    run(function* (caller, target) {
+      yield* pass(10_000)
+      yield* caller.viewSession(standingSessionId(1))
+      yield* pass(3600)
+      expect(target.news().map(({ body }) => field(body, "event"))).toEqual([ended])
+    }))
 
   it("a subscription of the reference is told of its own events while it is enabled, without query parameters", () =>
-    inVirtualTime(
-      served(
-        Effect.gen(function* () {
-          const caller = yield* Caller
-          const target = yield* HookTarget
-          const hooks = `${caller.flows_url}/hooks`
-          const events = [started, ended]
-          const base_url = "https://hooks.invalid/flow?secret=1"
-          yield* caller.call("POST", `${hooks}/create`, { body: { events, base_url } })
-          yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: false } })
-          const session_id = textField(yield* caller.createSession(), "session_id")
-          yield* caller.step(session_id, "start", {})
-          yield* pass(1)
-          yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: true } })
-          yield* caller.step(session_id, "cancel")
-          yield* caller.start("queue-0+run-0")
-          yield* pass(3600)
-          expect(target.news().map(({ url, body }) => [url, field(body, "event")])).toEqual([
-            ["https://hooks.invalid/flow", ended],
-          ])
-        }),
-        { webhooks: [] },
-      ),
+    run(
+      function* (caller, target) {
+        const hooks = `${caller.flows_url}/hooks`
+        const events = [started, ended]
+        const base_url = "https://hooks.invalid/flow?secret=1"
+        yield* caller.call("POST", `${hooks}/create`, { body: { events, base_url } })
+        yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: false } })
+        const session_id = textField(yield* caller.createSession(), "session_id")
+        yield* caller.step(session_id, "start", {})
+        yield* pass(1)
+        yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: true } })
+        yield* caller.step(session_id, "cancel")
+        yield* caller.start("queue-0+run-0")
+        yield* pass(3600)
+        expect(target.news().map(({ url, body }) => [url, field(body, "event")])).toEqual([
+          ["https://hooks.invalid/flow", ended],
+        ])
+      },
+      { webhooks: [] },
     ))
 })
 
@@ -153,8 +134,7 @@ describe("flow events", () => {
 // walks through a widget.
 
 const flowOnly = { webhooks: [{ url: webhookUrl, events: flowEvents }] }
-const runFlowOnly = (body: Effect.Effect<void, never, Caller | HookTarget | Sandbox>) =>
-  inVirtualTime(served(body, flowOnly))
+const runFlowOnly = (steps: Parameters<typeof run<void>>[0]) => run(steps, flowOnly)
 const atTaxes = {
   engine_reference: "sandbox-tax:website",
   features: ["customer_information_read", "properties_data"],
@@ -171,38 +151,36 @@ const told = (words: string, more: Readonly<Record<string, unknown>> = atTaxes) 
 
 describe("flow events of the session of an execution", () => {
   it("are `started` when the source lets the customer in, and `ended` with the final results", () =>
-    runFlowOnly(
-      Effect.gen(function* () {
-        const { caller, answer, news } = yield* told("records-4+late-60", {
-          ...atTaxes,
-          external_execution_id: "x-1",
-          hooks_extra_data: { run: "{external_execution_id}", why: "{status_reason}" },
-        })
-        expect(news.map(seen)).toEqual([
-          [12, started, "WAITING"],
-          [90, ended, "COMPLETED"],
-        ])
-        const session_id = textField(answer, "session_id")
-        const results = yield* caller.results(session_id)
-        expect(news.map(({ url }) => new URL(url).search)).toEqual([
-          "?run=x-1&why=WAITING",
-          "?run=x-1&why=COMPLETED",
-        ])
-        expect(news[1]?.body).toEqual({
-          app_id: "65f0c0ffee00000000000001",
-          session_id,
-          customer_id: "c-1",
-          event: ended,
-          event_class: "FlowEvent",
-          producer: "es-public-administration",
-          date: "1970-01-01T00:01:30.000Z",
-          session_status: "COMPLETED",
-          results: results.json,
-        })
-        expect(field(news[0]?.body, "results")).toBeUndefined()
-        for (const { body } of news) decodeEvent(body)
-      }),
-    ))
+    runFlowOnly(function* () {
+      const { caller, answer, news } = yield* told("records-4+late-60", {
+        ...atTaxes,
+        external_execution_id: "x-1",
+        hooks_extra_data: { run: "{external_execution_id}", why: "{status_reason}" },
+      })
+      expect(news.map(seen)).toEqual([
+        [12, started, "WAITING"],
+        [90, ended, "COMPLETED"],
+      ])
+      const session_id = textField(answer, "session_id")
+      const results = yield* caller.results(session_id)
+      expect(news.map(({ url }) => new URL(url).search)).toEqual([
+        "?run=x-1&why=WAITING",
+        "?run=x-1&why=COMPLETED",
+      ])
+      expect(news[1]?.body).toEqual({
+        app_id: "65f0c0ffee00000000000001",
+        session_id,
+        customer_id: "c-1",
+        event: ended,
+        event_class: "FlowEvent",
+        producer: "es-public-administration",
+        date: "1970-01-01T00:01:30.000Z",
+        session_status: "COMPLETED",
+        results: results.json,
+      })
+      expect(field(news[0]?.body, "results")).toBeUndefined()
+      for (const { body } of news) decodeEvent(body)
+    }))
 
   it.each([
     ["end-BLOCKED_USER", atTaxes, []],
@@ -212,32 +190,27 @@ describe("flow events of the session of an execution", () => {
     ["end-TIMEOUT", atTaxes, [started, ended]],
     ["ok", { engine_reference: "sandbox-bank:website" }, []],
   ] as const)("of a run with %s on %j are %j", (words, more, expected) =>
-    runFlowOnly(
-      Effect.gen(function* () {
-        const { news } = yield* told(words, more)
-        expect(news.map(({ body }) => field(body, "event"))).toEqual(expected)
-      }),
-    ),
+    runFlowOnly(function* () {
+      const { news } = yield* told(words, more)
+      expect(news.map(({ body }) => field(body, "event"))).toEqual(expected)
+    }),
   )
 
   it("come after an abort as after any end, and not after a deletion", () =>
-    runFlowOnly(
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const { news } = yield* HookTarget
-        const id = textField(yield* caller.start("queue-10+run-20+late-60", atTaxes), "execution_id")
-        yield* pass(15)
-        yield* caller.abort(id)
-        yield* pass(100)
-        expect(news().map(seen)).toEqual([
-          [12, started, "WAITING"],
-          [75, ended, "CLIENT_CANCELLED"],
-        ])
-        const other = yield* caller.start("queue-0+run-0+late-60", { ...atTaxes, customer_id: "c-2" })
-        yield* pass(5)
-        yield* caller.remove(textField(other, "execution_id"))
-        yield* pass(100)
-        expect(news().map(({ body }) => field(body, "event"))).toEqual([started])
-      }),
-    ))
+    runFlowOnly(function* (caller) {
+      const { news } = yield* HookTarget
+      const id = textField(yield* caller.start("queue-10+run-20+late-60", atTaxes), "execution_id")
+      yield* pass(15)
+      yield* caller.abort(id)
+      yield* pass(100)
+      expect(news().map(seen)).toEqual([
+        [12, started, "WAITING"],
+        [75, ended, "CLIENT_CANCELLED"],
+      ])
+      const other = yield* caller.start("queue-0+run-0+late-60", { ...atTaxes, customer_id: "c-2" })
+      yield* pass(5)
+      yield* caller.remove(textField(other, "execution_id"))
+      yield* pass(100)
+      expect(news().map(({ body }) => field(body, "event"))).toEqual([started])
+    }))
 })

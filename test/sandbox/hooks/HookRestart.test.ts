@@ -4,16 +4,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { Caller, field, textField } from "../server/Caller.ts"
-import { HookTarget, inVirtualTime, pass, served, webhookUrl as url } from "./HookTarget.ts"
+import { Caller, field } from "../server/Caller.ts"
+import { HookTarget, inVirtualTime, pass, served, webhookUrl as url, endHook } from "./HookTarget.ts"
 
 const endsOnly = { webhooks: [{ url, events: ["ended"] }] }
-
-const endHook = (started: unknown) =>
-  Effect.gen(function* () {
-    const caller = yield* Caller
-    return field(yield* caller.read(textField(started, "execution_id")), "end_hook")
-  })
 
 describe("a restart", () => {
   const inFolder = <A, E>(body: (journal: string) => Effect.Effect<A, E>) =>

@@ -8,8 +8,7 @@ import type { HttpClientRequest } from "effect/http"
 import { HookDispatcher } from "../../../src/sandbox/server/HookDispatcher.ts"
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import { World } from "../../simulation/World.ts"
-import { field, inProcess } from "../server/Caller.ts"
-import type { Caller } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 
 /** `hang` never answers, `cut` and `refused` break the connection after and before the request. */
 export type TargetAnswer = number | "hang" | "cut" | "refused"
@@ -99,6 +98,27 @@ export const served = <A, E>(
   const service = inProcess({ seed: 7, webhooks: [{ url: webhookUrl }], ...options })
   return body.pipe(Effect.provide(dispatcherToTarget.pipe(Layer.provideMerge(service))))
 }
+
+type HookSteps<A> = (
+  caller: Caller["Service"],
+  target: HookTarget["Service"],
+) => Generator<Effect.Effect<unknown, never, Caller | HookTarget | Sandbox>, A, never>
+
+/** Takes these steps with the service and its dispatcher, in virtual time. */
+export const run = <A>(steps: HookSteps<A>, options: Partial<SandboxOptions> = {}): A =>
+  inVirtualTime(
+    served(
+      Effect.flatMap(Caller, (caller) =>
+        Effect.flatMap(HookTarget, (target) => Effect.gen(() => steps(caller, target))),
+      ),
+      options,
+    ),
+  )
+
+export const endHook = (started: unknown) =>
+  Effect.flatMap(Caller, (caller) =>
+    Effect.map(caller.read(textField(started, "execution_id")), (state) => field(state, "end_hook")),
+  )
 
 /** Event, reason, and seconds since the epoch's beginning in which tests live. */
 export const told = ({ at, body }: Received) => [

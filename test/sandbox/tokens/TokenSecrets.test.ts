@@ -18,7 +18,7 @@ import {
   verifierOf,
 } from "../../../src/sandbox/state/TokenState.ts"
 import type { Seal } from "../../../src/sandbox/state/TokenState.ts"
-import { Caller, field, inProcess, textField } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField, toldAt } from "../server/Caller.ts"
 import { tokenFor, truth } from "./TokenSuite.ts"
 
 const folder = Effect.acquireRelease(
@@ -124,34 +124,32 @@ describe("the journal", () => {
 })
 
 describe("an encrypted login", () => {
-  it.effect("is stored as it came, and decrypted for each run of its token", () =>
-    Effect.gen(function* () {
-      const encrypt = (text: string) =>
-        `rsa::${publicEncrypt(
-          { key: encryptionKey.public_key, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" },
-          Buffer.from(text),
-        ).toString("base64")}`
-      const forms = [
-        { username: encrypt(words), password: "correct" },
-        encrypt(JSON.stringify({ username: words, password: "correct" })),
-      ]
-      const caller = yield* Caller
-      for (const [number, parameters] of forms.entries()) {
-        const customer_id = `c-${number}`
-        const { execution_id, token } = yield* tokenFor("", { parameters, customer_id })
-        yield* TestClock.adjust("1 minute")
-        const started = yield* caller.startTokenized(token, { customer_id })
-        yield* TestClock.adjust(11_000)
-        const states = [execution_id, textField(started, "execution_id")].map((id) => caller.read(id))
-        const [first, second] = yield* Effect.all(states)
-        expect([field(second, "status_reason"), field(second, "locking_hash")]).toEqual([
-          "COMPLETED",
-          field(first, "locking_hash"),
-        ])
-      }
-      expect(new Set((yield* truth).executions.map(({ login_key }) => login_key)).size).toBe(1)
-    }).pipe(Effect.provide(inProcess({ seed: 7 }))),
-  )
+  toldAt(0, "is stored as it came, and decrypted for each run of its token", function* () {
+    const encrypt = (text: string) =>
+      `rsa::${publicEncrypt(
+        { key: encryptionKey.public_key, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" },
+        Buffer.from(text),
+      ).toString("base64")}`
+    const forms = [
+      { username: encrypt(words), password: "correct" },
+      encrypt(JSON.stringify({ username: words, password: "correct" })),
+    ]
+    const caller = yield* Caller
+    for (const [number, parameters] of forms.entries()) {
+      const customer_id = `c-${number}`
+      const { execution_id, token } = yield* tokenFor("", { parameters, customer_id })
+      yield* TestClock.adjust("1 minute")
+      const started = yield* caller.startTokenized(token, { customer_id })
+      yield* TestClock.adjust(11_000)
+      const states = [execution_id, textField(started, "execution_id")].map((id) => caller.read(id))
+      const [first, second] = yield* Effect.all(states)
+      expect([field(second, "status_reason"), field(second, "locking_hash")]).toEqual([
+        "COMPLETED",
+        field(first, "locking_hash"),
+      ])
+    }
+    expect(new Set((yield* truth).executions.map(({ login_key }) => login_key)).size).toBe(1)
+  })
 })
 
 describe("a seal", () => {
