@@ -69,7 +69,7 @@ describe("the checker of the inventory", () => {
   })
 
   it("collects the titles that a test has for each value of a list, and those of a suite in another file", () => {
-    const titles = collectTests(["test/conformance/Gate.test.ts", "test/sandbox/server/Service.test.ts"])
+    const titles = collectTests(["test/conformance/Gate.test.ts", "test/sandbox/tokens/Tokens.test.ts"])
     const gate = titles.filter(({ title }) => tagsOf(title).some((id) => id.endsWith(" 401")))
     expect(gate.map(({ file }) => file)).toEqual(
       Array.from({ length: 19 }, () => "test/conformance/Gate.test.ts"),
@@ -77,6 +77,6 @@ describe("the checker of the inventory", () => {
     expect(gate.map(({ title }) => plainTitle(title))).toContain(
       "the gate > answers 401 without an application secret",
     )
-    expect(titles.filter(({ title }) => title.includes("[attachment-rule 1]")).length).toBe(1)
+    expect(titles.filter(({ title }) => title.includes("[ticket-rule 1]")).length).toBe(1)
   }, 60_000)
 })

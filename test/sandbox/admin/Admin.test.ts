@@ -1,15 +1,11 @@
 /** The admin page and its truth. */
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
-import { newestEventAt } from "../../../src/sandbox/state/Journal.ts"
-import { Caller, field, inProcess, textField, toldAt } from "../server/Caller.ts"
+import { Caller, field, textField, toldAt } from "../server/Caller.ts"
 import type { Answer } from "../server/Caller.ts"
 
 // What observers read over the service's own address, the same over every way to reach it.
@@ -261,58 +257,4 @@ describe("the truth", () => {
       [{ at: 12_000, verdict: "AUTH_OK" }, 30_000],
     ])
   })
-})
-
-describe("the journal", () => {
-  const folder = Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-sandbox-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true })),
-  )
-
-  it.effect(
-    "lets executions in flight survive a restart, without a parameter, a secret or a ticket in it",
-    () =>
-      Effect.gen(function* () {
-        const journal = join(yield* folder, "journal.ndjson")
-        const session = inProcess({ seed: 7, journal })
-        const id = yield* Effect.gen(function* () {
-          const caller = yield* Caller
-          const started = yield* caller.start("queue-10+run-10+challenge-canary1", {
-            parameters: { username: "queue-10+run-10+challenge-canary1", password: "canary2" },
-            base_configurations: { customer_interaction_available: true, tokenized_access: true },
-          })
-          yield* caller.start("ok", { customer_id: "c-2", parameters: { username: "canary3", password: "" } })
-          yield* TestClock.adjust(12_000)
-          yield* caller.resume(textField(started, "execution_id"), { code: "canary1" })
-          const text = readFileSync(journal, "utf8")
-          for (const canary of ["canary", textField(started, "ticket"), "sandbox-app"]) {
-            expect(text).not.toContain(canary)
-          }
-          return textField(started, "execution_id")
-        }).pipe(Effect.provide(session))
-        expect([statSync(journal).mode & 0o777, yield* newestEventAt(journal)]).toEqual([0o600, 13_000])
-
-        writeFileSync(journal, `${readFileSync(journal, "utf8")}{"_tag":"Abor`)
-        yield* Effect.gen(function* () {
-          const caller = yield* Caller
-          yield* TestClock.adjust(1_000)
-          expect(field(yield* caller.read(id), "status_reason")).toBe("RUNNING")
-          yield* caller.abort(id)
-        }).pipe(Effect.provide(session))
-        yield* Effect.gen(function* () {
-          const caller = yield* Caller
-          expect(field(yield* caller.read(id), "status_reason")).toBe("CLIENT_CANCELLED")
-        }).pipe(Effect.provide(session))
-      }).pipe(Effect.scoped),
-  )
-
-  it.effect("that is damaged in the middle is refused by name", () =>
-    Effect.gen(function* () {
-      const journal = join(yield* folder, "journal.ndjson")
-      writeFileSync(journal, "{}\n")
-      const failure = yield* Effect.flip(Effect.provide(truth, Sandbox.layer({ seed: 7, journal })))
-      expect([failure._tag, failure.path]).toEqual(["JournalFailed", journal])
-      expect(yield* newestEventAt(`${journal}.absent`)).toBeUndefined()
-    }).pipe(Effect.scoped),
-  )
 })

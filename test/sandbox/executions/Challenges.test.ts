@@ -36,6 +36,31 @@ const answered = Effect.fnUntraced(function* (id: string, body: unknown) {
 
 ofTheService("a challenge of the login", (told) => {
   told(
+    "shows its four fields and its deadline while it is pending, and no state does so besides " +
+      "[field execution.action_required_expires] [field challenge.action_required_expires] [readExecution 423]",
+    function* (caller) {
+      const started = yield* caller.start("queue-5+run-20+challenge-1+expire-60", person)
+      const shown = []
+      for (const seconds of [0, 7, 20, 40]) {
+        yield* TestClock.adjust(seconds * 1_000)
+        const { status, json } = yield* caller.read(textField(started, "execution_id"))
+        shown.push([status, status === 423 ? json : field(json, "action_required_expires")])
+      }
+      const pending = {
+        form_schema: expect.objectContaining({ type: "object", format: "cg-params", required: ["code"] }),
+        action_required_expires: "2026-11-21T09:01:07.000Z",
+        producer: "engine",
+      }
+      expect(shown).toEqual([
+        [202, undefined],
+        [423, pending],
+        [423, pending],
+        [200, undefined],
+      ])
+    },
+  )
+
+  told(
     "is answered, and the run is queued again and goes on [resumeExecution 202] [move 2] " +
       "[field challenge.form_schema] [field challenge.action_required_expires] [field challenge.producer] " +
       "[field execution.action_required_expires] " +

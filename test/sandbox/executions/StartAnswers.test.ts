@@ -63,7 +63,8 @@ const settings = {
 
 ofTheService("the form of a feature", (told) => {
   told(
-    "shows the default of every setting, at every engine [setting cards_read.filter_by_type]",
+    "shows the default of every setting, and nothing where there is none, at every engine " +
+      "[setting cards_read.filter_by_type] [settings none]",
     function* (caller) {
       const engines = yield* caller.call("GET", `${caller.base_url}/config/engines/list`)
       const seen = new Set<string>()
@@ -71,8 +72,13 @@ ofTheService("the form of a feature", (told) => {
         const url = `${caller.base_url}/config/engines/${textField(engine, "reference")}`
         for (const feature of list(field(yield* caller.call("GET", url), "features"))) {
           const code = textField(feature, "code")
-          const expected = Object.entries(settings).find(([known]) => known === code)?.[1] ?? {}
           seen.add(code)
+          const expected = Object.entries(settings).find(([known]) => known === code)?.[1]
+          if (expected === undefined) {
+            const empty = { type: "object", format: "cg-configs", properties: {} }
+            expect([url, code, field(feature, "configurations")]).toEqual([url, code, empty])
+            continue
+          }
           const shown = Object.keys(expected).map((name) => [
             name,
             field(feature, "configurations", "properties", name, "default"),

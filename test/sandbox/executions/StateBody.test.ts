@@ -145,6 +145,36 @@ ofTheService("a closed run", (told) => {
 })
 
 ofTheService("a running execution", (told) => {
+  told("shows what it can and no more [readExecution 202]", function* (caller) {
+    const started = yield* caller.start("queue-60")
+    yield* TestClock.adjust("30 seconds")
+    const same = "execution_id session_id app_id customer_id auth_origin engine_reference end_hook".split(" ")
+    const state = yield* caller.read(textField(started, "execution_id"))
+    expect([state.status, state.contentType, state.json]).toEqual([
+      202,
+      "application/json",
+      {
+        ...Object.fromEntries(same.map((name) => [name, fields[name]])),
+        status_code: "ONGOING",
+        status_reason: "ACCEPTED",
+        status_message: "En cola.",
+        authentication_status: "not-performed",
+        is_closed: false,
+        products_count: {},
+        warnings_count: 0,
+        errors_count: 0,
+        date_created: "2026-11-21T09:00:00.000Z",
+        execution_time: 0,
+        running_time: 0,
+        total_elapsed_time: 30,
+        features: ["accounts_read", "cards_read", "customer_information_read"].map((code) => ({
+          code,
+          status_reason: "FEATURE_ACCEPTED",
+        })),
+        messages: [],
+      },
+    ])
+  })
   told(
     "has a locking_hash once its login is with the source, and not while it is queued [field execution.locking_hash]",
     function* (caller) {

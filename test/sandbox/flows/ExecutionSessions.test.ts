@@ -137,11 +137,6 @@ const readAfter = (words: string, seconds: ReadonlyArray<number>) =>
   })
 
 ofTheService("the session of an execution", (told) => {
-  told("[readFlowResults 429] [flow-error 4] [limit 1] can be read once in five seconds", function* () {
-    const { statuses } = yield* readAfter("ok", [0, 0, 4.999, 0.001, 5, 2.5, 2.5])
-    expect(statuses).toEqual([200, 429, 429, 200, 200, 429, 200])
-  })
-
   told(
     "[readFlowResults 504] [flow-error 5] [limit 2] is locked for a while, and a read then counts as a request",
     function* () {

@@ -143,20 +143,6 @@ const sessionSuite = (told: Told) => {
   )
 
   told(
-    "[readFlowResults 504] a read of a big session holds its lock for a millisecond per record",
-    function* () {
-      const big = "connect queue-0+run-1+records-8000"
-      const { caller, session_id } = yield* walked("", ["start", "consent", big, "wait 5", "leave"])
-      const statuses: Array<number> = []
-      for (const seconds of [0, 7, 1, 5]) {
-        yield* TestClock.adjust(`${seconds} seconds`)
-        statuses.push((yield* caller.results(session_id)).status)
-      }
-      expect(statuses).toEqual([200, 504, 429, 200])
-    },
-  )
-
-  told(
     "[flow-rule 2] [field results.is_closed] [field results.data] partial results lose and gain records",
     function* () {
       const late = "connect queue-0+run-100+records-12+late-60"

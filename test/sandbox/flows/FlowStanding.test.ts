@@ -80,18 +80,6 @@ const standingSuite = (told: Told) => {
   )
 
   told(
-    "[readFlowResults 504] a locked one answers 30 seconds after the first read, like the one without a lock",
-    function* (caller) {
-      const statuses: Array<number> = []
-      for (const seconds of [0, 29, 1, 4]) {
-        yield* TestClock.adjust(`${seconds} seconds`)
-        statuses.push((yield* caller.results(idOf("locked"))).status)
-      }
-      expect(statuses).toEqual([504, 504, 429, 200])
-    },
-  )
-
-  told(
     "a live one goes from READY to COMPLETED by itself, and can also be driven by the widget",
     function* (caller) {
       const seen: Array<string> = []

@@ -96,7 +96,6 @@ describe("execution events", () => {
     ["end-FAILED", ["started", "WAITING"], ["auth_ended", "AUTH_OK"], ["ended", "FAILED"]],
     ["partial", ["started", "WAITING"], ["auth_ended", "AUTH_OK"], ["ended", "PARTIAL"]],
     ["end-NETWORK_ERROR", ["started", "WAITING"], ["ended", "NETWORK_ERROR"]],
-    ["challenge-123", ["started", "WAITING"], ["ended", "CUSTOMER_INTERVENTION_REQUIRED"]],
     ["end-RUNNING", ["started", "WAITING"], ["auth_ended", "AUTH_OK"], ["ended", "TIMEOUT"]],
     ["end-ACCEPTED"],
   ] as const)("a run with %s raises what its phases say, and nothing else", (words, ...events) =>
@@ -106,6 +105,16 @@ describe("execution events", () => {
       expect(target.news().map((one) => told(one).slice(1))).toEqual(events)
     }),
   )
+
+  it("[event action_required] [field base.customer_interaction_available] is told to nobody where no person was declared", () =>
+    run(function* (caller, target) {
+      yield* caller.start("queue-10+run-20+challenge-123")
+      yield* pass(3600)
+      expect(target.news().map(told)).toEqual([
+        [10, "started", "WAITING"],
+        [12, "ended", "CUSTOMER_INTERVENTION_REQUIRED"],
+      ])
+    }))
 
   it("[event action_required] each pause on a challenge is told, where a person was declared [field event.data]", () =>
     run(function* (caller, target) {

@@ -159,26 +159,6 @@ const flowSubscriptions = (told: Told) => {
       ])
     },
   )
-
-  told(
-    "[listFlowHooks 401] [listFlowHooks 403] [createFlowHooks 401] [createFlowHooks 403] [updateFlowHooks 401] [updateFlowHooks 403] [deleteFlowHooks 401] [deleteFlowHooks 403] nobody reaches them without a secret",
-    function* (caller) {
-      const statuses = []
-      for (const secret of [undefined, "wrong"]) {
-        for (const [method, path] of [
-          ["GET", "list"],
-          ["POST", "create"],
-          ["PATCH", "update"],
-          ["DELETE", "delete"],
-        ] as const) {
-          const body = method === "GET" ? {} : { body: { events: [ended] } }
-          const answer = yield* caller.call(method, `${caller.flows_url}/hooks/${path}`, { secret, ...body })
-          statuses.push(answer.status)
-        }
-      }
-      expect(statuses).toEqual([401, 401, 401, 401, 403, 403, 403, 403])
-    },
-  )
 }
 
 const ownSubscriptions = (told: Told) => {

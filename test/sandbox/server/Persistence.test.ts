@@ -136,6 +136,12 @@ describe("the state file", () => {
     }),
   )
 
+  it.effect("that is not there yet has no newest time", () =>
+    Effect.gen(function* () {
+      expect(yield* newestEventAt(yield* journalIn)).toBeUndefined()
+    }),
+  )
+
   it.effect("that cannot be created is reported by name", () =>
     Effect.gen(function* () {
       const journal = join(yield* journalIn, "nowhere", "state.ndjson")

@@ -228,51 +228,7 @@ describe("a start", () => {
   })
 })
 
-// The application secret (section 5): no endpoint answers without one, a stranger's is refused, and no
-// answer repeats it, over both ways to reach the service.
-
-type Method = "GET" | "HEAD" | "POST" | "PUT" | "DELETE"
-
-const endpoints: ReadonlyArray<readonly [name: string, method: Method, path: string, body?: unknown]> = [
-  ["startExecution", "POST", "/executions/init/v1/parametrized", {}],
-  ["readExecution", "GET", "/executions/handler/v1/ID"],
-  ["pollExecution", "HEAD", "/executions/handler/v1/ID"],
-  ["resumeExecution", "PUT", "/executions/handler/v1/ID", { code: "1" }],
-  ["abortExecution", "DELETE", "/executions/handler/v1/ID/abort"],
-  ["deleteExecution", "DELETE", "/executions/handler/v1/ID/delete"],
-  ["readProfile", "GET", "/executions/results/ID/customer/v1/profile"],
-  ["listEngines", "GET", "/config/engines/list"],
-  ["showEngine", "GET", "/config/engines/sandbox-bank:website"],
-  ["readFlowResults", "GET", "flows/es-public-administration/v1/manager/SESSION/results"],
-  ["downloadAttachment", "GET", "flows/attachments/SESSION/any"],
-]
-
 inBothWays("the application secret", (told) => {
-  for (const [name, method, path, body] of endpoints) {
-    told(
-      `is required by ${name}, and a stranger's is refused [${name} 401] [${name} 403] [auth-rule 1]`,
-      function* (caller) {
-        const started = yield* caller.start("queue-0+run-0")
-        const url = (
-          path.startsWith("flows/") ? path.replace("flows", caller.flows_url) : `${caller.base_url}${path}`
-        )
-          .replace("ID", textField(started, "execution_id"))
-          .replace("SESSION", textField(started, "session_id"))
-        const call = (secret: string | undefined) => caller.call(method, url, { secret, body })
-        const without = yield* call(undefined)
-        const strange = yield* call("sandbox-app-0")
-        expect([without.status, without.text, strange.status, strange.text]).toEqual([
-          401,
-          method === "HEAD" ? "" : '{"detail":"X-APP-SECRET is missing"}',
-          403,
-          method === "HEAD" ? "" : '{"detail":"unknown application secret"}',
-        ])
-        const { truth } = yield* Sandbox
-        expect((yield* truth).starts.length).toBe(1)
-      },
-    )
-  }
-
   told("is never in an answer [auth-rule 2]", function* (caller) {
     const started = yield* caller.start("queue-0+run-0")
     const answers = [

@@ -210,29 +210,6 @@ ofTheService("a run", (told) => {
       }
     },
   )
-
-  told(
-    "takes up to three hours to begin without a person, and seconds with one [limit 4]",
-    function* (caller) {
-      const ids = []
-      for (let n = 0; n < 300; n += 1) {
-        const more = { customer_id: `c-${n}`, ...(n < 30 ? person : {}) }
-        ids.push(textField(yield* caller.start("ok", more), "execution_id"))
-      }
-      yield* TestClock.adjust("1 day")
-      const queued: Array<number> = []
-      for (const id of ids) {
-        const state = yield* caller.read(id)
-        const times = ["date_created", "date_started"].map((name) => Date.parse(textField(state, name)))
-        queued.push(((times[1] ?? 0) - (times[0] ?? 0)) / 60_000)
-      }
-      const [attended, night] = [queued.slice(0, 30), queued.slice(30)]
-      expect(Math.max(...attended)).toBeLessThanOrEqual(1)
-      expect(Math.max(...night)).toBeGreaterThan(160)
-      expect(Math.max(...night)).toBeLessThanOrEqual(180)
-      expect(Math.min(...night)).toBeGreaterThanOrEqual(1)
-    },
-  )
 })
 
 const outcomesWhileOpen = new Set(["ACCEPTED", "WAITING", "RUNNING", "ASYNC_WAIT", "ACTION_REQUIRED"])

@@ -103,12 +103,14 @@ describe("the life of an execution", () => {
     }
   })
 
-  it("takes minutes to hours if no word says otherwise, never more than the reference allows", () => {
+  it("takes minutes to hours if no word says otherwise, at most three in the queue, and seconds there with a person [limit 4]", () => {
     const lives = Array.from({ length: 500 }, (_, seed) => planTimeline(inputOf("ok", seed, false)))
     const queues = lives.map(({ queueMs }) => queueMs / 60_000)
     expect(Math.min(...queues)).toBeGreaterThanOrEqual(1)
     expect(Math.max(...queues)).toBeGreaterThan(120)
     expect(Math.max(...queues)).toBeLessThanOrEqual(180)
+    const attended = Array.from({ length: 500 }, (_, seed) => planTimeline(inputOf("ok", seed, true)))
+    expect(Math.max(...attended.map(({ queueMs }) => queueMs))).toBeLessThanOrEqual(60_000)
     expect(lives.every(({ warmMs, workMs, timeoutMs }) => warmMs + workMs < timeoutMs)).toBe(true)
   })
 })

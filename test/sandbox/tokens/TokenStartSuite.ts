@@ -252,29 +252,6 @@ export const tokenStartSuite = (told: Told) => {
   )
 
   told(
-    "no call on tickets or tokens answers without an application's secret [exchangeTicket 401] " +
-      "[startTokenized 401] [startTokenized 403] [readToken 401] [readToken 403] [revokeToken 401] " +
-      "[revokeToken 403]",
-    function* (caller) {
-      const { token, token_id, execution_id, ticket } = yield* restingToken()
-      const t10n = `${caller.base_url}/executions/t10n`
-      const start = { engine_reference: "sandbox-bank:website", customer_id: "c-1", token }
-      const calls = [
-        ["PUT", t10n, { execution_id, ticket }],
-        ["POST", `${caller.base_url}/executions/init/v1/tokenized`, start],
-        ["GET", `${t10n}/${token_id}`, undefined],
-        ["DELETE", `${t10n}/${token_id}`, undefined],
-      ] as const
-      for (const [method, url, body] of calls) {
-        const without = yield* caller.call(method, url, { body, secret: undefined })
-        const unknown = yield* caller.call(method, url, { body, secret: "nobody" })
-        expect([url, without.status, unknown.status]).toEqual([url, 401, 403])
-      }
-      expect(field(yield* caller.token(token_id), "status")).toBe("active")
-    },
-  )
-
-  told(
     "an engine without tokenization closes a run that asks for a ticket [reason T10N_NOT_AVAILABLE]",
     function* (caller) {
       const traffic = {
