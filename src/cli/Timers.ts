@@ -1,12 +1,12 @@
 /**
- * When the machine has to start jobs of one night, and with what, for systemd, cron and Kubernetes: pure.
- * The times are the night of the jobs: its start, and further moments within it at which `run` resumes
- * what was interrupted, and does nothing if nothing is left. Each start waits for the folder for as long
- * as the night lasts.
+ * When the machine has to start jobs of one night, and with what: templates for systemd, cron and Kubernetes, and what
+ * fills their holes. The times are the start of the night and further moments within it at which `run` resumes what was
+ * interrupted. Each start waits for the folder for as long as the night lasts. Pure.
  */
 import { posix } from "node:path"
-import { stringify } from "yaml"
+import { parse, stringify } from "yaml"
 import { listed, shellWord } from "../base/Text.ts"
+import type { Job } from "../jobs/Job.ts"
 import { localTime, nextTimeOfDay } from "../task/ChooseRun.ts"
 
 export interface Timer {
@@ -64,26 +64,19 @@ const timeOf = (minutes: number): string => {
 const lengthOf = (starts: string, until: string): number =>
   (minutesOf(until) - minutesOf(starts) + dayMinutes) % dayMinutes || dayMinutes
 
+interface Ends {
+  readonly night?: { readonly until: string } | undefined
+  readonly deadline?: string | undefined
+}
+
 /** How long a night that begins at `starts` lasts, in minutes. */
-export const waitMinutesOf = (
-  starts: string,
-  {
-    night,
-    deadline,
-  }: { readonly night?: { readonly until: string } | undefined; readonly deadline?: string | undefined },
-): number => {
+export const waitMinutesOf = (starts: string, { night, deadline }: Ends): number => {
   const until = night?.until ?? deadline
   return until === undefined ? waitMinutesDefault : lengthOf(starts, until)
 }
 
 /** The start of a night and every two hours after it, as long as an hour of the night is left. */
-export const startsOf = ({
-  starts,
-  until,
-}: {
-  readonly starts: string
-  readonly until: string
-}): ReadonlyArray<string> => {
+export const startsOf = ({ starts, until }: NonNullable<Job["night"]>): ReadonlyArray<string> => {
   const first = minutesOf(starts)
   const further = Math.max(0, Math.floor((lengthOf(starts, until) - leftMinutesMin) / everyMinutes))
   return Array.from({ length: further + 1 }, (_, index) => timeOf(first + index * everyMinutes))
@@ -137,20 +130,40 @@ export const argumentsOf = (
   "--no-progress",
 ]
 
-// The lines of a timer for cron, and a crontab with these lines in it: pure. cron knows one zone, the
-// machine's, and no exit codes: what a line prints is mailed. So a run that needs nobody prints nothing.
+type Holes = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+
+/** The template with its `{holes}` filled: a line stands once for each text of a list, and not at all for none. */
+const fill = (template: string, holes: Holes): string =>
+  template
+    .split("\n")
+    .flatMap((line) => {
+      const names = [...line.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name)
+      const list = names.find((name) => typeof holes[name] !== "string")
+      const withHoles = (text: string, one: string) =>
+        text.replaceAll(/\{(\w+)\}/g, (_, name: string) => (name === list ? one : String(holes[name])))
+      const values = list === undefined ? [""] : (holes[list] ?? [])
+      return (typeof values === "string" ? [values] : values).map((one) => withHoles(line, one))
+    })
+    .join("\n")
+
+// cron knows one zone, the machine's, and no exit codes: what a line prints is mailed. So a run that needs nobody
+// prints nothing.
 
 const beginning = (name: string): string => `# nightjar ${name}: begin (written by \`nightjar schedule\`)`
 const end = (name: string): string => `# nightjar ${name}: end`
 
+const cronTemplate = `{begin}
+# {times} in {zone}.
+# {further}
+# cron knows only the machine's zone, {otherZone}: these are its hours in summer and winter.
+# In the other half of the year, the first of them is a late run of the night before.{inOtherZone}
+# Exit codes 0 and 3 print nothing, so cron mails only failures.
+{fields} {command}
+{end}
+`
+
 /** What a run prints, beside the output folder: that one may not exist yet. */
 export const logOf = ({ output }: Pick<Timer, "output">): string => `${output}.log`
-
-/** Several times where the zones of job and machine change their clocks on different days. */
-const cronTimes = ({ times, timezone, machine_zone }: Timer, now: number): ReadonlyArray<string> =>
-  timezone === undefined || timezone === machine_zone
-    ? times
-    : times.flatMap((time) => timesElsewhere(time, { from: timezone, to: machine_zone, now }))
 
 /** An exit code of 3 is no failure; a `%` would end the command. */
 const commandOf = (timer: Timer): string => {
@@ -158,45 +171,38 @@ const commandOf = (timer: Timer): string => {
   const words = [...command, ...argumentsOf(timer, env_file)].map(shellWord)
   const log = shellWord(logOf(timer))
   const failed = `echo "nightjar: ${runsText(timer)} ended with exit code $?, see "${log}`
-  return [
-    "umask 077",
-    `cd ${shellWord(folder)}`,
-    `{ ${path === undefined ? "" : `PATH=${shellWord(path)} `}${words.join(" ")} >>${log} 2>&1 || ` +
-      `case $? in 3) ;; *) ${failed} ;; esac; }`,
-  ]
-    .join(" && ")
-    .replaceAll("%", "\\%")
+  const started = `${path === undefined ? "" : `PATH=${shellWord(path)} `}${words.join(" ")} >>${log} 2>&1`
+  return `umask 077 && cd ${shellWord(folder)} && { ${started} || case $? in 3) ;; *) ${failed} ;; esac; }`.replaceAll(
+    "%",
+    "\\%",
+  )
 }
-
-const comments = ({ times, timezone, machine_zone }: Timer): ReadonlyArray<string> => [
-  `# ${times.join(", ")} in ${timezone ?? machine_zone}.`,
-  ...(times.length > 1
-    ? ["# After the first of them, a run finishes what was cut off, and else does nothing."]
-    : []),
-  ...(timezone === undefined || timezone === machine_zone
-    ? []
-    : [
-        `# cron knows only the machine's zone, ${machine_zone}: these are its hours in summer and winter.`,
-        "# In the other half of the year, the first of them is a late run of the night before.",
-      ]),
-  "# Exit codes 0 and 3 print nothing, so cron mails only failures.",
-]
 
 /** The timer's lines, between two comments by which they are found again. */
 export const cronBlock = (timer: Timer, now: number): string => {
-  const command = commandOf(timer)
-  return [
-    beginning(timerName(timer)),
-    ...comments(timer),
-    ...cronFields(cronTimes(timer, now)).map((fields) => `${fields} ${command}`),
-    end(timerName(timer)),
-    "",
-  ].join("\n")
+  const { times, timezone: from, machine_zone: to } = timer
+  const isElsewhere = from !== undefined && from !== to
+  // Several times where the zones of job and machine change their clocks on different days.
+  const here = isElsewhere ? times.flatMap((time) => timesElsewhere(time, { from, to, now })) : times
+  return fill(cronTemplate, {
+    begin: beginning(timerName(timer)),
+    times: times.join(", "),
+    zone: from ?? to,
+    further:
+      times.length > 1
+        ? ["After the first of them, a run finishes what was cut off, and else does nothing."]
+        : [],
+    otherZone: isElsewhere ? [to] : [],
+    inOtherZone: isElsewhere ? [""] : [],
+    fields: cronFields(here),
+    command: commandOf(timer),
+    end: end(timerName(timer)),
+  })
 }
 
 /**
- * The crontab with the timer's lines replaced or added, and nothing else changed; undefined if the end of
- * those lines is missing, so that it is unknown which of them are ours.
+ * The crontab with the timer's lines replaced or added, and nothing else changed; undefined if the end of those lines is
+ * missing, so that it is unknown which of them are ours.
  */
 export const withBlock = (crontab: string, name: string, block: string): string | undefined => {
   const lines = crontab.split("\n")
@@ -210,9 +216,6 @@ export const withBlock = (crontab: string, name: string, block: string): string 
   return [...lines.slice(0, first), ...block.split("\n").slice(0, -1), ...lines.slice(last + 1)].join("\n")
 }
 
-// The units of a timer for systemd: a service, the timer that starts it, and a service that raises the alarm.
-// Exit code 3 is a run that is over: no failure of the machine.
-
 export interface TimerFile {
   readonly name: string
   readonly text: string
@@ -221,97 +224,59 @@ export interface TimerFile {
 /** The first line of each of our files: only files that begin with it are replaced. */
 export const mark = "# Written by `nightjar schedule`; changes are lost when it writes the file again."
 
+const timerTemplate = `${mark}
+[Unit]
+Description=Nightjar: when it starts {runs}
+
+[Timer]
+# {further}
+OnCalendar=*-*-* {times}
+# If the machine was off, the night is made up for as soon as it is on again.
+Persistent=true
+
+[Install]
+WantedBy=timers.target
+`
+
+const serviceTemplate = `${mark}
+[Unit]
+Description=Nightjar: {runs}
+OnFailure={alarm}
+
+[Service]
+Type=oneshot
+WorkingDirectory={folder}
+ExecStart={start}
+# 3: the run is over, and its summary says who has to act. Anything else but 0 raises the alarm:
+# 4 leaves work for the next start, 5 is a night that did not happen, 1, 2 and 6 need you.
+SuccessExitStatus=3
+# A run that is told to stop saves its state within 20 seconds; the next start resumes it.
+TimeoutStopSec=30
+UMask=0077
+Environment={environment}
+LoadCredential={credentials}
+`
+
+const alarmTemplate = `${mark}
+[Unit]
+Description=Nightjar: the alarm of {runs}
+
+[Service]
+Type=oneshot
+# An error in the journal. Run here what reaches you: a mail, a message, a pager.
+ExecStart=/usr/bin/systemd-cat -p err -t nightjar echo {says}
+`
+
 /** systemd gives a service no more than this for all its credentials together. */
 const credentialBytesMax = 1_000_000
 
-/** A word of a command line: systemd expands % and $, and reads quotes and backslashes. */
-const word = (text: string): string => quoted(specifiers(text).replaceAll("$", "$$$$"))
-/** In an assignment a $ is a $. */
-const assignment = (text: string): string => quoted(specifiers(text))
 const quoted = (plain: string): string =>
   /^[A-Za-z0-9_\-.,:/@=+%$]+$/.test(plain)
     ? plain
     : `"${plain.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`
 const specifiers = (text: string): string => text.replaceAll("%", "%%")
-
-const unitsOf = (timer: Timer) => ({
-  service: `nightjar-${timerName(timer)}.service`,
-  timer: `nightjar-${timerName(timer)}.timer`,
-  alarm: `nightjar-${timerName(timer)}-alarm.service`,
-})
-
-/** The file of variables is a credential too, if it is small enough: the service may then run as anybody. */
-const variables = (timer: Timer, envFileBytes: number) => {
-  const { env_file } = timer
-  if (env_file === undefined) return { lines: [], argument: [] }
-  if (envFileBytes > credentialBytesMax) return { lines: [], argument: ["--env-file", word(env_file)] }
-  return { lines: [`LoadCredential=env:${specifiers(env_file)}`], argument: ["--env-file", "%d/env"] }
-}
-
-const serviceText = (timer: Timer, { envFileBytes, home }: Surroundings): string => {
-  const { folder, command, path, credentials } = timer
-  const { lines, argument } = variables(timer, envFileBytes)
-  const start = [...command, ...argumentsOf(timer, undefined)].map(word)
-  return [
-    mark,
-    "[Unit]",
-    `Description=Nightjar: ${runsText(timer)}`,
-    `OnFailure=${unitsOf(timer).alarm}`,
-    "",
-    "[Service]",
-    "Type=oneshot",
-    `WorkingDirectory=${specifiers(folder)}`,
-    `ExecStart=${[...start, ...argument].join(" ")}`,
-    "# 3: the run is over, and its summary says who has to act. Anything else but 0 raises the alarm:",
-    "# 4 leaves work for the next start, 5 is a night that did not happen, 1, 2 and 6 need you.",
-    "SuccessExitStatus=3",
-    "# A run that is told to stop saves its state within 20 seconds; the next start resumes it.",
-    "TimeoutStopSec=30",
-    "UMask=0077",
-    ...(path === undefined ? [] : [`Environment=${assignment(`PATH=${path}`)}`]),
-    ...lines,
-    ...credentials.map((name) => `LoadCredential=${specifiers(`${name}:${home}/.config/credstore/${name}`)}`),
-    "",
-  ].join("\n")
-}
-
-const timerText = (timer: Timer): string => {
-  const { times, timezone } = timer
-  const zone = timezone === undefined ? "" : ` ${timezone}`
-  return [
-    mark,
-    "[Unit]",
-    `Description=Nightjar: when it starts ${runsText(timer)}`,
-    "",
-    "[Timer]",
-    ...(times.length > 1
-      ? ["# The night, and further starts in it: they finish what was cut off, and else do nothing."]
-      : []),
-    ...times.map((time) => `OnCalendar=*-*-* ${time}:00${zone}`),
-    "# If the machine was off, the night is made up for as soon as it is on again.",
-    "Persistent=true",
-    "",
-    "[Install]",
-    "WantedBy=timers.target",
-    "",
-  ].join("\n")
-}
-
-const alarmText = (timer: Timer): string => {
-  const { service } = unitsOf(timer)
-  const says = `nightjar: ${runsText(timer)} failed; journalctl --user -u ${service} says why`
-  return [
-    mark,
-    "[Unit]",
-    `Description=Nightjar: the alarm of ${runsText(timer)}`,
-    "",
-    "[Service]",
-    "Type=oneshot",
-    "# An error in the journal. Run here what reaches you: a mail, a message, a pager.",
-    `ExecStart=/usr/bin/systemd-cat -p err -t nightjar echo ${word(says)}`,
-    "",
-  ].join("\n")
-}
+/** A word of a command line: systemd expands % and $, and reads quotes and backslashes; in an assignment a $ is a $. */
+const word = (text: string): string => quoted(specifiers(text).replaceAll("$", "$$$$"))
 
 export interface Surroundings {
   readonly envFileBytes: number
@@ -319,19 +284,48 @@ export interface Surroundings {
   readonly home: string
 }
 
-export const timerUnit = (timer: Timer): string => unitsOf(timer).timer
+export const timerUnit = (timer: Timer): string => `nightjar-${timerName(timer)}.timer`
 
-export const systemdUnits = (timer: Timer, surroundings: Surroundings): ReadonlyArray<TimerFile> => {
-  const units = unitsOf(timer)
-  return [
-    { name: units.timer, text: timerText(timer) },
-    { name: units.service, text: serviceText(timer, surroundings) },
-    { name: units.alarm, text: alarmText(timer) },
-  ]
+/** Exit code 3 is a run that is over: no failure of the machine. */
+export const systemdUnits = (
+  timer: Timer,
+  { envFileBytes, home }: Surroundings,
+): ReadonlyArray<TimerFile> => {
+  const { folder, command, path, credentials, env_file, times, timezone } = timer
+  const runs = runsText(timer)
+  const service = `nightjar-${timerName(timer)}.service`
+  const alarm = `nightjar-${timerName(timer)}-alarm.service`
+  // The file of variables is a credential too, if it is small enough: the service may then run as anybody.
+  const isCredential = env_file !== undefined && envFileBytes <= credentialBytesMax
+  const variables = env_file === undefined ? [] : ["--env-file", isCredential ? "%d/env" : word(env_file)]
+  const start = [...[...command, ...argumentsOf(timer, undefined)].map(word), ...variables]
+  const files = {
+    [timerUnit(timer)]: fill(timerTemplate, {
+      runs,
+      further:
+        times.length > 1
+          ? ["The night, and further starts in it: they finish what was cut off, and else do nothing."]
+          : [],
+      times: times.map((time) => `${time}:00${timezone === undefined ? "" : ` ${timezone}`}`),
+    }),
+    [service]: fill(serviceTemplate, {
+      runs,
+      alarm,
+      folder: specifiers(folder),
+      start: start.join(" "),
+      environment: path === undefined ? [] : [quoted(specifiers(`PATH=${path}`))],
+      credentials: [
+        ...(isCredential ? [`env:${specifiers(env_file)}`] : []),
+        ...credentials.map((name) => specifiers(`${name}:${home}/.config/credstore/${name}`)),
+      ],
+    }),
+    [alarm]: fill(alarmTemplate, {
+      runs,
+      says: word(`nightjar: ${runs} failed; journalctl --user -u ${service} says why`),
+    }),
+  }
+  return Object.entries(files).map(([name, text]) => ({ name, text }))
 }
-
-// Jobs as one CronJob for Kubernetes, with the volume of their output: pure. Values of variables and the
-// files that the jobs read come from two Secrets, which the commands in its first lines create.
 
 export interface ClusterJob {
   readonly timer: Timer
@@ -348,10 +342,75 @@ export interface ClusterJob {
 
 const jobFolder = "/etc/nightjar"
 const outputVolume = "/var/lib/nightjar"
-/** The user of the image. */
-const userId = 10_001
-/** No longer than from one start of the night to the next. */
-const startWithinSeconds = 7_200
+
+/** Values of variables and the files that the jobs read come from two Secrets, which these commands create. */
+const secretsTemplate = `# From the job's folder, before the first run:
+#   kubectl create secret generic {name}-files {from}
+#   kubectl create secret generic {name}-variables --from-env-file={env}
+# kubectl takes each line of that file as it is, quotation marks included.{ifVariables}
+# The job has schemas of its own: mount the folder {schemas}.
+# The volume has to be a disk, not a network file system: the ledger is a database.
+`
+
+/** All starts of a night have the same minute, and none begins later than the next one is due. */
+const cronJobTemplate = `
+- apiVersion: v1
+  kind: PersistentVolumeClaim
+  metadata: { name: "{name}-output" }
+  spec: { accessModes: [ReadWriteOnce], resources: { requests: { storage: 20Gi } } }
+- apiVersion: batch/v1
+  kind: CronJob
+  metadata: { name: "{name}" }
+  spec:
+    schedule: "{schedule}"
+    timeZone: "{zone}"
+    concurrencyPolicy: Forbid
+    startingDeadlineSeconds: 7200
+    successfulJobsHistoryLimit: 3
+    failedJobsHistoryLimit: 7
+    jobTemplate:
+      spec:
+        # \`run\` knows what is left to do; a Pod that is started again at once would not.
+        backoffLimit: 0
+        template:
+          spec:
+            restartPolicy: Never
+            terminationGracePeriodSeconds: 30
+            # The user of the image.
+            securityContext:
+              runAsNonRoot: true
+              runAsUser: 10001
+              runAsGroup: 10001
+              fsGroup: 10001
+              fsGroupChangePolicy: OnRootMismatch
+              seccompProfile: { type: RuntimeDefault }
+            containers:
+              - name: nightjar
+                image: "{image}"
+                command: [sh, -c, "{script}"]
+                env: "{env}"
+                securityContext:
+                  allowPrivilegeEscalation: false
+                  readOnlyRootFilesystem: true
+                  capabilities: { drop: [ALL] }
+                volumeMounts:
+                  - { name: job, mountPath: ${jobFolder}, readOnly: true }
+                  - { name: output, mountPath: ${outputVolume} }
+                  - { name: tmp, mountPath: /tmp }
+            volumes:
+              - { name: job, secret: { secretName: "{name}-files", defaultMode: 0o400, items: "{items}" } }
+              - { name: output, persistentVolumeClaim: { claimName: "{name}-output" } }
+              - { name: tmp, emptyDir: {} }
+`
+
+/** Passes a signal on, and makes exit code 3 that of a job that did its work. */
+const scriptTemplate = `trap 'kill "$pid"' TERM INT
+{command} & pid=$!
+wait "$pid"; code=$?
+if [ "$code" -gt 128 ] && kill -0 "$pid" 2>/dev/null; then wait "$pid"; code=$?; fi
+# 3: the run is over, and its summary says who has to act.
+case $code in 3) exit 0 ;; *) exit "$code" ;; esac
+`
 
 /** Each file with its key in a Secret, which has fewer characters than a path. */
 const keysOf = (files: ReadonlyArray<string>) => {
@@ -365,124 +424,50 @@ const keysOf = (files: ReadonlyArray<string>) => {
   })
 }
 
-/** Passes a signal on, and makes exit code 3 that of a job that did its work. */
-const scriptOf = ({ jobs, timer }: ClusterJob): string => {
+/** The value with its holes filled; a text that is nothing but a hole becomes what fills it. */
+const filledIn = (value: unknown, holes: Readonly<Record<string, unknown>>): unknown => {
+  if (Array.isArray(value)) return value.map((one) => filledIn(one, holes))
+  if (typeof value === "object" && value !== null)
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, filledIn(one, holes)]))
+  if (typeof value !== "string") return value
+  const [, whole] = /^\{(\w+)\}$/.exec(value) ?? []
+  return whole === undefined ? value.replaceAll("{name}", String(holes["name"])) : holes[whole]
+}
+
+/** Jobs as one CronJob for Kubernetes, with the volume of their output. */
+export const kubernetesText = ({ timer, variables, jobs, files, image, schemas }: ClusterJob): string => {
+  const name = `nightjar-${timerName(timer)}`
+  const zone = timer.timezone ?? timer.machine_zone
+  const items = keysOf(files)
   const job_paths = jobs.map((job) => `${jobFolder}/${job}`)
-  const inside = { ...timer, job_paths, output: `${outputVolume}/output` }
-  const words = ["nightjar", ...argumentsOf(inside, undefined)].map(shellWord)
-  const script = [
-    `trap 'kill "$pid"' TERM INT`,
-    `${words.join(" ")} & pid=$!`,
-    `wait "$pid"; code=$?`,
-    `if [ "$code" -gt 128 ] && kill -0 "$pid" 2>/dev/null; then wait "$pid"; code=$?; fi`,
-    "# 3: the run is over, and its summary says who has to act.",
-    `case $code in 3) exit 0 ;; *) exit "$code" ;; esac`,
-    "",
-  ].join("\n")
-  // Kubernetes puts the value of a variable where a command says $(NAME).
-  return script.split("$(").join("$$(")
-}
-
-const containerOf = (job: ClusterJob, secret: string) => ({
-  name: "nightjar",
-  image: job.image,
-  command: ["sh", "-c", scriptOf(job)],
-  env: [
-    { name: "TZ", value: job.timer.timezone ?? job.timer.machine_zone },
-    ...job.variables.map((name) => ({ name, valueFrom: { secretKeyRef: { name: secret, key: name } } })),
-  ],
-  securityContext: {
-    allowPrivilegeEscalation: false,
-    readOnlyRootFilesystem: true,
-    capabilities: { drop: ["ALL"] },
-  },
-  volumeMounts: [
-    { name: "job", mountPath: jobFolder, readOnly: true },
-    { name: "output", mountPath: outputVolume },
-    { name: "tmp", mountPath: "/tmp" },
-  ],
-})
-
-const cronJobOf = (job: ClusterJob, name: string) => ({
-  apiVersion: "batch/v1",
-  kind: "CronJob",
-  metadata: { name },
-  spec: {
-    // All starts of a night have the same minute.
-    schedule: cronFields(job.timer.times).join(),
-    timeZone: job.timer.timezone ?? job.timer.machine_zone,
-    concurrencyPolicy: "Forbid",
-    startingDeadlineSeconds: startWithinSeconds,
-    successfulJobsHistoryLimit: 3,
-    failedJobsHistoryLimit: 7,
-    jobTemplate: {
-      spec: {
-        // `run` knows what is left to do; a Pod that is started again at once would not.
-        backoffLimit: 0,
-        template: {
-          spec: {
-            restartPolicy: "Never",
-            terminationGracePeriodSeconds: 30,
-            securityContext: {
-              runAsNonRoot: true,
-              runAsUser: userId,
-              runAsGroup: userId,
-              fsGroup: userId,
-              fsGroupChangePolicy: "OnRootMismatch",
-              seccompProfile: { type: "RuntimeDefault" },
-            },
-            containers: [containerOf(job, `${name}-variables`)],
-            volumes: [
-              {
-                name: "job",
-                secret: {
-                  secretName: `${name}-files`,
-                  defaultMode: 0o400,
-                  items: keysOf(job.files),
-                },
-              },
-              { name: "output", persistentVolumeClaim: { claimName: `${name}-output` } },
-              { name: "tmp", emptyDir: {} },
-            ],
-          },
-        },
-      },
-    },
-  },
-})
-
-const claimOf = (name: string) => ({
-  apiVersion: "v1",
-  kind: "PersistentVolumeClaim",
-  metadata: { name: `${name}-output` },
-  spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "20Gi" } } },
-})
-
-/** How the two Secrets are made, from the folder of the job. */
-const secretsOf = ({ timer, files, variables, schemas }: ClusterJob, name: string) => {
-  const from = keysOf(files).map(({ key, path }) => `--from-file=${shellWord(`${key}=${path}`)}`)
-  const env = timer.env_file ?? ".env"
-  return [
-    "# From the job's folder, before the first run:",
-    `#   kubectl create secret generic ${name}-files ${from.join(" ")}`,
-    ...(variables.length === 0
-      ? []
-      : [
-          `#   kubectl create secret generic ${name}-variables --from-env-file=${shellWord(env)}`,
-          "# kubectl takes each line of that file as it is, quotation marks included.",
-        ]),
-    ...schemas.map((folder) => {
-      const inside = posix.join(jobFolder, folder)
-      return `# The job has schemas of its own: mount the folder ${folder} too, as ${inside}.`
-    }),
-    "# The volume has to be a disk, not a network file system: the ledger is a database.",
-  ]
-}
-
-export const kubernetesText = (job: ClusterJob): string => {
-  const name = `nightjar-${timerName(job.timer)}`
-  const documents = [claimOf(name), cronJobOf(job, name)].map((one) =>
-    stringify(one, { lineWidth: 0, aliasDuplicateObjects: false }),
+  const inside = argumentsOf({ ...timer, job_paths, output: `${outputVolume}/output` }, undefined)
+  const script = fill(scriptTemplate, { command: ["nightjar", ...inside].map(shellWord).join(" ") })
+  const holes = {
+    name,
+    zone,
+    image,
+    items,
+    schedule: cronFields(timer.times).join(),
+    // Kubernetes puts the value of a variable where a command says $(NAME).
+    script: script.split("$(").join("$$("),
+    env: [
+      { name: "TZ", value: zone },
+      ...variables.map((key) => ({
+        name: key,
+        valueFrom: { secretKeyRef: { name: `${name}-variables`, key } },
+      })),
+    ],
+  }
+  const documents = (parse(cronJobTemplate) as ReadonlyArray<unknown>).map((one) =>
+    stringify(filledIn(one, holes), { lineWidth: 0, aliasDuplicateObjects: false }),
   )
-  return `${secretsOf(job, name).join("\n")}\n${documents.join("---\n")}`
+  const hasVariables = variables.length > 0
+  const secrets = fill(secretsTemplate, {
+    name,
+    from: items.map(({ key, path }) => `--from-file=${shellWord(`${key}=${path}`)}`).join(" "),
+    env: hasVariables ? [shellWord(timer.env_file ?? ".env")] : [],
+    ifVariables: hasVariables ? [""] : [],
+    schemas: schemas.map((folder) => `${folder} too, as ${posix.join(jobFolder, folder)}`),
+  })
+  return `${secrets}${documents.join("---\n")}`
 }
