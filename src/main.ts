@@ -7,29 +7,16 @@ import { fileURLToPath } from "node:url"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Logger } from "effect"
 import { NightjarFlags, Presenter, runNightjar } from "./cli/Nightjar.ts"
-import { note, Output } from "./cli/Output.ts"
-import { runProcess } from "./cli/RunProcess.ts"
-import { toolVersion } from "./cli/Failures.ts"
-import { Wiring } from "./cli/Wiring.ts"
-import type { PlanServices, PlanUnwired, RemoteTarget, SandboxServing, Through } from "./cli/Wiring.ts"
-import {
-  EmbeddedClock,
-  alone,
-  beside,
-  connectionsTo,
-  dispatcher,
-  inCommon,
-  lazily,
-  serviceOf,
-} from "./cli/ServiceLayers.ts"
-import type { Common } from "./cli/ServiceLayers.ts"
+import { Output, Settings, note } from "./cli/Output.ts"
+import { runProcess, toolVersion } from "./cli/Failures.ts"
+import { EmbeddedClock, Wiring, alone, beside, connectionsTo, dispatcher, inCommon, lazily, serviceOf } from "./cli/Wiring.ts"
+import type { Common, PlanServices, PlanUnwired, RemoteTarget, SandboxServing, Through } from "./cli/Wiring.ts"
 import type { Job, ServiceTarget } from "./jobs/Job.ts"
 import type { Landing, LandingFailed } from "./landing/Landing.ts"
 import type { Ledger, LedgerFailed } from "./ledger/Ledger.ts"
 import type { LedgerCopy } from "./ledger/LedgerSchema.ts"
 import { forTerminal } from "./report/TextTable.ts"
 import { processSecrets } from "./privacy/KnownSecrets.ts"
-import { Settings } from "./cli/CommonFlags.ts"
 
 const ledgerPath = (output: string) => `${output}/ledger.sqlite`
 /** One level above both `src/main.ts` and the bundle. */

@@ -1,7 +1,7 @@
 /**
- * `doctor --canary`: a small night of this very installation, in a folder of its own that is removed
- * afterwards, against a service that repeats every secret; then everything that was written, shown or sent is
- * searched for them. What has to be found there, a text in the records, proves that the search works.
+ * `doctor --canary`: a small night of this installation in a temporary folder, against a service that repeats
+ * every secret; then everything written, shown or sent is searched for them. A text in the records, which has
+ * to be found, proves that the search works.
  */
 import { readFileSync, readdirSync } from "node:fs"
 import { join, relative } from "node:path"
@@ -18,8 +18,8 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { identifier } from "../base/DuckDbFailed.ts"
 import { LocalServer } from "../base/LocalServer.ts"
 import { bytesText, counted } from "../base/Text.ts"
-import { failed, ok } from "./Health.ts"
-import type { Finding as CheckFinding } from "./Health.ts"
+import { failed, ok } from "./Failures.ts"
+import type { Finding as CheckFinding } from "./Failures.ts"
 import { Wiring } from "./Wiring.ts"
 import { SandboxServer } from "../sandbox/server/SandboxServer.ts"
 import { secretHeader } from "../service/Api.ts"
@@ -110,9 +110,8 @@ export const findIn = ({ where, text }: Written, canaries: ReadonlyArray<Canary>
     .filter((canary) => needlesOf(canary).some((needle) => text.includes(needle)))
     .map(({ is }) => ({ is, where }))
 
-// The service of `doctor --canary`: the embedded one behind a server on this machine that repeats every
-// secret in every answer, takes the place of a telemetry collector and of a receiver of notices, and keeps
-// what those were sent. Lives as long as its scope.
+// The embedded service behind a server that repeats every secret in every answer, is telemetry collector and
+// receiver of notices too, and keeps what those were sent.
 
 /** The embedded service's own application that may tokenize. */
 const sandboxSecret = "sandbox-app-1"

@@ -1,14 +1,13 @@
 /**
- * A command as a row: its flags, what it needs, what it finds out, how people read that, and its exit code. `--json`
- * prints the same value that people get as text.
+ * A command as a row: its flags, what it needs, what it finds out, how people read that, and its exit code.
+ * `--json` prints the same value.
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { jsonFlag, outputFolder } from "./CommonFlags.ts"
-import type { Refused } from "./Failures.ts"
+import { Output, jsonFlag, outputFolder, say, sayJson } from "./Output.ts"
 import { endWith } from "./Failures.ts"
-import { requireLedger } from "./LookAtFolder.ts"
-import { Output, say, sayJson } from "./Output.ts"
+import type { Refused } from "./Failures.ts"
+import { requireLedger } from "./OutputFolder.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { Style } from "../report/RenderSummary.ts"
 import { wrap } from "../report/TextTable.ts"

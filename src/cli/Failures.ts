@@ -1,10 +1,9 @@
 /**
- * How a command ends: its exit code and, for people, what happened, what was kept and what to do next.
- * Every error that a program can fail with has its message here, or the program does not compile; any other
- * failure is a defect, reported without its data.
+ * How a command ends: exit code, what happened, what was kept, what to do next. Every error that a program
+ * can fail with has its message here, or nothing compiles; any other is a defect, reported without its data.
  */
 import { readFileSync } from "node:fs"
-import { Cause, Effect, Schema } from "effect"
+import { Cause, Duration, Effect, Exit, Fiber, Runtime, Schema } from "effect"
 import { CliError } from "effect/cli"
 import type { HttpServerError } from "effect/http"
 import type { DuckDbFailed } from "../base/DuckDbFailed.ts"
@@ -28,7 +27,9 @@ import {
 } from "../messages/Catalogue.ts"
 import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
+import { processSecrets } from "../privacy/KnownSecrets.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
+import { forTerminal } from "../report/TextTable.ts"
 import type { TooFewCustomers } from "../run/ChooseNight.ts"
 import type { ServiceRefused } from "../run/Nightly.ts"
 import type { FaultsInvalid, ReadingInvalid } from "../sandbox/readings/SettingFiles.ts"
@@ -87,7 +88,7 @@ export const endingFor = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>)
 })
 
 /** Everything that a program may fail with, except wrong arguments. */
-export type Failure =
+type Failure =
   | CallFailure
   | CatalogueFailed
   | DuckDbFailed
@@ -213,3 +214,107 @@ export const messageIn = ({ lines }: Ending): MessageId | undefined =>
 /** Why something failed that only costs a warning: what happened, without what was kept and what to do. */
 export const reasonOfCause = (cause: Cause.Cause<unknown>): string =>
   endingOfCause(cause).lines[0]?.replace(/^nightjar: /, "") ?? "no reason given"
+
+// The program as a process: a second SIGINT quits at once. A stack trace is shown only with `--log-level
+// debug`.
+
+type Signal = "SIGINT" | "SIGTERM" | "SIGHUP"
+const signalCodes: Readonly<Record<Signal, number>> = {
+  SIGINT: exitCodes.interrupted,
+  SIGTERM: exitCodes.terminated,
+  SIGHUP: 129,
+}
+
+/**
+ * Waits end at once, a start that was sent gets its answer, a publication finishes its last step; whatever is
+ * still running then is cut off, as by a crash.
+ */
+const stopWithin = Duration.seconds(20)
+
+/** How a program ended, for the process around it. */
+const endingOfExit = <A, E>(exit: Exit.Exit<A, E>): Ending => {
+  if (Exit.isSuccess(exit)) return { exit_code: exitCodes.ok, lines: [] }
+  if (Cause.hasInterruptsOnly(exit.cause)) return { exit_code: exitCodes.interrupted, lines: [] }
+  return endingOfCause(exit.cause)
+}
+
+/** The flag is parsed inside the program, which may have ended before it was. */
+const asksForStacks = (args: ReadonlyArray<string>): boolean =>
+  /(?:^| )--log-level[= ](?:debug|trace|all)(?: |$)/.test(args.join(" "))
+
+/** A write into a closed pipe must not end a run; it concerns the writer, not the process. */
+const ignoreClosedPipes = (): void => {
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined)
+}
+
+const quit = (exit_code: number): void => {
+  const { lines } = endingFor("stop-forced", { seconds: Duration.toSeconds(stopWithin) })
+  process.stderr.write(`${lines.join("\n")}\n`)
+  process.exit(exit_code)
+}
+
+/**
+ * What is left to print at the end, unless a signal caused it. An error may quote anything: its input, an
+ * answer.
+ */
+export const lastWordsOf = <A, E>(
+  exit: Exit.Exit<A, E>,
+  { isSignalled, withStack }: { readonly isSignalled: boolean; readonly withStack: boolean },
+): string => {
+  const { lines } = isSignalled ? { lines: [] } : endingOfExit(exit)
+  const stack = Exit.isFailure(exit) && withStack ? [Cause.pretty(exit.cause)] : []
+  return processSecrets.clean([...lines, ...stack].map((line) => `${line}\n`).join(""), "own")
+}
+
+/** Without a listener, SIGUSR1 opens Node's debugger in a process that holds every password. */
+const refuseDebugger = (): void => void process.on("SIGUSR1", () => undefined)
+
+/** Runs the program to its end and exits with the program's exit code. */
+export const runProcess = (program: Effect.Effect<void, Failure | CliError.CliError>): void => {
+  ignoreClosedPipes()
+  refuseDebugger()
+  let signalled: Signal | undefined
+  Runtime.makeRunMain(({ fiber }) => {
+    const stop = (signal: Signal) => {
+      if (signalled !== undefined) {
+        if (signal === "SIGINT") process.exit(exitCodes.interrupted)
+        return
+      }
+      signalled = signal
+      Effect.runFork(Fiber.interrupt(fiber))
+      Effect.runFork(
+        Effect.andThen(
+          Effect.sleep(stopWithin),
+          Effect.sync(() => quit(signalCodes[signal])),
+        ),
+      )
+    }
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop(signal))
+    fiber.addObserver((exit) => {
+      const isSignalled = signalled !== undefined
+      const words = lastWordsOf(exit, { isSignalled, withStack: asksForStacks(process.argv) })
+      process.stderr.write(process.stderr.isTTY ? forTerminal(words, false) : words)
+      process.exit(signalled === undefined ? endingOfExit(exit).exit_code : signalCodes[signalled])
+    })
+  })(program, { disableErrorReporting: true })
+}
+
+/** What a check found. Whatever is not in order has a message of the catalogue, which says what mends it. */
+export interface Finding {
+  readonly verdict: "ok" | "warning" | "failed"
+  readonly says: string
+  /** Only for what is not ok. */
+  readonly id?: MessageId
+}
+
+export const ok = (says: string): Finding => ({ verdict: "ok", says })
+
+const found =
+  (verdict: "warning" | "failed") =>
+  <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>): Finding => ({
+    verdict,
+    says: happened(id, ...values),
+    id,
+  })
+export const warning = found("warning")
+export const failed = found("failed")

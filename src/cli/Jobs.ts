@@ -1,6 +1,6 @@
 /**
- * Job files as commands use them: all are loaded before anything is done with one, every problem is
- * reported at once, warnings go to stderr.
+ * Job files as commands use them: all are loaded before anything is done with one, and every problem is told
+ * at once.
  */
 import { realpathSync } from "node:fs"
 import { join, resolve } from "node:path"
@@ -10,9 +10,8 @@ import { orderProblems } from "../jobs/Job.ts"
 import type { Job } from "../jobs/Job.ts"
 import { renderProblem } from "../base/DurableFile.ts"
 import type { Problem } from "../base/DurableFile.ts"
-import { EnvFileFlag } from "./CommonFlags.ts"
+import { EnvFileFlag, note, warn } from "./Output.ts"
 import { refuse } from "./Failures.ts"
-import { note, warn } from "./Output.ts"
 import { Wiring } from "./Wiring.ts"
 
 export interface CheckedJob {

@@ -1,7 +1,7 @@
 /**
  * The running nights at a private socket in the output folder (`nightjar.sock`): others ask what they do and
- * steer them, in JSON, one line each way. An order is for all of them. It never delays or fails a night; if
- * the socket cannot be opened, a line says so and the nights run without it.
+ * steer them, in JSON, one line each way. An order is for all of them. It never delays or fails a night,
+ * which runs without the socket too.
  */
 import { Context, Duration, Effect, Option, Schema, Stdio, Stream } from "effect"
 import { askLine, serveLines } from "../base/LineSocket.ts"
@@ -133,8 +133,8 @@ const servicesOf = (desk: Desk, { tell }: Context.Service.Shape<typeof Progress>
 }
 
 /**
- * Opens the socket until the scope ends. Each night that joins is seen and steered there until its own scope
- * ends, and tells its progress on.
+ * Opens the socket until the scope ends. Each night that joins is seen and steered there, and tells its
+ * progress on.
  */
 export const openDesk = Effect.fnUntraced(function* (output: string) {
   const desks = new Set<Desk>()
@@ -267,9 +267,8 @@ export const steered = {
   text: ({ order, nights }: Steered) => nights.map(({ changed, night }) => saidOf(order, changed, night)),
 }
 
-// Follows the nights that run in an output folder until they are over: on a terminal a screen that is drawn
-// in place and follows its size, otherwise a line whenever something changed. The terminal is left as it
-// was found, however the watching ends.
+// Follows the nights of a folder until they are over: on a terminal a screen drawn in place, else a line
+// whenever something changed. The terminal is left as it was found.
 
 const frameEvery = Duration.seconds(1)
 const lineEvery = Duration.seconds(5)
@@ -295,9 +294,7 @@ export const watchNight = Effect.fn("WatchNight.watch")(function* (output: strin
 
 type Nights = ReadonlyArray<NightPicture>
 
-/**
- * Calls `show` with every picture of the nights that go on, until those that were there at first are over.
- */
+/** Calls `show` with every picture until the nights that were there at first are over. */
 const follow = <E, R>(
   output: string,
   first: Nights,

@@ -1,14 +1,13 @@
 /**
- * The command `nightjar`: its commands as rows by group, in the order in which a newcomer meets them, and
- * the flags they all share. A command's module, and all that it imports, is loaded only when the command
- * line names it; what the others are called and do is said here. /
+ * The command `nightjar`: its commands as rows by group, in the order in which a newcomer meets them. A
+ * command's file, and all that it imports, is loaded only when the command line names it.
  */
 import { setFlagsFromString } from "node:v8"
 import { Array as Arr, Console, Effect, Option } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import type { CliError, HelpDoc } from "effect/cli"
 import { nearestName } from "../base/Text.ts"
-import { EnvFileFlag, NoProgressFlag, OutputFlag } from "./CommonFlags.ts"
+import { EnvFileFlag, NoProgressFlag, OutputFlag } from "./Output.ts"
 import { toolVersion } from "./Failures.ts"
 import { told } from "../messages/Catalogue.ts"
 import { plain, wrap } from "../report/TextTable.ts"
@@ -39,11 +38,8 @@ const files = {
   acquaint: of(() => import("./commands/Acquaint.ts")),
   credentials: of(() => import("./commands/Credentials.ts")),
   doctor: of(() => import("./commands/Doctor.ts")),
-  engines: of(() => import("./commands/Engines.ts")),
   forget: of(() => import("./commands/Forget.ts")),
   help: of(() => import("./commands/Help.ts")),
-  hooks: of(() => import("./commands/Hooks.ts")),
-  infer: of(() => import("./commands/Infer.ts")),
   keep: of(() => import("./commands/Keep.ts")),
   mend: of(() => import("./commands/Mend.ts")),
   nights: of(() => import("./commands/Run.ts")),
@@ -52,6 +48,7 @@ const files = {
   query: of(() => import("./commands/Query.ts")),
   runs: of(() => import("./commands/Runs.ts")),
   sandbox: of(() => import("./commands/Sandbox.ts")),
+  service: of(() => import("./commands/Service.ts")),
   schedule: of(() => import("./commands/Schedule.ts")),
   status: of(() => import("./commands/Status.ts")),
   tables: of(() => import("./commands/Tables.ts")),
@@ -103,20 +100,20 @@ const groups = {
     forget: files.forget(($) => $.forget, "Removes a customer everywhere, with a receipt"),
   },
   Service: {
-    engines: files.engines(($) => $.engines, "Lists the service's engines, or shows one with its form"),
+    engines: files.service(($) => $.engines, "Lists the service's engines, or shows one with its form"),
     credentials: files.credentials(
       ($) => $.credentials,
       "Lists, releases or settles rejected or unproven logins",
       "first",
     ),
     tokens: files.tokens(($) => $.tokens, "Lists, exchanges or revokes stored tokens"),
-    hooks: files.hooks(($) => $.hooks, "Lists, makes or removes subscriptions to flow events"),
+    hooks: files.service(($) => $.hooks, "Lists, makes or removes subscriptions to flow events"),
     acquaint: files.acquaint(
       ($) => $.acquaint,
       "Tries one customer at a real service and checks each answer",
       "night",
     ),
-    infer: files.infer(($) => $.infer, "Drafts a record schema for each family that has none"),
+    infer: files.tables(($) => $.infer, "Drafts a record schema for each family that has none"),
     sandbox: files.sandbox(($) => $.sandbox, "Serves the embedded service on this machine", "night"),
   },
 }
@@ -149,9 +146,8 @@ const firstCommands = marked("first")
 const nightCommands = marked("night")
 
 /**
- * A night waits far more than it computes: a small heap costs it about a tenth more CPU and halves its
- * memory. As they are, V8's rules let the garbage of a thousand waiting executions grow to three times what
- * is alive. A command that only computes would spend a quarter of its time on collecting. /
+ * A night waits far more than it computes: a small heap costs it a tenth more CPU and halves its memory. By
+ * V8's own rules the garbage of a thousand waiting executions grows to three times what is alive.
  */
 const keepHeapSmall = (): void => {
   setFlagsFromString("--heap-growing-percent=30")
@@ -161,9 +157,7 @@ const keepHeapSmall = (): void => {
 /** A command that is not run in this process: what the list of commands says of it. */
 const described = (name: string, summary: string) => Command.make(name).pipe(Command.withDescription(summary))
 
-/**
- * The command line with the commands for which `isAsked` holds; of the others, what they are called and do.
- */
+/** With the commands for which `isAsked` holds; of the others, what they are called and do. */
 export const nightjarWith = async (isAsked: (name: string) => boolean) => {
   const entries = rowsByGroup.map(async ([group, rows]) => {
     const all = rows.map(async ([name, { summary, load }]) =>
@@ -183,9 +177,7 @@ export const nightjarWith = async (isAsked: (name: string) => boolean) => {
   )
 }
 
-/**
- * Runs the command line; a command is loaded if any argument is its name, and all are for their completions.
- */
+/** A command is loaded if any argument is its name, and all are for their completions. */
 export const runNightjar = (args: ReadonlyArray<string>) => {
   if (args.some((arg) => nightCommands.has(arg))) keepHeapSmall()
   const isForAll = args.some((arg) => arg.startsWith("--completions"))
@@ -204,9 +196,8 @@ export const NightjarFlags = {
 // How wrong usage is reported: one line per mistake, with the nearest known name and where to find help.
 // Help on request goes to stdout.
 
-// How help is laid out: the command line library puts every choice of its own flags into the column of names,
-// which makes each page 166 columns wide. Here these flags have a short name for their value and one line of
-// choices, so that every page fits a terminal of 80 columns.
+// The library puts every choice of its own flags into the column of names, which makes each page 166 columns
+// wide. Here they have a short name for their value, so that every page fits 80 columns.
 
 /** The name of the value, and what the flag does, by the library's name of the flag. */
 const short: Readonly<Record<string, readonly [type: string, description: string]>> = {

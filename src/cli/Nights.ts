@@ -1,21 +1,29 @@
 /**
- * Runs the nights of jobs in a locked output folder, side by side as far as they share nothing, each with the
- * services of its job, and writes and prints each summary. `run`, `rerun` and `demo` are this with different
- * options.
+ * Runs the nights of jobs in a locked output folder, side by side as far as they share nothing, and writes
+ * and prints each summary. `run`, `rerun` and `demo` are this with different options.
  */
 import { Cause, Clock, Duration, Effect, Layer, Option } from "effect"
 import type { Context } from "effect"
 import type { HeldLock } from "../base/FolderLock.ts"
-import { NoProgressFlag, namedOutput, optionalFlag } from "./CommonFlags.ts"
+import {
+  NoProgressFlag,
+  Output,
+  namedOutput,
+  note,
+  optionalFlag,
+  say,
+  sayJson,
+  sayPainted,
+  warn,
+} from "./Output.ts"
 import { endingOfCause, refuse, toolVersion } from "./Failures.ts"
 import { openDesk } from "./NightDesk.ts"
 import { announced, endingWithoutRun, refuseSilent, toldUnbegun, watchedForLate } from "./Notices.ts"
 import type { Ending } from "./Notices.ts"
-import { Output, note, say, sayJson, sayPainted, warn } from "./Output.ts"
 import { ProgressDisplay } from "./ProgressDisplay.ts"
 import type { Display } from "./ProgressDisplay.ts"
 import { applyRetain, nameDocumentsAfterNight } from "./PruneJobs.ts"
-import { holdOutput, writeRunFile } from "./RunFolder.ts"
+import { holdOutput, writeRunFile } from "./OutputFolder.ts"
 import { isReportDue, reportAfterRun } from "./RunReport.ts"
 import { tellTurns } from "./PlanText.ts"
 import { Wiring } from "./Wiring.ts"
@@ -157,8 +165,8 @@ const prepareNights = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, opt
 const notBegun = ({ name }: Job): string => `job ${name}, without a run yet`
 
 /**
- * Holds the folder, for as long as there is a night to run: no longer than until the last of the jobs starts
- * nothing more. Receivers are told if that fails: no run of theirs will.
+ * No longer than until the last of the jobs starts nothing more. Receivers are told if that fails: no run of
+ * theirs will.
  */
 const awaitOutput = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, options: NightsOptions) {
   const { output, wait: longest = Duration.zero } = options
@@ -274,10 +282,7 @@ const tellNight = Effect.fnUntraced(function* ({ ofRun }: ToldNight, json: boole
   yield* sayPainted(renderSummary(summary, out))
 })
 
-/**
- * What a rerun can finish takes precedence over what people must do; a service that never answered has its
- * own code.
- */
+/** What a rerun can finish wins over what people must do; a service that never answered has its own code. */
 export const joinedExitCode = (codes: ReadonlyArray<number>): number => {
   if (codes.includes(exitCodes.defect)) return exitCodes.defect
   if (codes.length > 0 && codes.every((code) => code === codes[0])) return codes[0] ?? exitCodes.ok

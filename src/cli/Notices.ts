@@ -14,11 +14,11 @@ import type { Problem } from "../base/DurableFile.ts"
 import { counted } from "../base/Text.ts"
 import { endingOfCause, messageIn, refuse } from "./Failures.ts"
 import type { Ending as CommandEnding } from "./Failures.ts"
-import { failed, ok } from "./Health.ts"
+import { failed, ok } from "./Failures.ts"
 import { note, warn } from "./Output.ts"
 import { ping, tell, toldWithin } from "./Receivers.ts"
 import type { Undelivered } from "./Receivers.ts"
-import { runFolder } from "./RunFolder.ts"
+import { runFolder } from "./OutputFolder.ts"
 import { Wiring } from "./Wiring.ts"
 import type { Job, NotifyEvent, Receiver } from "../jobs/Job.ts"
 import type { Secrets } from "../jobs/Secrets.ts"
@@ -75,9 +75,7 @@ export const originOf = (job: Job) =>
     run_date: runDateAt(now, job),
   }))
 
-/**
- * When a run is late, on its own clock; undefined if never. A job without `night` is late after its deadline.
- */
+/** On the run's own clock; undefined if never. A job without `night` is late after its deadline. */
 const lateAt = (job: Job, now: number): number | undefined => {
   if (!job.notify.some((receiver) => hears(receiver, "late"))) return undefined
   const at = job.night === undefined ? deadlineOf(job, { started_at: now, now }) : waitsUntil(now, job)
@@ -88,7 +86,7 @@ const lateAt = (job: Job, now: number): number | undefined => {
 const lookedBeforeMs = 10_000
 
 /**
- * A run during which receivers are told if it is late: it waits on the run's own clock and sends on the
+ * A run during which receivers are told if it is late: it waits on the run's clock and sends on the
  * machine's. What is being sent when the run ends is sent, within its time.
  */
 export const watchedForLate =
@@ -183,9 +181,8 @@ export const toldUnbegun =
       )
     })
 
-// Whether an alarm would arrive: what `notify` and `telemetry` of a job refer to is resolved before it is
-// needed, by the same code that uses it then. `doctor`, `plan` and the start of a run ask this; an alarm that
-// nobody would hear is a wrong setting, so a run does not start with one.
+// Whether an alarm would arrive: what `notify` and `telemetry` refer to is resolved by the code that uses it
+// later. An alarm that nobody would hear is a wrong setting, so a run does not start with one.
 
 type Checked = readonly [name: string, check: Effect.Effect<unknown, string, Secrets>]
 

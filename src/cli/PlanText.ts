@@ -1,6 +1,6 @@
 /**
- * A plan for people: what would start, when it will end, what will not start and why. A small plan is shown
- * task by task, a large one by engine, reason and count, unless everything is asked for.
+ * A plan for people: what would start, when it will end, what will not start and why. A large plan is shown
+ * by engine, reason and count, unless everything is asked for.
  */
 import { Duration, Effect } from "effect"
 import { counted, listed } from "../base/Text.ts"

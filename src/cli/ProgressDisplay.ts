@@ -1,6 +1,6 @@
 /**
- * The progress of a run on stderr: one live line on a terminal, otherwise a plain line at each stage and
- * now and then. Only counts, so that ten tasks and fifty thousand look the same and cost the same.
+ * The progress of a run on stderr: one live line on a terminal, otherwise a plain line at each stage and now
+ * and then. Only counts, so that ten tasks and fifty thousand cost the same.
  */
 import {
   Clock,

@@ -1,11 +1,11 @@
 /**
- * Applies `retain` of jobs to the output folder, for `prune` and at the end of each night. At night it is the
- * least important step: it waits for nobody, and a failure costs a warning.
+ * Applies `retain` of jobs to the output folder, for `prune` and at the end of each night. At night it waits
+ * for nobody, and a failure costs a warning.
  */
 import { Cause, Clock, Duration, Effect } from "effect"
 import { bytesText, counted } from "../base/Text.ts"
 import { reasonOfCause } from "./Failures.ts"
-import { openedStore, openedStoreWithKey } from "./LookAtFolder.ts"
+import { openedStore, openedStoreWithKey } from "./OutputFolder.ts"
 import { note, warn } from "./Output.ts"
 import { withPublished } from "./PublishedDatabase.ts"
 import { Wiring } from "./Wiring.ts"
@@ -14,9 +14,8 @@ import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { Compacted } from "../tables/Compact.ts"
 
-// Combines the nightly Parquet files of each table by month: for `compact`, for `prune`, and at the end of
-// each night of a job whose `retain` asks for it. At night it waits for nobody, and a failure costs a
-// warning.
+// Combines the nightly Parquet files of each table by month: for `compact`, `prune`, and a night whose
+// `retain` asks for it.
 
 /** After a year without it, the first night must not spend its morning on it. */
 const monthsAtNightMax = 3

@@ -1,7 +1,4 @@
-/**
- * The published database, opened for reading: every command that looks into the tables uses it. No statement
- * can open a file, not even this one or its log.
- */
+/** The published database, opened for reading. No statement can open a file, not even this one or its log. */
 import { existsSync } from "node:fs"
 import { Effect, Schema } from "effect"
 import type { Connection } from "../base/DuckDb.ts"

@@ -1,7 +1,6 @@
 /**
- * Which of our own readings a job has. Each table makes every publication dearer, so without names a job has
- * only those that its features feed. Pure; here because only this room knows what the engines of the embedded
- * service read by default.
+ * Which of our own readings a job has: each table makes every publication dearer. Here because only this room
+ * knows what the engines of the embedded service read by default.
  */
 import type { Job } from "../jobs/Job.ts"
 import { findEngine } from "../sandbox/engines/EngineCatalogue.ts"
@@ -12,8 +11,9 @@ import type { Readings } from "../records/SchemasInForce.ts"
 const any: Readings = { _tag: "Fed", features: undefined }
 
 /**
- * On the embedded service all, elsewhere those that the job names: what a stranger's records look like is not
- * known. With pseudonyms too, because nobody has chosen yet which of their columns may be seen.
+ * On the embedded service all that the features feed, elsewhere those that the job names: what a stranger's
+ * records look like is not known. With pseudonyms too, because nobody has chosen yet which of their columns
+ * may be seen.
  */
 export const readingsOf = ({
   record_schemas: chosen,

@@ -1,7 +1,6 @@
 /**
- * `runs/<run_id>/report.html` and `worklist.csv`: made from the ledger and the published tables, by `report`
- * on request and at the end of each run. At that end nothing depends on it any more: if it cannot be written,
- * a warning is all that follows.
+ * `report.html`, `worklist.csv` and `log.ndjson` of a run, from the ledger and the published tables. At the
+ * end of a run nothing depends on them: if one cannot be written, a warning is all that follows.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -9,13 +8,11 @@ import { Cause, Duration, Effect, Layer } from "effect"
 import { durableFiles } from "../base/DurableFile.ts"
 import type { AppendedFile } from "../base/DurableFile.ts"
 import { machineZone } from "../base/Time.ts"
-import { namedOutput } from "./CommonFlags.ts"
+import { namedOutput, warn } from "./Output.ts"
 import { reasonOfCause, refuse } from "./Failures.ts"
-import { openedLedger } from "./LookAtFolder.ts"
-import { warn } from "./Output.ts"
+import { fileMode, folderMode, openedLedger, runFolder, writeRunFile } from "./OutputFolder.ts"
+import type { Share } from "./OutputFolder.ts"
 import { publishedFacts } from "./PublishedDatabase.ts"
-import { fileMode, folderMode, runFolder, writeRunFile } from "./RunFolder.ts"
-import type { Share } from "./RunFolder.ts"
 import { Wiring } from "./Wiring.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { Fact } from "../ledger/Fact.ts"
@@ -109,9 +106,8 @@ const orWarn =
 export const rewriteReport = (target: ReportTarget) => orWarn(target)(writeReport(target))
 
 /**
- * A process ended before it had written these files: one is not there, not under its name yet, or older than
- * the `newest` fact of the run. The page is written last, and says which fact that was. One that cannot be
- * read is due.
+ * A process ended before it had written these files: one is missing, not under its name yet, or older than
+ * the `newest` fact. The page is written last, and says which fact that was. One that cannot be read is due.
  */
 export const isReportDue = ({ output, run_id }: ReportTarget, newest: number) =>
   Effect.try(() => {

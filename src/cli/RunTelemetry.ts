@@ -1,7 +1,6 @@
 /**
- * The telemetry of a run, for a job that asks for it: facts that the ledger has and calls to the service go
- * to a collector, and the metrics to `runs/<run_id>/metrics.prom`. What cannot be sent or written costs a
- * line on stderr at the end, never the run.
+ * The telemetry of a run, for a job that asks for it: facts and calls go to a collector, the metrics to
+ * `runs/<run_id>/metrics.prom`. What cannot be sent or written costs a line on stderr, never the run.
  */
 import { Duration, Effect, Layer, Redacted, Result } from "effect"
 import type { RunId } from "../service/Ids.ts"
@@ -16,7 +15,7 @@ import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { openTelemetry } from "../report/Telemetry.ts"
 import type { Collector } from "../report/Telemetry.ts"
 import { warn } from "./Output.ts"
-import { fileMode, folderMode, runFolder } from "./RunFolder.ts"
+import { fileMode, folderMode, runFolder } from "./OutputFolder.ts"
 import { toolVersion } from "./Failures.ts"
 
 const writtenEvery = Duration.seconds(30)

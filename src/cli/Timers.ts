@@ -1,7 +1,7 @@
 /**
- * When the machine has to start jobs of one night, and with what: templates for systemd, cron and Kubernetes, and what
- * fills their holes. The times are the start of the night and further moments within it at which `run` resumes what was
- * interrupted. Each start waits for the folder for as long as the night lasts. Pure.
+ * When the machine has to start jobs of one night, and with what: templates for systemd, cron and Kubernetes,
+ * and what fills them. The times are the night's start and further moments in it at which `run` resumes what
+ * was interrupted. Pure.
  */
 import { posix } from "node:path"
 import { parse, stringify } from "yaml"
@@ -87,8 +87,8 @@ const dayMs = dayMinutes * 60_000
 const daysMin = 7
 
 /**
- * The times of day of another zone at which a zone's clocks show `time`, in the year from now: two where the
- * zones do not change their clocks on the same days.
+ * The times of day in another zone at which this zone's clocks show `time`, in the year from now: two where
+ * they do not change their clocks on the same days.
  */
 export const timesElsewhere = (
   time: string,
@@ -201,8 +201,8 @@ export const cronBlock = (timer: Timer, now: number): string => {
 }
 
 /**
- * The crontab with the timer's lines replaced or added, and nothing else changed; undefined if the end of those lines is
- * missing, so that it is unknown which of them are ours.
+ * The crontab with only the timer's lines replaced or added; undefined if their end is missing, so that it is
+ * unknown which are ours.
  */
 export const withBlock = (crontab: string, name: string, block: string): string | undefined => {
   const lines = crontab.split("\n")

@@ -1,30 +1,31 @@
 /**
- * What commands request from the wiring, by name: the services of a run, of a plan, of a read of the
- * ledger. `main.ts` builds them, each only when a command needs it, so that `--help` loads no database and
- * no network client.
+ * What commands request by name: the services of a run, of a plan, of a read of the ledger. `main.ts` builds
+ * them, each only when a command needs it.
  */
-import { Context } from "effect"
-import type { Effect, Layer, Scope } from "effect"
+import { Clock, Context, Duration, Effect, Layer, RcRef, Redacted } from "effect"
+import type { Scope } from "effect"
 import type { HttpClient, HttpServerError } from "effect/http"
-import type { Service, ServiceSettingsRefused } from "../client/Service.ts"
-import type { Subscriptions } from "../client/Subscriptions.ts"
 import type { DuckDb } from "../base/DuckDb.ts"
-import type { Job, ServiceTarget } from "../jobs/Job.ts"
-import type { Secrets, SecretUnavailable } from "../jobs/Secrets.ts"
+import type { FormCache } from "../client/EngineForms.ts"
+import type { Service, ServiceSettingsRefused } from "../client/Service.ts"
+import type { ServicePause } from "../client/ServicePaced.ts"
+import type { Subscriptions } from "../client/Subscriptions.ts"
+import { embeddedKey } from "../jobs/Job.ts"
+import type { Embedded, Job, ServiceTarget } from "../jobs/Job.ts"
+import type { SecretUnavailable, Secrets } from "../jobs/Secrets.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import type { TokenStoreRefused } from "../tokens/StoredToken.ts"
-import type { FormCache } from "../client/EngineForms.ts"
-import type { PseudonymsRefused } from "../tables/PseudonymsOfJob.ts"
-import type { Publisher, PublishFailed } from "../tables/Publisher.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
 import type { FaultsInvalid, ReadingInvalid } from "../sandbox/readings/SettingFiles.ts"
-import type { JournalFailed, JournalInUse } from "../sandbox/state/Journal.ts"
 import type { Sandbox, SandboxOptions } from "../sandbox/server/Sandbox.ts"
 import type { SandboxServer } from "../sandbox/server/SandboxServer.ts"
+import type { JournalFailed, JournalInUse } from "../sandbox/state/Journal.ts"
+import type { PseudonymsRefused } from "../tables/PseudonymsOfJob.ts"
+import type { PublishFailed, Publisher } from "../tables/Publisher.ts"
+import type { TokenStoreRefused } from "../tokens/StoredToken.ts"
 
 export type PlanServices = Ledger | Service | FormCache | Secrets
-export type NightServices = PlanServices | Landing | Publisher
+type NightServices = PlanServices | Landing | Publisher
 /** Why a plan's or a run's services are not available; nothing was started. */
 export type PlanUnwired =
   | LedgerFailed
@@ -33,13 +34,8 @@ export type PlanUnwired =
   | JournalFailed
   | FaultsInvalid
   | ReadingInvalid
-export type TokensUnwired = PlanUnwired | TokenStoreRefused
-export type NightUnwired =
-  | TokensUnwired
-  | LandingFailed
-  | PublishFailed
-  | PseudonymsRefused
-  | RecordSchemaInvalid
+type TokensUnwired = PlanUnwired | TokenStoreRefused
+type NightUnwired = TokensUnwired | LandingFailed | PublishFailed | PseudonymsRefused | RecordSchemaInvalid
 
 export type RemoteTarget = Extract<ServiceTarget, { _tag: "Remote" }>
 
@@ -49,14 +45,14 @@ export class Wiring extends Context.Service<
   Wiring,
   {
     /**
-     * Everything that a run needs, on the clock that the job's service uses; the folder is already locked.
-     * Every call to the service goes through `through`, if given.
+     * On the clock that the job's service uses; the folder is already locked. Every call passes `through`, if
+     * given.
      */
     readonly night: (job: Job, output: string, through?: Through) => Layer.Layer<NightServices, NightUnwired>
     /**
-     * The same for jobs whose runs may go on beside each other in one folder: until the scope ends they have
-     * the ledger, the landing, the connections and the pace of a host, and an embedded service in common.
-     * `hooksUrl` is where an embedded service delivers its events, if anywhere.
+     * For jobs whose runs go on beside each other: until the scope ends they have ledger, landing,
+     * connections, the pace of a host and an embedded service in common, which delivers its events to
+     * `hooksUrl`.
      */
     readonly nights: (
       jobs: ReadonlyArray<Job>,
@@ -110,3 +106,196 @@ export interface SandboxServing extends SandboxOptions {
   readonly host: string
   readonly speed: number
 }
+
+// The service as a run or a plan sees it: remote over HTTP, or embedded in this process. Runs beside each
+// other share what must not exist twice (`Common`). Rooms are loaded when a layer is built.
+
+// The clocks of the embedded service: time continues from its newest event and never goes back, however
+// fast it runs. Rooms are loaded when a clock is made, as in `main.ts`.
+
+/** Time continues from the newest event of the embedded service and the ledger, and never goes back. */
+const layer = (speed: number, journal: string | undefined) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { Ledger } = yield* Effect.promise(() => import("../ledger/Ledger.ts"))
+      const { newestEventAt } = yield* Effect.promise(() => import("../sandbox/state/Journal.ts"))
+      const { ScaledClock } = yield* Effect.promise(() => import("../base/Time.ts"))
+      const now = yield* Clock.currentTimeMillis
+      const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
+      const recorded = yield* newestFactAt(yield* Ledger)
+      return ScaledClock.layer({ speed, originMs: Math.max(now, happened ?? 0, recorded) })
+    }),
+  )
+
+const newestFactAt = Effect.fnUntraced(function* (known: Ledger["Service"]) {
+  const runs = yield* known.runs
+  const open = runs.filter((run, index) => run.ended === undefined || index === runs.length - 1)
+  const facts = yield* Effect.forEach(open, ({ fact }) => known.facts(fact.run_id))
+  const ends = runs.map(({ newest_at }) => newest_at)
+  return Math.max(0, ...ends, ...facts.map((ofRun) => ofRun.at(-1)?.at ?? 0))
+})
+
+/** For the service as a server. */
+const layerServer = (speed: number, journal: string | undefined) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { newestEventAt } = yield* Effect.promise(() => import("../sandbox/state/Journal.ts"))
+      const { ScaledClock } = yield* Effect.promise(() => import("../base/Time.ts"))
+      const now = yield* Clock.currentTimeMillis
+      const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
+      return speed === 1 && (happened ?? 0) <= now
+        ? Layer.empty
+        : ScaledClock.layer({ speed, originMs: Math.max(now, happened ?? 0) })
+    }),
+  )
+
+export const EmbeddedClock = { layer, layerServer }
+
+/** The secret of the embedded service's first application: it protects nothing. */
+const sandboxSecret = "sandbox-app-1"
+
+/** A layer whose modules are loaded when it is built. */
+export const lazily = <A, E, R>(load: () => Promise<Layer.Layer<A, E, R>>): Layer.Layer<A, E, R> =>
+  Layer.unwrap(Effect.promise(load))
+
+/** Built for the first who needs it and closed after the last. */
+export const inCommon = <A, E, R>(layer: Layer.Layer<A, E, R>) =>
+  Effect.map(
+    RcRef.make({ acquire: Effect.map(Layer.build(layer), Context.omit(Layer.CurrentMemoMap)) }),
+    (ref) => Layer.effectContext(RcRef.get(ref)),
+  )
+
+type EmbeddedUnwired = JournalFailed | FaultsInvalid | ReadingInvalid | LedgerFailed
+
+/** What runs that go on beside each other must not have twice. */
+export interface Common {
+  readonly connections: (target: RemoteTarget) => Layer.Layer<HttpClient.HttpClient>
+  readonly pause: Layer.Layer<ServicePause>
+  /** The embedded service, on the clock that it keeps. */
+  readonly sandbox: (target: Embedded) => Layer.Layer<Sandbox, EmbeddedUnwired, Ledger>
+}
+
+/** A client that every call passes through, if calls are to be observed. */
+const seenBy = <E, R>(through: Through | undefined, client: Layer.Layer<HttpClient.HttpClient, E, R>) =>
+  through === undefined
+    ? client
+    : lazily(async () => {
+        const { HttpClient } = await import("effect/http")
+        return Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, through))
+      }).pipe(Layer.provide(client))
+
+export const connectionsTo = (target: Pick<RemoteTarget, "accept_any_certificate">) =>
+  lazily(async () => {
+    const acceptAnyCertificate = target.accept_any_certificate === true
+    return (await import("../client/NodeClient.ts")).NodeClient.layer({ acceptAnyCertificate })
+  })
+
+/** The service over HTTP: paced, on a clock that never jumps. */
+const remote = (target: RemoteTarget, common: Common, through?: Through) =>
+  lazily(async () => {
+    const { Secrets } = await import("../jobs/Secrets.ts")
+    const { ServiceHttp } = await import("../client/ServiceHttp.ts")
+    const { ServicePaced } = await import("../client/ServicePaced.ts")
+    const { SteadyClock } = await import("../base/Time.ts")
+    const http = Layer.unwrap(
+      Effect.gen(function* () {
+        const { resolve } = yield* Secrets
+        const { base_url, flows_url, attachments_url } = target
+        const app_secret = yield* resolve(target.app_secret)
+        return ServiceHttp.layer({ base_url, flows_url, attachments_url, app_secret })
+      }),
+    )
+    return ServicePaced.layer(target).pipe(
+      Layer.provide(http),
+      Layer.provide(common.pause),
+      Layer.provide(seenBy(through, common.connections(target))),
+      Layer.provideMerge(SteadyClock.layer),
+    )
+  })
+
+/** The embedded service in this process; each who calls it has a client of its own. */
+const embedded = (target: Embedded, common: Common, through: Through | undefined) =>
+  lazily(async () => {
+    const { ServiceHttp } = await import("../client/ServiceHttp.ts")
+    const { SandboxClient } = await import("../sandbox/server/SandboxServer.ts")
+    const { base_url, flows_url } = SandboxClient
+    const app_secret = Redacted.make(sandboxSecret)
+    const service = ServiceHttp.layer({ base_url, flows_url, attachments_url: flows_url, app_secret })
+    return service.pipe(
+      Layer.provide(seenBy(through, SandboxClient.layer)),
+      Layer.provideMerge(common.sandbox(target)),
+    )
+  })
+
+/** Without a journal the embedded service forgets, which is enough for a plan. */
+const openSandbox = (target: Embedded, journal: string | undefined, hooksUrl: string | undefined) =>
+  lazily(async () => {
+    const { Sandbox } = await import("../sandbox/server/Sandbox.ts")
+    const { readFaults } = await import("../sandbox/readings/SettingFiles.ts")
+    const { readReading } = await import("../sandbox/readings/SettingFiles.ts")
+    const sandbox = Layer.unwrap(
+      Effect.gen(function* () {
+        const faults = target.faults === undefined ? undefined : yield* readFaults(target.faults)
+        const reading = target.reading === undefined ? undefined : yield* readReading(target.reading)
+        return Sandbox.layer({
+          seed: target.seed,
+          webhooks: hooksUrl === undefined ? [] : [{ url: hooksUrl }],
+          journal,
+          faults,
+          reading,
+        })
+      }),
+    )
+    return (hooksUrl === undefined ? Layer.empty : dispatcher(target.speed)).pipe(
+      Layer.provideMerge(sandbox),
+      Layer.provideMerge(EmbeddedClock.layer(target.speed, journal)),
+    )
+  })
+
+/** Deliveries over real HTTP; a receiver has ten real seconds, however fast the clock runs. */
+export const dispatcher = (speed: number) =>
+  lazily(async () => {
+    const { HookDispatcher } = await import("../sandbox/server/HookDispatcher.ts")
+    const { NodeClient } = await import("../client/NodeClient.ts")
+    const answerWithin = Duration.seconds(10 * speed)
+    return HookDispatcher.layer({ answerWithin }).pipe(Layer.provide(NodeClient.layer()))
+  })
+
+/** Nothing in common with anybody. */
+export const alone = (journal: string | undefined, hooksUrl?: string): Common => ({
+  connections: connectionsTo,
+  pause: pause,
+  sandbox: (target) => openSandbox(target, journal, hooksUrl),
+})
+
+const pause = lazily(async () => (await import("../client/ServicePaced.ts")).ServicePause.layer())
+
+/** What the runs of these jobs have in common until the scope ends. */
+export const beside = Effect.fnUntraced(function* (
+  targets: ReadonlyArray<ServiceTarget>,
+  journal: string,
+  hooksUrl: string | undefined,
+  ledger: Layer.Layer<Ledger, LedgerFailed>,
+): Effect.fn.Return<Common, never, Scope.Scope> {
+  const checked = yield* inCommon(connectionsTo({}))
+  const unchecked = yield* inCommon(connectionsTo({ accept_any_certificate: true }))
+  const sandboxes = new Map<string, Layer.Layer<Sandbox, EmbeddedUnwired>>()
+  for (const target of targets)
+    if (target._tag === "Embedded" && !sandboxes.has(embeddedKey(target)))
+      sandboxes.set(
+        embeddedKey(target),
+        yield* inCommon(openSandbox(target, journal, hooksUrl).pipe(Layer.provide(ledger))),
+      )
+  return {
+    connections: ({ accept_any_certificate }) => (accept_any_certificate === true ? unchecked : checked),
+    pause: yield* inCommon(pause),
+    sandbox: (target) => sandboxes.get(embeddedKey(target)) ?? openSandbox(target, journal, hooksUrl),
+  }
+})
+
+export const serviceOf = (
+  target: ServiceTarget,
+  common: Common,
+  through?: Through,
+): Layer.Layer<Service, PlanUnwired, Secrets | Ledger> =>
+  target._tag === "Remote" ? remote(target, common, through) : embedded(target, common, through)

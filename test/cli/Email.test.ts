@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it, vi } from "vitest"
 import { Effect } from "effect"
 import { SMTPServer } from "smtp-server"
 import type { SMTPServerOptions } from "smtp-server"
-import { mail, parseMailServer } from "../../src/cli/Email.ts"
+import { mail, parseMailServer } from "../../src/cli/Receivers.ts"
 import { lateNotice } from "../../src/report/Notice.ts"
 import { cert, key } from "../client/SelfSigned.ts"
 

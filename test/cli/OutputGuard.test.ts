@@ -14,7 +14,7 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { markerName, markerState, prepareOutput } from "../../src/cli/RunFolder.ts"
+import { markerName, markerState, prepareOutput } from "../../src/cli/OutputFolder.ts"
 
 const roots: Array<string> = []
 afterEach(() => roots.splice(0).forEach((root) => rmSync(root, { recursive: true, force: true })))

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { prepareOutput, writeRunFile } from "../../src/cli/RunFolder.ts"
+import { prepareOutput, writeRunFile } from "../../src/cli/OutputFolder.ts"
 import { faultyCalls, refusal, refusingFrom, withCalls } from "../base/FaultyCalls.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-run-folder-"))

@@ -14,7 +14,7 @@ import { reportNight, tidyAfterNight, writeSummary } from "../../src/cli/Nights.
 import { announced } from "../../src/cli/Notices.ts"
 import { Output, sayPainted } from "../../src/cli/Output.ts"
 import { readingsOf } from "../../src/cli/ReadingsOfJob.ts"
-import { prepareOutput } from "../../src/cli/RunFolder.ts"
+import { prepareOutput } from "../../src/cli/OutputFolder.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { sha256 } from "../../src/base/Hashes.ts"

@@ -1,7 +1,6 @@
 /**
- * The run of `acquaint`: one assignment of a job through the ordinary pipeline, so that all its promises
- * hold (ledger, breaker, proofs), then a few reads that a normal run has no reason to make. It starts
- * nothing that a normal run would not start.
+ * The run of `acquaint`: one assignment through the ordinary pipeline, so that all its promises hold, then a
+ * few reads that a normal run has no reason to make. It starts nothing that a normal run would not start.
  */
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
@@ -10,7 +9,7 @@ import { suggestion } from "../../base/Text.ts"
 import { endingFor, refuse, toolVersion } from "../Failures.ts"
 import { summarisedNight } from "../Nights.ts"
 import { Output, note, say, sayJson } from "../Output.ts"
-import { makePrivate, writeWhole } from "../RunFolder.ts"
+import { makePrivate, writeWhole } from "../OutputFolder.ts"
 import { jsonOf, matcherOf } from "./Compare.ts"
 import type { RecordedCall } from "./Compare.ts"
 import { lastAnswer } from "./Observe.ts"
@@ -36,8 +35,8 @@ import type { CustomerId, EngineReference, SessionId } from "../../service/Ids.t
 const nameMax = 64
 
 /**
- * The job for `acquaint`: one assignment, one attempt, no ticket, nothing deleted unless `remove`. Every
- * document is needed only before a deletion; otherwise one is enough to see how they are answered.
+ * One assignment, one attempt, no ticket, nothing deleted unless `remove`. One document is enough to see how
+ * they are answered; all are needed only before a deletion.
  */
 export const cutDown = (job: Job, assignment: Assignment, remove: boolean): Job => {
   const { login } = assignment

@@ -1,16 +1,15 @@
 /**
- * Compares answers with the contract: what is missing, has another type, is outside an enumeration, is not
- * named by the reference, or was answered with a status that it does not list. Walks the contract's own
- * schemas, so the comparison knows only what they say; no finding repeats a value of a record.
+ * Compares answers with the contract: what is missing, has another type or status, is outside an enumeration
+ * or is not named by the reference. Walks the contract's own schemas; no finding repeats a value of a record.
  */
 import { Predicate, Schema, SchemaAST } from "effect"
 import { ExecutionApi, FlowApi } from "../../service/Api.ts"
 import type { ResultsSource } from "../../service/FlowResults.ts"
 import * as Vocabulary from "../../service/Vocabulary.ts"
 
-// Which parts of a body may be written down: its keys and the kinds of its values. A string is written out
-// only if it is a value that the reference itself lists; of records, only `product` and `sub_family`. Keys
-// that look like numbers or personal identifiers are not written either.
+// What of a body may be written down: its keys and the kinds of its values. A string is written only if the
+// reference lists it; of records, only `product` and `sub_family`; no key that looks like a number or a
+// personal identifier.
 
 const shapeDepthMax = 10
 const keysMax = 80
@@ -257,9 +256,8 @@ export const compareCalls = (calls: ReadonlyArray<RecordedCall>): ReadonlyArray<
   return [...found.values()]
 }
 
-// One call as it was made and answered: which endpoint of the contract (or which results source) it was,
-// and what came back. Bodies stay in memory while they are judged; only their shapes, never their values,
-// are written (`Shape.ts`).
+// One call: which endpoint of the contract or results source it was, and what came back. Bodies stay in
+// memory while they are judged; only their shapes are written.
 
 export type RecordedBody =
   | { readonly _tag: "Json"; readonly json: unknown }

@@ -1,7 +1,6 @@
 /**
  * Everything that a recorded run shows about a service, as one picture: what fits the reference, what a
- * reading of it explains, what goes beyond it, what does not fit, and with which results sources a run
- * would lose nothing. Pure: the same calls give the same picture.
+ * reading of it explains, what goes beyond it, and with which results sources a run would lose nothing. Pure.
  */
 import { Predicate } from "effect"
 import { counted } from "../../base/Text.ts"
@@ -24,9 +23,9 @@ import type { ProductsCount, ResultsSource } from "../../service/FlowResults.ts"
 import type { Access, ExecutionId, RunId } from "../../service/Ids.ts"
 import type { DrainProof } from "../../task/DrainProof.ts"
 
-// The results sources that fit what a run showed, as files for a job's `schemas` folder: built-in rows are
-// changed if they do not hold here, the job's own rows are kept if they answered. No path is invented.
-// Anything that could lose records is written as a comment, for an engineer to decide.
+// Results sources that fit what a run showed, for a job's `schemas` folder: built-in rows are changed if they
+// do not hold here, the job's own are kept if they answered. What could lose records is a comment, for an
+// engineer to decide.
 
 export interface FittedSource {
   readonly name: string
@@ -286,9 +285,8 @@ export const judge = (input: {
   }
 }
 
-// The report of `acquaint`, for a terminal of any width and as Markdown: what happened, what does not fit,
-// what was observed where the reference leaves room, which results sources fit, and what to do next. It
-// quotes no value of a record, and no complete id except the execution's.
+// The report, for a terminal of any width and as Markdown. It quotes no value of a record, and no complete id
+// except the execution's.
 
 export interface About extends Access {
   readonly run_id: RunId

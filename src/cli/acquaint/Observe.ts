@@ -1,7 +1,6 @@
 /**
- * What a run showed where the reference leaves room: for each key of a reading, the value that was seen and
- * the call that shows it, or nothing. A key is reported only if the answer can mean nothing else; if two
- * readings explain it equally well, it stays open.
+ * What a run showed where the reference leaves room: for each key of a reading the value, and the call that
+ * shows it. A key is reported only if the answer can mean nothing else.
  */
 import { Predicate } from "effect"
 import { fieldOf, idForm, jsonOf } from "./Compare.ts"
@@ -228,8 +227,8 @@ const looks: Readonly<Record<string, Look>> = {
 export const observableKeys: ReadonlyArray<string> = Object.keys(looks)
 
 /**
- * Each key with the value that the run showed, by its first evidence. `changing` lists keys for which
- * several values were seen: a reading has only one, so they are reported and not written.
+ * Each key by its first evidence. `changing`: keys for which several values were seen; a reading has only
+ * one, so they are not written.
  */
 export const observeReading = (
   calls: ReadonlyArray<RecordedCall>,

@@ -1,7 +1,7 @@
 /**
- * Records every call that passes through an HttpClient, and changes none of them: bodies are observed as
- * their reader consumes them. The only call that it can add, and only on request, is a start sent again
- * while the first one is open (4.1: a matching run answers 409 and nothing is created).
+ * Records every call that passes through an HttpClient and changes none; bodies are observed as their reader
+ * consumes them. It can add one call, on request: a start sent again while the first is open (4.1: a matching
+ * run answers 409 and nothing is created).
  */
 import { Clock, Effect, Stream } from "effect"
 import { Headers, HttpClient, HttpClientRequest } from "effect/http"

@@ -1,19 +1,17 @@
 /**
- * `nightjar acquaint JOB`: day one at a real service. Runs one customer on one engine with every call
- * recorded, compares each answer with the contract, and writes the reading and the results sources that
- * fit. One login, one execution; nothing is deleted unless requested and proved.
+ * `acquaint JOB`, day one at a real service: one customer on one engine, one login, one execution, every call
+ * recorded and compared with the contract. Nothing is deleted unless requested and proved.
  */
 import { join } from "node:path"
 import { Effect, Exit, Layer, Option } from "effect"
 import { Argument, Command } from "effect/cli"
 import { helped } from "../CommandRow.ts"
-import { NoProgressFlag, jsonFlag, optionalFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
+import { NoProgressFlag, jsonFlag, note, optionalFlag, outputFolder, switchFlag } from "../Output.ts"
 import { endWith } from "../Failures.ts"
 import type { Assignment, Job } from "../../jobs/Job.ts"
 import { toldWhole } from "../../messages/Catalogue.ts"
 import { loadJobs } from "../Jobs.ts"
-import { note } from "../Output.ts"
-import { holdOutput } from "../RunFolder.ts"
+import { holdOutput } from "../OutputFolder.ts"
 import { Wiring } from "../Wiring.ts"
 import {
   chooseAssignment,

@@ -1,7 +1,6 @@
 /**
- * `nightjar forget CUSTOMER`: removes a customer from the output folder and from the service, with a receipt that does
- * not say who it was. What the service still has is deleted there first, while its ids are known here. The rule that
- * everything is proved to be here before a deletion does not hold: whoever removes a customer gives up what is not.
+ * `forget CUSTOMER`, with a receipt that does not say who it was. What the service still has is deleted there
+ * first, while its ids are known here; whoever removes a customer gives up what is not proved to be here.
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
@@ -9,13 +8,11 @@ import { Clock, Effect, Layer } from "effect"
 import { Argument } from "effect/cli"
 import { counted } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
-import { jobFlags, switchFlag } from "../CommonFlags.ts"
+import { jobFlags, note, say, switchFlag, warn } from "../Output.ts"
 import { refuse, toolVersion } from "../Failures.ts"
 import { checkJobs, loadJobs } from "../Jobs.ts"
-import { openedLedger, openedStoreWithKey } from "../LookAtFolder.ts"
-import { note, say, warn } from "../Output.ts"
+import { holdOutput, openedLedger, openedStoreWithKey, shareOf } from "../OutputFolder.ts"
 import { keepUnpruned } from "../PruneJobs.ts"
-import { holdOutput, shareOf } from "../RunFolder.ts"
 import { rewriteReport } from "../RunReport.ts"
 import { Wiring } from "../Wiring.ts"
 import { checkWhole, forget as forgetIn, keepPlan, planForget } from "../../folder/Forget.ts"

@@ -1,7 +1,6 @@
 /**
- * `nightjar help TOPIC`: one page of the documentation, laid out for the terminal; without a topic, the list
- * of pages. A page is a Markdown file in `schemas/pages`, whose first paragraph says in one line what it is
- * about. A pipe gets it without colours, for 80 columns.
+ * `help TOPIC`: a page of the documentation, laid out for the terminal; without a topic, the list of pages:
+ * Markdown files in `schemas/pages` whose first paragraph says in one line what they are about.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"

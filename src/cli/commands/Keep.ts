@@ -1,7 +1,6 @@
 /**
- * What keeps an output folder: `backup` copies it while a run may work in it, `prune` removes what is older than
- * `retain` of the jobs allows, `compact` combines nightly Parquet files by month, `documents` gives downloads readable
- * names, `pseudonyms` says who is who. None calls the service.
+ * What keeps an output folder: `backup`, `prune`, `compact`, `documents` (downloads with readable names) and
+ * `pseudonyms` (who is who). None calls the service.
  */
 import { existsSync, readdirSync, statSync } from "node:fs"
 import { resolve, sep } from "node:path"
@@ -16,17 +15,21 @@ import { table } from "../../report/TextTable.ts"
 import { compact as compactStore } from "../../tables/Compact.ts"
 import type { Compacted } from "../../tables/Compact.ts"
 import { actUnless, command } from "../CommandRow.ts"
-import { optionalFlag, switchFlag } from "../CommonFlags.ts"
+import { optionalFlag, switchFlag } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import {
+  holdOutput,
+  inHeldStore,
   knownJobPaths,
   openedLedger,
   openedStore,
   problemLines,
   problemsOf,
   publishedKey,
-} from "../LookAtFolder.ts"
+  refusalOf,
+  shareOf,
+} from "../OutputFolder.ts"
 import {
   archivedText,
   compactJob,
@@ -37,7 +40,6 @@ import {
   sizeOf,
   warnOfSize,
 } from "../PruneJobs.ts"
-import { holdOutput, inHeldStore, refusalOf, shareOf } from "../RunFolder.ts"
 import { Wiring } from "../Wiring.ts"
 
 /** Why nothing may be copied into this folder. */

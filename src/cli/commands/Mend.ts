@@ -1,7 +1,6 @@
 /**
- * `verify` shows where files, ledger and tables disagree and changes nothing; `repair` mends what landed and published
- * data allow; `rebuild` derives all tables again with the record schemas of today; `rollback` publishes the tables of
- * the version before. None calls the service.
+ * `verify` shows where files, ledger and tables disagree; `repair` mends what landed and published data
+ * allow; `rebuild` derives all tables again; `rollback` publishes the version before. None calls the service.
  */
 import { join } from "node:path"
 import { Effect, Option } from "effect"
@@ -16,18 +15,20 @@ import { rebuild as rebuildStore } from "../../tables/Rebuild.ts"
 import { repair as repairStore } from "../../tables/Repair.ts"
 import { rollback as rollBack } from "../../tables/Rollback.ts"
 import { actUnless, command } from "../CommandRow.ts"
-import { optionalFlag, switchFlag } from "../CommonFlags.ts"
+import { optionalFlag, switchFlag } from "../Output.ts"
 import { refuse, toolVersion } from "../Failures.ts"
 import { checkJobs, loadJobs } from "../Jobs.ts"
 import {
+  inHeldStore,
   knownJobPaths,
+  markerName,
+  markerState,
   openedStore,
   openedStoreAsked,
   openedStoreWithKey,
   problemLines,
   problemsOf,
-} from "../LookAtFolder.ts"
-import { inHeldStore, markerName, markerState } from "../RunFolder.ts"
+} from "../OutputFolder.ts"
 import { Wiring } from "../Wiring.ts"
 
 export const verify = command("verify", {

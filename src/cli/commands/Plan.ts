@@ -1,17 +1,14 @@
-/**
- * `nightjar plan JOB…`: what `run` would start now, without starting anything: tasks, conflicts, which
- * tasks are skipped and why, form errors, and when the run will end.
- */
+/** `plan JOB…`: what `run` would start now, without starting anything. */
 import { Duration, Effect, Layer } from "effect"
 import type { Job } from "../../jobs/Job.ts"
 import { nightAround, nightExitCode } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import { accessKey } from "../../service/Ids.ts"
 import { command } from "../CommandRow.ts"
-import { jobArguments, switchFlag } from "../CommonFlags.ts"
+import { jobArguments, switchFlag } from "../Output.ts"
 import { refuseSilent } from "../Notices.ts"
 import { loadJobs } from "../Jobs.ts"
-import { openedLedger, refuseLostLedger } from "../LookAtFolder.ts"
+import { openedLedger, refuseLostLedger } from "../OutputFolder.ts"
 import { renderPreview, tokenName, turnLines } from "../PlanText.ts"
 import type { Preview } from "../PlanText.ts"
 import type { Task } from "../../task/Assignment.ts"

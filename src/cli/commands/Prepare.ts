@@ -1,6 +1,6 @@
 /**
- * Before the first night: `init` writes a commented job file, `validate` checks job files offline, `notify test` sends
- * one marked notice to each receiver of a job. None needs an output folder or a service.
+ * Before the first night: `init` writes a commented job file, `validate` checks job files offline, `notify
+ * test` tries the receivers of a job. None needs an output folder or a service.
  */
 import { mkdirSync } from "node:fs"
 import { Clock, Effect } from "effect"
@@ -12,7 +12,7 @@ import { exitCodes } from "../../messages/ExitCodes.ts"
 import type { Notice } from "../../report/Notice.ts"
 import { table } from "../../report/TextTable.ts"
 import { command } from "../CommandRow.ts"
-import { jobArguments } from "../CommonFlags.ts"
+import { jobArguments } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { checkJobs, loadJobs, tellProblems } from "../Jobs.ts"
 import { Wiring } from "../Wiring.ts"

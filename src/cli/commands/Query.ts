@@ -1,7 +1,6 @@
 /**
- * `nightjar query SQL`: SQL over the published tables, read-only and without access to any other file, or a
- * query that comes with the program (`@missing`). Text formats and workbooks are streamed; what a terminal
- * cannot show is written to a file or a pipe.
+ * `query SQL`: SQL over the published tables, read-only and without access to any other file. Text and
+ * workbooks are streamed; what a terminal cannot show is written to a file or a pipe.
  */
 import { readFileSync, readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -11,11 +10,10 @@ import type { CellValue, XlsxWriteStreamOptions } from "hucre/xlsx"
 import type { Column, Connection, Json, QueryResult } from "../../base/DuckDb.ts"
 import { counted, suggestion } from "../../base/Text.ts"
 import { helped } from "../CommandRow.ts"
-import { outputFolder, switchFlag } from "../CommonFlags.ts"
+import { Output, outputFolder, say, sayJson, switchFlag, warn, writeOut } from "../Output.ts"
 import { refuse } from "../Failures.ts"
-import { Output, say, sayJson, warn, writeOut } from "../Output.ts"
 import { withPublished } from "../PublishedDatabase.ts"
-import { refusalOfFile } from "../RunFolder.ts"
+import { refusalOfFile } from "../OutputFolder.ts"
 import { Wiring } from "../Wiring.ts"
 import { csvLine, harmless, table } from "../../report/TextTable.ts"
 
@@ -121,8 +119,7 @@ export const sqlOf = Effect.fnUntraced(function* (text: string) {
 })
 
 /**
- * An Arrow IPC stream as the bytes of one Parquet file, zstd; the writer costs more to load than most
- * queries.
+ * The bytes of one Parquet file, zstd, of an Arrow stream; the writer costs more to load than most queries.
  */
 export const parquetOf = async (arrow: Uint8Array): Promise<Uint8Array> => {
   const { Compression, Table, WriterPropertiesBuilder, writeParquet } = await import("parquet-wasm")
@@ -243,9 +240,8 @@ export const query = Command.make(
   }),
 )
 
-// A query result as an Excel workbook, row by row. Texts are always text, whatever they begin with; numbers
-// of more than 15 digits and times before March 1900 are texts too, since Excel would change them. A module
-// of its own because few queries need the writer.
+// A result as an Excel workbook, row by row. Texts are always text; so are numbers of more than 15 digits and
+// times before March 1900, which Excel would change.
 
 /** Excel's limits: characters of a cell, columns of a sheet. Further rows go to further sheets. */
 const charactersMax = 32_767
@@ -265,8 +261,8 @@ const earliest = Date.UTC(1900, 2, 1)
 const latest = Date.UTC(10_000, 0, 1)
 
 /**
- * What XML cannot contain, or a reader might drop, in the spelling of ECMA-376 (22.9.2.19), `_xHHHH_`; so is
- * an underscore that would begin such a spelling.
+ * What XML cannot contain or a reader might drop, spelled `_xHHHH_` (ECMA-376, 22.9.2.19); so is an
+ * underscore that would begin that.
  */
 const unwritable = /_(?=x[0-9a-f]{4}_)|(?![\t\n\r])\p{Cc}|\p{Cs}|[\ufdd0-\ufdef\ufffd-\uffff]/giu
 

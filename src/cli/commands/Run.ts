@@ -1,7 +1,4 @@
-/**
- * `nightjar run JOB…`, `rerun` and `demo`: nights of jobs, resumed or new, of all tasks or of those that did
- * not succeed. Each ends with the exit code of its run. /
- */
+/** Nights of jobs: `run`, `rerun`, `demo` and `accept`. Each ends with the exit code of its run. */
 import { existsSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Duration, Effect, Layer, Option } from "effect"
@@ -10,18 +7,24 @@ import { counted, isDurationWithin, readDuration, shellWord, suggestion } from "
 import { helped } from "../CommandRow.ts"
 import {
   NoProgressFlag,
+  Output,
   Settings,
   jobArguments,
   jsonFlag,
   namedOutput,
+  note,
   optionalFlag,
   outputFolder,
   runArgument,
+  say,
+  sayJson,
+  sayPainted,
   switchFlag,
-} from "../CommonFlags.ts"
+  warn,
+} from "../Output.ts"
 import { endWith, refuse } from "../Failures.ts"
 import { checkJobs, loadJobs, readableJobs, takeJobs } from "../Jobs.ts"
-import { findNight, findRun, withLedger } from "../LookAtFolder.ts"
+import { findNight, findRun, holdOutput, withLedger } from "../OutputFolder.ts"
 import {
   readWebhooksFlag,
   reportNight,
@@ -31,10 +34,8 @@ import {
   writeSummary,
 } from "../Nights.ts"
 import { announced, refuseSilent, toldUnbegun } from "../Notices.ts"
-import { Output, note, say, sayJson, sayPainted, warn } from "../Output.ts"
 import { notStartedLines } from "../PlanText.ts"
 import { ProgressDisplay } from "../ProgressDisplay.ts"
-import { holdOutput } from "../RunFolder.ts"
 import { Wiring } from "../Wiring.ts"
 import type { Job } from "../../jobs/Job.ts"
 import { subjectOf, verdictOfTask } from "../../ledger/RunState.ts"
@@ -89,9 +90,8 @@ export const run = Command.make(
   }),
 )
 
-// `nightjar rerun [RUN]`: runs again the tasks that did not succeed in an earlier run, with that run as the
-// parent, and asks only for the features that are not in the tables yet. The job is loaded again from its
-// file, so that corrections apply.
+// `rerun` takes the tasks that did not succeed in an earlier run, its parent, and asks only for the features
+// that are not in the tables yet. The job is loaded again, so that corrections apply.
 
 export interface Selection {
   readonly failed: boolean
@@ -132,8 +132,8 @@ export const selectTasks = (
   })
 
 /**
- * The tasks of a run, or of its whole night if no run was named; not those that a later run of the night
- * finished: their logins are not sent again without need.
+ * Of a run, or of its whole night if none was named; not those that a later run of the night finished: no
+ * login is sent without need.
  */
 export const tasksMeant = (
   night: ReadonlyArray<RunState>,
@@ -378,13 +378,8 @@ export const demo = Command.make(
   }),
 )
 
-// `nightjar accept [RUN]`: publishes a run that a gate holds back, without asking its gates again, deletes at
-// the service what is safe now, and ends the run. The job is loaded again from its file. If it is cut off,
-// the same command goes on.
-
-// What `accept` does once it knows the run: publishes it, finishes it, writes its summary and report again,
-// and tells the job's receivers how the night stands now. In a module of its own, so that the other commands
-// do not load a night.
+// `accept` publishes a run that a gate holds back, without asking its gates again, deletes at the service
+// what is safe now, and ends the run. If it is cut off, the same command goes on.
 
 export interface Accepting {
   readonly output: string

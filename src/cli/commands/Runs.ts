@@ -1,6 +1,6 @@
 /**
- * What happened, read from the ledger without disturbing a run in progress: `runs` lists all runs, or gives them as
- * OpenLineage events; `explain` tells everything about one id; `report` writes a run's HTML report and worklist again.
+ * What happened, read from the ledger without disturbing a run in progress: all runs, everything about one
+ * id, a run's report.
  */
 import { statSync } from "node:fs"
 import { resolve } from "node:path"
@@ -19,11 +19,19 @@ import { knownEnd, rowOf } from "../../service/Ends.ts"
 import { TaskId } from "../../service/Ids.ts"
 import type { RunId } from "../../service/Ids.ts"
 import { command } from "../CommandRow.ts"
-import { runArgument, switchFlag } from "../CommonFlags.ts"
+import { runArgument, switchFlag } from "../Output.ts"
 import { refuse, toolVersion } from "../Failures.ts"
-import { familiesOf, findRun, hasLedger, openedLedger, policyOf, withLedger } from "../LookAtFolder.ts"
+import {
+  familiesOf,
+  findRun,
+  hasLedger,
+  openedLedger,
+  policyOf,
+  runFolder,
+  shareOf,
+  withLedger,
+} from "../OutputFolder.ts"
 import { isCutOff, isRunning, workIn } from "../NightDesk.ts"
-import { runFolder, shareOf } from "../RunFolder.ts"
 import { writeReport } from "../RunReport.ts"
 
 /** What the published tables have of each run, by its id; none before anything is published. */

@@ -1,17 +1,16 @@
 /**
- * `nightjar sandbox`: the embedded service as a server on this machine, for trying things out and for
- * programs that test against it. Prints one JSON line once it is ready, then serves until it is stopped.
+ * `sandbox`: the embedded service as a server on this machine. Prints one JSON line once it is ready, then
+ * serves until it is stopped.
  */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { deliveryOrders, readTarget } from "../../sandbox/state/HookState.ts"
-import { optionalFlag, switchFlag } from "../CommonFlags.ts"
+import { optionalFlag, say, switchFlag } from "../Output.ts"
 import { behaviourWords } from "../../sandbox/executions/Behaviour.ts"
 import { faultHelp } from "../../sandbox/faults/Faults.ts"
 import { sessionHelp } from "../../sandbox/flows/StandingSessions.ts"
 import { readingHelp } from "../../sandbox/state/Reading.ts"
 import { wrap } from "../../report/TextTable.ts"
-import { say } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
 import { readFaults, readReading } from "../../sandbox/readings/SettingFiles.ts"
 import { SandboxServer } from "../../sandbox/server/SandboxServer.ts"

@@ -1,7 +1,6 @@
 /**
- * `nightjar schedule JOB…`: prints or installs what starts these jobs every night: systemd units, lines for
- * cron, or a CronJob for Kubernetes. The jobs are read as the timer will read them, without the variables of
- * this shell, so that a timer that would fail is refused now.
+ * `schedule JOB…`: prints or installs what starts these jobs every night. They are read as the timer will
+ * read them, without the variables of this shell, so that a timer that would fail is refused now.
  */
 import { isUtf8 } from "node:buffer"
 import { existsSync, readFileSync, statSync } from "node:fs"
@@ -14,10 +13,18 @@ import { codeOf, durableFiles } from "../../base/DurableFile.ts"
 import { listed } from "../../base/Text.ts"
 import { machineZone } from "../../base/Time.ts"
 import { helped } from "../CommandRow.ts"
-import { EnvFileFlag, jobArguments, jsonFlag, outputFolder, switchFlag } from "../CommonFlags.ts"
+import {
+  EnvFileFlag,
+  jobArguments,
+  jsonFlag,
+  outputFolder,
+  say,
+  sayJson,
+  switchFlag,
+  warn,
+} from "../Output.ts"
 import { refuse, toolVersion } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import { say, sayJson, warn } from "../Output.ts"
 import {
   cronBlock,
   isWritable,

@@ -1,6 +1,6 @@
 /**
- * `status` shows a run's tasks and its summary, read-only, so that it does not disturb a run in progress; `pause`,
- * `resume`, `drain` and `limit` steer the night that runs in the output folder.
+ * `status` shows a run without disturbing it; `pause`, `resume`, `drain` and `limit` steer the night that
+ * runs here.
  */
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
@@ -18,12 +18,22 @@ import { table, wrap } from "../../report/TextTable.ts"
 import type { Order } from "../../task/NightPicture.ts"
 import { command } from "../CommandRow.ts"
 import type { Help } from "../CommandRow.ts"
-import { jsonFlag, namedOutput, outputFolder, runArgument, switchFlag } from "../CommonFlags.ts"
+import {
+  Output,
+  jsonFlag,
+  namedOutput,
+  note,
+  outputFolder,
+  runArgument,
+  say,
+  sayJson,
+  sayPainted,
+  switchFlag,
+} from "../Output.ts"
 import { refuse } from "../Failures.ts"
-import { findNight, openedLedger, withLedger } from "../LookAtFolder.ts"
+import { findNight, openedLedger, withLedger } from "../OutputFolder.ts"
 import { isCutOff, isRunning, steerNight, steered, workIn } from "../NightDesk.ts"
 import type { WorkHere } from "../NightDesk.ts"
-import { note, Output, say, sayJson, sayPainted } from "../Output.ts"
 
 const taskRow = (task: TaskState) => {
   const { planned, settled, attempts } = task

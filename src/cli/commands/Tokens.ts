@@ -1,7 +1,6 @@
 /**
- * `nightjar tokens list|exchange|revoke`: stored tokens (section 2.6), without their keys. A ticket is read
- * from the environment, a file or stdin, never from the command line, which other users of the machine can
- * read. Exchange and revoke hold the folder's lock, as a run does.
+ * Stored tokens (section 2.6), without their keys. A ticket never comes from the command line, which other
+ * users of the machine can read. `exchange` and `revoke` hold the folder's lock, as a run does.
  */
 import { existsSync } from "node:fs"
 import { Clock, Effect, Option, Redacted, Stdio, Stream } from "effect"
@@ -9,11 +8,10 @@ import type { Context } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { counted } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
-import { optionalFlag } from "../CommonFlags.ts"
+import { optionalFlag, say, warn } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import { say, warn } from "../Output.ts"
-import { holdOutput } from "../RunFolder.ts"
+import { holdOutput } from "../OutputFolder.ts"
 import { Wiring } from "../Wiring.ts"
 import { parseReference } from "../../jobs/Scalars.ts"
 import { Secrets } from "../../jobs/Secrets.ts"

@@ -1,0 +1,384 @@
+/**
+ * The output folder as commands use it: whether it is ours, what is in it, and `runs/<run_id>/` with a run's
+ * files. Files are written completely or not at all; what is published is shared with the group if the job
+ * says so.
+ */
+import { chmodSync, existsSync, readFileSync, readdirSync, statSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { Clock, Duration, Effect, Layer, Option } from "effect"
+import type { DuckDb } from "../base/DuckDb.ts"
+import { codeOf, durableFiles } from "../base/DurableFile.ts"
+import type { DurableFiles } from "../base/DurableFile.ts"
+import type { LockWait } from "../base/FolderLock.ts"
+import { listed, suggestion } from "../base/Text.ts"
+import { note, outputFolder } from "./Output.ts"
+import { refuse, toolVersion } from "./Failures.ts"
+import type { Refused } from "./Failures.ts"
+import { Wiring } from "./Wiring.ts"
+import type { Job } from "../jobs/Job.ts"
+import type { Landing } from "../landing/Landing.ts"
+import type { Ledger } from "../ledger/Ledger.ts"
+import { nightAround } from "../ledger/WholeNight.ts"
+import { problemOf, withId } from "../messages/Catalogue.ts"
+import type { Problem } from "../messages/Catalogue.ts"
+import { RunId } from "../service/Ids.ts"
+import type { Store } from "../tables/Store.ts"
+
+// A folder is ours if it contains the marker, and a marker is only put into an empty folder, or into one that
+// an earlier version used. Nothing is changed in any other folder.
+
+export const markerName = ".nightjar"
+const markerStart = "nightjar output folder\n"
+const markerText = `${markerStart}Nightjar writes everything else in this folder.\n`
+
+/** What a folder may contain and still count as empty: a page about it, and files of the file system. */
+const harmless: ReadonlySet<string> = new Set(["README.md", ".gitignore", ".gitkeep", "lost+found"])
+/** The sticky bit: everyone who shares such a folder may create files in it. */
+const stickyBit = 0o1000
+const entriesTold = 3
+
+/** marked: ours. damaged: ours, but the marker was changed. */
+type MarkerState = "marked" | "damaged" | "missing"
+
+export const markerState = (output: string): MarkerState => {
+  const path = join(output, markerName)
+  if (!existsSync(path)) return "missing"
+  return readFileSync(path, "utf8") === markerText ? "marked" : "damaged"
+}
+
+/** An output folder of a version that had no marker. */
+const isOlder = (entries: ReadonlySet<string>): boolean => entries.has("ledger.sqlite") && entries.has("runs")
+
+/** Undefined for a folder, and where nothing is yet. */
+export const refusalOfFile = (output: string): Refused | undefined =>
+  existsSync(output) && !statSync(output).isDirectory()
+    ? refuse("output-not-a-folder", { output })
+    : undefined
+
+/** Why the folder must not be touched; undefined if it is ours or may become so. */
+export const refusalOf = (output: string): Refused | undefined => {
+  if (!existsSync(output)) return undefined
+  const file = refusalOfFile(output)
+  if (file !== undefined) return file
+  const found = statSync(output)
+  const entries = new Set(readdirSync(output))
+  if (entries.has(markerName) && markerState(output) === "marked") return undefined
+  if (isOlder(entries)) return undefined
+  const mode = found.mode & 0o7777
+  if ((mode & stickyBit) !== 0) return refuse("output-shared", { output, mode: mode.toString(8) })
+  const strange = [...entries].filter((name) => !harmless.has(name) && !name.startsWith(markerName))
+  if (strange.length === 0) return undefined
+  return refuse("output-not-ours", { output, entries: listed(strange.toSorted(), entriesTold) })
+}
+
+/**
+ * Throws what the machine refuses; returns why the folder must not be touched, or undefined once it has the
+ * marker.
+ */
+export const claimFolder = (files: DurableFiles, output: string, folderMode: number): Refused | undefined => {
+  const refusal = refusalOf(output)
+  if (refusal !== undefined) return refusal
+  if (!existsSync(output)) files.makeFolder(output, folderMode)
+  if (markerState(output) === "marked") return undefined
+  // Two processes that claim the same folder write the same content, each through its own temporary file.
+  const path = join(output, markerName)
+  files.replace(path, markerText, 0o600, `${path}.${process.pid}.tmp`)
+  return undefined
+}
+
+const holdsSomething = (folder: string): boolean => existsSync(folder) && readdirSync(folder).length > 0
+
+/** What a folder without its ledger contains; undefined if nothing is lost. */
+export const lostLedger = (output: string): string | undefined => {
+  if (existsSync(join(output, "ledger.sqlite"))) return undefined
+  const beside = ["landing", "tables", "ledger-archive", "nightjar.duckdb"].filter((name) =>
+    name === "nightjar.duckdb" ? existsSync(join(output, name)) : holdsSomething(join(output, name)),
+  )
+  if (beside.length === 0) return undefined
+  return beside.join(", ")
+}
+
+export type Share = Job["share"]
+export const folderMode = (share: Share): number => (share === "group" ? 0o750 : 0o700)
+export const fileMode = (share: Share): number => (share === "group" ? 0o640 : 0o600)
+
+const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
+/** What may change by tomorrow although nobody changed a setting. */
+const passing: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EIO"])
+
+/** Why nothing may be started in this folder; undefined once it is ours and ready. */
+const claimed = (files: DurableFiles, output: string, share: Share): Refused | undefined => {
+  const refusal = claimFolder(files, resolve(output), folderMode(share))
+  if (refusal !== undefined) return refusal
+  const found = lostLedger(output)
+  if (found !== undefined) return refuse("ledger-missing", { output, found })
+  files.makeFolder(resolve(output), folderMode(share))
+  // Reports and logs name the customers: where the tables do not, they are not for the same readers.
+  const hasPseudonyms = existsSync(join(output, "pseudonyms.json"))
+  files.makeFolder(resolve(output, "runs"), folderMode(hasPseudonyms ? "none" : share))
+  return undefined
+}
+
+/** Before the lock and the ledger, which are inside it. */
+export const prepareOutput = Effect.fnUntraced(function* (output: string, shares: ReadonlyArray<Share>) {
+  const files = yield* durableFiles
+  const refusal = yield* Effect.try({
+    try: () => claimed(files, output, shares.includes("group") ? "group" : "none"),
+    catch: (cause) => {
+      const why = messageOf(cause)
+      return passing.has(codeOf(cause))
+        ? refuse("output-unwritable", { detail: `${output}: ${why}` })
+        : refuse("output-refused", { output, why })
+    },
+  })
+  if (refusal !== undefined) return yield* refusal
+})
+
+interface Holding extends Pick<LockWait<never>, "longest" | "until"> {
+  /** In words, for whoever finds the folder in use. */
+  readonly works: ReadonlyArray<string>
+}
+
+const atOnce: Holding = { longest: Duration.zero, until: Infinity, works: [] }
+
+/** Prepares the folder and keeps every other process out of it until the scope ends. */
+export const holdOutput = Effect.fnUntraced(function* (
+  output: string,
+  shares: ReadonlyArray<Share>,
+  { works, longest, until }: Holding = atOnce,
+) {
+  const { awaitLock } = yield* Effect.promise(() => import("../base/FolderLock.ts"))
+  const latest = Math.min(until, (yield* Clock.currentTimeMillis) + Duration.toMillis(longest))
+  const onHolder = (holder: string) =>
+    note(
+      `Another process is working in this output folder: ${holder}. ` +
+        `Waiting for it until ${new Date(latest).toISOString()} at the latest.`,
+    )
+  yield* prepareOutput(output, shares)
+  const held = yield* awaitLock(`${output}/run.lock`, works, { longest, until, onHolder })
+  // Whoever worked here may have changed it.
+  if (held.waitedMs > 0) yield* prepareOutput(output, shares)
+  // The lock file belongs to whoever works here, and contains nothing.
+  yield* writing(() => chmodSync(join(output, "run.lock"), 0o600))
+  return held
+})
+
+export const runFolder = (output: string, run_id: RunId): string => join(output, "runs", run_id)
+
+const writing = Effect.fnUntraced(function* (work: (files: DurableFiles) => void) {
+  const files = yield* durableFiles
+  yield* Effect.try({
+    try: () => work(files),
+    catch: (cause) => refuse("output-unwritable", { detail: messageOf(cause) }),
+  })
+})
+
+/** A folder for its owner only, created if it is missing. */
+export const makePrivate = (folder: string) =>
+  writing((files) => files.makeFolder(folder, folderMode("none")))
+
+/** A file in a folder that is created if missing, replaced atomically. */
+export const writeWhole = (folder: string, name: string, text: string, share: Share) =>
+  writing((files) => {
+    files.makeFolder(folder, folderMode(share))
+    files.replace(join(folder, name), text, fileMode(share))
+  })
+
+/** `runs/<run_id>/<name>`, replaced atomically. */
+export const writeRunFile = (
+  { output, run_id, share }: { readonly output: string; readonly run_id: RunId; readonly share: Share },
+  name: string,
+  text: string,
+) => writeWhole(runFolder(output, run_id), name, text, share)
+
+// What is published, for commands that change it: the folder is held, so that no run and no other command
+// works in it at the same time.
+
+/** What is shared with the group stays shared. */
+export const shareOf = (output: string) => ((statSync(output).mode & 0o050) === 0o050 ? "group" : "none")
+
+/** `opens` the store with what the work needs of its pseudonyms. */
+export const inHeldStore = Effect.fnUntraced(function* <A, E, R, E1, R1>(
+  output: string,
+  work: (store: Store) => Effect.Effect<A, E, R | Landing | DuckDb | Ledger>,
+  opens: (output: string, share: Job["share"]) => Effect.Effect<Store, E1, R1>,
+) {
+  const wiring = yield* Wiring
+  const share = shareOf(output)
+  yield* holdOutput(output, [share])
+  const services = Layer.mergeAll(
+    wiring.landing(output, "read-write"),
+    wiring.database,
+    wiring.ledger(output, "read-write"),
+  )
+  const store = yield* opens(output, share)
+  return yield* Effect.provide(work(store), services)
+}, Effect.scoped)
+
+// Everything that can be found out about an output folder without changing it: its marker, its ledger, what
+// is landed, what is published. `verify` lists it, `doctor` counts it.
+
+// The key of the pseudonyms that are published in an output folder, for commands that derive rows, look for a
+// customer's, or say who is who. A job that is about to run brings its own.
+
+/** Undefined if the published tables have no pseudonyms. */
+export const publishedKey = Effect.fnUntraced(function* (output: string) {
+  const { layoutOf } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
+  const { standingIn } = yield* Effect.promise(() => import("../tables/PseudonymsOfJob.ts"))
+  const { keyPlace } = yield* Effect.promise(() => import("../tables/PseudonymsOfJob.ts"))
+  const layout = layoutOf(output)
+  const policy = (yield* standingIn(layout))?.pseudonyms
+  if (policy === undefined) return undefined
+  const reference = yield* keyPlace(layout.pseudonyms, policy.check)
+  if (reference === undefined) return yield* refuse("pseudonyms-key-unknown")
+  const { columns } = policy
+  return (yield* askedWith({ pseudonyms: { key: reference, columns } }))?.key
+})
+
+/** What a job asks for in place of the customers, with its key. */
+const askedWith = Effect.fnUntraced(function* (job: {
+  readonly pseudonyms?: Pick<NonNullable<Job["pseudonyms"]>, "key" | "columns">
+}) {
+  const wiring = yield* Wiring
+  const { askedBy } = yield* Effect.promise(() => import("../tables/PseudonymsOfJob.ts"))
+  return yield* Effect.provide(askedBy(job), wiring.secrets)
+})
+
+const markerProblems = (output: string): ReadonlyArray<Problem> =>
+  markerState(output) === "damaged" ? [problemOf(markerName, "marker-damaged")] : []
+
+const storeOptions = Effect.fnUntraced(function* (output: string, share: Job["share"]) {
+  const { recordSchemas } = yield* Wiring
+  // Only a run applies the job's `retain`.
+  const versionsKept = Number.POSITIVE_INFINITY
+  return { root: output, schemasFolder: recordSchemas, share, toolVersion, versionsKept }
+})
+
+export const openedStore = Effect.fnUntraced(function* (output: string, share: Job["share"] = "none") {
+  const { openStore } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
+  return yield* openStore(yield* storeOptions(output, share))
+})
+
+/** With the key of its pseudonyms, if it has any: rows can be derived, and those of a customer found. */
+export const openedStoreWithKey = Effect.fnUntraced(function* (output: string, share: Job["share"]) {
+  const { openStore } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
+  return yield* openStore(yield* storeOptions(output, share), yield* publishedKey(output))
+})
+
+/** To derive all rows again with what this job asks for in place of the customers. */
+export const openedStoreAsked = (job: Job) =>
+  Effect.fnUntraced(function* (output: string, share: Job["share"]) {
+    const { openStoreAsked, ownSchemasOf } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
+    const { readingsOf } = yield* Effect.promise(() => import("./ReadingsOfJob.ts"))
+    const pseudonyms = yield* askedWith(job)
+    const options = yield* storeOptions(output, share)
+    const schemas = { ...ownSchemasOf(job), readings: readingsOf(job) }
+    return yield* openStoreAsked({ ...options, ...schemas, ...(pseudonyms && { pseudonyms }) })
+  })
+
+/** What the published tables have in place of the customers; undefined if they name them. */
+export const policyOf = Effect.fnUntraced(function* (output: string) {
+  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
+  return yield* Effect.sync(() => readManifest(layoutOf(output).manifest)?.pseudonyms)
+})
+
+/** The record families of what is published, or those of the program if nothing is. */
+export const familiesOf = Effect.fnUntraced(function* (output: string) {
+  const wiring = yield* Wiring
+  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
+  const { schemasOfTables } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
+  const layout = layoutOf(output)
+  const folders = { package: wiring.recordSchemas, own: undefined, kept: layout.schemas }
+  const manifest = yield* Effect.sync(() => readManifest(layout.manifest))
+  return (yield* schemasOfTables(folders, manifest ?? {})).families
+})
+
+/** All problems of a folder that has a ledger. */
+export const problemsOf = Effect.fnUntraced(function* (output: string) {
+  const wiring = yield* Wiring
+  const { verify, verifyTables } = yield* Effect.promise(() => import("../tables/Verify.ts"))
+  const { verifyBeside } = yield* Effect.promise(() => import("../tables/VerifyBeside.ts"))
+  const { layoutOf } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
+  const services = Layer.mergeAll(
+    wiring.landing(output, "read-only"),
+    wiring.database,
+    wiring.ledger(output, "read-only"),
+  )
+  const look = Effect.flatMap(openedStore(output), (store) =>
+    verify(store).pipe(
+      Effect.provide(services),
+      // Its ledger cannot be read; what is published can still be checked.
+      Effect.catchTag("LedgerFailed", ({ message }) =>
+        Effect.provide(verifyTables(store, message), wiring.database),
+      ),
+    ),
+  )
+  return [...markerProblems(output), ...(yield* verifyBeside(layoutOf(output), look))]
+})
+
+/** For commands that mend or copy: each problem with what to do about it. */
+export const problemLines = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> =>
+  problems.map(({ id, where, problem, next }) => `${where}: ${withId(id, problem)}. ${next}`)
+
+// The ledger of the output folder for commands that only read: whether there is one, which run is meant,
+// and its state.
+
+/** The service; its room is loaded when it is first needed. */
+export const openedLedger = Effect.flatMap(
+  Effect.promise(() => import("../ledger/Ledger.ts")),
+  (room) => room.Ledger,
+)
+
+/** Refuses a file, and an empty ledger in place of a lost one, which would claim that nothing ever ran. */
+export const refuseLostLedger = Effect.fnUntraced(function* (output: string) {
+  const file = refusalOfFile(output)
+  if (file !== undefined) return yield* file
+  const found = lostLedger(output)
+  if (found !== undefined) return yield* refuse("ledger-missing", { output, found })
+})
+
+export const hasLedger = Effect.flatMap(outputFolder, (output) =>
+  Effect.as(refuseLostLedger(output), existsSync(`${output}/ledger.sqlite`)),
+)
+
+/** Exit code 2 if nothing ever ran, or if the ledger of what ran is lost. */
+export const requireLedger = Effect.fnUntraced(function* (output: string) {
+  yield* refuseLostLedger(output)
+  if (existsSync(`${output}/ledger.sqlite`)) return
+  return yield* refuse("nothing-ran", { output })
+})
+
+/** Runs a read of the ledger; exit code 2 if nothing ever ran. */
+export const withLedger = Effect.fnUntraced(function* <A, E, R>(
+  look: Effect.Effect<A, E, R | Ledger>,
+  access: "read-only" | "read-write" = "read-only",
+) {
+  const output = yield* outputFolder
+  const wiring = yield* Wiring
+  yield* requireLedger(output)
+  return yield* look.pipe(Effect.provide(wiring.ledger(output, access)))
+})
+
+/** Where each job of the output folder was last started from. */
+export const knownJobPaths = Effect.gen(function* () {
+  const runs = yield* withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
+  return [...new Map(runs.map(({ fact }) => [fact.job, fact.job_path])).values()]
+})
+
+/** The state of the named run, or else of the newest one. */
+export const findRun = Effect.fnUntraced(function* (named: Option.Option<string>) {
+  const ledger = yield* openedLedger
+  const ids = (yield* ledger.runs).map(({ fact }) => fact.run_id)
+  const run_id = Option.match(named, { onNone: () => ids.at(-1), onSome: RunId.make })
+  if (run_id === undefined) return yield* refuse("nothing-ran", { output: yield* outputFolder })
+  if (!ids.includes(run_id)) return yield* refuse("run-unknown", { suggestion: suggestion(run_id, ids) })
+  const state = yield* ledger.state(run_id)
+  return state ?? (yield* refuse("run-incomplete", { run_id }))
+})
+
+/** The same run, with all runs of its night. */
+export const findNight = Effect.fnUntraced(function* (named: Option.Option<string>) {
+  const state = yield* findRun(named)
+  return { state, night: yield* nightAround(yield* openedLedger, state) }
+})

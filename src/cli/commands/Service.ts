@@ -1,0 +1,316 @@
+/**
+ * The service of a job, or the one that flags and NIGHTJAR_* variables name: its engines, and the
+ * application's subscriptions.
+ */
+import { Effect, Option, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { suggestion } from "../../base/Text.ts"
+import { command } from "../CommandRow.ts"
+import { refuse } from "../Failures.ts"
+import { loadJobs } from "../Jobs.ts"
+import { Settings, optionalFlag, switchFlag } from "../Output.ts"
+import { Wiring } from "../Wiring.ts"
+import { FormCache } from "../../client/EngineForms.ts"
+import { retryCall } from "../../client/Pacing.ts"
+import { Service } from "../../client/Service.ts"
+import { Subscriptions } from "../../client/Subscriptions.ts"
+import type { ChangeAnswer, Subscription } from "../../client/Subscriptions.ts"
+import type { ServiceTarget } from "../../jobs/Job.ts"
+import { parseReference, parseUrlBeside } from "../../jobs/Scalars.ts"
+import { KnownSecrets } from "../../privacy/KnownSecrets.ts"
+import type { Style } from "../../report/RenderSummary.ts"
+import { table, wrap } from "../../report/TextTable.ts"
+import type { EngineDetails } from "../../service/Engine.ts"
+import { EngineReference } from "../../service/Ids.ts"
+import { flowEvents } from "../../service/Vocabulary.ts"
+import { holdLogins } from "../../task/Plan.ts"
+
+const serviceFlags = {
+  job: optionalFlag("job", "JOB", "Ask the service of this job file"),
+  base_url: optionalFlag("base-url", "URL", "The direct execution API (default: NIGHTJAR_BASE_URL)"),
+  flows_url: optionalFlag("flows-url", "URL", "The flow API (default: NIGHTJAR_FLOWS_URL)"),
+  app_secret: optionalFlag("app-secret", "env:NAME", "The secret: env:NAME, file:PATH or exec:COMMAND"),
+}
+type ServiceFlags = Readonly<Record<keyof typeof serviceFlags, Option.Option<string>>>
+
+const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
+  if (Option.isSome(flags.job)) {
+    const [job] = yield* loadJobs([flags.job.value])
+    if (job !== undefined) {
+      holdLogins(yield* KnownSecrets, job, job.assignments)
+      return job.service
+    }
+  }
+  const settings = yield* Settings
+  const base_url = Option.getOrElse(flags.base_url, () => settings.base_url)
+  const flows = Option.getOrElse(flags.flows_url, () => settings.flows_url)
+  if (base_url === undefined) return yield* refuse("service-not-named")
+  const beside = URL.canParse(base_url) && flows !== undefined ? parseUrlBeside(base_url, flows) : undefined
+  const flows_url = beside ?? flows ?? base_url
+  const written = Option.getOrElse(flags.app_secret, () =>
+    settings.hasAppSecret ? "env:NIGHTJAR_APP_SECRET" : "",
+  )
+  const app_secret = parseReference(written, ".")
+  if (app_secret === undefined) return yield* refuse("secret-not-a-reference")
+  return {
+    _tag: "Remote",
+    base_url,
+    flows_url,
+    attachments_url: flows_url,
+    app_secret,
+  } satisfies ServiceTarget
+})
+
+const withService = Effect.fnUntraced(function* <A, E, R>(
+  flags: ServiceFlags,
+  output: string,
+  work: Effect.Effect<A, E, R>,
+) {
+  const wiring = yield* Wiring
+  return yield* Effect.provide(work, wiring.catalogue(yield* targetOf(flags), output))
+})
+
+const EngineLine = Schema.Struct({
+  reference: Schema.String,
+  name: Schema.optionalKey(Schema.String),
+  status: Schema.optionalKey(Schema.String),
+  is_online: Schema.optionalKey(Schema.Boolean),
+  main_category: Schema.optionalKey(Schema.String),
+  action_required_frequency: Schema.optionalKey(Schema.String),
+  features: Schema.optionalKey(Schema.Array(Schema.String)),
+})
+const readLines = Schema.decodeUnknownOption(Schema.Array(EngineLine))
+
+const fetchList = Effect.gen(function* () {
+  const service = yield* Service
+  const { body } = yield* retryCall(service.listEngines, { triesMax: 3 })
+  return body.json
+})
+
+const linesOf = (catalogue: unknown) => Option.getOrElse(readLines(catalogue), () => [])
+
+const listEngines = command(
+  "list",
+  {
+    flags: serviceFlags,
+    run: (flags, output) => withService(flags, output, fetchList),
+    text: (catalogue, out) => {
+      const rows = linesOf(catalogue).map((engine) => [
+        engine.reference,
+        engine.status ?? "",
+        engine.is_online === false ? "no" : "yes",
+        engine.action_required_frequency ?? "",
+        (engine.features ?? []).join(" "),
+      ])
+      return table(["engine", "status", "online", "needs a person", "features"], rows, out)
+    },
+  },
+  "Lists the service's engines",
+)
+
+const lookFor = Effect.fnUntraced(function* (reference: string) {
+  const finding = yield* (yield* FormCache).look(EngineReference.make(reference))
+  switch (finding._tag) {
+    case "Unknown": {
+      const known = linesOf(yield* fetchList).map((engine) => engine.reference)
+      return yield* refuse("engine-unknown", { suggestion: suggestion(reference, known) })
+    }
+    case "Unavailable":
+      return yield* refuse("engine-unavailable")
+    case "Unusable":
+      return yield* refuse("engine-form-unusable", { why: finding.why })
+    case "Unreadable":
+      return yield* refuse("engine-form-unusable", { why: finding.detail })
+    default:
+      return { details: finding.engine.details, available: finding.available }
+  }
+})
+
+const show = command(
+  "show",
+  {
+    flags: {
+      reference: Argument.String("REF").pipe(
+        Argument.withDescription("An engine's reference, such as sandbox-bank:website"),
+      ),
+      ...serviceFlags,
+    },
+    run: ({ reference, ...flags }, output) => withService(flags, output, lookFor(reference)),
+    json: ({ details }) => details,
+    text: ({ details, available }, out) => renderEngine(details, available, out.width),
+  },
+  "Shows an engine's form, settings and features",
+)
+
+const renderEngine = (details: EngineDetails, available: boolean, width: number): string => {
+  const rowsOf = ({ properties, required }: EngineDetails["parameters"]) =>
+    Object.entries(properties ?? {}).map(([name, field]) => [
+      name,
+      textOf(field, "type") || "string",
+      required?.includes(name) === true ? "required" : "",
+      [textOf(field, "format"), textOf(field, "pattern"), textOf(field, "enum"), textOf(field, "title")]
+        .filter((one) => one !== "")
+        .join(" "),
+    ])
+  const header = ["field", "type", "", "form"]
+  const configurations = rowsOf(details.configurations)
+  return [
+    wrap(`${details.reference}: ${details.name}`, width),
+    wrap(
+      `${details.status}, ${available ? "online" : "not available now"}, needs a person: ` +
+        `${details.action_required_frequency}`,
+      width,
+    ),
+    "",
+    "Parameters",
+    table(header, rowsOf(details.parameters), { width }),
+    ...(configurations.length === 0 ? [] : ["", "Configurations", table(header, configurations, { width })]),
+    "",
+    wrap(`Features: ${details.features.map(({ code }) => code).join(", ")}`, width, "", "  "),
+  ].join("\n")
+}
+
+const textOf = (field: unknown, key: string): string => {
+  if (typeof field !== "object" || field === null || !(key in field)) return ""
+  const value: unknown = Reflect.get(field, key)
+  return Array.isArray(value) ? value.map(String).join("|") : value === undefined ? "" : String(value)
+}
+
+export const engines = Command.make("engines").pipe(Command.withSubcommands([listEngines, show]))
+
+// Subscriptions belong to everyone who uses the application: an event that goes to another address is only
+// redirected on request, and only those of one address are removed.
+
+const jobArgument = Argument.String("JOB").pipe(
+  Argument.withDescription("The job file that names the service"),
+)
+const urlArgument = Argument.String("URL").pipe(
+  Argument.withDescription("Where the service sends the events"),
+)
+
+/** The service's subscriptions, as it listed them. */
+const withSubscriptions = Effect.fnUntraced(function* <A, E, R>(path: string, work: Effect.Effect<A, E, R>) {
+  const [job] = yield* loadJobs([path])
+  if (job === undefined || job.service._tag === "Embedded") return yield* refuse("hooks-embedded", { path })
+  const wiring = yield* Wiring
+  return yield* Effect.provide(work, wiring.subscriptions(job.service))
+})
+
+const listed = Effect.gen(function* () {
+  const { list } = yield* Subscriptions
+  return yield* retryCall(list, { triesMax: 3 })
+})
+
+/** What each subcommand shows: the subscriptions afterwards. */
+const told = (subscriptions: ReadonlyArray<Subscription>, out: Style): string => {
+  const rows = subscriptions.map(({ event, enabled, base_url }) => [event, enabled ? "yes" : "no", base_url])
+  return rows.length === 0
+    ? "No flow events are subscribed."
+    : table(["event", "enabled", "address"], rows, out)
+}
+
+/** 2.8: what the service keeps of an address has no query. */
+const addressOf = Effect.fnUntraced(function* (text: string) {
+  const url = URL.parse(text)
+  const isPlain = url !== null && url.username === "" && url.password === "" && !/[?#]/.test(text)
+  if (!isPlain || (url.protocol !== "https:" && url.protocol !== "http:"))
+    return yield* refuse("hooks-address-invalid")
+  return url.href
+})
+
+/** The service may write an address otherwise, such as without a slash at its end. */
+const isSame = (one: string, other: string): boolean => {
+  const plain = (text: string) => (URL.parse(text)?.href ?? text).replace(/\/$/, "")
+  return plain(one) === plain(other)
+}
+
+const settle = Effect.fnUntraced(function* (answer: ChangeAnswer) {
+  if (answer._tag === "Done") return
+  return yield* answer._tag === "NotFound"
+    ? refuse("hooks-unknown")
+    : refuse("hooks-refused", { detail: answer.detail })
+})
+
+const listHooks = command(
+  "list",
+  { flags: { job: jobArgument }, run: ({ job }) => withSubscriptions(job, listed), text: told },
+  "Lists the application's subscriptions to flow events",
+)
+
+/** Subscribes what is not there yet, and changes what goes elsewhere or is switched off. */
+const subscribeTo = Effect.fnUntraced(function* (
+  base_url: string,
+  events: ReadonlyArray<string>,
+  replaces: boolean,
+) {
+  const known = new Map((yield* listed).map((one) => [one.event, one]))
+  const elsewhere = events.filter((event) => {
+    const one = known.get(event)
+    return one !== undefined && !isSame(one.base_url, base_url)
+  })
+  if (elsewhere.length > 0 && !replaces) return yield* refuse("hooks-taken", { events: elsewhere.join(", ") })
+  const service = yield* Subscriptions
+  const toUpdate = events.filter((event) => {
+    const one = known.get(event)
+    return one !== undefined && !(one.enabled && isSame(one.base_url, base_url))
+  })
+  const toCreate = events.filter((event) => !known.has(event))
+  if (toUpdate.length > 0) yield* settle(yield* service.update({ events: toUpdate, base_url, enabled: true }))
+  if (toCreate.length > 0) yield* settle(yield* service.create({ events: toCreate, base_url, enabled: true }))
+  return yield* listed
+})
+
+const subscribe = command(
+  "subscribe",
+  {
+    more: `The flow events are ${flowEvents.join(", ")}.`,
+    examples: {
+      "nightjar hooks subscribe jobs/nightly.yaml https://nightjar.example:8080/":
+        "For `nightjar run jobs/nightly.yaml --webhooks 8080`",
+    },
+    flags: {
+      job: jobArgument,
+      url: urlArgument,
+      events: Flag.String("event").pipe(
+        Flag.withMetavar("EVENT"),
+        Flag.withDescription("Only this event (repeatable; default: all flow events)"),
+        Flag.between(0, 100),
+      ),
+      replace: switchFlag("replace", "Also events that go to another address"),
+    },
+    run: ({ job, url, events, replace }) =>
+      Effect.gen(function* () {
+        const base_url = yield* addressOf(url)
+        const known: ReadonlyArray<string> = flowEvents
+        const unknown = events.find((event) => !known.includes(event))
+        if (unknown !== undefined)
+          return yield* refuse("hooks-event-unknown", { suggestion: suggestion(unknown, known) })
+        const wanted = events.length === 0 ? known : [...new Set(events)]
+        return yield* withSubscriptions(job, subscribeTo(base_url, wanted, replace))
+      }),
+    text: told,
+  },
+  "Sends flow events to an address",
+)
+
+/** Removes the subscriptions of one address, and no other. */
+const removeFrom = Effect.fnUntraced(function* (base_url: string) {
+  const events = (yield* listed).filter((one) => isSame(one.base_url, base_url)).map(({ event }) => event)
+  if (events.length === 0) return yield* refuse("hooks-unknown")
+  const service = yield* Subscriptions
+  yield* settle(yield* service.remove(events))
+  return yield* listed
+})
+
+const remove = command(
+  "remove",
+  {
+    flags: { job: jobArgument, url: urlArgument },
+    run: ({ job, url }) =>
+      Effect.flatMap(addressOf(url), (base_url) => withSubscriptions(job, removeFrom(base_url))),
+    text: told,
+  },
+  "Removes every subscription that sends events to an address",
+)
+
+export const hooks = Command.make("hooks").pipe(Command.withSubcommands([listHooks, subscribe, remove]))
