@@ -9,8 +9,25 @@ import { Effect, Layer, Logger } from "effect"
 import { NightjarFlags, Presenter, runNightjar } from "./cli/Nightjar.ts"
 import { Output, Settings, note } from "./cli/Output.ts"
 import { runProcess, toolVersion } from "./cli/Failures.ts"
-import { EmbeddedClock, Wiring, alone, beside, connectionsTo, dispatcher, inCommon, lazily, serviceOf } from "./cli/Wiring.ts"
-import type { Common, PlanServices, PlanUnwired, RemoteTarget, SandboxServing, Through } from "./cli/Wiring.ts"
+import {
+  EmbeddedClock,
+  Wiring,
+  alone,
+  beside,
+  connectionsTo,
+  dispatcher,
+  inCommon,
+  lazily,
+  serviceOf,
+} from "./cli/Wiring.ts"
+import type {
+  Common,
+  PlanServices,
+  PlanUnwired,
+  RemoteTarget,
+  SandboxServing,
+  Through,
+} from "./cli/Wiring.ts"
 import type { Job, ServiceTarget } from "./jobs/Job.ts"
 import type { Landing, LandingFailed } from "./landing/Landing.ts"
 import type { Ledger, LedgerFailed } from "./ledger/Ledger.ts"
