@@ -74,19 +74,15 @@ export const closedConfiguration = (limits: DuckDbLimits): Record<string, string
   ...(limits.files === undefined ? {} : { enable_external_access: "false" }),
 })
 
-/**
- * What can only be set once the database is open and there is a connection: it holds for all of its
- * connections. The last one closes the others.
- */
+/** Only possible on an open database, and valid for all its connections. The last one closes the others. */
 export const settingsOnceOpen = (limits: DuckDbLimits): ReadonlyArray<string> => [
   "SET GLOBAL TimeZone = 'UTC'",
   ...(limits.files === "none" ? ["SET GLOBAL disabled_filesystems = 'LocalFileSystem'"] : []),
   ...(limits.files === undefined ? [] : ["SET GLOBAL lock_configuration = true"]),
 ]
 
-// Replaces a database file by a new version: completely or not at all. Readers that have the old file open
-// keep their view of it. The steps are ordered so that a crash at any of them leaves either the old or the
-// new version.
+// Replaces a database file completely or not at all: a crash at any step leaves the old or the new version.
+// Readers that have the old file open keep their view of it.
 
 /** Empties the write-ahead log into the file and closes it; DuckDB removes the log on closing. */
 const checkpoint = async (path: string): Promise<void> => {
@@ -192,8 +188,7 @@ const isoTime = (
   return rest === 0n ? `${seconds}${zone}` : `${seconds}.${rest.toString().padStart(6, "0")}${zone}`
 }
 
-// Values for the `?` of a statement, with the SQL type each is bound as. A value passed as a parameter can
-// never become SQL.
+// Values for the `?` of a statement, with the SQL type each is bound as: they can never become SQL.
 
 /** Lists are VARCHAR[]. */
 export type Parameter = null | boolean | number | bigint | string | ReadonlyArray<string>
@@ -230,9 +225,7 @@ export interface OpenOptions extends DuckDbLimits {
   readonly statementsMax?: number
 }
 
-/**
- * `type` in DuckDB's own spelling, such as `DECIMAL(18,2)`; an alias (`JSON`) goes before the physical type.
- */
+/** `type` in DuckDB's spelling, such as `DECIMAL(18,2)`; an alias (`JSON`) goes before the physical type. */
 export interface Column {
   readonly name: string
   readonly type: string
@@ -267,10 +260,7 @@ export interface Connection {
   readonly statements: (sql: string) => Effect.Effect<number, DuckDbFailed>
   /** Names and types of the columns a query would return, without running it. */
   readonly columnTypes: (sql: string) => Effect.Effect<ReadonlyArray<Column>, DuckDbFailed>
-  /**
-   * A result too big for memory; it uses its own session, so temporary tables of this connection are not
-   * visible.
-   */
+  /** Too big for memory. It has its own session, without the temporary tables of this connection. */
   readonly stream: (
     sql: string,
     parameters?: ReadonlyArray<Parameter>,
@@ -371,10 +361,7 @@ const openConnection = Effect.fnUntraced(function* (options: OpenOptions) {
   return connectionOver(instance, session, statementsMax)
 })
 
-/**
- * Runs Promises of one session, at most `statementsMax` at a time; an interrupt stops the statement and
- * waits.
- */
+/** At most `statementsMax` at a time; an interrupt stops the statement and waits. */
 type Session = <A>(
   sql: string,
   parameters: ReadonlyArray<Parameter>,

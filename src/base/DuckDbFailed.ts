@@ -15,9 +15,7 @@ export class DuckDbFailed extends Schema.TaggedError<DuckDbFailed>()("DuckDbFail
 const statementCharactersMax = 200
 const valueCharactersMin = 3
 
-/**
- * Kinds of DuckDB errors whose text quotes data; the others quote names and syntax, which users need to see.
- */
+/** Errors of these kinds quote data; the others quote names and syntax, which users need to see. */
 const quotesData = /^(Conversion|Constraint|Invalid Input|Invalid|Out of Range|Mismatch Type) Error/
 
 export const failureOf = (
@@ -44,9 +42,8 @@ const withoutValues = (text: string, values: ReadonlyArray<unknown>): string =>
     .toSorted((one, other) => other.length - one.length)
     .reduce((shown, value) => shown.replaceAll(value, "…"), text)
 
-// Names and strings as SQL text. Values belong in parameters; what cannot be one (table and column names,
-// paths in `COPY`, settings) is quoted here and nowhere else, so that no name or value ever becomes a
-// statement.
+// What cannot be a parameter (names, paths in `COPY`, settings) is quoted here and nowhere else, so that no
+// name or value ever becomes a statement.
 
 /** A table's, column's or schema's name. NUL, which no name can hold, becomes U+FFFD. */
 export const identifier = (name: string): string =>

@@ -10,9 +10,8 @@ import { open, stat } from "node:fs/promises"
 import { dirname } from "node:path"
 import { Context, Effect, Schema, Stream } from "effect"
 
-// The system calls that change files, few and small, so that a test can make each of them fail or fall
-// short, and the one error that says which of them failed, where and why. Only `DurableFile.ts` calls them,
-// and `LineSocket.ts`, which keeps nothing.
+// The system calls that change files, so that a test can make each of them fail or fall short. Only this
+// module calls them, and `LineSocket.ts`, which keeps nothing.
 
 /** The calls that change files. Each throws what the machine refuses. */
 export interface FileCalls {
@@ -369,10 +368,8 @@ export type Problem = typeof Problem.Type
 export const renderProblem = (problem: Problem): string =>
   `${problem.file}:${problem.line}:${problem.column}: ${problem.message}`
 
-// Reading a file that a person or a job names. Such a path may lead to anything: a named pipe would block
-// the process until somebody writes to it, a device never ends, a folder or a socket is a mistake. Only
-// regular files are read, in pieces that can be interrupted, up to a size limit; a reason never repeats
-// what a file contains.
+// A path that a person names may lead to anything: a named pipe blocks, a device never ends. Only regular
+// files are read, in pieces that can be interrupted, up to a limit; no reason repeats their content.
 
 const pieceBytes = 262_144
 

@@ -40,10 +40,7 @@ const failureOf = (path: string, cause: unknown): FolderLocked | LockFailed => {
   return new LockFailed({ path, message: why })
 }
 
-/**
- * The locks of this process. A database without references is closed by the garbage collector, which would
- * release its lock while its holder works: a process that only waits for a signal must not lose it that way.
- */
+/** Kept here because the garbage collector closes an unused database, and with it would release the lock. */
 const held = new Set<DatabaseSync>()
 
 const Holder = Schema.fromJsonString(

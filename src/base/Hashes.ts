@@ -15,8 +15,7 @@ const sha1 = (content: Uint8Array) => createHash("sha1").update(content).digest(
 
 export const sha256Hex = (content: Uint8Array | string): string => sha256(content).toString("hex")
 
-// A UUID that is made of a name, the same every time and everywhere (RFC 9562, version 5): for tools that
-// know things by UUIDs, where this program knows them by names.
+// A UUID made of a name, always the same (RFC 9562, version 5), for tools that know things by UUIDs.
 
 /** `namespace` is a UUID too: the same name in another namespace is another UUID. */
 export const stableUuid = (namespace: string, name: string): string => {

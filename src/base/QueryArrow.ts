@@ -104,44 +104,27 @@ const arrowOf = (type: DuckDBType): Arrow => {
       return listArrow(arrowOf(type.valueType))
     case DuckDBTypeId.BLOB:
       return { type: new Binary(), fill: (values) => fillBytes(new Binary(), values, blobBytes) }
-    default:
-      return (
-        numericArrow(type) ?? { type: new Utf8(), fill: (values) => fillBytes(new Utf8(), values, textBytes) }
-      )
+    default: {
+      const text = { type: new Utf8(), fill: (values: Values) => fillBytes(new Utf8(), values, textBytes) }
+      return numericArrow[type.typeId]?.() ?? text
+    }
   }
 }
 
-const numericArrow = (type: DuckDBType): Arrow | undefined => {
-  switch (type.typeId) {
-    case DuckDBTypeId.TINYINT:
-      return numbers(new Int8(), Int8Array)
-    case DuckDBTypeId.SMALLINT:
-      return numbers(new Int16(), Int16Array)
-    case DuckDBTypeId.INTEGER:
-      return numbers(new Int32(), Int32Array)
-    case DuckDBTypeId.UTINYINT:
-      return numbers(new Uint8(), Uint8Array)
-    case DuckDBTypeId.USMALLINT:
-      return numbers(new Uint16(), Uint16Array)
-    case DuckDBTypeId.UINTEGER:
-      return numbers(new Uint32(), Uint32Array)
-    case DuckDBTypeId.FLOAT:
-      return numbers(new Float32(), Float32Array)
-    case DuckDBTypeId.DOUBLE:
-      return numbers(new Float64(), Float64Array)
-    case DuckDBTypeId.DATE:
-      return numbers(new DateDay(), Int32Array)
-    case DuckDBTypeId.BIGINT:
-      return bigints(new Int64(), BigInt64Array)
-    case DuckDBTypeId.UBIGINT:
-      return bigints(new Uint64(), BigUint64Array)
-    case DuckDBTypeId.TIMESTAMP:
-      return bigints(new TimestampMicrosecond(), BigInt64Array)
-    case DuckDBTypeId.TIMESTAMP_TZ:
-      return bigints(new TimestampMicrosecond("UTC"), BigInt64Array)
-    default:
-      return undefined
-  }
+const numericArrow: { readonly [Id in DuckDBTypeId]?: () => Arrow } = {
+  [DuckDBTypeId.TINYINT]: () => numbers(new Int8(), Int8Array),
+  [DuckDBTypeId.SMALLINT]: () => numbers(new Int16(), Int16Array),
+  [DuckDBTypeId.INTEGER]: () => numbers(new Int32(), Int32Array),
+  [DuckDBTypeId.UTINYINT]: () => numbers(new Uint8(), Uint8Array),
+  [DuckDBTypeId.USMALLINT]: () => numbers(new Uint16(), Uint16Array),
+  [DuckDBTypeId.UINTEGER]: () => numbers(new Uint32(), Uint32Array),
+  [DuckDBTypeId.FLOAT]: () => numbers(new Float32(), Float32Array),
+  [DuckDBTypeId.DOUBLE]: () => numbers(new Float64(), Float64Array),
+  [DuckDBTypeId.DATE]: () => numbers(new DateDay(), Int32Array),
+  [DuckDBTypeId.BIGINT]: () => bigints(new Int64(), BigInt64Array),
+  [DuckDBTypeId.UBIGINT]: () => bigints(new Uint64(), BigUint64Array),
+  [DuckDBTypeId.TIMESTAMP]: () => bigints(new TimestampMicrosecond(), BigInt64Array),
+  [DuckDBTypeId.TIMESTAMP_TZ]: () => bigints(new TimestampMicrosecond("UTC"), BigInt64Array),
 }
 
 /** Arrow's validity: one bit per value, absent if no value is NULL. */
@@ -169,50 +152,33 @@ const bits = (values: Values, isSet: (value: DuckDBValue) => boolean): Uint8Arra
 }
 
 const fillBool = (values: Values): Data =>
-  makeData({
-    type: new Bool(),
-    length: values.length,
-    ...validity(values),
-    data: bits(values, (value) => value === true),
-  })
+  dataOf(
+    new Bool(),
+    values,
+    bits(values, (value) => value === true),
+  )
 
-type NumberArray =
-  | Int8Array
-  | Int16Array
-  | Int32Array
-  | Uint8Array
-  | Uint16Array
-  | Uint32Array
-  | Float32Array
-  | Float64Array
-
-const numbers = (
-  type: Int8 | Int16 | Int32 | Uint8 | Uint16 | Uint32 | Float32 | Float64 | DateDay,
-  Buffer: new (length: number) => NumberArray,
+/** A column of fixed width: its buffer, and what a value is in it. */
+const filled = <Item extends number | bigint>(
+  type: DataType,
+  Buffer: new (length: number) => ArrayBufferView & { [index: number]: Item },
+  itemOf: (value: DuckDBValue) => Item,
 ): Arrow => ({
   type,
   fill: (values) => {
     const data = new Buffer(values.length)
     values.forEach((value, index) => {
-      data[index] = value instanceof DuckDBDateValue ? value.days : Number(value)
+      data[index] = itemOf(value)
     })
     return dataOf(type, values, data)
   },
 })
 
-const bigints = (
-  type: Int64 | Uint64 | TimestampMicrosecond,
-  Buffer: new (length: number) => BigInt64Array | BigUint64Array,
-): Arrow => ({
-  type,
-  fill: (values) => {
-    const data = new Buffer(values.length)
-    values.forEach((value, index) => {
-      data[index] = integerOf(value)
-    })
-    return dataOf(type, values, data)
-  },
-})
+const numbers = (type: DataType, Buffer: Parameters<typeof filled<number>>[1]): Arrow =>
+  filled(type, Buffer, (value) => (value instanceof DuckDBDateValue ? value.days : Number(value)))
+
+const bigints = (type: DataType, Buffer: Parameters<typeof filled<bigint>>[1]): Arrow =>
+  filled(type, Buffer, integerOf)
 
 const integerOf = (value: DuckDBValue): bigint => {
   if (typeof value === "bigint") return value
@@ -241,8 +207,7 @@ const decimalArrow = (width: number, scale: number): Arrow => {
       words[index * 2] = BigInt.asUintN(64, scaled)
       words[index * 2 + 1] = BigInt.asUintN(64, scaled >> 64n)
     })
-    const data = new Uint32Array(words.buffer)
-    return makeData({ type, length: values.length, ...validity(values), data })
+    return dataOf(type, values, new Uint32Array(words.buffer))
   }
   return { type, fill }
 }

@@ -106,8 +106,7 @@ export const findingsOf = (
   }
 }
 
-// A schema of ours -> the JSON Schema that editors use for files of that kind, derived from the schema that
-// loading uses. The same source gives the same bytes.
+// The JSON Schema that editors use, derived from the schema that loading uses; the same bytes each time.
 
 type Json = Readonly<Record<string, unknown>>
 

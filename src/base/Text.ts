@@ -4,10 +4,7 @@
  */
 import { Duration, Option, Schema, SchemaTransformation } from "effect"
 
-/**
- * A number of bytes for people, in the unit in which it is easy to read. Units are decimal, as those of disks
- * and of `df -H`.
- */
+/** A number of bytes for people, in decimal units as those of disks and of `df -H`. */
 const units = ["bytes", "kB", "MB", "GB", "TB"] as const
 
 /** `1 byte`, `999 bytes`, `1.5 kB`, `12.0 GB`; a kB is 1,000 bytes. */
@@ -31,15 +28,11 @@ const entities: Readonly<Record<string, string>> = {
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => entities[character] ?? "")
 
-/**
- * One word of a POSIX shell, whatever it contains: for command lines that a person copies, and for those that
- * timers start.
- */
+/** One word of a POSIX shell, for command lines that a person copies or a timer starts. */
 export const shellWord = (word: string): string =>
   /^[A-Za-z0-9_\-.,:/@=+]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 
-// A number with its noun, singular or plural. Every text for people that counts something uses this
-// function.
+// Every text for people that counts something uses this function.
 
 /** `1 task`, `2 tasks`, `2 entries`. */
 export const counted = (count: number, noun: string, plural = `${noun}s`): string =>
@@ -51,16 +44,12 @@ export const listed = (names: ReadonlyArray<string>, max: number): string => {
   return `${names.slice(0, max).join(", ")}${more}`
 }
 
-/**
- * Which host names mean this machine itself, as written in a URL or a `Host` header. Only these may use
- * plain http, and a server bound to one answers to no other name.
- */
+/** Host names that mean this machine. Only these may use plain http; a server on one has no other name. */
 export const isLoopback = (hostname: string): boolean =>
   hostname === "localhost" || hostname === "[::1]" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname)
 
-// Durations as people write them in files: a number, a space and a unit. Effect's own parser reads them; it
-// also accepts what no file should contain (`Infinity`, negative values, nanoseconds), so a pattern is
-// checked first.
+// Durations as people write them: a number, a space and a unit. Effect's parser also accepts what no file
+// should contain (`Infinity`, negative values, nanoseconds), so a pattern is checked first.
 
 /** Used by editors, too. */
 export const durationPattern = "[0-9]+(?:\\.[0-9]+)? +(?:milli|second|minute|hour|day)s?"

@@ -60,9 +60,8 @@ export const retrySchedule = <E>(
     }),
   )
 
-// A Clock that runs `speed` times as fast as the machine, from a given origin, so that a run takes minutes.
-// It uses the machine's monotonic time: a jump of the wall clock does not show. Sleeps are shortened
-// accordingly; this is the only place that uses real timers, through the machine's own Clock.
+// A Clock that runs `speed` times as fast as the machine's monotonic time, from a given origin. This is the
+// only place that uses real timers, through the machine's own Clock.
 
 export interface ScaledClockOptions {
   /** Seconds on this clock per second of the machine; more than 0. */
@@ -97,9 +96,8 @@ export const ScaledClock = {
     ),
 }
 
-// A Clock whose time never jumps: it reads the wall clock once and then adds what the monotonic clock
-// counted. A run that uses this clock is not affected when the machine's time is set or daylight saving
-// begins.
+// A Clock whose time never jumps: it reads the wall clock once and adds what the monotonic clock counted,
+// whatever is done to the machine's time meanwhile.
 
 const nanosPerMilli = 1_000_000n
 

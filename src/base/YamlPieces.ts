@@ -34,10 +34,7 @@ export interface ReadText {
   readonly problems: ReadonlyArray<YamlProblem>
 }
 
-/**
- * Items of the list whose key is at `keyOffset`, in order; the document has only the rest of them. False
- * ends the reading: nothing more is needed.
- */
+/** Items of the list whose key is at `keyOffset`; the document has only the rest. False ends the reading. */
 export type OnPiece = (keyOffset: number, keyText: string, items: ReadonlyArray<ParsedNode>) => boolean
 
 // Keys are compared as they are read, in a set; the library's own comparison is quadratic.
@@ -125,9 +122,8 @@ const tooMuch =
   "up to here the file contains more than can be read at once: write the customers as a list, one per line " +
   "beginning with -, or put them into a csv or ndjson file"
 
-// Where each value of a YAML file is, once its nodes are gone: an offset for the value and one for its key,
-// found by the value's path. Four arrays instead of an object per node, because a file may have millions of
-// them.
+// Where each value of a YAML file is, once its nodes are gone, found by its path. Four arrays instead of an
+// object per node, because a file may have millions of them.
 
 type Path = ReadonlyArray<PropertyKey>
 

@@ -31,10 +31,7 @@ export type Replace = (text: string, complain: (message: string) => void) => str
 const plainMax = 5_000_000
 const aliasedMax = 500_000
 
-/**
- * The parser's own messages may quote the file, which may contain secrets: each of these says the same
- * without quoting.
- */
+/** The parser's messages may quote the file and its secrets; each of these says the same without quoting. */
 const syntaxMessages: Readonly<Record<string, string>> = {
   BAD_ALIAS: "this alias (*) has no anchor (&) before it; quote a value that begins with *",
   BAD_DQ_ESCAPE: "this escape sequence is unknown in double quotes; use single quotes",
@@ -268,9 +265,8 @@ const readText = (source: string, lines: LineCounter, onPiece: OnPiece): ReadTex
   }
 }
 
-// Reads small YAML files (faults, readings, record schemas): the result is their content, or everything
-// that is wrong with them at once, each with its line and column and the nearest known word. A file that
-// was only partly understood is never used.
+// Small YAML files (faults, readings, record schemas): their content, or everything that is wrong with them
+// at once. A file that was only partly understood is never used.
 
 /** One line each, as `file:line:column: message`. */
 export const problemLines = (problems: ReadonlyArray<Problem>): string =>

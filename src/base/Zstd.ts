@@ -16,9 +16,8 @@ export const pack = (content: Uint8Array): Uint8Array =>
 export const unpack = (packed: Uint8Array): Buffer =>
   zstdDecompressSync(packed, { maxOutputLength: contentBytesMax })
 
-// Asks V8 to collect garbage now. Left alone it waits too long when huge texts are created one after another:
-// each body of 60 MB leaves a few hundred megabytes behind, and a run under attack exceeded its gigabyte
-// (`npm run attack`). A call takes about 20 ms, and does nothing if V8 offers no collector.
+// Asks V8 to collect garbage now, in about 20 ms. Left alone it waits too long after huge texts: a run under
+// attack exceeded its gigabyte (`npm run attack`).
 
 const findCollector = (): (() => void) => {
   setFlagsFromString("--expose-gc")

@@ -10,9 +10,8 @@ import { AnswerLost } from "./Service.ts"
 import type { CallFailure } from "./Service.ts"
 import { secretCharactersMax } from "../service/BodyBounds.ts"
 
-// One budget for the memory of all answers that a process is handling, so that many large ones together
-// cannot take all of it. Small bodies never wait. A body larger than what is left waits, unless it has waited
-// longest: that one may exceed the budget, so that one can always finish and no two wait for each other.
+// One budget for the memory of all answers that a process handles. Small bodies never wait; a larger one
+// waits, but the longest-waiting one may exceed the budget, so that one can always finish.
 
 /** Bytes of bodies and of what is made from them, not counting the one that may exceed the budget. */
 const inFlightBytesMax = 96 * 1024 * 1024

@@ -143,10 +143,7 @@ export const failedStatus = (
   return Effect.succeed(new UnexpectedAnswer({ http_status, message }))
 }
 
-/**
- * A body that exceeds a limit: reading again gives the same; for a call with an effect, it is not known
- * what happened.
- */
+/** Too large a body: a read would give the same again; a call with an effect may have had it. */
 export const failedSize = (
   call: string,
   hasEffect: boolean,
@@ -157,9 +154,8 @@ export const failedSize = (
   return hasEffect ? new AnswerLost({ message, http_status }) : new UnexpectedAnswer({ message, http_status })
 }
 
-// Requests from the contract: method and path template are read from an endpoint's definition, so no path
-// is written twice. Ids are opaque and may be hostile: each fills exactly one path segment, or no request
-// is made.
+// Requests from the contract: method and path template are an endpoint's own. Ids are opaque and may be
+// hostile: each fills exactly one path segment, or no request is made.
 
 /** The parts of an endpoint of `ExecutionApi` or `FlowApi` that a request needs. */
 export interface Endpoint {

@@ -12,9 +12,8 @@ import { RE2JS } from "re2js"
 import { translatePattern } from "./PatternSyntax.ts"
 import { cutText } from "../service/BodyBounds.ts"
 
-// An OpenAPI 3.0.3 schema object as the JSON Schema that a validator compiles (section 2.3). Only keywords
-// that are understood, in a shape that is understood, are kept: everything else in a form is ignored, so it
-// can neither break the form nor refuse a login.
+// An OpenAPI 3.0.3 schema object as the JSON Schema that a validator compiles (2.3). Whatever is not
+// understood is ignored, so that it can neither break the form nor refuse a login.
 
 type JsonSchema = { readonly [keyword: string]: unknown }
 
@@ -159,10 +158,8 @@ const unescape = (name: string) => {
   }
 }
 
-// What a form may cost. A small schema can stand for a large one, through references and lists of
-// alternatives: a validator's time depends on the expanded schema, so that is what is counted, with every
-// reference followed. A form beyond these limits is not compiled. The largest forms of real sources have a
-// few hundred parts.
+// What a form may cost, counted with every reference followed, because a validator's time depends on the
+// expanded schema. The largest forms of real sources have a few hundred parts.
 
 /** Schemas, their keywords and required names, each counted as often as a reference leads to it. */
 const partsMax = 5_000
@@ -234,9 +231,8 @@ const innerSchemas = (node: JsonSchema): ReadonlyArray<unknown> => [
   }),
 ]
 
-// Regular expressions of an engine's form, matched in time proportional to the text: the patterns come from
-// the service and the values from customers, so a backtracking one could hold up a whole run. A pattern
-// that cannot be matched this way refuses nobody: it accepts everything, and is named once.
+// Patterns come from the service and values from customers, so they are matched in time proportional to the
+// text. One that cannot be accepts everything, and is named once.
 
 /** What a validator needs from a regular expression. */
 interface LinearPattern {

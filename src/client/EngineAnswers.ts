@@ -55,9 +55,7 @@ export const answerEngine = Effect.fnUntraced(function* (
   }
 })
 
-// What the answers about tickets and tokens mean (sections 4.6 and 4.7): every documented status becomes
-// the port's answer. The bodies of these calls are never kept: that of an exchange contains the only copy
-// of a key.
+// Tickets and tokens (4.6, 4.7). The bodies are never kept: that of an exchange holds the only copy of a key.
 
 /** 4.6: here, 403 is the answer for every failure and says nothing about the application secret. */
 export const answerExchange = Effect.fnUntraced(function* (

@@ -254,9 +254,8 @@ const close = ({ settings, parameters: login }: RawFit): Fit =>
     ? { settings }
     : { settings, login: { ...login, parameters: Redacted.make(login.parameters) } }
 
-// The engine catalogue for planning, read from the service. Only a service that cannot be reached or
-// refuses the secret ends planning; trouble with one engine makes that engine unavailable, and details that
-// cannot be read make it unreadable: reading them again until the deadline would not change them.
+// The catalogue for planning. Only a service that cannot be reached or refuses the secret ends planning;
+// trouble with one engine is that engine's.
 
 const triesMax = 6
 /** The longest that an engine may delay a plan: it is checked again before a start. */

@@ -11,13 +11,10 @@ import type { Findings, FittedParameters, Issue } from "./Parameters.ts"
 import { settingsOf } from "../service/Engine.ts"
 import type { EngineDetails, Setting } from "../service/Engine.ts"
 
-// Checks a job's settings against those that each feature takes (section 4.1), so that no execution is spent
-// on finding a typing error. Features that the reference does not list are accepted, and so is every relative
-// date: the reference shows three of them and no grammar.
+// A job's settings against section 4.1, so that no execution is spent on a typing error. Unlisted features
+// and every relative date are accepted: the reference shows no grammar.
 
-/**
- * `form` is the engine's own form for this feature's settings; if it declares a setting, the form decides.
- */
+/** `form` is the engine's own for this feature's settings; if it declares a setting, it decides. */
 export const checkSettings = (
   code: string,
   configurations: Readonly<Record<string, unknown>> | undefined,

@@ -10,9 +10,8 @@ import { Context, Duration, Effect, Exit, Layer, Schema, Semaphore } from "effec
 import { inMachineTime } from "../base/Time.ts"
 import type { FormAnswer, FormRequest, Unusable } from "./FitForms.ts"
 
-// Where forms are compiled and values checked against them. A form comes from the service and can be built
-// to burn time or memory, so it must be possible to stop the check: the live checker is a thread
-// (`FormThread.ts`). Whatever a form does to its checker is an answer about the form, never a failure.
+// A form can be built to burn time or memory, so its check must be stoppable. Whatever a form does to its
+// checker is an answer about the form, never a failure.
 
 /** No form can be checked at all, for a reason on this machine. Ends planning. */
 export class FormsUncheckable extends Schema.TaggedError<FormsUncheckable>()("FormsUncheckable", {

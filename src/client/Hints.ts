@@ -9,13 +9,10 @@ import type { Scope } from "effect"
 import type { EventView } from "./Views.ts"
 import type { EngineReference } from "../service/Ids.ts"
 
-// What hints (events of section 6, received as webhooks) may change: pure. A hint only makes a poll come
-// sooner, never more often than the job's shortest interval. Once hints have been seen to arrive, polls
-// without one become rare; if an execution ends without one, that is undone.
+// A hint makes a poll come sooner, never more often than the job's shortest interval. Once hints are seen to
+// arrive, polls without one become rare; an execution that ends without one undoes that.
 
-/**
- * How far the hints of one engine are trusted: engines differ in the events that they raise (section 2.2).
- */
+/** How far the hints of one engine are trusted: engines differ in the events they raise (section 2.2). */
 export interface HintTrust {
   /** Hints that led to news, since the last execution that ended without one. */
   readonly useful: number

@@ -10,14 +10,9 @@ import { HttpClient } from "effect/http"
 import type { HttpClientError, HttpClientRequest } from "effect/http"
 
 export interface ConnectionOptions {
-  /**
-   * Per origin; more than the calls that `ServicePaced` allows at once, because open attachments hold one
-   * each.
-   */
+  /** Per origin; more than the calls that run at once, because open attachments hold one each. */
   readonly connectionsMax?: number
-  /**
-   * How long an unused connection is kept; shorter than the 5 seconds after which many servers close theirs.
-   */
+  /** How long an unused connection is kept; shorter than the 5 seconds of many servers. */
   readonly keepAliveMs?: number
   readonly connectTimeoutMs?: number
   /** Whether any certificate is accepted; if not, they are checked, whatever the environment says. */

@@ -207,9 +207,8 @@ const slowDown = (pace: Pace, { sentMs, nowMs, askedMs }: Complaint): Pace => {
   return { ...slower, nextMs: nowMs + 1000 / rateOf(slower) }
 }
 
-// Which calls a Retry-After holds back, and until when. It counts in full for the execution, session or
-// login of the call, and for the whole endpoint only if the call names none of them: an answer with an
-// absurd wait affects only its own task. How fast a host may be called at all is in `Pacing.ts`.
+// A Retry-After counts in full for the execution, session or login of the call, and for its endpoint only if
+// it names none: an absurd wait affects only its own task.
 
 /** Which endpoint a call uses, and what it is about; flow results have a limit per session (section 8). */
 export interface Asked {
@@ -253,10 +252,8 @@ export const closureOf = (closures: Closures, asked: Asked, nowMs: number): Clos
   return undefined
 }
 
-// How repeatable calls are retried: with growing waits and full jitter, never sooner than the service
-// asked, a limited number of times, waiting at most ten minutes each time, and not beyond a moment that the
-// caller names. What a retry cannot fix (a refused secret, an answer the reference does not list) is tried
-// at most twice. The last failure is the result.
+// How repeatable calls are retried: with growing waits and full jitter, never sooner than asked, and within
+// bounds. The last failure is the result.
 
 export const callWaits: WaitPolicy = { base: Duration.seconds(1), max: Duration.minutes(1), jitter: 1 }
 /** No call waits longer than this for its next try: if the service asks for more, the tries end. */
@@ -273,10 +270,7 @@ export interface RetryOptions {
   readonly triesMax: number
   /** Milliseconds since 1970: a wait that would end later is not begun. */
   readonly untilAt?: number
-  /**
-   * `repeat` (the default) for reads and idempotent calls. `return` for a start: only a request that
-   * certainly created nothing (NotSent, Throttled) is sent again.
-   */
+  /** `return` is for a start: only what certainly created nothing (NotSent, Throttled) is sent again. */
   readonly lostAnswers?: "repeat" | "return"
 }
 

@@ -9,9 +9,7 @@ import { cutText } from "../service/BodyBounds.ts"
 import { comparedMax } from "./CompiledForm.ts"
 import type { CompiledForm } from "./CompiledForm.ts"
 
-/**
- * `loc` names the field, as the service's own validation items do (section 2.4); empty for the whole object.
- */
+/** `loc` names the field, as the service's validation items do (section 2.4); empty for the whole object. */
 export interface Issue {
   readonly loc: ReadonlyArray<string>
   readonly message: string

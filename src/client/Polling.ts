@@ -16,10 +16,7 @@ const waitedShare = 6
 /** Poll at least this often even if the service gives a later date: its clock may differ from ours. */
 export const kickWaitMax = Duration.minutes(15)
 
-/**
- * The interval of polls if hints are trusted: long, as nearly every poll shows nothing, but short enough
- * that a lost event costs a run no more than a quarter of an hour.
- */
+/** The interval if hints are trusted: a lost event costs a run no more than a quarter of an hour. */
 export const hintedWaitMax = Duration.minutes(15)
 
 /**

@@ -9,25 +9,15 @@ import type { Duration, Effect, Stream } from "effect"
 import { isLoopback } from "../base/Text.ts"
 import { withoutEnd } from "../service/BodyBounds.ts"
 import type { EngineDetails } from "../service/Engine.ts"
-import type { ProductsCount, ResultsSource, SourceIds } from "../service/FlowResults.ts"
+import type { ResultsSource, SourceIds } from "../service/FlowResults.ts"
 import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
+import type { AcceptanceView, Body, StateView, TokenContextView, TokenPairView } from "./Views.ts"
 
-/** The body of an answer: its bytes as they arrived, and their JSON (undefined if they are not JSON). */
-export interface Body {
-  readonly bytes: Uint8Array
-  readonly json: unknown
-  /** Why it cannot be used; then it has no JSON, and perhaps not all of its bytes. */
-  readonly unusable?: string
-}
+export type { AcceptanceView, Body, StateView } from "./Views.ts"
 
-/**
- * Never reached the service, or was turned away before it could act: nothing was created. Safe to send again.
- */
+/** It never reached the service, or was turned away before it could act. Safe to send again. */
 export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", { message: Schema.String }) {}
-/**
- * Sent, but the answer is unknown (reset, timeout, cut body, 408, any 5xx but 503, a 2xx that the reference
- * does not list for a call with an effect): the effect may have happened.
- */
+/** Sent, answer unknown (reset, timeout, cut body, 408, 5xx, unlisted 2xx): it may have had an effect. */
 export class AnswerLost extends Schema.TaggedError<AnswerLost>()("AnswerLost", {
   message: Schema.String,
   http_status: Schema.optionalKey(Schema.Int),
@@ -49,37 +39,6 @@ export class UnexpectedAnswer extends Schema.TaggedError<UnexpectedAnswer>()("Un
   message: Schema.String,
 }) {}
 export type CallFailure = NotSent | AnswerLost | Throttled | SecretRefused | UnexpectedAnswer
-
-/** The content of an acceptance body; a field of a wrong type is absent. */
-export interface AcceptanceView {
-  readonly execution_id?: ExecutionId
-  readonly session_id?: SessionId
-  readonly external_execution_id?: string
-  readonly status_code?: string
-  readonly status_reason?: string
-  /** Section 2.6: shown once, in the answer to a start that asked for it. */
-  readonly ticket?: Redacted.Redacted<string>
-}
-
-/** The content of a state body; a field of a wrong type is absent. Dates are the service's own text. */
-export interface StateView {
-  readonly execution_id?: ExecutionId
-  readonly session_id?: SessionId
-  readonly customer_id?: CustomerId
-  readonly engine_reference?: EngineReference
-  readonly external_execution_id?: string
-  readonly status_code?: string
-  readonly status_reason?: string
-  readonly authentication_status?: string
-  readonly is_closed?: boolean
-  readonly next_kick_date?: string
-  /** When the engine began; without it and without a `locking_hash`, no login was tried (2.4). */
-  readonly date_started?: string
-  readonly locking_hash?: string
-  /** Absent only if no body was read; a count that is missing or malformed is `Unknown`. */
-  readonly products_count?: ProductsCount
-  readonly features?: ReadonlyArray<{ readonly code: string; readonly status_reason: string }>
-}
 
 export type StartAnswer =
   | {
@@ -127,20 +86,6 @@ export type EngineAnswer =
 export type ExchangeAnswer =
   | { readonly _tag: "Exchanged"; readonly token: TokenPairView; readonly context: TokenContextView }
   | { readonly _tag: "Refused" }
-
-export interface TokenPairView {
-  readonly token_id: string
-  readonly token_key: Redacted.Redacted<string>
-}
-
-/** The content of a token's context (section 2.6); a field of a wrong type is absent. */
-export interface TokenContextView {
-  readonly engine_reference?: EngineReference
-  readonly app_id?: string
-  readonly customer_id?: CustomerId
-  readonly features?: ReadonlyArray<string>
-  readonly locking_hash?: string
-}
 
 export type RevokeAnswer = "revoked" | "already_revoked" | "not_found"
 
@@ -193,10 +138,7 @@ export interface Tagged {
 export class Service extends Context.Service<
   Service,
   {
-    /**
-     * `leaving` runs once, immediately before the request is sent: a call that waits for its turn has not
-     * been sent, and if `leaving` fails, nothing is sent.
-     */
+    /** `leaving` runs once, just before the request is sent; if it fails, nothing is sent. */
     readonly startExecution: <E extends Tagged = never>(
       call: StartCall,
       leaving: Effect.Effect<void, E>,
@@ -273,9 +215,8 @@ export const everyCall = (service: Service["Service"], around: Around): Service[
   })
 }
 
-// Where the service is and what may be sent there. The application secret travels in clear text in every
-// request, so a URL is refused before the first call if it could give the secret to somebody else: plain
-// http to another machine, credentials in the URL, or a secret that is not a header value (promise 12).
+// The secret travels in clear text in every request, so a URL that could give it to somebody else is refused
+// before the first call (promise 12).
 
 export interface ServiceAddresses {
   readonly base_url: string
@@ -287,10 +228,7 @@ export interface ServiceSettings extends ServiceAddresses {
   readonly app_secret: Redacted.Redacted<string>
 }
 
-/**
- * The settings cannot be used; nothing was sent. `setting` is the field at fault, the message contains no
- * secret.
- */
+/** Nothing was sent. `setting` is the field at fault, the message contains no secret. */
 export class ServiceSettingsRefused extends Schema.TaggedError<ServiceSettingsRefused>()(
   "ServiceSettingsRefused",
   { setting: Schema.String, message: Schema.String },

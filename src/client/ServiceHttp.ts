@@ -91,10 +91,7 @@ const answerState = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
   }
 })
 
-/**
- * 4.12: codes are not shown, so only those of 4.2 count as an answer. 429 and 503 say nothing about HEAD,
- * only that it came at a bad time.
- */
+/** 4.12: only the codes of 4.2 count as an answer; 429 and 503 only say that it came at a bad time. */
 const answerPoll = (answer: Answer): Effect.Effect<PollAnswer, CallFailure> => {
   switch (answer.http_status) {
     case 202:

@@ -22,10 +22,7 @@ import type { CallFailure, ServiceAddresses, Tagged } from "./Service.ts"
 export const requestsAtOnceMax = 64
 /** Calls that waited for the same moment are spread over up to this time. */
 export const spreadMaxMs = 5_000
-/**
- * A call waits this long for the end of a Retry-After. If more is left, it fails as throttled, without a
- * request, so that its task releases its slot or continues with something else.
- */
+/** A call waits this long for the end of a Retry-After; if more is left, it fails as throttled, unsent. */
 const closedWaitMaxMs = 60_000
 
 interface Lane {

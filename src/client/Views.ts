@@ -3,7 +3,6 @@
  * unknown field is ignored, and nothing here throws, whatever a body contains (promise 11).
  */
 import { Predicate, Redacted, Result, Schema } from "effect"
-import type { AcceptanceView, Body, ExchangeAnswer, StateView } from "./Service.ts"
 import { blanked } from "../privacy/KnownSecrets.ts"
 import { cutText, idCharactersMax, measureLargeBody, secretCharactersMax } from "../service/BodyBounds.ts"
 import { EngineDetails, FormSchema } from "../service/Engine.ts"
@@ -14,14 +13,20 @@ import { TokenContext, TokenPair } from "../service/Token.ts"
 
 const utf8 = new TextDecoder()
 
+/** The body of an answer: its bytes as they arrived, and their JSON (undefined if they are not JSON). */
+export interface Body {
+  readonly bytes: Uint8Array
+  readonly json: unknown
+  /** Why it cannot be used; then it has no JSON, and perhaps not all of its bytes. */
+  readonly unusable?: string
+}
+
 /** A body with the text that it was parsed from; no text if it is not JSON or was not parsed. */
 export interface TextBody extends Body {
   readonly text: string | undefined
 }
 
-/**
- * Parses a body once, if its size allows. A body that is not JSON keeps its bytes and has `json` undefined.
- */
+/** Parses a body once, if its size allows; one that is not JSON keeps its bytes, with `json` undefined. */
 export const readTextBody = (bytes: Uint8Array, unusable: string | undefined): TextBody => {
   if (unusable !== undefined) return { bytes, json: undefined, unusable, text: undefined }
   try {
@@ -118,13 +123,19 @@ const viewOf = <Readers extends Record<string, Reader<unknown>>>(readers: Reader
 const isSecret = (value: unknown): value is string =>
   typeof value === "string" && value !== "" && value.length <= secretCharactersMax
 
-export const viewAcceptance: (json: unknown) => AcceptanceView = viewOf({
+/** The content of an acceptance body. */
+export const viewAcceptance = viewOf({
   execution_id: made(ExecutionId, id(Schema.is(acceptanceFields.execution_id))),
   session_id: made(SessionId, id(Schema.is(acceptanceFields.session_id))),
   external_execution_id: text(Schema.is(acceptanceFields.external_execution_id)),
   status_code: text(Schema.is(acceptanceFields.status_code)),
   status_reason: text(Schema.is(acceptanceFields.status_reason)),
 })
+
+export type AcceptanceView = ReturnType<typeof viewAcceptance> & {
+  /** Section 2.6: shown once, in the answer to a start that asked for it. */
+  readonly ticket?: Redacted.Redacted<string>
+}
 
 /** Section 2.6: from an acceptance before anything in it was blanked. */
 export const viewTicket = (unblanked: unknown): Redacted.Redacted<string> | undefined => {
@@ -144,7 +155,8 @@ const readFeature = (value: unknown) => {
   return code === undefined || status_reason === undefined ? undefined : { code, status_reason }
 }
 
-export const viewState: (json: unknown) => StateView = viewOf({
+/** The content of a state body. Dates are the service's own text. */
+export const viewState = viewOf({
   execution_id: made(ExecutionId, id(Schema.is(executionStateFields.execution_id))),
   session_id: made(SessionId, id(Schema.is(executionStateFields.session_id))),
   customer_id: made(CustomerId, text(Schema.is(executionStateFields.customer_id))),
@@ -155,11 +167,14 @@ export const viewState: (json: unknown) => StateView = viewOf({
   authentication_status: text(Schema.is(executionStateFields.authentication_status)),
   is_closed: exactly(Schema.is(executionStateFields.is_closed)),
   next_kick_date: text(Schema.is(executionStateFields.next_kick_date)),
+  /** When the engine began; without it and without a `locking_hash`, no login was tried (2.4). */
   date_started: text(Schema.is(executionStateFields.date_started)),
   locking_hash: text(Schema.is(executionStateFields.locking_hash)),
+  /** Absent only if no body was read; a count that is missing or malformed is `Unknown`. */
   products_count: readProductsCount,
   features: eachItem(readFeature),
 })
+export type StateView = ReturnType<typeof viewState>
 
 const contextFields = TokenContext.schema.fields
 const viewContext = viewOf({
@@ -169,27 +184,28 @@ const viewContext = viewOf({
   features: eachItem(text(Schema.is(contextFields.features.value))),
   locking_hash: text(Schema.is(contextFields.locking_hash)),
 })
+/** The content of a token's context (section 2.6). */
+export type TokenContextView = ReturnType<typeof viewContext>
+export interface TokenPairView {
+  readonly token_id: string
+  readonly token_key: Redacted.Redacted<string>
+}
 const isTokenPair = Schema.is(TokenPair)
 
 /** 4.6, 200; undefined if the pair itself cannot be read. Only the key is taken as it was sent. */
-export const viewExchanged = (
-  json: unknown,
-  unblanked: unknown,
-): Extract<ExchangeAnswer, { _tag: "Exchanged" }> | undefined => {
+export const viewExchanged = (json: unknown, unblanked: unknown) => {
   if (!Predicate.isObject(json) || !Predicate.isObject(unblanked)) return undefined
   const pair = ownField(json, "token")
   const issued = ownField(unblanked, "token")
   if (!isTokenPair(pair) || !isTokenPair(issued) || !isSecret(issued.token_key)) return undefined
   if (pair.token_id === "" || pair.token_id.length > idCharactersMax || isBlanked(pair.token_id))
     return undefined
-  const token = { token_id: pair.token_id, token_key: Redacted.make(issued.token_key) }
-  return { _tag: "Exchanged", token, context: viewContext(ownField(json, "context")) }
+  const token: TokenPairView = { token_id: pair.token_id, token_key: Redacted.make(issued.token_key) }
+  return { _tag: "Exchanged" as const, token, context: viewContext(ownField(json, "context")) }
 }
 
-// A tolerant reading of an engine's details (2.2, 2.3). A field that is absent, or that no decision depends
-// on, takes a neutral value: a form with no fields, a list with no items, `unknown`. Only details without a
-// reference or without a readable login form cannot be used. The schemas of the contract stay as strict as
-// the reference.
+// A tolerant reading of an engine's details (2.2, 2.3): what no decision depends on takes a neutral value.
+// Only details without a reference or a readable login form cannot be used.
 
 type FormFormat = "cg-params" | "cg-configs"
 
@@ -287,10 +303,7 @@ const readForm = (value: unknown, format: FormFormat): FormSchema | undefined =>
   return isForm(form) ? form : undefined
 }
 
-/**
- * A form for settings. An unreadable one has no fields: the job's settings are sent with a warning that the
- * form does not list them, and the service judges them.
- */
+/** An unreadable form has no fields: settings are sent with a warning, and the service judges them. */
 const readSettingsForm = (value: unknown): FormSchema =>
   readForm(value, "cg-configs") ?? { type: "object", format: "cg-configs", properties: {} }
 
@@ -322,9 +335,8 @@ export const readEngine = (json: unknown): Result.Result<EngineDetails, string> 
   return isEngine(read) ? Result.succeed(read) : Result.fail("they do not fit the reference (2.2)")
 }
 
-// A tolerant reading of a webhook delivery (section 6): every string in it, and its date. The reference shows
-// only the payload of `auth_ended`, so nothing depends on a field's name except `date`: an event concerns
-// every id that it names, wherever it names it. Bounded in size, depth and count; nothing here throws.
+// A tolerant reading of a webhook delivery (6). Only the payload of `auth_ended` is shown, so an event
+// concerns every id that it names, wherever. Bounded in size, depth and count; never throws.
 
 /** How much of an event is kept until it is known whom it concerns. */
 export interface EventView {

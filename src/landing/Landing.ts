@@ -70,9 +70,7 @@ export class Landing extends Context.Service<
   {
     /** Resolves once the bytes are written and synced. Concurrent calls share one sync. */
     readonly land: (meta: BodyMeta, bytes: Uint8Array) => Effect.Effect<LandedRef, LandingFailed>
-    /**
-     * All frames of a run in the order in which they were landed; a torn tail of a segment ends that segment.
-     */
+    /** In the order in which they were landed; a torn tail of a segment ends that segment. */
     readonly list: (run_id: RunId) => Effect.Effect<ReadonlyArray<LandedBody>, LandingDamaged>
     /** Reads one body back from disk and checks its hash. */
     readonly read: (run_id: RunId, ref: LandedRef) => Effect.Effect<Uint8Array, LandingDamaged>

@@ -19,9 +19,8 @@ import type { LandedRef } from "../ledger/Fact.ts"
 import { isRunId } from "../ledger/RunState.ts"
 import type { RunId } from "../service/Ids.ts"
 
-// Documents on disk, named only by their own SHA-256: streamed to a temporary name, hashed on the way,
-// synced, renamed. No name from the service ever becomes a path. What a crash left half-written is removed
-// at the next start.
+// Documents, named only by their own SHA-256: no name from the service ever becomes a path. What a crash left
+// half-written is removed at the next start.
 
 const temporaryStart = ".tmp-"
 

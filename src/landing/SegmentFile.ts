@@ -159,9 +159,8 @@ const readFully = (descriptor: number, buffer: Uint8Array, offset: number): numb
   return filled
 }
 
-// Compresses the segments of a run that nothing is added to any more: JSON takes a fraction of the room then,
-// and every body keeps its place. The new file is in place, synced and read back before the old one goes, so
-// that a crash leaves at least one of them whole.
+// Compresses segments that nothing is added to any more; every body keeps its place. The new file is synced
+// and read back before the old one goes, so that a crash leaves one of them whole.
 
 export interface Compressed {
   /** Bytes of what was compressed now, before and after; both 0 if there was nothing. */
@@ -169,10 +168,7 @@ export interface Compressed {
   readonly after: number
 }
 
-/**
- * Only the process that holds the output folder may call it, and no run may be landing bodies. `landing` is
- * the folder of all runs. `isDry`: only says what it would come to.
- */
+/** Only for the holder of the folder, while no run lands bodies. `isDry`: only says what it would do. */
 export const compressSegments = (
   files: DurableFiles,
   landing: string,

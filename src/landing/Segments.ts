@@ -81,10 +81,7 @@ export class SegmentWriter {
     this.segmentBytesMax = segmentBytesMax
   }
 
-  /**
-   * Writes all frames and syncs once. On failure, none of them counts as landed, and the segment is
-   * abandoned.
-   */
+  /** All frames, and one sync. On failure, none counts as landed, and the segment is abandoned. */
   append(frames: ReadonlyArray<PendingFrame>): Effect.Effect<ReadonlyArray<LandedRef>, LandingFailed> {
     const begun = Effect.try({
       try: () => (this.segment ??= this.begin()),
@@ -110,10 +107,7 @@ export class SegmentWriter {
     )
   }
 
-  /**
-   * Cuts off what was never synced, if the disk still allows it; what stays is read as a tail that may be
-   * torn.
-   */
+  /** Cuts off what was never synced, if the disk allows it; what stays is read as a torn tail. */
   private abandon({ file, synced }: Segment): void {
     quietly(() => {
       file.cut(synced)

@@ -56,10 +56,7 @@ const factOf = (row: Readonly<Record<string, unknown>>): NewFact => ({
   body: String(row["body"]),
 })
 
-/**
- * Starts of an earlier version whose answer nobody knows, in runs that have not ended. Each counts once, so
- * that an upgrade holds nobody.
- */
+/** Starts of an earlier version without a known answer, in open runs; each counts once: nobody is held. */
 const lostStarts = (database: DatabaseSync): ReadonlyArray<NewFact> => {
   const newestEnd = `(SELECT body FROM facts AS newest WHERE newest.run_id = begun.run_id AND
     newest.tag = 'RunEnded' ORDER BY seq DESC LIMIT 1)`

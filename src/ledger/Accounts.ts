@@ -133,10 +133,7 @@ export type Hold =
 
 export type Held = Hold & { readonly why: "rejections" | "unproven" }
 
-/**
- * Why nothing more is sent to an account, whatever the login; undefined if it is not held. `accounts` are as
- * in `holdOf`.
- */
+/** Why nothing is sent to an account, whatever the login, or undefined; `accounts` as in `holdOf`. */
 export const heldOf = (accounts: ReadonlyArray<Account>, named: Named): Held | undefined => {
   const inARow = countedRejections(accounts)
   const last = inARow.at(-1)
@@ -211,10 +208,7 @@ const mayExceed = (own: ReadonlyArray<Account>, login: AccountKeys): boolean => 
   )
 }
 
-/**
- * A request is about to leave. `others` are the accounts that the same login opens: what was sent to them
- * counts here, too.
- */
+/** A request leaves. `others` are accounts that the same login opens: what was sent to them counts too. */
 export const addSent = (account: Account, login: SentLogin, others: ReadonlyArray<Account> = []): Account => {
   const before = account.sent.find((one) => isSameAttempt(one, login))
   const isBeyond = strikesOf([account, ...others]) >= strikesMax

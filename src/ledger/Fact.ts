@@ -21,9 +21,7 @@ import type { Reason } from "../service/Ends.ts"
 import { ResultsSource } from "../service/FlowResults.ts"
 import { CustomerId, EngineReference, ExecutionId, RunId, SessionId } from "../service/Ids.ts"
 
-// The fact that the other facts of a run stand in a file of the archive now (`LedgerArchive.ts`): which,
-// and the hashes that prove them. It is one of the run's own facts, so whoever reads the run finds it at
-// once.
+// Where the archived facts of a run stand (`LedgerArchive.ts`), with the hashes that prove them.
 
 /** Facts that were compressed together: their bytes in the file, and the first and last of their places. */
 const ArchivedFrame = Schema.Struct({
@@ -52,9 +50,8 @@ export interface Archive {
   readonly fact: FactsArchived
 }
 
-// Facts about a run while it executes: what the operator asked for, when the service or an engine was away,
-// what its tasks wait for, and what was published meanwhile. They decide nothing, and explain why something
-// started late or not at all.
+// Facts about a run while it executes. They decide nothing, and explain why something started late or not at
+// all.
 
 const steeringOrders = ["pause", "resume", "drain", "limit"] as const
 /** What the operator asked of the running night: it explains why tasks did not start. */
@@ -91,10 +88,7 @@ const TaskWaits = Schema.TaggedStruct("TaskWaits", {
   until: Schema.String,
 })
 
-/**
- * While the run went on, a version with the tasks that were over became current. It gives no receipts:
- * nothing is deleted at the service because of it.
- */
+/** A version with the tasks that were over became current. No receipts: nothing is deleted because of it. */
 export const InterimPublished = Schema.TaggedStruct("InterimPublished", {
   run_id: RunId,
   version: Schema.Int,
@@ -116,8 +110,7 @@ export type RunNews =
   | typeof InterimPublished.Type
   | typeof InterimRefused.Type
 
-// The facts about a customer who was removed, none of which says who it was: what takes the place of a fact
-// about the customer, the receipt, and the end of the removal.
+// The facts about a customer who was removed; none of them says who it was.
 
 /** A fact about the customer stood here; only its place, its time and its run are left. */
 const FactForgotten = Schema.TaggedStruct("FactForgotten", {
@@ -168,15 +161,11 @@ export type CustomerForgotten = typeof CustomerForgotten.Type
 /** Everything else of the customer is gone from the folder too. */
 const ForgetFinished = Schema.TaggedStruct("ForgetFinished", { receipt: Schema.String })
 
-// The facts about what was removed here because the job's `retain` says so. Each is written before the first
-// file is removed: from then on, what is missing was pruned, not lost.
+// What was removed because the job's `retain` says so, written before the first file goes.
 
 /** The landed bodies of the run are removed; its tables can no longer be derived again. */
 const LandingPruned = Schema.TaggedStruct("LandingPruned", { run_id: RunId, bytes: Schema.Int })
-/**
- * The documents of the run are removed, except those that another run has downloaded too. It may have had
- * none.
- */
+/** The documents of the run, if any, are removed, except those that another run has downloaded too. */
 const AttachmentsPruned = Schema.TaggedStruct("AttachmentsPruned", {
   run_id: RunId,
   bytes: Schema.Int,

@@ -120,10 +120,8 @@ export const groupCommit = (write: (rows: ReadonlyArray<NewFact>) => void, known
   }, Effect.uninterruptible)
 }
 
-// Moves the facts of a run that is over out of the ledger's file: into the file of its month first, where
-// they are synced and read back; then one transaction says where they are and removes them. Whatever is
-// cut off in between leaves every fact in the ledger, and the next try writes over what it finds behind
-// the last frame.
+// Moves the facts of a run into the file of its month first, synced and read back; then one transaction says
+// where they are and removes them. A crash in between leaves every fact in the ledger.
 
 export interface ArchivedRun {
   readonly facts: number

@@ -11,8 +11,7 @@ import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import type { LoginKeys } from "../privacy/Fingerprint.ts"
 import { builtInSources, withEarlier } from "../service/FlowResults.ts"
 
-// The part of a run's fold that is about one attempt: pure. How each fact of a start, an execution or a
-// deletion changes what is known about it.
+// The part of a run's fold that is about one attempt.
 
 /** The login as it was sent; that somebody wrote it out matters only before it is. */
 const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>
@@ -42,10 +41,7 @@ const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptS
   deletion: undefined,
 })
 
-/**
- * The same attempt sent once more. Until its own answer is known, this request may have had an effect,
- * whatever the answer to an earlier one.
- */
+/** Sent once more. Until its own answer is known, it may have had an effect, whatever an earlier one said. */
 const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => {
   const { token_id, probe } = intended
   const { token_id: _, account: __, ...rest } = attempt
@@ -252,14 +248,11 @@ const withAttempt = (
   return attempt === undefined ? task : { ...task, attempts: task.attempts.with(index, change(attempt)) }
 }
 
-// What is known across all runs, folded from the few facts that are read for it: the headers of the runs and
-// what was removed by age. Pure.
+// What is known across all runs, folded from the few facts that are read for it.
 
 type RecordedAs<F extends Fact> = Omit<Recorded, "fact"> & { readonly fact: F }
 
-/**
- * A run from outside; `ended` is undefined while it runs, or if it was cut off before its end was published.
- */
+/** A run from outside; `ended` is undefined until its end is published. */
 export interface RunHeader extends RecordedAs<typeof RunStarted.Type> {
   readonly ended: RunState["ended"]
   /** When something was last added to it: its end, or what was collected after that. */

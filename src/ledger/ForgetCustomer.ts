@@ -15,8 +15,7 @@ import { attempt } from "./LedgerKeys.ts"
 import type { CredentialRejected } from "./LoginFacts.ts"
 import type { CustomerId } from "../service/Ids.ts"
 
-// The few words with which a message about one customer names another one: whose login or token it was. They
-// stand here so that the name can be taken out again when that other customer is removed.
+// The words with which a message names another customer, kept here so that the name can be taken out again.
 
 const removed = "a removed customer"
 
@@ -33,9 +32,8 @@ export const withoutName = (message: string, customer_id: string): string =>
     .replaceAll(thenUnder(customer_id), thenUnder(undefined))
     .replaceAll(belongsTo(customer_id), belongsTo(removed))
 
-// What becomes of each fact when a customer is removed: pure. A fact about the customer is replaced whole; of
-// what a run says about many customers, only the customer's part goes. A rejected login stays rejected: its
-// fingerprint is a keyed hash and says nothing about whose login it is.
+// What becomes of each fact: one about the customer is replaced whole; of what a run says about many, only
+// the customer's part goes. A rejected login stays rejected: its keyed hash names nobody.
 
 /** Whose facts are removed. A task id names its run, so it identifies the task in the whole ledger. */
 export interface Forgotten {

@@ -42,10 +42,7 @@ export interface ExecutionClaim {
 export class Ledger extends Context.Service<
   Ledger,
   {
-    /**
-     * Writes facts in one transaction; durable on return. Appends that arrive together share a transaction
-     * and its sync: either all of them are written or none.
-     */
+    /** In one transaction, which appends that arrive together share; durable on return, all or none. */
     readonly append: (facts: ReadonlyArray<Fact>) => Effect.Effect<void, LedgerFailed>
     /**
      * Whether an execution id is this attempt's: it belongs to the first attempt that claims it, in whatever
@@ -97,10 +94,7 @@ export class Ledger extends Context.Service<
     readonly runsWithDocument: (sha256: string) => Effect.Effect<ReadonlyArray<string>, LedgerFailed>
     /** When the facts of a run were moved to the archive; every read of the run finds them there. */
     readonly archived: Effect.Effect<ReadonlyMap<string, number>, LedgerFailed>
-    /**
-     * Moves the facts of a run that is over to the archive; undefined if none are left to move. Nobody
-     * else may write to this ledger meanwhile.
-     */
+    /** Undefined if no facts are left to move. Nobody else may write to this ledger meanwhile. */
     readonly archive: (
       run: typeof RunStarted.Type,
       isDry?: boolean,
@@ -111,10 +105,7 @@ export class Ledger extends Context.Service<
     readonly problems: Effect.Effect<ReadonlyArray<string>, LedgerFailed>
   }
 >()("nightjar/ledger/Ledger") {
-  /**
-   * Opens (and creates, unless `readOnly`) the ledger file; ":memory:" means what SQLite means by it. Of
-   * an older one, a copy is made before it is changed, and `tell` is told of it.
-   */
+  /** ":memory:" means what SQLite means by it. `tell` is told of the copy that is made of an older file. */
   static readonly layer = (options: {
     readonly path: string
     readonly readOnly?: boolean
@@ -134,9 +125,7 @@ export class Ledger extends Context.Service<
       }),
     )
 
-  /**
-   * A ledger over a database that outlives the layer, for simulated crashes; without a folder, no archive.
-   */
+  /** Over a database that outlives the layer, for simulated crashes; without a folder, no archive. */
   static readonly layerOver = (database: DatabaseSync, archive = "") =>
     Layer.effect(
       Ledger,

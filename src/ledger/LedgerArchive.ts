@@ -35,10 +35,7 @@ export interface ArchivedId {
 
 const text = (value: unknown): ReadonlyArray<string> => (typeof value === "string" ? [value] : [])
 
-/**
- * The ids by which a fact is found once it is archived: those that the ledger's indexes have of the
- * others.
- */
+/** The ids by which an archived fact is found: those that the ledger's indexes have of the others. */
 export const idsIn = (run_id: string, { body }: StoredFact): ReadonlyArray<ArchivedId> => {
   if (!/"_tag":"(?:TaskPlanned|StartAnswered|AttachmentRead)"/.test(body)) return []
   const fact: Readonly<Record<string, unknown>> = JSON.parse(body)
@@ -58,10 +55,7 @@ export const idsIn = (run_id: string, { body }: StoredFact): ReadonlyArray<Archi
   }
 }
 
-/**
- * In a transaction, after the fact with the place `archive` says where the facts are. Throws if others
- * leave than those that were written to the archive.
- */
+/** After the fact at `archive`. Throws if others leave than those that were written to the archive. */
 export const removeArchived = (
   database: DatabaseSync,
   run_id: RunId,
@@ -118,10 +112,8 @@ export const giveBackStep = (database: DatabaseSync): boolean => {
   return surplus > pagesAtOnce
 }
 
-// The files of archived facts, `ledger-archive/2026-01.ndjson.zst`: one per month, which grows by a run's
-// facts at a time. A frame counts once the ledger names it; what is behind the last one was cut off, and
-// is overwritten. Nothing in a file changes; without a removed customer, the month is written again under
-// another name.
+// `ledger-archive/2026-01.ndjson.zst`: one file per month. A frame counts once the ledger names it; what is
+// behind the last one is overwritten. Nothing in a file changes: it is written again under another name.
 
 export const archiveName = "ledger-archive"
 const folderMode = 0o700
@@ -202,10 +194,7 @@ export const archivedFacts = (
     .flatMap((frame) => factsIn(readFrame(folder, file, frame)))
     .filter(({ seq }) => seq > after)
 
-/**
- * Adds frames to a file from `end` on, whatever a crash left there; on return they are synced, and read back
- * the same.
- */
+/** Adds frames from `end` on, whatever a crash left there; on return they are synced and read back. */
 export const writeFrames = Effect.fnUntraced(function* (
   files: DurableFiles,
   folder: string,
@@ -266,10 +255,7 @@ const appendFrame = (file: AppendedFile, facts: ReadonlyArray<StoredFact>): Arch
   return { offset, bytes: packed.length, sha256: sha256Hex(packed), facts: facts.length, from, to }
 }
 
-/**
- * Writes the months again of which a fact changes, under new names; the old files stay. Returns the
- * archives that stand elsewhere now, and how many facts have changed.
- */
+/** Under new names; the old files stay. Returns the archives that moved, and how many facts changed. */
 export const rewriteArchives = Effect.fnUntraced(function* (
   files: DurableFiles,
   folder: string,

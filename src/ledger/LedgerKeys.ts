@@ -7,8 +7,7 @@ import type { DatabaseSync } from "node:sqlite"
 import { Effect, Schema } from "effect"
 import { sha256 } from "../base/Hashes.ts"
 
-// A transaction of SQLite around synchronous work: the only way in which ledger and token store write more
-// than one row.
+// A transaction of SQLite: the only way in which ledger and token store write more than one row.
 
 /** All of it or nothing; durable on return. */
 export const within = (database: DatabaseSync, work: () => void) => {
@@ -81,9 +80,8 @@ export const beginning = ""
 export const linkOf = (before: string, { seq, at, tag, run_id, task_id, body }: ChainedRow): string =>
   sha256(JSON.stringify([before, seq, at, tag, run_id, task_id, body])).toString("base64url")
 
-// Which versions of the program can read a ledger. The file has the number of its format, and a fact of a
-// kind that this version does not know comes from a newer one: both are reported with the version that
-// wrote the newest run, because only that version, or a newer one, can say what the ledger means.
+// Which versions can read a ledger: a higher format, or a fact of an unknown kind, comes from a newer one,
+// and is reported with the version that wrote the newest run.
 
 /**
  * Raised when an older program can no longer read what a newer one writes; 0 is a ledger from before. 2:
@@ -136,8 +134,7 @@ export const markFormat = (database: DatabaseSync): void =>
 export const unknownFact = (database: DatabaseSync, seq: number): NewerLedger =>
   new NewerLedger(`this version cannot read fact ${seq}`, newestWriter(database))
 
-// Why the ledger could not be read or written, and how what SQLite and the files throw becomes that: a defect
-// of the disk and one of the content ask for different things of whoever reads the message.
+// A defect of the disk and one of the content ask for different things of whoever reads the message.
 
 /** The ledger could not be read or written; nothing may be started or deleted without it. */
 export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFailed", {

@@ -25,10 +25,7 @@ import {
 } from "./LedgerKeys.ts"
 import type { ChainedRow } from "./LedgerKeys.ts"
 
-/**
- * The few facts that are read across all runs. SQLite uses a partial index only if the query repeats its
- * condition.
- */
+/** Facts read across all runs. SQLite uses a partial index only if the query repeats its condition. */
 export const indexed =
   "tag IN ('RunStarted', 'RunResumed', 'RunEnded', 'OutcomePublished', " +
   "'CredentialRejected', 'CredentialReleased')"
@@ -98,10 +95,7 @@ const hasColumn = (database: DatabaseSync, table: string, column: string): boole
   database.prepare("SELECT 1 FROM pragma_table_info(?) WHERE name = ?").get(table, column) !== undefined
 export const hasChain = (database: DatabaseSync): boolean => hasColumn(database, "facts", "chain")
 
-/**
- * Facts of versions without a chain are chained as they are found: from then on, changes are noticed. The
- * same for the key.
- */
+/** Facts of versions without a chain are chained as they are found, and the key gets its hash. */
 const upgrade = (database: DatabaseSync) => {
   if (!hasChain(database)) database.exec("ALTER TABLE facts ADD COLUMN chain TEXT")
   if (!hasColumn(database, "engine_forms", "sha256"))
@@ -214,8 +208,7 @@ export const removeCopies = (files: DurableFiles, folder: string): void => {
   if (names.length > 0) files.syncFolder(folder)
 }
 
-// Opens the file of the ledger, for reading or for writing. Who writes makes the tables that are missing,
-// and brings those of an older format to this one.
+// Who opens the file for writing makes the tables that are missing, and brings older ones to this format.
 
 /** `path` may be ":memory:"; a read-only ledger must already exist. */
 export const openLedger = (options: { readonly path: string; readonly readOnly?: boolean }): DatabaseSync => {

@@ -38,9 +38,8 @@ import {
 import type { Row } from "./LedgerSchema.ts"
 import type { EngineReference, RunId } from "../service/Ids.ts"
 
-// Removes a customer from the ledger's file: in one transaction the facts about the customer are replaced,
-// every later fact is chained again and the receipt is added; afterwards the file is rewritten, so that no
-// free page and no log still holds what was replaced.
+// Removes a customer: in one transaction facts are replaced, later ones chained again and the receipt added;
+// then the file is rewritten, so that no free page and no log holds what was replaced.
 
 export interface Replacement {
   readonly seq: number
@@ -107,8 +106,7 @@ const checkpoint = (database: DatabaseSync): void => {
   if (Number(answer?.["busy"] ?? 0) !== 0) throw new Error("another process is reading the ledger")
 }
 
-// Engine forms in the ledger's file: not facts, but a cache that outlasts a run, each with a hash of what was
-// written.
+// Engine forms: not facts, but a cache that outlasts a run, each with a hash of what was written.
 
 export interface CachedForm {
   readonly engine_reference: EngineReference

@@ -55,8 +55,7 @@ export const LoginAccepted = Schema.TaggedStruct("LoginAccepted", { ...task, acc
 
 export const loginFacts = [CredentialRejected, CredentialReleased, LoginJudged, LoginAccepted] as const
 
-// The facts about tickets and tokens: what happened to them, by their names and ids. Their values are in
-// the token store and nowhere else.
+// Tickets and tokens by their names and ids; their values are in the token store and nowhere else.
 
 /** The start was answered with a ticket; its value is in the token store and nowhere else. */
 const TicketIssued = Schema.TaggedStruct("TicketIssued", { ...attempt, execution_id: ExecutionId })

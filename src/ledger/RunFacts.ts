@@ -5,9 +5,8 @@
 import { Schema } from "effect"
 import { EngineReference, ExecutionId, RunId, TaskId } from "../service/Ids.ts"
 
-// What a run changed since the run before it, in numbers: trouble that is new, trouble that was there for the
-// same reason, and trouble that is mended. With `exit_on: new` it decides the exit code, so the run's end
-// records it.
+// What a run changed since the run before it: new, same and mended trouble. With `exit_on: new` it decides
+// the exit code, so the run's end records it.
 
 export const ChangeCounts = Schema.Struct({
   since: Schema.String,
@@ -16,9 +15,8 @@ export const ChangeCounts = Schema.Struct({
   mended: Schema.Int,
 })
 
-// The features of a task that did not succeed whose data is in the tables all the same: a rerun does not ask
-// for them again. It is part of the fact of a publication; a ledger from before it was recorded has none, and
-// such a task is asked for as a whole.
+// Features of a task that did not succeed whose data is in the tables all the same: a rerun does not ask for
+// them again. An older ledger has none, and such a task is asked for as a whole.
 
 export const DeliveredFeatures = Schema.Struct({ task_id: TaskId, features: Schema.Array(Schema.String) })
 export type DeliveredFeatures = typeof DeliveredFeatures.Type
@@ -37,8 +35,7 @@ export const LeftOutBody = Schema.Struct({
 })
 export type LeftOutBody = typeof LeftOutBody.Type
 
-// Data that is older than the `freshness` of its job allows, as a publication found it: numbers, and the
-// first few by their ids. It is part of the fact of a publication, so that the summary reports it.
+// Data older than the `freshness` of its job, as a publication found it.
 
 /** Customers, engines and features beyond their limits. */
 const BeyondLimit = Schema.Struct({
@@ -59,8 +56,7 @@ export const StaleData = Schema.Struct({
 })
 export type StaleData = typeof StaleData.Type
 
-// What a publication says about the tables besides their rows: values that did not fit their columns, and
-// records that were rejected. It is part of the fact of a publication, so that the summary reports it.
+// What a publication says about the tables besides their rows.
 
 /** How many values did not fit a column; `column` is `extra` for fields that a schema does not have. */
 export const MisfitCount = Schema.Struct({
@@ -70,10 +66,7 @@ export const MisfitCount = Schema.Struct({
 })
 export type MisfitCount = typeof MisfitCount.Type
 
-/**
- * How many records were rejected, by the table they would have gone to; `table` is null for values that are
- * not records and for bodies that cannot be read.
- */
+/** By the table they would have gone to; null for what is no record, and for unreadable bodies. */
 const RejectedCount = Schema.Struct({ table: Schema.NullOr(Schema.String), count: Schema.Int })
 export type RejectedCount = typeof RejectedCount.Type
 
@@ -133,10 +126,7 @@ export const RunPublished = Schema.TaggedStruct("RunPublished", {
   version: Schema.Int,
   /** Earlier runs with rows missing from this version, because files of theirs are missing or changed. */
   without: Schema.optionalKey(Schema.Array(Schema.String)),
-  /**
-   * One receipt per execution whose bodies were read back, hashed and published; `whole` if those bodies
-   * alone prove that everything counted is here.
-   */
+  /** Per execution whose bodies were read back and published; `whole`: they alone prove every count. */
   receipts: Schema.Array(
     Schema.Struct({
       execution_id: ExecutionId,
@@ -180,8 +170,5 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   /** Absent for the first run of a job, and in ledgers from before it was recorded. */
   changes: Schema.optionalKey(ChangeCounts),
 })
-/**
- * The tables contain how the run ended, or its version is held back: without this fact the run is not
- * finished and is resumed.
- */
+/** The tables contain how the run ended, or its version is held back; without it, the run is resumed. */
 export const OutcomePublished = Schema.TaggedStruct("OutcomePublished", { run_id: RunId })

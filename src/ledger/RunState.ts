@@ -155,10 +155,7 @@ export const subjectOf = ({
 export const newestAnswer = ({ attempts, results }: Pick<TaskState, "attempts" | "results">): number =>
   Math.max(0, ...attempts.map(({ closed }) => closed?.seq ?? 0), ...results.map(({ seq }) => seq))
 
-/**
- * The ids of runs are ours: `<job name>.<date>`, sometimes with a number. They become folders and parts of
- * file names, so nothing from outside may become one.
- */
+/** `<job name>.<date>`, sometimes with a number; it becomes a folder, so nothing from outside may be one. */
 const pattern = /^[a-z0-9][a-z0-9.-]{0,199}$/
 
 export const isRunId = (run_id: string): boolean => pattern.test(run_id) && !run_id.includes("..")

@@ -17,10 +17,7 @@ export const runsOfNight = (
   { job, run_date }: Pick<RunHeader["fact"], "job" | "run_date">,
 ): ReadonlyArray<RunHeader> => runs.filter(({ fact }) => fact.job === job && fact.run_date === run_date)
 
-/**
- * The states of these runs, in their order; folded from their facts, since the ledger carries the state of
- * one run only.
- */
+/** In their order; folded from their facts, since the ledger carries the state of one run only. */
 export const statesOf = Effect.fnUntraced(function* (
   ledger: Ledger["Service"],
   headers: ReadonlyArray<RunHeader>,

@@ -9,9 +9,8 @@ import { blanked, makeKnownSecrets } from "./KnownSecrets.ts"
 import type { KnownSecrets, Place } from "./KnownSecrets.ts"
 import { measureLargeBody, secretCharactersMax } from "../service/BodyBounds.ts"
 
-// The strings, numbers and words of a JSON text with what is known about their places, without parsing the
-// text into values: so that a single token can be replaced while all others keep their spelling. The text
-// must be valid JSON; depth takes no stack.
+// The strings, numbers and words of a JSON text with their places, without parsing it into values, so that
+// one token can be replaced while all others keep their spelling. Depth takes no stack.
 
 interface JsonToken<Around> {
   readonly from: number

@@ -215,10 +215,7 @@ const formerAccount = (
     : keyedHash(key, ["account", customer_id, sourceOf(engine_reference), [...values].toSorted()])
 }
 
-/**
- * The JSON text of a value with the keys of every object in order; what JSON cannot express is left out,
- * as it is when sent.
- */
+/** The keys of every object in order; what JSON cannot express is left out, as it is when sent. */
 export const canonicalJson = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null"

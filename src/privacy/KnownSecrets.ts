@@ -55,10 +55,7 @@ export const isInsideSize = (text: string): boolean =>
 /** Letters, and the signs that join words: `financial_account:checking` may be somebody's password. */
 const isPlainWord = (text: string): boolean => /^[A-Za-z_:@. -]+$/.test(text)
 
-/**
- * The texts and numbers in a login value, also inside lists and mappings. `true` and `false` are never
- * secrets.
- */
+/** Texts and numbers, also inside lists and mappings; `true` and `false` are never secrets. */
 export const leavesOf = (value: unknown): ReadonlyArray<string> => {
   if (typeof value === "number" || typeof value === "bigint") return [String(value)]
   if (typeof value === "string") return /^\s*(?:true|false)?\s*$/i.test(value) ? [] : [value]
@@ -66,9 +63,8 @@ export const leavesOf = (value: unknown): ReadonlyArray<string> => {
   return Object.values(value).flatMap(leavesOf)
 }
 
-// How a secret may be spelled when it is repeated: as it is, escaped for JSON or HTML, in a URL, in
-// hexadecimal, and in base64, from each of the three positions at which it may begin inside a longer text, as
-// a password does in `user:password`. The reader folds case, so one spelling also covers capitals.
+// How a secret may be spelled when it is repeated; in base64 from each of three positions, as a password in
+// `user:password`. The reader folds case, so one spelling also covers capitals.
 
 interface Spelling {
   /** Folded. */
@@ -147,9 +143,8 @@ const spellingsOf = (value: string): ReadonlyArray<Spelling> => {
   return [...new Map(folded.map((one) => [one.text, one])).values()]
 }
 
-// Finds every spelling of many secrets in a text in one pass, whose time does not grow with their number:
-// four characters show whether any spelling can begin here, and only the lengths that begin with them are
-// looked up. Case is folded in ASCII only, so that positions in the folded text are positions in the text.
+// Finds every spelling of many secrets in one pass: four characters show whether one can begin here, and only
+// its lengths are looked up. Case is folded in ASCII only, so that positions stay the same.
 
 /** Shorter spellings are not found. */
 const windowSize = 4

@@ -22,9 +22,8 @@ import {
 import { ExactNumber, jsonText, scaledDecimal } from "./ExactNumber.ts"
 import { BoundBroken } from "../service/BodyBounds.ts"
 
-// Many strings -> one UTF-8 buffer and its offsets. One native call per column instead of one per string:
-// the joined text is encoded at once and the offsets follow from the strings' lengths, which for ASCII are
-// already byte lengths.
+// Many strings -> one UTF-8 buffer and its offsets, in one native call per column: the offsets follow from
+// the strings' lengths, which for ASCII are already byte lengths.
 
 /** Bytes of a string in UTF-8; a lone surrogate counts as the three bytes of U+FFFD, which replaces it. */
 const utf8Length = (text: string): number => {
@@ -45,10 +44,7 @@ const utf8Length = (text: string): number => {
   return bytes
 }
 
-/**
- * Offsets have one more entry than there are strings. A column stays under 2 GB: its writer flushes long
- * before.
- */
+/** One entry more than strings. A column stays under 2 GB: its writer flushes long before. */
 export const encodeTexts = (
   texts: ReadonlyArray<string>,
 ): { readonly bytes: Uint8Array; readonly offsets: Int32Array } => {
@@ -276,9 +272,8 @@ export const columnData = (column: Typed, cells: Cells, id: number): Data => {
   }
 }
 
-// A JSON value -> the cell of a column, or `undefined` if it does not fit the column's type. Strict: nothing
-// is rounded, guessed or coerced, with one exception that the reference requires: a DECIMAL is a number or a
-// string that spells one. A value outside an enumeration is a string like any other and is accepted.
+// A JSON value -> a cell, or `undefined` if it does not fit. Nothing is rounded, guessed or coerced, except
+// that a DECIMAL may be a string that spells one, as the reference requires.
 
 /** Never called with null or undefined: those are NULL, or a missing field. */
 export type Convert = (value: unknown) => Cell | undefined
@@ -420,9 +415,8 @@ export const misfitReason = (type: ColumnType | "object" | "list", value: unknow
   return `expected ${type}, got ${kindsOf(type).includes(kind) ? "another " : ""}${kind}`
 }
 
-// Limits the long texts of a table. DuckDB reads 2,048 rows of a column at once and keeps all their texts in
-// memory. Every row may have a text of up to `shortUnits`; longer ones fill a bucket that each row drains by
-// that amount, so that no 2,048 rows of a run have more than twice `bucketUnits`, whatever bodies contain.
+// DuckDB keeps the texts of 2,048 rows of a column in memory. Texts beyond `shortUnits` fill a bucket that
+// each row drains by that amount, so that no 2,048 rows have more than twice `bucketUnits`.
 
 /** UTF-16 units. */
 const shortUnits = 64 * 1024

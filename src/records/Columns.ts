@@ -68,10 +68,7 @@ const textUnitsOf = (cells: ReadonlyArray<Cell>): number => {
   return units
 }
 
-/**
- * Collects rows of one table: first as cells, then, batch by batch, as the bytes of Arrow columns, which
- * take less room. Memory grows with the rows until they are taken.
- */
+/** Rows of one table: cells first, then Arrow bytes, which take less room, until they are taken. */
 export class TableBuilder {
   readonly spec: TableSpec
   readonly #mask: (columns: CellColumns) => CellColumns

@@ -21,10 +21,7 @@ export class ExactNumber {
   }
 }
 
-/**
- * A decimal number: `digits` times ten to the power of `exponent`; no zero at either end of `digits`, zero
- * is "0".
- */
+/** `digits` times ten to the power of `exponent`; no zero at either end of `digits`, zero is "0". */
 interface DecimalParts {
   readonly negative: boolean
   readonly digits: string
@@ -137,9 +134,8 @@ const deepJsonText = (root: unknown): string => {
   return out.join("")
 }
 
-// Official documents appear in results as identifiers under keys that are not documented. A string, or a
-// list of strings, under a key whose name contains `attachment` counts as one (architecture, decision 10).
-// Only identifiers from a harmless alphabet are ever requested; everything else is listed separately, never
+// Official documents are identifiers under undocumented keys that contain `attachment` (architecture,
+// decision 10). Only a harmless alphabet is ever requested; everything else is listed separately, never
 // dropped.
 
 export interface AttachmentIds {

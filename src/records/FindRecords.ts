@@ -277,10 +277,8 @@ export const nothingCounted: Counts = {
   tally: tallyOf([]),
 }
 
-// The bytes of a landed body -> its value, without losing a digit and without ever throwing: a body that is
-// not JSON is an `UnreadableBody`. Most bodies take one `JSON.parse`; only a body with a number that may not
-// fit a double is read a second time, number by number. If a key appears twice in one object, the last one
-// wins, as everywhere in JavaScript; bytes that are not UTF-8 become U+FFFD and affect only their own string.
+// The bytes of a landed body -> its value, without losing a digit and without throwing. Only a body with a
+// number that may not fit a double is read a second time. Of two equal keys the last one wins.
 
 export type ParsedBody =
   | { readonly _tag: "ReadableBody"; readonly value: unknown }

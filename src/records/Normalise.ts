@@ -82,10 +82,7 @@ export class Normaliser {
     return { ...nothingCounted, strays: 1, refusedFor: [{ table: null, count: 1 }] }
   }
 
-  /**
-   * Returns what removes everything added from here on, and its ids from those that `beside` has seen; valid
-   * until the next `flush`.
-   */
+  /** Returns what takes everything back that is added from here on; valid until the next `flush`. */
   mark(beside: Beside | undefined): () => void {
     const takeBackRows = markAll(this.#builders.values())
     const takeBackTexts = this.#longTexts.mark()

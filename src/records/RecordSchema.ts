@@ -288,8 +288,7 @@ export const parseRecordSchema = (
     }),
   )
 
-// The JSON Schema of record schemas, for editors (`schemas/record.schema.json`), derived from the schema that
-// loading uses.
+// The JSON Schema of record schemas, for editors, derived from the schema that loading uses.
 
 export const recordJsonSchema = () => jsonSchemaOf(RecordSchemaFile)
 
@@ -329,10 +328,7 @@ export interface ReadSchema {
   readonly family: RecordFamily
 }
 
-/**
- * All schemas of a folder, in the order of their files' names. A file that is not what `hashes` says of its
- * name is damaged, and left out.
- */
+/** In the order of file names. A file that is not what `hashes` says is damaged, and left out. */
 export const readRecordSchemas = Effect.fn("Records.readSchemas")(function* (
   folder: string,
   isSchema: (name: string) => boolean = (name) => name.endsWith(".yaml"),

@@ -253,10 +253,7 @@ export const readShipped = Effect.fn("Records.readShipped")(function* (ofPackage
   return [...(yield* readRecordSchemas(ofPackage)), ...(yield* readReadings(ofPackage))]
 })
 
-/**
- * Those of the tables that are published, as their manifest names them. They claim records in the order in
- * which they did then.
- */
+/** As the manifest names them; they claim records in the order in which they did then. */
 export const schemasOfTables = Effect.fn("Records.schemasOfTables")(function* (
   folders: SchemaFolders,
   named: NamedSchemas,

@@ -197,9 +197,8 @@ const harmless: BodyMeasure = { depth: 0, textBytes: 0, valueBytes: 0, broken: u
 export const measureLargeBody = (bytes: Uint8Array): BodyMeasure =>
   bytes.length <= harmlessBytes ? harmless : measureBody(bytes)
 
-// How long the values of an answer may be outside its landed body. An id beyond its limit cannot be used: a
-// cut id is another id. Reasons, messages and the like are cut with a mark that gives their length; landing
-// has them in full.
+// How long the values of an answer may be outside its landed body. A cut id would be another id, so such an
+// id cannot be used; messages are cut with a mark that gives their length.
 
 /** Ids, of executions and sessions as of customers and engines, in UTF-16 units. */
 export const idCharactersMax = 512

@@ -92,9 +92,8 @@ const rejected = kind("failed", "customer", { opensBreaker: true })
 /** The source may have refused the login. */
 const unclear = kind("failed", "engineer", { opensBreaker: true })
 
-// The service's own words for the end of an execution (section 3.1), each with its row. The table is
-// complete: if the contract gains a reason, it does not compile until the reason has a row. The reasons of
-// `ONGOING` and `ACTION_REQUIRED` are not ends.
+// The service's own words (3.1), each with its row: a new reason of the contract does not compile without
+// one. The reasons of `ONGOING` and `ACTION_REQUIRED` are not ends.
 
 type ClosedCode = Exclude<StatusCode, "ONGOING" | "ACTION_REQUIRED">
 export type ServiceReason = (typeof statusReasonsByCode)[ClosedCode][number]
@@ -223,9 +222,8 @@ export const unlisted = unclear(
   "Find out what it means; `nightjar credentials release` allows the login again.",
 )
 
-// Ends that the service has no word for, in the same spelling: of starts and executions that it lost, of
-// results that are not all here, and of tasks that are not started. A reason that is not listed here does
-// not exist.
+// Ends that the service has no word for, in the same spelling. A reason that is not listed here does not
+// exist.
 
 const isKept = "The execution is kept at the service; the next run reads it again."
 const newTicket = "Log in with parameters, then run `nightjar tokens exchange`."
@@ -302,10 +300,7 @@ export const ownEnds = {
   RECORDS_SHORT: partial("The final results contain fewer records than the service counted.", isKept, {
     results: "incomplete",
   }),
-  /**
-   * An answer exceeds a limit, or our code failed on it: its execution stays at the service. If it was an
-   * engine's form, nothing was started.
-   */
+  /** Beyond a limit, or our code failed on it: the execution stays. If it was a form, nothing was started. */
   ANSWER_UNUSABLE: engineerActs(
     "An answer cannot be used; an execution that it was about is kept at the service.",
     "Report it; `nightjar explain TASK` says why and what was kept.",

@@ -82,10 +82,7 @@ export const verdictOfRefusal = (status_reason: string): Verdict => {
   return verdict(isOfService ? listed : requestAtFault, SaidReason.make(status_reason))
 }
 
-/**
- * Whether this reason, at the end of an execution or in the answer to a start, says that the login was
- * refused.
- */
+/** Whether this reason, at an end or in the answer to a start, says that the login was refused. */
 export const isRejecting = (reason: string): boolean => serviceEnd(reason)?.opensBreaker === true
 
 /** For a login that the source refused, in this run or an earlier one: it is not sent again. */
@@ -170,9 +167,6 @@ const openCodes: ReadonlySet<string> = new Set(["ONGOING", "ACTION_REQUIRED"])
 /** Whether this family of section 3.1 means that the execution is still running. */
 export const isOpenCode = (status_code: string): boolean => openCodes.has(status_code)
 
-/**
- * Whether this family of section 3.1 means that the execution is over. An unlisted family does not count as
- * an end.
- */
+/** Whether this family (3.1) means that the execution is over; an unlisted one does not. */
 export const isTerminal = (status_code: string | undefined): boolean =>
   status_code !== undefined && Object.hasOwn(statusReasonsByCode, status_code) && !isOpenCode(status_code)

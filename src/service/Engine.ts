@@ -20,10 +20,7 @@ import type { Feature } from "./Vocabulary.ts"
 
 export const FeatureCode = openEnum(features)
 
-/**
- * 2.3: an OpenAPI 3.0.3 Schema Object that describes a form; property schemas are left to a JSON Schema
- * validator.
- */
+/** 2.3: an OpenAPI 3.0.3 Schema Object; property schemas are left to a JSON Schema validator. */
 export const FormSchema = open({
   type: Schema.Literal("object"),
   format: openEnum(["cg-params", "cg-configs"]),

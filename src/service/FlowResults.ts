@@ -27,10 +27,7 @@ export const Consent = open({
   accepted_documents: Schema.optionalKey(Schema.Record(Schema.String, AcceptedDocument)),
 })
 
-/**
- * 2.7: the session status code and cursor have no documented field names, so they live among the unknown
- * fields.
- */
+/** 2.7: status code and cursor have no documented names, so they are among the unknown fields. */
 export const flowResultsFields = {
   data: Schema.Unknown,
   retrieved_features: Schema.Array(FeatureCode),
@@ -38,9 +35,8 @@ export const flowResultsFields = {
   is_closed: Schema.Boolean,
 }
 
-// `products_count` of a state (section 2.4): how many records of each family an execution holds, as keys of
-// the form `<family>:<subtype>@<product>`. Read strictly, because deletions depend on it: a count that is
-// missing or that holds anything but whole numbers is unknown, and unknown is never zero.
+// `products_count` (2.4), as `<family>:<subtype>@<product>`. Read strictly, because deletions depend on it: a
+// count that is missing or no whole number is unknown, and unknown is never zero.
 
 /** Families that one execution may count, far more than exist. */
 const familiesMax = 10_000
@@ -84,16 +80,13 @@ export const productOf = (key: string): string | undefined => {
 export const countedTotal = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0)
 
-// Paths of the endpoints that return results (sections 4.10 and 4.12), separate from the contract that uses
-// them: the ledger needs them too and must not load an HTTP library for that.
+// Paths of results (4.10, 4.12), apart from the contract: the ledger must not load an HTTP library for them.
 
 export const flowResultsPath = "/es-public-administration/v1/manager/:session_id/results"
 export const profilePath = "/executions/results/:execution_id/customer/v1/profile"
 
-// Where the records of an execution can be read, as data: one row per endpoint with the families that it
-// returns, how it says that it is final, and how its records are compared with `products_count`. Two rows
-// are built in, flow results (4.10) and the customer profile (4.12); a file in a job's folder changes them
-// or adds others, because section 4.12 shows that other kinds exist but not what they look like.
+// Where the records of an execution can be read: one row per endpoint. Two are built in; a file in a job's
+// folder changes them or adds others, because 4.12 shows that other kinds exist but not what they look like.
 
 export const sourceNamePattern = /^[a-z][a-z0-9_]{0,63}$/
 const pathPattern = /^(?:\/(?:[A-Za-z0-9._~-]+|\{(?:execution_id|session_id)\}))+$/

@@ -74,10 +74,7 @@ export const hasTicket = Effect.fnUntraced(function* (execution_id: ExecutionId)
   return store._tag === "Open" && (yield* store.pendingTicket(execution_id)) !== undefined
 })
 
-/**
- * Exchanges the ticket of an execution whose login was accepted. True if it still waits: only a last
- * opportunity settles it for good.
- */
+/** True if it still waits: only a last opportunity settles it for good. */
 export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
   order: TicketOrder,
   execution_id: ExecutionId,

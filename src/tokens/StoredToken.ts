@@ -67,9 +67,8 @@ export interface EndingToken {
   readonly token: StoredToken
 }
 
-// How secrets of the token store are encrypted: AES-256-GCM under a key derived from the user's own key and
-// the store's salt (HKDF-SHA256), each value bound to the entry it belongs to, so that none can be moved to
-// another. A value that does not open says only that: no error repeats a key or a value.
+// AES-256-GCM under a key derived from the user's key and the store's salt (HKDF-SHA256), each value bound to
+// its entry, so that none can be moved. No error repeats a key or a value.
 
 /** The token store cannot be used with this key, or at all; nothing was started. */
 export class TokenStoreRefused extends Schema.TaggedError<TokenStoreRefused>()("TokenStoreRefused", {

@@ -154,10 +154,7 @@ export const namedToken = (
 export const tokenFingerprint = (key: Uint8Array, token: StoredToken): string =>
   token.fingerprint ?? fingerprintLogin(key, token.engine_reference, { token_id: token.token_id })
 
-/**
- * Which of the wanted features may be requested with a token; if none are named, all that it covers,
- * because the engine's defaults could be more.
- */
+/** If none are named, all that the token covers, because the engine's defaults could be more. */
 export const narrowFeatures = (
   features: ReadonlyArray<JobFeature>,
   token: StoredToken,
@@ -188,9 +185,8 @@ export const dayOf = (at: number): string => new Date(at).toISOString().slice(0,
 export const expiredTokens = (shelf: TokenShelf, access: Access): ReadonlyArray<StoredToken> =>
   shelf.of(access).filter((token) => token.dropped === undefined && isExpired(token, shelf.now))
 
-// When a stored token is no longer usable: what the closed run or the refused start that it logged in for
-// says about it (sections 3.1, 3.2 and 4.12). It is dropped before its task is settled, so that no later
-// run logs in with it again.
+// When a stored token is no longer usable (3.1, 3.2, 4.12). It is dropped before its task is settled, so that
+// no later run logs in with it again.
 
 export interface TokenEnd {
   readonly reason: string
@@ -239,9 +235,7 @@ export const dropToken = Effect.fnUntraced(function* (
   yield* store.dropToken(token, reason, keepKey)
 })
 
-// Stored tokens on their way from the store to a start: what a plan sees of them, which one a task logs in
-// with when its turn comes, and what is reported about those that expire. A key leaves the store only for
-// the request that needs it.
+// Stored tokens on their way to a start. A key leaves the store only for the request that needs it.
 
 interface TokensOfPlan {
   readonly run_id: RunId
@@ -257,10 +251,7 @@ export const readShelf = Effect.fnUntraced(function* (store: TokenStoreState, ta
   return makeShelf(tokens, store.service, now)
 })
 
-/**
- * What a run says about expiring tokens: those that log in here and expire soon, for new tasks; expired
- * ones leave the store.
- */
+/** Tokens that log in here and expire soon, for new tasks; expired ones leave the store. */
 export const endTokens = Effect.fnUntraced(function* (
   { plan }: { readonly plan: TokensOfPlan },
   known: RunState | undefined,

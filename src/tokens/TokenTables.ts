@@ -93,17 +93,10 @@ const ticketOf = (row: Row): PendingTicket => ({
 type KeptToken = Omit<StoredToken, "dropped" | "hasKey">
 
 /** The entry that an encrypted key belongs to: in any other entry it does not open. */
-const tokenPlace = (token: KeptToken): string =>
-  JSON.stringify([
-    "token",
-    token.service,
-    token.name,
-    token.token_id,
-    token.customer_id,
-    token.engine_reference,
-  ])
-const ticketPlace = (ticket: PendingTicket): string =>
-  JSON.stringify(["ticket", ticket.service, ticket.execution_id, ticket.customer_id, ticket.engine_reference])
+const tokenPlace = ({ service, name, token_id, customer_id, engine_reference }: KeptToken): string =>
+  JSON.stringify(["token", service, name, token_id, customer_id, engine_reference])
+const ticketPlace = ({ service, execution_id, customer_id, engine_reference }: PendingTicket): string =>
+  JSON.stringify(["ticket", service, execution_id, customer_id, engine_reference])
 
 /** Every token, without a key: what `nightjar tokens list` shows. */
 export const readTokens = (database: DatabaseSync): ReadonlyArray<StoredToken> =>
@@ -160,14 +153,14 @@ const makeAccess = (database: DatabaseSync, key: SealingKey, service: string) =>
   ...accessTickets(database, key, service),
 })
 
-const sealedOf = (row: Row | undefined): Uint8Array | undefined =>
-  row?.["sealed"] instanceof Uint8Array ? row["sealed"] : undefined
-
-const openedIn = (key: SealingKey, row: Row, place: string) => {
-  const sealed = sealedOf(row)
-  const value = sealed === undefined ? undefined : key.open(sealed, place)
-  return value === undefined ? [] : [value]
-}
+/** What opens of these entries. */
+const openedIn = (key: SealingKey, rows: ReadonlyArray<Row>, placeOf: (row: Row) => string) =>
+  rows.flatMap((row) => {
+    const { sealed } = row
+    return (sealed instanceof Uint8Array ? key.open(sealed, placeOf(row)) : undefined) ?? []
+  })
+const placeOfToken = (row: Row) => tokenPlace(tokenOf(row))
+const placeOfTicket = (row: Row) => ticketPlace(ticketOf(row))
 
 const deleteTicket = "DELETE FROM tickets WHERE service = ? AND execution_id = ?"
 
@@ -176,25 +169,17 @@ const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) 
   const ofAccess = database.prepare(
     "SELECT * FROM tokens WHERE service = ? AND customer_id = ? AND engine_reference = ? ORDER BY name",
   )
+  const sealed = database.prepare("SELECT * FROM tokens WHERE service = ? AND sealed IS NOT NULL")
   const drop = database.prepare(dropStatement)
   const noTicket = database.prepare(deleteTicket)
   return {
     tokens: () => readTokens(database),
     /** The keys that open; fast even for many thousands of tokens. */
-    tokenKeys: () =>
-      database
-        .prepare("SELECT * FROM tokens WHERE service = ? AND sealed IS NOT NULL")
-        .all(service)
-        .flatMap((row) => openedIn(key, row, tokenPlace(tokenOf(row)))),
+    tokenKeys: () => openedIn(key, sealed.all(service), placeOfToken),
     tokensOf: ({ customer_id, engine_reference }: Access): ReadonlyArray<StoredToken> =>
       ofAccess.all(service, customer_id, engine_reference).map(tokenOf),
-    tokenKey: (name: string, token_id: string) => {
-      const row = one.get(service, name, token_id)
-      const sealed = sealedOf(row)
-      return row === undefined || sealed === undefined
-        ? undefined
-        : key.open(sealed, tokenPlace(tokenOf(row)))
-    },
+    tokenKey: (name: string, token_id: string) =>
+      openedIn(key, one.all(service, name, token_id), placeOfToken).at(0),
     keepToken: (token: KeptToken, token_key: Redacted.Redacted<string>, from: string | undefined) =>
       within(database, () => {
         insertToken(database, token, key.seal(token_key, tokenPlace(token)))
@@ -213,6 +198,7 @@ const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) 
 
 const accessTickets = (database: DatabaseSync, key: SealingKey, service: string) => {
   const one = database.prepare("SELECT * FROM tickets WHERE service = ? AND execution_id = ?")
+  const all = database.prepare("SELECT * FROM tickets WHERE service = ?")
   const insert = database.prepare("INSERT OR REPLACE INTO tickets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
   const count = database.prepare("UPDATE tickets SET tries = ? WHERE service = ? AND execution_id = ?")
   const noTicket = database.prepare(deleteTicket)
@@ -234,18 +220,9 @@ const accessTickets = (database: DatabaseSync, key: SealingKey, service: string)
       const row = one.get(service, execution_id)
       return row === undefined ? undefined : ticketOf(row)
     },
-    ticketValue: (execution_id: ExecutionId) => {
-      const row = one.get(service, execution_id)
-      const sealed = sealedOf(row)
-      return row === undefined || sealed === undefined
-        ? undefined
-        : key.open(sealed, ticketPlace(ticketOf(row)))
-    },
-    ticketValues: () =>
-      database
-        .prepare("SELECT * FROM tickets WHERE service = ?")
-        .all(service)
-        .flatMap((row) => openedIn(key, row, ticketPlace(ticketOf(row)))),
+    ticketValue: (execution_id: ExecutionId) =>
+      openedIn(key, one.all(service, execution_id), placeOfTicket).at(0),
+    ticketValues: () => openedIn(key, all.all(service), placeOfTicket),
     noteTries: (execution_id: ExecutionId, tries: number) => {
       count.run(tries, service, execution_id)
     },
@@ -284,8 +261,7 @@ const insertToken = (database: DatabaseSync, token: KeptToken, sealed: Uint8Arra
       sealed,
     )
 
-// A customer's tokens and tickets leave the store: no key is needed for that. The file is rewritten, so that
-// none of its pages still holds them.
+// A customer leaves the store without its key; the file is rewritten, so that no page still holds anything.
 
 const inStore = <A>(path: string, work: (database: DatabaseSync) => A, without: A) =>
   Effect.try({

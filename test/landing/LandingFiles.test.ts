@@ -42,6 +42,10 @@ const listAll = (root: string) =>
     return yield* landing.list(run)
   }).pipe(Effect.provide(LandingFiles.layer({ root })))
 
+const refsIn = (root: string) => Effect.map(listAll(root), (all) => all.map(({ ref }) => ref))
+const tasksIn = (root: string) => Effect.map(listAll(root), (all) => all.map(({ meta }) => meta.task_id))
+const segmentIn = (root: string, number = 1) => join(root, "landing", run, `segment-00000${number}.njl`)
+
 describe("LandingFiles", () => {
   effect(
     "keeps folders 0700 and files 0600, and begins a segment when one is full or the process is new",
@@ -57,17 +61,14 @@ describe("LandingFiles", () => {
         [folder, join(folder, "segment-000001.njl")].map((path) => statSync(path).mode & 0o777),
         [0o700, 0o600],
       )
-      assert.deepStrictEqual(
-        (yield* listAll(root)).map(({ meta }) => meta.task_id),
-        ["a", "b", "c"],
-      )
+      assert.deepStrictEqual(yield* tasksIn(root), ["a", "b", "c"])
     },
   )
 
   effect("a segment torn at any byte loses nothing before the tear and invents nothing", function* () {
     const root = fresh()
     const refs = yield* landAll(root, ["first", "second\n", '{"njl":1,"at":0}\n', "fourth"])
-    const path = join(root, "landing", run, "segment-000001.njl")
+    const path = segmentIn(root)
     const whole = readFileSync(path)
     const landing = yield* Effect.provide(Landing, LandingFiles.layer({ root }))
     for (let size = 0; size <= whole.length; size += 1) {
@@ -88,26 +89,20 @@ describe("LandingFiles", () => {
   effect("a body that the disk lost before its sync ends the segment", function* () {
     const root = fresh()
     const refs = yield* landAll(root, ["synced", "never synced"])
-    const path = join(root, "landing", run, "segment-000001.njl")
+    const path = segmentIn(root)
     const bytes = readFileSync(path)
     bytes.fill(0, refs[1]?.offset, (refs[1]?.offset ?? 0) + 12)
     writeFileSync(path, bytes)
-    assert.deepStrictEqual(
-      (yield* listAll(root)).map(({ ref }) => ref),
-      refs.slice(0, 1),
-    )
+    assert.deepStrictEqual(yield* refsIn(root), refs.slice(0, 1))
   })
 
   effect("an empty body is whole, and a first one that the disk lost leaves none", function* () {
     const root = fresh()
     const refs = yield* landAll(root, [""])
-    assert.deepStrictEqual(
-      (yield* listAll(root)).map(({ ref }) => ref),
-      refs,
-    )
+    assert.deepStrictEqual(yield* refsIn(root), refs)
     const other = fresh()
     const [only] = yield* landAll(other, ["never synced"])
-    const path = join(other, "landing", run, "segment-000001.njl")
+    const path = segmentIn(other)
     const bytes = readFileSync(path)
     bytes.fill(0, only?.offset, (only?.offset ?? 0) + 12)
     writeFileSync(path, bytes)
@@ -121,15 +116,12 @@ describe("LandingFiles", () => {
       const land = (text: string) => landing.land(metaOf(text), bytesOf(text))
       return [yield* land("first"), ...(yield* Effect.all([land("b"), land("c")], { concurrency: 2 }))]
     }).pipe(Effect.provide(LandingFiles.layer({ root })))
-    const path = join(root, "landing", run, "segment-000001.njl")
+    const path = segmentIn(root)
     const whole = readFileSync(path)
     whole[(lost?.offset ?? 0) - 20] = 0
     for (const size of [whole.length, (last?.offset ?? 0) - 20]) {
       writeFileSync(path, whole.subarray(0, size))
-      assert.deepStrictEqual(
-        (yield* listAll(root)).map(({ ref }) => ref),
-        [first],
-      )
+      assert.deepStrictEqual(yield* refsIn(root), [first])
     }
   })
 
@@ -143,10 +135,7 @@ describe("LandingFiles", () => {
     const [first] = yield* landAll(root, ["first", `\n${frame.toString()}`])
     const path = join(root, ...segment)
     writeFileSync(path, readFileSync(path).subarray(0, -1))
-    assert.deepStrictEqual(
-      (yield* listAll(root)).map(({ ref }) => ref),
-      [first],
-    )
+    assert.deepStrictEqual(yield* refsIn(root), [first])
   })
 
   effect("a header in the middle of a line does not count, though it names its own place", function* () {
@@ -163,12 +152,9 @@ describe("LandingFiles", () => {
     body.set(encodeHeader({ njl: 1, at, synced: at, bytes: 0, sha256: nothing, meta: metaOf("c") }), 1)
     const root = fresh()
     const [first] = yield* landTwo(root, body)
-    const path = join(root, "landing", run, "segment-000001.njl")
+    const path = segmentIn(root)
     writeFileSync(path, readFileSync(path).subarray(0, -1))
-    assert.deepStrictEqual(
-      (yield* listAll(root)).map(({ ref }) => ref),
-      [first],
-    )
+    assert.deepStrictEqual(yield* refsIn(root), [first])
   })
 
   effect("segments are read in the order of their numbers, and no other file is", function* () {
@@ -183,10 +169,7 @@ describe("LandingFiles", () => {
       "segment-999999.njl",
       "zzz.txt",
     ])
-    assert.deepStrictEqual(
-      (yield* listAll(root)).map(({ meta }) => meta.task_id),
-      ["a", "b"],
-    )
+    assert.deepStrictEqual(yield* tasksIn(root), ["a", "b"])
   })
 
   effect("a run whose folder cannot be read is damaged, not empty, and takes no body", function* () {
@@ -296,7 +279,7 @@ describe("LandingFiles", () => {
   effect("damage to what was synced is an error that names file and offset", function* () {
     const root = fresh()
     const refs = yield* landAll(root, ["first", "second", "third"])
-    const path = join(root, "landing", run, "segment-000001.njl")
+    const path = segmentIn(root)
     const whole = readFileSync(path)
     for (const offset of [0, 5, 60, (refs[1]?.offset ?? 0) - 5, (refs[0]?.offset ?? 0) + 5]) {
       const bytes = Buffer.from(whole)
@@ -313,10 +296,7 @@ describe("LandingFiles", () => {
     writeFileSync(path, bytes)
     const read = Effect.flatMap(Landing, (landing) => Effect.forEach(refs, (ref) => landing.read(run, ref)))
     // Every body is still known by its place: only reading one tells that it is not what was landed.
-    assert.deepStrictEqual(
-      (yield* listAll(root)).map(({ ref }) => ref),
-      refs,
-    )
+    assert.deepStrictEqual(yield* refsIn(root), refs)
     const failure = yield* Effect.flip(Effect.provide(read, LandingFiles.layer({ root })))
     assert.strictEqual(failure.message, `the body at offset ${refs[0]?.offset} is not what was landed`)
   })
@@ -357,10 +337,8 @@ describe("LandingFiles", () => {
     const root = fresh()
     mkdirSync(join(root, "attachments"), { mode: 0o700 })
     writeFileSync(join(root, "attachments", ".tmp-1-1"), "half")
-    const listed = yield* Effect.provide(
-      Effect.flatMap(Landing, (landing) => landing.list(run)),
-      LandingFiles.layer({ root, access: "read-only" }),
-    )
+    const list = Effect.flatMap(Landing, (landing) => landing.list(run))
+    const listed = yield* Effect.provide(list, LandingFiles.layer({ root, access: "read-only" }))
     assert.deepStrictEqual([listed, readdirSync(join(root, "attachments"))], [[], [".tmp-1-1"]])
   })
 
@@ -392,7 +370,7 @@ describe("LandingFiles", () => {
         })
         const { told, document } = yield* landSome(root, calls)
         const at = `${done[failing - 1]} ${failing}${once ? "" : " and on"}`
-        const listed = (yield* listAll(root)).map(({ ref }) => ref)
+        const listed = yield* refsIn(root)
         assert.deepStrictEqual(
           listed.filter(({ sha256 }) => told.some((ref) => ref.sha256 === sha256)),
           told,
@@ -425,7 +403,6 @@ describe("bodies that are removed", () => {
   const isGone = ({ task_id }: BodyMeta) => task_id.startsWith("gone")
   const blank = (root: string, matches: (meta: BodyMeta) => boolean, id = run) =>
     Effect.map(durableFiles, (files) => blankFrames(files, join(root, "landing"), id, matches))
-  const segmentIn = (root: string, number = 1) => join(root, "landing", run, `segment-00000${number}.njl`)
   const countedIn = (root: string, matches: (meta: BodyMeta) => boolean) =>
     countFrames(join(root, "landing"), run, matches)
 

@@ -9,21 +9,17 @@ import { effect } from "../harness/Steps.ts"
 
 landingSuite("LandingMemory", () => LandingMemory.layer(LandingMemory.makeStore()))
 
+const begun = <A, E>(work: Effect.Effect<A, E>) => Effect.forkChild(work, { startImmediately: true })
+
 describe("LandingMemory", () => {
   effect("keeps bodies and documents after 5 ms, as they were, whoever changes what was read", function* () {
     const store = LandingMemory.makeStore()
     const landing = yield* Effect.provide(Landing, LandingMemory.layer(store))
     const run = anId("nightly.2026-11-21")
     const bytes = bytesOf("a")
-    const body = yield* Effect.forkChild(landing.land(metaOf("a"), bytes), {
-      startImmediately: true,
-    })
-    const next = yield* Effect.forkChild(landing.land(metaOf("b"), bytesOf("b")), {
-      startImmediately: true,
-    })
-    const document = yield* Effect.forkChild(landing.landAttachment(Stream.make(bytesOf("d"))), {
-      startImmediately: true,
-    })
+    const body = yield* begun(landing.land(metaOf("a"), bytes))
+    const next = yield* begun(landing.land(metaOf("b"), bytesOf("b")))
+    const document = yield* begun(landing.landAttachment(Stream.make(bytesOf("d"))))
     yield* TestClock.adjust("4 millis")
     assert.deepStrictEqual([...store.attachments.keys()], [])
     yield* TestClock.adjust("1 millis")
@@ -54,14 +50,10 @@ describe("LandingMemory", () => {
   effect("loses in a crash what was not synced, and keeps the rest for the next process", function* () {
     const store = LandingMemory.makeStore()
     const first = yield* Effect.provide(Landing, LandingMemory.layer(store))
-    const landed = yield* Effect.forkChild(first.land(metaOf("landed"), bytesOf("1")), {
-      startImmediately: true,
-    })
+    const landed = yield* begun(first.land(metaOf("landed"), bytesOf("1")))
     yield* TestClock.adjust("5 millis")
     const ref = yield* Fiber.join(landed)
-    const lost = yield* Effect.forkChild(first.land(metaOf("lost"), bytesOf("2")), {
-      startImmediately: true,
-    })
+    const lost = yield* begun(first.land(metaOf("lost"), bytesOf("2")))
     yield* TestClock.adjust("4 millis")
     store.crash()
     yield* Fiber.interrupt(lost)
