@@ -237,10 +237,7 @@ const shown = {
   plain: (value: unknown) => tag(words(value), "plain"),
 } as const
 
-/**
- * A field and how it is shown (`?`: a line only if it has a value), or the HTML of a row; undefined: no
- * line.
- */
+/** A field and how it is shown (`?`: a line only if it has a value), or the HTML of a row, if any. */
 type Line<Row> = `${keyof typeof shown}${"" | "?"} ${keyof Row & string}` | ((row: Row) => string | undefined)
 type Columns<Row> = ReadonlyArray<readonly [title: string, ...lines: ReadonlyArray<Line<Row>>]>
 
@@ -258,9 +255,7 @@ const cellOf = <Row extends object>(row: Row, lines: ReadonlyArray<Line<Row>>): 
   return lines.length === 1 ? parts.join("") : parts.map((part) => `<div>${part}</div>`).join("")
 }
 
-/**
- * A section appears if it holds something, or says that it is empty; it says if only the newest are shown.
- */
+/** A section appears if it holds something or says that it is empty, and says if rows are left out. */
 const section = <Row extends object>(
   title: string,
   { total, rows }: { readonly total: number; readonly rows: ReadonlyArray<Row> },

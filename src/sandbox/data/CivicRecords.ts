@@ -8,6 +8,7 @@ import {
   cifOf,
   countOccurrences,
   dateOf,
+  family,
   newestOccurrence,
   occurrenceDay,
   personOf,
@@ -101,41 +102,41 @@ const job = (context: RecordContext): RecordBody => {
 }
 
 const publicFamilies = {
-  labor_check: {
-    product: "labor_check",
-    kinds: ["labor_check:work_life", "labor_check:contribution_bases"],
-    usual: [1, 5],
-    countByDates: countJobs,
-    make: job,
-  },
-  public_pensions: {
-    product: "public_pensions",
-    kinds: ["public_pension:retirement", "public_pension:widowhood"],
-    usual: [0, 1],
-    make: ({ draw }) => ({
+  labor_check: family(
+    "labor_check",
+    ["labor_check:work_life", "labor_check:contribution_bases"],
+    [1, 5],
+    job,
+    countJobs,
+  ),
+  public_pensions: family(
+    "public_pensions",
+    ["public_pension:retirement", "public_pension:widowhood"],
+    [0, 1],
+    ({ draw }) => ({
       monthly_amount: amountOf(draw, 400, 3_000),
       payments_per_year: 14,
       currency: "EUR",
       granted_on: dateOf(draw, 2005, 2025),
       managing_body: draw.pick(["INSS", "ISM"]),
     }),
-  },
-  public_document_verification: {
-    product: "public_document_verification",
-    kinds: ["public_document:certificate"],
-    usual: [1, 2],
-    make: ({ draw }) => ({
+  ),
+  public_document_verification: family(
+    "public_document_verification",
+    ["public_document:certificate"],
+    [1, 2],
+    ({ draw }) => ({
       secure_code: `CSV-${draw.digits(16)}`,
       valid: draw.chance(0.95),
       issuer: draw.pick(["Ayuntamiento de Ejemplo", "Registro Civil de Ejemplo"]),
       issued_on: dateOf(draw, 2015, 2025),
     }),
-  },
-  yearly_individual_tax: {
-    product: "yearly_individual_tax",
-    kinds: ["yearly_individual_tax:es_irpf"],
-    usual: [3, 3],
-    make: (context) => ({
+  ),
+  yearly_individual_tax: family(
+    "yearly_individual_tax",
+    ["yearly_individual_tax:es_irpf"],
+    [3, 3],
+    (context) => ({
       fiscal_year: Number(context.today.slice(0, 4)) - 1 - context.position,
       tax_number: taxNumber(context),
       work_income: amountOf(context.draw, 9_000, 90_000),
@@ -143,74 +144,66 @@ const publicFamilies = {
       result: `${context.draw.chance(0.6) ? "-" : ""}${amountOf(context.draw, 0, 3_000)}`,
       filing: context.draw.pick(["individual", "joint"]),
     }),
-  },
-  properties_data: {
-    product: "properties_data",
-    kinds: ["properties_data:urban", "properties_data:rural"],
-    usual: [0, 3],
-    make: ({ draw }) => ({
+  ),
+  properties_data: family(
+    "properties_data",
+    ["properties_data:urban", "properties_data:rural"],
+    [0, 3],
+    ({ draw }) => ({
       cadastral_reference: `${draw.digits(7)}VK${draw.digits(4)}S${draw.digits(4)}`,
       surface_m2: draw.int(30, 900),
       ownership_percent: draw.pick([100, 50, 33.33]),
       cadastral_value: amountOf(draw, 20_000, 400_000),
     }),
-  },
+  ),
 } satisfies Readonly<Record<string, RecordFamily>>
 
 const trafficFamilies = {
-  vehicles_data: {
-    product: "vehicles_data",
-    kinds: ["vehicles_data:car", "vehicles_data:motorcycle"],
-    usual: [0, 2],
-    make: ({ draw, settings }) => ({
+  vehicles_data: family(
+    "vehicles_data",
+    ["vehicles_data:car", "vehicles_data:motorcycle"],
+    [0, 2],
+    ({ draw, settings }) => ({
       plate: `${draw.digits(4)} ${draw.pick(["BCD", "FGH", "JKL", "MNP"])}`,
       registered_on: dateOf(draw, 2004, 2025),
       ...(settings.simple_vehicle_report === true
         ? { report: "simple" }
         : { report: "full", vin: `VSS${draw.digits(14)}`, inspection_until: dateOf(draw, 2026, 2029) }),
     }),
-  },
-  driver_data: {
-    product: "driver_data",
-    kinds: ["driver_data:licence"],
-    usual: [1, 1],
-    make: ({ draw, settings }) => ({
-      points: draw.int(0, 15),
-      valid_until: dateOf(draw, 2027, 2034),
-      classes: [{ code: "B", since: dateOf(draw, 1990, 2022) }],
-      ...(settings.read_point_movements === true
-        ? { point_movements: [{ date: dateOf(draw, 2019, 2026), points: -draw.int(2, 4) }] }
-        : {}),
-    }),
-  },
+  ),
+  driver_data: family("driver_data", ["driver_data:licence"], [1, 1], ({ draw, settings }) => ({
+    points: draw.int(0, 15),
+    valid_until: dateOf(draw, 2027, 2034),
+    classes: [{ code: "B", since: dateOf(draw, 1990, 2022) }],
+    ...(settings.read_point_movements === true
+      ? { point_movements: [{ date: dateOf(draw, 2019, 2026), points: -draw.int(2, 4) }] }
+      : {}),
+  })),
 } satisfies Readonly<Record<string, RecordFamily>>
 
+const invoices = (product: string, kind: string, usual: RecordFamily["usual"]): RecordFamily =>
+  family(
+    product,
+    [kind],
+    usual,
+    (context) => invoice(product, context),
+    (context) => invoicesOf(product, context).count,
+  )
+
 const commercialFamilies = {
-  cloud_resource_read: {
-    product: "cloud_resources",
-    kinds: ["cloud_resource:virtual_machine", "cloud_resource:bucket"],
-    usual: [1, 6],
-    make: ({ draw }) => ({
+  cloud_resource_read: family(
+    "cloud_resources",
+    ["cloud_resource:virtual_machine", "cloud_resource:bucket"],
+    [1, 6],
+    ({ draw }) => ({
       resource_id: `r-${draw.digits(12)}`,
       region: draw.pick(["eu-south", "eu-west", "sa-east"]),
       month_to_date_cost: amountOf(draw, 1, 900),
       labels: { team: draw.pick(["datos", "web"]), "cost-center": draw.digits(4) },
     }),
-  },
-  supplier_invoices_read: {
-    product: "supplier_invoices",
-    kinds: ["invoice:supplier"],
-    usual: [1, 6],
-    countByDates: (context) => invoicesOf("supplier_invoices", context).count,
-    make: (context) => invoice("supplier_invoices", context),
-  },
-  client_invoices_read: {
-    product: "client_invoices",
-    kinds: ["invoice:client"],
-    usual: [0, 6],
-    countByDates: (context) => invoicesOf("client_invoices", context).count,
-    make: (context) => invoice("client_invoices", context),
-  },
+  ),
+  supplier_invoices_read: invoices("supplier_invoices", "invoice:supplier", [1, 6]),
+  client_invoices_read: invoices("client_invoices", "invoice:client", [0, 6]),
 } satisfies Readonly<Record<string, RecordFamily>>
 
 export const civicFamilies = { ...publicFamilies, ...trafficFamilies, ...commercialFamilies }

@@ -8,16 +8,8 @@ import type { Draw, SeedInput } from "../state/Reading.ts"
 import { dayNumber, numberedDay } from "../state/ResultsPlan.ts"
 import type { ResolvedSettings } from "../state/ResultsPlan.ts"
 
-export interface Address {
-  readonly title: string
-  readonly street: string
-  readonly street_extra?: string
-  readonly municipality: string
-  readonly city: string
-  readonly state: string
-  readonly country: string
-  readonly zip_code: string
-}
+type AddressPart = "title" | "street" | "municipality" | "city" | "state" | "country" | "zip_code"
+export type Address = Readonly<Record<AddressPart, string> & { street_extra?: string }>
 
 export interface Person {
   readonly type: "person" | "company"
@@ -88,10 +80,7 @@ export const nieOf = (draw: Draw): string => {
   return `${"XYZ".charAt(prefix)}${digits}${dniLetter(Number(`${prefix}${digits}`))}`
 }
 
-/**
- * Odd positions doubled and their digits summed, even positions as they are; companies A and B end with a
- * digit.
- */
+/** Odd positions doubled and their digits summed; companies A and B end with a digit. */
 export const cifControl = (digits: string): number => {
   const sum = [...digits].reduce((total, digit, index) => {
     const value = Number(digit)
@@ -188,10 +177,7 @@ const inColombia = (person: Person, draw: Draw): Person => {
   }
 }
 
-/**
- * `variation` 0 is the customer; others are further people in the same results. `company`: the customer is
- * one, whatever the seed.
- */
+/** `variation` 0 is the customer, others are further people; `company`: whatever the seed. */
 export const personOf = (seed: number, customer_id: string, variation = 0, company = false): Person => {
   const person = spaniardOf(seed, customer_id, variation, company)
   const draw = seeded("person-country", seed, customer_id, variation)
@@ -254,6 +240,14 @@ export interface RecordFamily {
   readonly countByDates?: (context: DatesContext) => number
   readonly make: (context: RecordContext) => RecordBody
 }
+
+export const family = (
+  product: string,
+  kinds: RecordFamily["kinds"],
+  usual: RecordFamily["usual"],
+  make: RecordFamily["make"],
+  countByDates?: RecordFamily["countByDates"],
+): RecordFamily => ({ product, kinds, usual, make, ...(countByDates === undefined ? {} : { countByDates }) })
 
 /** An amount of money as a string with two decimals, as banks print it. */
 export const amountOf = (draw: Draw, min: number, max: number): string =>

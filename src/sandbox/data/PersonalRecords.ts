@@ -9,6 +9,7 @@ import {
   cifOf,
   countOccurrences,
   dateOf,
+  family,
   newestOccurrence,
   occurrenceDay,
   personOf,
@@ -314,13 +315,6 @@ const positioned = (draw: Draw): RecordBody => ({
   units: `${draw.int(1, 900)}.${draw.digits(4)}`,
   value: amountOf(draw, 10, 90_000),
 })
-
-const family = (
-  product: string,
-  kinds: RecordFamily["kinds"],
-  usual: RecordFamily["usual"],
-  make: RecordFamily["make"],
-): RecordFamily => ({ product, kinds, usual, make })
 
 export const financialFamilies = {
   accounts_read: family("accounts", ["account:checking", "account:savings"], [1, 4], account),

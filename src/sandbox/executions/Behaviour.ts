@@ -9,35 +9,22 @@ import type { AuthenticationStatus, Timeline } from "../state/Timeline.ts"
 import { featureStatusReasons, statusReasons } from "../../service/Vocabulary.ts"
 import type { FeatureStatusReason, StatusReason } from "../../service/Vocabulary.ts"
 
-/** What the words of one login ask for; the seed decides what is absent. Durations in milliseconds. */
-export interface Behaviour {
-  readonly queueMs?: number
-  readonly runMs?: number
-  readonly asyncMs?: number
-  readonly end?: StatusReason
-  readonly challengeCode?: string
-  readonly challengeReason?: "MFA_REQUIRED" | "INPUT_REQUIRED"
-  readonly askedBy?: string
-  readonly cancelMs?: number
-  readonly featureEnd?: FeatureStatusReason
-  readonly sessionToken?: boolean
-  readonly expireMs?: number
-  readonly records?: number
-  readonly partial?: boolean
-  readonly heal?: { readonly runs: number; readonly reason: StatusReason }
-  readonly turn?: { readonly runs: number; readonly reason: StatusReason }
-  readonly session?: "unknown" | "unstarted"
-  readonly neverFinal?: boolean
-  readonly lateMs?: number
-  readonly documents?: number
-  readonly odd?: boolean
-  readonly company?: boolean
-  readonly foreignMs?: number
-  readonly unstoppableMs?: number
-  readonly parted?: boolean
-  readonly lockedMs?: number
-  readonly unreadable?: boolean
+type Times = "queueMs" | "runMs" | "asyncMs" | "cancelMs" | "expireMs" | "lateMs" | "foreignMs" | "lockedMs"
+type Flags = "partial" | "neverFinal" | "odd" | "company" | "parted" | "unreadable" | "sessionToken"
+interface Asked
+  extends
+    Record<Times | "unstoppableMs" | "records" | "documents", number>,
+    Record<Flags, boolean>,
+    Record<"heal" | "turn", { readonly runs: number; readonly reason: StatusReason }>,
+    Record<"challengeCode" | "askedBy", string> {
+  readonly end: StatusReason
+  readonly featureEnd: FeatureStatusReason
+  readonly challengeReason: "MFA_REQUIRED" | "INPUT_REQUIRED"
+  readonly session: "unknown" | "unstarted"
 }
+
+/** What the words of one login ask for; the seed decides what is absent. Durations in milliseconds. */
+export type Behaviour = Readonly<Partial<Asked>>
 
 const reasons: ReadonlySet<string> = new Set(statusReasons)
 const isReason = (word: string): word is StatusReason => reasons.has(word)

@@ -100,10 +100,7 @@ const wordsOf = (engine: EngineDefinition, { values }: OpenedValues): Behaviour 
   return typeof text === "string" ? readBehaviour(text) : {}
 }
 
-/**
- * 4.1: same customer and engine, unless both external ids are present and differ; or the same external id;
- * or the same token.
- */
+/** 4.1: same customer and engine, unless both external ids differ; or one external id; or one token. */
 const findConflict = (input: StartInput): Started | undefined => {
   const { at, request, token } = input
   const open = openExecutions(input, request.customer_id, at).map(({ started }) => started)

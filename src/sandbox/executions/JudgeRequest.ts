@@ -18,10 +18,7 @@ import type { StatusReason } from "../../service/Vocabulary.ts"
 
 // Encrypted values (4.1, 4.3, 5). Not shown; own choice: one RSA-2048 pair for all, its public half served.
 
-/**
- * Protects nothing: it is part of a published program, so that every tester can encrypt for it. PKCS #8,
- * base64.
- */
+/** Protects nothing: published, so that every tester can encrypt for it. PKCS #8, base64. */
 const sandboxKey = [
   "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDLl96bVZ4SkSuhd7K1R/p+6cA7rrYXLupwSgIDRZ+U043i",
   "LXUk9IZN+JfL3nOpioocY52V1j3N6C59wzRjuLR73T8rYfV4xU5Uzz4MCvjMjOut09rOsAasO6afI8BtOkkKxVLMpvOkx6CE",

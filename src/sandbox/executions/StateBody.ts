@@ -80,10 +80,12 @@ const notified: ReadonlySet<StatusReason> = new Set<StatusReason>([
   "MANUAL_INTERVENTION",
 ])
 
+const iso = (at: number): string => new Date(at).toISOString()
+
 const closingMessages = (phase: Phase): ReadonlyArray<Message> => {
   const reason = phase.status_reason
   if (!isClosedPhase(phase) || reason === "COMPLETED" || reason === "PARTIAL") return []
-  const message = { date: new Date(phase.from).toISOString(), loc: [], message: statusMessage(reason) }
+  const message = { date: iso(phase.from), loc: [], message: statusMessage(reason) }
   const id = `${statusCodeOf(reason)}.${reason}`.toLowerCase()
   return [
     { ...message, type: "error", id },
@@ -91,6 +93,7 @@ const closingMessages = (phase: Phase): ReadonlyArray<Message> => {
   ]
 }
 
+const hidden = "Faltan datos protegidos: no se ha pedido desbloquearlos."
 const incomplete = "La fuente no ha dado todos los datos."
 
 /** What the platform reports once the login was accepted, with that date. */
@@ -117,7 +120,7 @@ const readingMessages = (execution: Execution, at: number, phase: Phase): Readon
               type: "info" as const,
               id: "feature.protected_data",
               loc: ["features", code],
-              message: "Faltan datos protegidos: no se ha pedido desbloquearlos.",
+              message: hidden,
             },
           ]
         : []),
@@ -211,7 +214,6 @@ export const featuresAt = (execution: Retrieval, at: number) => {
   })
 }
 
-const iso = (at: number): string => new Date(at).toISOString()
 const secondsOf = (ms: number): number => ms / 1000
 
 /** What 2.5 and 2.4 share. */

@@ -357,24 +357,6 @@ const targetOf = (delivery: Delivery): string => {
 const deliveryId = (seed: number, { rule, subject, occasion }: Delivery): string =>
   fingerprint("hook", seed, rule.id, subject.id, occasion.event, occasion.ordinal).slice(0, 32)
 
-/** A delivery as it is sent. */
-export interface HookRequest {
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: unknown
-}
-
-export interface Outbox {
-  /** Every execution and session that may have something to deliver. */
-  readonly subjects: () => Iterable<string>
-  /** Its earliest delivery, due now or later. */
-  readonly next: (subject: string) => Delivery | undefined
-  readonly requestOf: (delivery: Delivery) => HookRequest
-  readonly settle: (delivery: Delivery, at: number, answer: Answer) => void
-  /** Calls back with the subject of a change, or with nothing when a rule changed; returns how to stop. */
-  readonly watch: (listener: (subjects: ReadonlyArray<string> | undefined) => void) => () => void
-}
-
 const idsIn = (event: SandboxEvent): ReadonlyArray<string> => [
   ...("execution_id" in event && event.execution_id !== undefined ? [event.execution_id] : []),
   ...("session_id" in event && event.session_id !== undefined ? [event.session_id] : []),
@@ -392,23 +374,28 @@ const headersOf = (core: SandboxCore, delivery: Delivery) => ({
   "x-nightjar-attempt": String(delivery.attempt),
 })
 
-export const outboxOf = (core: SandboxCore): Outbox => ({
+export const outboxOf = (core: SandboxCore) => ({
+  /** Every execution and session that may have something to deliver. */
   subjects: function* () {
     yield* core.state.executions.keys()
     yield* core.state.flows.sessions.keys()
   },
-  next: (id) => {
+  /** Its earliest delivery, due now or later. */
+  next: (id: string): Delivery | undefined => {
     if (core.state.hooks.rules.size === 0) return undefined
     const subject = findSubject(core.state, core.seed, id)
     return subject === undefined ? undefined : planDeliveries(core.state.hooks, core.seed, subject)[0]
   },
-  requestOf: (delivery) => ({
+  /** A delivery as it is sent. */
+  requestOf: (delivery: Delivery) => ({
     url: targetOf(delivery),
     headers: headersOf(core, delivery),
     body: delivery.occasion.body(),
   }),
-  settle: (delivery, at, answer) => recordEvents(core, [decideAttempt(core.seed, delivery, at, answer)]),
-  watch: (listener) => {
+  settle: (delivery: Delivery, at: number, answer: Answer): void =>
+    recordEvents(core, [decideAttempt(core.seed, delivery, at, answer)]),
+  /** Calls back with the subjects of a change, or with nothing when a rule changed; returns how to stop. */
+  watch: (listener: (subjects: ReadonlyArray<string> | undefined) => void) => {
     const heard = (events: ReadonlyArray<SandboxEvent>) => {
       if (events.some(isRuleEvent)) listener(undefined)
       else if (core.state.hooks.rules.size > 0) listener(events.flatMap(idsIn))
@@ -417,6 +404,7 @@ export const outboxOf = (core: SandboxCore): Outbox => ({
     return () => void core.listeners.delete(heard)
   },
 })
+export type Outbox = ReturnType<typeof outboxOf>
 
 interface Entry {
   readonly name: string

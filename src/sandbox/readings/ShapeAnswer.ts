@@ -31,10 +31,7 @@ interface Running extends Request {
   readonly execution_id: string
 }
 
-/**
- * 4.1: the ids of the run in flight, with the external id that the reading asks for. It is null if the run
- * has none.
- */
+/** 4.1: the ids of the run in flight, with the external id that the reading asks for, or null. */
 export const withConflictId = <Ids extends Running>(
   { conflict_external_id }: Pick<FullReading, "conflict_external_id">,
   running: Ids,

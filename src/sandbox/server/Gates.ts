@@ -80,12 +80,12 @@ const depthMax = 64
 
 const isTooDeep = (body: string): boolean => measureBody(Buffer.from(body)).depth > depthMax
 
-const tooDeep = HttpServerResponse.jsonUnsafe(
-  { detail: [{ loc: ["body"], msg: `nested more than ${depthMax} deep`, type: "value_error" }] },
-  { status: 422 },
-)
-
-const refuse = (status: 401 | 403, detail: string) => HttpServerResponse.jsonUnsafe({ detail }, { status })
+/** Section 7: `{detail}`, a text or a list of validation items. */
+export const refuse = (status: number, detail: unknown) =>
+  HttpServerResponse.jsonUnsafe({ detail }, { status })
+const invalidItem = (loc: ReadonlyArray<string>, msg: string) =>
+  refuse(422, [{ loc, msg, type: "value_error" }])
+const tooDeep = invalidItem(["body"], `nested more than ${depthMax} deep`)
 
 const isRequestError = (error: unknown): error is HttpApiError.HttpApiSchemaError =>
   HttpApiError.HttpApiSchemaError.is(error) && error.kind !== "Body" && error.kind !== "ResponseHeaders"
@@ -107,29 +107,18 @@ const locationPart = (part: PropertyKey | { readonly key: PropertyKey }): string
 
 /** One item per error; the values themselves are not repeated. */
 const invalid = (error: HttpApiError.HttpApiSchemaError) =>
-  HttpServerResponse.jsonUnsafe(
-    {
-      detail: issuesOf(error.cause.issue).issues.map(({ path = [], message }) => ({
-        loc: [slots[error.kind], ...path.map(locationPart)],
-        msg: message,
-        type: "value_error",
-      })),
-    },
-    { status: 422 },
+  refuse(
+    422,
+    issuesOf(error.cause.issue).issues.map(({ path = [], message }) => ({
+      loc: [slots[error.kind], ...path.map(locationPart)],
+      msg: message,
+      type: "value_error",
+    })),
   )
 
 /** A body of another type than JSON is malformed input like any other. */
 const asInvalid = (response: HttpServerResponse.HttpServerResponse) =>
-  response.status === 415
-    ? HttpServerResponse.jsonUnsafe(
-        {
-          detail: [
-            { loc: ["header", "content-type"], msg: "application/json expected", type: "value_error" },
-          ],
-        },
-        { status: 422 },
-      )
-    : response
+  response.status === 415 ? invalidItem(["header", "content-type"], "application/json expected") : response
 
 // Around every route, before its gate and after its codecs: a fault looks like one of network or server.
 
@@ -142,28 +131,22 @@ export class ConnectionLost extends Schema.TaggedError<ConnectionLost>()("Connec
 }) {}
 const lost = () => new ConnectionLost({ message: "ECONNRESET: a fault broke the connection" })
 
-const StartBody = Schema.fromJsonString(
-  Schema.Struct({
-    customer_id: Schema.optionalKey(Schema.Unknown),
-    engine_reference: Schema.optionalKey(Schema.Unknown),
-    execution_id: Schema.optionalKey(Schema.Unknown),
-  }),
-)
-const decodeStart = Schema.decodeUnknownResult(StartBody)
-const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
-
 /** What a request shows about itself: its body may name customer and engine, its path what they belong to. */
 const callOf = Effect.fnUntraced(function* (endpoint: string, request: Request) {
   const { owner } = yield* Sandbox
   const { params } = yield* HttpRouter.RouteContext
   const text = HttpMethod.hasBody(request.method) ? yield* Effect.orDie(request.text) : ""
-  const body = Result.getOrElse(decodeStart(text), (): typeof StartBody.Type => ({}))
-  const execution_id = params["execution_id"] ?? textOf(body.execution_id)
+  const body = Result.getOrUndefined(parse(text))
+  const named = (name: string) => {
+    const value: unknown = Predicate.hasProperty(body, name) ? body[name] : undefined
+    return Predicate.isString(value) ? value : undefined
+  }
+  const execution_id = params["execution_id"] ?? named("execution_id")
   const owned = owner({ execution_id, session_id: params["session_id"], token_id: params["token_id"] })
   const call: JudgedCall = {
     endpoint,
-    customer: textOf(body.customer_id) ?? owned.customer_id,
-    engine: textOf(body.engine_reference) ?? params["engine_reference"] ?? owned.engine_reference,
+    customer: named("customer_id") ?? owned.customer_id,
+    engine: named("engine_reference") ?? params["engine_reference"] ?? owned.engine_reference,
     application: applicationOf(request.headers[secretHeader.toLowerCase()])?.app_id,
   }
   return call
@@ -179,12 +162,12 @@ const breakConnection = (request: Request): Effect.Effect<never> =>
 
 const notJson = '{"detail": "the rest of this body was'
 
-const replaceBody = (response: Response, body: string): Response =>
-  HttpServerResponse.setBody(response, HttpServerResponse.text(body, { contentType: typeOf(response) }).body)
-
 const typeOf = (response: Response): string => response.headers["content-type"] ?? "application/json"
 
-const isJson = (text: string): boolean => Result.isSuccess(Result.try(() => JSON.parse(text) as unknown))
+const withBody = (response: Response, text: string, contentType: string): Response =>
+  HttpServerResponse.setBody(response, HttpServerResponse.text(text, { contentType }).body)
+
+const parse = (text: string) => Result.try((): unknown => JSON.parse(text))
 
 /** Its text was checked when the file was read. */
 const durationOf = (text: string): Duration.Duration =>
@@ -198,7 +181,7 @@ const answerOf = (status: number, { body, retry_after }: Fault): Response => {
   return HttpServerResponse.text(text, {
     status,
     headers,
-    contentType: isJson(text) ? "application/json" : "text/plain",
+    contentType: Result.isSuccess(parse(text)) ? "application/json" : "text/plain",
   })
 }
 
@@ -220,14 +203,8 @@ const cutBody = (request: Request, response: Response, share: number): Effect.Ef
   if (request.source instanceof IncomingMessage) return cutOverHttp(request, response, part, whole)
   const stream = Stream.concat(Stream.make(part), Stream.fail(lost()))
   const { status, headers } = response
-  return Effect.succeed(
-    HttpServerResponse.stream(stream, {
-      status,
-      headers,
-      contentType: typeOf(response),
-      contentLength: whole,
-    }),
-  )
+  const options = { status, headers, contentType: typeOf(response), contentLength: whole }
+  return Effect.succeed(HttpServerResponse.stream(stream, options))
 }
 
 /** With any kind of fault except a delay, the service's answer reaches nobody. */
@@ -247,7 +224,7 @@ const inject = <E>(
   if (reset === "after") return Effect.andThen(route, breakConnection(request))
   if (cut !== undefined) return Effect.flatMap(route, (response) => cutBody(request, response, cut))
   if (malformed === undefined && body === undefined) return answered
-  return Effect.map(route, (response) => replaceBody(response, body ?? notJson))
+  return Effect.map(route, (response) => withBody(response, body ?? notJson, typeOf(response)))
 }
 
 /** Middleware for the contract's routes; absent if the service has no faults. */
@@ -279,12 +256,10 @@ export const FaultGate = {
 const sent = ({ status, body: { text, contentType } }: EdgeAnswer): Response =>
   text === "" ? HttpServerResponse.empty({ status }) : HttpServerResponse.text(text, { status, contentType })
 
-const parsed = (text: string) => Result.getOrUndefined(Result.try((): unknown => JSON.parse(text)))
-
 /** A start with a token in the other form, converted to the form that the routes read. */
 const withNestedToken = <E, R>(request: Request, route: Effect.Effect<Response, E, R>) =>
   Effect.gen(function* () {
-    const body = parsed(yield* Effect.orDie(request.text))
+    const body = Result.getOrUndefined(parse(yield* Effect.orDie(request.text)))
     const nested = Predicate.isObject(body) ? nestedToken({ ...body }) : undefined
     if (nested === undefined) return sent(invalidBody("token_id", "token_key"))
     const made = HttpClientRequest.post(request.url, { headers: request.headers }).pipe(
@@ -297,9 +272,6 @@ const withNestedToken = <E, R>(request: Request, route: Effect.Effect<Response, 
     )
   })
 
-const withBody = (response: Response, text: string, contentType: string): Response =>
-  HttpServerResponse.setBody(response, HttpServerResponse.text(text, { contentType }).body)
-
 const shaped = (reading: FullReading, endpoint: string, at: number, response: Response): Response => {
   const { status, body } = response
   const after = retryAfter(reading, endpoint, status, at)
@@ -307,8 +279,9 @@ const shaped = (reading: FullReading, endpoint: string, at: number, response: Re
   const error = errorBody(reading, endpoint, status)
   if (error !== undefined) return withBody(timed, error.text, error.contentType)
   const shape = shapeBody(reading, endpoint, status)
-  const value = body._tag === "Uint8Array" ? parsed(new TextDecoder().decode(body.body)) : undefined
-  if (shape === undefined || !Predicate.isObject(value)) return timed
+  if (shape === undefined || body._tag !== "Uint8Array") return timed
+  const value = Result.getOrUndefined(parse(new TextDecoder().decode(body.body)))
+  if (!Predicate.isObject(value)) return timed
   return withBody(timed, JSON.stringify(shape({ ...value })), "application/json")
 }
 

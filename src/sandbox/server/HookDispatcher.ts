@@ -8,7 +8,7 @@ import { HttpClient, HttpClientRequest } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 import { codeOf } from "../../base/DurableFile.ts"
 import { DueTimes } from "../hooks/Outbox.ts"
-import type { Answer, Delivery, HookRequest, Outbox } from "../hooks/Outbox.ts"
+import type { Answer, Delivery, Outbox } from "../hooks/Outbox.ts"
 import { Sandbox } from "./Sandbox.ts"
 
 export interface HookDispatcherOptions {
@@ -47,7 +47,7 @@ const drain = (response: HttpClientResponse.HttpClientResponse) => {
 }
 
 const sendHook = Effect.fnUntraced(
-  function* (client: HttpClient.HttpClient, hook: HookRequest, within: Duration.Input) {
+  function* (client: HttpClient.HttpClient, hook: ReturnType<Outbox["requestOf"]>, within: Duration.Input) {
     const { url, headers, body } = hook
     const request = HttpClientRequest.post(url, { headers }).pipe(HttpClientRequest.bodyJsonUnsafe(body))
     const response = yield* Effect.timeoutOption(client.execute(request), within)

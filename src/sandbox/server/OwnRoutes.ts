@@ -14,7 +14,7 @@ import { encryptionKey } from "../executions/JudgeRequest.ts"
 import { createSession, takeStep, viewSession } from "../flows/FlowSessions.ts"
 import { bindHooks, listHooks, unbindHooks } from "../hooks/Hooks.ts"
 import { Sandbox } from "./Sandbox.ts"
-import { SandboxGate, applicationOf } from "./Gates.ts"
+import { SandboxGate, applicationOf, refuse } from "./Gates.ts"
 import { deliveryOrders } from "../state/HookState.ts"
 import { CallingApplication } from "../state/SandboxState.ts"
 import {
@@ -50,9 +50,9 @@ const filterOf = ({ limit = limitDefault, customer, application }: typeof Asked.
   ...(application === undefined || application === "" ? {} : { application }),
 })
 
-const refused = HttpServerResponse.jsonUnsafe(
-  { detail: `limit: a whole number from 1 to ${limitMax}; customer, application: one text each` },
-  { status: 422 },
+const refused = refuse(
+  422,
+  `limit: a whole number from 1 to ${limitMax}; customer, application: one text each`,
 )
 
 /** A page shows what callers sent: it may load nothing and run nothing. */
@@ -79,9 +79,7 @@ const page = answering((view) =>
   HttpServerResponse.text(adminPage(view), { headers, contentType: "text/html; charset=utf-8" }),
 )
 
-/**
- * Without a secret: the truth, its page, and the public half of the service's key (5), which all may have.
- */
+/** Without a secret: the truth, its page, and the public half of the service's key (5). */
 export const OpenRoutes = {
   layer: Layer.unwrap(
     Effect.map(Sandbox, (sandbox) =>
@@ -95,8 +93,6 @@ export const OpenRoutes = {
 }
 
 // 4.12, path and answer own choice: with it a service without the flow API can still be read completely.
-
-const refuse = (status: number, detail: string) => HttpServerResponse.jsonUnsafe({ detail }, { status })
 
 const answer = ({ core }: Sandbox["Service"]) =>
   Effect.gen(function* () {

@@ -22,30 +22,24 @@ export interface FlowMove {
   readonly event?: FlowEventName
 }
 
+type Local<Name> = Name extends `es-public-administration:${infer Rest}` ? Rest : never
+
 const move = (
   trigger: string,
   status: SessionStatusCode,
-  cursor: "kept" | "welcome:init" | "welcome:consent" | "connect:source" | "connect:wait",
-  event?: "started" | "consent" | "partial",
+  cursor: "kept" | Local<SessionCursor>,
+  event?: Local<FlowEventName>,
 ): FlowMove => ({
   trigger,
   status,
   cursor: cursor === "kept" ? cursor : `es-public-administration:${cursor}`,
-  closes: false,
+  closes: event === "ended",
   ...(event === undefined ? {} : { event: `es-public-administration:${event}` }),
 })
 
 const close = (
-  trigger: string,
-  status: SessionStatusCode,
-  cursor: "kept" | "bye:completed" | "bye:failure",
-): FlowMove => ({
-  trigger,
-  status,
-  cursor: cursor === "kept" ? cursor : `es-public-administration:${cursor}`,
-  closes: true,
-  event: "es-public-administration:ended",
-})
+  ...about: [trigger: string, status: SessionStatusCode, cursor: "kept" | Local<SessionCursor>]
+) => move(...about, "ended")
 
 /** Not shown; own choice: every possible move. */
 export const flowMoves = {
@@ -85,10 +79,7 @@ export interface FlowPhase {
 /** The names of the widget's steps. */
 export type FlowStepName = FlowStep["_tag"]
 
-/**
- * Why a step is not allowed in a phase (409 of the widget); undefined if it is. `engine_reference` is the
- * source that a `connect` names.
- */
+/** Why a step is not allowed in a phase (409 of the widget), if it is not; `connect` names an engine. */
 export const refusalOf = (
   phase: FlowPhase,
   asksConsent: boolean,

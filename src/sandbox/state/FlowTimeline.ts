@@ -14,15 +14,7 @@ import type {
   TakenStep,
 } from "./FlowMoves.ts"
 import type { ErrorItem, Retrieval } from "./ResultsPlan.ts"
-import {
-  afterLock,
-  afterRead,
-  afterRefusal,
-  isClosedPhase,
-  lifeOf,
-  statusCodeOf,
-  unread,
-} from "./Timeline.ts"
+import { afterAsking, isClosedPhase, lifeOf, statusCodeOf, unread } from "./Timeline.ts"
 import type { ChallengeAnswer, SessionReads, Stop } from "./Timeline.ts"
 import type { FlowEventName, StatusReason } from "../../service/Vocabulary.ts"
 
@@ -339,16 +331,7 @@ export const applyFlowEvent = (state: FlowState, event: FlowSessionEvent): void 
   }
   const session = state.sessions.get(event.session_id)
   if (session === undefined) return
-  const { at } = event
-  const change = (next: FlowSession) => void state.sessions.set(event.session_id, next)
-  switch (event._tag) {
-    case "FlowStepTaken":
-      return change(withStep(session, { at, step: event.step }))
-    case "FlowResultsRead":
-      return change(afterRead(session, event))
-    case "FlowResultsLocked":
-      return change(afterLock(session, at))
-    case "FlowResultsRefused":
-      return change(afterRefusal(session, at))
-  }
+  const isStep = event._tag === "FlowStepTaken"
+  const next = isStep ? withStep(session, { at: event.at, step: event.step }) : afterAsking(session, event)
+  state.sessions.set(event.session_id, next)
 }

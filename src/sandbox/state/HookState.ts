@@ -4,6 +4,7 @@
  * execution and the rules, so a restart finds it again.
  */
 import { Schema } from "effect"
+import { given } from "../../base/Schemas.ts"
 
 export interface DeliveryRecord {
   readonly event: string
@@ -41,23 +42,12 @@ export const findRecord = (
 
 const recordAfter = (before: DeliveryRecord | undefined, attempted: Attempted): DeliveryRecord => {
   const { event, ordinal, rule, at } = attempted
-  const attempts = before?.attempts ?? 0
-  const duplicates = before?.duplicates ?? 0
-  if (attempted._tag === "HookRepeated") {
-    const first = { event, ordinal, rule, attempts, outcome: before?.outcome ?? "delivered" } as const
-    return { ...first, at, duplicates: duplicates + 1 }
-  }
+  const { attempts = 0, duplicates = 0, outcome = "delivered" } = before ?? {}
+  const which = { event, ordinal, rule, at }
+  if (attempted._tag === "HookRepeated") return { ...which, attempts, outcome, duplicates: duplicates + 1 }
   const failure = attempted._tag === "HookFailed" ? (attempted.doubtful ? "doubtful" : "failed") : undefined
-  return {
-    event,
-    ordinal,
-    rule,
-    attempts: attempts + 1,
-    outcome: failure ?? "delivered",
-    at,
-    duplicates,
-    ...(attempted.next_at === undefined ? {} : { nextAt: attempted.next_at }),
-  }
+  const result = { attempts: attempts + 1, outcome: failure ?? "delivered", duplicates } as const
+  return { ...which, ...result, ...given({ nextAt: attempted.next_at }) }
 }
 
 /** The fold of hook events. */

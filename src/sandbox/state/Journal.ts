@@ -89,9 +89,7 @@ export const openJournal = (path: string): Effect.Effect<Journal, JournalFailed,
     return { events: lines, append }
   })
 
-/**
- * The newest time in a journal, for a clock that must not fall behind it; undefined if it contains no event.
- */
+/** The newest time in a journal, behind which no clock may fall; undefined if it contains no event. */
 export const newestEventAt = (path: string): Effect.Effect<number | undefined, JournalFailed> =>
   Effect.map(
     attempt(path, () => replay(path, TimedLine)),

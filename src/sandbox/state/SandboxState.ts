@@ -11,16 +11,7 @@ import { applyHookEvent, emptyHooks, hookEventSchemas, isHookEvent } from "./Hoo
 import type { HookState } from "./HookState.ts"
 import { ErrorItem, ResultsPlan } from "./ResultsPlan.ts"
 import type { Retrieval } from "./ResultsPlan.ts"
-import {
-  Timeline,
-  afterLock,
-  afterRead,
-  afterRefusal,
-  isClosedPhase,
-  lifeOf,
-  momentOf,
-  unread,
-} from "./Timeline.ts"
+import { Timeline, afterAsking, isClosedPhase, lifeOf, momentOf, unread } from "./Timeline.ts"
 import type { ChallengeAnswer, Moment, Phase, SessionReads, Stop } from "./Timeline.ts"
 import {
   addConflict,
@@ -50,10 +41,7 @@ export interface Execution {
 }
 
 export interface SandboxState {
-  /**
-   * Every execution there ever was, in the order of their starts; deleted ones are kept as a trace for
-   * observers.
-   */
+  /** Every execution there ever was, in the order of the starts; deleted ones too, for observers. */
   readonly executions: Map<string, Execution>
   readonly bySession: Map<string, string>
   /** Execution ids by application and customer, for conflicts. */
@@ -194,15 +182,13 @@ export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
     case "FinalStateRead":
       return change({ ...execution, finalStateReadAt: event.at, finalStateReadSequence: state.sequence })
     case "ResultsRead":
-      return change({ ...execution, session: afterRead(execution.session, event) })
     case "ResultsLocked":
-      return change({ ...execution, session: afterLock(execution.session, event.at) })
+    case "ResultsRefused":
+      return change({ ...execution, session: afterAsking(execution.session, event) })
     case "RecordsDelivered": {
       const delivered = new Map(execution.delivered).set(event.source, event.counts)
       return change({ ...execution, delivered })
     }
-    case "ResultsRefused":
-      return change({ ...execution, session: afterRefusal(execution.session, event.at) })
   }
 }
 

@@ -55,9 +55,7 @@ export interface ChallengeAnswer {
   readonly fault?: "form" | "encryption"
 }
 
-/**
- * A period of an execution's life in which its state does not change. Times are milliseconds since the epoch.
- */
+/** A period of an execution's life in which its state does not change; in milliseconds since the epoch. */
 export interface Phase {
   readonly from: number
   readonly status_code: StatusCode
@@ -217,10 +215,7 @@ const layLife = (course: Course, timeline: Timeline, answers: ReadonlyArray<Chal
   if (layWork(course, timeline, answers)) course.close(timeline.end)
 }
 
-/**
- * The phases of an execution accepted at `startedAt`, in order; zero-length ones are left out, except the
- * end.
- */
+/** The phases of an execution accepted at `startedAt`; only the end may have no length. */
 export const lifeOf = (
   timeline: Timeline,
   startedAt: number,
@@ -293,10 +288,7 @@ export const momentOf = (phases: readonly [Phase, ...ReadonlyArray<Phase>], at: 
 // 8: one read of a session's results per five seconds, under an exclusive lock.
 
 const resultsIntervalMs = 5_000
-/**
- * Not shown; own choice: a read holds the session's lock for a millisecond per record that it carries, and
- * another read does not wait for it.
- */
+/** Not shown; own choice: a read holds the lock for a millisecond per record, and others do not wait. */
 const heldMsPerRecord = 1
 
 export interface SessionRead {
@@ -322,20 +314,21 @@ export const unread: SessionReads = {
   heldUntil: Number.NEGATIVE_INFINITY,
 }
 
-export const afterRead = <Session extends SessionReads>(
-  session: Session,
-  { at, is_closed, heldUntil: until = at }: SessionRead & { readonly heldUntil?: number },
-): Session => ({ ...session, reads: [...session.reads, { at, is_closed }], heldUntil: until })
+interface Asked {
+  readonly _tag: `${"Flow" | ""}ResultsRead` | `${"Flow" | ""}ResultsLocked` | `${"Flow" | ""}ResultsRefused`
+  readonly at: number
+  readonly is_closed?: boolean
+  readonly heldUntil?: number
+}
 
-export const afterLock = <Session extends SessionReads>(session: Session, at: number): Session => ({
-  ...session,
-  lockedAt: [...session.lockedAt, at],
-})
-
-export const afterRefusal = <Session extends SessionReads>(session: Session, at: number): Session => ({
-  ...session,
-  refusedAt: [...session.refusedAt, at],
-})
+/** What was asked of a session, and what it answered. */
+export const afterAsking = <Session extends SessionReads>(session: Session, asked: Asked): Session => {
+  const { _tag, at, is_closed = false } = asked
+  const { reads, lockedAt, refusedAt } = session
+  if (_tag.endsWith("Locked")) return { ...session, lockedAt: [...lockedAt, at] }
+  if (_tag.endsWith("Refused")) return { ...session, refusedAt: [...refusedAt, at] }
+  return { ...session, reads: [...reads, { at, is_closed }], heldUntil: asked.heldUntil ?? at }
+}
 
 export const heldUntil = (at: number, records: number): number => at + records * heldMsPerRecord
 

@@ -257,10 +257,7 @@ export const damageSealed = (sealed: string): string => {
   return `${prefix}${bytes.toString("base64url")}`
 }
 
-/**
- * A ticket for one start: seeded, but not derivable from the seed alone, because the login that it protects
- * is part of it.
- */
+/** A ticket for one start: not derivable from the seed alone, because the login is part of it. */
 const ticketFor = (seed: number, execution_id: string, login: string): string =>
   derive(login, `${seed}.${execution_id}`, "ticket", keyBytes).toString("hex")
 
