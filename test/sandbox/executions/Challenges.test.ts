@@ -64,7 +64,7 @@ ofTheService("a challenge of the login", (told) => {
     "is answered, and the run is queued again and goes on [resumeExecution 202] [move 2] " +
       "[field challenge.form_schema] [field challenge.action_required_expires] [field challenge.producer] " +
       "[field execution.action_required_expires] " +
-      "[field acceptance.status_message] [resume-rule 1] [limit 5]",
+      "[field acceptance.status_message] [resume-rule 1]",
     function* () {
       const { caller, id } = yield* asked("input-4711")
       const challenge = yield* caller.read(id)
@@ -153,7 +153,7 @@ ofTheService("a challenge of the login", (told) => {
 
   told(
     "that nobody answers aborts the run, and a late answer is 410 " +
-      "[move 4] [reason ACTION_TIMEOUT] [resumeExecution 410] [error 6]",
+      "[move 4] [limit 5] [reason ACTION_TIMEOUT] [resumeExecution 410] [error 6]",
     function* () {
       const { caller, id } = yield* asked("challenge-4711")
       yield* TestClock.adjust(59_999)

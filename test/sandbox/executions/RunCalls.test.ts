@@ -115,7 +115,10 @@ ofTheService("a call on a run", (told) => {
         ]
         expect([gone.status, gone.text]).toEqual([404, strange.text])
       }
-      for (const call of [caller.remove, caller.abort]) expect(yield* call(id)).toEqual(yield* call(never))
+      for (const call of [caller.remove, caller.abort]) {
+        const gone = yield* call(id)
+        expect([gone, gone.status]).toEqual([yield* call(never), 404])
+      }
       expect((yield* caller.remove("no.body")).status).toBe(422)
     },
   )

@@ -17,6 +17,7 @@ import {
 } from "../../../src/sandbox/faults/Faults.ts"
 import type { JudgedCall } from "../../../src/sandbox/faults/Faults.ts"
 import { decodeFaults, readFaults } from "../../../src/sandbox/readings/SettingFiles.ts"
+import { effect } from "../../harness/Steps.ts"
 
 const told = (source: string): ReadonlyArray<string> =>
   Result.match(decodeFaults("f.yaml", source), {
@@ -100,17 +101,15 @@ faults:
     expect(told(source)).toEqual(problems)
   })
 
-  it.effect("that does not exist is an error with its name", () =>
-    Effect.gen(function* () {
-      const folder = mkdtempSync(join(tmpdir(), "faults-"))
-      const path = join(folder, "none.yaml")
-      const failure = yield* Effect.flip(readFaults(path))
-      expect(failure.message).toBe(`${path}:1:1: the faults file cannot be read (there is no such file)`)
-      writeFileSync(path, "faults: []\n")
-      expect(yield* readFaults(path)).toEqual({ faults: [] })
-      rmSync(folder, { recursive: true })
-    }),
-  )
+  effect("that does not exist is an error with its name", function* () {
+    const folder = mkdtempSync(join(tmpdir(), "faults-"))
+    const path = join(folder, "none.yaml")
+    const failure = yield* Effect.flip(readFaults(path))
+    expect(failure.message).toBe(`${path}:1:1: the faults file cannot be read (there is no such file)`)
+    writeFileSync(path, "faults: []\n")
+    expect(yield* readFaults(path)).toEqual({ faults: [] })
+    rmSync(folder, { recursive: true })
+  })
 
   it("is described by the command's help with every endpoint and every key", () => {
     const item = Faults.fields.faults.value

@@ -17,6 +17,7 @@ import {
 import { Caller, field, inProcess, textField, ofTheService } from "../server/Caller.ts"
 import { nightStart, recordsIn, recordTexts, walk, walked } from "./FlowWalk.ts"
 import type { Told } from "../server/Caller.ts"
+import { effect } from "../../harness/Steps.ts"
 
 const idOf = (name: string) => standingSessionId(standingScripts.findIndex((script) => script.name === name))
 const truth = Effect.flatMap(Sandbox, (sandbox) => sandbox.truth)
@@ -219,60 +220,53 @@ describe("the standing sessions", () => {
 })
 
 describe("a journal", () => {
-  it.effect(
+  effect(
     "keeps sessions across a restart, with their lives and their five seconds, and no parameter",
-    () =>
-      Effect.gen(function* () {
-        yield* TestClock.setTime(nightStart)
-        const folder = mkdtempSync(join(tmpdir(), "flows-"))
-        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
-        const journal = join(folder, "journal.ndjson")
-        const night = inProcess({ seed: 7, journal })
-        const words = "connect queue-0+run-100+records-9+challenge-4711"
-        const session_id = yield* walked("", ["start", "consent", words, "wait 20", "answer 4711"]).pipe(
-          Effect.map(({ session_id: id }) => id),
-          Effect.provide(night),
-        )
-        const first = yield* Effect.gen(function* () {
-          const caller = yield* Caller
-          yield* walk(session_id, ["wait 30", "leave"])
-          return {
-            own: yield* caller.results(session_id),
-            standing: yield* caller.results(idOf("partial")),
-            seen: (yield* truth).sessions,
-          }
-        }).pipe(Effect.provide(night))
-        const again = yield* Effect.gen(function* () {
-          const caller = yield* Caller
-          const { sessions } = yield* truth
-          const soon = yield* caller.results(session_id)
-          yield* TestClock.adjust("1 hour")
-          return {
-            sessions,
-            soon: soon.status,
-            own: yield* caller.results(session_id),
-            standing: yield* caller.results(idOf("partial")),
-          }
-        }).pipe(Effect.provide(night))
-        expect(again.sessions).toEqual(first.seen)
-        expect([field(first.own, "is_closed"), again.soon, field(again.own, "is_closed")]).toEqual([
-          false,
-          429,
-          true,
-        ])
-        expect(recordTexts(again.own).slice(0, 2)).toEqual(recordTexts(first.own).slice(0, 2))
-        expect([field(first.standing, "is_closed"), field(again.standing, "is_closed")]).toEqual([
-          false,
-          true,
-        ])
-        const text = readFileSync(journal, "utf8")
-        expect(text).toContain("FlowStepTaken")
-        for (const secret of ["correct horse", "challenge-4711", "4711", "sandbox-app-1"]) {
-          expect([secret, text.includes(`"${secret}"`) || text.includes(`${secret}+`)]).toEqual([
-            secret,
-            false,
-          ])
+    function* () {
+      yield* TestClock.setTime(nightStart)
+      const folder = mkdtempSync(join(tmpdir(), "flows-"))
+      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
+      const journal = join(folder, "journal.ndjson")
+      const night = inProcess({ seed: 7, journal })
+      const words = "connect queue-0+run-100+records-9+challenge-4711"
+      const session_id = yield* walked("", ["start", "consent", words, "wait 20", "answer 4711"]).pipe(
+        Effect.map(({ session_id: id }) => id),
+        Effect.provide(night),
+      )
+      const first = yield* Effect.gen(function* () {
+        const caller = yield* Caller
+        yield* walk(session_id, ["wait 30", "leave"])
+        return {
+          own: yield* caller.results(session_id),
+          standing: yield* caller.results(idOf("partial")),
+          seen: (yield* truth).sessions,
         }
-      }).pipe(Effect.scoped),
+      }).pipe(Effect.provide(night))
+      const again = yield* Effect.gen(function* () {
+        const caller = yield* Caller
+        const { sessions } = yield* truth
+        const soon = yield* caller.results(session_id)
+        yield* TestClock.adjust("1 hour")
+        return {
+          sessions,
+          soon: soon.status,
+          own: yield* caller.results(session_id),
+          standing: yield* caller.results(idOf("partial")),
+        }
+      }).pipe(Effect.provide(night))
+      expect(again.sessions).toEqual(first.seen)
+      expect([field(first.own, "is_closed"), again.soon, field(again.own, "is_closed")]).toEqual([
+        false,
+        429,
+        true,
+      ])
+      expect(recordTexts(again.own).slice(0, 2)).toEqual(recordTexts(first.own).slice(0, 2))
+      expect([field(first.standing, "is_closed"), field(again.standing, "is_closed")]).toEqual([false, true])
+      const text = readFileSync(journal, "utf8")
+      expect(text).toContain("FlowStepTaken")
+      for (const secret of ["correct horse", "challenge-4711", "4711", "sandbox-app-1"]) {
+        expect([secret, text.includes(`"${secret}"`) || text.includes(`${secret}+`)]).toEqual([secret, false])
+      }
+    },
   )
 })

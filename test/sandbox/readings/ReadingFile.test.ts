@@ -18,6 +18,7 @@ import {
   todaysReading,
 } from "../../../src/sandbox/state/Reading.ts"
 import { Caller, field, inProcess, textField } from "../server/Caller.ts"
+import { effect } from "../../harness/Steps.ts"
 
 const told = (source: string): ReadonlyArray<string> =>
   Result.match(decodeReading("r.yaml", source), {
@@ -89,17 +90,15 @@ messages:
     expect(readingHelp.split("\n").filter((line) => line.length > 108)).toEqual([])
   })
 
-  it.effect("that cannot be read is named", () =>
-    Effect.gen(function* () {
-      const folder = mkdtempSync(join(tmpdir(), "nightjar-reading-"))
-      const path = join(folder, "r.yaml")
-      const failure = yield* Effect.flip(readReading(path))
-      expect(failure.message).toBe(`${path}:1:1: the reading file cannot be read (there is no such file)`)
-      writeFileSync(path, "flow_api: absent\n")
-      expect(yield* readReading(path)).toEqual({ flow_api: "absent" })
-      rmSync(folder, { recursive: true })
-    }),
-  )
+  effect("that cannot be read is named", function* () {
+    const folder = mkdtempSync(join(tmpdir(), "nightjar-reading-"))
+    const path = join(folder, "r.yaml")
+    const failure = yield* Effect.flip(readReading(path))
+    expect(failure.message).toBe(`${path}:1:1: the reading file cannot be read (there is no such file)`)
+    writeFileSync(path, "flow_api: absent\n")
+    expect(yield* readReading(path)).toEqual({ flow_api: "absent" })
+    rmSync(folder, { recursive: true })
+  })
 })
 
 // A reading as a user gives it: by a job's `service`, or by the command's flag.

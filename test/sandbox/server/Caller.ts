@@ -63,6 +63,18 @@ const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress) => {
   const { base_url, flows_url } = address
   const executionUrl = (execution_id: string) => `${base_url}/executions/handler/v1/${execution_id}`
   const startUrl = `${base_url}/executions/init/v1/parametrized`
+  const widgetUrl = (...path: ReadonlyArray<string>) =>
+    [`${flows_url}/es-public-administration/v1/widget`, ...path].join("/")
+  /** Starts customer `c-1` on the bank with these behaviour words. */
+  const start = (
+    username: string,
+    more: Readonly<Record<string, unknown>> = {},
+    secret = "sandbox-app-1",
+  ) => {
+    const parameters = { username, password: "correct" }
+    const usual = { engine_reference: "sandbox-bank:website", customer_id: "c-1", parameters }
+    return call("POST", startUrl, { secret, body: { ...usual, ...more } })
+  }
   return {
     call,
     base_url,
@@ -72,17 +84,7 @@ const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress) => {
     profileUrl: (id: string) => `${base_url}/executions/results/${id}/customer/v1/profile`,
     resultsUrl: (id: string) => `${flows_url}/es-public-administration/v1/manager/${id}/results`,
     attachmentUrl: (session: string, id: string) => `${flows_url}/attachments/${session}/${id}`,
-    /** Starts customer `c-1` on the bank with these behaviour words. */
-    start: (username: string, more: Readonly<Record<string, unknown>> = {}, secret = "sandbox-app-1") =>
-      call("POST", startUrl, {
-        secret,
-        body: {
-          engine_reference: "sandbox-bank:website",
-          customer_id: "c-1",
-          parameters: { username, password: "correct" },
-          ...more,
-        },
-      }),
+    start,
     read: (execution_id: string) => call("GET", executionUrl(execution_id)),
     resume: (execution_id: string, body: unknown) => call("PUT", executionUrl(execution_id), { body }),
     abort: (execution_id: string) => call("DELETE", `${executionUrl(execution_id)}/abort`),
@@ -92,17 +94,7 @@ const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress) => {
       username: string,
       more: Readonly<Record<string, unknown>> = {},
       secret = "sandbox-app-1",
-    ) =>
-      call("POST", startUrl, {
-        secret,
-        body: {
-          engine_reference: "sandbox-bank:website",
-          customer_id: "c-1",
-          parameters: { username, password: "correct" },
-          base_configurations: { tokenized_access: true },
-          ...more,
-        },
-      }),
+    ) => start(username, { base_configurations: { tokenized_access: true }, ...more }, secret),
     exchange: (execution_id: string, ticket: string, secret = "sandbox-app-1") =>
       call("PUT", `${base_url}/executions/t10n`, { secret, body: { execution_id, ticket } }),
     /** Starts customer `c-1` on the bank with the token that an exchange answered. */
@@ -119,19 +111,15 @@ const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress) => {
       call("GET", `${base_url}/executions/t10n/${token_id}`, { secret }),
     revoke: (token_id: string, secret = "sandbox-app-1") =>
       call("DELETE", `${base_url}/executions/t10n/${token_id}`, { secret }),
-    widgetUrl: (...path: ReadonlyArray<string>) =>
-      [`${flows_url}/es-public-administration/v1/widget`, ...path].join("/"),
+    widgetUrl,
     /** Creates a flow session. */
     createSession: (body: unknown = {}, secret = "sandbox-app-1") =>
-      call("POST", `${flows_url}/es-public-administration/v1/widget`, { secret, body }),
+      call("POST", widgetUrl(), { secret, body }),
     viewSession: (session_id: string, secret = "sandbox-app-1") =>
-      call("GET", `${flows_url}/es-public-administration/v1/widget/${session_id}`, { secret }),
+      call("GET", widgetUrl(session_id), { secret }),
     /** Takes a step in a flow session's widget. */
     step: (session_id: string, name: string, body?: unknown, secret = "sandbox-app-1") =>
-      call("POST", `${flows_url}/es-public-administration/v1/widget/${session_id}/${name}`, {
-        secret,
-        ...(body === undefined ? {} : { body }),
-      }),
+      call("POST", widgetUrl(session_id, name), { secret, ...(body === undefined ? {} : { body }) }),
     results: (session_id: string) =>
       call("GET", `${flows_url}/es-public-administration/v1/manager/${session_id}/results`),
   }

@@ -3,7 +3,7 @@ import { constants, publicEncrypt } from "node:crypto"
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterAll, assert, describe, expect, it } from "@effect/vitest"
+import { afterAll, assert, describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { encryptionKey } from "../../../src/sandbox/executions/JudgeRequest.ts"
@@ -11,6 +11,7 @@ import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { newestEventAt, openJournal } from "../../../src/sandbox/state/Journal.ts"
 import { faultyCalls, refusal, withCalls } from "../../base/FaultyCalls.ts"
 import { Caller, field, inProcess, morning, textField } from "./Caller.ts"
+import { effect } from "../../harness/Steps.ts"
 
 const journalIn = Effect.map(
   Effect.acquireRelease(
@@ -27,130 +28,116 @@ const failureWith = (journal: string) =>
   )
 
 describe("the state file", () => {
-  it.effect("keeps executions, conflicts, sessions and what was read from them", () =>
-    Effect.gen(function* () {
-      const journal = yield* journalIn
-      const service = () => inProcess({ seed: 7, journal })
-      const [open, closed] = yield* Effect.gen(function* () {
-        const caller = yield* Caller
-        const running = yield* caller.start("queue-10+run-50", { external_execution_id: "x-1" })
-        const over = yield* caller.start("queue-0+run-0+records-4", { customer_id: "c-2" })
-        yield* caller.read(textField(over, "execution_id"))
-        yield* caller.results(textField(over, "session_id"))
-        return [running, over] as const
-      }).pipe(Effect.provide(service()))
-      yield* TestClock.adjust(1_000)
-      yield* Effect.gen(function* () {
-        const caller = yield* Caller
-        const conflict = yield* caller.start("ok", { external_execution_id: "x-1" })
-        expect([conflict.status, field(conflict, "execution_id")]).toEqual([409, field(open, "execution_id")])
-        // A second after the read before the restart: still within five seconds.
-        expect((yield* caller.results(textField(closed, "session_id"))).status).toBe(429)
-        yield* TestClock.adjust(60_000)
-        expect((yield* caller.results(textField(closed, "session_id"))).status).toBe(200)
-        expect(field(yield* caller.read(textField(open, "execution_id")), "status_reason")).toBe("COMPLETED")
-        const seen = (yield* (yield* Sandbox).truth).executions
-        expect(
-          seen.map(({ final_state_read_at, results_reads }) => [final_state_read_at, results_reads.length]),
-        ).toEqual([
-          [61_000, 0],
-          [0, 2],
-        ])
-      }).pipe(Effect.provide(service()))
-    }),
-  )
+  effect("keeps executions, conflicts, sessions and what was read from them", function* () {
+    const journal = yield* journalIn
+    const service = () => inProcess({ seed: 7, journal })
+    const [open, closed] = yield* Effect.gen(function* () {
+      const caller = yield* Caller
+      const running = yield* caller.start("queue-10+run-50", { external_execution_id: "x-1" })
+      const over = yield* caller.start("queue-0+run-0+records-4", { customer_id: "c-2" })
+      yield* caller.read(textField(over, "execution_id"))
+      yield* caller.results(textField(over, "session_id"))
+      return [running, over] as const
+    }).pipe(Effect.provide(service()))
+    yield* TestClock.adjust(1_000)
+    yield* Effect.gen(function* () {
+      const caller = yield* Caller
+      const conflict = yield* caller.start("ok", { external_execution_id: "x-1" })
+      expect([conflict.status, field(conflict, "execution_id")]).toEqual([409, field(open, "execution_id")])
+      // A second after the read before the restart: still within five seconds.
+      expect((yield* caller.results(textField(closed, "session_id"))).status).toBe(429)
+      yield* TestClock.adjust(60_000)
+      expect((yield* caller.results(textField(closed, "session_id"))).status).toBe(200)
+      expect(field(yield* caller.read(textField(open, "execution_id")), "status_reason")).toBe("COMPLETED")
+      const seen = (yield* (yield* Sandbox).truth).executions
+      expect(
+        seen.map(({ final_state_read_at, results_reads }) => [final_state_read_at, results_reads.length]),
+      ).toEqual([
+        [61_000, 0],
+        [0, 2],
+      ])
+    }).pipe(Effect.provide(service()))
+  })
 
-  it.effect("holds a time later than any answer, so that a restart takes nothing back", () =>
-    Effect.gen(function* () {
-      const journal = yield* journalIn
-      yield* Effect.gen(function* () {
-        const caller = yield* Caller
-        const started = yield* caller.start("queue-10+run-20")
-        yield* TestClock.adjust(12_000)
-        // A read is no event, and yet the caller knows now that the run is under way.
-        expect(field(yield* caller.read(textField(started, "execution_id")), "status_reason")).toBe("RUNNING")
-        expect(yield* newestEventAt(journal)).toBeGreaterThan(12_000)
-        const before = linesOf(journal).length
-        for (let n = 0; n < 50; n += 1) {
-          yield* TestClock.adjust(10)
-          yield* caller.read(textField(started, "execution_id"))
-        }
-        // And many reads within a second write nothing more.
-        expect(linesOf(journal).length).toBe(before)
-      }).pipe(Effect.provide(inProcess({ seed: 7, journal })))
-    }),
-  )
-
-  it.effect("loses a last line that was cut short, and nothing else", () =>
-    Effect.gen(function* () {
-      const journal = yield* journalIn
-      const started = yield* Effect.flatMap(Caller, (caller) => caller.start("queue-60")).pipe(
-        Effect.provide(inProcess({ seed: 7, journal })),
-      )
-      const whole = readFileSync(journal, "utf8")
-      for (const torn of [
-        '{"_tag":"Aborted","at":1',
-        '{"_tag":"Aborted","at":1,"execution_id":"é'.slice(0, -1),
-        "\u0000",
-      ]) {
-        writeFileSync(journal, whole + torn)
-        const read = Effect.flatMap(Caller, (caller) => caller.read(textField(started, "execution_id")))
-        expect((yield* Effect.provide(read, inProcess({ seed: 7, journal }))).status).toBe(202)
-        expect(readFileSync(journal, "utf8").startsWith(whole)).toBe(true)
-        expect(
-          linesOf(journal)
-            .slice(0, -1)
-            .map((line) => JSON.parse(line) as unknown),
-        ).not.toEqual([])
+  effect("holds a time later than any answer, so that a restart takes nothing back", function* () {
+    const journal = yield* journalIn
+    yield* Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = yield* caller.start("queue-10+run-20")
+      yield* TestClock.adjust(12_000)
+      // A read is no event, and yet the caller knows now that the run is under way.
+      expect(field(yield* caller.read(textField(started, "execution_id")), "status_reason")).toBe("RUNNING")
+      expect(yield* newestEventAt(journal)).toBeGreaterThan(12_000)
+      const before = linesOf(journal).length
+      for (let n = 0; n < 50; n += 1) {
+        yield* TestClock.adjust(10)
+        yield* caller.read(textField(started, "execution_id"))
       }
-    }),
-  )
+      // And many reads within a second write nothing more.
+      expect(linesOf(journal).length).toBe(before)
+    }).pipe(Effect.provide(inProcess({ seed: 7, journal })))
+  })
 
-  it.effect("with a damaged line is refused by its number, whole and without repeating the line", () =>
-    Effect.gen(function* () {
-      const journal = yield* journalIn
-      yield* Effect.flatMap(Caller, (caller) => caller.start("queue-60")).pipe(
-        Effect.provide(inProcess({ seed: 7, journal })),
-      )
-      const lines = linesOf(journal).slice(0, -1)
-      for (const [damage, number] of [
-        ['{"_tag":"Aborted","at":1', lines.length + 1],
-        ["canary", lines.length + 1],
-        ['{"_tag":"Exploded","at":1}', lines.length + 1],
-      ] as const) {
-        const text = [...lines, damage, ...lines, ""].join("\n")
-        writeFileSync(journal, text)
-        expect(yield* failureWith(journal)).toBe(`${journal}: line ${number} is not an event of this service`)
-        expect(readFileSync(journal, "utf8")).toBe(text)
-      }
-    }),
-  )
+  effect("loses a last line that was cut short, and nothing else", function* () {
+    const journal = yield* journalIn
+    const started = yield* Effect.flatMap(Caller, (caller) => caller.start("queue-60")).pipe(
+      Effect.provide(inProcess({ seed: 7, journal })),
+    )
+    const whole = readFileSync(journal, "utf8")
+    for (const torn of [
+      '{"_tag":"Aborted","at":1',
+      '{"_tag":"Aborted","at":1,"execution_id":"é'.slice(0, -1),
+      "\u0000",
+    ]) {
+      writeFileSync(journal, whole + torn)
+      const read = Effect.flatMap(Caller, (caller) => caller.read(textField(started, "execution_id")))
+      expect((yield* Effect.provide(read, inProcess({ seed: 7, journal }))).status).toBe(202)
+      expect(readFileSync(journal, "utf8").startsWith(whole)).toBe(true)
+      expect(
+        linesOf(journal)
+          .slice(0, -1)
+          .map((line) => JSON.parse(line) as unknown),
+      ).not.toEqual([])
+    }
+  })
 
-  it.effect("is closed to others, even if it was open to them before", () =>
-    Effect.gen(function* () {
-      const journal = yield* journalIn
-      writeFileSync(journal, "")
-      chmodSync(journal, 0o644)
-      yield* Effect.provide(Sandbox, Sandbox.layer({ seed: 7, journal }))
-      expect(statSync(journal).mode & 0o777).toBe(0o600)
-    }),
-  )
+  effect("with a damaged line is refused by its number, whole and without repeating the line", function* () {
+    const journal = yield* journalIn
+    yield* Effect.flatMap(Caller, (caller) => caller.start("queue-60")).pipe(
+      Effect.provide(inProcess({ seed: 7, journal })),
+    )
+    const lines = linesOf(journal).slice(0, -1)
+    for (const [damage, number] of [
+      ['{"_tag":"Aborted","at":1', lines.length + 1],
+      ["canary", lines.length + 1],
+      ['{"_tag":"Exploded","at":1}', lines.length + 1],
+    ] as const) {
+      const text = [...lines, damage, ...lines, ""].join("\n")
+      writeFileSync(journal, text)
+      expect(yield* failureWith(journal)).toBe(`${journal}: line ${number} is not an event of this service`)
+      expect(readFileSync(journal, "utf8")).toBe(text)
+    }
+  })
 
-  it.effect("that is not there yet has no newest time", () =>
-    Effect.gen(function* () {
-      expect(yield* newestEventAt(yield* journalIn)).toBeUndefined()
-    }),
-  )
+  effect("is closed to others, even if it was open to them before", function* () {
+    const journal = yield* journalIn
+    writeFileSync(journal, "")
+    chmodSync(journal, 0o644)
+    yield* Effect.provide(Sandbox, Sandbox.layer({ seed: 7, journal }))
+    expect(statSync(journal).mode & 0o777).toBe(0o600)
+  })
 
-  it.effect("that cannot be created is reported by name", () =>
-    Effect.gen(function* () {
-      const journal = join(yield* journalIn, "nowhere", "state.ndjson")
-      expect(yield* failureWith(journal)).toMatch(
-        /nowhere\/state\.ndjson: cannot open: no such file or directory \(ENOENT\)$/,
-      )
-      expect(existsSync(journal)).toBe(false)
-    }),
-  )
+  effect("that is not there yet has no newest time", function* () {
+    expect(yield* newestEventAt(yield* journalIn)).toBeUndefined()
+  })
+
+  effect("that cannot be created is reported by name", function* () {
+    const journal = join(yield* journalIn, "nowhere", "state.ndjson")
+    expect(yield* failureWith(journal)).toMatch(
+      /nowhere\/state\.ndjson: cannot open: no such file or directory \(ENOENT\)$/,
+    )
+    expect(existsSync(journal)).toBe(false)
+  })
 })
 
 // The journal's lines are there whole or not at all, whatever the disk takes at once.
@@ -160,34 +147,33 @@ afterAll(() => rmSync(base, { recursive: true, force: true }))
 const deleted = (execution_id: string) => ({ _tag: "Deleted", at: 0, execution_id }) as const
 
 describe("the journal", () => {
-  it.effect(
+  effect(
     "keeps every event on a disk that accepts a few bytes at once, and no half of one that it refuses",
-    () =>
-      Effect.gen(function* () {
-        const path = join(mkdtempSync(join(base, "j-")), "state.ndjson")
-        const disk = { isFull: false }
-        const { calls } = faultyCalls({
-          writeBytesMax: 10,
-          refuse: (name, nth) =>
-            disk.isFull && name === "write" && nth % 3 === 0 ? refusal("ENOSPC", name) : undefined,
-        })
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            const journal = yield* withCalls(calls)(openJournal(path))
-            journal.append([deleted("e-1"), deleted("e-2")])
-            disk.isFull = true
-            assert.throws(
-              () => journal.append([deleted("e-3")]),
-              `${path}: cannot write: no space left on device`,
-            )
-            disk.isFull = false
-            journal.append([deleted("e-4")])
-          }),
-        )
-        assert.isTrue(readFileSync(path, "utf8").endsWith("\n"))
-        const { events } = yield* Effect.scoped(openJournal(path))
-        assert.deepStrictEqual(events, ["e-1", "e-2", "e-4"].map(deleted))
-      }),
+    function* () {
+      const path = join(mkdtempSync(join(base, "j-")), "state.ndjson")
+      const disk = { isFull: false }
+      const { calls } = faultyCalls({
+        writeBytesMax: 10,
+        refuse: (name, nth) =>
+          disk.isFull && name === "write" && nth % 3 === 0 ? refusal("ENOSPC", name) : undefined,
+      })
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const journal = yield* withCalls(calls)(openJournal(path))
+          journal.append([deleted("e-1"), deleted("e-2")])
+          disk.isFull = true
+          assert.throws(
+            () => journal.append([deleted("e-3")]),
+            `${path}: cannot write: no space left on device`,
+          )
+          disk.isFull = false
+          journal.append([deleted("e-4")])
+        }),
+      )
+      assert.isTrue(readFileSync(path, "utf8").endsWith("\n"))
+      const { events } = yield* Effect.scoped(openJournal(path))
+      assert.deepStrictEqual(events, ["e-1", "e-2", "e-4"].map(deleted))
+    },
   )
 })
 
@@ -218,63 +204,61 @@ const words = [
   "queue-0+run-10+challenge-4711+expire-600",
 ]
 
-it.effect("what a start decided survives a restart, and no decrypted value is written", () =>
-  Effect.gen(function* () {
-    const folder = yield* Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-plans-"))),
-      (path) => Effect.sync(() => rmSync(path, { recursive: true })),
+effect("what a start decided survives a restart, and no decrypted value is written", function* () {
+  const folder = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-plans-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true })),
+  )
+  const journal = join(folder, "state.ndjson")
+  const service = () => inProcess({ seed: 7, journal })
+  const lookAt = (ids: ReadonlyArray<readonly [string, string]>) =>
+    Effect.flatMap(Caller, (caller) =>
+      Effect.forEach(ids, ([execution, session]) =>
+        Effect.all([caller.read(execution), caller.results(session)]),
+      ),
     )
-    const journal = join(folder, "state.ndjson")
-    const service = () => inProcess({ seed: 7, journal })
-    const lookAt = (ids: ReadonlyArray<readonly [string, string]>) =>
-      Effect.flatMap(Caller, (caller) =>
-        Effect.forEach(ids, ([execution, session]) =>
-          Effect.all([caller.read(execution), caller.results(session)]),
-        ),
-      )
-    yield* TestClock.setTime(morning)
-    const [ids, before] = yield* Effect.gen(function* () {
-      const caller = yield* Caller
-      const started = yield* Effect.forEach(words, (said, index) =>
-        caller.start("", {
-          ...readings,
-          ...person,
-          customer_id: `c-${index}`,
-          parameters: { username: sealed(said), password: sealed(canary) },
-        }),
-      )
-      yield* TestClock.adjust(6_000)
-      const last = textField(started[4], "execution_id")
-      expect((yield* caller.resume(last, { kode: "4711" })).status).toBe(202)
-      yield* TestClock.adjust(1_000)
-      const known = started.map(
-        (answer) => [textField(answer, "execution_id"), textField(answer, "session_id")] as const,
-      )
-      return [known, yield* lookAt(known)] as const
-    }).pipe(Effect.provide(service()))
-    expect(before.map(([state, results]) => [state.status, results.status])).toEqual([
-      [202, 200],
-      [202, 200],
-      [423, 200],
-      [423, 412],
-      [423, 412],
-    ])
-    yield* TestClock.adjust(60_000)
-    const [undisturbed, again] = [
-      yield* lookAt(ids).pipe(Effect.provide(service())),
-      yield* TestClock.adjust(6_000).pipe(Effect.andThen(lookAt(ids)), Effect.provide(service())),
-    ]
-    expect(undisturbed.map(([state]) => [state.status, textField(state, "status_reason")])).toEqual([
-      [200, "COMPLETED"],
-      [200, "PARTIAL"],
-      [423, "undefined"],
-      [200, "USER_CANCELLED"],
-      [423, "undefined"],
-    ])
-    expect(again).toEqual(undisturbed)
-    expect(undisturbed[0]?.[0].text).toContain("feature.dates_adapted")
-    expect(undisturbed[4]?.[0].text).toContain("payload_errors")
-    expect(undisturbed[2]?.[0].text).toContain('"producer":"cards_read"')
-    expect(readFileSync(journal, "utf8")).not.toContain(canary)
-  }),
-)
+  yield* TestClock.setTime(morning)
+  const [ids, before] = yield* Effect.gen(function* () {
+    const caller = yield* Caller
+    const started = yield* Effect.forEach(words, (said, index) =>
+      caller.start("", {
+        ...readings,
+        ...person,
+        customer_id: `c-${index}`,
+        parameters: { username: sealed(said), password: sealed(canary) },
+      }),
+    )
+    yield* TestClock.adjust(6_000)
+    const last = textField(started[4], "execution_id")
+    expect((yield* caller.resume(last, { kode: "4711" })).status).toBe(202)
+    yield* TestClock.adjust(1_000)
+    const known = started.map(
+      (answer) => [textField(answer, "execution_id"), textField(answer, "session_id")] as const,
+    )
+    return [known, yield* lookAt(known)] as const
+  }).pipe(Effect.provide(service()))
+  expect(before.map(([state, results]) => [state.status, results.status])).toEqual([
+    [202, 200],
+    [202, 200],
+    [423, 200],
+    [423, 412],
+    [423, 412],
+  ])
+  yield* TestClock.adjust(60_000)
+  const [undisturbed, again] = [
+    yield* lookAt(ids).pipe(Effect.provide(service())),
+    yield* TestClock.adjust(6_000).pipe(Effect.andThen(lookAt(ids)), Effect.provide(service())),
+  ]
+  expect(undisturbed.map(([state]) => [state.status, textField(state, "status_reason")])).toEqual([
+    [200, "COMPLETED"],
+    [200, "PARTIAL"],
+    [423, "undefined"],
+    [200, "USER_CANCELLED"],
+    [423, "undefined"],
+  ])
+  expect(again).toEqual(undisturbed)
+  expect(undisturbed[0]?.[0].text).toContain("feature.dates_adapted")
+  expect(undisturbed[4]?.[0].text).toContain("payload_errors")
+  expect(undisturbed[2]?.[0].text).toContain('"producer":"cards_read"')
+  expect(readFileSync(journal, "utf8")).not.toContain(canary)
+})

@@ -20,6 +20,7 @@ import {
 import type { Seal } from "../../../src/sandbox/state/TokenState.ts"
 import { Caller, field, inProcess, textField, toldAt } from "../server/Caller.ts"
 import { tokenFor, truth } from "./TokenSuite.ts"
+import { effect } from "../../harness/Steps.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-tokens-"))),
@@ -54,73 +55,70 @@ describe("the journal", () => {
     expect(found('{"a":"canary-pass"}', [secret])).toEqual([])
   })
 
-  it.effect(
+  effect(
     "contains neither ticket nor token_key nor a value of the login, in any form [auth-rule 5] [token-rule 2]",
-    () =>
-      Effect.gen(function* () {
-        const journal = join(yield* folder, "journal.ndjson")
-        yield* Effect.gen(function* () {
-          const caller = yield* Caller
-          const { ticket, token, token_id } = yield* tokenFor("", { parameters: login })
-          const token_key = textField(token, "token_key")
-          yield* TestClock.adjust("1 minute")
-          yield* caller.startTokenized(token)
-          yield* caller.startTokenized({ token_id, token_key: "canary-wrong-key" })
-          yield* caller.exchange(token_key, ticket)
-          yield* caller.exchange("canary-id", "canary-ticket")
-          yield* caller.revoke(token_id)
-          const text = readFileSync(journal, "utf8")
-          const secrets = [ticket, token_key, login.username, login.password, "canary"]
-          expect(found(text, secrets)).toEqual([])
-          const tags = text.match(/(?<="_tag":")(Started|StartRefused|(Ticket|Token|Exchange)[A-Za-z]+)/g)
-          expect(tags).toEqual(
-            ["Started", "TicketIssued", "TicketExchanged", "Started", "StartRefused"].concat([
-              "ExchangeRefused",
-              "ExchangeRefused",
-              "TokenRevoked",
-            ]),
-          )
-          expect(found(text, [token_id])).toEqual([token_id])
-          expect(found(JSON.stringify(yield* truth), secrets)).toEqual([])
-        }).pipe(Effect.provide(inProcess({ seed: 7, journal })))
-      }).pipe(Effect.scoped),
-  )
-
-  it.effect("lets a restarted service honour tickets and tokens, whatever its seed", () =>
-    Effect.gen(function* () {
+    function* () {
       const journal = join(yield* folder, "journal.ndjson")
-      const life = <A>(seed: number, body: Effect.Effect<A, never, Caller>) =>
-        body.pipe(Effect.provide(inProcess({ seed, journal })))
-      const start = Effect.flatMap(Caller, (caller) =>
-        caller.startTicketed("", { parameters: login, features: ["cards_read"] }),
-      )
-      const started = yield* life(7, start)
-      const execution_id = textField(started, "execution_id")
-      const exchange = Effect.flatMap(Caller, (caller) =>
-        caller.exchange(execution_id, textField(started, "ticket")),
-      )
-      expect((yield* life(7, exchange)).status).toBe(403)
-      yield* TestClock.adjust("1 minute")
-      const exchanged = yield* life(8, exchange)
-      expect([exchanged.status, (yield* life(7, exchange)).status]).toEqual([200, 403])
-
-      const again = Effect.gen(function* () {
+      yield* Effect.gen(function* () {
         const caller = yield* Caller
-        const accepted = yield* caller.startTokenized(field(exchanged, "token"))
-        const running = yield* caller.startTokenized(field(exchanged, "token"))
-        const status = field(yield* caller.token(textField(exchanged, "token", "token_id")), "status")
-        const state = yield* caller.read(textField(accepted, "execution_id"))
-        return [accepted.status, running.status, status, field(state, "features", 0, "code")]
-      })
-      expect(yield* life(9, again)).toEqual([202, 409, "active", "cards_read"])
-      const revoke = Effect.flatMap(Caller, (caller) =>
-        caller.revoke(textField(exchanged, "token", "token_id")),
-      )
-      expect([(yield* life(7, revoke)).status, (yield* life(7, revoke)).status]).toEqual([204, 304])
-      yield* TestClock.adjust("1 minute")
-      expect(yield* life(7, again)).toEqual([202, 202, "revoked", "cards_read"])
-    }).pipe(Effect.scoped),
+        const { ticket, token, token_id } = yield* tokenFor("", { parameters: login })
+        const token_key = textField(token, "token_key")
+        yield* TestClock.adjust("1 minute")
+        yield* caller.startTokenized(token)
+        yield* caller.startTokenized({ token_id, token_key: "canary-wrong-key" })
+        yield* caller.exchange(token_key, ticket)
+        yield* caller.exchange("canary-id", "canary-ticket")
+        yield* caller.revoke(token_id)
+        const text = readFileSync(journal, "utf8")
+        const secrets = [ticket, token_key, login.username, login.password, "canary"]
+        expect(found(text, secrets)).toEqual([])
+        const tags = text.match(/(?<="_tag":")(Started|StartRefused|(Ticket|Token|Exchange)[A-Za-z]+)/g)
+        expect(tags).toEqual(
+          ["Started", "TicketIssued", "TicketExchanged", "Started", "StartRefused"].concat([
+            "ExchangeRefused",
+            "ExchangeRefused",
+            "TokenRevoked",
+          ]),
+        )
+        expect(found(text, [token_id])).toEqual([token_id])
+        expect(found(JSON.stringify(yield* truth), secrets)).toEqual([])
+      }).pipe(Effect.provide(inProcess({ seed: 7, journal })))
+    },
   )
+
+  effect("lets a restarted service honour tickets and tokens, whatever its seed", function* () {
+    const journal = join(yield* folder, "journal.ndjson")
+    const life = <A>(seed: number, body: Effect.Effect<A, never, Caller>) =>
+      body.pipe(Effect.provide(inProcess({ seed, journal })))
+    const start = Effect.flatMap(Caller, (caller) =>
+      caller.startTicketed("", { parameters: login, features: ["cards_read"] }),
+    )
+    const started = yield* life(7, start)
+    const execution_id = textField(started, "execution_id")
+    const exchange = Effect.flatMap(Caller, (caller) =>
+      caller.exchange(execution_id, textField(started, "ticket")),
+    )
+    expect((yield* life(7, exchange)).status).toBe(403)
+    yield* TestClock.adjust("1 minute")
+    const exchanged = yield* life(8, exchange)
+    expect([exchanged.status, (yield* life(7, exchange)).status]).toEqual([200, 403])
+
+    const again = Effect.gen(function* () {
+      const caller = yield* Caller
+      const accepted = yield* caller.startTokenized(field(exchanged, "token"))
+      const running = yield* caller.startTokenized(field(exchanged, "token"))
+      const status = field(yield* caller.token(textField(exchanged, "token", "token_id")), "status")
+      const state = yield* caller.read(textField(accepted, "execution_id"))
+      return [accepted.status, running.status, status, field(state, "features", 0, "code")]
+    })
+    expect(yield* life(9, again)).toEqual([202, 409, "active", "cards_read"])
+    const revoke = Effect.flatMap(Caller, (caller) =>
+      caller.revoke(textField(exchanged, "token", "token_id")),
+    )
+    expect([(yield* life(7, revoke)).status, (yield* life(7, revoke)).status]).toEqual([204, 304])
+    yield* TestClock.adjust("1 minute")
+    expect(yield* life(7, again)).toEqual([202, 202, "revoked", "cards_read"])
+  })
 })
 
 describe("an encrypted login", () => {
