@@ -65,21 +65,8 @@ export const documentBytes = (document: SessionDocument): Uint8Array => {
 
 // 2.7, consent: the documents of the widget and what was accepted; an execution's customer is invented.
 
-interface ConsentDocument {
-  readonly document_id: string
-  readonly version: string
-  readonly title: string
-  readonly content: string
-  /** SHA-256 of the content's UTF-8 bytes, in hex. */
-  readonly hash: string
-}
-
-const documentOf = (
-  document_id: string,
-  version: string,
-  title: string,
-  content: string,
-): ConsentDocument => ({
+/** `hash`: SHA-256 of the content's UTF-8 bytes, in hex. */
+const documentOf = (document_id: string, version: string, title: string, content: string) => ({
   document_id,
   version,
   title,
@@ -88,7 +75,7 @@ const documentOf = (
 })
 
 /** Not shown; own choice: two documents, both of which must be accepted. */
-export const consentDocuments: ReadonlyArray<ConsentDocument> = [
+export const consentDocuments = [
   documentOf(
     "terms-es",
     "2.1",

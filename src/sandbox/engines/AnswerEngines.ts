@@ -95,18 +95,10 @@ const readBoolean = (text: string): boolean | undefined =>
 /** One item per value that is not allowed. A market is a country code. */
 const rejectedValues = (filter: EngineFilter) => {
   const outside = (name: string, known: (value: string) => boolean, values: ReadonlyArray<string>) =>
-    values.flatMap((value, index) =>
-      known(value)
-        ? []
-        : [
-            {
-              loc: ["query", name, index],
-              msg: `${value} is not a permitted value`,
-              type: "type_error.enum",
-              input: value,
-            },
-          ],
-    )
+    values.flatMap((value, index) => {
+      const msg = `${value} is not a permitted value`
+      return known(value) ? [] : [{ loc: ["query", name, index], msg, type: "type_error.enum", input: value }]
+    })
   const one = (value: string | undefined) => (value === undefined ? [] : [value])
   const among = (list: ReadonlyArray<string>) => (value: string) => list.includes(value)
   return [

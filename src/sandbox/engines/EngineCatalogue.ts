@@ -17,7 +17,7 @@ import type { EngineDefinition } from "./EngineDefinition.ts"
 
 // For testing: the four of the product's contract, one for every reason why an engine cannot run (4.8, 4.9).
 
-const bank = (reference: string, name: string, more: Partial<Parameters<typeof define>[1]>) =>
+const bank = (reference: string, name: string, more: More) =>
   define(reference, {
     name,
     category: "financial",
@@ -26,13 +26,22 @@ const bank = (reference: string, name: string, more: Partial<Parameters<typeof d
     ...more,
   })
 
+type More = Partial<Parameters<typeof define>[1]>
+const publicSource = (
+  reference: string,
+  name: string,
+  kind: string,
+  features: EngineDefinition["features"],
+  more: More,
+) => define(reference, { name, category: "public", subCategories: [`public:${kind}`], features, ...more })
+
 const promisedEngines = [
   bank("sandbox-bank:website", "Banco Sandbox", { markets: ["ES", "CO"] }),
-  define("sandbox-tax:website", {
-    name: "Agencia Sandbox",
-    category: "public",
-    subCategories: ["public:tax"],
-    features: [
+  publicSource(
+    "sandbox-tax:website",
+    "Agencia Sandbox",
+    "tax",
+    [
       "customer_information_read",
       "yearly_individual_tax",
       "academic_data",
@@ -43,9 +52,11 @@ const promisedEngines = [
       "public_pensions",
       "public_document_verification",
     ],
-    defaults: ["customer_information_read", "yearly_individual_tax"],
-    color: "#8b1f3d",
-  }),
+    {
+      defaults: ["customer_information_read", "yearly_individual_tax"],
+      color: "#8b1f3d",
+    },
+  ),
   bank("sandbox-always:website", "Banco Siempre Presente", { frequency: "always" }),
   bank("sandbox-maintenance:website", "Banco en Obras", { status: "maintenance" }),
 ]
@@ -78,63 +89,65 @@ const wordsNote = (field: string) => `Sandbox: behaviour words are read from ${f
 const alias = text("Alias de la conexión", { maxLength: 256 })
 
 const publicSources = [
-  define("es-tax-agency:website", {
-    name: "Agencia Tributaria",
-    category: "public",
-    subCategories: ["public:tax"],
-    features: ["customer_information_read", "yearly_individual_tax", "properties_data"],
-    defaults: ["customer_information_read", "yearly_individual_tax"],
-    configurations: settingsForm({
-      delegation: text("Delegación", { enum: ["madrid", "barcelona", "other"] }),
-    }),
-    featureForms: {
-      yearly_individual_tax: settingsForm({
-        last_n_years: { type: "integer", title: "Últimos ejercicios", default: 3, minimum: 1, maximum: 5 },
-        filing: text("Modalidad", { enum: ["individual", "joint", "any"], default: "any" }),
+  publicSource(
+    "es-tax-agency:website",
+    "Agencia Tributaria",
+    "tax",
+    ["customer_information_read", "yearly_individual_tax", "properties_data"],
+    {
+      defaults: ["customer_information_read", "yearly_individual_tax"],
+      configurations: settingsForm({
+        delegation: text("Delegación", { enum: ["madrid", "barcelona", "other"] }),
       }),
+      featureForms: {
+        yearly_individual_tax: settingsForm({
+          last_n_years: { type: "integer", title: "Últimos ejercicios", default: 3, minimum: 1, maximum: 5 },
+          filing: text("Modalidad", { enum: ["individual", "joint", "any"], default: "any" }),
+        }),
+      },
+      color: "#0b5394",
     },
-    color: "#0b5394",
-  }),
-  define("es-social-security:website", {
-    name: "Seguridad Social",
-    category: "public",
-    subCategories: ["public:social_security"],
-    features: ["labor_check", "public_pensions", "customer_information_read"],
-    defaults: ["labor_check", "customer_information_read"],
-    parameters: loginForm(
-      { nif: nif(), pin: password("PIN", { maxLength: 16 }), alias },
-      { required: ["nif", "pin"], locking: ["nif"], lazy: ["alias"], instructions: wordsNote("alias") },
-    ),
-    wordsField: "alias",
-  }),
-  define("es-university:website", {
-    name: "Universidad de Ejemplo",
-    category: "public",
-    subCategories: ["public:education"],
-    features: ["academic_data", "customer_information_read"],
-    parameters: loginForm(
-      {
-        campus_user: text("Usuario del campus", { minLength: 1, maxLength: 256 }),
-        campus_password: password("Contraseña"),
-        campus: text("Campus", { enum: ["norte", "sur", "online"], default: "norte" }),
-      },
-      {
-        required: ["campus_user", "campus_password"],
-        locking: ["campus_user", "campus"],
-        instructions: wordsNote("campus_user"),
-      },
-    ),
-    wordsField: "campus_user",
-    frequency: "never",
-    events: ["started", "ended"],
-    languages: ["es", "ca"],
-  }),
-  define("es-traffic:website", {
-    name: "Dirección de Tráfico",
+  ),
+  publicSource(
+    "es-social-security:website",
+    "Seguridad Social",
+    "social_security",
+    ["labor_check", "public_pensions", "customer_information_read"],
+    {
+      defaults: ["labor_check", "customer_information_read"],
+      parameters: loginForm(
+        { nif: nif(), pin: password("PIN", { maxLength: 16 }), alias },
+        { required: ["nif", "pin"], locking: ["nif"], lazy: ["alias"], instructions: wordsNote("alias") },
+      ),
+      wordsField: "alias",
+    },
+  ),
+  publicSource(
+    "es-university:website",
+    "Universidad de Ejemplo",
+    "education",
+    ["academic_data", "customer_information_read"],
+    {
+      parameters: loginForm(
+        {
+          campus_user: text("Usuario del campus", { minLength: 1, maxLength: 256 }),
+          campus_password: password("Contraseña"),
+          campus: text("Campus", { enum: ["norte", "sur", "online"], default: "norte" }),
+        },
+        {
+          required: ["campus_user", "campus_password"],
+          locking: ["campus_user", "campus"],
+          instructions: wordsNote("campus_user"),
+        },
+      ),
+      wordsField: "campus_user",
+      frequency: "never",
+      events: ["started", "ended"],
+      languages: ["es", "ca"],
+    },
+  ),
+  publicSource("es-traffic:website", "Dirección de Tráfico", "traffic", ["vehicles_data", "driver_data"], {
     description: "Dirección de Tráfico, simulada por el servicio embebido; sin tokenización.",
-    category: "public",
-    subCategories: ["public:traffic"],
-    features: ["vehicles_data", "driver_data"],
     parameters: loginForm(
       {
         nif: nif(),

@@ -21,7 +21,7 @@ import { deliveryOf, judgeCode } from "../executions/Executions.ts"
 import { openParameters } from "../executions/JudgeRequest.ts"
 import { resultsAreFinal, resultsAreWhole, retrievedAt } from "../executions/PlanResults.ts"
 import { flowResultsBody, retrievalData, retrievedFeatures } from "../executions/Results.ts"
-import { featuresOf, planSource, planStanding, readFlowPlan } from "./StandingSessions.ts"
+import { featuresOf, planSource, planStanding, readFlowPlan, publicSources } from "./StandingSessions.ts"
 import { shapeResults } from "../readings/ShapeAnswer.ts"
 import { refusalOf } from "../state/FlowMoves.ts"
 import type { FlowSessionCreated, FlowSessionEvent, FlowStep, FlowStepName } from "../state/FlowMoves.ts"
@@ -424,12 +424,7 @@ const sessionView = (session: FlowSession, at: number) => {
 }
 
 /** What a consent form offers if the session is created without naming features. */
-const usualFeatures = featuresOf([
-  "es-tax-agency:website",
-  "es-social-security:website",
-  "es-university:website",
-  "es-traffic:website",
-])
+const usualFeatures = featuresOf(publicSources)
 
 /** The session as it is once what was decided is recorded. */
 const viewOf = (decide: (call: Call) => ReturnType<typeof decideCreate | typeof decideStep>) =>

@@ -209,16 +209,14 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
 
 // Without a script the seed decides. Most complete; some are still being read at the first read.
 
-const sources = [
-  "es-tax-agency:website",
-  "es-social-security:website",
-  "es-university:website",
-  "es-traffic:website",
-] as const
+export const publicSources = [taxes, work, university, traffic] as const
 
 const drawSources = (draw: Draw): ReadonlyArray<string> => {
-  const first = draw.int(0, sources.length - 1)
-  return Array.from({ length: draw.int(1, 3) }, (_, index) => sources[(first + index) % sources.length] ?? "")
+  const first = draw.int(0, publicSources.length - 1)
+  return Array.from(
+    { length: draw.int(1, 3) },
+    (_, index) => publicSources[(first + index) % publicSources.length] ?? "",
+  )
 }
 
 const connections = (draw: Draw, from: number, ends: string): ReadonlyArray<ScriptStep> =>

@@ -51,19 +51,11 @@ const liveSource = (
 ): FlowSource | undefined => {
   const [first, ...rest] = lifeOf(plan.timeline, at, answers, stop)
   if (first === undefined) return undefined
-  const { engine_reference, timeline, results } = plan
+  const { session_id } = created
   return {
     source_id: plan.source_id,
     answers,
-    started: {
-      at,
-      session_id: created.session_id,
-      source_id: plan.source_id,
-      customer_id: recordsCustomerOf(created),
-      engine_reference,
-      timeline,
-      results,
-    },
+    started: { at, session_id, customer_id: recordsCustomerOf(created), ...plan },
     phases: [first, ...rest],
   }
 }
@@ -245,11 +237,10 @@ const cutSources = (walk: Walk): ReadonlyArray<FlowSource> => {
   if (!closed) return walk.sources
   return walk.sources.map((source) => {
     if (settlesAt(source) <= from) return source
-    const { at, engine_reference, timeline, results } = source.started
-    const plan = { source_id: source.source_id, engine_reference, timeline, results }
+    const { source_id, started } = source
     const stop = { at: from, reason: "CLIENT_CANCELLED" } as const
     const before = source.answers.filter((answer) => answer.at <= from)
-    return liveSource(walk.input.created, at, plan, before, stop) ?? source
+    return liveSource(walk.input.created, started.at, { ...started, source_id }, before, stop) ?? source
   })
 }
 

@@ -201,24 +201,19 @@ const mismatches = (
   { exchanged }: StoredToken,
   request: TokenizedStartRequest,
 ): ReadonlyArray<ValidationItem> => {
-  const item = (loc: ReadonlyArray<string | number>, msg: string): ValidationItem => ({
-    loc: ["body", ...loc],
-    msg,
-    type: "value_error.token_context",
-  })
+  const item = (isWrong: boolean, loc: ReadonlyArray<string | number>, of: string) =>
+    isWrong
+      ? [{ loc: ["body", ...loc], msg: `not ${of} of this token`, type: "value_error.token_context" }]
+      : []
   const offered = findEngine(exchanged.engine_reference)?.features ?? []
   return [
-    ...(request.engine_reference === exchanged.engine_reference
-      ? []
-      : [item(["engine_reference"], "not the engine of this token")]),
-    ...(request.customer_id === exchanged.customer_id
-      ? []
-      : [item(["customer_id"], "not the customer of this token")]),
+    ...item(request.engine_reference !== exchanged.engine_reference, ["engine_reference"], "the engine"),
+    ...item(request.customer_id !== exchanged.customer_id, ["customer_id"], "the customer"),
     ...(request.features ?? []).flatMap((feature, position) => {
       const code = typeof feature === "string" ? feature : feature.code
       // 4.1: what the engine does not implement is ignored, so it cannot widen the list.
       const widens = offered.some((known) => known === code) && !exchanged.features.includes(code)
-      return widens ? [item(["features", position], "not among the features of this token")] : []
+      return item(widens, ["features", position], "among the features")
     }),
   ]
 }
