@@ -21,27 +21,25 @@ export interface CheckedJob {
   readonly warnings: ReadonlyArray<Problem>
 }
 
-const problemsIn = <A>(read: Effect.Effect<A, { readonly problems: ReadonlyArray<Problem> }>) =>
-  Effect.match(read, {
-    onSuccess: (): ReadonlyArray<Problem> => [],
-    onFailure: ({ problems }) => problems,
-  })
-
-const faultsOf = Effect.fnUntraced(function* (path: string) {
-  const { readFaults } = yield* Effect.promise(() => import("../sandbox/readings/SettingFiles.ts"))
-  return yield* problemsIn(readFaults(path))
-})
-const readingOf = Effect.fnUntraced(function* (path: string) {
-  const { readReading } = yield* Effect.promise(() => import("../sandbox/readings/SettingFiles.ts"))
-  return yield* problemsIn(readReading(path))
-})
-
 /** Problems in the files that a job's embedded service uses: faults and a reading. */
 const problemsOfService = Effect.fnUntraced(function* ({ service }: Job) {
   if (service._tag !== "Embedded") return []
+  const { readFaults, readReading } = yield* Effect.promise(
+    () => import("../sandbox/readings/SettingFiles.ts"),
+  )
+  const problemsIn = <A>(
+    path: string | undefined,
+    read: (path: string) => Effect.Effect<A, { readonly problems: ReadonlyArray<Problem> }>,
+  ) =>
+    path === undefined
+      ? Effect.succeed([])
+      : Effect.match(read(path), {
+          onSuccess: (): ReadonlyArray<Problem> => [],
+          onFailure: ({ problems }) => problems,
+        })
   return [
-    ...(service.faults === undefined ? [] : yield* faultsOf(service.faults)),
-    ...(service.reading === undefined ? [] : yield* readingOf(service.reading)),
+    ...(yield* problemsIn(service.faults, readFaults)),
+    ...(yield* problemsIn(service.reading, readReading)),
   ]
 })
 
@@ -86,20 +84,17 @@ const problemsOfPseudonyms = Effect.fnUntraced(function* (job: Job) {
   })
 })
 
-const problemsOfFiles = Effect.fnUntraced(function* (job: Job) {
-  return [
+/** A job whose files have problems cannot be used. */
+const checkFiles = Effect.fnUntraced(function* (checked: CheckedJob) {
+  const { job } = checked
+  if (job === undefined) return checked
+  const errors = [
     ...(yield* problemsOfService(job)),
     ...(yield* problemsOfSchemas(job)),
     ...(yield* problemsOfPseudonyms(job)),
   ]
+  return errors.length === 0 ? checked : { ...checked, job: undefined, errors }
 })
-
-const checkFiles = (checked: CheckedJob) =>
-  checked.job === undefined
-    ? Effect.succeed(checked)
-    : Effect.map(problemsOfFiles(checked.job), (errors): CheckedJob =>
-        errors.length === 0 ? checked : { ...checked, job: undefined, errors },
-      )
 
 /** The same file under whatever path; a path that leads nowhere is its own. */
 const fileOf = (path: string): string => {

@@ -142,8 +142,8 @@ const endLines = ({ end, calls, now, deadlineAt, job: { timezone } }: Preview): 
   const deadline = `Deadline: ${timeOfDay(deadlineAt, timezone)}.`
   const after =
     maybeLate === 0
-      ? "Everything should be over before it."
-      : `${counted(late, "task")} will probably not be over before it, ${maybeLate} in a bad night.`
+      ? "Everything should be finished by then."
+      : `${counted(late, "task")} will probably not be finished by then, ${maybeLate} in a bad night.`
   return [when, `${deadline} ${after}`]
 }
 

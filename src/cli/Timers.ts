@@ -190,7 +190,7 @@ export const cronBlock = (timer: Timer, now: number): string => {
     zone: from ?? to,
     further:
       times.length > 1
-        ? ["After the first of them, a run finishes what was cut off, and else does nothing."]
+        ? ["After the first of them, a run finishes what was cut off, and otherwise does nothing."]
         : [],
     otherZone: isElsewhere ? [to] : [],
     inOtherZone: isElsewhere ? [""] : [],
@@ -231,7 +231,7 @@ Description=Nightjar: when it starts {runs}
 [Timer]
 # {further}
 OnCalendar=*-*-* {times}
-# If the machine was off, the night is made up for as soon as it is on again.
+# If the machine was off, the night starts as soon as it is on again.
 Persistent=true
 
 [Install]
@@ -304,7 +304,7 @@ export const systemdUnits = (
       runs,
       further:
         times.length > 1
-          ? ["The night, and further starts in it: they finish what was cut off, and else do nothing."]
+          ? ["The night, and further starts in it: they finish what was cut off, and otherwise do nothing."]
           : [],
       times: times.map((time) => `${time}:00${timezone === undefined ? "" : ` ${timezone}`}`),
     }),

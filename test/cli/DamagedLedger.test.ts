@@ -3,12 +3,17 @@
  * defect, never replaced.
  */
 import { spawnSync } from "node:child_process"
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { toolVersion } from "../../src/cli/Failures.ts"
+import { Secrets } from "../../src/jobs/Secrets.ts"
 import { command as main } from "../acceptance/BuiltCommand.ts"
+import { commandWork } from "../harness/CommandsHere.ts"
+import type { Ended } from "../harness/CommandsHere.ts"
 
 const root = mkdtempSync(join(tmpdir(), "nightjar-damaged-"))
 const template = join(root, "template")
@@ -16,13 +21,19 @@ const output = join(root, "output")
 const job = join(root, "small.yaml")
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-const nightjar = (folder: string, ...args: ReadonlyArray<string>) => {
-  const argv = [main, ...args, "--output", folder]
-  const { status, stdout, stderr } = spawnSync(process.execPath, argv, { cwd: root, encoding: "utf8" })
-  return { status, stdout, stderr }
+/** A run has a process of its own; every other command is asked in this one. */
+const nightjar = async (folder: string, ...args: ReadonlyArray<string>): Promise<Ended> => {
+  const argv = [...args, "--output", folder]
+  if (args[0] !== "run")
+    return Effect.runPromise(commandWork(argv, { secrets: Secrets.layerMemory(new Map()) }))
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...argv], {
+    cwd: root,
+    encoding: "utf8",
+  })
+  return { code: status ?? -1, stdout, stderr: stderr.trimEnd() }
 }
 
-beforeAll(() => {
+beforeAll(async () => {
   writeFileSync(
     job,
     `name: small
@@ -32,7 +43,7 @@ customers:
   - { id: k-1, parameters: { username: ok+queue-1+run-1+records-1, password: a-password } }
 `,
   )
-  expect(nightjar(template, "run", job).status).toBe(0)
+  expect((await nightjar(template, "run", job)).code).toBe(0)
 }, 120_000)
 
 /** A copy of the folder in which the ledger was changed. */
@@ -42,157 +53,136 @@ const damaged = (damage: (path: string) => void): string => {
   damage(join(output, "ledger.sqlite"))
   return output
 }
+/** The same by SQL. */
+const changed = (...statements: ReadonlyArray<string>): string =>
+  damaged((path) => {
+    const database = new DatabaseSync(path)
+    for (const sql of [...statements, "PRAGMA wal_checkpoint(TRUNCATE)"]) database.exec(sql)
+    database.close()
+  })
 
-const commands = [["run", job], ["status"], ["runs"], ["repair"], ["credentials", "list"]] as const
+const commands = [["run", job], ["status"], ["runs"], ["repair"]] as const
 
 describe("a ledger that is", () => {
   it.each([
-    ["no database any more", (path: string) => writeFileSync(path, Buffer.alloc(8_192, 7))],
-    [
-      "changed in one fact",
-      (path: string) => {
-        const database = new DatabaseSync(path)
-        database.exec("UPDATE facts SET at = at + 1 WHERE tag = 'RunStarted'")
-        database.exec("UPDATE facts SET at = at + 1 WHERE tag = 'CredentialRejected'")
-        database.close()
-      },
-    ],
-  ])(
-    "%s is named by every command, with what to do",
-    (_, damage) => {
-      const folder = damaged(damage)
-      for (const command of commands.filter(([name]) => name !== "credentials")) {
-        const { status, stderr } = nightjar(folder, ...command)
-        expect([command[0], status, stderr.includes("a defect in the program")]).toEqual([
-          command[0],
-          2,
-          false,
-        ])
-        expect(stderr).toMatch(
-          /^nightjar: the ledger is damaged: .*\nNothing more was started.*Restore a copy of ledger/,
-        )
-      }
-      const verified = nightjar(folder, "verify", "--json")
-      expect([verified.status, JSON.parse(verified.stdout)]).toMatchObject([
-        3,
-        [
-          {
-            where: "ledger.sqlite",
-            id: "facts-damaged",
-            next: "Restore a copy of it, with `ledger-archive/` if there is one: it exists nowhere else.",
-          },
-        ],
+    ["no database any more", () => damaged((path) => writeFileSync(path, Buffer.alloc(8_192, 7)))],
+    ["changed in one fact", () => changed("UPDATE facts SET at = at + 1 WHERE tag = 'RunStarted'")],
+  ])("%s is named by every command, with what to do", async (_, damage) => {
+    const folder = damage()
+    for (const command of commands)
+      expect([command, await nightjar(folder, ...command)]).toEqual([
+        command,
+        {
+          code: 2,
+          stdout: "",
+          stderr: expect.stringMatching(
+            /^nightjar: the ledger is damaged: .*\nNothing more was started.*Restore a copy of ledger/,
+          ),
+        },
       ])
-      const doctor = nightjar(folder, "doctor")
-      expect(doctor.status).toBe(2)
-      expect(doctor.stdout).toMatch(/failed +ledger/)
-    },
-    120_000,
-  )
+    const verified = await nightjar(folder, "verify", "--json")
+    expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([
+      3,
+      [
+        {
+          where: "ledger.sqlite",
+          id: "facts-damaged",
+          next: "Restore a copy of it, with `ledger-archive/` if there is one: it exists nowhere else.",
+        },
+      ],
+    ])
+    expect(await nightjar(folder, "doctor")).toMatchObject({
+      code: 2,
+      stdout: expect.stringMatching(/failed +ledger/),
+    })
+  })
 
-  it("missing beside landed bodies is refused by every command, and no new one is created", () => {
+  it("missing beside landed bodies is refused by every command, and no new one is created", async () => {
     const folder = damaged((path) => rmSync(path))
-    for (const command of [...commands, ["verify"], ["plan", job]]) {
-      const { status, stderr } = nightjar(folder, ...command)
-      expect([command[0], status]).toEqual([command[0], 2])
-      expect(stderr).toContain("is missing, but the folder contains landing, tables, nightjar.duckdb")
-    }
-    const doctor = nightjar(folder, "doctor")
-    expect([doctor.status, existsSync(join(folder, "ledger.sqlite"))]).toEqual([2, false])
-    expect(doctor.stdout).toContain("[ledger-absent]")
-    cpSync(join(template, "ledger.sqlite"), join(folder, "ledger.sqlite"))
-    expect(nightjar(folder, "verify").stdout).toBe("Files, ledger and tables agree.\n")
-  }, 120_000)
-
-  it("whole, but has a damaged marker, is reported and repaired", () => {
-    const folder = damaged((path) => writeFileSync(join(path, "../.nightjar"), "x"))
-    expect(nightjar(folder, "doctor").stdout).toMatch(
-      /failed +files and tables +\.nightjar: the marker file was changed \[folder-disagrees\]/,
+    const stderr = expect.stringContaining(
+      "is missing, but the folder contains landing, tables, nightjar.duckdb",
     )
-    expect(nightjar(folder, "repair")).toMatchObject({ status: 0, stdout: ".nightjar: written again\n" })
-    expect(readFileSync(join(folder, ".nightjar"), "utf8")).toContain("nightjar output folder")
-  }, 120_000)
+    for (const command of [...commands, ["credentials", "list"], ["verify"], ["plan", job]])
+      expect([command, await nightjar(folder, ...command)]).toEqual([
+        command,
+        { code: 2, stdout: "", stderr },
+      ])
+    expect(await nightjar(folder, "doctor")).toMatchObject({
+      code: 2,
+      stdout: expect.stringContaining("[ledger-absent]"),
+    })
+    expect(existsSync(join(folder, "ledger.sqlite"))).toBe(false)
+    cpSync(join(template, "ledger.sqlite"), join(folder, "ledger.sqlite"))
+    expect((await nightjar(folder, "verify")).stdout).toBe("Files, ledger and tables agree.\n")
+  })
 })
 
 describe("a ledger of a newer version", () => {
-  const version = nightjar(template, "--version").stdout.trim().replace("nightjar v", "")
   const newest = "the newest run in it was written by version 9.1.0"
-  const written = (database: DatabaseSync): void => {
-    database.exec("UPDATE facts SET chain = NULL")
-    database.exec(
-      `UPDATE facts SET body = json_set(body, '$.tool_version', '9.1.0') WHERE tag = 'RunStarted'`,
-    )
+  const seqOf = (tag: string): unknown => {
+    const database = new DatabaseSync(join(template, "ledger.sqlite"), { readOnly: true })
+    const row = database.prepare("SELECT seq FROM facts WHERE tag = ?").get(tag)
+    database.close()
+    return row?.["seq"]
   }
-  const refusal = (detail: string) => ({
-    status: 2,
-    stdout: "",
-    stderr:
-      `nightjar: the ledger was written by a newer nightjar than this one, ${version}: ${detail} ` +
-      "[ledger-newer]\nNothing was started, and the ledger was not changed. Use that version, or a newer one, " +
-      "with this output folder.\n",
-  })
 
   it.each([
-    [
-      "by its format",
-      (database: DatabaseSync) => database.exec("PRAGMA user_version = 4"),
-      () => `the ledger has format 4; ${newest}`,
-    ],
+    ["by its format", "PRAGMA user_version = 4", () => "the ledger has format 4"],
     [
       "by a fact of a kind that this one does not know",
-      (database: DatabaseSync) =>
-        database.exec(`UPDATE facts SET body = '{"_tag":"NightPaused"}' WHERE tag = 'OutcomePublished'`),
-      (seq: unknown) => `this version cannot read fact ${seq}; ${newest}`,
+      `UPDATE facts SET body = '{"_tag":"NightPaused"}' WHERE tag = 'OutcomePublished'`,
+      () => `this version cannot read fact ${seqOf("OutcomePublished")}`,
     ],
     [
       "by a fact with a value that this one does not know",
-      (database: DatabaseSync) =>
-        database.exec("UPDATE facts SET body = json_set(body, '$.exit_code', 'x') WHERE tag = 'RunEnded'"),
-      (seq: unknown) => `this version cannot read fact ${seq}; ${newest}`,
+      "UPDATE facts SET body = json_set(body, '$.exit_code', 'x') WHERE tag = 'RunEnded'",
+      () => `this version cannot read fact ${seqOf("RunEnded")}`,
     ],
-  ])("is refused %s, and both versions are named", (_, change, detail) => {
-    let seq: unknown
-    const folder = damaged((path) => {
-      const database = new DatabaseSync(path)
-      written(database)
-      seq = database
-        .prepare("SELECT seq FROM facts WHERE tag = ?")
-        .get(String(change).includes("OutcomePublished") ? "OutcomePublished" : "RunEnded")?.["seq"]
-      change(database)
-      database.exec("PRAGMA wal_checkpoint(TRUNCATE)")
-      database.close()
-    })
+  ])("is refused %s, and both versions are named", async (_, sql, detail) => {
+    const folder = changed(
+      "UPDATE facts SET chain = NULL",
+      `UPDATE facts SET body = json_set(body, '$.tool_version', '9.1.0') WHERE tag = 'RunStarted'`,
+      sql,
+    )
     for (const command of [["runs"], ["status"], ["run", job]])
-      expect(nightjar(folder, ...command)).toEqual(refusal(detail(seq)))
+      expect(await nightjar(folder, ...command)).toEqual({
+        code: 2,
+        stdout: "",
+        stderr:
+          `nightjar: the ledger was written by a newer nightjar than this one, ${toolVersion}: ${detail()}; ` +
+          `${newest} [ledger-newer]\nNothing was started, and the ledger was not changed. Use that version, ` +
+          "or a newer one, with this output folder.",
+      })
   })
 })
 
-describe("`doctor` over a folder that works", () => {
-  const lines = (folder: string) =>
-    JSON.parse(nightjar(folder, "doctor", "--json").stdout) as ReadonlyArray<{
-      readonly what: string
-      readonly says: string
-      readonly id?: string
-    }>
-  const lineOf = (folder: string, what: string) => lines(folder).find((line) => line.what === what)
+describe("`doctor` over a folder", () => {
+  const lineOf = async (folder: string, what: string) => {
+    const { stdout } = await nightjar(folder, "doctor", "--json")
+    const lines: ReadonlyArray<{ readonly what: string }> = JSON.parse(stdout)
+    return lines.find((line) => line.what === what)
+  }
 
-  it("says for how many nights its disk is enough, and that nothing is left at the service", () => {
-    expect(lineOf(template, "free space")?.says).toMatch(
-      /^\d+\.\d GiB free, enough for (?:\d+|more than 1000) nights$/,
-    )
-    expect(lineOf(template, "left at the service")).toMatchObject({ verdict: "ok", says: "nothing" })
+  it("says for how many nights its disk is enough, and that nothing is left at the service", async () => {
+    expect(await lineOf(template, "free space")).toMatchObject({
+      says: expect.stringMatching(/^\d+\.\d GiB free, enough for (?:\d+|more than 1000) nights$/),
+    })
+    expect(await lineOf(template, "left at the service")).toMatchObject({ verdict: "ok", says: "nothing" })
   })
 
-  it("names a run that was cut off and has left something at the service", () => {
-    const folder = damaged((path) => {
-      const database = new DatabaseSync(path)
-      database.exec("DELETE FROM facts WHERE seq >= (SELECT seq FROM facts WHERE tag = 'RunEnded')")
-      database.close()
-    })
-    expect(lineOf(folder, "left at the service")).toMatchObject({
+  it("names a run that was cut off and has left something at the service", async () => {
+    const cutOff = "DELETE FROM facts WHERE seq >= (SELECT seq FROM facts WHERE tag = 'RunEnded')"
+    expect(await lineOf(changed(cutOff), "left at the service")).toMatchObject({
       verdict: "warning",
       says: expect.stringMatching(/^1 run left something at the service; the oldest is small\.\S+$/),
       id: "runs-left-open",
     })
+  })
+
+  it("names a damaged marker, which is a difference that `repair` mends", async () => {
+    const folder = damaged((path) => writeFileSync(join(path, "../.nightjar"), "x"))
+    expect((await nightjar(folder, "doctor")).stdout).toMatch(
+      /failed +files and tables +\.nightjar: the marker file was changed \[folder-disagrees\]/,
+    )
   })
 })

@@ -93,7 +93,7 @@ describe("a plan of three thousand tasks", () => {
         "will not start, 0 sessions to read; takes at least 40 min",
         "Expected end: 02:00, in 3 h 0 min; 19 times out of 20 before 03:10. About 61000",
         "requests to the service.",
-        "Deadline: 03:00. 4 tasks will probably not be over before it, 31 in a bad night.",
+        "Deadline: 03:00. 4 tasks will probably not be finished by then, 31 in a bad night.",
         "",
         "engine  tasks  engine is  expected each",
         "bank-0   1500  ready      2 min 0 s",

@@ -132,7 +132,7 @@ describe("cron lines", () => {
   it("are these, for a job in the machine's zone", () => {
     expect(cronBlock(timer, winter)).toBe(`# nightjar nightly: begin (written by \`nightjar schedule\`)
 # 22:30, 00:30 in Europe/Madrid.
-# After the first of them, a run finishes what was cut off, and else does nothing.
+# After the first of them, a run finishes what was cut off, and otherwise does nothing.
 # Exit codes 0 and 3 print nothing, so cron mails only failures.
 30 0,22 * * * umask 077 && cd /srv && { /usr/bin/node /opt/nightjar/dist/nightjar.js run \
 /srv/jobs/nightly.yaml --wait '510 minutes' --output /srv/output --env-file /srv/jobs/.env --no-progress >>/srv/output.log 2>&1 || \
@@ -232,10 +232,10 @@ describe("units for systemd", () => {
 Description=Nightjar: when it starts the run of nightly
 
 [Timer]
-# The night, and further starts in it: they finish what was cut off, and else do nothing.
+# The night, and further starts in it: they finish what was cut off, and otherwise do nothing.
 OnCalendar=*-*-* 22:30:00 Europe/Madrid
 OnCalendar=*-*-* 00:30:00 Europe/Madrid
-# If the machine was off, the night is made up for as soon as it is on again.
+# If the machine was off, the night starts as soon as it is on again.
 Persistent=true
 
 [Install]

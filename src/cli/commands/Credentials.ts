@@ -218,7 +218,7 @@ const becameTexts = {
   never_created: "that the service never created",
   accepted: "that the source accepted",
   rejected: "that the source rejected",
-  no_login: "of which nothing reached the source",
+  no_login: "that never reached the source",
   open: "whose execution is still open: they count as before",
   unread: "whose execution could not be read: they count as before",
 } satisfies Readonly<Record<Became, string>>
@@ -252,7 +252,7 @@ const list = command(
   "list",
   {
     flags: {
-      unproven: switchFlag("unproven", "Only logins whose end nobody has read"),
+      unproven: switchFlag("unproven", "Only logins whose end is unknown"),
       csv: switchFlag("csv", "With --unproven: print CSV, for the service's support"),
     },
     run: ({ unproven, csv }, _, isJson) =>
@@ -335,8 +335,8 @@ const release = command(
   "release",
   {
     more: `
-      By name: nothing that was sent to the account counts any more, and the named login may be sent again. With
-      --unproven: each account that is held gets one login, and only if the source accepts it, nothing counts any
+      By name: nothing that was sent to the account counts against it any more, and the named login may be sent again.
+      With --unproven: each account that is held gets one login, and only if the source accepts it, nothing counts any
       more.`,
     examples: {
       "nightjar credentials release --unproven --answer 502 --dry-run":

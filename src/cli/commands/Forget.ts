@@ -149,7 +149,7 @@ export const mayRemain = (plan: ForgetPlan, isHereOnly: boolean): ReadonlyArray<
   (plan.remaining ?? []).filter(({ kind }) => isHereOnly || kind !== "execution")
 
 const remainingTexts = {
-  unproven_login: "a login that nobody saw end",
+  unproven_login: "a login whose end is unknown",
   unknown_start: "a start whose answer is not known",
   possible_orphan: "a possible second execution",
   open_execution: "an open execution",
@@ -350,7 +350,10 @@ const removedLines = (result: Effect.Success<ReturnType<typeof forgets>>): Reado
   const { deleted, given_up, left_at_service, logins_kept } = result
   const told: ReadonlyArray<readonly [count: number, text: string]> = [
     [deleted, `The service no longer has ${counted(deleted, "execution")} of the customer.`],
-    [given_up, `Of ${counted(given_up, "execution")} not all was proved to be here: it is given up.`],
+    [
+      given_up,
+      `Of ${counted(given_up, "execution")} not everything was proved to be here: what is missing is lost.`,
+    ],
     [left_at_service, `Left at the service: ${counted(left_at_service, "execution or token", tokensToo)}.`],
     [
       result.held,
@@ -373,16 +376,16 @@ const removedLines = (result: Effect.Success<ReturnType<typeof forgets>>): Reado
 export const forget = command("forget", {
   more: `
     Removes the customer from landing, documents, the tables of every version, the ledger, the token store, logs,
-    summaries, reports and recordings. Executions and tokens at the service are deleted first, also those of which not
-    all is proved to be here. What may remain there all the same (starts whose answer is not known) is named first, with
-    external ids, engines and times: afterwards nothing here names it. The receipt says what was removed, and not whose
-    it was. A rejected login stays rejected. If it is interrupted, the same command finishes it.`,
+    summaries, reports and recordings. Executions and tokens at the service are deleted first, even those whose data is
+    not proved to be complete here. What may remain there anyway (starts whose answer is unknown) is listed first, with
+    external ids, engines and times, because afterwards nothing here records it. The receipt says what was removed, not
+    whose it was. A rejected login stays rejected. If it is interrupted, the same command finishes it.`,
   examples: {
     "nightjar forget c-0001 --dry-run": "What would be removed",
     "nightjar forget c-0001 --yes": "Remove it",
   },
   flags: {
-    customer: Argument.String("CUSTOMER").pipe(Argument.withDescription("The customer's id, whole")),
+    customer: Argument.String("CUSTOMER").pipe(Argument.withDescription("The customer's complete id")),
     yes: switchFlag("yes", "Remove it; without this, nothing is removed"),
     dryRun: switchFlag("dry-run", "Show what would be removed"),
     jobs: jobFlags,

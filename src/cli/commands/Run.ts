@@ -152,36 +152,20 @@ export const tasksMeant = (
 export const unknownNames = (
   run_id: string,
   tasks: ReadonlyArray<TaskState>,
-  selection: Selection,
+  { only, customers, engines, features }: Selection,
 ): ReadonlyArray<string> => {
-  const names = (of: (task: TaskState) => string | ReadonlyArray<string> | undefined) =>
-    new Set(tasks.flatMap((task) => of(task) ?? []))
-  const check = (flag: string, given: ReadonlyArray<string>, known: ReadonlySet<string>) =>
-    given
-      .filter((name) => !known.has(name))
-      .map((name) => `--${flag} in ${run_id}${suggestion(name, [...known])}`)
-  return [
-    ...check(
-      "only",
-      selection.only,
-      names((task) => task.settled?.fact.reason),
-    ),
-    ...check(
-      "customer",
-      selection.customers,
-      names((task) => task.planned.customer_id),
-    ),
-    ...check(
-      "engine",
-      selection.engines,
-      names((task) => task.planned.engine_reference),
-    ),
-    ...check(
-      "feature",
-      selection.features,
-      names((task) => task.planned.features),
-    ),
-  ]
+  const flags = {
+    only: [only, tasks.map(({ settled }) => settled?.fact.reason)],
+    customer: [customers, tasks.map(({ planned }) => planned.customer_id)],
+    engine: [engines, tasks.map(({ planned }) => planned.engine_reference)],
+    feature: [features, tasks.flatMap(({ planned }) => planned.features)],
+  } satisfies Readonly<Record<string, readonly [given: ReadonlyArray<string>, known: ReadonlyArray<unknown>]>>
+  return Object.entries(flags).flatMap(([flag, [given, names]]) => {
+    const known = [...new Set(names)].filter((name) => name !== undefined)
+    return given
+      .filter((name) => !known.some((one) => one === name))
+      .map((name) => `--${flag} in ${run_id}${suggestion(name, known)}`)
+  })
 }
 
 const several = (name: string, metavar: string, description: string) =>
@@ -257,11 +241,11 @@ type Preview = Effect.Success<ReturnType<typeof previewOf>>
 
 const followedFirst = {
   ...own("IN_PROGRESS"),
-  message: "what it left at the service is collected first; `nightjar rerun` then starts it if it must",
+  message: "what it left at the service is collected first; `nightjar rerun` then starts it if needed",
 }
 const perhaps = {
   ...own("IN_PROGRESS"),
-  message: "something with its login is open: that is followed to its end first, and may close the login",
+  message: "an execution with its login is open: it is followed to its end first, and may close the login",
 }
 const notInJob = { ...own("NOT_IN_JOB"), message: "the job no longer names it" }
 
@@ -381,20 +365,7 @@ export const demo = Command.make(
 // `accept` publishes a run that a gate holds back, without asking its gates again, deletes at the service
 // what is safe now, and ends the run. If it is cut off, the same command goes on.
 
-export interface Accepting {
-  readonly output: string
-  readonly run_id: RunId
-  readonly json: boolean
-}
-
-/** Returns the exit code of the night. */
-export const acceptHeld = Effect.fn("AcceptRun.accept")(function* (job: Job, accepting: Accepting) {
-  yield* holdOutput(accepting.output, [job.share])
-  const { exit_code } = yield* acceptedNight(job, accepting).pipe(announced(job, accepting.output))
-  return exit_code
-}, Effect.scoped)
-
-const acceptedNight = Effect.fnUntraced(function* (job: Job, { output, run_id, json }: Accepting) {
+const accepted = Effect.fnUntraced(function* (job: Job, output: string, run_id: RunId, json: boolean) {
   const wiring = yield* Wiring
   const silent = yield* NoProgressFlag
   const result = yield* acceptRun(job, run_id).pipe(
@@ -434,6 +405,8 @@ export const accept = Command.make(
     if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
     const [job] = yield* loadJobs([path])
     if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path, name })
-    yield* endWith(yield* acceptHeld(job, { output: yield* outputFolder, run_id, json }))
-  }),
+    const output = yield* outputFolder
+    yield* holdOutput(output, [job.share])
+    yield* endWith((yield* accepted(job, output, run_id, json).pipe(announced(job, output))).exit_code)
+  }, Effect.scoped),
 )

@@ -479,7 +479,7 @@ customers: [{ id: c-1, parameters: { username: ana } }]
     const preview = await settled(output, ["e-1-1", "e-4-2"], answers, "--dry-run")
     expect([preview.code, preview.stdout, preview.calls]).toEqual([
       0,
-      "This would be settled:\n  1 login that the source accepted\n  1 login of which nothing reached the source\n",
+      "This would be settled:\n  1 login that the source accepted\n  1 login that never reached the source\n",
       [
         ["state", "e-1-1"],
         ["state", "e-4-2"],
@@ -604,7 +604,7 @@ describe("forget, of a customer with logins whose end nobody has read", () => {
         "  a start whose answer is not known: external id x-1-2, es-alpha:website, sent 2026-11-20T22:31:00.000Z",
         "  an open execution: external id x-1-3, execution e-3, es-alpha:website, sent 2026-11-20T22:31:00.000Z",
         "  a possible second execution: external id x-1-3, es-alpha:website, sent 2026-11-20T22:31:00.000Z",
-        "  a login that nobody saw end: external id x-1-1, es-alpha:website, sent 2026-11-20T22:31:00.000Z",
+        "  a login whose end is unknown: external id x-1-1, es-alpha:website, sent 2026-11-20T22:31:00.000Z",
         "",
       ].join("\n"),
     ])
