@@ -143,7 +143,7 @@ const endLines = ({ end, calls, now, deadlineAt, job: { timezone } }: Preview): 
   const after =
     maybeLate === 0
       ? "Everything should be finished by then."
-      : `${counted(late, "task")} will probably not be finished by then, ${maybeLate} in a bad night.`
+      : `${counted(late, "task")} will probably not finish by then, ${maybeLate} in a bad night.`
   return [when, `${deadline} ${after}`]
 }
 

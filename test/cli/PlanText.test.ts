@@ -1,12 +1,13 @@
 /** A plan as people read it: a large one fits a screen, and everything is there when it is asked for. */
-import { describe, expect, it } from "vitest"
 import { Duration, Redacted } from "effect"
-import { renderPreview } from "../../src/cli/PlanText.ts"
+import { describe, expect, it } from "vitest"
+import { renderPreview, turnLines } from "../../src/cli/PlanText.ts"
 import type { Preview } from "../../src/cli/PlanText.ts"
 import type { Task, TaskVerdict } from "../../src/task/Assignment.ts"
-import { said } from "../service/Said.ts"
+import type { WaitReason } from "../../src/task/SideBySide.ts"
 import { anId } from "../harness/Id.ts"
 import { jobOf } from "../harness/SmallNights.ts"
+import { said } from "../service/Said.ts"
 
 const taskOf = (index: number): Task => ({
   task_id: anId(`job.2026-11-21/c-${index}/bank-${index % 2}`),
@@ -93,7 +94,7 @@ describe("a plan of three thousand tasks", () => {
         "will not start, 0 sessions to read; takes at least 40 min",
         "Expected end: 02:00, in 3 h 0 min; 19 times out of 20 before 03:10. About 61000",
         "requests to the service.",
-        "Deadline: 03:00. 4 tasks will probably not be finished by then, 31 in a bad night.",
+        "Deadline: 03:00. 4 tasks will probably not finish by then, 31 in a bad night.",
         "",
         "engine  tasks  engine is  expected each",
         "bank-0   1500  ready      2 min 0 s",
@@ -150,5 +151,46 @@ describe("a plan of a few tasks", () => {
       "night: 0 tasks to start, 1 already finished, 0 that will not start, 0 sessions",
       "to read",
     ])
+  })
+})
+
+// What is said of jobs that are given together before any of them starts.
+
+const engine_reference = anId("sandbox-bank:website")
+const example = { customer_id: anId("c-1"), engine_reference }
+
+describe("the turns of jobs", () => {
+  it("are told in a line for those that start at once, and one for each that waits", () => {
+    const reasons: ReadonlyArray<WaitReason> = [
+      { why: "after" },
+      { why: "time" },
+      { why: "customer", shared: 1, example },
+      { why: "customer", shared: 3, example },
+      { why: "session", shared: 1, example: "s-1" },
+      { why: "session", shared: 2, example: "s-1" },
+      { why: "login", engine_reference },
+    ]
+    const waiting = reasons.map((reason, index) => ({ job: `j-${index}`, waits: [{ ...reason, job: "a" }] }))
+    const login = { why: "login", engine_reference } as const
+    const both = {
+      job: "c",
+      waits: [
+        { ...login, job: "a" },
+        { ...login, job: "b" },
+      ],
+    }
+    expect(turnLines([{ job: "a", waits: [] }, { job: "b", waits: [] }, ...waiting, both])).toEqual([
+      "Side by side: a, b.",
+      "j-0 starts after a (as `after` asks).",
+      "j-1 starts after a (they do not run on the same clock).",
+      "j-2 starts after a (both name c-1 on sandbox-bank:website).",
+      "j-3 starts after a (both name c-1 on sandbox-bank:website and 2 more).",
+      "j-4 starts after a (both read the session s-1).",
+      "j-5 starts after a (both read 2 sessions).",
+      "j-6 starts after a (both may send the same login to sandbox-bank:website).",
+      "c starts after a (both may send the same login to sandbox-bank:website), " +
+        "b (both may send the same login to sandbox-bank:website).",
+    ])
+    expect(turnLines([{ job: "a", waits: [] }])).toEqual([])
   })
 })

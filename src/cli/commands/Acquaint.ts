@@ -2,94 +2,390 @@
  * `acquaint JOB`, day one at a real service: one customer on one engine, one login, one execution, every call
  * recorded and compared with the contract. Nothing is deleted unless requested and proved.
  */
-import { join } from "node:path"
-import { Effect, Exit, Layer, Option } from "effect"
-import { Argument, Command } from "effect/cli"
-import { helped } from "../CommandRow.ts"
-import { NoProgressFlag, jsonFlag, note, optionalFlag, outputFolder, switchFlag } from "../Output.ts"
-import { endWith } from "../Failures.ts"
-import type { Assignment, Job } from "../../jobs/Job.ts"
-import { toldWhole } from "../../messages/Catalogue.ts"
+import { existsSync, readdirSync, rmSync } from "node:fs"
+import { dirname, join, relative } from "node:path"
+import { Effect, Exit, Layer, Option, Result, Schema, Stream } from "effect"
+import { Argument } from "effect/cli"
+import { suggestion } from "../../base/Text.ts"
+import { actUnless, command } from "../CommandRow.ts"
+import { endingFor, refuse, toolVersion } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import { holdOutput } from "../OutputFolder.ts"
-import { Wiring } from "../Wiring.ts"
-import {
-  chooseAssignment,
-  acquaintedNight,
-  cutDown,
-  recorderFor,
-  acquaintFolder,
-  claimSchemas,
-  writeCalls,
-  tellRun,
-} from "../acquaint/AcquaintRun.ts"
+import { summarisedNight } from "../Nights.ts"
+import { NoProgressFlag, note, optionalFlag, switchFlag } from "../Output.ts"
+import { holdOutput, makePrivate, writeWhole } from "../OutputFolder.ts"
 import { ProgressDisplay } from "../ProgressDisplay.ts"
+import { Wiring } from "../Wiring.ts"
+import { jsonOf, matcherOf } from "../acquaint/Compare.ts"
+import type { RecordedCall } from "../acquaint/Compare.ts"
+import {
+  callLine,
+  judge,
+  missingFamilies,
+  renderMarkdown,
+  renderSections,
+  reportSections,
+} from "../acquaint/Judge.ts"
+import type { About, FittedSource, Picture } from "../acquaint/Judge.ts"
+import { lastAnswer } from "../acquaint/Observe.ts"
+import type { Observed } from "../acquaint/Observe.ts"
+import { makeRecorder } from "../acquaint/Recorder.ts"
+import type { Recorder } from "../acquaint/Recorder.ts"
+import { Service } from "../../client/Service.ts"
+import type { Assignment, Job } from "../../jobs/Job.ts"
+import { Ledger } from "../../ledger/Ledger.ts"
+import { toldWhole } from "../../messages/Catalogue.ts"
+import { exitCodes } from "../../messages/ExitCodes.ts"
+import { attachmentIds } from "../../records/ExactNumber.ts"
+import { planJob } from "../../run/PlanJob.ts"
+import { encodeReading } from "../../sandbox/readings/SettingFiles.ts"
+import { Reading, readingChoices } from "../../sandbox/state/Reading.ts"
+import { rowOf } from "../../service/Ends.ts"
+import { isAddressable } from "../../service/FlowResults.ts"
+import type { SourceIds } from "../../service/FlowResults.ts"
+import { RunId } from "../../service/Ids.ts"
+import type { CustomerId, EngineReference, SessionId } from "../../service/Ids.ts"
 
-const flags = {
-  job: Argument.String("JOB").pipe(Argument.withDescription("A job file, such as jobs/demo.yaml")),
-  customer: optionalFlag("customer", "ID", "The customer; required if the job has several"),
-  engine: optionalFlag("engine", "REF", "The engine; required if that customer has several"),
-  write: optionalFlag("write", "DIR", "Folder for results sources (default: beside the calls)"),
-  probeConflict: switchFlag("probe-conflict", "Send the start twice to see the 409 (may log in twice)"),
-  acceptUncounted: switchFlag("accept-uncounted", "Write sources that allow deletion without a count"),
-  remove: switchFlag("delete", "Delete the execution once all of it has been read"),
-  json: jsonFlag,
+// The run of `acquaint`: one assignment through the ordinary pipeline, so that all its promises hold, then a
+// few reads that a normal run has no reason to make. It starts nothing that a normal run would not start.
+
+const nameMax = 64
+
+/**
+ * One assignment, one attempt, no ticket, nothing deleted unless `remove`. One document is enough to see how
+ * they are answered; all are needed only before a deletion.
+ */
+export const cutDown = (job: Job, assignment: Assignment, remove: boolean): Job => {
+  const { login } = assignment
+  return {
+    ...job,
+    name: `acquaint-${job.name}`.slice(0, nameMax),
+    assignments: [
+      {
+        ...assignment,
+        login: login._tag === "Parameters" ? { ...login, tokenized_access: false } : login,
+      },
+    ],
+    sessions: [],
+    retry: { ...job.retry, max_attempts: 1 },
+    flow_results: { ...job.flow_results, attachments: remove && job.flow_results.attachments },
+    deadline: undefined,
+    after_export: remove ? "delete" : "keep",
+    tokens_key: login._tag === "Token" ? job.tokens_key : undefined,
+  }
 }
 
-type Flags = {
-  readonly write: Option.Option<string>
-  readonly probeConflict: boolean
-  readonly acceptUncounted: boolean
-  readonly remove: boolean
-  readonly json: boolean
-}
+/** Why the plan would not start it; undefined if it would. */
+const verdictBefore = Effect.fnUntraced(function* (job: Job) {
+  const { plan } = yield* planJob(job, RunId.make(`${job.name}.acquaint`), undefined)
+  return plan.settled[0]
+})
 
-export const acquaint = Command.make(
-  "acquaint",
-  flags,
-  Effect.fn("Acquaint.handle")(function* ({ job: path, customer, engine, ...options }) {
-    const output = yield* outputFolder
-    const [whole] = yield* loadJobs([path])
-    if (whole === undefined) return
-    const assignment = yield* chooseAssignment(whole, customer, engine)
-    const told = yield* acquainted({ whole, assignment, output, options })
-    yield* endWith(told)
-  }),
-).pipe(
-  helped({
-    more: `
-      For the first day: runs one customer on one engine, records every call (shapes only: no values of records, no
-      secrets), compares each answer with the reference, and writes the reading and the results sources that fit. It
-      logs in once, starts one execution, asks for no ticket and deletes nothing unless --delete is given. Exit code 0:
-      every answer fits, and a run with the written sources loses nothing; 3: something does not fit, or a person has
-      to act; 4: the execution did not end in time.`,
-    examples: { "nightjar acquaint jobs/demo.yaml --customer c-003": "Against the embedded service" },
-  }),
-)
+/** How the newest `acquaint` run ended; unfinished work is resumed before any login is sent. */
+const newestOf = Effect.fnUntraced(function* (job: Job) {
+  const { runs } = yield* Ledger
+  const newest = (yield* runs).findLast(({ fact }) => fact.job === job.name)
+  if (newest === undefined) return "none"
+  return newest.ended !== undefined && newest.ended.exit_code !== 4 ? "over" : "open"
+})
 
-const acquainted = Effect.fnUntraced(function* (input: {
+const extraWithin = "2 minutes"
+
+/** One document shows how documents are answered; the others are not downloaded. */
+const readAttachment = Effect.fnUntraced(function* (job: Job, recorder: Recorder, session_id: SessionId) {
+  const service = yield* Service
+  const bodies = job.sources
+    .filter(({ attachments }) => attachments)
+    .map((source) => lastAnswer(source, recorder.calls))
+  const [id] = bodies.flatMap((call) => (call === undefined ? [] : attachmentIds(jsonOf(call)).requestable))
+  if (id === undefined) return
+  const answer = yield* service.downloadAttachment(session_id, id)
+  if (answer._tag === "Document") yield* Stream.runDrain(Stream.take(answer.bytes, 1))
+})
+
+/** Calls that a normal run had no reason to make, once each; whatever goes wrong is in the recording. */
+const lookFurther = Effect.fnUntraced(function* (
+  job: Job,
+  recorder: Recorder,
+  ids: SourceIds,
+  engine_reference: EngineReference | undefined,
+) {
+  const service = yield* Service
+  const { execution_id, session_id } = ids
+  if (execution_id === undefined) return
+  const asked = (name: string) => recorder.calls.some(({ route }) => route.name === name)
+  // The catalogue is cached for half a day, so a second `acquaint` would not see the call.
+  if (engine_reference !== undefined && !asked("showEngine"))
+    yield* Effect.ignore(service.showEngine(engine_reference))
+  if (!asked("pollExecution")) yield* Effect.ignore(service.pollExecution(execution_id))
+  for (const source of job.sources) {
+    const isAsked = lastAnswer(source, recorder.calls) !== undefined
+    const isOpen = source.enabled && !isAsked && isAddressable(source, ids)
+    if (isOpen) yield* Effect.ignore(service.readResults(source, ids))
+  }
+  const wanted = job.flow_results.attachments && !asked("downloadAttachment")
+  if (wanted && session_id !== undefined) yield* Effect.ignore(readAttachment(job, recorder, session_id))
+})
+
+/** Runs the job, which is already cut down, and makes the extra reads unless the execution is deleted. */
+export const acquaintedNight = Effect.fn("Acquaint.night")(function* (input: {
+  readonly job: Job
+  /** The job before it was cut down: what it wants beyond one assignment. */
   readonly whole: Job
-  readonly assignment: Assignment
   readonly output: string
-  readonly options: Flags
+  readonly recorder: Recorder
 }) {
-  const { whole, assignment, output, options } = input
+  const { job, whole, output, recorder } = input
+  const newest = yield* newestOf(job)
+  const refused = newest === "open" ? undefined : yield* verdictBefore(job)
+  if (refused !== undefined) return { _tag: "Refused" as const, refused }
+  const options = { further: newest === "over", parent: undefined, only: undefined, toolVersion }
+  const { result, summary } = yield* summarisedNight(job, output, options)
+  const task = [...result.state.tasks.values()].at(-1)
+  const attempt = task?.attempts.at(-1)
+  const isKept = attempt?.execution_id !== undefined && attempt.deletion?.outcome !== "deleted"
+  if (isKept && attempt?.closed !== undefined) {
+    const ids = { execution_id: attempt.execution_id, session_id: attempt.session_id }
+    const looks = lookFurther(whole, recorder, ids, task?.planned.engine_reference)
+    yield* looks.pipe(Effect.timeout(extraWithin), Effect.ignore)
+  }
+  return { _tag: "Ran" as const, result, summary, task, attempt, isKept }
+})
+
+// Which assignment of a job `acquaint` runs: the only one, or the one that its flags name. It never sends a
+// login for a customer who was not chosen.
+
+const namesMax = 5
+
+const some = (names: ReadonlyArray<string>): string =>
+  names.length <= namesMax ? names.join(", ") : `${names.slice(0, namesMax).join(", ")} …`
+
+const pick = Effect.fnUntraced(function* (
+  flag: "customer" | "engine",
+  given: Option.Option<string>,
+  names: ReadonlyArray<string>,
+  whose: string,
+) {
+  if (Option.isSome(given)) {
+    if (names.includes(given.value)) return given.value
+    const detail = `--${flag} in ${whose}${suggestion(given.value, names)}`
+    return yield* refuse("name-unknown", { detail })
+  }
+  const [only] = names
+  if (only === undefined) return yield* refuse("names-missing", { where: whose, what: flag })
+  if (names.length === 1) return only
+  const ambiguous = { where: whose, count: names.length, what: flag, names: some(names) }
+  return yield* refuse("names-ambiguous", ambiguous)
+})
+
+const chooseAssignment = Effect.fnUntraced(function* (
+  job: Job,
+  customer: Option.Option<string>,
+  engine: Option.Option<string>,
+) {
+  const namesIn = (of: ReadonlyArray<Assignment>, key: "customer_id" | "engine_reference") => [
+    ...new Set<string>(of.map((one) => one[key])),
+  ]
+  if (Option.isSome(engine))
+    yield* pick("engine", engine, namesIn(job.assignments, "engine_reference"), job.path)
+  const offered = job.assignments.filter(
+    ({ engine_reference }) => Option.isNone(engine) || engine_reference === engine.value,
+  )
+  const customer_id = yield* pick("customer", customer, namesIn(offered, "customer_id"), job.path)
+  const own = offered.filter((one) => one.customer_id === customer_id)
+  const reference = yield* pick(
+    "engine",
+    engine,
+    namesIn(own, "engine_reference"),
+    `${job.path}: ${customer_id}`,
+  )
+  return own.find((one) => one.engine_reference === reference) satisfies Assignment | undefined as Assignment
+})
+
+// What `acquaint` writes to the output folder: the calls, the report, the reading and the results sources
+// that fit, readable by their owner only. The reading contains only what was observed.
+
+/** A safe folder name, whatever the ids contain. */
+const folderName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_")
+
+export const acquaintFolder = (
+  output: string,
+  customer_id: CustomerId,
+  engine_reference: EngineReference,
+): string => join(output, "acquaint", `${folderName(customer_id)}.${folderName(engine_reference)}`)
+
+export const sectionOf = (key: string): string | undefined =>
+  readingChoices.find((choice) => choice.key === key)?.section
+
+const decodeReading = Schema.decodeUnknownResult(Reading)
+
+/** Each key with the call that shows it; a value that no reading has appears only in the report. */
+export const readingText = (observed: ReadonlyArray<Observed>): string => {
+  const parts = observed.flatMap(({ key, value, call }) => {
+    const decoded = decodeReading({ [key]: value })
+    return Result.isSuccess(decoded) ? [`# Observed in call ${call}.\n${encodeReading(decoded.success)}`] : []
+  })
+  const head = "# A reading of the reference, as far as one run showed it: `nightjar sandbox --reading FILE`."
+  return `${head}\n\n${parts.join("\n")}`
+}
+
+/** The user's own rows are never overwritten; our own folder is written afresh each time. */
+export const claimSchemas = (folder: string, isOurs: boolean) => {
+  const results = join(folder, "results")
+  return Effect.suspend(() => {
+    const names = existsSync(results) ? readdirSync(results) : []
+    if (isOurs) rmSync(folder, { recursive: true, force: true })
+    else if (names.length > 0) return Effect.fail(refuse("results-sources-exist", { folder: results }))
+    return Effect.void
+  })
+}
+
+/** Returns the results source files that were written. */
+const writeSources = Effect.fnUntraced(function* (folder: string, fitted: ReadonlyArray<FittedSource>) {
+  const results = join(folder, "results")
+  const texts = fitted.flatMap(({ name, text }) =>
+    text === undefined ? [] : [{ name: `${name}.yaml`, text }],
+  )
+  if (texts.length > 0) yield* makePrivate(folder)
+  for (const { name, text } of texts) yield* writeWhole(results, name, text, "none")
+  return texts.map(({ name }) => join(results, name))
+})
+
+const writeCalls = Effect.fnUntraced(function* (folder: string, calls: ReadonlyArray<RecordedCall>) {
+  // Each folder on the path is closed to others, whoever created it.
+  yield* makePrivate(join(folder, ".."))
+  yield* writeWhole(folder, "calls.ndjson", calls.map((call) => `${callLine(call)}\n`).join(""), "none")
+})
+
+// How `acquaint` ends: it judges the run, writes the files, and tells people and programs the same. The
+// exit code says whether a normal run can follow.
+
+type Ran = Extract<Effect.Success<ReturnType<typeof acquaintedNight>>, { _tag: "Ran" }>
+
+/** Other ends mean, by the reference, that nothing was retrieved, or that somebody has to act first. */
+const isDone = ({ attempt }: Ran): boolean =>
+  ["COMPLETED", "PARTIAL"].includes(attempt?.closed?.fact.status_code ?? "")
+
+const exitCodeOf = (ran: Ran, { misfits, changing, proof }: Picture): number => {
+  const isUnfinished = ran.task?.settled?.fact.outcome === "unfinished"
+  if (isUnfinished && !isDone(ran)) return exitCodes.leftovers
+  return actUnless(isDone(ran) && misfits.length === 0 && changing.length === 0 && proof.isWhole)
+}
+
+/** What to do about results sources; `schemas` is their folder, and `files` are those that were written. */
+const sourcesLine = (
+  { path: job }: Job,
+  schemas: string,
+  { proof, decisions }: Picture,
+  files: ReadonlyArray<string>,
+): string => {
+  const beside = relative(dirname(job), schemas)
+  const path = beside.startsWith(".") ? beside : `./${beside}`
+  const put = `put \`schemas: ${path}\` into ${job}; \`nightjar plan\` then names the results sources.`
+  const missing = missingFamilies(proof)
+  if (missing.length > 0) {
+    const rest = files.length === 0 ? "" : ` For the others ${put}`
+    return `Ask the service how ${missing.join(", ")} can be read, and add a results source.${rest}`
+  }
+  if (!proof.isWhole && decisions.length === 0)
+    return "Ask the service how to tell that all records have been read; until then, a run keeps every execution."
+  if (files.length === 0) return "The job's results sources fit as they are."
+  return decisions.length === 0
+    ? `P${put.slice(1)}`
+    : `Decide, and remove the comment in ${files.join(" and ")}; then ${put}`
+}
+
+/** Of the recording and its report, and of the results sources. */
+interface Places {
+  readonly folder: string
+  readonly schemas: string
+}
+
+interface Judging extends Places {
+  readonly assignment: Assignment
+  readonly acceptUncounted: boolean
+}
+
+/** Judges the run and writes its files. */
+const judged = Effect.fnUntraced(function* (
+  ran: Ran,
+  whole: Job,
+  { calls, unkept }: Recorder,
+  { assignment, folder, schemas, acceptUncounted }: Judging,
+) {
+  const picture = judge({ calls, sources: whole.sources, acceptUncounted })
+  const settled = ran.task?.settled?.fact
+  const about: About = {
+    customer_id: assignment.customer_id,
+    engine_reference: assignment.engine_reference,
+    run_id: ran.result.run_id,
+    outcome: settled?.outcome ?? "unfinished",
+    reason: settled?.reason ?? "",
+    execution_id: ran.attempt?.execution_id,
+    isKept: ran.isKept,
+    calls: calls.length + unkept(),
+    tookMs: ran.summary.elapsed_ms ?? 0,
+  }
+  const sources = yield* writeSources(schemas, picture.fitted)
+  const files = {
+    calls: join(folder, "calls.ndjson"),
+    report: join(folder, "report.md"),
+    reading: join(folder, "reading.yaml"),
+  }
+  const { means, next } = rowOf(about.reason)
+  const lines = [
+    isDone(ran) ? sourcesLine(whole, schemas, picture, sources) : `${about.reason}: ${means} ${next}`,
+    `Try runs on an embedded service with this reading: \`nightjar sandbox --reading ${folder}/reading.yaml\`.`,
+    `Every call is in ${folder}/calls.ndjson, this report in ${folder}/report.md.`,
+  ]
+  const sections = [...reportSections(about, picture, sectionOf), { title: "Next", lines }]
+  yield* writeCalls(folder, calls)
+  yield* writeWhole(folder, "reading.yaml", readingText(picture.observed), "none")
+  yield* writeWhole(folder, "report.md", renderMarkdown(sections), "none")
+  return { about, picture, sections, files: { ...files, sources }, exit_code: exitCodeOf(ran, picture) }
+})
+
+/** The same for programs, in the words of the other commands. */
+const jsonOfRun = ({ about, picture, files, exit_code }: Effect.Success<ReturnType<typeof judged>>) => {
+  const { isKept, tookMs, ...said } = about
+  const { observed, changing, unobserved, misfits, beyond, fitted, counts, proof, decisions } = picture
+  return {
+    ...said,
+    execution_id: about.execution_id ?? null,
+    kept: isKept,
+    took_ms: tookMs,
+    exit_code,
+    files,
+    misfits,
+    beyond_the_reference: beyond,
+    observed,
+    changing,
+    not_observed: unobserved,
+    products_count: counts._tag === "Counted" ? counts.counts : null,
+    is_whole: proof.isWhole,
+    families: proof.families,
+    sources: fitted.map(({ name, says, source }) => ({ name, says, row: source ?? null })),
+    decisions,
+  }
+}
+
+/** The night with its recorder; if it is cut off, the calls so far are written: they are useful too. */
+const recorded = Effect.fnUntraced(function* (
+  job: Job,
+  whole: Job,
+  output: string,
+  { folder, schemas }: Places,
+  recorder: Recorder,
+) {
   const wiring = yield* Wiring
   const silent = yield* NoProgressFlag
-  const job = cutDown(whole, assignment, options.remove)
-  const recorder = recorderFor(job, options.probeConflict)
-  const folder = acquaintFolder(output, assignment.customer_id, assignment.engine_reference)
-  const own = join(folder, "schemas")
-  const schemas = Option.getOrElse(options.write, () => own)
   const night = Effect.gen(function* () {
     yield* holdOutput(output, [job.share])
-    yield* claimSchemas(schemas, schemas === own)
+    yield* claimSchemas(schemas, schemas === join(folder, "schemas"))
     const services = Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output, recorder.through))
     return yield* Effect.provide(acquaintedNight({ job, whole, output, recorder }), services)
   })
-  const ran = yield* Effect.scoped(night).pipe(
+  return yield* Effect.scoped(night).pipe(
     Effect.onInterrupt(() => note(toldWhole("acquaint-interrupted"))),
-    // If the secret was refused or a wait was cut off, the recorded calls are useful too.
     Effect.onExit((exit) =>
       Exit.isFailure(exit) && recorder.calls.length > 0
         ? Effect.andThen(
@@ -99,5 +395,45 @@ const acquainted = Effect.fnUntraced(function* (input: {
         : Effect.void,
     ),
   )
-  return yield* tellRun({ ...options, ran, whole, assignment, recorder, folder, schemas })
+})
+
+export const acquaint = command("acquaint", {
+  more: `
+    For the first day: runs one customer on one engine, records every call (shapes only: no values of records, no
+    secrets), compares each answer with the reference, and writes the reading and the results sources that fit. It logs
+    in once, starts one execution, asks for no ticket and deletes nothing unless --delete is given. Exit code 0: every
+    answer fits, and a run with the written sources loses nothing; 3: something does not fit, or a person has to act;
+    4: the execution did not end in time.`,
+  examples: { "nightjar acquaint jobs/demo.yaml --customer c-003": "Against the embedded service" },
+  flags: {
+    path: Argument.String("JOB").pipe(Argument.withDescription("A job file, such as jobs/demo.yaml")),
+    customer: optionalFlag("customer", "ID", "The customer; required if the job has several"),
+    engine: optionalFlag("engine", "REF", "The engine; required if that customer has several"),
+    write: optionalFlag("write", "DIR", "Folder for results sources (default: beside the calls)"),
+    probeConflict: switchFlag("probe-conflict", "Send the start twice to see the 409 (may log in twice)"),
+    acceptUncounted: switchFlag("accept-uncounted", "Write sources that allow deletion without a count"),
+    remove: switchFlag("delete", "Delete the execution once all of it has been read"),
+  },
+  run: ({ path, customer, engine, write, probeConflict, acceptUncounted, remove }, output) =>
+    Effect.gen(function* () {
+      const [whole] = yield* loadJobs([path])
+      if (whole === undefined) return yield* Effect.die("a command line names a job")
+      const assignment = yield* chooseAssignment(whole, customer, engine)
+      const job = cutDown(whole, assignment, remove)
+      const recorder = makeRecorder({ match: matcherOf(job.sources), probeConflict })
+      const { customer_id, engine_reference } = assignment
+      const folder = acquaintFolder(output, customer_id, engine_reference)
+      const schemas = Option.getOrElse(write, () => join(folder, "schemas"))
+      const ran = yield* recorded(job, whole, output, { folder, schemas }, recorder)
+      if (ran._tag === "Ran")
+        return yield* judged(ran, whole, recorder, { assignment, folder, schemas, acceptUncounted })
+      const { reason, message = "" } = ran.refused
+      const refused = { customer_id, engine_reference, reason, message }
+      const { lines, exit_code } = endingFor("acquaint-not-started", refused)
+      for (const line of lines) yield* note(line)
+      return { outcome: "skipped", reason, exit_code }
+    }),
+  json: (told) => ("about" in told ? jsonOfRun(told) : told),
+  text: (told, out) => ("about" in told ? renderSections(told.sections, out.width) : []),
+  exit: ({ exit_code }) => exit_code,
 })
