@@ -222,12 +222,17 @@ export const inHeldStore = Effect.fnUntraced(function* <A, E, R, E1, R1>(
 // The key of the pseudonyms that are published in an output folder, for commands that derive rows, look for a
 // customer's, or say who is who. A job that is about to run brings its own.
 
+/** Where everything that is published is; no manifest if nothing is. */
+export const publishedIn = Effect.fnUntraced(function* (output: string) {
+  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
+  const layout = layoutOf(output)
+  return { layout, manifest: yield* Effect.sync(() => readManifest(layout.manifest)) }
+})
+
 /** Undefined if the published tables have no pseudonyms. */
 export const publishedKey = Effect.fnUntraced(function* (output: string) {
-  const { layoutOf } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
-  const { standingIn } = yield* Effect.promise(() => import("../tables/PseudonymsOfJob.ts"))
-  const { keyPlace } = yield* Effect.promise(() => import("../tables/PseudonymsOfJob.ts"))
-  const layout = layoutOf(output)
+  const { keyPlace, standingIn } = yield* Effect.promise(() => import("../tables/PseudonymsOfJob.ts"))
+  const { layout } = yield* publishedIn(output)
   const policy = (yield* standingIn(layout))?.pseudonyms
   if (policy === undefined) return undefined
   const reference = yield* keyPlace(layout.pseudonyms, policy.check)
@@ -278,19 +283,15 @@ export const openedStoreAsked = (job: Job) =>
   })
 
 /** What the published tables have in place of the customers; undefined if they name them. */
-export const policyOf = Effect.fnUntraced(function* (output: string) {
-  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
-  return yield* Effect.sync(() => readManifest(layoutOf(output).manifest)?.pseudonyms)
-})
+export const policyOf = (output: string) =>
+  Effect.map(publishedIn(output), ({ manifest }) => manifest?.pseudonyms)
 
 /** The record families of what is published, or those of the program if nothing is. */
 export const familiesOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
-  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
   const { schemasOfTables } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
-  const layout = layoutOf(output)
+  const { layout, manifest } = yield* publishedIn(output)
   const folders = { package: wiring.recordSchemas, own: undefined, kept: layout.schemas }
-  const manifest = yield* Effect.sync(() => readManifest(layout.manifest))
   return (yield* schemasOfTables(folders, manifest ?? {})).families
 })
 

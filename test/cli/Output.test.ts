@@ -72,15 +72,8 @@ known.hold(secret, "password")
 const folder = mkdtempSync(join(tmpdir(), "clean-output-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const shownBy = <A, E>(work: Effect.Effect<A, E, Stdio.Stdio>) =>
-  Effect.gen(function* () {
-    const shown: Array<string> = []
-    const sink = () =>
-      Sink.forEach((chunk: string | Uint8Array) => Effect.sync(() => shown.push(String(chunk))))
-    const stdio = Stdio.layerTest({ stdout: sink, stderr: sink, stdin: Stream.empty })
-    yield* work.pipe(Effect.provide(stdio), Effect.provideService(KnownSecrets, known))
-    return shown.join("")
-  })
+const shownBy = <E>(work: Effect.Effect<unknown, E, Stdio.Stdio>) =>
+  Effect.provideService(written(work, false), KnownSecrets, known)
 
 describe("the output of commands", () => {
   it.effect("holds no secret, as text or as JSON, in values or in keys", () =>

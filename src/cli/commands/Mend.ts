@@ -10,7 +10,6 @@ import { told, withId } from "../../messages/Catalogue.ts"
 import { readOwnSchemas, readShipped } from "../../records/SchemasInForce.ts"
 import { table } from "../../report/TextTable.ts"
 import { repairSchemas } from "../../tables/KeepSchemas.ts"
-import { layoutOf, readManifest } from "../../tables/Manifest.ts"
 import { rebuild as rebuildStore } from "../../tables/Rebuild.ts"
 import { repair as repairStore } from "../../tables/Repair.ts"
 import { rollback as rollBack } from "../../tables/Rollback.ts"
@@ -28,6 +27,7 @@ import {
   openedStoreWithKey,
   problemLines,
   problemsOf,
+  publishedIn,
 } from "../OutputFolder.ts"
 import { Wiring } from "../Wiring.ts"
 
@@ -35,10 +35,10 @@ export const verify = command("verify", {
   flags: {},
   needs: "ledger",
   run: (_, output) =>
-    Effect.map(problemsOf(output), (problems) => ({
-      problems,
-      returned: readManifest(layoutOf(output).manifest)?.returned,
-    })),
+    Effect.all({
+      problems: problemsOf(output),
+      returned: Effect.map(publishedIn(output), ({ manifest }) => manifest?.returned),
+    }),
   json: ({ problems }) => problems,
   text: ({ problems, returned }, out) => {
     if (problems.length > 0) {

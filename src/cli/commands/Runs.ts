@@ -27,6 +27,7 @@ import {
   hasLedger,
   openedLedger,
   policyOf,
+  publishedIn,
   runFolder,
   shareOf,
   withLedger,
@@ -36,13 +37,9 @@ import { writeReport } from "../RunReport.ts"
 
 /** What the published tables have of each run, by its id; none before anything is published. */
 const publishedRuns = Effect.fnUntraced(function* (output: string) {
-  const { layoutOf, readManifest } = yield* Effect.promise(() => import("../../tables/Manifest.ts"))
   const { newestDerived } = yield* Effect.promise(() => import("../../tables/KeptVersions.ts"))
-  return yield* Effect.sync(() => {
-    const layout = layoutOf(output)
-    const current = readManifest(layout.manifest)
-    return current === undefined ? {} : newestDerived({ layout }, current).runs
-  })
+  const { layout, manifest } = yield* publishedIn(output)
+  return manifest === undefined ? {} : yield* Effect.sync(() => newestDerived({ layout }, manifest).runs)
 })
 
 /** The events of the chosen runs, oldest first; `all` says which of them were followed by another. */

@@ -1,0 +1,230 @@
+/** Which folders nightjar takes for its own, that it changes nothing in any other, and that what it writes is whole. */
+import { execFileSync, spawnSync } from "node:child_process"
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, afterEach, assert, describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { markerName, markerState, prepareOutput, writeRunFile } from "../../src/cli/OutputFolder.ts"
+import { faultyCalls, refusal, refusingFrom, withCalls } from "../base/FaultyCalls.ts"
+import { anId } from "../harness/Id.ts"
+
+const roots: Array<string> = []
+afterEach(() => roots.splice(0).forEach((root) => rmSync(root, { recursive: true, force: true })))
+
+/** A folder with these files in it and this mode. */
+const folderWith = (mode: number, ...names: ReadonlyArray<string>): string => {
+  const root = mkdtempSync(join(tmpdir(), "nightjar-guard-"))
+  roots.push(root)
+  const folder = join(root, "folder")
+  mkdirSync(folder)
+  for (const name of names) {
+    mkdirSync(join(folder, name, ".."), { recursive: true })
+    writeFileSync(join(folder, name), "x")
+  }
+  chmodSync(folder, mode)
+  return folder
+}
+const modeOf = (path: string) => (statSync(path).mode & 0o7777).toString(8)
+const prepared = (output: string) => Effect.runSync(Effect.result(prepareOutput(output, ["none"])))
+const refusedAs = (output: string) => {
+  const result = prepared(output)
+  return result._tag === "Failure" ? `${result.failure._tag}: ${result.failure.message}` : "prepared"
+}
+
+describe("a folder that is not ours", () => {
+  it("is not changed, and the error says why", () => {
+    const folder = folderWith(0o755, "b.txt", "a.txt", "d/e", "c.txt")
+    expect(refusedAs(folder)).toBe(
+      `Refused: ${folder} is not an output folder of nightjar: ` +
+        "it contains a.txt, b.txt, c.txt and 1 more",
+    )
+    expect([modeOf(folder), readdirSync(folder).toSorted()]).toEqual([
+      "755",
+      ["a.txt", "b.txt", "c.txt", "d"],
+    ])
+  })
+
+  it("is any folder that everybody shares, even an empty one", () => {
+    const folder = folderWith(0o1777)
+    expect(refusedAs(folder)).toBe(`Refused: ${folder} is shared with others (mode 1777)`)
+    expect([modeOf(folder), readdirSync(folder)]).toEqual(["1777", []])
+  })
+
+  it("may be a file", () => {
+    const file = join(folderWith(0o755, "file"), "file")
+    chmodSync(file, 0o666)
+    expect(refusedAs(file)).toBe(`Refused: ${file} is not a folder`)
+    expect([modeOf(file), readFileSync(file, "utf8")]).toEqual(["666", "x"])
+  })
+})
+
+describe("a folder that is ours", () => {
+  it.each([
+    ["is not there yet", (root: string) => join(root, "new/output")],
+    ["is empty", (root: string) => root],
+  ])("because it %s: marked, then closed to others", (_, place) => {
+    const folder = place(folderWith(0o755))
+    expect(refusedAs(folder)).toBe("prepared")
+    expect([modeOf(folder), readdirSync(folder).toSorted(), markerState(folder)]).toEqual([
+      "700",
+      [markerName, "runs"],
+      "marked",
+    ])
+  })
+
+  it("because it contains only a page about it, as in a checkout", () => {
+    const folder = folderWith(0o755, "README.md", ".gitignore")
+    expect([refusedAs(folder), markerState(folder)]).toEqual(["prepared", "marked"])
+  })
+
+  it("because it is marked, whatever else it contains", () => {
+    const folder = folderWith(0o755)
+    prepared(folder)
+    writeFileSync(join(folder, "notes.txt"), "x")
+    chmodSync(folder, 0o755)
+    expect([refusedAs(folder), modeOf(folder)]).toEqual(["prepared", "700"])
+  })
+
+  it("because an earlier version worked there, or the marker was damaged since: it is marked again", () => {
+    const folder = folderWith(0o755, "ledger.sqlite", "runs/x", "landing/x")
+    expect([refusedAs(folder), markerState(folder)]).toEqual(["prepared", "marked"])
+    writeFileSync(join(folder, markerName), "nightjar output golder\n")
+    expect(markerState(folder)).toBe("damaged")
+    expect([refusedAs(folder), markerState(folder)]).toEqual(["prepared", "marked"])
+  })
+})
+
+describe("a ledger that is missing", () => {
+  it("is reported if there are bodies or tables, and never replaced", () => {
+    const ours = folderWith(0o700)
+    prepared(ours)
+    const told: Array<string> = []
+    for (const name of ["landing", "tables"]) {
+      mkdirSync(join(ours, name))
+      told.push(refusedAs(ours))
+      writeFileSync(join(ours, name, "x"), "x")
+      told.push(refusedAs(ours))
+      rmSync(join(ours, name), { recursive: true })
+    }
+    writeFileSync(join(ours, "nightjar.duckdb"), "x")
+    told.push(refusedAs(ours))
+    expect(told.map((text) => /the folder contains .*/.exec(text)?.[0] ?? text)).toEqual([
+      "prepared",
+      "the folder contains landing",
+      "prepared",
+      "the folder contains tables",
+      "the folder contains nightjar.duckdb",
+    ])
+    expect(existsSync(join(ours, "ledger.sqlite"))).toBe(false)
+  })
+})
+
+// What a run writes beside its tables is whole, on a disk that is full too.
+
+const base = mkdtempSync(join(tmpdir(), "nightjar-run-folder-"))
+afterAll(() => rmSync(base, { recursive: true, force: true }))
+const fresh = (): string => mkdtempSync(join(base, "o-"))
+const run_id = anId("nightly.2026-11-21")
+const write = (output: string, text: string) =>
+  writeRunFile({ output, run_id, share: "group" }, "summary.json", text)
+const pathIn = (output: string) => join(output, "runs", run_id, "summary.json")
+
+describe("the summary of a run", () => {
+  it.effect("is complete if the disk accepts it in pieces, and the group may read it", () =>
+    Effect.gen(function* () {
+      const output = fresh()
+      const text = "x".repeat(60_008)
+      yield* withCalls(faultyCalls({ writeBytesMax: 4_096 }).calls)(write(output, text))
+      assert.strictEqual(readFileSync(pathIn(output), "utf8"), text)
+      assert.strictEqual(statSync(pathIn(output)).mode & 0o777, 0o640)
+    }),
+  )
+
+  it.effect("is the previous one if the disk refuses the rest, and the error names file and step", () =>
+    Effect.gen(function* () {
+      const output = fresh()
+      yield* write(output, "the first one")
+      const { calls } = faultyCalls({
+        writeBytesMax: 4_096,
+        refuse: (name, nth) => (name === "write" && nth > 5 ? refusal("ENOSPC", name) : undefined),
+      })
+      const { _tag, message } = yield* Effect.flip(withCalls(calls)(write(output, "x".repeat(60_008))))
+      assert.deepStrictEqual(
+        [_tag, message, readFileSync(pathIn(output), "utf8")],
+        [
+          "Refused",
+          `the output folder cannot be written: ${pathIn(output)}: cannot write: no space left on device (ENOSPC); the previous version is unchanged`,
+          "the first one",
+        ],
+      )
+    }),
+  )
+
+  it("is the previous one on a full disk, and no line of the log is cut short", (context) => {
+    if (spawnSync("unshare", ["-rm", "true"]).status !== 0) return context.skip()
+    const disk = fresh()
+    const script = join(import.meta.dirname, "smallDisk.ts")
+    const command = 'mount -t tmpfs -o size=80k tmpfs "$1" && exec "$2" "$3" "$1"'
+    const answer = execFileSync("unshare", ["-rm", "sh", "-c", command, "sh", disk, process.execPath, script])
+    assert.deepStrictEqual(JSON.parse(answer.toString()), {
+      first: "written",
+      second:
+        "the output folder cannot be written: /summary.json: cannot write: no space left on device (ENOSPC); the previous version is unchanged",
+      stands: "the first one",
+      left: ["summary.json"],
+      log: { kinds: ["whole", "end"], isShort: true, goesOn: true },
+    })
+  }, 60_000)
+})
+
+describe("the folder of reports and logs", () => {
+  it.effect("is shared with the group, unless the tables have pseudonyms", () =>
+    Effect.gen(function* () {
+      const output = join(fresh(), "new")
+      const modes = () => [output, join(output, "runs")].map((path) => statSync(path).mode & 0o777)
+      yield* prepareOutput(output, ["group"])
+      assert.deepStrictEqual(modes(), [0o750, 0o750])
+      writeFileSync(join(output, "pseudonyms.json"), "{}")
+      yield* prepareOutput(output, ["group"])
+      assert.deepStrictEqual(modes(), [0o750, 0o700])
+    }),
+  )
+})
+
+describe("an output folder that cannot be claimed", () => {
+  it.effect("is reported at whichever step the disk fails, and contains no half marker", () =>
+    Effect.gen(function* () {
+      const undisturbed = faultyCalls({})
+      yield* withCalls(undisturbed.calls)(prepareOutput(join(fresh(), "new"), ["none"]))
+      const steps = undisturbed.done.length
+      assert.isAbove(steps, 10)
+      for (let failing = 1; failing <= steps; failing++) {
+        const output = join(fresh(), "new")
+        const { _tag, message } = yield* Effect.flip(
+          withCalls(refusingFrom(failing).calls)(prepareOutput(output, ["none"])),
+        )
+        assert.strictEqual(_tag, "Refused")
+        assert.match(message, /^the output folder cannot be written: .*: cannot .* i\/o error \(EIO\)/)
+        const marker = join(output, ".nightjar")
+        if (existsSync(marker))
+          assert.match(readFileSync(marker, "utf8"), /\nNightjar writes everything else.*\n$/)
+        yield* prepareOutput(output, ["none"])
+        assert.deepStrictEqual(
+          readdirSync(output).filter((name) => !name.endsWith(".tmp")),
+          [".nightjar", "runs"],
+        )
+      }
+    }),
+  )
+})
