@@ -39,10 +39,12 @@ export const counted = (count: number, noun: string, plural = `${noun}s`): strin
   `${count} ${count === 1 ? noun : plural}`
 
 /** The first few names, and how many more there are. */
-export const listed = (names: ReadonlyArray<string>, max: number): string => {
-  const more = names.length > max ? ` and ${names.length - max} more` : ""
-  return `${names.slice(0, max).join(", ")}${more}`
-}
+export const listed = (names: ReadonlyArray<string>, max: number): string =>
+  andMore(names.slice(0, max), names.length)
+
+/** The first few of so many. */
+export const andMore = (names: ReadonlyArray<string>, count: number): string =>
+  `${names.join(", ")}${count > names.length ? ` and ${count - names.length} more` : ""}`
 
 /** Host names that mean this machine. Only these may use plain http; a server on one has no other name. */
 export const isLoopback = (hostname: string): boolean =>

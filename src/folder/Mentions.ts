@@ -22,6 +22,7 @@ const spellings = (text: string): ReadonlyArray<string> => [
   ...new Set([
     text,
     JSON.stringify(text).slice(1, -1),
+    JSON.stringify(text).slice(1, -1).replaceAll("<", "\\u003c"),
     text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;"),
     text.replaceAll('"', '""'),
   ]),

@@ -278,7 +278,10 @@ export const bindInline = (
     return
   }
   if (value.engines.length === 0) {
-    context.findings.error(context.document.place([...path, "engines"]), "this list names no engine")
+    context.findings.error(
+      context.document.place([...path, "engines"]),
+      "this list is empty: name an engine, or remove it",
+    )
   }
   value.engines.forEach((entry, position) => {
     const written: Written = Predicate.isString(entry) ? { reference: entry } : entry

@@ -44,10 +44,7 @@ const checkColumns = (
     const index = columns.indexOf(column)
     if (index < 0) source.findings.error(placeOf(0), `there is no column \`${column}\`, which the job names`)
     else if (taken.includes(column))
-      source.findings.error(
-        placeOf(index),
-        "the job reads this column as something else too: each has one meaning",
-      )
+      source.findings.error(placeOf(index), "the job already uses this column for something else")
     taken.push(column)
   }
   const known = columns.includes(idColumn)

@@ -7,12 +7,12 @@ import type { Stats } from "node:fs"
 import { stat } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
 import { parseEnv } from "node:util"
-import { ConfigProvider, Effect } from "effect"
+import { ConfigProvider, Effect, Redacted } from "effect"
 import { codeOf, readTextFile } from "../base/DurableFile.ts"
 import type { Problem } from "../base/DurableFile.ts"
 import type { Findings } from "./Problem.ts"
-import type { Assignment, Job, Receiver, Telemetry } from "./Job.ts"
-import type { ParameterSource, SecretReference } from "./Scalars.ts"
+import type { Job } from "./Job.ts"
+import type { SecretReference } from "./Scalars.ts"
 
 /** As much as a job file. */
 const bytesMax = 64_000_000
@@ -129,62 +129,53 @@ export const makeEnvironment = (file: EnvFile | undefined) => {
 
 export type Environment = ReturnType<typeof makeEnvironment>
 
-/** The sources of a login's parameters; a token has none. */
-const sourcesOf = ({ login }: Assignment): ReadonlyArray<ParameterSource> =>
-  login._tag === "Token" ? [] : Object.values(login.parameters)
+type Referring = Partial<
+  Pick<Job, "service" | "tokens_key" | "pseudonyms" | "assignments" | "notify" | "telemetry">
+>
 
-const isReference = (source: ParameterSource) => source._tag === "Reference"
+const referenceTags: ReadonlySet<unknown> = new Set<SecretReference["_tag"]>(["Env", "File", "Exec"])
 
-/** Every reference of a job, repeated ones included. */
-export const referencesOf = (
-  job: Pick<Job, "service" | "tokens_key" | "pseudonyms" | "assignments" | "notify" | "telemetry">,
-): ReadonlyArray<SecretReference> => [
-  ...(job.service._tag === "Remote" ? [job.service.app_secret] : []),
-  ...(job.tokens_key === undefined ? [] : [job.tokens_key]),
-  ...(job.pseudonyms === undefined ? [] : [job.pseudonyms.key]),
-  ...job.assignments.flatMap((one) =>
-    sourcesOf(one)
-      .filter(isReference)
-      .map(({ reference }) => reference),
-  ),
-  ...job.notify.flatMap((receiver) => (receiver._tag === "Command" ? [] : [receiver.address])),
-  ...[job.telemetry?.otlp, job.telemetry?.headers].filter((one) => typeof one === "object"),
-]
+/** Every reference in a part of a job changed, wherever it is in it. Literals are redacted, and not opened. */
+const changeIn = <A>(part: A, change: (one: SecretReference) => SecretReference): A => {
+  if (Array.isArray(part)) return part.map((one) => changeIn<unknown>(one, change)) as A
+  if (typeof part !== "object" || part === null || Redacted.isRedacted(part)) return part
+  if ("_tag" in part && referenceTags.has(part._tag)) return change(part as never) as A
+  return Object.fromEntries(
+    Object.entries(part).map(([key, value]: [string, unknown]) => [key, changeIn(value, change)]),
+  ) as A
+}
 
-/** The names of variables that the references of a job need. */
-export const variablesOf = (job: Parameters<typeof referencesOf>[0]): ReadonlySet<string> =>
-  new Set(referencesOf(job).flatMap((one) => (one._tag === "Env" ? [one.name] : [])))
-
-/** The same job, its references to variables of the file naming the file: pure. */
-const bindEnvFile = (job: Job, path: string, names: ReadonlySet<string>): Job => {
-  const bind = (one: SecretReference): SecretReference =>
-    one._tag === "Env" && names.has(one.name) ? { ...one, file: path } : one
-  const bindSource = (source: ParameterSource): ParameterSource =>
-    isReference(source) ? { ...source, reference: bind(source.reference) } : source
-  const bindLogin = ({ login, ...rest }: Assignment): Assignment => {
-    if (login._tag === "Token") return { ...rest, login }
-    const bound = Object.entries(login.parameters).map(([key, source]) => [key, bindSource(source)] as const)
-    return { ...rest, login: { ...login, parameters: Object.fromEntries(bound) } }
-  }
-  const bindReceiver = (receiver: Receiver): Receiver =>
-    receiver._tag === "Command" ? receiver : { ...receiver, address: bind(receiver.address) }
-  const bindTelemetry = ({ otlp, headers, ...rest }: Telemetry): Telemetry => ({
-    ...rest,
-    ...(otlp === undefined ? {} : { otlp: typeof otlp === "string" ? otlp : bind(otlp) }),
-    ...(headers === undefined ? {} : { headers: bind(headers) }),
-  })
-  const { service, tokens_key, pseudonyms, telemetry } = job
+/** Of an assignment, only the login has references; the rest is sent as it is. */
+const mapReferences = <J extends Referring>(job: J, change: (one: SecretReference) => SecretReference): J => {
+  const { service, tokens_key, pseudonyms, assignments, notify, telemetry } = job
   return {
     ...job,
-    service: service._tag === "Remote" ? { ...service, app_secret: bind(service.app_secret) } : service,
-    tokens_key: tokens_key === undefined ? undefined : bind(tokens_key),
-    ...(pseudonyms === undefined ? {} : { pseudonyms: { ...pseudonyms, key: bind(pseudonyms.key) } }),
-    assignments: job.assignments.map(bindLogin),
-    notify: job.notify.map(bindReceiver),
-    ...(telemetry === undefined ? {} : { telemetry: bindTelemetry(telemetry) }),
-    env_file: path,
+    ...changeIn({ service, tokens_key, pseudonyms }, change),
+    ...(assignments && {
+      assignments: assignments.map((one) => ({ ...one, login: changeIn(one.login, change) })),
+    }),
+    ...changeIn({ notify, telemetry }, change),
   }
 }
+
+/** Every reference of a job, repeated ones included. */
+export const referencesOf = (job: Referring): ReadonlyArray<SecretReference> => {
+  const found: Array<SecretReference> = []
+  mapReferences(job, (one) => (found.push(one), one))
+  return found
+}
+
+/** The names of variables that the references of a job need. */
+export const variablesOf = (job: Referring): ReadonlySet<string> => variableNames(referencesOf(job))
+
+export const variableNames = (references: ReadonlyArray<SecretReference>): ReadonlySet<string> =>
+  new Set(references.flatMap((one) => (one._tag === "Env" ? [one.name] : [])))
+
+/** The job whose references to these variables name the file that has them. */
+const inFile = (job: Job, path: string, names: ReadonlySet<string>): Job => ({
+  ...mapReferences(job, (one) => (one._tag === "Env" && names.has(one.name) ? { ...one, file: path } : one)),
+  env_file: path,
+})
 
 /**
  * The job with its variables bound to their file. A file that others can read is refused if the job takes
@@ -198,6 +189,6 @@ export const bindVariables = Effect.fnUntraced(function* (
   if (file === undefined) return job
   yield* lookUp(variablesOf(job))
   const { path, openMode } = file
-  if (openMode === undefined || (taken.size === 0 && !isNamed)) return bindEnvFile(job, path, taken)
+  if (openMode === undefined || (taken.size === 0 && !isNamed)) return inFile(job, path, taken)
   return yield* Effect.fail(atTop(path, openToOthers(path, openMode)))
 })

@@ -273,7 +273,10 @@ export const orderProblems = (given: ReadonlyArray<OrderedJob>): OrderProblems =
       for (const { job: name, place } of job.after ?? []) {
         if (jobs.has(name)) continue
         const hint = suggestion(name, [...jobs.keys()])
-        warnings.push({ ...place, message: `no such job is given, so it is not waited for${hint}` })
+        warnings.push({
+          ...place,
+          message: `no job of this name was given, so there is nothing to wait for${hint}`,
+        })
       }
   }
   return { errors, warnings }

@@ -13,7 +13,14 @@ import * as Assignments from "./Assignments.ts"
 import { bindRow, warnOfResemblance } from "./Assignments.ts"
 import type { Item } from "./Assignments.ts"
 import { makeCells, readCustomersFile } from "./CustomersFile.ts"
-import { bindVariables, checkLoginsFile, makeEnvironment, readVariables } from "./EnvFile.ts"
+import {
+  bindVariables,
+  checkLoginsFile,
+  makeEnvironment,
+  readVariables,
+  referencesOf,
+  variableNames,
+} from "./EnvFile.ts"
 import type { Environment } from "./EnvFile.ts"
 import { readFreshness, readOwnSql } from "./Gates.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
@@ -363,15 +370,8 @@ const checkHooksNow = Effect.fnUntraced(function* (
   lookUp: Environment["lookUp"],
 ) {
   if (pairs.length === 0) return
-  const sources = assignments.flatMap(({ login }) =>
-    login._tag === "Token" ? [] : Object.values(login.parameters),
-  )
-  const references = [
-    ...sources.flatMap((source) => (source._tag === "Reference" ? [source.reference] : [])),
-    ...keys.map(({ reference }) => reference),
-  ]
-  const names = references.flatMap((one) => (one._tag === "Env" ? [one.name] : []))
-  const environment = yield* lookUp(new Set(names))
+  const references = [...referencesOf({ assignments }), ...keys.map(({ reference }) => reference)]
+  const environment = yield* lookUp(variableNames(references))
   const valueOf = (one: SecretReference) => (one._tag === "Env" ? environment.get(one.name) : undefined)
   const secrets = assignments.flatMap((assignment) => secretsOfLogin(assignment, valueOf))
   const ours = keys.map(({ reference, whose }) => ({

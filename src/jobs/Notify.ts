@@ -41,15 +41,15 @@ export const readReceivers = (
     if (command?.length === 0) complain("`command` names no program")
     const written = keysWritten(context, index)
     if (["url", "ping", "email", "command"].filter((key) => written.has(key)).length !== 1)
-      return (complain("an entry has one of `url`, `ping`, `email` and `command`"), [])
+      return (complain("an entry needs exactly one of `url`, `ping`, `email` and `command`"), [])
     checkEnvelope(value, written, complain)
     if (written.has("format") && !written.has("url")) complain("`format` belongs to `url`")
     if (written.has("ping") && written.has("on"))
-      complain("`on` does not belong to `ping`, which is told of every run's beginning and end")
+      complain("`ping` has no `on`: it is sent at the beginning and the end of every run")
     if (value.on?.includes("late") === true && times.night === undefined && times.deadline === undefined)
       findings.warn(
         document.place(["notify", index, "on"]),
-        "`late` is never told: the job has neither `night` nor `deadline`",
+        "`late` is never sent: the job has neither `night` nor `deadline`",
       )
     return receiverOf({ on, url, ping, email, command, format, from, to }, index, folder)
   })

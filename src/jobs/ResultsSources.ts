@@ -79,8 +79,7 @@ const checkRow = (findings: Findings, { source, placeOf }: Row): void => {
   const { name, path, families, records, nothing, counts, enabled } = source
   if (!path.includes("{")) {
     const message =
-      "this path names neither {execution_id} nor {session_id}: every execution would be given the same " +
-      "records"
+      "this path names neither {execution_id} nor {session_id}: every execution would get the same records"
     findings.error(placeOf("path"), message)
   }
   if (families.length === 0) findings.error(placeOf("families"), "name at least one family; `*` means any")
@@ -88,13 +87,13 @@ const checkRow = (findings: Findings, { source, placeOf }: Row): void => {
     findings.error(placeOf("records"), "name at least one field; `body` is the whole body")
   }
   for (const status of nothing.filter((one) => neverNothing.has(one))) {
-    const message = `${status} never says that an execution has no records here: remove it`
+    const message = `${status} never means that an execution has no records here: remove it`
     findings.error(placeOf("nothing"), message)
   }
   if (counts === "none" && enabled) {
     const message =
-      `what \`${name}\` brings is compared with no count: a final answer is taken for complete, and ` +
-      "executions are deleted without a count"
+      `what \`${name}\` returns is not compared with a count: a final answer counts as complete, and ` +
+      "executions are deleted without that check"
     findings.warn(placeOf("counts"), message)
   }
 }

@@ -198,7 +198,7 @@ export const commandMessages = {
   ),
   "excel-safe-without-csv": refusal(
     "--excel-safe is for --format csv, not for {format}",
-    "Add --format csv, or leave --excel-safe out: no other format changes a text.",
+    "Add --format csv, or leave out --excel-safe: other formats write every text as it is.",
     "Nothing was written.",
   ),
   "workbook-too-wide": refusal(
@@ -222,21 +222,21 @@ export const commandMessages = {
     "Nothing was released.",
   ),
   "csv-without-unproven": refusal(
-    "--csv is for --unproven, and not for --json",
+    "--csv needs --unproven, and cannot be combined with --json",
     "Run `nightjar credentials list --unproven --csv`.",
   ),
   "release-unclear": refusal(
-    "give either fingerprints, or --unproven with what narrows it",
+    "give either fingerprints, or --unproven with a filter",
     "`nightjar credentials list` shows fingerprints, and which accounts are held.",
     "Nothing was released.",
   ),
   "release-because-missing": refusal(
-    "--unproven needs --because TEXT: why these accounts may be sent one more login",
-    "Say what is known of the incident; the ledger keeps it.",
+    "--unproven needs --because TEXT, the reason for one more login to these accounts",
+    "Describe what is known about the incident; the ledger records it.",
     "Nothing was released.",
   ),
   "release-unconfirmed": refusal(
-    "{what} would get one login each, and the release was not confirmed",
+    "the release was not confirmed; it would allow one login each for {what}",
     "Add --yes. `nightjar credentials list --unproven` shows them.",
     "Nothing was released.",
   ),
@@ -251,7 +251,7 @@ export const commandMessages = {
     nothingChanged,
   ),
   "settle-job-needed": refusal(
-    "executions of {jobs} are to be read, and its job file is not where it was, or has mistakes",
+    "executions of {jobs} have to be read, and the job file was not found or has mistakes",
     "Give it with --job FILE; `nightjar validate FILE` checks it.",
     nothingChanged,
   ),
@@ -308,7 +308,7 @@ export const commandMessages = {
 
 export const compactMessages = {
   "compact-rolled-back": refusal(
-    "a rollback has put an earlier version of the tables back",
+    "an earlier version of the tables is current, because of a rollback",
     "Run the command again after the next publication, by `nightjar run JOB` or `nightjar rebuild`.",
     "The tables were not changed.",
   ),

@@ -10,7 +10,8 @@ const nextRun = "The next publication corrects it, and so does `nightjar repair`
 const sameText =
   "`nightjar repair` writes it again if the program or a job that ran here has the same text. Otherwise " +
   "restore a copy, or `nightjar rebuild --job FILE` derives all tables with the schemas of today."
-const report = "Keep the folder as it is and compare it with the service: this should never happen."
+const report =
+  "Leave the folder as it is, compare it with the service and report this: it should never happen."
 
 export const findingMessages = {
   "marker-damaged": finding(
@@ -45,8 +46,8 @@ export const findingMessages = {
   "publication-interrupted": finding("a publication was interrupted", nextRun),
   "file-differs": finding("a published file is {state}", repair),
   "helper-damaged": finding(
-    "a database that is kept to save work is damaged",
-    "No table depends on it. Run `nightjar repair`: it makes it again, or removes it if it is not needed.",
+    "a database that only saves work is damaged",
+    "Run `nightjar repair`, which makes it again or removes it. No table depends on it.",
   ),
   "file-unlisted": finding("no manifest lists this file", nextRun),
   "database-version": finding("the database {state}, the manifest is version {version}", repair),
@@ -115,7 +116,7 @@ export const findingMessages = {
   ),
   "alarms-unresolved": finding(
     "an alarm would not arrive: {detail}",
-    "Set each variable, file or command that a reference names. `nightjar notify test JOB` then tells each.",
+    "Set each variable, file or command that a reference names, then try it with `nightjar notify test JOB`.",
   ),
   "store-closed": finding("the token store cannot be opened: {detail}", "Check `tokens.key` of the job."),
   "tokens-ending": finding(
@@ -123,15 +124,15 @@ export const findingMessages = {
     "Ask the customers to sign in again, then run `nightjar tokens exchange`.",
   ),
   "canary-found": finding(
-    "secrets leaked in a test night: {findings}{more}",
-    "Do not run a night with this installation. Install it again or use another version, and report this.",
+    "secrets leaked in a test run: {findings}{more}",
+    "Do not run any job with this installation. Install it again or use another version, and report this.",
   ),
   "canary-blind": finding(
-    "the search missed a text that it has to find, so it is not known whether secrets leak",
+    "the check missed a text that it must find, so it cannot tell whether secrets leak",
     "Report this finding: the check itself does not work with this version.",
   ),
   "canary-unfinished": finding(
-    "the test night did not finish: {detail}",
+    "the test run did not finish: {detail}",
     "Correct what the other lines report, free space in the folder for temporary files, then try again.",
   ),
   "service-unusable": finding(
@@ -198,10 +199,10 @@ export const jobMessages = {
   "alarms-unreachable": refusal(
     "{problems} in `notify` and `telemetry` of the job files: an alarm would not arrive",
     "Set each variable, file or command that a reference names, or remove the receiver; " +
-      "`nightjar notify test JOB` then tells each one.",
+      "then try it with `nightjar notify test JOB`.",
   ),
   "receivers-absent": refusal(
-    "the job {path} has no `notify`, so nobody is told of it",
+    "the job {path} has no `notify`, so there is nobody to notify",
     "Name a receiver in `notify` of the job: an address, an e-mail, a ping or a command.",
     "Nothing was sent.",
   ),
@@ -221,7 +222,8 @@ export const pseudonymMessages = {
   ),
   "pseudonyms-key-unknown": refusal(
     "the tables have pseudonyms, and pseudonyms.json does not say where their key is",
-    "Run a job of this folder once: it writes the file. Or `nightjar rebuild --job FILE`, with another key.",
+    "Run a job of this folder once, which writes the file, or choose another key: " +
+      "`nightjar rebuild --job FILE`.",
     nothingDone,
   ),
   "pseudonyms-none": refusal(
@@ -235,13 +237,13 @@ export const pseudonymMessages = {
     "Nothing was changed.",
   ),
   "records-withheld": refusal(
-    "the tables have pseudonyms, so that records without a schema are withheld from them",
+    "the tables have pseudonyms, so records without a schema are not published",
     "Draft the schema in another output folder, from a run with one customer and without `pseudonyms`.",
     "Nothing was changed.",
   ),
   "runs-not-derivable": refusal(
-    "{runs} cannot be derived again, and their rows must not stay beside rows with other pseudonyms",
-    "Restore their landed bodies, or give up their rows: --leave-out, after `nightjar backup DIR`.",
+    "{runs} cannot be derived again, and rows with different pseudonyms cannot be in the same tables",
+    "Restore their landed bodies. To drop their rows, run `nightjar backup DIR` and add --leave-out.",
     "Nothing was published, and the tables are as they were.",
   ),
 } as const
@@ -254,7 +256,7 @@ const nothingRenamed = "Nothing was renamed."
 export const forgetMessages = {
   "customer-unknown": refusal(
     "there is nothing about this customer in {output}",
-    "Check the id: it is compared whole, as the job writes it. --output names another folder.",
+    "Check that the id is exactly as in the job. --output names another folder.",
     "Nothing was removed.",
   ),
   "forget-unconfirmed": refusal(
@@ -264,7 +266,7 @@ export const forgetMessages = {
   ),
   "forget-other": refusal(
     "the removal of another customer was interrupted",
-    "Run the `nightjar forget` that was interrupted again, then this one.",
+    "First run the interrupted `nightjar forget` again, then this one.",
     "Nothing was removed.",
   ),
   "forget-job-needed": refusal(
@@ -284,7 +286,7 @@ export const forgetMessages = {
   ),
   "customer-still-in-job": warning(
     "{path} still names this customer",
-    "Remove the customer from the job: its next run starts the customer again, as if it were new.",
+    "Remove the customer from the job. Otherwise its next run starts the customer again, as a new one.",
     "The job file was not changed.",
   ),
   "customer-in-job-name": warning(

@@ -148,7 +148,7 @@ export const nightMessages = {
     explained,
   ),
   "executions-kept": warning(
-    "{executions} kept at the service: not all records are known to be here{missing}",
+    "{executions} kept at the service, because records may be missing here{missing}",
     readAgain,
   ),
   "records-surplus": warning(
@@ -169,7 +169,7 @@ export const nightMessages = {
   ),
   "version-held": warning(
     "the new tables were not made current: they are in {database} in the output folder",
-    "Open the file with any DuckDB client, then run `nightjar accept`, or let the next night decide: its " +
+    "Check the file with any DuckDB client, then run `nightjar accept`, or wait for the next run: its " +
       "version contains this run too.",
     "The previous version is still current, and nothing of this run is deleted at the service.",
   ),
@@ -257,7 +257,7 @@ export const timerMessages = {
   ),
   "timer-nights-differ": refusal(
     "the jobs `{name}` and `{other}` do not run at the same times",
-    "Give each of them a timer of its own: a start that finds the folder in use waits for it.",
+    "Give each job its own timer: a run that finds the folder in use waits for it.",
     nothingWritten,
   ),
   "timer-name-long": refusal(
@@ -281,7 +281,7 @@ export const timerMessages = {
     nothingWritten,
   ),
   "timer-not-installable": refusal(
-    "a CronJob is not installed from here",
+    "nightjar does not install a CronJob itself",
     "Leave --install out, and pass what is printed to `kubectl apply -f -`.",
     nothingWritten,
   ),
@@ -311,8 +311,8 @@ export const timerMessages = {
     "The crontab was not changed.",
   ),
   "timer-environment": warning(
-    "the job was read with the variables of {file} only, since a timer has none of this shell's",
-    "Write those that the job needs into that file, a line NAME=value for each, and run `chmod 600` on it.",
+    "the job was checked with the variables in {file} only, because a timer has none of this shell's",
+    "Add the variables that the job needs to that file, one NAME=value per line, and run `chmod 600` on it.",
     nothingWritten,
   ),
 } as const

@@ -238,9 +238,9 @@ export interface WorkRow {
   readonly task_id: string
 }
 
-/** As in the summary: the service's own text may be of any length. */
-const reasonMax = 200
-const messageMax = 1_000
+/** The service's own text may be of any length; `explain` and the landed bodies show more of it. */
+export const reasonMax = 200
+export const messageMax = 1_000
 
 /** New trouble first, then by who acts, then by reason. Mended tasks have the reason that they had before. */
 export const worklistOf = (run: RunState, { before, changes }: Comparison): ReadonlyArray<WorkRow> => {
@@ -292,28 +292,28 @@ export interface WorkGroup {
 
 const examplesMax = 5
 
-export const nameOf = ({ customer_id, engine_reference, session_id }: WorkRow): string =>
+/** A task as people call it. */
+export const nameOf = ({
+  customer_id = "?",
+  engine_reference = "?",
+  session_id = "",
+}: Partial<Readonly<Record<"customer_id" | "engine_reference" | "session_id", string>>>): string =>
   session_id === "" ? `${customer_id} ${engine_reference}` : `session ${session_id}`
 
 export const groupsOf = (rows: ReadonlyArray<WorkRow>): ReadonlyArray<WorkGroup> => {
-  const groups = new Map<string, { readonly first: WorkRow; readonly names: Array<string>; count: number }>()
-  for (const row of rows) {
-    const key = JSON.stringify([row.change, row.acting, row.outcome, row.reason])
-    const group = groups.get(key) ?? { first: row, names: [], count: 0 }
-    groups.set(key, group)
-    group.count += 1
-    if (group.names.length < examplesMax) group.names.push(nameOf(row))
-  }
-  return [...groups.values()].map(({ first, names, count }) => ({
-    change: first.change,
-    acting: first.acting,
-    outcome: first.outcome,
-    reason: first.reason,
-    count,
-    examples: names,
-    means: rowOf(first.reason).means,
-    what_to_do: first.what_to_do,
-  }))
+  const groups = Map.groupBy(rows, (row) => JSON.stringify([row.change, row.acting, row.outcome, row.reason]))
+  return [...groups.values()].flatMap((group) =>
+    group.slice(0, 1).map(({ change, acting, outcome, reason, what_to_do }) => ({
+      change,
+      acting,
+      outcome,
+      reason,
+      count: group.length,
+      examples: group.slice(0, examplesMax).map(nameOf),
+      means: rowOf(reason).means,
+      what_to_do,
+    })),
+  )
 }
 
 const columns = [

@@ -132,8 +132,8 @@ export const finishOf = (run: RunState, night: ReadonlyArray<RunState>, output?:
 
 const needsPeople: ReadonlySet<Outcome> = new Set(["failed", "partial", "skipped"])
 const waitsText =
-  "What did not finish waits for the next night's run: nobody knows how the last logins to these accounts " +
-  "ended, so no further one is sent tonight."
+  "What did not finish waits for the next nightly run: it is not known how the last logins to these accounts " +
+  "ended, so no more are sent tonight."
 
 /** Tasks of the run that did not finish, and that no later run of the night finished. */
 const tasksLeft = ({ tasks }: RunState, night: ReadonlyArray<RunState>) => {
@@ -162,7 +162,7 @@ const byHand = (night: ReadonlyArray<RunState>, code: number, there: string): st
       ? nothingLeft
       : "No command can finish the rest: the warnings say what has to be done."
   return (
-    "No command can finish the rest until people have acted. After that, " +
+    "People have to act before a command can finish the rest. After that, " +
     `\`nightjar rerun ${night[0]?.started.run_id ?? ""}${there}\` runs again what did not succeed.` +
     (left.some(({ reason }) => rowOf(reason).opensBreaker)
       ? " If a rejected login is correct after all, release it first: " +

@@ -258,8 +258,8 @@ export const incidentsText = (rows: ReadonlyArray<LoginRow>, width: number): Rea
 
 const verdicts = {
   not_sent: "no login was made",
-  unproven: "nobody knows how its login ended: it counts as one that may have failed",
-  neutral: "how its login ended is not known, and it no longer counts",
+  unproven: "it is not known how its login ended: it counts as one that may have failed",
+  neutral: "it is not known how its login ended; it no longer counts",
   good: "the source accepted its login",
 } as const
 
@@ -275,7 +275,7 @@ export const loginText = (fact: LoginFact): string => {
     case "CredentialRejected":
       return (
         `login ${fact.fingerprint.slice(0, 12)} was rejected with ${fact.reason}; ` +
-        "not sent again unchanged"
+        "it is not sent again until it changes"
       )
     case "CredentialReleased": {
       const why = fact.because === undefined ? "" : `: ${fact.because}`

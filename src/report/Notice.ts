@@ -5,7 +5,7 @@
  */
 import { counted } from "../base/Text.ts"
 import { sha256Hex } from "../base/Hashes.ts"
-import { actionNeeded, exitOf, outcomes } from "../service/EndTable.ts"
+import { actionNeeded, exitOf } from "../service/EndTable.ts"
 import type { Outcome, WhoActs } from "../service/EndTable.ts"
 import { actingOf, isReason, rowOf } from "../service/Ends.ts"
 import type { NightPicture } from "../task/NightPicture.ts"
@@ -15,7 +15,7 @@ import type { MessageId } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { tableReasons } from "./Changes.ts"
 import type { News, RunChanges } from "./Changes.ts"
-import { exitMeaning, meaningOfExit, tellChanges } from "./RenderSummary.ts"
+import { exitMeaning, meaningOfExit, tellChanges, tellOutcomes } from "./RenderSummary.ts"
 import type { Summary } from "./Summary.ts"
 import { plain } from "./TextTable.ts"
 
@@ -107,7 +107,7 @@ export const eventsOf = ({ exit_code, summary, recovered, news }: RunEnding): Re
 
 /** A reason that the table does not list is a word of the service, which may be anything. */
 const unlisted = "UNLISTED"
-const examine = "`nightjar status` and the run's report.html tell the rest."
+const examine = "`nightjar status` and the run's report.html show the rest."
 
 const rowOfNotice = (said: string): Pick<NoticeTrouble, "reason" | "what_to_do"> => {
   if (Object.hasOwn(tableReasons, said))
@@ -214,18 +214,14 @@ const listedLines = (lines: ReadonlyArray<string>, what: string): ReadonlyArray<
 }
 
 const textOf = (notice: Omit<Notice, "text">): string => {
-  const { job, run_id, exit_code, meaning, tasks, changes, troubles, open, what_to_do } = notice
-  const ends = outcomes.flatMap((outcome) => {
-    const count = notice.outcomes?.[outcome] ?? 0
-    return count === 0 ? [] : [`${count} ${outcome}`]
-  })
+  const { job, run_id, exit_code, meaning, tasks, outcomes, changes, troubles, open, what_to_do } = notice
   const changed = tellChanges(changes)
   const code = exit_code === null ? "" : `exit code ${exit_code}, `
   const id = notice.message === null ? "" : ` [${notice.message}]`
   const troubleLine = (one: NoticeTrouble) => `${one.count} ${one.reason}: ${actionNeeded[actingOf(one)]}.`
   return [
     `${run_id ?? job} (${notice.events.join(", ")}): ${code}${meaning}${id}.`,
-    ...(tasks === null ? [] : [`${counted(tasks, "task")}: ${ends.join(", ") || "none"}.`]),
+    ...(tasks === null || outcomes === null ? [] : [`${counted(tasks, "task")}: ${tellOutcomes(outcomes)}.`]),
     ...(changed === undefined ? [] : [`${changed}.`]),
     ...listedLines(
       notice.new.map((one) => `New: ${troubleLine(one)}`),
@@ -273,7 +269,7 @@ export const lateNotice = (origin: Origin, untilAt: number, picture?: NightPictu
     outcomes: picture?.total.done ?? null,
     meaning: `the run has not ended by ${new Date(untilAt).toISOString()}: ${doing(picture, open)}`,
     open,
-    what_to_do: "`nightjar status` tells what it is waiting for; it ends by itself.",
+    what_to_do: "`nightjar status` shows what it is waiting for. The run ends by itself.",
   })
 }
 

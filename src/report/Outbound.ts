@@ -7,8 +7,8 @@ import { Duration, Effect, Layer, Result } from "effect"
 import { HttpClient, HttpClientError } from "effect/http"
 import type { HttpBody, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { OtlpSerialization } from "effect/observability"
-import type { OtlpLogger, OtlpMetrics, OtlpTracer } from "effect/observability"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
+import { sumOf } from "./TextTable.ts"
 
 export type Signal = "traces" | "metrics" | "logs"
 
@@ -17,16 +17,10 @@ export type Counted = WeakMap<object, { readonly signal: Signal; readonly record
 
 interface KeyValue {
   readonly key: string
-  readonly value: { stringValue?: string | null }
 }
 
 /** Effect says these of its own, and they say nothing about a run. */
 const isOurs = ({ key }: KeyValue): boolean => key !== "unit" && !key.startsWith("effect.")
-
-interface Scope {
-  readonly name: string
-  readonly version: string
-}
 
 /** Ids of the service, which may be anything. */
 const isForeign = (key: string): boolean => key === "nightjar.execution.id" || key === "nightjar.session.id"
@@ -43,82 +37,29 @@ const makeOnce = (clean: (text: string) => string) => {
   }
 }
 
-/** The same data with every text cleaned; each is built for one body, so it is changed in place. */
-const makeCleaning = (scope: Scope, known: KnownSecrets) => {
+/** Effect's own events of a failure have a stack trace, which has paths of this machine. */
+const isKept = (list: string, one: unknown): boolean =>
+  list === "attributes"
+    ? isOurs(one as KeyValue)
+    : list !== "events" || (one as { readonly name: string }).name !== "exception"
+
+/** The same body of any signal, with our scope and every text of an attribute, a log or a status cleaned. */
+const makeCleaning = (version: string, known: KnownSecrets) => {
   const clean = makeOnce((text) => known.clean(text, "own"))
-  const values = <A extends KeyValue>(attributes: Array<A>): Array<A> => {
-    for (const { key, value } of attributes) {
-      const text = value.stringValue
-      if (typeof text !== "string") continue
-      value.stringValue = isForeign(key) ? known.clean(text, "free") : clean(text)
+  const cleaned = (value: unknown, name: string, attribute: string): unknown => {
+    if (typeof value === "string") {
+      if (name !== "stringValue" && name !== "message") return value
+      return isForeign(attribute) ? known.clean(value, "free") : clean(value)
     }
-    return attributes
+    if (Array.isArray(value))
+      return value.filter((one) => isKept(name, one)).map((one) => cleaned(one, "", attribute))
+    if (typeof value !== "object" || value === null) return value
+    if (name === "scope") return { name: "nightjar", version }
+    const key = "key" in value && typeof value.key === "string" ? value.key : attribute
+    return Object.fromEntries(Object.entries(value).map(([part, one]) => [part, cleaned(one, part, key)]))
   }
-  const own = <A extends KeyValue>(attributes: Array<A>): Array<A> => values(attributes.filter(isOurs))
-  return { scope, clean, values, own }
+  return <Body>(body: Body): Body => cleaned(body, "", "") as Body
 }
-
-type Cleaning = ReturnType<typeof makeCleaning>
-
-const cleanTraces = ({ resourceSpans }: OtlpTracer.TraceData, { scope, clean, own }: Cleaning) => ({
-  resourceSpans: resourceSpans.map(({ resource, scopeSpans }) => ({
-    resource: { ...resource, attributes: own(resource.attributes) },
-    scopeSpans: scopeSpans.map(({ spans }) => ({
-      scope,
-      spans: spans.map((span) => {
-        const { attributes, events, status } = span
-        const told = { ...span, attributes: own(attributes) }
-        // Effect's own events of a failure have a stack trace, which has paths of this machine.
-        if (events.length > 0)
-          told.events = events
-            .filter(({ name }) => name !== "exception")
-            .map((event) => ({ ...event, attributes: own(event.attributes) }))
-        if (status.message !== undefined) told.status = { ...status, message: clean(status.message) }
-        return told
-      }),
-    })),
-  })),
-})
-
-const cleanLogs = ({ resourceLogs }: OtlpLogger.LogsData, { scope, values, own }: Cleaning) => ({
-  resourceLogs: resourceLogs.map(({ resource, scopeLogs }) => ({
-    ...(resource === undefined ? {} : { resource: { ...resource, attributes: own(resource.attributes) } }),
-    scopeLogs: scopeLogs.map(({ logRecords = [] }) => ({
-      scope,
-      logRecords: logRecords.map(({ body, ...record }) => {
-        if (body !== undefined) values([{ key: "body", value: body }])
-        return { ...record, ...(body === undefined ? {} : { body }), attributes: own(record.attributes) }
-      }),
-    })),
-  })),
-})
-
-type Metric = OtlpMetrics.MetricsData["resourceMetrics"][number]["scopeMetrics"][number]["metrics"][number]
-
-const cleanMetric = (metric: Metric, { own }: Cleaning): Metric => {
-  const points = <P extends { readonly attributes?: Array<KeyValue> }>(of: { dataPoints: Array<P> }) => ({
-    ...of,
-    dataPoints: of.dataPoints.map((point) => ({ ...point, attributes: own(point.attributes ?? []) })),
-  })
-  return {
-    ...metric,
-    ...(metric.sum === undefined ? {} : { sum: points(metric.sum) }),
-    ...(metric.gauge === undefined ? {} : { gauge: points(metric.gauge) }),
-    ...(metric.histogram === undefined ? {} : { histogram: points(metric.histogram) }),
-  } as Metric
-}
-
-const cleanMetrics = ({ resourceMetrics }: OtlpMetrics.MetricsData, cleaning: Cleaning) => ({
-  resourceMetrics: resourceMetrics.map(({ resource, scopeMetrics }) => ({
-    resource: { ...resource, attributes: cleaning.own(resource.attributes) },
-    scopeMetrics: scopeMetrics.map(({ metrics }) => ({
-      scope: cleaning.scope,
-      metrics: metrics.map((metric) => cleanMetric(metric, cleaning)),
-    })),
-  })),
-})
-
-const sum = (counts: ReadonlyArray<number>): number => counts.reduce((total, one) => total + one, 0)
 
 /** JSON, so that whoever wants to know what leaves can read it on the way. */
 export const outbound = (counted: Counted, version: string) =>
@@ -127,27 +68,26 @@ export const outbound = (counted: Counted, version: string) =>
     Effect.gen(function* () {
       const json = yield* OtlpSerialization.OtlpSerialization
       const known = yield* KnownSecrets
-      const cleaning = () => makeCleaning({ name: "nightjar", version }, known)
       const count = (signal: Signal, records: number, body: HttpBody.HttpBody) => {
         counted.set(body, { signal, records })
         return body
       }
       return OtlpSerialization.OtlpSerialization.of({
         traces: (data) => {
-          const records = sum(
+          const records = sumOf(
             data.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.map(({ spans }) => spans.length)),
           )
-          return count("traces", records, json.traces(cleanTraces(data, cleaning())))
+          return count("traces", records, json.traces(makeCleaning(version, known)(data)))
         },
         logs: (data) => {
-          const records = sum(
+          const records = sumOf(
             data.resourceLogs.flatMap(({ scopeLogs }) =>
               scopeLogs.map(({ logRecords = [] }) => logRecords.length),
             ),
           )
-          return count("logs", records, json.logs(cleanLogs(data, cleaning())))
+          return count("logs", records, json.logs(makeCleaning(version, known)(data)))
         },
-        metrics: (data) => count("metrics", 1, json.metrics(cleanMetrics(data, cleaning()))),
+        metrics: (data) => count("metrics", 1, json.metrics(makeCleaning(version, known)(data))),
       })
     }),
   ).pipe(Layer.provide(OtlpSerialization.layerJson))
@@ -246,7 +186,7 @@ export const sendingThrough = (
           sent.isUpToDate = false
           return Effect.fail(givenUp(request, why))
         }
-        if (sent.underWay >= underWayMax) return fail("it takes records more slowly than they come")
+        if (sent.underWay >= underWayMax) return fail("it accepts records more slowly than they arrive")
         sent.underWay += 1
         sent.isUpToDate = false
         return tried(client, request).pipe(

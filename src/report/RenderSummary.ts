@@ -2,7 +2,7 @@
  * The summary as a person reads it in the morning: what succeeded, who has to act on the rest, and what is
  * left. Fits any terminal; without one, there are no colours and no line breaks inside sentences.
  */
-import { counted, listed } from "../base/Text.ts"
+import { andMore, counted, listed } from "../base/Text.ts"
 import { isOpenAtService } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { changeTitles, changeKinds } from "./Changes.ts"
@@ -31,9 +31,9 @@ export const paint = (style: Style, colour: keyof typeof codes, text: string): s
 /** What an exit code tells the caller. */
 export const exitMeaning: Readonly<Record<number, string>> = {
   0: "every task succeeded, or there was nothing to do",
-  1: "a defect of the program",
+  1: "a defect in the program",
   2: "wrong usage, job file or settings; nothing was started",
-  3: "the run is over; some tasks need the customer or an engineer and would fail again as they are",
+  3: "the run has ended; some tasks need the customer or an engineer, and would fail again until then",
   4: "something is left that a rerun can finish",
   5: "another process is working in this output folder; nothing was started",
   6: "the service refuses the secret or cannot be reached; nothing was started",
@@ -43,13 +43,13 @@ export const exitMeaning: Readonly<Record<number, string>> = {
 export const meaningOfExit = ({ exit_code, troubles, changes, held, stale }: Summary): string | undefined => {
   if (exit_code === undefined) return undefined
   if (exit_code === 3 && held !== undefined)
-    return "the run is over; a gate holds its tables back, and `nightjar accept` publishes them"
+    return "the run has ended; a gate holds back its tables, and `nightjar accept` publishes them"
   if (exit_code === 3 && troubles.length === 0 && stale?.failed !== undefined)
-    return "the run is over; some data is older than `freshness` of the job allows"
+    return "the run has ended; some data is older than `freshness` in the job allows"
   // Only `exit_on: new` ends with 0 in spite of trouble.
   if (exit_code === 0 && troubles.length > 0) {
     const since = changes?.since ?? "the run before"
-    return `nothing is new: all trouble was there after ${since} (\`exit_on: new\`)`
+    return `no new problems: all of them were there after ${since} (\`exit_on: new\`)`
   }
   return exitMeaning[exit_code]
 }
@@ -94,7 +94,7 @@ const finishLines = ({ command, why }: Finish, { width }: Pick<Style, "width">):
 /** The whole night, if it had several runs. */
 const nightLines = (night: NightSummary, style: Style): ReadonlyArray<string> => {
   const { runs, tasks, exit_code } = night
-  const told = `${counted(tasks, "task")} in ${counted(runs.length, "run")}: ${tellOutcomes(night)}.`
+  const told = `${counted(tasks, "task")} in ${counted(runs.length, "run")}: ${tellOutcomes(night.outcomes)}.`
   const code = exit_code === undefined ? "One of its runs has not ended." : meaningOf(exit_code)
   return [wrap(`The whole night: ${told} ${code}`, style.width, "", "  ")]
 }
@@ -104,11 +104,11 @@ const meaningOf = (exit_code: number): string => {
   return `Exit code ${exit_code}${meaning === undefined ? "" : `: ${meaning}`}.`
 }
 
-export const tellOutcomes = ({ outcomes: counts }: Pick<Summary, "outcomes">): string =>
-  outcomes
-    .filter((outcome) => counts[outcome] > 0)
-    .map((outcome) => `${counts[outcome]} ${outcome}`)
-    .join(", ") || "none"
+/** `2 failed`, in the order of the table of outcomes. */
+export const outcomesOf = (counts: Summary["outcomes"]): ReadonlyArray<string> =>
+  outcomes.flatMap((outcome) => (counts[outcome] > 0 ? [`${counts[outcome]} ${outcome}`] : []))
+
+export const tellOutcomes = (counts: Summary["outcomes"]): string => outcomesOf(counts).join(", ") || "none"
 
 const headline = ({ run_id, elapsed_ms, exit_code }: Summary, style: Style): string => {
   const took = elapsed_ms === undefined ? "not ended" : `took ${span(elapsed_ms)}`
@@ -125,7 +125,12 @@ const outcomeColours = {
 } as const
 
 const counts = (summary: Summary, style: Style): ReadonlyArray<string> => {
-  const lines = wrap(`${counted(summary.tasks, "task")}: ${tellOutcomes(summary)}`, style.width, "", "  ")
+  const lines = wrap(
+    `${counted(summary.tasks, "task")}: ${tellOutcomes(summary.outcomes)}`,
+    style.width,
+    "",
+    "  ",
+  )
   const painted = outcomes.reduce(
     (text, outcome) => text.replace(` ${outcome}`, ` ${paint(style, outcomeColours[outcome], outcome)}`),
     lines,
@@ -146,10 +151,9 @@ const counts = (summary: Summary, style: Style): ReadonlyArray<string> => {
 
 const troubleLines = (trouble: Trouble, style: Style): ReadonlyArray<string> => {
   const { count, reason, outcome, examples, message, means, advice } = trouble
-  const more = count > examples.length ? ` and ${count - examples.length} more` : ""
   return [
     wrap(`${String(count).padStart(4)}  ${reason} (${outcome})`, style.width, "", "      "),
-    paint(style, "dim", wrap(`${examples.map(plain).join(", ")}${more}`, style.width, "      ")),
+    paint(style, "dim", wrap(andMore(examples.map(plain), count), style.width, "      ")),
     ...(message === undefined ? [] : [wrap(`“${message}”`, style.width, "      ")]),
     wrap(`${means} ${advice}`, style.width, "      "),
   ]
@@ -184,9 +188,6 @@ const doneOf = ({ done }: EnginePicture): number => sumOf(Object.values(done))
 const waitingOf = ({ waiting }: EnginePicture): number => waiting.time + waiting.engine + waiting.conflict
 
 const joined = (parts: ReadonlyArray<string>): string => parts.join(", ")
-
-const outcomesOf = ({ done }: EnginePicture): ReadonlyArray<string> =>
-  outcomes.flatMap((outcome) => (done[outcome] > 0 ? [`${done[outcome]} ${outcome}`] : []))
 
 const waits = ({ waiting }: EnginePicture): string =>
   joined([
@@ -278,7 +279,7 @@ export const renderNight = (night: NightPicture, screen: Screen): ReadonlyArray<
     `${plain(night.run_id)}: ${stateText(night, at)}`,
     `${at(night.at)}, after ${span(night.at - night.began_at)}`,
     "",
-    `${doneOf(total)} of ${counted(total.tasks, "task")} done${joined(["", ...outcomesOf(total)])}`,
+    `${doneOf(total)} of ${counted(total.tasks, "task")} done${joined(["", ...outcomesOf(total.done)])}`,
     `${total.running} running (at most ${max_in_flight}, and ${per_engine} per engine), ` +
       `${total.queued} queued`,
     `${waitingOf(total)} waiting${waiting === "" ? "" : `: ${waiting}`}`,
@@ -305,7 +306,7 @@ export const renderNightLine = (night: NightPicture): string => {
   return joined([
     `${plain(night.run_id)}: ${stage}${stage === "executing" && state !== "running" ? ` (${state})` : ""}`,
     `${doneOf(total)}/${total.tasks} done`,
-    ...outcomesOf(total),
+    ...outcomesOf(total.done),
     `${total.running} running`,
     `${total.queued} queued`,
     `${waitingOf(total)} waiting`,

@@ -117,40 +117,6 @@ export const loadOver = (
     ]
   })
 
-/**
- * What the ledger knows of calls: those that decided something. Reads that showed nothing new leave no fact.
- */
-const callOf = (fact: Fact): string | undefined => {
-  switch (fact._tag) {
-    case "StartIntended":
-      return fact.probe
-        ? "starts sent again, because the answer was lost"
-        : fact.attempt > 1
-          ? "starts of a further attempt"
-          : "starts of a first attempt"
-    case "StartAnswered":
-      return fact.answer === "accepted" ? undefined : refusedStart(fact.answer, fact.http_status)
-    case "AttemptObserved":
-      return "new states seen while executions ran"
-    case "AbortIntended":
-      return `executions aborted (${abortCauses[fact.why]})`
-    case "ResultsRead":
-      return fact.http_status === 200
-        ? fact.is_closed
-          ? "final results read"
-          : "results read before they were final"
-        : `results answered with ${fact.http_status}`
-    case "AttachmentRead":
-      return `documents ${fact.status}`
-    case "AnswerRefused":
-      return "answers that could not be used"
-    case "DeleteAnswered":
-      return `deletions answered with ${fact.http_status === 0 ? "nothing" : fact.http_status}`
-    default:
-      return undefined
-  }
-}
-
 const abortCauses = {
   challenge: "a person was asked for",
   max_wait: "max_wait",
@@ -161,14 +127,38 @@ const throttled = 429
 const refusedStart = (answer: string, http_status: number | undefined): string => {
   if (http_status === throttled) return "starts throttled (429)"
   const status = http_status === undefined ? "" : ` (${http_status})`
-  return `starts ${answer === "not_created" ? "turned away" : answer}${status}`
+  return `starts ${answer === "not_created" ? "not accepted" : answer}${status}`
+}
+
+/** What the ledger knows of calls: those that decided something. Reads that showed nothing new leave no fact. */
+const calls: {
+  readonly [Tag in Fact["_tag"]]?: (fact: Extract<Fact, { _tag: Tag }>) => string | undefined
+} = {
+  StartIntended: ({ probe, attempt }) =>
+    probe
+      ? "starts sent again, because the answer was lost"
+      : `starts of a ${attempt > 1 ? "further" : "first"} attempt`,
+  StartAnswered: ({ answer, http_status }) =>
+    answer === "accepted" ? undefined : refusedStart(answer, http_status),
+  AttemptObserved: () => "new states seen while executions ran",
+  AbortIntended: ({ why }) => `executions aborted (${abortCauses[why]})`,
+  ResultsRead: ({ http_status, is_closed }) =>
+    http_status !== 200
+      ? `results answered with ${http_status}`
+      : is_closed
+        ? "final results read"
+        : "results read before they were final",
+  AttachmentRead: ({ status }) => `documents ${status}`,
+  AnswerRefused: () => "answers that could not be used",
+  DeleteAnswered: ({ http_status }) =>
+    `deletions answered with ${http_status === 0 ? "nothing" : http_status}`,
 }
 
 /** In the order in which they first happened. */
 const callCounts = (facts: ReadonlyArray<Recorded>): ReadonlyMap<string, number> => {
   const counts = new Map<string, number>()
   for (const { fact } of facts) {
-    const what = callOf(fact)
+    const what = (calls[fact._tag] as ((fact: Fact) => string | undefined) | undefined)?.(fact)
     if (what !== undefined) counts.set(what, (counts.get(what) ?? 0) + 1)
   }
   return counts

@@ -1,5 +1,5 @@
 /** The report of a run as a page: from a `Report` to what `page.html` shows. Pure. */
-import { counted } from "../base/Text.ts"
+import { andMore, counted } from "../base/Text.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { actings, actionNeeded, outcomes } from "../service/EndTable.ts"
 import { changeKinds, changeTitles, nameOf } from "./Changes.ts"
@@ -63,9 +63,8 @@ const headOf = (report: Report): ReadonlyArray<Part> => {
 }
 
 const groupOf = ({ change, count, outcome, reason, examples, means, what_to_do }: WorkGroup) => {
-  const more = count > examples.length ? ` and ${count - examples.length} more` : ""
   const title = [{ b: String(count) }, change === "mended" ? " had " : " ", { code: reason }]
-  const names = `${examples.join(", ")}${more}`
+  const names = andMore(examples, count)
   const lines: ReadonlyArray<Inline> =
     change === "mended"
       ? [title, names]
@@ -360,7 +359,7 @@ export const renderReport = (template: string, report: Report): string => {
       summary.run_id,
       `${status}${meaning}`,
       when,
-      `${counted(summary.tasks, "task")}: ${tellOutcomes(summary)}.`,
+      `${counted(summary.tasks, "task")}: ${tellOutcomes(summary.outcomes)}.`,
       `${finish.why} ${finish.command ?? ""}`,
       "The rest of this page needs JavaScript; `nightjar status` shows the same in a terminal.",
     ],

@@ -6,6 +6,7 @@ import type { LogLevel, Tracer } from "effect"
 import type { CallIds, CallTarget, ObserveCalls } from "../client/CallFailures.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import type { Meter, OpenSpan, Spans } from "./Spans.ts"
+import type { Outcome } from "../service/EndTable.ts"
 import { isReason } from "../service/Ends.ts"
 import { statusReasonsByCode } from "../service/Vocabulary.ts"
 
@@ -49,6 +50,8 @@ type Named = { readonly run_id: string; readonly task_id: string }
 
 /** A start with one of these answers has no execution that is followed. */
 const openAnswers: ReadonlySet<string> = new Set(["accepted", "adopted", "lost"])
+
+const isFine = (outcome: Outcome): boolean => outcome === "succeeded" || outcome === "skipped"
 
 const seconds = (from: bigint, to: bigint): number => Math.max(0, Number(to - from) / 1e9)
 
@@ -277,11 +280,11 @@ export class RunStory {
         "nightjar.engine": engine,
         "nightjar.outcome": outcome,
       })
-    const isFine = outcome === "succeeded" || outcome === "skipped"
-    this.#endAttempt(task, at, isFine ? undefined : reason)
+    const error = isFine(outcome) ? undefined : reason
+    this.#endAttempt(task, at, error)
     const span = this.#taskSpan(task, fact, at)
     span?.set(values)
-    span?.end(at, isFine ? undefined : reason)
+    span?.end(at, error)
     task.span = undefined
     task.begunAt = undefined
   }
@@ -398,63 +401,51 @@ const ofTrouble = (fact: FactOf<"TroubleBegan" | "TroubleEnded">): LogRecord => 
     : record("Info", "trouble.ended", `Trouble ended: ${troubles[trouble]}.`, values)
 }
 
-const ofSettled = ({ outcome, reason: said, who_acts }: FactOf<"TaskSettled">): LogRecord => {
-  const reason = listedReason(said)
-  const isFine = outcome === "succeeded" || outcome === "skipped"
-  const values = { "nightjar.outcome": outcome, "nightjar.reason": reason, "nightjar.who_acts": who_acts }
-  return record(isFine ? "Info" : "Warn", "task.ended", `A task ended: ${outcome}, ${reason}.`, values)
+/** The words are ours alone: nothing in them comes from the service or from a customer. */
+const records: { readonly [Tag in Fact["_tag"]]?: (fact: FactOf<Tag>) => LogRecord } = {
+  RunStarted: ({ tool_version }) =>
+    record("Info", "run.started", "The run started.", { "nightjar.version": tool_version }),
+  RunResumed: () => record("Info", "run.resumed", "The run was resumed."),
+  RunSteered: ({ order }) => record("Info", "run.steered", `The operator's command: ${order}.`),
+  RunPublished: ({ version }) =>
+    record("Info", "run.published", `Version ${version} of the tables was published.`),
+  InterimPublished: ({ version }) => {
+    const body = `Version ${version} of the tables was published while the run continues.`
+    return record("Info", "run.published_meanwhile", body)
+  },
+  InterimRefused: () =>
+    record("Warn", "run.not_published_meanwhile", "Nothing was published while the run continues."),
+  RunHeld: () =>
+    record("Warn", "run.held", "The run is held back: its tables did not pass the gates of the job."),
+  RunAccepted: () => record("Info", "run.accepted", "A person accepted the tables of the run."),
+  RunEnded: ({ exit_code }) =>
+    record(exit_code === 0 ? "Info" : "Warn", "run.ended", `The run ended with exit code ${exit_code}.`, {
+      "nightjar.run.exit_code": exit_code,
+    }),
+  TroubleBegan: ofTrouble,
+  TroubleEnded: ofTrouble,
+  TaskSettled: ({ outcome, reason: said, who_acts }) => {
+    const reason = listedReason(said)
+    const values = {
+      "nightjar.outcome": outcome,
+      "nightjar.reason": reason,
+      "nightjar.who_acts": who_acts,
+    }
+    const level = isFine(outcome) ? "Info" : "Warn"
+    return record(level, "task.ended", `A task ended: ${outcome}, ${reason}.`, values)
+  },
+  CredentialRejected: ({ engine_reference, reason }) =>
+    record("Warn", "login.rejected", "A source rejected a login: it is not sent again.", {
+      "nightjar.engine": engine_reference,
+      "nightjar.reason": listedReason(reason),
+    }),
+  AttemptKept: ({ reason }) =>
+    record("Warn", "execution.kept", `An execution is kept at the service: ${reason}.`),
+  AnswerRefused: () => record("Error", "answer.unusable", "An answer of the service could not be used."),
+  OrphanSuspected: () =>
+    record("Warn", "start.repeated", "A start whose answer was lost may have run twice."),
 }
 
-/** The words are ours alone: nothing in them comes from the service or from a customer. */
-export const recordOf = (fact: Fact): LogRecord | undefined => {
-  switch (fact._tag) {
-    case "RunStarted":
-      return record("Info", "run.started", "The run started.", { "nightjar.version": fact.tool_version })
-    case "RunResumed":
-      return record("Info", "run.resumed", "The run was resumed.")
-    case "RunSteered":
-      return record("Info", "run.steered", `The operator asked: ${fact.order}.`)
-    case "RunPublished":
-      return record("Info", "run.published", `Version ${fact.version} of the tables was published.`)
-    case "InterimPublished":
-      return record(
-        "Info",
-        "run.published_meanwhile",
-        `Version ${fact.version} of the tables was published while the run goes on.`,
-      )
-    case "InterimRefused":
-      return record("Warn", "run.not_published_meanwhile", "Nothing was published while the run goes on.")
-    case "RunHeld":
-      return record("Warn", "run.held", "The run is held back: its tables did not pass the gates of the job.")
-    case "RunAccepted":
-      return record("Info", "run.accepted", "A person let the run through.")
-    case "RunEnded": {
-      const { exit_code } = fact
-      const values = { "nightjar.run.exit_code": exit_code }
-      return record(
-        exit_code === 0 ? "Info" : "Warn",
-        "run.ended",
-        `The run ended with exit code ${exit_code}.`,
-        values,
-      )
-    }
-    case "TroubleBegan":
-    case "TroubleEnded":
-      return ofTrouble(fact)
-    case "TaskSettled":
-      return ofSettled(fact)
-    case "CredentialRejected":
-      return record("Warn", "login.rejected", "A source rejected a login: it is not sent again.", {
-        "nightjar.engine": fact.engine_reference,
-        "nightjar.reason": listedReason(fact.reason),
-      })
-    case "AttemptKept":
-      return record("Warn", "execution.kept", `An execution is kept at the service: ${fact.reason}.`)
-    case "AnswerRefused":
-      return record("Error", "answer.unusable", "An answer of the service could not be used.")
-    case "OrphanSuspected":
-      return record("Warn", "start.repeated", "A start whose answer was lost may have run twice.")
-    default:
-      return undefined
-  }
-}
+/** Undefined for facts that are no log record elsewhere. */
+export const recordOf = (fact: Fact): LogRecord | undefined =>
+  (records[fact._tag] as ((fact: Fact) => LogRecord) | undefined)?.(fact)

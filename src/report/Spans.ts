@@ -103,8 +103,9 @@ export class Spans {
 // attributes. A metric, or an attribute of one, that is not listed here does not compile.
 // `schemas/metrics.md` is made from it. No attribute may name a customer or an execution.
 
+type Attributes = ReadonlyArray<string>
+
 interface MetricRow {
-  /** counter: only grows. gauge: goes up and down. histogram: how many were how large. */
   readonly kind: "counter" | "gauge" | "histogram"
   /** UCUM; what is counted in braces. */
   readonly unit: string
@@ -119,80 +120,65 @@ const long = [1, 5, 15, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_40
 /** The conventions' own bounds for requests. */
 const short = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10] as const
 
+/** A gauge goes up and down. */
+const gauge = <const Names extends Attributes>(unit: string, about: string, attributes: Names) =>
+  ({ kind: "gauge", unit, about, attributes }) as const
+/** A counter only grows. */
+const counter = <const Names extends Attributes>(unit: string, about: string, attributes: Names) =>
+  ({ kind: "counter", unit, about, attributes }) as const
+/** A histogram counts how many took how many seconds. */
+const histogram = <const Names extends Attributes>(
+  bounds: ReadonlyArray<number>,
+  about: string,
+  attributes: Names,
+) => ({ kind: "histogram", unit: "s", about, attributes, bounds }) as const
+
 export const metricTable = {
-  "nightjar.runs": {
-    kind: "counter",
-    unit: "{run}",
-    about: "Runs that ended, by exit code.",
-    attributes: ["nightjar.run.exit_code"],
-  },
-  "nightjar.tasks": {
-    kind: "counter",
-    unit: "{task}",
-    about: "Tasks that ended; one that is resumed or read again may end more than once.",
-    attributes: ["nightjar.engine", "nightjar.outcome", "nightjar.reason", "nightjar.who_acts"],
-  },
-  "nightjar.task.duration": {
-    kind: "histogram",
-    unit: "s",
-    about: "From a task's first start to its end, waits between attempts included.",
-    attributes: ["nightjar.engine", "nightjar.outcome"],
-    bounds: long,
-  },
-  "nightjar.task.waits": {
-    kind: "counter",
-    unit: "{wait}",
-    about: "How often a task was put off, by the reason.",
-    attributes: ["nightjar.engine", "nightjar.reason"],
-  },
-  "nightjar.attempt.duration": {
-    kind: "histogram",
-    unit: "s",
-    about: "From sending a start to the end of its execution at the service.",
-    attributes: ["nightjar.engine", "nightjar.reason"],
-    bounds: long,
-  },
-  "nightjar.attempts.active": {
-    kind: "gauge",
-    unit: "{attempt}",
-    about: "Attempts whose start was sent and whose execution is not over.",
-    attributes: ["nightjar.engine"],
-  },
-  "nightjar.starts": {
-    kind: "counter",
-    unit: "{start}",
-    about: "Starts by how the service answered them.",
-    attributes: ["nightjar.engine", "nightjar.answer"],
-  },
-  "nightjar.troubles": {
-    kind: "counter",
-    unit: "{trouble}",
-    about: "How often the service was silent or asked for fewer calls, or an engine was unavailable.",
-    attributes: ["nightjar.trouble"],
-  },
-  "nightjar.landed.size": {
-    kind: "counter",
-    unit: "By",
-    about: "Bytes of results that were landed.",
-    attributes: ["nightjar.landed.kind"],
-  },
-  "nightjar.documents": {
-    kind: "counter",
-    unit: "{document}",
-    about: "Documents that results name, by what became of them.",
-    attributes: ["nightjar.document.status"],
-  },
-  "nightjar.deletions": {
-    kind: "counter",
-    unit: "{deletion}",
-    about: "Answers to deletions of executions at the service.",
-    attributes: ["nightjar.deletion.outcome"],
-  },
-  "http.client.request.duration": {
-    kind: "histogram",
-    unit: "s",
-    about: "Requests to the service, from sending to the last byte of the answer (documents: to the first).",
-    attributes: [
+  "nightjar.runs": counter("{run}", "Runs that ended, by exit code.", ["nightjar.run.exit_code"]),
+  "nightjar.tasks": counter(
+    "{task}",
+    "Tasks that ended; one that is resumed or read again may end more than once.",
+    ["nightjar.engine", "nightjar.outcome", "nightjar.reason", "nightjar.who_acts"],
+  ),
+  "nightjar.task.duration": histogram(
+    long,
+    "From a task's first start to its end, waits between attempts included.",
+    ["nightjar.engine", "nightjar.outcome"],
+  ),
+  "nightjar.task.waits": counter("{wait}", "How often a task was put off, by the reason.", [
+    "nightjar.engine",
+    "nightjar.reason",
+  ]),
+  "nightjar.attempt.duration": histogram(
+    long,
+    "From sending a start to the end of its execution at the service.",
+    ["nightjar.engine", "nightjar.reason"],
+  ),
+  "nightjar.attempts.active": gauge(
+    "{attempt}",
+    "Attempts whose start was sent and whose execution is not over.",
+    ["nightjar.engine"],
+  ),
+  "nightjar.starts": counter("{start}", "Starts by how the service answered them.", [
+    "nightjar.engine",
+    "nightjar.answer",
+  ]),
+  "nightjar.troubles": counter(
+    "{trouble}",
+    "How often the service was silent or asked for fewer calls, or an engine was unavailable.",
+    ["nightjar.trouble"],
+  ),
+  "nightjar.landed.size": counter("By", "Bytes of results that were landed.", ["nightjar.landed.kind"]),
+  "nightjar.documents": counter("{document}", "Documents that results name, by what became of them.", [
+    "nightjar.document.status",
+  ]),
+  "nightjar.deletions": counter("{deletion}", "Answers to deletions of executions at the service.", [
+    "nightjar.deletion.outcome",
+  ]),
+  "http.client.request.duration": histogram(
+    short,
+    "Requests to the service, from sending to the last byte of the answer (documents: to the first).",
+    [
       "http.request.method",
       "server.address",
       "server.port",
@@ -200,9 +186,8 @@ export const metricTable = {
       "http.response.status_code",
       "error.type",
     ],
-    bounds: short,
-  },
-} as const satisfies Readonly<Record<string, MetricRow>>
+  ),
+} satisfies Readonly<Record<string, MetricRow>>
 
 export type MetricName = keyof typeof metricTable
 

@@ -2,12 +2,13 @@
  * The result of a run, for people and programs: a pure fold of its state. Counts, then what did not succeed
  * by who must act, then what is left at the service. Contains ids and reasons, never a value of a parameter.
  */
-import { counted, listed } from "../base/Text.ts"
+import { andMore, counted, listed } from "../base/Text.ts"
 import type { MisfitCount, OtherRecords, RejectedCount, RunHeld, StaleData } from "../ledger/RunFacts.ts"
 import { isOpenAtService, verdictOfTask } from "../ledger/RunState.ts"
-import type { AttemptState, RunState, TaskState, TokenNote } from "../ledger/RunState.ts"
+import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { told } from "../messages/Catalogue.ts"
+import { messageMax, nameOf, reasonMax } from "./Changes.ts"
 import type { RunChanges } from "./Changes.ts"
 import { finishOf } from "./Finish.ts"
 import type { Finish } from "./Finish.ts"
@@ -18,6 +19,7 @@ import { actingOf, rowOf } from "../service/Ends.ts"
 import type { RunId } from "../service/Ids.ts"
 import { shortfallOf, surplusOf } from "../task/DrainProof.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
+import { sumOf } from "./TextTable.ts"
 
 // What a publication says about the tables, for people: gates that held it back, runs whose files are
 // missing, answers that are not in the tables, columns whose values did not fit, records that were rejected.
@@ -25,22 +27,17 @@ import { dayOf } from "../tokens/TokenLogin.ts"
 
 const namedMax = 3
 
-/** Tables of earlier runs that could not be published again completely. */
-const gapWarnings = (without: ReadonlyArray<string>): ReadonlyArray<string> =>
-  without.length === 0 ? [] : [told("tables-incomplete", { runs: listed(without, namedMax) })]
+/** A warning about these, if there are any. */
+const ifAny = <A>(
+  found: ReadonlyArray<A>,
+  text: (found: ReadonlyArray<A>) => string,
+): ReadonlyArray<string> => (found.length === 0 ? [] : [text(found)])
 
-/** Bodies that are landed but not in the tables; the first is named. */
-const leftOutWarnings = ({ started, published }: RunState): ReadonlyArray<string> => {
-  const { left_out = [] } = published?.fact ?? {}
-  const [first] = left_out
-  if (first === undefined) return []
-  const where = `landing/${started.run_id}/${first.where}`
-  const answers = counted(left_out.length, "answer")
-  return [told("answers-left-out", { answers, where, reason: first.reason })]
-}
+const countOf = (counts: ReadonlyArray<{ readonly count: number }>): number =>
+  sumOf(counts.map(({ count }) => count))
 
-const sum = (counts: ReadonlyArray<{ readonly count: number }>): number =>
-  counts.reduce((total, { count }) => total + count, 0)
+const mostFirst = <A extends { readonly count: number }>(counts: ReadonlyArray<A>): ReadonlyArray<A> =>
+  counts.toSorted((one, other) => other.count - one.count)
 
 /** One line per table, the columns with the most misfits first. */
 const misfitWarnings = (
@@ -48,43 +45,33 @@ const misfitWarnings = (
   misfits: ReadonlyArray<MisfitCount>,
 ): ReadonlyArray<string> =>
   [...Map.groupBy(misfits, ({ table }) => table)].map(([table, own]) => {
-    const columns = own
-      .toSorted((a, b) => b.count - a.count)
-      .map(({ column, count }) => `${table}.${column} (${count})`)
-    return told(id, { values: counted(sum(own), "value"), columns: listed(columns, namedMax) })
+    const columns = mostFirst(own).map(({ column, count }) => `${table}.${column} (${count})`)
+    return told(id, { values: counted(countOf(own), "value"), columns: listed(columns, namedMax) })
   })
 
 const rejectedWarnings = (rejected: ReadonlyArray<RejectedCount>): ReadonlyArray<string> => {
-  const records = rejected.filter(({ table }) => table !== null)
-  const strays = rejected.filter(({ table }) => table === null)
-  const tables = records
-    .toSorted((a, b) => b.count - a.count)
-    .map(({ table, count }) => `${table ?? ""} (${count})`)
+  const { true: strays = [], false: records = [] } = Object.groupBy(rejected, ({ table }) =>
+    String(table === null),
+  )
   return [
-    ...(records.length === 0
-      ? []
-      : [
-          told("records-rejected", {
-            records: counted(sum(records), "record"),
-            tables: listed(tables, namedMax),
-          }),
-        ]),
-    ...(strays.length === 0 ? [] : [told("values-stray", { values: counted(sum(strays), "value") })]),
+    ...ifAny(records, () => {
+      const tables = mostFirst(records).map(({ table, count }) => `${table ?? ""} (${count})`)
+      const values = { records: counted(countOf(records), "record"), tables: listed(tables, namedMax) }
+      return told("records-rejected", values)
+    }),
+    ...ifAny(strays, () => told("values-stray", { values: counted(countOf(strays), "value") })),
   ]
 }
 
 /** The values of `records-without-schema`: the same words in the summary of a run and in `doctor`. */
-export const otherRecordsTold = ({ records, families, most }: OtherRecords) => {
-  const names = most.slice(0, namedMax).map((one) => `${one.product} of ${one.sub_family} (${one.records})`)
-  return {
-    records: counted(records, "record"),
-    families: counted(families, "family", "families"),
-    names: `${names.join(", ")}${families > names.length ? ` and ${families - names.length} more` : ""}`,
-  }
-}
-
-const otherWarnings = (other: OtherRecords | undefined): ReadonlyArray<string> =>
-  other === undefined || other.records === 0 ? [] : [told("records-without-schema", otherRecordsTold(other))]
+export const otherRecordsTold = ({ records, families, most }: OtherRecords) => ({
+  records: counted(records, "record"),
+  families: counted(families, "family", "families"),
+  names: andMore(
+    most.slice(0, namedMax).map((one) => `${one.product} of ${one.sub_family} (${one.records})`),
+    families,
+  ),
+})
 
 interface FromTables {
   /** The gates that held the tables of the run back, and where they are kept; absent if none did. */
@@ -98,96 +85,76 @@ const fromTables = ({ held, published }: RunState): FromTables => ({
   ...(published?.fact.stale === undefined ? {} : { stale: published.fact.stale }),
 })
 
-const staleWarnings = (stale: StaleData | undefined): ReadonlyArray<string> => [
-  ...(stale?.failed === undefined ? [] : [told("data-too-old", tellStale(stale.failed))]),
-  ...(stale?.warned === undefined ? [] : [told("data-old", tellStale(stale.warned))]),
-  ...(stale?.unknown === undefined ? [] : [told("freshness-unknown", { why: stale.unknown })]),
-]
-
 const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) => ({
   features: counted(count, "feature"),
   age: counted(days, "day"),
-  examples: `${examples.join(", ")}${count > examples.length ? ` and ${count - examples.length} more` : ""}`,
+  examples: andMore(examples, count),
 })
 
-/** One line per gate, then where the version is. */
-const gateWarnings = ({ held }: RunState): ReadonlyArray<string> =>
-  held === undefined
-    ? []
-    : [
-        ...held.fact.gates.map(({ gate, expected, found }) => told("gate-failed", { gate, expected, found })),
-        told("version-held", { database: held.fact.database }),
-      ]
-
-const tableWarnings = (run: RunState): ReadonlyArray<string> => {
-  const {
-    without = [],
-    misfits = [],
-    rejected = [],
-    other,
-    unfit = [],
-    gone = [],
-    models = [],
-    stale,
-  } = run.published?.fact ?? {}
+const tableWarnings = ({ started, held, published }: RunState): ReadonlyArray<string> => {
+  const { without = [], misfits = [], rejected = [], other, unfit = [], gone = [] } = published?.fact ?? {}
+  const { models = [], stale, left_out = [] } = published?.fact ?? {}
   return [
-    ...gateWarnings(run),
-    ...staleWarnings(stale),
-    ...gapWarnings(without),
-    ...leftOutWarnings(run),
+    ...(held?.fact.gates ?? []).map(({ gate, expected, found }) =>
+      told("gate-failed", { gate, expected, found }),
+    ),
+    ...(held === undefined ? [] : [told("version-held", { database: held.fact.database })]),
+    ...(stale?.failed === undefined ? [] : [told("data-too-old", tellStale(stale.failed))]),
+    ...(stale?.warned === undefined ? [] : [told("data-old", tellStale(stale.warned))]),
+    ...(stale?.unknown === undefined ? [] : [told("freshness-unknown", { why: stale.unknown })]),
+    // Tables of earlier runs that could not be published again completely.
+    ...ifAny(without, () => told("tables-incomplete", { runs: listed(without, namedMax) })),
+    ...left_out.slice(0, 1).map(({ where, reason }) => {
+      const answers = counted(left_out.length, "answer")
+      return told("answers-left-out", { answers, where: `landing/${started.run_id}/${where}`, reason })
+    }),
     ...misfitWarnings("values-misfit", misfits),
     ...rejectedWarnings(rejected),
-    ...otherWarnings(other),
+    ...((other?.records ?? 0) > 0 && other !== undefined
+      ? [told("records-without-schema", otherRecordsTold(other))]
+      : []),
     ...misfitWarnings("values-unfit", unfit),
     ...models.map(({ name, why }) => told("model-failed", { name, why })),
-    ...(gone.length === 0 ? [] : [told("schemas-gone", { tables: listed(gone, namedMax) })]),
+    ...ifAny(gone, () => told("schemas-gone", { tables: listed(gone, namedMax) })),
   ]
 }
 
 // What the summary says of stored tokens: those that expire soon, were dropped, or were refused by the
 // service. Pure; no token is named.
 
-/** Tokens that expire soon, were dropped, or were requested without success. */
-const tokenWarnings = (notes: ReadonlyArray<TokenNote>): ReadonlyArray<string> => {
-  const ending = notes.filter((note) => note._tag === "TokenExpiring")
-  const groups = new Map<string, { readonly tag: string; readonly reason: string; readonly count: number }>()
-  for (const note of notes) {
-    if (note._tag !== "TokenDropped" && note._tag !== "TicketDropped") continue
-    // A login that did not succeed has its own verdict.
-    if (note.reason === "NO_AUTH_OK") continue
-    const key = JSON.stringify([note._tag, note.reason])
-    const group = groups.get(key)
-    groups.set(key, { tag: note._tag, reason: note.reason, count: (group?.count ?? 0) + 1 })
-  }
-  const first = ending.toSorted((a, b) => a.expires_at - b.expires_at)[0]
-  return [
-    ...(first === undefined
-      ? []
-      : [
-          told("tokens-expiring", {
-            tokens: counted(ending.length, "stored token"),
-            day: dayOf(first.expires_at),
-          }),
-        ]),
-    ...[...groups.values()].map(({ tag, reason, count }) =>
-      tag === "TokenDropped"
-        ? told("token-dropped", { tokens: counted(count, "stored token"), reason })
-        : told("ticket-dropped", { tickets: counted(count, "ticket"), reason }),
-    ),
-  ]
-}
-
-/** Starts with a token that the service refused; the parameters behind it were sent instead. */
-const refusedTokens = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> => {
+const tokenWarnings = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> => {
+  const notes = tasks.flatMap(({ tokens }) => tokens ?? [])
+  const ending = notes
+    .filter((note) => note._tag === "TokenExpiring")
+    .toSorted((a, b) => a.expires_at - b.expires_at)
+  const dropped = notes.filter((note) => note._tag === "TokenDropped" || note._tag === "TicketDropped")
+  // A login that did not succeed has its own verdict.
+  const groups = Map.groupBy(
+    dropped.filter(({ reason }) => reason !== "NO_AUTH_OK"),
+    ({ _tag, reason }) => JSON.stringify([_tag, reason]),
+  )
+  // The parameters behind such a token were sent instead.
   const refused = tasks.filter(({ attempts }) =>
     attempts.some(
       ({ token_id, answer }, index) =>
         token_id !== undefined && answer?.answer === "refused" && attempts[index + 1]?.token_id === undefined,
     ),
   )
-  return refused.length === 0
-    ? []
-    : [told("token-start-refused", { starts: counted(refused.length, "start") })]
+  return [
+    ...ending.slice(0, 1).map((first) => {
+      const tokens = counted(ending.length, "stored token")
+      return told("tokens-expiring", { tokens, day: dayOf(first.expires_at) })
+    }),
+    ...[...groups.values()].flatMap(([first, ...more]) => {
+      if (first === undefined) return []
+      const { _tag, reason } = first
+      const count = 1 + more.length
+      return _tag === "TokenDropped"
+        ? [told("token-dropped", { tokens: counted(count, "stored token"), reason })]
+        : [told("ticket-dropped", { tickets: counted(count, "ticket"), reason })]
+    }),
+    ...ifAny(refused, () => told("token-start-refused", { starts: counted(refused.length, "start") })),
+  ]
 }
 
 /** Tasks with one reason that did not succeed. */
@@ -283,7 +250,7 @@ export const summarise = (
     tasks: tasks.length,
     outcomes: outcomesOf(tasks),
     executions: attempts.filter(({ attempt }) => attempt.execution_id !== undefined).length,
-    records_counted: tasks.reduce((sum, task) => sum + countedBy(task), 0),
+    records_counted: sumOf(tasks.map(countedBy)),
     attachments,
     troubles: troublesOf(tasks),
     deletions: deletionsOf(tasks),
@@ -293,11 +260,7 @@ export const summarise = (
     rejected: run.published?.fact.rejected ?? [],
     other_records: run.published?.fact.other ?? null,
     ...fromTables(run),
-    warnings: [
-      ...missedWarnings(run.started.missed ?? []),
-      ...warningsOf(tasks, attachments, orphans.length),
-      ...tableWarnings(run),
-    ],
+    warnings: [...warningsOf(run, tasks, attachments, orphans.length), ...tableWarnings(run)],
     finish: finishOf(run, night, output),
     ...(night.length < 2 ? {} : { night: summariseNight(night) }),
   }
@@ -328,42 +291,30 @@ const countBy = <K extends string>(values: ReadonlyArray<K>, zeros: Readonly<Rec
 /** What the newest closed execution of a task counted (section 2.4). */
 const countedBy = ({ attempts }: TaskState): number => {
   const closed = attempts.findLast((attempt) => attempt.closed !== undefined)?.closed
-  return Object.values(closed?.fact.products_count ?? {}).reduce((sum, count) => sum + Math.max(0, count), 0)
+  return sumOf(Object.values(closed?.fact.products_count ?? {}).map((count) => Math.max(0, count)))
 }
 
-/** The service's own text may be of any length; `explain` and the landed bodies show more of it. */
-const reasonMax = 200
-const messageMax = 1_000
-
 const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => {
-  const groups = new Map<string, { trouble: Trouble; examples: Array<string>; count: number }>()
-  for (const task of tasks) {
-    const { outcome, who_acts, message, ...rest } = verdictOfTask(task)
-    if (outcome === "succeeded") continue
-    const reason = cutText(rest.reason, reasonMax)
-    const key = JSON.stringify([who_acts, outcome, reason])
-    const group = groups.get(key)
-    if (group === undefined) {
-      const { means, next } = rowOf(rest.reason)
-      const trouble = {
-        who_acts,
-        acting: actingOf({ reason: rest.reason, who_acts }),
-        outcome,
-        reason,
-        count: 0,
-        examples: [],
-        message: message === undefined ? undefined : cutText(message, messageMax),
-        means,
-        advice: next,
-      }
-      groups.set(key, { trouble, examples: [subjectOf(task)], count: 1 })
-      continue
-    }
-    group.count += 1
-    if (group.examples.length < examplesMax) group.examples.push(subjectOf(task))
-  }
+  const failed = tasks
+    .map((task) => ({ planned: task.planned, ...verdictOfTask(task) }))
+    .filter(({ outcome }) => outcome !== "succeeded")
+  const groups = Map.groupBy(failed, ({ who_acts, outcome, reason }) =>
+    JSON.stringify([who_acts, outcome, cutText(reason, reasonMax)]),
+  )
   return [...groups.values()]
-    .map(({ trouble, examples, count }) => ({ ...trouble, examples, count }))
+    .flatMap((group): ReadonlyArray<Trouble> =>
+      group.slice(0, 1).map(({ who_acts, outcome, reason, message }) => ({
+        who_acts,
+        acting: actingOf({ reason, who_acts }),
+        outcome,
+        reason: cutText(reason, reasonMax),
+        count: group.length,
+        examples: group.slice(0, examplesMax).map(({ planned }) => nameOf(planned)),
+        message: message === undefined ? undefined : cutText(message, messageMax),
+        means: rowOf(reason).means,
+        advice: rowOf(reason).next,
+      })),
+    )
     .toSorted(
       (a, b) =>
         actings.indexOf(a.acting) - actings.indexOf(b.acting) ||
@@ -371,11 +322,6 @@ const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => 
         (a.reason < b.reason ? -1 : 1),
     )
 }
-
-const subjectOf = ({ planned }: TaskState): string =>
-  planned.session_id === undefined
-    ? `${planned.customer_id ?? "?"} ${planned.engine_reference ?? "?"}`
-    : `session ${planned.session_id}`
 
 const deletionsOf = (tasks: ReadonlyArray<TaskState>): Summary["deletions"] => {
   let [done, pending, kept] = [0, 0, 0]
@@ -393,47 +339,43 @@ const deletionsOf = (tasks: ReadonlyArray<TaskState>): Summary["deletions"] => {
 /** Differences between counts and records, for executions that are kept and for those that are not. */
 const recordWarnings = (attempts: ReadonlyArray<AttemptState>): ReadonlyArray<string> => {
   const kept = attempts.filter((one) => one.kept !== undefined && !one.drained)
-  const missing = kept.reduce((sum, one) => sum + shortfallOf(one.kept?.families ?? []), 0)
-  const whole = attempts.filter(({ proof }) => proof?.basis === "counted" && surplusOf(proof.families) > 0)
-  const surplus = whole.reduce((sum, { proof }) => sum + surplusOf(proof?.families ?? []), 0)
+  const missing = sumOf(kept.map((one) => shortfallOf(one.kept?.families ?? [])))
   const short = missing > 0 ? `; ${counted(missing, "counted record")} not returned` : ""
+  const whole = attempts.filter(({ proof }) => proof?.basis === "counted" && surplusOf(proof.families) > 0)
+  const surplus = sumOf(whole.map(({ proof }) => surplusOf(proof?.families ?? [])))
   return [
-    ...(kept.length > 0
-      ? [told("executions-kept", { executions: counted(kept.length, "execution"), missing: short })]
-      : []),
-    ...(surplus > 0
-      ? [
-          told("records-surplus", {
-            executions: counted(whole.length, "execution"),
-            records: counted(surplus, "record"),
-          }),
-        ]
-      : []),
+    ...ifAny(kept, () => {
+      return told("executions-kept", { executions: counted(kept.length, "execution"), missing: short })
+    }),
+    ...ifAny(whole, () => {
+      const executions = counted(whole.length, "execution")
+      return told("records-surplus", { executions, records: counted(surplus, "record") })
+    }),
   ]
 }
 
-/** Nights before this one that had no run. */
-const missedWarnings = (dates: ReadonlyArray<string>): ReadonlyArray<string> =>
-  dates.length === 0
-    ? []
-    : [told("nights-missed", { nights: counted(dates.length, "night"), dates: listed(dates, examplesMax) })]
-
 const warningsOf = (
+  { started: { missed = [] } }: RunState,
   tasks: ReadonlyArray<TaskState>,
-  attachments: Summary["attachments"],
+  { missing, refused, failed }: Summary["attachments"],
   orphans: number,
 ): ReadonlyArray<string> => {
-  const warnings: Array<string> = []
-  const open = tasks.flatMap((task) => task.attempts).filter(isOpenAtService)
-  if (open.length > 0)
-    warnings.push(told("executions-in-flight", { executions: counted(open.length, "execution") }))
-  if (orphans > 0) warnings.push(told("start-repeated", { starts: counted(orphans, "start") }))
-  warnings.push(...tokenWarnings(tasks.flatMap(({ tokens }) => tokens ?? [])), ...refusedTokens(tasks))
-  warnings.push(...recordWarnings(tasks.flatMap(({ attempts }) => attempts)))
-  const { missing, refused, failed } = attachments
-  const files = (count: number) => ({ attachments: counted(count, "attachment") })
-  if (missing > 0) warnings.push(told("attachments-missing", files(missing)))
-  if (refused > 0) warnings.push(told("attachments-refused", files(refused)))
-  if (failed > 0) warnings.push(told("attachments-failed", files(failed)))
-  return warnings
+  const attempts = tasks.flatMap((task) => task.attempts)
+  const open = attempts.filter(isOpenAtService).length
+  const files = (id: "attachments-missing" | "attachments-refused" | "attachments-failed", count: number) =>
+    count > 0 ? [told(id, { attachments: counted(count, "attachment") })] : []
+  return [
+    // Nights before this one that had no run.
+    ...ifAny(missed, () => {
+      const nights = counted(missed.length, "night")
+      return told("nights-missed", { nights, dates: listed(missed, examplesMax) })
+    }),
+    ...(open > 0 ? [told("executions-in-flight", { executions: counted(open, "execution") })] : []),
+    ...(orphans > 0 ? [told("start-repeated", { starts: counted(orphans, "start") })] : []),
+    ...tokenWarnings(tasks),
+    ...recordWarnings(attempts),
+    ...files("attachments-missing", missing),
+    ...files("attachments-refused", refused),
+    ...files("attachments-failed", failed),
+  ]
 }

@@ -3,21 +3,17 @@
  * and how fresh they are. It holds counts, never a value of a record, so that it can be passed on. Pure.
  */
 import { counted } from "../base/Text.ts"
+import type { Relation } from "../tables/Dimensions.ts"
 import { fillPage } from "./Page.ts"
 import type { Inline, Page, Part } from "./Page.ts"
 import { clockIn, share } from "./TextTable.ts"
 
-/** Rows of `table` belong to a row of `of` with the same values in these columns. */
-export interface PageRelation {
-  readonly table: string
-  readonly of: string
-  readonly columns: ReadonlyArray<string>
-}
-
-interface PageColumn {
+/** A table or view of the data dictionary, or a model of a job. */
+export interface PageView {
   readonly name: string
-  readonly type: string
+  readonly kind: "table" | "view" | "macro"
   readonly comment: string
+  readonly columns: ReadonlyArray<Readonly<Record<"name" | "type" | "comment", string>>>
 }
 
 /** What the published database holds of a table. */
@@ -29,20 +25,10 @@ export interface TableFigures {
   readonly columns: ReadonlyMap<string, { readonly filled: number; readonly distinct: number }>
 }
 
-export interface PageTable {
-  readonly name: string
-  readonly comment: string
+export interface PageTable extends Omit<PageView, "kind"> {
   readonly key: ReadonlyArray<string>
-  readonly columns: ReadonlyArray<PageColumn>
   /** Undefined while it is not published. */
   readonly figures: TableFigures | undefined
-}
-
-export interface PageView {
-  readonly name: string
-  readonly kind: "table" | "view" | "macro"
-  readonly comment: string
-  readonly columns: ReadonlyArray<PageColumn>
 }
 
 export interface TablesPage {
@@ -52,7 +38,7 @@ export interface TablesPage {
   readonly timezone: string
   readonly tables: ReadonlyArray<PageTable>
   readonly views: ReadonlyArray<PageView>
-  readonly relations: ReadonlyArray<PageRelation>
+  readonly relations: ReadonlyArray<Relation>
 }
 
 const number = new Intl.NumberFormat("en")
@@ -101,7 +87,7 @@ const stateOf = (figures: TableFigures | undefined): Inline => {
 }
 
 const tableParts =
-  (relations: ReadonlyArray<PageRelation>) =>
+  (relations: ReadonlyArray<Relation>) =>
   ({ name, comment, key, columns, figures }: PageTable): ReadonlyArray<Part> => {
     const up = relations.filter((one) => one.table === name)
     const down = relations.filter(({ of }) => of === name)

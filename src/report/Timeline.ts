@@ -8,6 +8,7 @@ import { actionNeeded } from "../service/EndTable.ts"
 import { actingOf } from "../service/Ends.ts"
 import { counted as times } from "../base/Text.ts"
 import { loginText } from "./Logins.ts"
+import { sumOf } from "./TextTable.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 
 export const renderRecorded = ({ at, fact }: Recorded): string =>
@@ -15,8 +16,6 @@ export const renderRecorded = ({ at, fact }: Recorded): string =>
 
 const maybe = (text: string, value: string | number | undefined): string =>
   value === undefined ? "" : text.replace("%", String(value))
-
-const leftBehind = "; something is left at the service"
 
 const startAnswers = {
   accepted: "the service accepted the start",
@@ -35,125 +34,16 @@ const abortCauses = {
   deadline: "the deadline passed",
 } as const
 
-const sentence = (fact: Fact): string => {
-  if ("attempt" in fact) return `attempt ${fact.attempt}: ${ofAttempt(fact)}`
-  switch (fact._tag) {
-    case "RunStarted":
-      return `run ${fact.run_id} of ${fact.job_path} began${maybe(", a rerun of %", fact.parent)}`
-    case "ResultsSourcesSet": {
-      const asked = fact.sources.filter(({ enabled }) => enabled).map(({ name }) => name)
-      return `results are read from ${asked.join(", ") || "nowhere"}`
-    }
-    case "RunResumed":
-      return `run ${fact.run_id} was resumed`
-    case "RunSteered":
-    case "TroubleBegan":
-    case "TroubleEnded":
-    case "InterimPublished":
-    case "InterimRefused":
-      return runFactText(fact)
-    case "TaskWaits":
-      return `waits until ${fact.until.slice(0, 19).replace("T", " ")} and is tried again: ${fact.reason}`
-    case "TaskPlanned": {
-      const features = fact.features.join(", ") || "the engine's default features"
-      return `planned: ${features}${maybe("; login %", short(fact.fingerprint))}`
-    }
-    case "ResultsRead": {
-      const { session_id, http_status, is_closed } = fact
-      const state = is_closed ? "final" : "not final"
-      const said = http_status === 200 ? `read (200, ${state})` : `requested: answered ${http_status}`
-      return `${sourceNameOf(fact)} of session ${session_id} ${said}${landed(fact.landed)}`
-    }
-    case "AnswerRefused":
-      return `the answer (${fact.what}) cannot be used: ${fact.why}${landed(fact.landed)}`
-    case "AttachmentRead": {
-      const { attachment_id, status, bytes, path } = fact
-      return `attachment ${attachment_id}: ${status}${maybe(", % bytes", bytes)}${maybe(", %", path)}`
-    }
-    case "TaskSettled": {
-      const { outcome, reason, message } = fact
-      return `settled: ${outcome}, ${reason}, ${actionNeeded[actingOf(fact)]}${maybe(": %", message)}`
-    }
-    case "CredentialRejected":
-    case "CredentialReleased":
-    case "LoginAccepted":
-      return loginText(fact)
-    case "TokenStored":
-      return `token ${fact.name} stored for ${fact.features.join(", ")}; expires on ${dayOf(fact.expires_at)}`
-    case "TokenExpiring":
-      return `token ${fact.name} expires on ${dayOf(fact.expires_at)}`
-    case "TokenDropped":
-      return `token ${fact.name} is no longer used: ${fact.reason}`
-    case "TokenRevoked":
-      return `token ${fact.name} was revoked by hand`
-    case "RunPublished":
-    case "RunHeld":
-    case "RunAccepted":
-    case "OutcomePublished":
-      return publication(fact)
-    case "DeleteIntended":
-    case "DeleteAnswered":
-      return deletion(fact)
-    case "RunEnded":
-      return `run ended with exit code ${fact.exit_code}${fact.leftovers ? leftBehind : ""}`
-    case "LandingPruned":
-    case "AttachmentsPruned":
-    case "FactsArchived":
-    case "FactForgotten":
-    case "CustomerForgotten":
-    case "ForgetFinished":
-      return removal(fact)
-  }
-}
+const proofs = {
+  counted: ": all counted records are here",
+  final: ": its results are marked as final",
+  unwanted: ": the job asks for no results",
+} as const
 
-const publication = (
-  fact: Extract<Fact, { _tag: "RunPublished" | "RunHeld" | "RunAccepted" | "OutcomePublished" }>,
-): string => {
-  switch (fact._tag) {
-    case "RunPublished":
-      return `published as version ${fact.version}`
-    case "RunHeld":
-      return `held back: ${fact.gates.map(({ gate, found }) => `${gate}: ${found}`).join("; ")}`
-    case "RunAccepted":
-      return "a person accepted the version that was held back"
-    case "OutcomePublished":
-      return "the outcome is published"
-  }
-}
-
-const deletion = (fact: Extract<Fact, { _tag: "DeleteIntended" | "DeleteAnswered" }>): string =>
-  fact._tag === "DeleteIntended"
-    ? `delete execution ${fact.execution_id} at the service; landed under ${short(fact.landed_sha256)}`
-    : `execution ${fact.execution_id}: ${fact.outcome} (${fact.http_status})`
-
-type Removal = Extract<
-  Fact,
-  {
-    _tag:
-      | "LandingPruned"
-      | "AttachmentsPruned"
-      | "FactsArchived"
-      | "FactForgotten"
-      | "CustomerForgotten"
-      | "ForgetFinished"
-  }
->
-
-const removal = (fact: Removal): string => {
-  switch (fact._tag) {
-    case "LandingPruned":
-      return `the landed bodies of ${fact.run_id} were removed by age, ${fact.bytes} bytes`
-    case "AttachmentsPruned":
-      return `the documents of ${fact.run_id} were removed by age, ${fact.bytes} bytes`
-    case "FactsArchived":
-      return `the facts of ${fact.run_id} were moved to ledger-archive/${fact.file}`
-    case "FactForgotten":
-      return `a fact about a customer who was removed: receipt ${fact.receipt}`
-    case "CustomerForgotten":
-      return `a customer was removed from ${times(fact.runs, "run")}: receipt ${fact.receipt}`
-    case "ForgetFinished":
-      return `the removal with the receipt ${fact.receipt} is finished`
-  }
+const proven = (proof: (typeof AttemptDrained.Type)["proof"]): string => {
+  if (proof === undefined) return ""
+  const records = sumOf(proof.families.map(({ landed: count }) => count))
+  return `${proofs[proof.basis]}${proof.basis === "unwanted" ? "" : ` (${records} records)`}`
 }
 
 const steered = ({ order, because, ...limits }: typeof RunSteered.Type): string => {
@@ -171,85 +61,106 @@ const steered = ({ order, because, ...limits }: typeof RunSteered.Type): string 
   }
 }
 
-const trouble = (fact: Trouble): string => {
-  const who = fact.trouble === "engine" ? `engine ${fact.engine_reference}` : "the service"
-  const since = `since ${fact.since.slice(11, 19)}`
-  if (fact._tag === "TroubleBegan") {
-    const what = { silent: "given no usable answer", throttled: "asked for fewer calls", engine: "been down" }
-    return `${who} has ${what[fact.trouble]} ${since}: ${fact.message}`
-  }
-  const what = { silent: "answers again", throttled: "accepts all calls again", engine: "is available again" }
-  return `${who} ${what[fact.trouble]} (trouble ${since}, ${times(fact.failures, "failed call")})`
+const whose = (fact: Trouble): string =>
+  fact.trouble === "engine" ? `engine ${fact.engine_reference}` : "the service"
+const since = (fact: Trouble): string => `since ${fact.since.slice(11, 19)}`
+const began = { silent: "given no usable answer", throttled: "asked for fewer calls", engine: "been down" }
+const passed = {
+  silent: "answers again",
+  throttled: "accepts all calls again",
+  engine: "is available again",
 }
 
-const interim = (fact: Extract<Fact, { _tag: "InterimPublished" | "InterimRefused" }>): string =>
-  fact._tag === "InterimPublished"
-    ? `${fact.tasks} of ${times(fact.of, "task")} published as version ${fact.version} while the run goes on`
-    : `nothing was published while the run goes on: ${fact.message}`
+type Sentences = { readonly [Tag in Fact["_tag"]]: (fact: Extract<Fact, { _tag: Tag }>) => string }
+
+/** What each fact says. Those of an attempt follow its number. */
+const sentences: Sentences = {
+  RunStarted: (fact) => `run ${fact.run_id} of ${fact.job_path} began${maybe(", a rerun of %", fact.parent)}`,
+  ResultsSourcesSet: ({ sources }) => {
+    const asked = sources.filter(({ enabled }) => enabled).map(({ name }) => name)
+    return `results are read from ${asked.join(", ") || "nowhere"}`
+  },
+  RunResumed: ({ run_id }) => `run ${run_id} was resumed`,
+  RunSteered: steered,
+  TroubleBegan: (fact) => `${whose(fact)} has ${began[fact.trouble]} ${since(fact)}: ${fact.message}`,
+  TroubleEnded: (fact) =>
+    `${whose(fact)} ${passed[fact.trouble]} (trouble ${since(fact)}, ${times(fact.failures, "failed call")})`,
+  InterimPublished: ({ tasks, of, version }) =>
+    `${tasks} of ${times(of, "task")} published as version ${version} while the run continues`,
+  InterimRefused: ({ message }) => `nothing was published while the run continues: ${message}`,
+  TaskWaits: ({ until, reason }) =>
+    `waits until ${until.slice(0, 19).replace("T", " ")} and is tried again: ${reason}`,
+  TaskPlanned: ({ features, fingerprint }) =>
+    `planned: ${features.join(", ") || "the engine's default features"}${maybe("; login %", short(fingerprint))}`,
+  ResultsRead: (fact) => {
+    const { session_id, http_status, is_closed } = fact
+    const state = is_closed ? "final" : "not final"
+    const said = http_status === 200 ? `read (200, ${state})` : `requested: answered ${http_status}`
+    return `${sourceNameOf(fact)} of session ${session_id} ${said}${landed(fact.landed)}`
+  },
+  AnswerRefused: (fact) => `the answer (${fact.what}) cannot be used: ${fact.why}${landed(fact.landed)}`,
+  AttachmentRead: ({ attachment_id, status, bytes, path }) =>
+    `attachment ${attachment_id}: ${status}${maybe(", % bytes", bytes)}${maybe(", %", path)}`,
+  TaskSettled: (fact) =>
+    `settled: ${fact.outcome}, ${fact.reason}, ${actionNeeded[actingOf(fact)]}${maybe(": %", fact.message)}`,
+  CredentialRejected: loginText,
+  CredentialReleased: loginText,
+  LoginAccepted: loginText,
+  LoginJudged: loginText,
+  TokenStored: ({ name, features, expires_at }) =>
+    `token ${name} stored for ${features.join(", ")}; expires on ${dayOf(expires_at)}`,
+  TokenExpiring: ({ name, expires_at }) => `token ${name} expires on ${dayOf(expires_at)}`,
+  TokenDropped: ({ name, reason }) => `token ${name} is no longer used: ${reason}`,
+  TokenRevoked: ({ name }) => `token ${name} was revoked by hand`,
+  RunPublished: ({ version }) => `published as version ${version}`,
+  RunHeld: ({ gates }) => `held back: ${gates.map(({ gate, found }) => `${gate}: ${found}`).join("; ")}`,
+  RunAccepted: () => "a person accepted the version that was held back",
+  OutcomePublished: () => "the outcome is published",
+  DeleteIntended: ({ execution_id, landed_sha256 }) =>
+    `delete execution ${execution_id} at the service; landed under ${short(landed_sha256)}`,
+  DeleteAnswered: ({ execution_id, outcome, http_status }) =>
+    `execution ${execution_id}: ${outcome} (${http_status})`,
+  RunEnded: ({ exit_code, leftovers }) =>
+    `run ended with exit code ${exit_code}${leftovers ? "; something is left at the service" : ""}`,
+  LandingPruned: ({ run_id, bytes }) => `the landed bodies of ${run_id} were removed by age, ${bytes} bytes`,
+  AttachmentsPruned: ({ run_id, bytes }) => `the documents of ${run_id} were removed by age, ${bytes} bytes`,
+  FactsArchived: ({ run_id, file }) => `the facts of ${run_id} were moved to ledger-archive/${file}`,
+  FactForgotten: ({ receipt }) => `a fact about a customer who was removed: receipt ${receipt}`,
+  CustomerForgotten: ({ runs, receipt }) =>
+    `a customer was removed from ${times(runs, "run")}: receipt ${receipt}`,
+  ForgetFinished: ({ receipt }) => `the removal with the receipt ${receipt} is finished`,
+  StartIntended: ({ probe, token_id, external_execution_id }) => {
+    const what = probe ? "sends a start again whose answer was lost" : "start"
+    return `${what}${maybe(", with token %", token_id)}, external id ${external_execution_id}`
+  },
+  StartAnswered: ({ answer, http_status, status_reason, execution_id, session_id }) => {
+    const ids = `${maybe("; execution %", execution_id)}${maybe(", session %", session_id)}`
+    return `${startAnswers[answer]}${maybe(" (%)", http_status)}${maybe(", %", status_reason)}${ids}`
+  },
+  TicketIssued: () => "a ticket was issued; it is exchanged once the login has succeeded",
+  TicketDropped: ({ reason }) => `the ticket was not exchanged for a token: ${reason}`,
+  OrphanSuspected: () => "an earlier start may have run without our knowledge (possible orphan)",
+  AttemptObserved: ({ status_code, status_reason, authentication_status }) =>
+    `${status_code} / ${status_reason}${maybe(", login %", authentication_status)}`,
+  AbortIntended: ({ why }) => `abort, because ${abortCauses[why]}`,
+  AttemptDrained: ({ proof }) => `everything in the execution is landed${proven(proof)}`,
+  AttemptDisowned: ({ execution_id }) =>
+    `execution ${execution_id} belongs to somebody else's run; it was not touched`,
+  AttemptKept: ({ reason, message }) => `kept at the service, ${reason}: ${message}`,
+  AttemptClosed: (fact) => {
+    const end = `${fact.status_code} / ${fact.status_reason}`
+    return `closed with ${end}${counted(fact.products_count)}${landed(fact.landed)}`
+  },
+}
+
+/** Each sentence takes the facts of its own tag; only a table of them cannot say so. */
+const said = (fact: Fact): string => (sentences[fact._tag] as (fact: Fact) => string)(fact)
+
+const sentence = (fact: Fact): string =>
+  "attempt" in fact ? `attempt ${fact.attempt}: ${said(fact)}` : said(fact)
 
 /** For a line on its own, such as one on stderr. */
-export const runFactText = (fact: RunNews): string => {
-  switch (fact._tag) {
-    case "RunSteered":
-      return steered(fact)
-    case "InterimPublished":
-    case "InterimRefused":
-      return interim(fact)
-    default:
-      return trouble(fact)
-  }
-}
-
-const proofs = {
-  counted: ": all counted records are here",
-  final: ": its results are marked as final",
-  unwanted: ": the job asks for no results",
-} as const
-
-const proven = (proof: (typeof AttemptDrained.Type)["proof"]): string => {
-  if (proof === undefined) return ""
-  const records = proof.families.reduce((sum, { landed: count }) => sum + count, 0)
-  return `${proofs[proof.basis]}${proof.basis === "unwanted" ? "" : ` (${records} records)`}`
-}
-
-const ofAttempt = (fact: Extract<Fact, { readonly attempt: number }>): string => {
-  switch (fact._tag) {
-    case "LoginJudged":
-      return loginText(fact)
-    case "StartIntended": {
-      const what = fact.probe ? "sends a start again whose answer was lost" : "start"
-      const how = maybe(", with token %", fact.token_id)
-      return `${what}${how}, external id ${fact.external_execution_id}`
-    }
-    case "StartAnswered": {
-      const { answer, http_status, status_reason, execution_id, session_id } = fact
-      const ids = `${maybe("; execution %", execution_id)}${maybe(", session %", session_id)}`
-      return `${startAnswers[answer]}${maybe(" (%)", http_status)}${maybe(", %", status_reason)}${ids}`
-    }
-    case "TicketIssued":
-      return "a ticket was issued; it is exchanged once the login has succeeded"
-    case "TicketDropped":
-      return `the ticket was not exchanged for a token: ${fact.reason}`
-    case "OrphanSuspected":
-      return "an earlier start may have run without our knowledge (possible orphan)"
-    case "AttemptObserved": {
-      const { status_code, status_reason, authentication_status } = fact
-      return `${status_code} / ${status_reason}${maybe(", login %", authentication_status)}`
-    }
-    case "AbortIntended":
-      return `abort, because ${abortCauses[fact.why]}`
-    case "AttemptDrained":
-      return `everything in the execution is landed${proven(fact.proof)}`
-    case "AttemptDisowned":
-      return `execution ${fact.execution_id} belongs to somebody else's run; it was not touched`
-    case "AttemptKept":
-      return `kept at the service, ${fact.reason}: ${fact.message}`
-    case "AttemptClosed": {
-      const end = `${fact.status_code} / ${fact.status_reason}`
-      return `closed with ${end}${counted(fact.products_count)}${landed(fact.landed)}`
-    }
-  }
-}
+export const runFactText = (fact: RunNews): string => said(fact)
 
 const short = (hex: string | undefined): string | undefined => hex?.slice(0, 12)
 
@@ -259,8 +170,7 @@ const landed = (
 
 const counted = (products: Readonly<Record<string, number>> | undefined): string => {
   if (products === undefined) return ", products not counted"
-  const total = Object.values(products).reduce((sum, count) => sum + Math.max(0, count), 0)
-  return `, ${total} products counted`
+  return `, ${sumOf(Object.values(products).map((count) => Math.max(0, count)))} products counted`
 }
 
 /** Whether a fact is about this execution or session. */

@@ -216,7 +216,7 @@ describe("`doctor --canary`", () => {
         {
           what: "canary",
           verdict: "failed",
-          says: `secrets leaked in a test night: ${places.join("; ")} (and N more)`,
+          says: `secrets leaked in a test run: ${places.join("; ")} (and N more)`,
           id: "canary-found",
         },
       ],

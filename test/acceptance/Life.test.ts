@@ -535,7 +535,7 @@ describe.concurrent("a night whose tables a gate holds back", () => {
     expect([unread.code, held.code, run?.["exit_code"]]).toEqual([3, 3, 3])
     expect(held.stdout).toContain("the gate tests/nobody_fails.sql did not pass: 3 rows; expected: no rows")
     expect(held.stdout).toContain(
-      "Exit code 3: the run is over; a gate holds its tables back, and `nightjar accept` publishes them.",
+      "Exit code 3: the run has ended; a gate holds back its tables, and `nightjar accept` publishes them.",
     )
     expect(await place.rows("SELECT run_id FROM runs")).toEqual(before)
     expect(fake.executions.length).toBe(2)

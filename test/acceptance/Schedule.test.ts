@@ -100,7 +100,7 @@ describe("a timer that is printed", () => {
     const differ = refused(
       "timer-nights-differ",
       "the jobs `nightly` and `another` do not run at the same times",
-      "Nothing was written. Give each of them a timer of its own: a start that finds the folder in use waits for it.",
+      "Nothing was written. Give each job its own timer: a run that finds the folder in use waits for it.",
     )
     expect(await timed(other.replace("22:30", "23:30"))).toEqual(differ)
     expect(await timed(other.replace("Europe/Madrid", "Europe/Lisbon"))).toEqual(differ)
@@ -189,7 +189,7 @@ describe("a timer that is printed", () => {
       2,
       [
         "job.yaml:3:13: the environment has no variable HOST, or an empty one",
-        "warning: the job was read with the variables of DIR/.env only, since a timer has none of this shell's " +
+        "warning: the job was checked with the variables in DIR/.env only, because a timer has none of this shell's " +
           "[timer-environment]",
       ],
     ])

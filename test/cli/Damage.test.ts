@@ -155,7 +155,7 @@ const lostDatabase = () => [
 const otherDatabase = `nightjar.duckdb: the database is not the file that was published [database-changed]; ${again}`
 
 const helperDamaged =
-  "a database that is kept to save work is damaged [helper-damaged]; No table depends on it."
+  "a database that only saves work is damaged [helper-damaged]; Run `nightjar repair`, which makes it again or removes it."
 const keptDatabase = "published/previous/nightjar.duckdb"
 const emptyDatabase = () => `published/empty/${readdirSync(at("published/empty")).join()}`
 
@@ -332,7 +332,7 @@ const kept: ReadonlyArray<Damage & { readonly left?: () => ReadonlyArray<string>
         ]),
       ),
     told: () => [
-      `${known.execution}: the receipt of its deletion does not match the landed bodies [receipt-mismatch]; Keep the folder`,
+      `${known.execution}: the receipt of its deletion does not match the landed bodies [receipt-mismatch]; Leave the folder`,
     ],
   },
   {

@@ -335,7 +335,7 @@ describe("the desk of a running night", () => {
     fact: { _tag: "InterimPublished", run_id, version: 7, tasks: 39, of: 40 },
   }
 
-  it("tells whoever looks on what was published last while the run goes on, until the next one begins", async () => {
+  it("tells whoever looks on what was published last while the run continues, until the next one begins", async () => {
     const output = mkdtempSync(join(tmpdir(), "desk-"))
     const seen = Effect.gen(function* () {
       const { tell } = yield* Progress

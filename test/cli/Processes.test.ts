@@ -481,7 +481,7 @@ describe("a running night", () => {
       if (stderr.includes("published as version")) child.kill("SIGKILL")
     })
     await new Promise((resolve) => child.on("exit", resolve))
-    expect(stderr).toMatch(/^1 of 2 tasks published as version \d+ while the run goes on$/m)
+    expect(stderr).toMatch(/^1 of 2 tasks published as version \d+ while the run continues$/m)
     expect(ask("status").stdout).toMatch(
       /^1 of 2 tasks are in the tables, published as version \d+ at \S+ while the run went on\.$/m,
     )

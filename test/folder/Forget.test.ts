@@ -24,7 +24,7 @@ import type { RunId } from "../../src/service/Ids.ts"
 import { lockFolder } from "../../src/base/FolderLock.ts"
 import { checkWhole, forget, planForget } from "../../src/folder/Forget.ts"
 import { nameDocuments } from "../../src/folder/NamedDocuments.ts"
-import { isInName, namesLeft } from "../../src/folder/Mentions.ts"
+import { isInName, mentionsIn, namesLeft } from "../../src/folder/Mentions.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -587,6 +587,12 @@ describe("forget", () => {
       assert.deepStrictEqual(
         ["/data/c-1/output", "c-10", "ac-1", "C-1_old"].map((name) => isInName(name, gone)),
         [true, false, false, true],
+      )
+      // As a page has it in its data.
+      const named = { customer_id: "a<b", tasks: new Set<string>(), ids: [] }
+      assert.deepStrictEqual(
+        ['{"p":"a\\u003cb bank"}', '{"p":"ba\\u003cb"}'].map((text) => mentionsIn(named, text)),
+        [true, false],
       )
     }).pipe(Effect.scoped),
   )

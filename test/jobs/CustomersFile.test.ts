@@ -11,6 +11,7 @@ import type { CsvRow } from "../../src/jobs/Csv.ts"
 import { checkLoginsFile } from "../../src/jobs/EnvFile.ts"
 import { makeFindings } from "../../src/jobs/Problem.ts"
 import { env, literal, load, parametersLogin, plainEngine, smallJob } from "./loading.ts"
+import { effect } from "../harness/Steps.ts"
 
 const jobFrom = (file: string, references?: string) =>
   `${smallJob}customers:\n  - from: ${file}\n${references === undefined ? "" : `    references: ${references}\n`}`
@@ -90,38 +91,37 @@ describe("customers from a file", () => {
     source,
   })
 
-  it.effect(
+  effect(
     "run on their row's engine, otherwise on every engine of the job, with values and references",
-    () =>
-      Effect.gen(function* () {
-        const csv =
-          "\uFEFFcustomer_id,engine_reference,username,pin\r\n007,,env:USER7,0123\r\n65e0,tax:website,,\r\n"
-        const ndjson = [
-          '{"customer_id":007}',
-          '{"customer_id":65e0,"engine_reference":"tax:website"}',
-          "",
-          '{"customer_id":7,"username":"env:USER7","pin":12345678901234567890,"n":5,"no":null}',
-        ].join("\n")
-        const fromCsv = yield* load(jobFrom("c.csv", "[username]"), { files: { "c.csv": csv } })
-        expect(fromCsv).toMatchObject({ errors: [], warnings: [] })
-        expect(fromCsv.job).toMatchObject({
-          assignments: [
-            assignment("007", "bank:website", { username: env("USER7"), pin: literal("0123") }, "c.csv:2"),
-            assignment("65e0", "tax:website", {}, "c.csv:3"),
-          ],
-        })
-        const broken = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": ndjson } })
-        expect(broken.errors).toEqual(["c.ndjson:1:1: this line is not a JSON object"])
-        const good = ndjson.slice(ndjson.indexOf("\n"))
-        const fromNdjson = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": good } })
-        const parameters = { username: env("USER7"), pin: literal("12345678901234567890"), n: literal(5) }
-        expect(fromNdjson.job).toMatchObject({
-          assignments: [
-            assignment("65e0", "tax:website", {}, "c.ndjson:2"),
-            assignment("7", "bank:website", parameters, "c.ndjson:4"),
-          ],
-        })
-      }),
+    function* () {
+      const csv =
+        "\uFEFFcustomer_id,engine_reference,username,pin\r\n007,,env:USER7,0123\r\n65e0,tax:website,,\r\n"
+      const ndjson = [
+        '{"customer_id":007}',
+        '{"customer_id":65e0,"engine_reference":"tax:website"}',
+        "",
+        '{"customer_id":7,"username":"env:USER7","pin":12345678901234567890,"n":5,"no":null}',
+      ].join("\n")
+      const fromCsv = yield* load(jobFrom("c.csv", "[username]"), { files: { "c.csv": csv } })
+      expect(fromCsv).toMatchObject({ errors: [], warnings: [] })
+      expect(fromCsv.job).toMatchObject({
+        assignments: [
+          assignment("007", "bank:website", { username: env("USER7"), pin: literal("0123") }, "c.csv:2"),
+          assignment("65e0", "tax:website", {}, "c.csv:3"),
+        ],
+      })
+      const broken = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": ndjson } })
+      expect(broken.errors).toEqual(["c.ndjson:1:1: this line is not a JSON object"])
+      const good = ndjson.slice(ndjson.indexOf("\n"))
+      const fromNdjson = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": good } })
+      const parameters = { username: env("USER7"), pin: literal("12345678901234567890"), n: literal(5) }
+      expect(fromNdjson.job).toMatchObject({
+        assignments: [
+          assignment("65e0", "tax:website", {}, "c.ndjson:2"),
+          assignment("7", "bank:website", parameters, "c.ndjson:4"),
+        ],
+      })
+    },
   )
 
   it.effect("come from Parquet with ids as text, in the order of the file", () =>
@@ -189,79 +189,68 @@ describe("customers from a file", () => {
     }).pipe(Effect.scoped, Effect.provide([NodeServices.layer, DuckDb.layer])),
   )
 
-  it.effect("are refused if a column means two things, or a row lists a feature twice", () =>
-    Effect.gen(function* () {
-      const errorsOf = (more: string, csv: string) =>
-        Effect.map(load(withColumns("c.csv", more), { files: { "c.csv": csv } }), ({ errors, warnings }) => [
-          ...errors,
-          ...warnings,
-        ])
-      const twice = "the job reads this column as something else too: each has one meaning"
-      expect([
-        yield* errorsOf("features_column: customer_id", "customer_id,username\nc-1,u\n"),
-        yield* errorsOf("token_column: wants, features_column: wants", "customer_id,wants\nc-1,cards_read\n"),
-        yield* errorsOf("features_column: wants", "customer_id,wants\nc-1,cards_read cards_read\n"),
-        yield* errorsOf("features_column: wants", "customer_id,wants\nc-1,card_read\nc-2,card_read\n"),
-        yield* errorsOf("features_column: pin", "customer_id,pin\nc-1,hunter2\nc-2,cards_read\nc-3,s3cret\n"),
-        yield* errorsOf("features_column: wants", "customer_id,wants\nc-1,cards_read\n"),
-      ]).toEqual([
-        [`c.csv:1:1: ${twice}`],
-        [`c.csv:1:13: ${twice}`],
-        ["c.csv:2:1: this row lists a feature twice"],
-        [
-          "c.csv:2:1: `card_read` is not a feature that the reference lists; did you mean `cards_read`? " +
-            "(and 1 more in this file)",
-        ],
-        ["c.csv:2:1: this row has a feature that the reference does not list (and 1 more in this file)"],
-        [],
+  effect("are refused if a column means two things, or a row lists a feature twice", function* () {
+    const errorsOf = (more: string, csv: string) =>
+      Effect.map(load(withColumns("c.csv", more), { files: { "c.csv": csv } }), ({ errors, warnings }) => [
+        ...errors,
+        ...warnings,
       ])
-    }),
-  )
+    const twice = "the job already uses this column for something else"
+    expect([
+      yield* errorsOf("features_column: customer_id", "customer_id,username\nc-1,u\n"),
+      yield* errorsOf("token_column: wants, features_column: wants", "customer_id,wants\nc-1,cards_read\n"),
+      yield* errorsOf("features_column: wants", "customer_id,wants\nc-1,cards_read cards_read\n"),
+      yield* errorsOf("features_column: wants", "customer_id,wants\nc-1,card_read\nc-2,card_read\n"),
+      yield* errorsOf("features_column: pin", "customer_id,pin\nc-1,hunter2\nc-2,cards_read\nc-3,s3cret\n"),
+      yield* errorsOf("features_column: wants", "customer_id,wants\nc-1,cards_read\n"),
+    ]).toEqual([
+      [`c.csv:1:1: ${twice}`],
+      [`c.csv:1:13: ${twice}`],
+      ["c.csv:2:1: this row lists a feature twice"],
+      [
+        "c.csv:2:1: `card_read` is not a feature that the reference lists; did you mean `cards_read`? " +
+          "(and 1 more in this file)",
+      ],
+      ["c.csv:2:1: this row has a feature that the reference does not list (and 1 more in this file)"],
+      [],
+    ])
+  })
 
-  it.effect("are refused with line and column, and without their values", () =>
-    Effect.gen(function* () {
-      const cases: ReadonlyArray<readonly [string | Uint8Array, ReadonlyArray<string>]> = [
+  effect("are refused with line and column, and without their values", function* () {
+    const cases: ReadonlyArray<readonly [string | Uint8Array, ReadonlyArray<string>]> = [
+      ["customerid,pin\nc-1,hunter2\n", ["c.csv:1:1: there is no column `customer_id`; is it `customerid`?"]],
+      ["customer_id,pin,pin\nc-1,1,2\n", ["c.csv:1:17: a column of this name already exists"]],
+      ["customer_id,,x\n", ["c.csv:1:13: this column has no name"]],
+      ["", ["c.csv:1:1: the file is empty"]],
+      [
+        new Uint8Array([0x63, 0xe9, 0x0a, 0x0a]),
+        ["c.csv:1:1: the file is not UTF-8; export it again as UTF-8"],
+      ],
+      [
+        "customer_id,pin,user\n,hunter2,x\nc-2,hunter2\nc-3,env:hunter2!,x\nc-4,1,2\nc-4,1,2\n",
         [
-          "customerid,pin\nc-1,hunter2\n",
-          ["c.csv:1:1: there is no column `customer_id`; is it `customerid`?"],
+          "c.csv:2:1: `customer_id` is empty or missing",
+          "c.csv:3:1: this row has 2 cells, but the header has 3",
+          "c.csv:4:5: this reference is empty: write env:NAME or file:PATH",
+          "c.csv:6:1: this customer is already on `bank:website`, at c.csv:5:1",
         ],
-        ["customer_id,pin,pin\nc-1,1,2\n", ["c.csv:1:17: a column of this name already exists"]],
-        ["customer_id,,x\n", ["c.csv:1:13: this column has no name"]],
-        ["", ["c.csv:1:1: the file is empty"]],
-        [
-          new Uint8Array([0x63, 0xe9, 0x0a, 0x0a]),
-          ["c.csv:1:1: the file is not UTF-8; export it again as UTF-8"],
-        ],
-        [
-          "customer_id,pin,user\n,hunter2,x\nc-2,hunter2\nc-3,env:hunter2!,x\nc-4,1,2\nc-4,1,2\n",
-          [
-            "c.csv:2:1: `customer_id` is empty or missing",
-            "c.csv:3:1: this row has 2 cells, but the header has 3",
-            "c.csv:4:5: this reference is empty: write env:NAME or file:PATH",
-            "c.csv:6:1: this customer is already on `bank:website`, at c.csv:5:1",
-          ],
-        ],
-      ]
-      for (const [content, expected] of cases) {
-        const references = String(content).includes("env:") ? "[pin]" : undefined
-        const { errors, shown } = yield* load(jobFrom("c.csv", references), { files: { "c.csv": content } })
-        expect(errors).toEqual(expected)
-        expect(shown).not.toContain("hunter2")
-      }
-      expect((yield* load(jobFrom("none.csv"))).errors).toEqual([
-        "job.yaml:5:11: there is no file `none.csv`",
-      ])
-    }),
-  )
+      ],
+    ]
+    for (const [content, expected] of cases) {
+      const references = String(content).includes("env:") ? "[pin]" : undefined
+      const { errors, shown } = yield* load(jobFrom("c.csv", references), { files: { "c.csv": content } })
+      expect(errors).toEqual(expected)
+      expect(shown).not.toContain("hunter2")
+    }
+    expect((yield* load(jobFrom("none.csv"))).errors).toEqual(["job.yaml:5:11: there is no file `none.csv`"])
+  })
 
-  it.effect("load at once even if there are 20,000 of them on each engine", () =>
-    Effect.gen(function* () {
-      const rows = Array.from({ length: 20_000 }, (_, index) => `c-${index},user,"pa,ss"`)
-      const csv = ["customer_id,username,password", ...rows].join("\n")
-      const { job } = yield* load(jobFrom("c.csv", "[username]"), { files: { "c.csv": csv } })
-      expect(job).toHaveProperty(["assignments", "19999", "source"], "c.csv:20001")
-    }),
-  )
+  effect("load at once even if there are 20,000 of them on each engine", function* () {
+    const rows = Array.from({ length: 20_000 }, (_, index) => `c-${index},user,"pa,ss"`)
+    const csv = ["customer_id,username,password", ...rows].join("\n")
+    const { job } = yield* load(jobFrom("c.csv", "[username]"), { files: { "c.csv": csv } })
+    expect(job).toHaveProperty(["assignments", "19999", "source"], "c.csv:20001")
+  })
 })
 
 describe("a file with logins in it", () => {
@@ -292,20 +281,19 @@ engines: [bank:website]
     `${file}:1:1: other users can read or change this file of logins (mode ${mode}), so it is not used: run \`chmod 600 ${file}\``,
   ]
 
-  it.effect(
+  effect(
     "[promise 12 logins] is refused like `.env` if others can read or change it, whatever its format",
-    () =>
-      Effect.gen(function* () {
-        for (const mode of ["0644", "0640", "0604", "0620", "0666"])
-          expect(yield* told("c.csv", logins["c.csv"], Number.parseInt(mode, 8))).toEqual(
-            refused("c.csv", mode),
-          )
-        expect(yield* told("c.ndjson", logins["c.ndjson"], 0o644, { from: "{ from: FILE }" })).toEqual(
-          refused("c.ndjson", "0644"),
+    function* () {
+      for (const mode of ["0644", "0640", "0604", "0620", "0666"])
+        expect(yield* told("c.csv", logins["c.csv"], Number.parseInt(mode, 8))).toEqual(
+          refused("c.csv", mode),
         )
-        for (const mode of [0o600, 0o400, 0o700])
-          expect(yield* told("c.csv", logins["c.csv"], mode)).toEqual([])
-      }),
+      expect(yield* told("c.ndjson", logins["c.ndjson"], 0o644, { from: "{ from: FILE }" })).toEqual(
+        refused("c.ndjson", "0644"),
+      )
+      for (const mode of [0o600, 0o400, 0o700])
+        expect(yield* told("c.csv", logins["c.csv"], mode)).toEqual([])
+    },
   )
 
   it.skipIf(process.geteuid?.() !== 0)(
@@ -334,18 +322,17 @@ engines: [bank:website]
     },
   )
 
-  it.effect(
+  effect(
     "is any whose cells are no references; one without them, or for the embedded service, may be open",
-    () =>
-      Effect.gen(function* () {
-        const open = (text: string, more = {}) => told("c.csv", text, 0o644, more)
-        const references = "customer_id,username,password\nc-1,env:U,file:p\n"
-        expect(yield* open(references, { from: asReferences })).toEqual([])
-        expect(yield* open("customer_id,username,password\n", {})).not.toContain("chmod")
-        expect(
-          yield* open("customer_id,ticket\nc-1,mine\n", { from: "{ from: FILE, token_column: ticket }" }),
-        ).toEqual([])
-        expect(yield* open(logins["c.csv"], { service: smallJob })).toEqual([])
-      }),
+    function* () {
+      const open = (text: string, more = {}) => told("c.csv", text, 0o644, more)
+      const references = "customer_id,username,password\nc-1,env:U,file:p\n"
+      expect(yield* open(references, { from: asReferences })).toEqual([])
+      expect(yield* open("customer_id,username,password\n", {})).not.toContain("chmod")
+      expect(
+        yield* open("customer_id,ticket\nc-1,mine\n", { from: "{ from: FILE, token_column: ticket }" }),
+      ).toEqual([])
+      expect(yield* open(logins["c.csv"], { service: smallJob })).toEqual([])
+    },
   )
 })

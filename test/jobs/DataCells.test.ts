@@ -1,7 +1,8 @@
 /** Cells of customers files are data: nothing that somebody typed into one is ever looked up, opened or run. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { env, literal, load, smallJob } from "./loading.ts"
+import { effect } from "../harness/Steps.ts"
 
 const file = (path: string) => ({ _tag: "Reference", reference: { _tag: "File", path } })
 
@@ -22,61 +23,53 @@ const loginsOf = Effect.fnUntraced(function* (content: string, references?: stri
 const typed = ["exec:touch X", "env:SERVICE_APP_SECRET", "file:/etc/hostname"]
 
 describe("a cell of a customers file", () => {
-  it.effect("is taken literally, whatever a customer typed, and a warning says so", () =>
-    Effect.gen(function* () {
-      const csv = `customer_id,pin\n${typed.map((text, at) => `c-${at},${text}\n`).join("")}c-9,1234\n`
-      const told =
-        "3 cells look like references (env:, file: or exec:) and are sent as they are; `references: [pin]` beside " +
-        "`from` would change that"
-      expect(yield* loginsOf(csv)).toEqual({
-        parameters: [...typed, "1234"].map((pin) => ({ pin: literal(pin) })),
-        errors: [],
-        warnings: [`c.csv:2:5: ${told}`],
-      })
-      const ndjson = '{"customer_id":"c-1","pin":{"a":["exec:x"]}}\n{"customer_id":"c-2","pin":"env:A"}\n'
-      expect((yield* loginsOf(ndjson, "[]", "c.ndjson")).parameters).toEqual([
-        { pin: literal({ a: ["exec:x"] }) },
-        { pin: literal("env:A") },
-      ])
-    }),
-  )
+  effect("is taken literally, whatever a customer typed, and a warning says so", function* () {
+    const csv = `customer_id,pin\n${typed.map((text, at) => `c-${at},${text}\n`).join("")}c-9,1234\n`
+    const told =
+      "3 cells look like references (env:, file: or exec:) and are sent as they are; `references: [pin]` beside " +
+      "`from` would change that"
+    expect(yield* loginsOf(csv)).toEqual({
+      parameters: [...typed, "1234"].map((pin) => ({ pin: literal(pin) })),
+      errors: [],
+      warnings: [`c.csv:2:5: ${told}`],
+    })
+    const ndjson = '{"customer_id":"c-1","pin":{"a":["exec:x"]}}\n{"customer_id":"c-2","pin":"env:A"}\n'
+    expect((yield* loginsOf(ndjson, "[]", "c.ndjson")).parameters).toEqual([
+      { pin: literal({ a: ["exec:x"] }) },
+      { pin: literal("env:A") },
+    ])
+  })
 
-  it.effect("is resolved only in a column that the job lists, and never run", () =>
-    Effect.gen(function* () {
-      const csv = "customer_id,user,pin\nc-1,env:A,env:B\nc-2,plain,file:pins/2\n"
-      expect((yield* loginsOf(csv, "[pin]")).parameters).toEqual([
-        { user: literal("env:A"), pin: env("B") },
-        { user: literal("plain"), pin: file("pins/2") },
-      ])
-      const commands = "customer_id,pin\nc-1,exec:date\nc-2,exec:touch X\nc-3,env:\n"
-      expect((yield* loginsOf(commands, "[pin]")).errors).toEqual([
-        "c.csv:2:5: a command is never read from a file of customers: write env:NAME or file:PATH (and 1 more in this file)",
-        "c.csv:4:5: this reference is empty: write env:NAME or file:PATH",
-      ])
-    }),
-  )
+  effect("is resolved only in a column that the job lists, and never run", function* () {
+    const csv = "customer_id,user,pin\nc-1,env:A,env:B\nc-2,plain,file:pins/2\n"
+    expect((yield* loginsOf(csv, "[pin]")).parameters).toEqual([
+      { user: literal("env:A"), pin: env("B") },
+      { user: literal("plain"), pin: file("pins/2") },
+    ])
+    const commands = "customer_id,pin\nc-1,exec:date\nc-2,exec:touch X\nc-3,env:\n"
+    expect((yield* loginsOf(commands, "[pin]")).errors).toEqual([
+      "c.csv:2:5: a command is never read from a file of customers: write env:NAME or file:PATH (and 1 more in this file)",
+      "c.csv:4:5: this reference is empty: write env:NAME or file:PATH",
+    ])
+  })
 
-  it.effect("needs a decision if every cell of a column looks like a reference", () =>
-    Effect.gen(function* () {
-      const csv = "customer_id,pin\nc-1,env:A\nc-2,env:B\n"
-      expect((yield* loginsOf(csv)).errors).toEqual([
-        "c.csv:2:5: every cell of `pin` looks like a reference: write `references: [pin]` beside `from`, " +
-          "or `references: []` if they are to be sent as they are",
-      ])
-      expect((yield* loginsOf(csv, "[]")).errors).toEqual([])
-    }),
-  )
+  effect("needs a decision if every cell of a column looks like a reference", function* () {
+    const csv = "customer_id,pin\nc-1,env:A\nc-2,env:B\n"
+    expect((yield* loginsOf(csv)).errors).toEqual([
+      "c.csv:2:5: every cell of `pin` looks like a reference: write `references: [pin]` beside `from`, " +
+        "or `references: []` if they are to be sent as they are",
+    ])
+    expect((yield* loginsOf(csv, "[]")).errors).toEqual([])
+  })
 
-  it.effect("is in an existing column", () =>
-    Effect.gen(function* () {
-      const csv = "customer_id,password\nc-1,x\n"
-      expect((yield* loginsOf(csv, "[pasword]")).errors).toEqual([
-        expect.stringMatching(/: the file has no parameter column `pasword`; is it `password`\?$/),
-      ])
-      const inline = `${smallJob}customers:\n  - id: c-1\n    parameters: { pin: x }\n    references: [pin]\n`
-      expect((yield* load(inline)).errors).toEqual([
-        expect.stringMatching(/: `references` names columns of a file: it belongs beside `from`$/),
-      ])
-    }),
-  )
+  effect("is in an existing column", function* () {
+    const csv = "customer_id,password\nc-1,x\n"
+    expect((yield* loginsOf(csv, "[pasword]")).errors).toEqual([
+      expect.stringMatching(/: the file has no parameter column `pasword`; is it `password`\?$/),
+    ])
+    const inline = `${smallJob}customers:\n  - id: c-1\n    parameters: { pin: x }\n    references: [pin]\n`
+    expect((yield* load(inline)).errors).toEqual([
+      expect.stringMatching(/: `references` names columns of a file: it belongs beside `from`$/),
+    ])
+  })
 })

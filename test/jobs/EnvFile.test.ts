@@ -5,13 +5,14 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { afterEach, beforeEach, describe, expect, it } from "@effect/vitest"
+import { afterEach, beforeEach, describe, expect } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Redacted } from "effect"
 import { Secrets } from "../../src/jobs/Secrets.ts"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
 import { referencesOf } from "../../src/jobs/EnvFile.ts"
 import { renderProblem } from "../../src/base/DurableFile.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
+import { withLayer } from "../harness/Steps.ts"
 
 const job = `name: small
 service:
@@ -44,13 +45,15 @@ const write = (name: string, text: string, mode = 0o600): string => {
   return path
 }
 
-const live = Layer.provideMerge(Secrets.layer, NodeServices.layer)
+const here = Layer.provideMerge(Secrets.layer, NodeServices.layer)
+const bare = ConfigProvider.layer(ConfigProvider.fromEnvRecord({}))
+const { effect } = withLayer(Layer.merge(here, bare))
 
 /** The values of all references, or the problems; and what is blanked from now on. */
-const look = (environment: Readonly<Record<string, string>>, envFile?: string) => {
+const look = (environment: Readonly<Record<string, string>>, envFile?: string, text = job) => {
   const known = makeKnownSecrets()
   return Effect.gen(function* () {
-    const loaded = yield* loadJob(write("job.yaml", job, 0o644), envFile)
+    const loaded = yield* loadJob(write("job.yaml", text, 0o644), envFile)
     const { resolve } = yield* Secrets
     const values = yield* Effect.forEach(referencesOf(loaded.job), (one) =>
       Effect.map(resolve(one), Redacted.value),
@@ -65,239 +68,166 @@ const look = (environment: Readonly<Record<string, string>>, envFile?: string) =
           : [error.message.replaceAll(`${folder}/`, "")],
       ),
     ),
-    Effect.provide(live),
+    Effect.provide(here),
     Effect.provideService(KnownSecrets, known),
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({ ...environment })),
   )
 }
 
+const elsewhere = { APP: "a", U: "u", P: "p", HOST: "h.example" }
 const fromFile = {
   values: ["app secret # 1", "one", "line 1\nline 2"],
   base_url: "https://service.example/api",
 }
 
 describe("the .env beside a job", () => {
-  it.effect("gives the job every variable that the environment lacks, and its values are secrets", () =>
-    Effect.gen(function* () {
-      write(".env", written)
-      const found = yield* look({})
-      expect(found).toMatchObject(fromFile)
-      expect("known" in found ? found.known.clean("app secret # 1", "own") : found).toBe("[blanked]")
-    }),
-  )
+  effect("gives the job every variable that the environment lacks, and its values are secrets", function* () {
+    write(".env", written)
+    const found = yield* look({})
+    expect(found).toMatchObject(fromFile)
+    expect("known" in found ? found.known.clean("app secret # 1", "own") : found).toBe("[blanked]")
+  })
 
-  it.effect("never replaces a variable of the environment", () =>
-    Effect.gen(function* () {
-      write(".env", written)
-      const found = yield* look({ APP: "other", HOST: "other.example" })
-      expect(found).toMatchObject({
-        values: ["other", "one", "line 1\nline 2"],
-        base_url: "https://other.example/api",
-      })
-    }),
-  )
+  effect("never replaces a variable of the environment", function* () {
+    write(".env", written)
+    const found = yield* look({ APP: "other", HOST: "other.example" })
+    expect(found).toMatchObject({
+      values: ["other", "one", "line 1\nline 2"],
+      base_url: "https://other.example/api",
+    })
+  })
 
-  it.effect(
+  effect(
     "[promise 12 variables] is refused with its mode and the command that mends it, if others can read it",
-    () =>
-      Effect.gen(function* () {
-        write(".env", written, 0o640)
-        const reason =
-          "other users can read or change this file (mode 0640), so it is not used: run `chmod 600 .env`"
-        expect(yield* look({})).toEqual([`.env:1:1: ${reason}`])
-      }),
+    function* () {
+      write(".env", written, 0o640)
+      const reason =
+        "other users can read or change this file (mode 0640), so it is not used: run `chmod 600 .env`"
+      expect(yield* look({})).toEqual([`.env:1:1: ${reason}`])
+    },
   )
 
-  it.effect("does not matter, whatever its mode, to a job that takes nothing from it", () =>
-    Effect.gen(function* () {
-      write(".env", "OTHER=1\nAPP=from the file\n", 0o644)
-      const environment = { APP: "a", U: "u", P: "p", HOST: "h.example" }
-      expect(yield* look(environment)).toMatchObject({ values: ["a", "u", "p"] })
-    }),
-  )
+  effect("does not matter, whatever its mode, to a job that takes nothing from it", function* () {
+    write(".env", "OTHER=1\nAPP=from the file\n", 0o644)
+    expect(yield* look(elsewhere)).toMatchObject({ values: ["a", "u", "p"] })
+  })
 
-  it.effect("may be a folder, such as a Python environment: then there is no file", () =>
-    Effect.gen(function* () {
-      mkdirSync(join(folder, ".env"), { recursive: true })
-      const environment = { APP: "a", U: "u", P: "p", HOST: "h.example" }
-      expect(yield* look(environment)).toMatchObject({ values: ["a", "u", "p"] })
-      expect(yield* look({ ...environment, P: "" })).toEqual([
-        "env:P: the environment has no such variable, or an empty one",
-      ])
-    }),
-  )
+  effect("may be a folder, such as a Python environment: then there is no file", function* () {
+    mkdirSync(join(folder, ".env"), { recursive: true })
+    expect(yield* look(elsewhere)).toMatchObject({ values: ["a", "u", "p"] })
+    expect(yield* look({ ...elsewhere, P: "" })).toEqual([
+      "env:P: the environment has no such variable, or an empty one",
+    ])
+  })
 
-  it.effect("has no variable that is empty", () =>
-    Effect.gen(function* () {
-      write(".env", written.replace("U=one", "U="))
-      expect(yield* look({})).toEqual(["env:U: the environment has no such variable, or an empty one"])
-    }),
-  )
+  effect("has no variable that is empty", function* () {
+    write(".env", written.replace("U=one", "U="))
+    expect(yield* look({})).toEqual(["env:U: the environment has no such variable, or an empty one"])
+  })
 })
 
 describe("the addresses of `notify`", () => {
   const told = `${job}notify: [{ url: env:ALERT }, { ping: env:WATCHDOG }, { command: [logger] }]\n`
 
-  it.effect("[exit notify variables] and those of `telemetry`", () =>
-    Effect.gen(function* () {
-      const file = write(".env", `${written}OTLP=https://collector.example\nHEADERS=a=b\n`)
-      const asked = `${job}telemetry: { otlp: env:OTLP, headers: env:HEADERS }\n`
-      const { job: loaded } = yield* loadJob(write("job.yaml", asked, 0o644))
-      expect(loaded.telemetry).toEqual({
-        otlp: { _tag: "Env", name: "OTLP", file },
-        headers: { _tag: "Env", name: "HEADERS", file },
-        customer_ids: false,
-      })
-    }).pipe(
-      Effect.provide(live),
-      Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({})),
-    ),
-  )
+  effect("[exit notify variables] and those of `telemetry`", function* () {
+    const file = write(".env", `${written}OTLP=https://collector.example\nHEADERS=a=b\n`)
+    const asked = `${job}telemetry: { otlp: env:OTLP, headers: env:HEADERS }\n`
+    const { job: loaded } = yield* loadJob(write("job.yaml", asked, 0o644))
+    expect(loaded.telemetry).toEqual({
+      otlp: { _tag: "Env", name: "OTLP", file },
+      headers: { _tag: "Env", name: "HEADERS", file },
+      customer_ids: false,
+    })
+  })
 
-  it.effect("[exit notify variables] are taken from the file too: a timer has no other variables", () =>
-    Effect.gen(function* () {
-      const file = write(".env", `${written}ALERT=https://alert.example\nWATCHDOG=https://dog.example\n`)
-      const { job: loaded } = yield* loadJob(write("job.yaml", told, 0o644))
-      const { resolve } = yield* Secrets
-      const [, , , ...addresses] = referencesOf(loaded)
-      expect(addresses).toEqual([
-        { _tag: "Env", name: "ALERT", file },
-        { _tag: "Env", name: "WATCHDOG", file },
-      ])
-      expect(loaded.notify).toEqual([
-        {
-          _tag: "Url",
-          name: "notify[0]",
-          on: ["failed", "late", "new_trouble", "recovered"],
-          address: addresses[0],
-          format: "json",
-        },
-        { _tag: "Ping", name: "notify[1]", address: addresses[1] },
-        {
-          _tag: "Command",
-          name: "notify[2]",
-          on: ["failed", "late", "new_trouble", "recovered"],
-          argv: ["logger"],
-        },
-      ])
-      const values = yield* Effect.forEach(addresses, (one) => Effect.map(resolve(one), Redacted.value))
-      expect(values).toEqual(["https://alert.example", "https://dog.example"])
-    }).pipe(
-      Effect.provide(live),
-      Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({})),
-    ),
-  )
+  effect("[exit notify variables] are taken from the file too: a timer has no other variables", function* () {
+    const file = write(".env", `${written}ALERT=https://alert.example\nWATCHDOG=https://dog.example\n`)
+    const { job: loaded } = yield* loadJob(write("job.yaml", told, 0o644))
+    const { resolve } = yield* Secrets
+    const [, , , ...addresses] = referencesOf(loaded)
+    expect(addresses).toEqual([
+      { _tag: "Env", name: "ALERT", file },
+      { _tag: "Env", name: "WATCHDOG", file },
+    ])
+    expect(loaded.notify).toEqual([
+      {
+        _tag: "Url",
+        name: "notify[0]",
+        on: ["failed", "late", "new_trouble", "recovered"],
+        address: addresses[0],
+        format: "json",
+      },
+      { _tag: "Ping", name: "notify[1]", address: addresses[1] },
+      {
+        _tag: "Command",
+        name: "notify[2]",
+        on: ["failed", "late", "new_trouble", "recovered"],
+        argv: ["logger"],
+      },
+    ])
+    const values = yield* Effect.forEach(addresses, (one) => Effect.map(resolve(one), Redacted.value))
+    expect(values).toEqual(["https://alert.example", "https://dog.example"])
+  })
 })
 
 describe("a file named by --env-file", () => {
-  it.effect("takes the place of the .env beside the job", () =>
-    Effect.gen(function* () {
-      write(".env", "APP=wrong\n")
-      expect(yield* look({}, write("night.env", written))).toMatchObject(fromFile)
-    }),
-  )
+  effect("takes the place of the .env beside the job", function* () {
+    write(".env", "APP=wrong\n")
+    expect(yield* look({}, write("night.env", written))).toMatchObject(fromFile)
+  })
 
-  it.effect("has to be there, and closed to others even if nothing is taken from it", () =>
-    Effect.gen(function* () {
-      const environment = { APP: "a", U: "u", P: "p", HOST: "h.example" }
-      expect(yield* look(environment, join(folder, "gone.env"))).toEqual([
-        "gone.env:1:1: this file of variables cannot be read (there is no such file)",
-      ])
-      expect(yield* look(environment, write("night.env", "", 0o644))).toEqual([
-        "night.env:1:1: other users can read or change this file (mode 0644), so it is not used: " +
-          "run `chmod 600 night.env`",
-      ])
-    }),
-  )
+  effect("has to be there, and closed to others even if nothing is taken from it", function* () {
+    expect(yield* look(elsewhere, join(folder, "gone.env"))).toEqual([
+      "gone.env:1:1: this file of variables cannot be read (there is no such file)",
+    ])
+    expect(yield* look(elsewhere, write("night.env", "", 0o644))).toEqual([
+      "night.env:1:1: other users can read or change this file (mode 0644), so it is not used: " +
+        "run `chmod 600 night.env`",
+    ])
+  })
 
-  it.effect("may be a systemd credential, whose mode is systemd's own", () =>
-    Effect.gen(function* () {
-      const path = write("env", written, 0o440)
-      expect(yield* look({ CREDENTIALS_DIRECTORY: folder }, path)).toMatchObject(fromFile)
-    }),
-  )
+  effect("may be a systemd credential, whose mode is systemd's own", function* () {
+    const path = write("env", written, 0o440)
+    expect(yield* look({ CREDENTIALS_DIRECTORY: folder }, path)).toMatchObject(fromFile)
+  })
 })
 
 describe("a variable that was found in a file", () => {
-  it.effect(
+  effect(
     "is taken from the environment if it is set there later, and a file opened later is refused",
-    () =>
-      Effect.gen(function* () {
-        const file = write(".env", "U=from the file\n")
-        const { resolve } = yield* Secrets
-        const reference = { _tag: "Env", name: "U", file } as const
-        const environment = ConfigProvider.fromEnvRecord({ U: "from the environment" })
-        const value = yield* resolve(reference).pipe(
-          Effect.provideService(ConfigProvider.ConfigProvider, environment),
-        )
-        expect(Redacted.value(value)).toBe("from the environment")
-        write(".env", "U=from the file\n", 0o644)
-        const { message } = yield* Effect.flip(resolve(reference)).pipe(
-          Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({})),
-        )
-        expect(message).toContain("(mode 0644), so it is not used")
-      }).pipe(Effect.provide(live)),
-  )
-
-  it.effect("stays what it was when the file was first read, and what the file lacks is said", () =>
-    Effect.gen(function* () {
-      const file = write(".env", "U=one\nP=two\n")
+    function* () {
+      const file = write(".env", "U=from the file\n")
       const { resolve } = yield* Secrets
-      const of = (name: string) => resolve({ _tag: "Env", name, file })
-      expect(Redacted.value(yield* of("U"))).toBe("one")
-      rmSync(file)
-      expect(Redacted.value(yield* of("P"))).toBe("two")
-      expect((yield* Effect.flip(of("APP"))).message).toBe(
-        `env:APP: the environment has no such variable, or an empty one, and ${file} has none either`,
+      const reference = { _tag: "Env", name: "U", file } as const
+      const environment = ConfigProvider.fromEnvRecord({ U: "from the environment" })
+      const value = yield* resolve(reference).pipe(
+        Effect.provideService(ConfigProvider.ConfigProvider, environment),
       )
-    }).pipe(
-      Effect.provide(live),
-      Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({})),
-    ),
+      expect(Redacted.value(value)).toBe("from the environment")
+      write(".env", "U=from the file\n", 0o644)
+      const { message } = yield* Effect.flip(resolve(reference))
+      expect(message).toContain("(mode 0644), so it is not used")
+    },
   )
-})
 
-describe("the addresses of `notify`", () => {
-  it.effect(
-    "are references of the job as its passwords are: a timer has only the file [exit notify variables]",
-    () =>
-      Effect.gen(function* () {
-        write(".env", "ALERT=https://alert.example/x\nWATCH=https://watch.example/y\n")
-        const notify = "notify: [{ url: env:ALERT }, { ping: env:WATCH }, { command: [mail, me] }]\n"
-        const { job: loaded } = yield* loadJob(write("job.yaml", `${job}${notify}`))
-        const { resolve } = yield* Secrets
-        const addresses = loaded.notify.flatMap((one) => (one._tag === "Command" ? [] : [one.address]))
-        expect(yield* Effect.forEach(addresses, (one) => Effect.map(resolve(one), Redacted.value))).toEqual([
-          "https://alert.example/x",
-          "https://watch.example/y",
-        ])
-        expect(referencesOf(loaded)).toEqual(expect.arrayContaining(addresses))
-      }).pipe(
-        Effect.provide(live),
-        Effect.provideService(
-          ConfigProvider.ConfigProvider,
-          ConfigProvider.fromEnvRecord({ APP: "a", U: "u", P: "p", HOST: "h.example" }),
-        ),
-      ),
-  )
+  effect("stays what it was when the file was first read, and what the file lacks is said", function* () {
+    const file = write(".env", "U=one\nP=two\n")
+    const { resolve } = yield* Secrets
+    const of = (name: string) => resolve({ _tag: "Env", name, file })
+    expect(Redacted.value(yield* of("U"))).toBe("one")
+    rmSync(file)
+    expect(Redacted.value(yield* of("P"))).toBe("two")
+    expect((yield* Effect.flip(of("APP"))).message).toBe(
+      `env:APP: the environment has no such variable, or an empty one, and ${file} has none either`,
+    )
+  })
 })
 
 describe("a reference to a file", () => {
-  it.effect("may lead into the folder of systemd's credentials", () =>
-    Effect.gen(function* () {
-      write("pin", "4711\n")
-      const { job: loaded } = yield* loadJob(
-        write("job.yaml", job.replace("env:P", "'file:${CREDENTIALS_DIRECTORY}/pin'")),
-      )
-      const { resolve } = yield* Secrets
-      const [, , pin] = referencesOf(loaded)
-      expect(pin === undefined ? pin : Redacted.value(yield* resolve(pin))).toBe("4711")
-    }).pipe(
-      Effect.provide(live),
-      Effect.provideService(
-        ConfigProvider.ConfigProvider,
-        ConfigProvider.fromEnvRecord({ CREDENTIALS_DIRECTORY: folder, HOST: "h.example" }),
-      ),
-    ),
-  )
+  effect("may lead into the folder of systemd's credentials", function* () {
+    write("pin", "4711\n")
+    const environment = { CREDENTIALS_DIRECTORY: folder, HOST: "h.example", APP: "a", U: "u" }
+    const inFile = job.replace("env:P", "'file:${CREDENTIALS_DIRECTORY}/pin'")
+    expect(yield* look(environment, undefined, inFile)).toMatchObject({ values: ["a", "u", "4711"] })
+  })
 })

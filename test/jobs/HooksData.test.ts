@@ -2,9 +2,9 @@
  * `hooks_extra_data` against the secrets that a job file, its customers' files and the environment show:
  * what `nightjar validate` can know.
  */
-import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { describe, expect } from "@effect/vitest"
 import { load } from "./loading.ts"
+import { effect } from "../harness/Steps.ts"
 
 const why = "the service appends it to every webhook address"
 const refused = `; ${why}, which must never hold a secret (reference, 4.1): remove it or write something else`
@@ -22,8 +22,9 @@ engines:
 ${rest}`
 
 describe("hooks_extra_data", () => {
-  it.effect("is refused if a value is a secret, wherever it comes from [promise 12 webhook addresses]", () =>
-    Effect.gen(function* () {
+  effect(
+    "is refused if a value is a secret, wherever it comes from [promise 12 webhook addresses]",
+    function* () {
       const hooks =
         '{ a: "${SECRET}", b: hunter22, c: "${USER1}", d: k3y-of-store, e: from-a-file, f: "9090", g: north }'
       const { errors, warnings, shown } = yield* load(
@@ -53,53 +54,50 @@ customers:
       expect(warnings).toEqual([])
       for (const secret of ["s3cr3t-app", "hunter22", "ana.lopez", "k3y-of-store", "from-a-file", "9090"])
         expect(shown).not.toContain(secret)
-    }),
+    },
   )
 
-  it.effect("is refused if a secret of one customer is in the pairs of another, or in a key", () =>
-    Effect.gen(function* () {
-      const { errors, shown } = yield* load(
-        job(
-          "{}",
-          `customers:
+  effect("is refused if a secret of one customer is in the pairs of another, or in a key", function* () {
+    const { errors, shown } = yield* load(
+      job(
+        "{}",
+        `customers:
   - id: c-1
     parameters: { password: hunter22 }
   - id: c-2
     engines:
       - { reference: bank:website, hooks_extra_data: { aHVudGVyMjI: x, note: by hunter22 } }
 `,
-        ),
-        { environment },
-      )
-      const source = "job.yaml:7:9"
-      expect(errors).toEqual([
-        `job.yaml:11:56: a key of \`hooks_extra_data\` is an encoded form of ${of("password", source)}${refused}`,
-        `job.yaml:11:78: the value of \`hooks_extra_data.note\` contains ${of("password", source)}${refused}`,
-      ])
-      expect(shown).not.toContain("hunter22")
-      expect(shown).not.toContain("aHVudGVyMjI")
-    }),
-  )
+      ),
+      { environment },
+    )
+    const source = "job.yaml:7:9"
+    expect(errors).toEqual([
+      `job.yaml:11:56: a key of \`hooks_extra_data\` is an encoded form of ${of("password", source)}${refused}`,
+      `job.yaml:11:78: the value of \`hooks_extra_data.note\` contains ${of("password", source)}${refused}`,
+    ])
+    expect(shown).not.toContain("hunter22")
+    expect(shown).not.toContain("aHVudGVyMjI")
+  })
 
-  it.effect("is refused with a token's login beside it, and if no customer uses the engine", () =>
-    Effect.gen(function* () {
-      const { errors } = yield* load(
-        job(
-          '{ a: "${SECRET}" }',
-          `tokens: { key: env:TOKENS }
+  effect("is refused with a token's login beside it, and if no customer uses the engine", function* () {
+    const { errors } = yield* load(
+      job(
+        '{ a: "${SECRET}" }',
+        `tokens: { key: env:TOKENS }
 customers: [{ id: c-1, engines: [{ reference: other:api, token: t }] }]
 `,
-        ),
-        { environment },
-      )
-      expect(errors).toEqual([
-        `job.yaml:5:28: the value of \`hooks_extra_data.a\` is the application secret${refused}`,
-      ])
-    }),
-  )
+      ),
+      { environment },
+    )
+    expect(errors).toEqual([
+      `job.yaml:5:28: the value of \`hooks_extra_data.a\` is the application secret${refused}`,
+    ])
+  })
 
-  it.effect("keeps templates, variables that are not secret, and words that a login contains by chance", () =>
-    Effect.gen(function* () {
+  effect(
+    "keeps templates, variables that are not secret, and words that a login contains by chance",
+    function* () {
       const hooks =
         '{ run: "{external_execution_id}", why: "{event}-{status_reason}", where: "${REGION}", year: "2024", ok: ok }'
       const parameters = 'username: ok, password: "20241", remember: true, region: north'
@@ -122,56 +120,49 @@ customers: [{ id: c-1, engines: [{ reference: other:api, token: t }] }]
           { key: "ok" },
         ],
       })
-    }),
+    },
   )
 
-  it.effect("is refused because of a secret beside a harmless word", () =>
-    Effect.gen(function* () {
-      const customer = "{ id: c-1, parameters: { city: madrid, password: hunter22 } }"
-      const loaded = yield* load(job("{ k: madrid hunter22 }", `customers: [${customer}]\n`), { environment })
-      expect([loaded.errors, loaded.warnings]).toEqual([
-        [
-          `job.yaml:5:28: the value of \`hooks_extra_data.k\` contains ${of("password", "job.yaml:6:19")}${refused}`,
-        ],
-        [],
-      ])
-    }),
-  )
+  effect("is refused because of a secret beside a harmless word", function* () {
+    const customer = "{ id: c-1, parameters: { city: madrid, password: hunter22 } }"
+    const loaded = yield* load(job("{ k: madrid hunter22 }", `customers: [${customer}]\n`), { environment })
+    expect([loaded.errors, loaded.warnings]).toEqual([
+      [
+        `job.yaml:5:28: the value of \`hooks_extra_data.k\` contains ${of("password", "job.yaml:6:19")}${refused}`,
+      ],
+      [],
+    ])
+  })
 
-  it.effect("lets a key be what somebody's user name is, but not what a password is", () =>
-    Effect.gen(function* () {
-      const customer = "{ id: c-1, parameters: { username: env:WHO, login: env:USER1, pin: run } }"
-      const loaded = yield* load(job("{ who: a, ana.lopez: b, run: c }", `customers: [${customer}]\n`), {
-        environment: { ...environment, WHO: "who" },
-      })
-      const key = (column: number, name: string) =>
-        `job.yaml:5:${column}: a key of \`hooks_extra_data\` is ${of(name, "job.yaml:6:19")}`
-      expect([loaded.errors, loaded.warnings]).toEqual([
-        [key(33, "login") + refused, key(47, "pin") + refused],
-        [key(25, "username") + suspicious],
-      ])
-    }),
-  )
+  effect("lets a key be what somebody's user name is, but not what a password is", function* () {
+    const customer = "{ id: c-1, parameters: { username: env:WHO, login: env:USER1, pin: run } }"
+    const loaded = yield* load(job("{ who: a, ana.lopez: b, run: c }", `customers: [${customer}]\n`), {
+      environment: { ...environment, WHO: "who" },
+    })
+    const key = (column: number, name: string) =>
+      `job.yaml:5:${column}: a key of \`hooks_extra_data\` is ${of(name, "job.yaml:6:19")}`
+    expect([loaded.errors, loaded.warnings]).toEqual([
+      [key(33, "login") + refused, key(47, "pin") + refused],
+      [key(25, "username") + suspicious],
+    ])
+  })
 
-  it.effect("does not read unset variables, files or commands", () =>
-    Effect.gen(function* () {
-      const { errors } = yield* load(
-        job(
-          "{ a: word }",
-          "customers: [{ id: c-1, parameters: { a: env:GONE, b: file:nowhere, c: exec:echo word } }]\n",
-        ),
-        { environment },
-      )
-      expect(errors).toEqual([])
-    }),
-  )
+  effect("does not read unset variables, files or commands", function* () {
+    const { errors } = yield* load(
+      job(
+        "{ a: word }",
+        "customers: [{ id: c-1, parameters: { a: env:GONE, b: file:nowhere, c: exec:echo word } }]\n",
+      ),
+      { environment },
+    )
+    expect(errors).toEqual([])
+  })
 })
 
 describe("a customer_id", () => {
-  it.effect("that the customer also logs in with is a warning, once per file and parameter", () =>
-    Effect.gen(function* () {
-      const { errors, warnings } = yield* load(
-        `name: ids
+  effect("that the customer also logs in with is a warning, once per file and parameter", function* () {
+    const { errors, warnings } = yield* load(
+      `name: ids
 service: sandbox
 engines: [bank:website]
 customers:
@@ -180,22 +171,22 @@ customers:
     engines: [{ reference: bank:website, parameters: { nif: maria } }]
   - from: c.csv
 `,
-        { files: { "c.csv": "customer_id,username\na-1,a-1\na-2,b-2\na-3,A-3\n" } },
-      )
-      const said = (name: string) =>
-        `this customer_id is also the value of the parameter \`${name}\`; the service stores it and may put ` +
-        "it into webhook addresses: use an id that says nothing about the person"
-      expect(errors).toEqual([])
-      expect(warnings).toEqual([
-        `job.yaml:5:9: ${said("username")}`,
-        `job.yaml:7:15: ${said("nif")}`,
-        `c.csv:2:1: ${said("username")} (and 1 more in this file)`,
-      ])
-    }),
-  )
+      { files: { "c.csv": "customer_id,username\na-1,a-1\na-2,b-2\na-3,A-3\n" } },
+    )
+    const said = (name: string) =>
+      `this customer_id is also the value of the parameter \`${name}\`; the service stores it and may put ` +
+      "it into webhook addresses: use an id that says nothing about the person"
+    expect(errors).toEqual([])
+    expect(warnings).toEqual([
+      `job.yaml:5:9: ${said("username")}`,
+      `job.yaml:7:15: ${said("nif")}`,
+      `c.csv:2:1: ${said("username")} (and 1 more in this file)`,
+    ])
+  })
 
-  it.effect("is reported with its place as a possible phone number, and refused as an account number", () =>
-    Effect.gen(function* () {
+  effect(
+    "is reported with its place as a possible phone number, and refused as an account number",
+    function* () {
       const { errors, warnings } = yield* load(
         `name: ids
 service: sandbox
@@ -213,6 +204,6 @@ customers: [{ id: "+34 600 123 456" }, { id: es91 2100 0418 4502 0005 1332 }]
             "webhook addresses: use an id that says nothing about the person",
         ],
       ])
-    }),
+    },
   )
 })

@@ -45,7 +45,7 @@ describe("jobs", () => {
         file: "b.yaml",
         line: 2,
         column: 9,
-        message: "no such job is given, so it is not waited for; did you mean `nightly`?",
+        message: "no job of this name was given, so there is nothing to wait for; did you mean `nightly`?",
       },
     ])
   })

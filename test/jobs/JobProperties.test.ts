@@ -8,6 +8,7 @@ import { jobJsonSchema } from "../project/settings.ts"
 import { nearestName } from "../../src/base/Text.ts"
 import { jobSettings, jobTemplate } from "../../src/jobs/Template.ts"
 import { defaultsOfAJob, load } from "./loading.ts"
+import { effect } from "../harness/Steps.ts"
 
 /** Durations as a user writes them, with their milliseconds. */
 const duration = (minMs: number, maxMs: number) =>
@@ -191,28 +192,24 @@ describe("no secret", () => {
     "c.ndjson": `{"customer_id":"c-1","password":"${canary}"}\n{"customer_id":${canary}}\n`,
   }
 
-  it.effect("is in any problem, error, job or their text", () =>
-    Effect.gen(function* () {
-      for (const place of places) {
-        const base = place.startsWith("service") ? "" : "service: sandbox\n"
-        const engines = place.startsWith("engines") ? "" : "engines: [bank:website]\n"
-        const environment = { SECRET: canary, NIGHTJAR_APP_SECRET: canary }
-        const { shown, errors, warnings } = yield* load(`name: canary\n${base}${engines}${place}\n`, {
-          files,
-          environment,
-        })
-        expect([place, shown.includes(canary)]).toEqual([place, false])
-        expect(JSON.stringify([errors, warnings])).not.toContain(canary)
-      }
-    }),
-  )
+  effect("is in any problem, error, job or their text", function* () {
+    for (const place of places) {
+      const base = place.startsWith("service") ? "" : "service: sandbox\n"
+      const engines = place.startsWith("engines") ? "" : "engines: [bank:website]\n"
+      const environment = { SECRET: canary, NIGHTJAR_APP_SECRET: canary }
+      const { shown, errors, warnings } = yield* load(`name: canary\n${base}${engines}${place}\n`, {
+        files,
+        environment,
+      })
+      expect([place, shown.includes(canary)]).toEqual([place, false])
+      expect(JSON.stringify([errors, warnings])).not.toContain(canary)
+    }
+  })
 
-  it.effect("is found, while values that are not secret are found in the same way", () =>
-    Effect.gen(function* () {
-      const { shown } = yield* load(`name: a\nservice: sandbox\ntimezone: UTC\nsessions: [${canary}]\n`)
-      expect(shown).toContain(canary)
-    }),
-  )
+  effect("is found, while values that are not secret are found in the same way", function* () {
+    const { shown } = yield* load(`name: a\nservice: sandbox\ntimezone: UTC\nsessions: [${canary}]\n`)
+    expect(shown).toContain(canary)
+  })
 })
 
 describe("the schema for editors", () => {
@@ -234,15 +231,16 @@ describe("the schema for editors", () => {
     expect(validate({ name: "a", execution: { max_wait: "${WAIT}" } })).toBe(true)
   })
 
-  it.effect("has every setting in the template, and all that is commented out can be used as it is", () =>
-    Effect.gen(function* () {
+  effect(
+    "has every setting in the template, and all that is commented out can be used as it is",
+    function* () {
       const [inUse = "", further = ""] = jobTemplate("mine").split("# All other settings")
       const all = `${inUse}# ${further.replaceAll(/^#(?! )|^#(?=  )/gm, "")}`
       const files = { "tests/a.sql": "SELECT 1", "models/a.sql": "SELECT 1", "schemas/records/.keep": "" }
       const { errors } = yield* load(all, { files })
       expect(errors).toEqual([])
       expect(jobSettings.filter(({ name }) => !new RegExp(`^${name}:`, "m").test(all))).toEqual([])
-    }),
+    },
   )
 
   it("describes every key and gives the same bytes each time", () => {

@@ -9,6 +9,7 @@ import { builtInSources, flowResultsSource, profileSource } from "../../src/serv
 import { makeFindings } from "../../src/jobs/Problem.ts"
 import { differences, loadResultsSources } from "../../src/jobs/ResultsSources.ts"
 import { load, smallJob } from "./loading.ts"
+import { effect } from "../harness/Steps.ts"
 
 const job = `${smallJob}customers: [{ id: c-1 }]\nschemas: ./own\n`
 const withRows = (
@@ -36,56 +37,51 @@ const incomeSource = {
 }
 
 describe("results sources that load", () => {
-  it.effect(
+  effect(
     "change only the keys that a built-in row's file sets, and come before the job's own, by name",
-    () =>
-      Effect.gen(function* () {
-        const loading = yield* withRows({
-          "work.yaml": income.replaceAll("income", "work"),
-          "income.yaml": income,
-          "profile.yaml": "records: [record]\n",
-          "flow_results.yaml": "enabled: false\n",
-          "README.md": "nobody's row",
-        })
-        const work = JSON.parse(JSON.stringify(incomeSource).replaceAll("income", "work")) as unknown
-        expect(loading).toMatchObject({ errors: [], warnings: [] })
-        expect((loading.job as { readonly sources: unknown }).sources).toEqual([
-          { ...flowResultsSource, enabled: false },
-          { ...profileSource, records: ["record"] },
-          incomeSource,
-          work,
-        ])
-      }),
-  )
-
-  it.effect("are the built-in rows if a file of one is empty, or the folder has no `results`", () =>
-    Effect.gen(function* () {
-      const empty = yield* withRows({ "profile.yaml": "# nothing yet\n" })
-      const none = yield* load(job, { files: { "own/family.yaml": "" } })
-      expect(empty).toMatchObject({ errors: [], warnings: [], job: { sources: builtInSources } })
-      expect(none).toMatchObject({ errors: [], warnings: [], job: { sources: builtInSources } })
-    }),
-  )
-
-  it.effect("take `${NAME}` from the environment, and may read the path of a disabled row", () =>
-    Effect.gen(function* () {
-      const { errors, job: loaded } = yield* withRows(
-        {
-          "profile.yaml": "enabled: false\n",
-          "person.yaml": `path: \${ROOT}/{execution_id}/customer/v1/profile\nfamilies: ["*"]\nfinal: done\n`,
-        },
-        { ROOT: "/executions/results" },
-      )
-      expect(errors).toEqual([])
-      expect(loaded).toMatchObject({
-        sources: [
-          flowResultsSource,
-          { ...profileSource, enabled: false },
-          { ...incomeSource, name: "person", path: profileSource.path, families: ["*"], final: "done" },
-        ],
+    function* () {
+      const loading = yield* withRows({
+        "work.yaml": income.replaceAll("income", "work"),
+        "income.yaml": income,
+        "profile.yaml": "records: [record]\n",
+        "flow_results.yaml": "enabled: false\n",
+        "README.md": "nobody's row",
       })
-    }),
+      const work = JSON.parse(JSON.stringify(incomeSource).replaceAll("income", "work")) as unknown
+      expect(loading).toMatchObject({ errors: [], warnings: [] })
+      expect((loading.job as { readonly sources: unknown }).sources).toEqual([
+        { ...flowResultsSource, enabled: false },
+        { ...profileSource, records: ["record"] },
+        incomeSource,
+        work,
+      ])
+    },
   )
+
+  effect("are the built-in rows if a file of one is empty, or the folder has no `results`", function* () {
+    const empty = yield* withRows({ "profile.yaml": "# nothing yet\n" })
+    const none = yield* load(job, { files: { "own/family.yaml": "" } })
+    expect(empty).toMatchObject({ errors: [], warnings: [], job: { sources: builtInSources } })
+    expect(none).toMatchObject({ errors: [], warnings: [], job: { sources: builtInSources } })
+  })
+
+  effect("take `${NAME}` from the environment, and may read the path of a disabled row", function* () {
+    const { errors, job: loaded } = yield* withRows(
+      {
+        "profile.yaml": "enabled: false\n",
+        "person.yaml": `path: \${ROOT}/{execution_id}/customer/v1/profile\nfamilies: ["*"]\nfinal: done\n`,
+      },
+      { ROOT: "/executions/results" },
+    )
+    expect(errors).toEqual([])
+    expect(loaded).toMatchObject({
+      sources: [
+        flowResultsSource,
+        { ...profileSource, enabled: false },
+        { ...incomeSource, name: "person", path: profileSource.path, families: ["*"], final: "done" },
+      ],
+    })
+  })
 
   it.effect("have one order, whatever order the disk lists them in", () =>
     Effect.gen(function* () {
@@ -114,83 +110,73 @@ describe("results sources that load", () => {
     }).pipe(Effect.provide(NodeServices.layer)),
   )
 
-  it.effect("warn if executions would be deleted without a count", () =>
-    Effect.gen(function* () {
-      const { errors, warnings } = yield* withRows({
-        "income.yaml": `${income}counts: none\n`,
-        "flow_results.yaml": "counts: none\nenabled: false\n",
-      })
-      expect({ errors, warnings }).toEqual({
-        errors: [],
-        warnings: [
-          "own/results/income.yaml:4:9: what `income` brings is compared with no count: a final answer is taken " +
-            "for complete, and executions are deleted without a count",
-        ],
-      })
-    }),
-  )
+  effect("warn if executions would be deleted without a count", function* () {
+    const { errors, warnings } = yield* withRows({
+      "income.yaml": `${income}counts: none\n`,
+      "flow_results.yaml": "counts: none\nenabled: false\n",
+    })
+    expect({ errors, warnings }).toEqual({
+      errors: [],
+      warnings: [
+        "own/results/income.yaml:4:9: what `income` returns is not compared with a count: a final answer counts as complete, and executions are deleted without that check",
+      ],
+    })
+  })
 })
 
 describe("results sources that do not load", () => {
-  it.effect("name each mistake at its place, all of them at once", () =>
-    Effect.gen(function* () {
-      const { errors } = yield* withRows({
-        "Income.yaml": income,
-        "flow_result.yaml": "enabled: false\n",
-        "income.yaml":
-          "path: /executions/{executionid}\nfamilys: [income:*]\nfamilies: ['a b']\nfinal: always\n" +
-          "nothing: [500]\napi: base\ncounts: subfamily\nenabled: no\n",
-        "list.yaml": "- a\n",
-        "text.yaml": "path: [\n",
-        "wide.yaml": "path: /all\nfamilies: []\nrecords: []\nfinal: always\nnothing: [404, 429, 401]\n",
-        "work.yml": income,
-      })
-      const file = (name: string) => `own/results/${name}`
-      expect(errors).toEqual([
-        `${file("work.yml")}:1:1: a results source is a file whose name ends in .yaml: rename it`,
-        `${file("Income.yaml")}:1:1: the file's name is the source's name: a-z, 0-9 and _, starting with a letter, at most 64 characters`,
-        ...["path", "families", "final"].map(
-          (key) =>
-            `${file("flow_result.yaml")}:1:1: \`${key}\` is missing; a file that changes the built-in row is ` +
-            "named `flow_results.yaml`",
-        ),
-        `${file("income.yaml")}:1:7: expected a path that begins with /; {execution_id} and {session_id} may ` +
-          "stand for whole segments",
-        `${file("income.yaml")}:2:1: unknown key \`familys\`; did you mean \`families\`?`,
-        `${file("income.yaml")}:3:12: expected a \`sub_family\`, the beginning of one followed by *, or *`,
-        `${file("income.yaml")}:5:11: expected a status from 400 to 499`,
-        `${file("income.yaml")}:6:6: expected \`base_url\` or \`flows_url\``,
-        `${file("income.yaml")}:7:9: expected \`sub_family\` or \`product\` or \`none\``,
-        `${file("income.yaml")}:8:10: expected true or false`,
-        `${file("list.yaml")}:1:1: expected a mapping`,
-        `${file("text.yaml")}:2:1: the indentation is wrong here`,
-        `${file("wide.yaml")}:1:7: this path names neither {execution_id} nor {session_id}: every execution would ` +
-          "be given the same records",
-        `${file("wide.yaml")}:2:11: name at least one family; \`*\` means any`,
-        `${file("wide.yaml")}:3:10: name at least one field; \`body\` is the whole body`,
-        `${file("wide.yaml")}:5:10: 429 never says that an execution has no records here: remove it`,
-        `${file("wide.yaml")}:5:10: 401 never says that an execution has no records here: remove it`,
-      ])
-    }),
-  )
+  effect("name each mistake at its place, all of them at once", function* () {
+    const { errors } = yield* withRows({
+      "Income.yaml": income,
+      "flow_result.yaml": "enabled: false\n",
+      "income.yaml":
+        "path: /executions/{executionid}\nfamilys: [income:*]\nfamilies: ['a b']\nfinal: always\n" +
+        "nothing: [500]\napi: base\ncounts: subfamily\nenabled: no\n",
+      "list.yaml": "- a\n",
+      "text.yaml": "path: [\n",
+      "wide.yaml": "path: /all\nfamilies: []\nrecords: []\nfinal: always\nnothing: [404, 429, 401]\n",
+      "work.yml": income,
+    })
+    const file = (name: string) => `own/results/${name}`
+    expect(errors).toEqual([
+      `${file("work.yml")}:1:1: a results source is a file whose name ends in .yaml: rename it`,
+      `${file("Income.yaml")}:1:1: the file's name is the source's name: a-z, 0-9 and _, starting with a letter, at most 64 characters`,
+      ...["path", "families", "final"].map(
+        (key) =>
+          `${file("flow_result.yaml")}:1:1: \`${key}\` is missing; a file that changes the built-in row is ` +
+          "named `flow_results.yaml`",
+      ),
+      `${file("income.yaml")}:1:7: expected a path that begins with /; {execution_id} and {session_id} may ` +
+        "stand for whole segments",
+      `${file("income.yaml")}:2:1: unknown key \`familys\`; did you mean \`families\`?`,
+      `${file("income.yaml")}:3:12: expected a \`sub_family\`, the beginning of one followed by *, or *`,
+      `${file("income.yaml")}:5:11: expected a status from 400 to 499`,
+      `${file("income.yaml")}:6:6: expected \`base_url\` or \`flows_url\``,
+      `${file("income.yaml")}:7:9: expected \`sub_family\` or \`product\` or \`none\``,
+      `${file("income.yaml")}:8:10: expected true or false`,
+      `${file("list.yaml")}:1:1: expected a mapping`,
+      `${file("text.yaml")}:2:1: the indentation is wrong here`,
+      `${file("wide.yaml")}:1:7: this path names neither {execution_id} nor {session_id}: every execution would get the same records`,
+      `${file("wide.yaml")}:2:11: name at least one family; \`*\` means any`,
+      `${file("wide.yaml")}:3:10: name at least one field; \`body\` is the whole body`,
+      `${file("wide.yaml")}:5:10: 429 never means that an execution has no records here: remove it`,
+      `${file("wide.yaml")}:5:10: 401 never means that an execution has no records here: remove it`,
+    ])
+  })
 
-  it.effect("are two that read one path", () =>
-    Effect.gen(function* () {
-      const own = yield* withRows({ "a.yaml": income, "b.yaml": income })
-      const builtIn = yield* withRows({ "a.yaml": income.replace(/path: .*/, `path: ${profileSource.path}`) })
-      const twin = (name: string) => `:1:7: \`${name}\` already reads this path: keep one of the two`
-      expect(own.errors).toEqual([`own/results/b.yaml${twin("a")}`])
-      expect(builtIn.errors).toEqual([`own/results/a.yaml${twin("profile")}`])
-    }),
-  )
+  effect("are two that read one path", function* () {
+    const own = yield* withRows({ "a.yaml": income, "b.yaml": income })
+    const builtIn = yield* withRows({ "a.yaml": income.replace(/path: .*/, `path: ${profileSource.path}`) })
+    const twin = (name: string) => `:1:7: \`${name}\` already reads this path: keep one of the two`
+    expect(own.errors).toEqual([`own/results/b.yaml${twin("a")}`])
+    expect(builtIn.errors).toEqual([`own/results/a.yaml${twin("profile")}`])
+  })
 
-  it.effect("may be in a folder that does not exist, or is a file", () =>
-    Effect.gen(function* () {
-      const where = "job.yaml:5:10: there is no such folder beside the job file"
-      expect((yield* load(job)).errors).toEqual([where])
-      expect((yield* load(job, { files: { own: "" } })).errors).toEqual([where])
-    }),
-  )
+  effect("may be in a folder that does not exist, or is a file", function* () {
+    const where = "job.yaml:5:10: there is no such folder beside the job file"
+    expect((yield* load(job)).errors).toEqual([where])
+    expect((yield* load(job, { files: { own: "" } })).errors).toEqual([where])
+  })
 })
 
 describe("what a plan shows about results sources", () => {

@@ -515,8 +515,7 @@ telemetry:
         ...problems,
         "nightjar: 8 problems in `notify` and `telemetry` of the job files: an alarm would not arrive " +
           "[alarms-unreachable]",
-        "Nothing was started. Set each variable, file or command that a reference names, or remove the receiver; " +
-          "`nightjar notify test JOB` then tells each one.",
+        "Nothing was started. Set each variable, file or command that a reference names, or remove the receiver; then try it with `nightjar notify test JOB`.",
       ],
     })
     const planned = await asked(runNightjar(["plan", silent, "--output", join(root, "none")]))

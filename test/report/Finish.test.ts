@@ -24,7 +24,7 @@ const rerunOf = (id: string, output = "") => ({
 const peopleFirst = {
   command: undefined,
   why:
-    `No command can finish the rest until people have acted. After that, \`nightjar rerun ${run_id}\` ` +
+    `People have to act before a command can finish the rest. After that, \`nightjar rerun ${run_id}\` ` +
     "runs again what did not succeed. If a rejected login is correct after all, release it first: " +
     "`nightjar credentials list` shows it.",
 }
@@ -71,9 +71,7 @@ describe("what finishes a night of two runs", () => {
     const held = runOf(planned("b"), waits("b", "next_date"), ended(4))
     expect(finishOf(held, [held])).toEqual({
       command: undefined,
-      why:
-        "What did not finish waits for the next night's run: nobody knows how the last logins to these accounts " +
-        "ended, so no further one is sent tonight.",
+      why: "What did not finish waits for the next nightly run: it is not known how the last logins to these accounts ended, so no more are sent tonight.",
     })
     const both = runOf(...blocked, planned("b"), waits("b", "next_date"), ended(4))
     expect(finishOf(both, [both])).toEqual({

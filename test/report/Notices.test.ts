@@ -138,7 +138,7 @@ describe("a notice", () => {
       const ending = { job: "demo", exit_code: 4, summary, recovered: false, news: [] }
       return noticeOf(["failed"], ending, origin).what_to_do
     }
-    const rest = "`nightjar status` and the run's report.html tell the rest."
+    const rest = "`nightjar status` and the run's report.html show the rest."
     expect([told("DEADLINE_REACHED"), told("MARIA_LOCKED")]).toEqual([
       "This command collects what is still at the service and runs again what did not finish:\n" +
         `  nightjar rerun ${run_id} --only DEADLINE_REACHED\n${rest}`,
@@ -192,11 +192,11 @@ describe("receivers", () => {
     ])
     const [run_id = ""] = readdirSync(join(root, "many/runs"))
     const meaning =
-      "the run is over; some tasks need the customer or an engineer and would fail again as they are"
+      "the run has ended; some tasks need the customer or an engineer, and would fail again until then"
     const what_to_do =
-      "No command can finish the rest until people have acted. After that, " +
+      "People have to act before a command can finish the rest. After that, " +
       `\`nightjar rerun ${run_id} --output ${join(root, "many")}\` runs again what did not succeed. ` +
-      "`nightjar status` and the run's report.html tell the rest."
+      "`nightjar status` and the run's report.html show the rest."
     const hash = sha256Hex(JSON.stringify([["TIMEOUT", "failed", "engineer", 1]])).slice(0, 12)
     const key = `nightjar/${run_id}/new_trouble/${hash}`
     const report = join(root, "many/runs", run_id, "report.html")
@@ -295,35 +295,6 @@ Key: ${key}`
     expect(letters[0]).toContain(`References: <${thread}@nightjar.invalid>\r\n`)
     expect(/customer-\d|pppp|sandbox-bank/.test(letters.join())).toBe(false)
     expect(/letter-secret/.test(stdout + stderr)).toBe(false)
-  })
-
-  it("hear of new trouble once, of the old no more, and of its end; a run without work tells nothing", async () => {
-    received.length = 0
-    const [bad, good] = ["end-TIMEOUT+queue-1+run-2", "ok+queue-1+run-2"]
-    const notify = `  - { url: "env:GOOD" }`
-    const events = async (usernames: ReadonlyArray<string>, ...flags: ReadonlyArray<string>) => {
-      const before = notices().length
-      const { status } = await nightjar(
-        "run",
-        jobFile("told", notify, usernames),
-        "--output",
-        "told",
-        ...flags,
-      )
-      return [
-        status,
-        ...notices()
-          .slice(before)
-          .map((notice) => notice["events"]),
-      ]
-    }
-    expect([
-      await events([good, bad]),
-      await events([good, bad]),
-      await events([good, bad], "--new"),
-      await events([good, good], "--new"),
-      await events([good, good], "--new"),
-    ]).toEqual([[3, ["new_trouble"]], [3], [3], [0, ["recovered"]], [0]])
   })
 
   it("hear that a run is late once its deadline has passed", async () => {

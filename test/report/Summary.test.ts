@@ -28,7 +28,7 @@ const unknown = {
 }
 
 const peopleFirst =
-  `No command can finish the rest until people have acted. After that, \`nightjar rerun ${run_id}\` ` +
+  `People have to act before a command can finish the rest. After that, \`nightjar rerun ${run_id}\` ` +
   "runs again what did not succeed. If a rejected login is correct after all, release it first: " +
   "`nightjar credentials list` shows it."
 
@@ -285,7 +285,7 @@ Action needed from an engineer (1 task)
       ${unknown.means} ${unknown.next}
 
 Executions: 1 deleted at the service.
-Exit code 3: the run is over; some tasks need the customer or an engineer and would fail again as they are.
+Exit code 3: the run has ended; some tasks need the customer or an engineer, and would fail again until then.
 
 ${peopleFirst}`,
     )
@@ -314,7 +314,7 @@ ${peopleFirst}`,
     const lines = renderSummary(summarise(run), { width: Infinity, colour: false }).split("\n")
     expect([lines[2], lines.at(-3)]).toEqual([
       "Problems compared with demo.2026-11-20: 2 unchanged, 1 resolved",
-      "Exit code 0: nothing is new: all trouble was there after demo.2026-11-20 (`exit_on: new`).",
+      "Exit code 0: no new problems: all of them were there after demo.2026-11-20 (`exit_on: new`).",
     ])
     expect(summarise(run).changes).toEqual(changes)
   })

@@ -81,8 +81,8 @@ describe("what happened to a run as a whole", () => {
       "engine bank has been down since 23:10:05: no execution can be started",
       "engine bank is available again (trouble since 23:10:05, 2 failed calls)",
       "waits until 2026-11-21 23:40:00 and is tried again: TIMEOUT",
-      "39 of 40 tasks published as version 7 while the run goes on",
-      "nothing was published while the run goes on: the disk is full",
+      "39 of 40 tasks published as version 7 while the run continues",
+      "nothing was published while the run continues: the disk is full",
     ])
   })
 })
