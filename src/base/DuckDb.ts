@@ -243,35 +243,28 @@ export interface ChunkedResult<Chunk> {
   readonly chunks: Stream.Stream<Chunk, DuckDbFailed>
 }
 
+/** A statement with the values of its `?`, and what it answers. */
+type Ask<A, R = never> = (
+  sql: string,
+  parameters?: ReadonlyArray<Parameter>,
+) => Effect.Effect<A, DuckDbFailed, R>
+
 export interface Connection {
   /** Runs one or more statements and returns the number of rows the last one changed. */
-  readonly run: (sql: string, parameters?: ReadonlyArray<Parameter>) => Effect.Effect<number, DuckDbFailed>
+  readonly run: Ask<number>
   /** The whole result in memory. */
-  readonly query: (
-    sql: string,
-    parameters?: ReadonlyArray<Parameter>,
-  ) => Effect.Effect<QueryResult, DuckDbFailed>
+  readonly query: Ask<QueryResult>
   /** The whole result in memory, an object per row. */
-  readonly rows: (
-    sql: string,
-    parameters?: ReadonlyArray<Parameter>,
-  ) => Effect.Effect<ReadonlyArray<Readonly<Record<string, Json>>>, DuckDbFailed>
+  readonly rows: Ask<ReadonlyArray<Readonly<Record<string, Json>>>>
   /** How many statements a text holds, without running any. */
   readonly statements: (sql: string) => Effect.Effect<number, DuckDbFailed>
   /** Names and types of the columns a query would return, without running it. */
   readonly columnTypes: (sql: string) => Effect.Effect<ReadonlyArray<Column>, DuckDbFailed>
   /** Too big for memory. It has its own session, without the temporary tables of this connection. */
-  readonly stream: (
-    sql: string,
-    parameters?: ReadonlyArray<Parameter>,
-  ) => Effect.Effect<ChunkedResult<QueryResult["rows"]>, DuckDbFailed, Scope.Scope>
+  readonly stream: Ask<ChunkedResult<QueryResult["rows"]>, Scope.Scope>
   /** The same in DuckDB's own vectors, for this room's converters. */
-  readonly streamVectors: (
-    sql: string,
-    parameters?: ReadonlyArray<Parameter>,
-  ) => Effect.Effect<
+  readonly streamVectors: Ask<
     ChunkedResult<DuckDBDataChunk> & { readonly vectorTypes: ReadonlyArray<DuckDBType> },
-    DuckDbFailed,
     Scope.Scope
   >
 }

@@ -39,47 +39,47 @@ export interface ExecutionClaim {
   readonly attempt: number
 }
 
+type Answer<A> = Effect.Effect<A, LedgerFailed>
+
 export class Ledger extends Context.Service<
   Ledger,
   {
     /** In one transaction, which appends that arrive together share; durable on return, all or none. */
-    readonly append: (facts: ReadonlyArray<Fact>) => Effect.Effect<void, LedgerFailed>
+    readonly append: (facts: ReadonlyArray<Fact>) => Answer<void>
     /**
      * Whether an execution id is this attempt's: it belongs to the first attempt that claims it, in whatever
      * run, until the execution is deleted. The claim is durable with the attempt's `StartAnswered`.
      */
-    readonly claim: (claim: ExecutionClaim) => Effect.Effect<boolean, LedgerFailed>
+    readonly claim: (claim: ExecutionClaim) => Answer<boolean>
     /** All facts of a run, in order. */
-    readonly facts: (run_id: RunId) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
+    readonly facts: (run_id: RunId) => Answer<ReadonlyArray<Recorded>>
     /**
      * The state of a run; undefined if the ledger does not contain its beginning. The state of the most
      * recent run is kept, and those of runs that go on: only facts since then are read, whoever wrote them.
      */
-    readonly state: (run_id: RunId) => Effect.Effect<RunState | undefined, LedgerFailed>
+    readonly state: (run_id: RunId) => Answer<RunState | undefined>
     /** The tasks of a customer, an execution or a session, over all runs, in no order. */
-    readonly tasksNaming: (id: string) => Effect.Effect<ReadonlyArray<TaskOfRun>, LedgerFailed>
+    readonly tasksNaming: (id: string) => Answer<ReadonlyArray<TaskOfRun>>
     /** All facts of one task, in order. */
-    readonly factsOfTask: (task: TaskOfRun) => Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
+    readonly factsOfTask: (task: TaskOfRun) => Answer<ReadonlyArray<Recorded>>
     /** Every customer for whom a run has planned a task, in the order of their ids. */
-    readonly customers: Effect.Effect<ReadonlyArray<CustomerId>, LedgerFailed>
+    readonly customers: Answer<ReadonlyArray<CustomerId>>
     /** Facts that belong to no run: manual actions, in order. */
-    readonly byHand: Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
+    readonly byHand: Answer<ReadonlyArray<Recorded>>
     /** The beginning and the end of every run, oldest first. */
-    readonly runs: Effect.Effect<ReadonlyArray<RunHeader>, LedgerFailed>
+    readonly runs: Answer<ReadonlyArray<RunHeader>>
     /** Every account that a login was sent to. */
-    readonly accounts: Effect.Effect<ReadonlyArray<Account>, LedgerFailed>
+    readonly accounts: Answer<ReadonlyArray<Account>>
     /** Those that a login opens, and those that may be the same user's (`AccountKeys.row`). */
-    readonly accountsOf: (login: AccountKeys) => Effect.Effect<ReadonlyArray<Account>, LedgerFailed>
+    readonly accountsOf: (login: AccountKeys) => Answer<ReadonlyArray<Account>>
     /** Logins of all runs of this process that may leave now, by task: the facts name what has left. */
     readonly leaving: Map<TaskId, AccountKeys>
-    readonly cachedForm: (
-      engine_reference: EngineReference,
-    ) => Effect.Effect<CachedForm | undefined, LedgerFailed>
-    readonly cacheForm: (form: CachedForm) => Effect.Effect<void, LedgerFailed>
+    readonly cachedForm: (engine_reference: EngineReference) => Answer<CachedForm | undefined>
+    readonly cacheForm: (form: CachedForm) => Answer<void>
     /** 32 random bytes, created once per output folder: fingerprints mean nothing elsewhere. */
-    readonly fingerprintKey: Effect.Effect<Uint8Array, LedgerFailed>
+    readonly fingerprintKey: Answer<Uint8Array>
     /** What was removed here by age. */
-    readonly pruned: Effect.Effect<Pruned, LedgerFailed>
+    readonly pruned: Answer<Pruned>
     /**
      * Replaces all facts about a customer and adds the receipt, unless it is there already; returns how many
      * facts were replaced. On return, nothing of the old facts is in the file or in its log.
@@ -87,22 +87,19 @@ export class Ledger extends Context.Service<
     readonly forget: (
       forgotten: Forgotten,
       receipt: Omit<CustomerForgotten, "_tag" | "sealed_from">,
-    ) => Effect.Effect<number, LedgerFailed>
+    ) => Answer<number>
     /** The receipts of removals, and which of them are finished, in order. */
-    readonly receipts: Effect.Effect<ReadonlyArray<Recorded>, LedgerFailed>
+    readonly receipts: Answer<ReadonlyArray<Recorded>>
     /** The runs that have downloaded the document with this SHA-256. */
-    readonly runsWithDocument: (sha256: string) => Effect.Effect<ReadonlyArray<string>, LedgerFailed>
+    readonly runsWithDocument: (sha256: string) => Answer<ReadonlyArray<string>>
     /** When the facts of a run were moved to the archive; every read of the run finds them there. */
-    readonly archived: Effect.Effect<ReadonlyMap<string, number>, LedgerFailed>
+    readonly archived: Answer<ReadonlyMap<string, number>>
     /** Undefined if no facts are left to move. Nobody else may write to this ledger meanwhile. */
-    readonly archive: (
-      run: typeof RunStarted.Type,
-      isDry?: boolean,
-    ) => Effect.Effect<ArchivedRun | undefined, LedgerFailed>
+    readonly archive: (run: typeof RunStarted.Type, isDry?: boolean) => Answer<ArchivedRun | undefined>
     /** Gives the room of removed facts back to the disk, some megabytes at a time, if there is much of it. */
-    readonly giveBack: Effect.Effect<void, LedgerFailed>
+    readonly giveBack: Answer<void>
     /** Checks the whole file: what in it has changed since it was written. Empty if nothing has. */
-    readonly problems: Effect.Effect<ReadonlyArray<string>, LedgerFailed>
+    readonly problems: Answer<ReadonlyArray<string>>
   }
 >()("nightjar/ledger/Ledger") {
   /** ":memory:" means what SQLite means by it. `tell` is told of the copy that is made of an older file. */

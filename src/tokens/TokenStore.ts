@@ -19,45 +19,30 @@ import type { StoreAccess } from "./TokenTables.ts"
 /** A ticket is short-lived: an older one was never exchanged and never will be. */
 const ticketKeptMs = 7 * 24 * 60 * 60_000
 
+type Answer<A> = Effect.Effect<A, LedgerFailed>
+type Secret = Redacted.Redacted<string>
+type Named = Pick<StoredToken, "name" | "token_id">
+
 export interface OpenTokenStore {
   readonly _tag: "Open"
   readonly service: string
   /** Those of every service, including dropped ones. */
-  readonly tokens: Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
+  readonly tokens: Answer<ReadonlyArray<StoredToken>>
   /** Those of one customer on one engine at this service. */
-  readonly tokensOf: (of: Access) => Effect.Effect<ReadonlyArray<StoredToken>, LedgerFailed>
+  readonly tokensOf: (of: Access) => Answer<ReadonlyArray<StoredToken>>
   /** Undefined if it is gone, or this key does not open it. */
-  readonly tokenKey: (
-    token: Pick<StoredToken, "name" | "token_id">,
-  ) => Effect.Effect<Redacted.Redacted<string> | undefined, LedgerFailed>
+  readonly tokenKey: (token: Named) => Answer<Secret | undefined>
   /** Keeps a token instead of an older one of that name, and drops the ticket that it came from. */
-  readonly keepToken: (
-    token: NewToken,
-    token_key: Redacted.Redacted<string>,
-    from: string | undefined,
-  ) => Effect.Effect<void, LedgerFailed>
+  readonly keepToken: (token: NewToken, token_key: Secret, from: string | undefined) => Answer<void>
   /** False if there was nothing to drop. `keepKey`: the service may have meant something else. */
-  readonly dropToken: (
-    token: Pick<StoredToken, "name" | "token_id">,
-    reason: string,
-    keepKey?: boolean,
-  ) => Effect.Effect<boolean, LedgerFailed>
+  readonly dropToken: (token: Named, reason: string, keepKey?: boolean) => Answer<boolean>
   /** Drops expired tokens, all at once. */
-  readonly dropExpired: (
-    tokens: ReadonlyArray<Pick<StoredToken, "name" | "token_id">>,
-  ) => Effect.Effect<void, LedgerFailed>
-  readonly keepTicket: (
-    ticket: NewTicket,
-    value: Redacted.Redacted<string>,
-  ) => Effect.Effect<void, LedgerFailed>
-  readonly pendingTicket: (
-    execution_id: ExecutionId,
-  ) => Effect.Effect<PendingTicket | undefined, LedgerFailed>
-  readonly ticketValue: (
-    execution_id: ExecutionId,
-  ) => Effect.Effect<Redacted.Redacted<string> | undefined, LedgerFailed>
-  readonly noteTries: (execution_id: ExecutionId, tries: number) => Effect.Effect<void, LedgerFailed>
-  readonly dropTicket: (execution_id: ExecutionId) => Effect.Effect<void, LedgerFailed>
+  readonly dropExpired: (tokens: ReadonlyArray<Named>) => Answer<void>
+  readonly keepTicket: (ticket: NewTicket, value: Secret) => Answer<void>
+  readonly pendingTicket: (execution_id: ExecutionId) => Answer<PendingTicket | undefined>
+  readonly ticketValue: (execution_id: ExecutionId) => Answer<Secret | undefined>
+  readonly noteTries: (execution_id: ExecutionId, tries: number) => Answer<void>
+  readonly dropTicket: (execution_id: ExecutionId) => Answer<void>
 }
 
 /** `Closed`: this process has no key, and neither stores nor returns tokens. */
