@@ -18,7 +18,6 @@ import { Wiring } from "./Wiring.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { Landing } from "../landing/Landing.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
-import { nightAround } from "../ledger/WholeNight.ts"
 import { problemOf, withId } from "../messages/Catalogue.ts"
 import type { Problem } from "../messages/Catalogue.ts"
 import { RunId } from "../service/Ids.ts"
@@ -380,6 +379,7 @@ export const findRun = Effect.fnUntraced(function* (named: Option.Option<string>
 
 /** The same run, with all runs of its night. */
 export const findNight = Effect.fnUntraced(function* (named: Option.Option<string>) {
+  const { nightAround } = yield* Effect.promise(() => import("../ledger/WholeNight.ts"))
   const state = yield* findRun(named)
   return { state, night: yield* nightAround(yield* openedLedger, state) }
 })

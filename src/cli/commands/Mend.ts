@@ -9,10 +9,6 @@ import type { Job } from "../../jobs/Job.ts"
 import { told, withId } from "../../messages/Catalogue.ts"
 import { readOwnSchemas, readShipped } from "../../records/SchemasInForce.ts"
 import { table } from "../../report/TextTable.ts"
-import { repairSchemas } from "../../tables/KeepSchemas.ts"
-import { rebuild as rebuildStore } from "../../tables/Rebuild.ts"
-import { repair as repairStore } from "../../tables/Repair.ts"
-import { rollback as rollBack } from "../../tables/Rollback.ts"
 import { actUnless, command } from "../CommandRow.ts"
 import { optionalFlag, switchFlag } from "../Output.ts"
 import { refuse, toolVersion } from "../Failures.ts"
@@ -70,6 +66,8 @@ export const repair = command("repair", {
   run: (_, output) =>
     Effect.gen(function* () {
       const { recordSchemas } = yield* Wiring
+      const { repairSchemas } = yield* Effect.promise(() => import("../../tables/KeepSchemas.ts"))
+      const { repair: repairStore } = yield* Effect.promise(() => import("../../tables/Repair.ts"))
       // Whoever holds the folder to write in it marks it.
       const marked = markerState(output) === "damaged" ? [`${markerName}: written again`] : []
       const schemas: Array<string> = []
@@ -110,6 +108,7 @@ export const rebuild = command("rebuild", {
   needs: "ledger",
   run: ({ isDry, job, leavesOut }, output) =>
     Effect.gen(function* () {
+      const { rebuild: rebuildStore } = yield* Effect.promise(() => import("../../tables/Rebuild.ts"))
       const [loaded] = Option.isNone(job) ? [] : yield* loadJobs([job.value])
       return yield* inHeldStore(
         output,
@@ -156,6 +155,7 @@ export const rollback = command("rollback", {
   needs: "ledger",
   run: (_, output) =>
     Effect.gen(function* () {
+      const { rollback: rollBack } = yield* Effect.promise(() => import("../../tables/Rollback.ts"))
       const result = yield* inHeldStore(output, rollBack, openedStore)
       if (result._tag === "NoEarlierVersion") return yield* refuse("no-earlier-version", { output })
       const { version } = result
