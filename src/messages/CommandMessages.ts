@@ -2,9 +2,8 @@
  * Errors of wrong usage, job files and settings (exit code 2): found before anything is started. None of them
  * repeats an argument that may be a secret.
  */
-import { nothingStarted, refusal, stopped, warning } from "./Message.ts"
+import { nothing, refusal, stopped, warning } from "./Message.ts"
 
-const nothingChanged = "Nothing was changed."
 const emptyFolder = "Give --output a folder that is empty or does not exist yet."
 const restoreLedger =
   "Restore a copy of ledger.sqlite. Without a copy, move the folder away and start with an empty one: " +
@@ -12,11 +11,7 @@ const restoreLedger =
 
 export const commandMessages = {
   "usage-wrong": refusal("{mistake}", "`nightjar COMMAND --help` lists the arguments and flags."),
-  "run-not-held": refusal(
-    "no gate holds {run_id} back",
-    "`nightjar status` shows how a run ended.",
-    "Nothing was changed.",
-  ),
+  "run-not-held": nothing.changed("no gate holds {run_id} back", "`nightjar status` shows how a run ended."),
   "secret-unavailable": refusal(
     "a secret is not available: {detail}",
     "Set it where the reference points, then run the command again.",
@@ -42,45 +37,32 @@ export const commandMessages = {
     "events cannot be received: {detail}",
     "Give another port; 0 takes any free port.",
   ),
-  "output-not-ours": refusal(
+  "output-not-ours": nothing.changed(
     "{output} is not an output folder of nightjar: it contains {entries}",
     emptyFolder,
-    "Nothing was changed.",
   ),
-  "output-shared": refusal(
-    "{output} is shared with others (mode {mode})",
-    emptyFolder,
-    "Nothing was changed.",
-  ),
-  "output-not-a-folder": refusal("{output} is not a folder", emptyFolder, nothingChanged),
+  "output-shared": nothing.changed("{output} is shared with others (mode {mode})", emptyFolder),
+  "output-not-a-folder": nothing.changed("{output} is not a folder", emptyFolder),
   "output-refused": refusal(
     "the output folder {output} cannot be used ({why})",
     "Correct its permissions, or give --output another folder.",
   ),
-  "backup-not-empty": refusal(
-    "{folder} is not an empty folder",
-    "Name an empty folder or a new one.",
-    "Nothing was copied.",
-  ),
-  "backup-inside": refusal(
+  "backup-not-empty": nothing.copied("{folder} is not an empty folder", "Name an empty folder or a new one."),
+  "backup-inside": nothing.copied(
     "{folder} is inside the output folder",
     "Name a folder elsewhere, if possible on another disk.",
-    "Nothing was copied.",
   ),
-  "no-earlier-version": refusal(
+  "no-earlier-version": nothing.published(
     "no earlier version of the tables is kept in {output}",
     "`nightjar rebuild` derives all tables again from landing.",
-    "The tables were not changed.",
   ),
-  "earlier-version-incomplete": refusal(
+  "earlier-version-incomplete": nothing.published(
     "a file of version {version} is {state}: {path}",
     "Restore a copy of the file, or run `nightjar rebuild`: it derives all tables again from landing.",
-    "The tables were not changed.",
   ),
-  "retain-unset": refusal(
+  "retain-unset": nothing.removed(
     "no job has `retain`, which says how long files are kept",
     "Add it to the job, such as `retain: { landing: 90 days }`.",
-    "Nothing was removed.",
   ),
   "ledger-missing": refusal(
     "the ledger of {output} is missing, but the folder contains {found}",
@@ -101,37 +83,30 @@ export const commandMessages = {
   "nothing-ran": refusal(
     "no run has been started in {output} yet",
     "Start one with `nightjar run JOB`, or name another folder with --output.",
-    nothingStarted,
   ),
-  "night-not-running": refusal(
+  "night-not-running": nothing.changed(
     "no run is executing in {output}",
     "`nightjar runs` lists all runs; --output names another folder.",
-    nothingChanged,
   ),
-  "night-not-executing": refusal(
+  "night-not-executing": nothing.changed(
     "the run in {output} is not executing tasks: it is waiting, planning, publishing or deleting",
     "`nightjar status --watch` shows its tasks once they are executed.",
-    nothingChanged,
   ),
-  "night-draining": refusal(
+  "night-draining": nothing.changed(
     "{run_id} is draining: it starts nothing more",
     "Wait until it ends; `nightjar run JOB` then starts what is left.",
-    nothingChanged,
   ),
-  "limit-above-job": refusal(
+  "limit-above-job": nothing.changed(
     "the job allows {max_in_flight} in flight and {per_engine} per engine, and `limit` allows no more",
     "Give a lower number, or change `concurrency` in the job for the next run.",
-    nothingChanged,
   ),
-  "limit-invalid": refusal(
+  "limit-invalid": nothing.changed(
     "a limit is max_in_flight=N or per_engine=N, each at most once, with N from 1 to 100000",
     "Example: `nightjar limit max_in_flight=50 per_engine=5`.",
-    nothingChanged,
   ),
-  "night-other-version": refusal(
+  "night-other-version": nothing.changed(
     "the run in {output} was started by another version of nightjar, which does not understand this command",
     "Use the version that started the run; ctrl-C ends the run, and `nightjar run JOB` resumes it.",
-    nothingChanged,
   ),
   "run-unknown": refusal("there is no such run{suggestion}", "`nightjar runs` lists all runs."),
   "run-incomplete": refusal(
@@ -142,29 +117,25 @@ export const commandMessages = {
     "no task, customer, execution, session, reason or message has this id",
     "`nightjar status` lists tasks; schemas/ends.md lists reasons, and schemas/messages.md messages.",
   ),
-  "topic-unknown": refusal(
+  "topic-unknown": nothing.changed(
     "there is no such page{suggestion}",
     "`nightjar help` lists all pages; `nightjar COMMAND --help` describes a command.",
-    "Nothing was changed.",
   ),
   "name-unknown": refusal("there is no such name: {detail}", "Correct the name."),
   "names-missing": refusal("{where} has no {what}", "Add one to the job, or name another job."),
   "names-ambiguous": refusal("{where} has {count} {what}s ({names})", "Give --customer or --engine."),
   "table-unknown": refusal("there is no such table{suggestion}", "`nightjar tables` lists all tables."),
-  "page-of-all-tables": refusal(
+  "page-of-all-tables": nothing.written(
     "--html writes a page of all tables",
     "Leave out TABLE and --format.",
-    "Nothing was written.",
   ),
-  "page-unwritable": refusal(
+  "page-unwritable": nothing.written(
     "{path} cannot be written ({why})",
     "Name a file in a folder that exists and that you may write to.",
-    "Nothing was written.",
   ),
-  "family-unknown": refusal(
+  "family-unknown": nothing.changed(
     "no record without a schema has this product and sub_family{suggestion}",
     "`nightjar infer` without --product and --sub-family drafts a schema for each family that has none.",
-    "Nothing was changed.",
   ),
   "records-have-schema": warning(
     "{records} in `other_records`, although their family has a schema now",
@@ -180,85 +151,71 @@ export const commandMessages = {
     "Correct the statement. `nightjar tables` describes every table and column.",
     "Nothing was changed: queries only read.",
   ),
-  "query-missing": refusal(
+  "query-missing": nothing.read(
     "no query was given",
     'Give one statement in quotes, such as `nightjar query "SELECT * FROM runs"`, or a saved query, ' +
       "such as `nightjar query @missing`. `nightjar query --list` lists the saved ones.",
-    "Nothing was read.",
   ),
-  "query-several": refusal(
+  "query-several": nothing.read(
     "{given} were given, and a query is one statement",
     "Run `nightjar query` once for each of them.",
-    "Nothing was read.",
   ),
-  "saved-query-unknown": refusal(
+  "saved-query-unknown": nothing.read(
     "there is no such saved query{suggestion}",
     "`nightjar query --list` lists the saved queries.",
-    "Nothing was read.",
   ),
-  "excel-safe-without-csv": refusal(
+  "excel-safe-without-csv": nothing.written(
     "--excel-safe is for --format csv, not for {format}",
     "Add --format csv, or leave out --excel-safe: other formats write every text as it is.",
-    "Nothing was written.",
   ),
-  "workbook-too-wide": refusal(
+  "workbook-too-wide": nothing.written(
     "the result has more than {columnsMax} columns, which no Excel sheet can hold",
     "Select fewer columns, or use --format parquet.",
-    "Nothing was written.",
   ),
   "cells-cut": warning(
     "{cells} cut to 32,767 characters, the most that Excel takes; the cut is marked with …",
     "Use --format csv or parquet for the whole texts.",
     "The published tables hold the whole texts.",
   ),
-  "terminal-refused": refusal(
+  "terminal-refused": nothing.written(
     "--format {format} writes binary data, which a terminal cannot show",
     "Write it to a file: add `> FILE` to the command.",
-    "Nothing was written.",
   ),
-  "credentials-unknown": refusal(
+  "credentials-unknown": nothing.released(
     "argument {position} matches none of the listed credentials, or several of them",
     "`nightjar credentials list` shows them; give at least 6 characters of a fingerprint.",
-    "Nothing was released.",
   ),
   "csv-without-unproven": refusal(
     "--csv needs --unproven, and cannot be combined with --json",
     "Run `nightjar credentials list --unproven --csv`.",
   ),
-  "release-unclear": refusal(
+  "release-unclear": nothing.released(
     "give either fingerprints, or --unproven with a filter",
     "`nightjar credentials list` shows fingerprints, and which accounts are held.",
-    "Nothing was released.",
   ),
-  "release-because-missing": refusal(
+  "release-because-missing": nothing.released(
     "--unproven needs --because TEXT, the reason for one more login to these accounts",
     "Describe what is known about the incident; the ledger records it.",
-    "Nothing was released.",
   ),
-  "release-unconfirmed": refusal(
+  "release-unconfirmed": nothing.released(
     "the release was not confirmed; it would allow one login each for {what}",
     "Add --yes. `nightjar credentials list --unproven` shows them.",
-    "Nothing was released.",
   ),
-  "time-unreadable": refusal(
+  "time-unreadable": nothing.changed(
     "{flag} is not a time",
     "Write it as 2026-11-20, 2026-11-20T22:31 or 2026-11-20T22:31:00+01:00; without a zone it is UTC.",
-    nothingChanged,
   ),
-  "settle-file-unreadable": refusal(
+  "settle-file-unreadable": nothing.changed(
     "the file cannot be read ({why})",
     "Give the CSV file that the service's support filled in.",
-    nothingChanged,
   ),
-  "settle-job-needed": refusal(
+  "settle-job-needed": nothing.changed(
     "executions of {jobs} have to be read, and the job file was not found or has mistakes",
     "Give it with --job FILE; `nightjar validate FILE` checks it.",
-    nothingChanged,
   ),
-  "settle-refused": refusal(
+  "settle-refused": nothing.changed(
     "{problems} in the file",
     "Correct these lines. `nightjar credentials list --unproven --csv` prints what can be settled.",
-    nothingChanged,
   ),
   "engine-unknown": refusal(
     "the service does not know this engine{suggestion}",
@@ -291,26 +248,20 @@ export const commandMessages = {
     "`nightjar tokens list` lists all tokens.",
     "Nothing was revoked.",
   ),
-  "ticket-literal": refusal(
+  "ticket-literal": nothing.sent(
     "--ticket takes env:NAME, file:PATH or - for stdin",
     "Put the ticket in one of these places: a command line can be read by other users and in the history.",
-    "Nothing was sent.",
   ),
-  "ticket-missing": refusal(
-    "no ticket could be read from stdin",
-    "Pipe the ticket into the command.",
-    "Nothing was sent.",
-  ),
+  "ticket-missing": nothing.sent("no ticket could be read from stdin", "Pipe the ticket into the command."),
 } as const
 
 // What is said when the Parquet files of a month are not put together: the command is refused (exit code 2),
 // and a night is warned.
 
 export const compactMessages = {
-  "compact-rolled-back": refusal(
+  "compact-rolled-back": nothing.published(
     "an earlier version of the tables is current, because of a rollback",
     "Run the command again after the next publication, by `nightjar run JOB` or `nightjar rebuild`.",
-    "The tables were not changed.",
   ),
   "compact-failed": warning(
     "not all Parquet files of past months were combined: {why}",
@@ -323,10 +274,9 @@ export const compactMessages = {
 // stopped (exit code 4), and a night is warned.
 
 export const documentMessages = {
-  "documents-not-ours": refusal(
+  "documents-not-ours": nothing.changed(
     "{path} was not made by nightjar: it contains {entries}",
     "Move what is in it elsewhere, so that the folder is empty or gone; then run the command again.",
-    "Nothing was changed.",
   ),
   "documents-stopped": stopped(
     "documents could not be copied to `documents/`: {why}",
@@ -343,37 +293,29 @@ export const documentMessages = {
 // Errors of `nightjar hooks` (exit code 2): what another program of the same application relies on is never
 // changed by accident.
 
-const noSubscriptionChanged = "No subscription was changed."
-
 export const hookMessages = {
-  "hooks-embedded": refusal(
+  "hooks-embedded": nothing.sent(
     "the job {path} uses the embedded service, which keeps no subscriptions between runs",
     "Give `nightjar run` the flag --webhooks: the embedded service then sends its events there.",
-    "Nothing was sent.",
   ),
-  "hooks-address-invalid": refusal(
+  "hooks-address-invalid": nothing.sent(
     "the address is not http or https, or has a user, a query or a fragment",
     "Give an address such as https://nightjar.example:8080/; the service removes any query.",
-    "Nothing was sent.",
   ),
-  "hooks-event-unknown": refusal(
+  "hooks-event-unknown": nothing.sent(
     "there is no such event{suggestion}",
     "`nightjar hooks subscribe --help` lists the events.",
-    "Nothing was sent.",
   ),
-  "hooks-taken": refusal(
+  "hooks-taken": nothing.subscribed(
     "another address receives these events already: {events}",
     "Give --replace to send them to the new address instead, or name other events with --event.",
-    noSubscriptionChanged,
   ),
-  "hooks-unknown": refusal(
+  "hooks-unknown": nothing.subscribed(
     "no subscription sends events to that address",
     "`nightjar hooks list` shows all of them.",
-    noSubscriptionChanged,
   ),
-  "hooks-refused": refusal(
+  "hooks-refused": nothing.subscribed(
     "the service refuses the change ({detail})",
     "Correct the address or the events. `nightjar hooks list` shows what is subscribed.",
-    noSubscriptionChanged,
   ),
 } as const

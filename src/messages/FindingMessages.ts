@@ -2,7 +2,7 @@
  * What `verify`, `repair` and `doctor` report: where files, ledger and tables disagree, and what would stop
  * a run. Reporting changes nothing.
  */
-import { finding, refusal, stopped, warning } from "./Message.ts"
+import { finding, nothing, refusal, stopped, warning } from "./Message.ts"
 
 const repair = "Run `nightjar repair`: it derives the tables from landing again."
 const restore = "Restore a copy of it: it exists nowhere else."
@@ -157,16 +157,14 @@ export const jobMessages = {
     "{path} and {other} both define the job `{name}`",
     "Rename one of them: a job's name is the first part of its run ids.",
   ),
-  "job-name-invalid": refusal(
+  "job-name-invalid": nothing.written(
     "a job's name may contain a-z, 0-9 and hyphens, at most 64 characters",
     "Give another name.",
-    "Nothing was written.",
   ),
   "job-file-exists": refusal("{path} already exists", "Give another name.", "The file was not changed."),
-  "job-file-unwritable": refusal(
+  "job-file-unwritable": nothing.written(
     "{path} cannot be written ({why})",
     "Check the folder's permissions and its free space.",
-    "Nothing was written.",
   ),
   "job-moved": refusal(
     "{path} no longer defines the job `{name}`",
@@ -201,10 +199,9 @@ export const jobMessages = {
     "Set each variable, file or command that a reference names, or remove the receiver; " +
       "then try it with `nightjar notify test JOB`.",
   ),
-  "receivers-absent": refusal(
+  "receivers-absent": nothing.sent(
     "the job {path} has no `notify`, so there is nobody to notify",
     "Name a receiver in `notify` of the job: an address, an e-mail, a ping or a command.",
-    "Nothing was sent.",
   ),
 } as const
 
@@ -226,20 +223,17 @@ export const pseudonymMessages = {
       "`nightjar rebuild --job FILE`.",
     nothingDone,
   ),
-  "pseudonyms-none": refusal(
+  "pseudonyms-none": nothing.changed(
     "the published tables in {output} have no pseudonyms",
     "Add `pseudonyms` to the job, then `nightjar rebuild --job FILE`.",
-    "Nothing was changed.",
   ),
-  "pseudonym-unknown": refusal(
+  "pseudonym-unknown": nothing.changed(
     "the ledger knows no customer with this id or pseudonym",
     "Without an argument the command lists all customers.",
-    "Nothing was changed.",
   ),
-  "records-withheld": refusal(
+  "records-withheld": nothing.changed(
     "the tables have pseudonyms, so records without a schema are not published",
     "Draft the schema in another output folder, from a run with one customer and without `pseudonyms`.",
-    "Nothing was changed.",
   ),
   "runs-not-derivable": refusal(
     "{runs} cannot be derived again, and rows with different pseudonyms cannot be in the same tables",
@@ -254,25 +248,21 @@ export const pseudonymMessages = {
 const nothingRenamed = "Nothing was renamed."
 
 export const forgetMessages = {
-  "customer-unknown": refusal(
+  "customer-unknown": nothing.removed(
     "there is nothing about this customer in {output}",
     "Check that the id is exactly as in the job. --output names another folder.",
-    "Nothing was removed.",
   ),
-  "forget-unconfirmed": refusal(
+  "forget-unconfirmed": nothing.removed(
     "the removal was not confirmed, and it cannot be undone",
     "Add --yes, or --dry-run to see what would be removed.",
-    "Nothing was removed.",
   ),
-  "forget-other": refusal(
+  "forget-other": nothing.removed(
     "the removal of another customer was interrupted",
     "First run the interrupted `nightjar forget` again, then this one.",
-    "Nothing was removed.",
   ),
-  "forget-job-needed": refusal(
+  "forget-job-needed": nothing.removed(
     "this customer has {left} at the service, and the job file of {jobs} was not found",
     "Give --job FILE, so that they are deleted there first, or --here-only to leave them at the service.",
-    "Nothing was removed.",
   ),
   "forget-pending": stopped(
     "this customer still has {left} at the service: still running, or the service did not answer",

@@ -16,7 +16,7 @@ export interface Message {
   readonly next: string
 }
 
-export const nothingStarted = "Nothing was started."
+const nothingStarted = "Nothing was started."
 const nothingChanged = "Nothing was changed."
 const landedKept =
   "Everything landed and recorded is kept; only what was already published was deleted at the service."
@@ -30,6 +30,18 @@ const ends =
 
 /** Exit code 2: wrong usage, job file or settings. */
 export const refusal = ends(exitCodes.usage, nothingStarted)
+/** The same, by what was not done. */
+export const nothing = {
+  changed: ends(exitCodes.usage, nothingChanged),
+  written: ends(exitCodes.usage, "Nothing was written."),
+  sent: ends(exitCodes.usage, "Nothing was sent."),
+  read: ends(exitCodes.usage, "Nothing was read."),
+  copied: ends(exitCodes.usage, "Nothing was copied."),
+  removed: ends(exitCodes.usage, "Nothing was removed."),
+  released: ends(exitCodes.usage, "Nothing was released."),
+  published: ends(exitCodes.usage, "The tables were not changed."),
+  subscribed: ends(exitCodes.usage, "No subscription was changed."),
+}
 /** Exit code 3: a person has to act. */
 export const needsPerson = ends(exitCodes.peopleMustAct, nothingStarted)
 /** Exit code 4: the machine or the disk stopped the work; a later run can finish it. */

@@ -2,7 +2,17 @@
  * Errors that stop a run or a command while it works (exit codes 1 and 3 to 6 and 130), and the warnings of
  * a summary, which change no outcome; of these only a gate changes the exit code.
  */
-import { defect, interruption, locked, needsPerson, refusal, stopped, unserved, warning } from "./Message.ts"
+import {
+  defect,
+  interruption,
+  locked,
+  needsPerson,
+  nothing,
+  refusal,
+  stopped,
+  unserved,
+  warning,
+} from "./Message.ts"
 
 const freeSpace =
   "Check the free space and the permissions of the output folder; then run `nightjar run JOB` to resume."
@@ -237,58 +247,46 @@ export const nightMessages = {
 // Errors of `nightjar schedule` (exit code 2): a timer that would fail every night is not written, and
 // nothing that somebody else wrote is replaced.
 
-const nothingWritten = "Nothing was written."
-
 export const timerMessages = {
-  "timer-kind-missing": refusal(
+  "timer-kind-missing": nothing.written(
     "no kind of timer was given, or more than one",
     "Give one of --systemd, --cron and --kubernetes.",
-    nothingWritten,
   ),
-  "timer-time-missing": refusal(
+  "timer-time-missing": nothing.written(
     "the job `{name}` does not say when it runs",
     'Add `night: { starts: "22:30", until: "07:00" }` to the job, or give --at HH:MM.',
-    nothingWritten,
   ),
-  "timer-time-twice": refusal(
+  "timer-time-twice": nothing.written(
     "the job `{name}` starts at {starts}, as its `night` says, and --at gives another time",
     "Leave --at out, or change the `night` of the job.",
-    nothingWritten,
   ),
-  "timer-nights-differ": refusal(
+  "timer-nights-differ": nothing.written(
     "the jobs `{name}` and `{other}` do not run at the same times",
     "Give each job its own timer: a run that finds the folder in use waits for it.",
-    nothingWritten,
   ),
-  "timer-name-long": refusal(
+  "timer-name-long": nothing.written(
     "the timer of {jobs} would have a name of more than {charactersMax} characters",
     "Give the timer fewer jobs, or the jobs shorter names.",
-    nothingWritten,
   ),
-  "timer-text-unwritable": refusal(
+  "timer-text-unwritable": nothing.written(
     "no timer can hold {text}: it has a control character, or a space or backslash at its end",
     "Rename the file or folder, or correct the variable that names it.",
-    nothingWritten,
   ),
-  "timer-variables-missing": refusal(
+  "timer-variables-missing": nothing.written(
     "{file} lacks variables that the job needs: {names}",
     "Add a line NAME=value for each of them: a timer does not have the variables of your shell.",
-    nothingWritten,
   ),
-  "timer-file-outside": refusal(
+  "timer-file-outside": nothing.written(
     "{path} is outside the job's folder, and a CronJob mounts only that folder",
     "Move it into the folder, and name it in the job relative to the job file.",
-    nothingWritten,
   ),
-  "timer-not-installable": refusal(
+  "timer-not-installable": nothing.written(
     "nightjar does not install a CronJob itself",
     "Leave --install out, and pass what is printed to `kubectl apply -f -`.",
-    nothingWritten,
   ),
-  "timer-not-ours": refusal(
+  "timer-not-ours": nothing.written(
     "{path} was not written by nightjar",
     "Move that file away, or write the timer by hand from what is printed without --install.",
-    nothingWritten,
   ),
   "timer-lines-damaged": refusal(
     "the lines of the job `{name}` in the crontab have no end mark",
@@ -313,6 +311,6 @@ export const timerMessages = {
   "timer-environment": warning(
     "the job was checked with the variables in {file} only, because a timer has none of this shell's",
     "Add the variables that the job needs to that file, one NAME=value per line, and run `chmod 600` on it.",
-    nothingWritten,
+    "Nothing was written.",
   ),
 } as const

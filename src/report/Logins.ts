@@ -44,12 +44,6 @@ export interface LoginRow {
   readonly answer?: string | undefined
 }
 
-type OfAccount = "state" | "account" | "strikes" | "account_held" | "held_by" | "customers" | "last_good_at"
-
-/** Why the account is held: as a plan and a start decide it, which no list may contradict. */
-const heldBy = (book: AccountBook, account: Account): "rejections" | "unproven" | undefined =>
-  heldOf(book.of({ ...account, former: [] }), { ...account, former: [] })?.why
-
 const timeOf = (at: number): string => new Date(at).toISOString()
 
 export const loginsOf = (accounts: ReadonlyArray<Account>): ReadonlyArray<LoginRow> => {
@@ -57,18 +51,20 @@ export const loginsOf = (accounts: ReadonlyArray<Account>): ReadonlyArray<LoginR
   return accounts.flatMap((account) => {
     const { sent, rejected, good, granted } = account
     if (sent.length + rejected.length === 0) return []
-    const held = heldBy(book, account)
+    const whole = { ...account, former: [] }
+    const own = book.of(whole)
+    // As a plan and a start decide it, which no list may contradict.
+    const held = heldOf(own, whole)?.why
     const isAllowed = held === "unproven" && granted > 0
-    const own = book.of({ ...account, former: [] })
     const open = sent.length > 0 ? "unproven" : "rejected"
     const state: AccountState = isAllowed ? "released" : held === undefined ? open : "held"
     const names = [...sent, ...rejected].flatMap(({ customer_id }) => customer_id ?? [])
-    const of: Pick<LoginRow, OfAccount> = {
+    const of = {
       state,
       account: account.account,
       strikes: strikesOf(own),
       account_held: state === "held",
-      held_by: state !== "held" ? undefined : held === "unproven" ? unprovenReason : "rejections",
+      held_by: state !== "held" ? undefined : held === "unproven" ? unprovenReason : ("rejections" as const),
       customers: [...new Set<string>(names)],
       last_good_at: good === undefined ? undefined : timeOf(good.at),
     }

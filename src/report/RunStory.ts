@@ -5,7 +5,7 @@
 import type { LogLevel, Tracer } from "effect"
 import type { CallIds, CallTarget, ObserveCalls } from "../client/CallFailures.ts"
 import type { Fact } from "../ledger/Fact.ts"
-import type { Meter, OpenSpan, Spans } from "./Spans.ts"
+import type { Meter, OpenSpan, SpanValues, Spans } from "./Spans.ts"
 import type { Outcome } from "../service/EndTable.ts"
 import { isReason } from "../service/Ends.ts"
 import { statusReasonsByCode } from "../service/Vocabulary.ts"
@@ -98,26 +98,18 @@ export class RunStory {
 
   begin(run_id: string, at: bigint, values: Readonly<Record<string, string>> = {}): void {
     if (this.#runs.has(run_id)) return
-    const span = this.#spans?.begin({
-      name: "nightjar.run",
-      kind: "internal",
-      parent: this.#nightAt(at)?.ids,
-      at,
-      values: { "nightjar.job": this.#job, "nightjar.run.id": run_id, ...values },
-    })
+    const all = { "nightjar.job": this.#job, "nightjar.run.id": run_id, ...values }
+    const span = this.#open("nightjar.run", this.#nightAt(at), at, all)
     this.#runs.set(run_id, { span, exit_code: undefined, tasks: new Map() })
   }
 
   #nightAt(at: bigint): OpenSpan | undefined {
-    const values = { "nightjar.job": this.#job }
-    this.#night ??= this.#spans?.begin({
-      name: "nightjar.night",
-      kind: "internal",
-      parent: undefined,
-      at,
-      values,
-    })
+    this.#night ??= this.#open("nightjar.night", undefined, at, { "nightjar.job": this.#job })
     return this.#night
+  }
+
+  #open(name: string, parent: OpenSpan | undefined, at: bigint, values: SpanValues): OpenSpan | undefined {
+    return this.#spans?.begin({ name, kind: "internal", parent: parent?.ids, at, values })
   }
 
   planned({ run_id, task_id, engine_reference, customer_id }: FactOf<"TaskPlanned">): void {
@@ -183,17 +175,10 @@ export class RunStory {
   }
 
   #taskSpan(task: SeenTask, { run_id, task_id }: Named, at: bigint): OpenSpan | undefined {
-    if (task.span !== undefined || this.#spans === undefined) return task.span
     const { engine, customer_id } = task
-    task.span = this.#spans.begin({
-      name: "nightjar.task",
-      kind: "internal",
-      parent: this.#runs.get(run_id)?.span?.ids,
-      at,
-      values: {
-        "nightjar.engine": engine,
-        ...this.#namesOf({ "nightjar.task.id": task_id, "nightjar.customer.id": customer_id }),
-      },
+    task.span ??= this.#open("nightjar.task", this.#runs.get(run_id)?.span, at, {
+      "nightjar.engine": engine,
+      ...this.#namesOf({ "nightjar.task.id": task_id, "nightjar.customer.id": customer_id }),
     })
     return task.span
   }
@@ -207,13 +192,8 @@ export class RunStory {
     if (task === undefined) return undefined
     if (task.attempt?.number !== fact.attempt) {
       this.#endAttempt(task, at, undefined)
-      const span = this.#spans?.begin({
-        name: "nightjar.attempt",
-        kind: "internal",
-        parent: this.#taskSpan(task, fact, at)?.ids,
-        at,
-        values: { "nightjar.engine": task.engine, "nightjar.attempt.number": fact.attempt },
-      })
+      const values = { "nightjar.engine": task.engine, "nightjar.attempt.number": fact.attempt }
+      const span = this.#open("nightjar.attempt", this.#taskSpan(task, fact, at), at, values)
       task.begunAt ??= at
       task.attempt = { number: fact.attempt, span, begunAt: at }
       this.#meter.add("nightjar.attempts.active", 1, { "nightjar.engine": task.engine })

@@ -5,7 +5,7 @@
 import { Context, Exit, Metric, Option, Tracer } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 
-type SpanValues = Readonly<Record<string, string | number | undefined>>
+export type SpanValues = Readonly<Record<string, string | number | undefined>>
 
 interface SpanStart {
   readonly name: string

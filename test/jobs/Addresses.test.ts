@@ -96,6 +96,7 @@ describe("the addresses of a service", () => {
       "http://service.example/flows",
       "http://evil.localhost/flows",
       "http://localhost.evil.example/flows",
+      "http://127.0.0.1.evil.example/flows",
       "http://0.0.0.0/flows",
       "http://[::]/flows",
       "http://[::2]/flows",

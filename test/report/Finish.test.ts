@@ -1,10 +1,11 @@
-/** The one command that finishes a night of several runs, and what is said where people have to act first. */
+/** What a finished run answers its caller, and the one command that finishes a night of several runs. */
 import { describe, expect, it } from "vitest"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { finishOf, nothingLeft } from "../../src/report/Finish.ts"
+import type { Outcome } from "../../src/service/EndTable.ts"
+import { exitCodeOf, finishOf, hasLeftovers, nothingLeft } from "../../src/report/Finish.ts"
 import { anId } from "../harness/Id.ts"
-import { planned, recorded, run_id, runOf, settled, started } from "./Samples.ts"
+import { executed, idOf, planned, recorded, run_id, runOf, settled, started } from "./Samples.ts"
 
 const ended = (exit_code: number): Fact => ({ _tag: "RunEnded", run_id, exit_code, leftovers: false })
 const away = (id: string) => settled(id, "unfinished", "NETWORK_ERROR", "service")
@@ -93,5 +94,81 @@ describe("what finishes a night of two runs", () => {
         "A gate holds the tables back. If the version that was set aside is right, " +
         `\`nightjar accept ${run_id}\` publishes it.`,
     })
+  })
+})
+
+const codesOf = (facts: ReadonlyArray<Fact>, after_export: "delete" | "keep" = "delete") => [
+  exitCodeOf(runOf(...facts), after_export),
+  hasLeftovers(runOf(...facts), after_export),
+]
+const endedAs = (...outcomes: ReadonlyArray<Outcome>) =>
+  outcomes.flatMap((outcome, index) => [planned(`c${index}`), settled(`c${index}`, outcome, "R", "nobody")])
+
+const succeeded = [planned("c"), ...executed("c", {}), settled("c", "succeeded", "COMPLETED", "nobody")]
+const drained: Fact = {
+  _tag: "AttemptDrained",
+  run_id,
+  task_id: anId(idOf("c")),
+  attempt: 1,
+  execution_id: anId("e-c"),
+}
+const exported = [...succeeded.slice(0, -1), drained, ...succeeded.slice(-1)]
+const deletion = (outcome: "deleted" | "gone" | "pending"): Fact => ({
+  _tag: "DeleteAnswered",
+  run_id,
+  task_id: anId(idOf("c")),
+  execution_id: anId("e-c"),
+  http_status: 204,
+  outcome,
+})
+
+describe("the exit code", () => {
+  it("is 0 if every task succeeded, or there was nothing to do [exit 0]", () => {
+    expect([codesOf([]), codesOf(endedAs("succeeded", "succeeded"))]).toEqual([
+      [0, false],
+      [0, false],
+    ])
+  })
+
+  it.each(["partial", "failed", "skipped"] as const)("is 3 if a task is %s [exit 3]", (outcome) => {
+    expect(codesOf(endedAs("succeeded", outcome))).toEqual([3, false])
+  })
+
+  it("is 4 if a rerun can finish something, and takes precedence over 3 [exit 4]", () => {
+    expect(codesOf(endedAs("succeeded", "unfinished"))).toEqual([4, false])
+    expect(codesOf(endedAs("failed", "unfinished", "skipped"))).toEqual([4, false])
+    expect(codesOf([...endedAs("failed"), planned("open")])).toEqual([4, true])
+  })
+
+  it("is 4 until every deletion is answered by 204 or 404, unless the job keeps executions [exit 4]", () => {
+    expect([
+      codesOf(exported),
+      codesOf([...exported, deletion("pending")]),
+      codesOf([...exported, deletion("deleted")]),
+      codesOf([...exported, deletion("gone")]),
+      codesOf(exported, "keep"),
+    ]).toEqual([
+      [4, true],
+      [4, true],
+      [0, false],
+      [0, false],
+      [0, false],
+    ])
+  })
+
+  it("waits for no deletion of what is kept at the service because it could not be read", () => {
+    expect(codesOf(succeeded)).toEqual([0, false])
+  })
+})
+
+describe("what is left at the service", () => {
+  it("is an execution without an end, and results that are still partial", () => {
+    const open = [planned("c"), ...executed("c", {}).slice(0, 2)]
+    expect(codesOf([...open, settled("c", "unfinished", "NOT_STOPPABLE", "service")], "keep")).toEqual([
+      4,
+      true,
+    ])
+    const partial = [...succeeded.slice(0, -1), settled("c", "unfinished", "RESULTS_PARTIAL", "service")]
+    expect(codesOf(partial, "keep")).toEqual([4, true])
   })
 })

@@ -1,6 +1,9 @@
 /** Which facts an id names, and how they read. */
 import { describe, expect, it } from "vitest"
 import { anId } from "../harness/Id.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
+import { summarise } from "../../src/report/Summary.ts"
 import { factsAbout, renderRecorded } from "../../src/report/Timeline.ts"
 import { executed, idOf, planned, recorded, run_id, settled, started } from "./Samples.ts"
 
@@ -84,5 +87,61 @@ describe("what happened to a run as a whole", () => {
       "39 of 40 tasks published as version 7 while the run continues",
       "nothing was published while the run continues: the disk is full",
     ])
+  })
+})
+
+const task_id = idOf("c-1", "bank")
+const token = { name: "c-1/bank", token_id: "t-1", customer_id: anId("c-1"), engine_reference: anId("bank") }
+const attempt = { run_id, task_id, attempt: 1 }
+const expires_at = Date.UTC(2026, 11, 1)
+
+const ofTokens: ReadonlyArray<Fact> = [
+  started,
+  planned("c-1", "bank"),
+  {
+    _tag: "StartIntended",
+    ...attempt,
+    external_execution_id: "x",
+    token_id: "t-1",
+    probe: false,
+  },
+  { _tag: "TicketIssued", ...attempt, execution_id: anId("e-1") },
+  { _tag: "TicketDropped", ...attempt, execution_id: anId("e-1"), reason: "REFUSED" },
+  { _tag: "TicketDropped", ...attempt, execution_id: anId("e-1"), reason: "NO_AUTH_OK" },
+  { _tag: "TokenStored", run_id, task_id, ...token, features: ["accounts_read"], expires_at },
+  { _tag: "TokenExpiring", run_id, task_id, ...token, expires_at },
+  { _tag: "TokenDropped", run_id, task_id, ...token, reason: "LOCKED" },
+  { _tag: "TokenRevoked", ...token },
+]
+const tokenFacts = recorded(ofTokens)
+
+describe("facts about tokens", () => {
+  it("have a sentence each", () => {
+    expect(tokenFacts.slice(2).map((one) => renderRecorded(one).slice(21))).toEqual([
+      "attempt 1: start, with token t-1, external id x",
+      "attempt 1: a ticket was issued; it is exchanged once the login has succeeded",
+      "attempt 1: the ticket was not exchanged for a token: REFUSED",
+      "attempt 1: the ticket was not exchanged for a token: NO_AUTH_OK",
+      "token c-1/bank stored for accounts_read; expires on 2026-12-01",
+      "token c-1/bank expires on 2026-12-01",
+      "token c-1/bank is no longer used: LOCKED",
+      "token c-1/bank was revoked by hand",
+    ])
+  })
+
+  it("warn about what expires and what was requested without success, but not about a login that failed anyway", () => {
+    const run = foldRun(tokenFacts)
+    expect(run && summarise(run).warnings).toEqual([
+      "1 stored token will expire within 14 days, the first on 2026-12-01 [tokens-expiring]",
+      "1 ticket not exchanged for a token: REFUSED [ticket-dropped]",
+      "1 stored token no longer used: LOCKED [token-dropped]",
+    ])
+  })
+
+  it("are in the state of their task, and of an attempt that a token logged in for", () => {
+    const task = foldRun(tokenFacts)?.tasks.get(task_id)
+    expect([task?.attempts[0]?.token_id, task?.tokens?.length]).toEqual(["t-1", 5])
+    const plain = foldRun(tokenFacts.slice(0, 2))?.tasks.get(task_id)
+    expect(plain !== undefined && "tokens" in plain).toBe(false)
   })
 })
