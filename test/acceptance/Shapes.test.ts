@@ -343,7 +343,7 @@ describe("a run with odd shapes", () => {
     )
     expect(summary).toMatchObject({
       warnings: expect.arrayContaining([
-        "1 execution kept at the service: not all records are known to be here; " +
+        "1 execution kept at the service, because records may be missing here; " +
           "4 counted records not returned [executions-kept]",
         expect.stringMatching(/^\d+ executions returned \d+ records more than counted \[records-surplus\]$/),
       ]),

@@ -74,7 +74,7 @@ describe("counted records that do not come", () => {
         starts: 1,
         broken: [],
         warnings: [
-          "1 execution kept at the service: not all records are known to be here; " +
+          "1 execution kept at the service, because records may be missing here; " +
             `${counted - 1} counted records not returned [executions-kept]`,
           // This service's records are published without any schema.
           "1 record of 1 family without a schema, in `other_records`: " +
