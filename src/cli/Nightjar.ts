@@ -12,7 +12,10 @@ import { toolVersion } from "./Failures.ts"
 import { told } from "../messages/Catalogue.ts"
 import { plain, wrap } from "../report/TextTable.ts"
 
-/** `first`: on the first screen of `nightjar --help` with its summary. `night`: it waits for hundreds of executions. */
+/**
+ * `first`: on the first screen of `nightjar --help` with its summary. `night`: it waits for hundreds of
+ * executions.
+ */
 type Mark = "first" | "night"
 
 /** The rows of a file's commands; it is loaded once the command line names one of them. */

@@ -1,4 +1,7 @@
-/** The published database, opened for reading. No statement can open a file, not even this one or its log. */
+/**
+ * The published database, opened for reading by every command that looks into the tables. No statement can
+ * open a file, not even this one or its log.
+ */
 import { existsSync } from "node:fs"
 import { Effect, Schema } from "effect"
 import type { Connection } from "../base/DuckDb.ts"

@@ -132,7 +132,10 @@ export const argumentsOf = (
 
 type Holes = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
-/** The template with its `{holes}` filled: a line stands once for each text of a list, and not at all for none. */
+/**
+ * The template with its `{holes}` filled: a line stands once for each text of a list, and not at all for
+ * none.
+ */
 const fill = (template: string, holes: Holes): string =>
   template
     .split("\n")
@@ -146,7 +149,8 @@ const fill = (template: string, holes: Holes): string =>
     })
     .join("\n")
 
-// cron knows one zone, the machine's, and no exit codes: what a line prints is mailed. So a run that needs nobody
+// cron knows one zone, the machine's, and no exit codes: what a line prints is mailed. So a run that needs
+// nobody
 // prints nothing.
 
 const beginning = (name: string): string => `# nightjar ${name}: begin (written by \`nightjar schedule\`)`
@@ -172,10 +176,8 @@ const commandOf = (timer: Timer): string => {
   const log = shellWord(logOf(timer))
   const failed = `echo "nightjar: ${runsText(timer)} ended with exit code $?, see "${log}`
   const started = `${path === undefined ? "" : `PATH=${shellWord(path)} `}${words.join(" ")} >>${log} 2>&1`
-  return `umask 077 && cd ${shellWord(folder)} && { ${started} || case $? in 3) ;; *) ${failed} ;; esac; }`.replaceAll(
-    "%",
-    "\\%",
-  )
+  const guarded = `{ ${started} || case $? in 3) ;; *) ${failed} ;; esac; }`
+  return `umask 077 && cd ${shellWord(folder)} && ${guarded}`.replaceAll("%", "\\%")
 }
 
 /** The timer's lines, between two comments by which they are found again. */
@@ -275,7 +277,10 @@ const quoted = (plain: string): string =>
     ? plain
     : `"${plain.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`
 const specifiers = (text: string): string => text.replaceAll("%", "%%")
-/** A word of a command line: systemd expands % and $, and reads quotes and backslashes; in an assignment a $ is a $. */
+/**
+ * A word of a command line: systemd expands % and $, and reads quotes and backslashes; in an assignment a $
+ * is a $.
+ */
 const word = (text: string): string => quoted(specifiers(text).replaceAll("$", "$$$$"))
 
 export interface Surroundings {
@@ -343,7 +348,9 @@ export interface ClusterJob {
 const jobFolder = "/etc/nightjar"
 const outputVolume = "/var/lib/nightjar"
 
-/** Values of variables and the files that the jobs read come from two Secrets, which these commands create. */
+/**
+ * Values of variables and the files that the jobs read come from two Secrets, which these commands create.
+ */
 const secretsTemplate = `# From the job's folder, before the first run:
 #   kubectl create secret generic {name}-files {from}
 #   kubectl create secret generic {name}-variables --from-env-file={env}

@@ -135,7 +135,9 @@ type Referring = Partial<
 
 const referenceTags: ReadonlySet<unknown> = new Set<SecretReference["_tag"]>(["Env", "File", "Exec"])
 
-/** Every reference in a part of a job changed, wherever it is in it. Literals are redacted, and not opened. */
+/**
+ * Every reference in a part of a job changed, wherever it is in it. Literals are redacted, and not opened.
+ */
 const changeIn = <A>(part: A, change: (one: SecretReference) => SecretReference): A => {
   if (Array.isArray(part)) return part.map((one) => changeIn<unknown>(one, change)) as A
   if (typeof part !== "object" || part === null || Redacted.isRedacted(part)) return part

@@ -132,8 +132,8 @@ export const finishOf = (run: RunState, night: ReadonlyArray<RunState>, output?:
 
 const needsPeople: ReadonlySet<Outcome> = new Set(["failed", "partial", "skipped"])
 const waitsText =
-  "What did not finish waits for the next nightly run: it is not known how the last logins to these accounts " +
-  "ended, so no more are sent tonight."
+  "What did not finish waits for the next nightly run: it is not known how the last logins to these " +
+  "accounts ended, so no more are sent tonight."
 
 /** Tasks of the run that did not finish, and that no later run of the night finished. */
 const tasksLeft = ({ tasks }: RunState, night: ReadonlyArray<RunState>) => {

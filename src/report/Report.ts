@@ -100,7 +100,9 @@ const spanOf = (open: Open, untilAt: number): ExecutionSpan => {
   return { task_id, attempt, waiting_at: open.waiting_at, asked_at, running_at, closed_at, isClosed }
 }
 
-/** How many executions were running, queued and waiting, at the middle of each of equal slices of the time. */
+/**
+ * How many executions were running, queued and waiting, at the middle of each of equal slices of the time.
+ */
 export const loadOver = (
   spans: ReadonlyArray<ExecutionSpan>,
   { beginAt, endAt, slices }: { readonly beginAt: number; readonly endAt: number; readonly slices: number },
@@ -130,7 +132,9 @@ const refusedStart = (answer: string, http_status: number | undefined): string =
   return `starts ${answer === "not_created" ? "not accepted" : answer}${status}`
 }
 
-/** What the ledger knows of calls: those that decided something. Reads that showed nothing new leave no fact. */
+/**
+ * What the ledger knows of calls: those that decided something. Reads that showed nothing new leave no fact.
+ */
 const calls: {
   readonly [Tag in Fact["_tag"]]?: (fact: Extract<Fact, { _tag: Tag }>) => string | undefined
 } = {

@@ -1,4 +1,7 @@
-/** The report of a run as a page: from a `Report` to what `page.html` shows. Pure. */
+/**
+ * The report of a run as a page: from a `Report` to what `page.html` shows, which makes elements and texts
+ * of it and never markup. Pure.
+ */
 import { andMore, counted } from "../base/Text.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { actings, actionNeeded, outcomes } from "../service/EndTable.ts"

@@ -82,7 +82,8 @@ const stateOf = (figures: TableFigures | undefined): Inline => {
   const [newest] = figures?.nights ?? []
   if (figures === undefined) return "Not published yet."
   if (newest === undefined) return "No rows yet."
-  const told = `${counted(figures.rows, "row")}; newest night ${newest.run_date}: ${counted(newest.rows, "row")}`
+  const ofNewest = `newest night ${newest.run_date}: ${counted(newest.rows, "row")}`
+  const told = `${counted(figures.rows, "row")}; ${ofNewest}`
   return [told, difference(figures), ". ", nightsOf(figures)]
 }
 
@@ -134,9 +135,11 @@ const pageOf = (all: TablesPage): Page => {
   const ordered = [...tables.filter(hasRows), ...tables.filter((table) => !hasRows(table))]
   const written = `Written ${clockIn(timezone).moment(madeAt)} (${timezone}) by Nightjar ${toolVersion}.`
   const about =
-    `${counted(tables.length, "table")} in \`nightjar.duckdb\` and, as Parquet, in \`tables/\`. A table has ` +
+    `${counted(tables.length, "table")} in \`nightjar.duckdb\` and, as Parquet, in ` +
+    `\`tables/\`. A table has ` +
     "the rows of every run, `TABLE_latest` only the current ones, and `TABLE_history` says since when each " +
-    "is valid. The figures of a column are those of the newest night with rows; “different” is an estimate. " +
+    "is valid. The figures of a column are those of the newest night with rows; " +
+    "“different” is an estimate. " +
     "No value of a record is on this page."
   const label = "Which table belongs to which; the tables below say it in words."
   return {
@@ -163,7 +166,8 @@ const pageOf = (all: TablesPage): Page => {
 export const renderTablesPage = (template: string, all: TablesPage): string =>
   fillPage(template, pageOf(all), {
     summary: [
-      `${counted(all.tables.length, "published table")}. This page needs JavaScript; \`nightjar tables\` tells the ` +
+      `${counted(all.tables.length, "published table")}. This page needs JavaScript; ` +
+        `\`nightjar tables\` tells the ` +
         "same in a terminal.",
     ],
   })

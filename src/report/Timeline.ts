@@ -91,7 +91,8 @@ const sentences: Sentences = {
   TaskWaits: ({ until, reason }) =>
     `waits until ${until.slice(0, 19).replace("T", " ")} and is tried again: ${reason}`,
   TaskPlanned: ({ features, fingerprint }) =>
-    `planned: ${features.join(", ") || "the engine's default features"}${maybe("; login %", short(fingerprint))}`,
+    `planned: ${features.join(", ") || "the engine's default features"}` +
+    maybe("; login %", short(fingerprint)),
   ResultsRead: (fact) => {
     const { session_id, http_status, is_closed } = fact
     const state = is_closed ? "final" : "not final"

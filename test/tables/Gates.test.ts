@@ -181,7 +181,7 @@ describe("limits of freshness", () => {
         assert.deepStrictEqual(
           [meaningOfExit({ ...summary, exit_code: 3 }), stale, warnings],
           [
-            "the run is over; some data is older than `freshness` of the job allows",
+            "the run has ended; some data is older than `freshness` in the job allows",
             told[3]?.published?.fact.stale,
             [
               `1 feature without new data for more than 3 days: ${whose("old")} [data-too-old]`,

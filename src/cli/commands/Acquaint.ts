@@ -287,7 +287,10 @@ const sourcesLine = (
     return `Ask the service how ${missing.join(", ")} can be read, and add a results source.${rest}`
   }
   if (!proof.isWhole && decisions.length === 0)
-    return "Ask the service how to tell that all records have been read; until then, a run keeps every execution."
+    return (
+      "Ask the service how to tell that all records have been read; until then, a run " +
+      "keeps every execution."
+    )
   if (files.length === 0) return "The job's results sources fit as they are."
   return decisions.length === 0
     ? `P${put.slice(1)}`
@@ -334,7 +337,8 @@ const judged = Effect.fnUntraced(function* (
   const { means, next } = rowOf(about.reason)
   const lines = [
     isDone(ran) ? sourcesLine(whole, schemas, picture, sources) : `${about.reason}: ${means} ${next}`,
-    `Try runs on an embedded service with this reading: \`nightjar sandbox --reading ${folder}/reading.yaml\`.`,
+    `Try runs on an embedded service with this reading: \`nightjar sandbox --reading ` +
+      `${folder}/reading.yaml\`.`,
     `Every call is in ${folder}/calls.ndjson, this report in ${folder}/report.md.`,
   ]
   const sections = [...reportSections(about, picture, sectionOf), { title: "Next", lines }]
@@ -399,11 +403,11 @@ const recorded = Effect.fnUntraced(function* (
 
 export const acquaint = command("acquaint", {
   more: `
-    For the first day: runs one customer on one engine, records every call (shapes only: no values of records, no
-    secrets), compares each answer with the reference, and writes the reading and the results sources that fit. It logs
-    in once, starts one execution, asks for no ticket and deletes nothing unless --delete is given. Exit code 0: every
-    answer fits, and a run with the written sources loses nothing; 3: something does not fit, or a person has to act;
-    4: the execution did not end in time.`,
+    For the first day: runs one customer on one engine, records every call (shapes only: no values of
+    records, no secrets), compares each answer with the reference, and writes the reading and the results
+    sources that fit. It logs in once, starts one execution, asks for no ticket and deletes nothing unless
+    --delete is given. Exit code 0: every answer fits, and a run with the written sources loses nothing; 3:
+    something does not fit, or a person has to act; 4: the execution did not end in time.`,
   examples: { "nightjar acquaint jobs/demo.yaml --customer c-003": "Against the embedded service" },
   flags: {
     path: Argument.String("JOB").pipe(Argument.withDescription("A job file, such as jobs/demo.yaml")),

@@ -335,9 +335,9 @@ const release = command(
   "release",
   {
     more: `
-      By name: nothing that was sent to the account counts against it any more, and the named login may be sent again.
-      With --unproven: each account that is held gets one login, and only if the source accepts it, nothing counts any
-      more.`,
+      By name: nothing that was sent to the account counts against it any more, and the named login may be
+      sent again. With --unproven: each account that is held gets one login, and only if the source accepts
+      it, nothing counts any more.`,
     examples: {
       "nightjar credentials release --unproven --answer 502 --dry-run":
         "How many accounts an outage has left held",
@@ -451,9 +451,9 @@ const settle = command(
   "settle",
   {
     more: `
-      The file is that of \`credentials list --unproven --csv\`. In the column execution_id of each login, support writes
-      \`never_created\`, or the id of its execution: that is read, and counts as it ended. Rows where the column is empty
-      change nothing. If one row is wrong, nothing is changed.`,
+      The file is that of \`credentials list --unproven --csv\`. In the column execution_id of each login,
+      support writes \`never_created\`, or the id of its execution: that is read, and counts as it ended.
+      Rows where the column is empty change nothing. If one row is wrong, nothing is changed.`,
     flags: {
       file: Argument.String("FILE").pipe(
         Argument.withDescription("CSV with the columns external_execution_id and execution_id"),

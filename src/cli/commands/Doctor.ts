@@ -394,8 +394,8 @@ const canaryLine = Effect.flatMap(
 
 export const doctor = command("doctor", {
   more: `
-    --canary also runs a test night in a temporary folder, against a service that repeats every secret, and searches
-    all that it wrote, showed and sent for them.`,
+    --canary also runs a test night in a temporary folder, against a service that repeats every secret, and
+    searches all that it wrote, showed and sent for them.`,
   flags: {
     jobs: Argument.String("JOB").pipe(
       Argument.withDescription("Job files whose secrets and services to check"),

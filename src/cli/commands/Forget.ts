@@ -375,11 +375,12 @@ const removedLines = (result: Effect.Success<ReturnType<typeof forgets>>): Reado
 
 export const forget = command("forget", {
   more: `
-    Removes the customer from landing, documents, the tables of every version, the ledger, the token store, logs,
-    summaries, reports and recordings. Executions and tokens at the service are deleted first, even those whose data is
-    not proved to be complete here. What may remain there anyway (starts whose answer is unknown) is listed first, with
-    external ids, engines and times, because afterwards nothing here records it. The receipt says what was removed, not
-    whose it was. A rejected login stays rejected. If it is interrupted, the same command finishes it.`,
+    Removes the customer from landing, documents, the tables of every version, the ledger, the token store,
+    logs, summaries, reports and recordings. Executions and tokens at the service are deleted first, even
+    those whose data is not proved to be complete here. What may remain there anyway (starts whose answer is
+    unknown) is listed first, with external ids, engines and times, because afterwards nothing here records
+    it. The receipt says what was removed, not whose it was. A rejected login stays rejected. If it is
+    interrupted, the same command finishes it.`,
   examples: {
     "nightjar forget c-0001 --dry-run": "What would be removed",
     "nightjar forget c-0001 --yes": "Remove it",

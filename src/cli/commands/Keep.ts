@@ -62,8 +62,9 @@ export const backup = command("backup", {
   more: `
     A run may work in the folder while it is copied to DIR.
 
-    To restore, use the copy as the output folder. It does not know what happened after it was made: bodies that landed
-    later and were deleted at the service are not in it, and logins that were rejected later are tried once more.`,
+    To restore, use the copy as the output folder. It does not know what happened after it was made: bodies
+    that landed later and were deleted at the service are not in it, and logins that were rejected later are
+    tried once more.`,
   examples: {
     "nightjar backup /backup/monday": "A copy in a new folder",
     "nightjar status --output /backup/monday": "Read the copy",
@@ -110,12 +111,13 @@ const leftLines = ({ left }: Compacted): ReadonlyArray<string> =>
 
 export const prune = command("prune", {
   more: `
-    Landed bodies, documents and logs of runs that ended long enough ago. A run that is unfinished, has executions left
-    at the service, or whose tables are not published and intact keeps its files. Each run of a job does the same at its
-    end; \`snapshots\` is applied by each publication. A run without landed bodies keeps its tables, but they can no
-    longer be derived again. Landed bodies that stay are compressed a week after their run ended, or as \`retain\` says;
-    with \`retain.compact\`, Parquet files of months that are over are put together; with \`retain.ledger\`, what the
-    ledger knows of old runs goes to \`ledger-archive/\`.`,
+    Landed bodies, documents and logs of runs that ended long enough ago. A run that is unfinished, has
+    executions left at the service, or whose tables are not published and intact keeps its files. Each run
+    of a job does the same at its end; \`snapshots\` is applied by each publication. A run without landed
+    bodies keeps its tables, but they can no longer be derived again. Landed bodies that stay are
+    compressed a week after their run ended, or as \`retain\` says;
+    with \`retain.compact\`, Parquet files of months that are over are put together; with \`retain.ledger\`,
+    what the ledger knows of old runs goes to \`ledger-archive/\`.`,
   examples: { "nightjar prune --dry-run": "What would be removed, and its size" },
   flags: {
     paths: Argument.String("JOB").pipe(
@@ -180,10 +182,10 @@ const ageDefault = "35 days"
 
 export const compact = command("compact", {
   more: `
-    All files of a table with runs of one calendar month become one, in the folder
-    \`run_date=<first day>=<last day>\`. Rows and columns stay as they are, in the database too, and each run's rows are
-    compared before its old files go. A Hive reader cannot tell dates of such a file from its path: read the files of a
-    table without \`hive_partitioning = true\`, and \`run_date\` comes from the rows. With
+    All files of a table with runs of one calendar month become one, in the folder \`run_date=<first
+    day>=<last day>\`. Rows and columns stay as they are, in the database too, and each run's rows are
+    compared before its old files go. A Hive reader cannot tell dates of such a file from its path: read the
+    files of a table without \`hive_partitioning = true\`, and \`run_date\` comes from the rows. With
     \`retain: { compact: 35 days }\` in a job, its nights do it at their end.`,
   examples: { "nightjar compact --dry-run": "How many files would become how many" },
   flags: {
@@ -219,11 +221,12 @@ export const compact = command("compact", {
 
 export const documents = command("documents", {
   more: `
-    A copy is in documents/<customer>/. Its name is the date of the first run that downloaded the document, the engine,
-    the title, and digits of the content's SHA-256, which distinguish documents with the same title. A document keeps
-    the name it was first given; one that a customer received twice is copied once. With
-    \`output: { documents: by_name }\` in a job, each of its runs does this at its end. \`retain\` and \`forget\` remove the
-    copies with their documents; a backup leaves them out, and this command makes them again.`,
+    A copy is in documents/<customer>/. Its name is the date of the first run that downloaded the document,
+    the engine, the title, and digits of the content's SHA-256, which distinguish documents with the same
+    title. A document keeps the name it was first given; one that a customer received twice is copied once.
+    With \`output: { documents: by_name }\` in a job, each of its runs does this at its end. \`retain\` and
+    \`forget\` remove the copies with their documents; a backup leaves them out, and this command makes them
+    again.`,
   examples: { "nightjar documents": "New documents of all customers" },
   flags: {},
   needs: "ledger",
@@ -250,8 +253,8 @@ export const documents = command("documents", {
 /** Nothing is stored for it: the customers are those of the ledger, and the key is where the job says. */
 export const pseudonyms = command("pseudonyms", {
   more: `
-    For tables of a job with \`pseudonyms\`. The customers are those of the ledger, and the key is where the job says:
-    whoever holds only the tables has neither.`,
+    For tables of a job with \`pseudonyms\`. The customers are those of the ledger, and the key is where the
+    job says: whoever holds only the tables has neither.`,
   examples: {
     "nightjar pseudonyms c-0001": "What the tables call a customer",
     "nightjar pseudonyms --value ES9121000418450200051332": "A value of a column",

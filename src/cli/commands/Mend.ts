@@ -46,8 +46,8 @@ export const verify = command("verify", {
     }
     const rolledBack =
       returned &&
-      `After a rollback, they are the tables of version ${returned.to}; the next publication continues from ` +
-        `version ${returned.from}.`
+      `After a rollback, they are the tables of version ${returned.to}; the next publication ` +
+        `continues from version ${returned.from}.`
     return ["Files, ledger and tables agree.", ...(rolledBack === undefined ? [] : [rolledBack])]
   },
   exit: ({ problems }) => actUnless(problems.length === 0),
@@ -90,15 +90,15 @@ export const repair = command("repair", {
 
 export const rebuild = command("rebuild", {
   more: `
-    They are published as a new version. This is for tables that are complete but no longer as the record schemas
-    describe them, such as after a schema was added or changed; \`nightjar repair\` is for tables that are missing or
-    damaged, and derives only those. A run whose landed bodies were pruned or cannot be read keeps its tables as they
-    are, and so does one that a gate holds back; unless bodies were pruned, the exit code is 3. No gate is asked:
-    --dry-run shows what would change.
+    They are published as a new version. This is for tables that are complete but no longer as the record
+    schemas describe them, such as after a schema was added or changed; \`nightjar repair\` is for tables
+    that are missing or damaged, and derives only those. A run whose landed bodies were pruned or cannot be
+    read keeps its tables as they are, and so does one that a gate holds back; unless bodies were pruned,
+    the exit code is 3. No gate is asked: --dry-run shows what would change.
 
-    --job brings \`pseudonyms\` of a job into force, or ends them: no row and no kept version of before stays. If the
-    landed bodies of a run are gone, nothing is published, unless --leave-out gives up its rows: back up the folder
-    first.`,
+    --job brings \`pseudonyms\` of a job into force, or ends them: no row and no kept version of before
+    stays. If the landed bodies of a run are gone, nothing is published, unless --leave-out gives up its
+    rows: back up the folder first.`,
   examples: { "nightjar rebuild --dry-run": "Which rows would differ" },
   flags: {
     isDry: switchFlag("dry-run", "Show which rows would differ, without publishing"),
@@ -147,10 +147,10 @@ const runsTold = 5
 
 export const rollback = command("rollback", {
   more: `
-    A second time, it goes one version further back. Nothing is lost: the newest version is kept, and the next
-    publication, by \`nightjar run JOB\` or \`nightjar rebuild\`, continues from it. The ledger, landing and the
-    executions at the service are not changed. Three earlier versions are kept, or as many as \`retain.snapshots\` in
-    the job says.`,
+    A second time, it goes one version further back. Nothing is lost: the newest version is kept, and the
+    next publication, by \`nightjar run JOB\` or \`nightjar rebuild\`, continues from it. The ledger,
+    landing and the executions at the service are not changed. Three earlier versions are kept, or as many
+    as \`retain.snapshots\` in the job says.`,
   flags: {},
   needs: "ledger",
   run: (_, output) =>

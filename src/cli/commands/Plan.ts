@@ -1,4 +1,7 @@
-/** `plan JOB…`: what `run` would start now, without starting anything. */
+/**
+ * `plan JOB…`: what `run` would start now, without starting anything, by the same decision as `run` and
+ * `rerun --dry-run`.
+ */
 import { Duration, Effect, Layer } from "effect"
 import type { Job } from "../../jobs/Job.ts"
 import { nightAround, nightExitCode } from "../../ledger/WholeNight.ts"

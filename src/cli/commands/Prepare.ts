@@ -19,7 +19,9 @@ import { Wiring } from "../Wiring.ts"
 
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
 
-/** Never over an existing file. The job is valid as written, except for what it cannot know: its customers. */
+/**
+ * Never over an existing file. The job is valid as written, except for what it cannot know: its customers.
+ */
 export const init = command("init", {
   flags: {
     name: Argument.String("NAME").pipe(
@@ -95,9 +97,9 @@ const test = command(
   "test",
   {
     more: `
-      Sends one notice, marked as a test, to each receiver of a job, whatever its \`on\` says, and shows what each
-      answered and how long it took. A \`ping\` gets it at /log, which changes no check. No address is shown. The
-      exit code is 0 only if all answered well, else 2.`,
+      Sends one notice, marked as a test, to each receiver of a job, whatever its \`on\` says, and shows
+      what each answered and how long it took. A \`ping\` gets it at /log, which changes no check. No
+      address is shown. The exit code is 0 only if all answered well, else 2.`,
     examples: { "nightjar notify test jobs/nightly.yaml": "Before the first night" },
     flags: {
       path: Argument.String("JOB").pipe(Argument.withDescription("The job file whose receivers are told")),

@@ -229,8 +229,8 @@ export const query = Command.make(
 ).pipe(
   helped({
     more: `
-      \`--format table\` cuts a cell after 1,000 characters, and \`xlsx\` after 32,767, which is Excel's limit; the other
-      formats cut nothing. Times in xlsx are UTC.`,
+      \`--format table\` cuts a cell after 1,000 characters, and \`xlsx\` after 32,767, which is Excel's
+      limit; the other formats cut nothing. Times in xlsx are UTC.`,
     examples: {
       'nightjar query "SELECT outcome, count(*) AS tasks FROM tasks GROUP BY ALL"':
         "How the tasks of all runs ended",

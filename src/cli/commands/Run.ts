@@ -1,4 +1,7 @@
-/** Nights of jobs: `run`, `rerun`, `demo` and `accept`. Each ends with the exit code of its run. */
+/**
+ * Nights of jobs: `run`, `rerun`, `demo` and `accept`. Each ends with the exit code of its run; of several
+ * jobs, with the one that most needs somebody.
+ */
 import { existsSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Duration, Effect, Layer, Option } from "effect"

@@ -85,10 +85,10 @@ const rowsOf = Effect.fnUntraced(function* (output: string, headers: ReadonlyArr
 
 export const runs = command("runs", {
   more: `
-    \`--format openlineage\` is for a lineage service (Marquez, DataHub, OpenMetadata and others): when each run began and
-    how it ended, the engines that it read, and the tables that it wrote with their columns and numbers of rows. There
-    is no customer in it. Nothing is sent: post the lines yourself. A run has the same id each time, so its events may
-    be posted again.`,
+    \`--format openlineage\` is for a lineage service (Marquez, DataHub, OpenMetadata and others): when each
+    run began and how it ended, the engines that it read, and the tables that it wrote with their columns
+    and numbers of rows. There is no customer in it. Nothing is sent: post the lines yourself. A run has the
+    same id each time, so its events may be posted again.`,
   examples: {
     "nightjar runs": "All runs",
     "nightjar runs nightly-spain.2026-11-20 --format openlineage": "The events of one run",

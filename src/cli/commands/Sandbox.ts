@@ -110,7 +110,8 @@ export const sandbox = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "\n\nApplication secrets: sandbox-app-1 and sandbox-app-3, which may tokenize, and\nsandbox-app-2, which may not.\n" +
+    "\n\nApplication secrets: sandbox-app-1 and sandbox-app-3, which may tokenize, " +
+      "and\nsandbox-app-2, which may not.\n" +
       "`username` decides what happens to an execution, with words joined by +:\n\n" +
       fitted(
         `${words}\n\nValues may be rsa:: or hybrid::, see GET {base_url}/sandbox/encryption-key.\n\n` +

@@ -384,8 +384,9 @@ export const schedule = Command.make(
 ).pipe(
   helped({
     more: `
-      For systemd, cron or Kubernetes. The timer starts the jobs when their \`night\` starts, and again every two hours
-      while it lasts, to finish what was interrupted. Each start waits for another process in the folder.`,
+      For systemd, cron or Kubernetes. The timer starts the jobs when their \`night\` starts, and again
+      every two hours while it lasts, to finish what was interrupted. Each start waits for another process
+      in the folder.`,
     examples: {
       "nightjar schedule jobs/nightly.yaml --systemd": "Units for systemd",
       "nightjar schedule jobs/nightly.yaml --cron --install": "Lines for cron, put into the crontab",

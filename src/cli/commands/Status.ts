@@ -161,7 +161,8 @@ export const status = Command.make(
   }),
 )
 
-// `pause`, `resume`, `drain` and `limit`: what the night that runs here starts from now on, and how much of it at once.
+// `pause`, `resume`, `drain` and `limit`: what the night that runs here starts from now on, and how much of
+// it at once.
 // What is already running is followed to its end in any case.
 
 const steering = <const Name extends string>(name: Name, order: Order, help: Help = {}) =>

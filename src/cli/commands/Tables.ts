@@ -82,9 +82,9 @@ const modelsIn = Effect.fnUntraced(function* (output: string, known: ReadonlySet
 
 export const tables = command("tables", {
   more: `
-    \`--format dbt\` is for a dbt project that builds on the tables (dbt 1.10.5 or later, with dbt-duckdb and
-    nightjar.duckdb attached): a sources.yml with the descriptions and types of all columns, tests of keys, relations
-    and closed lists of values, and freshness. \`--format odcs\` is an Open Data Contract.`,
+    \`--format dbt\` is for a dbt project that builds on the tables (dbt 1.10.5 or later, with dbt-duckdb
+    and nightjar.duckdb attached): a sources.yml with the descriptions and types of all columns, tests of
+    keys, relations and closed lists of values, and freshness. \`--format odcs\` is an Open Data Contract.`,
   examples: {
     "nightjar tables coverage_current": "One table",
     "nightjar tables --format dbt > models/sources.yml": "For a dbt project",

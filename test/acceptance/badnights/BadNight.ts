@@ -164,7 +164,7 @@ export class BadNight {
     for (let step = 0; step < stepsMax; step += 1) {
       const command = suggested(last.stdout)
       if (command === undefined) return last
-      if (last.stdout.includes("until people have acted")) {
+      if (last.stdout.includes("People have to act before")) {
         if (hasActed) return last
         await act?.()
         hasActed = true

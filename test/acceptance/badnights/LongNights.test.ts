@@ -156,7 +156,7 @@ describe.each(seeds)("a night of hours, seed %i", (seed) => {
       makeNights({}, { startMs, seed, through: lostStarts(2) }),
       liveAndFollow(of),
     )
-    expect(first).toContain("\n\nWhat did not finish waits for the next night's run: ")
+    expect(first).toContain("\n\nWhat did not finish waits for the next nightly run: ")
     expect([story, left, broken]).toEqual([["nightjar run night.yaml → 4"], 0, []])
   })
 

@@ -255,7 +255,7 @@ describe("credentials release", () => {
     const many = ["release", "--unproven", "--because", "an outage"]
     expect(await credentials(output, ...many)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("2 held accounts would get one login each"),
+      stderr: expect.stringContaining("it would allow one login each for 2 held accounts"),
     })
     expect((await credentials(output, ...many, "--dry-run")).stdout).toBe(
       "2 held accounts would be released, for one login each.\n",
@@ -543,7 +543,7 @@ customers: [{ id: c-1, parameters: { username: ana } }]
   it("asks for the job file if it is not where it was", async () => {
     const output = await folderOf()
     const { code, stderr } = await settled(output, ["e-1-1"], (id) => own(id))
-    expect([code, stderr]).toEqual([2, expect.stringContaining("executions of nightly are to be read")])
+    expect([code, stderr]).toEqual([2, expect.stringContaining("executions of nightly have to be read")])
     expect((await settled(output, ["e-1-1"], (id) => own(id), "--job", path)).code).toBe(0)
   })
 })
