@@ -40,6 +40,8 @@ export const RejectedLogin = Schema.Struct({
   at: Schema.Int,
   /** No login was accepted since. */
   counts: Schema.Boolean,
+  /** Logins that it stands for, if more than one: the start that was lost before its probe was rejected. */
+  logins: Schema.optionalKey(Schema.Int),
 })
 export type RejectedLogin = typeof RejectedLogin.Type
 
@@ -118,8 +120,16 @@ const countedRejections = (accounts: ReadonlyArray<Account>): ReadonlyArray<Reje
 const unproven = (accounts: ReadonlyArray<Account>): number =>
   accounts.flatMap(({ sent }) => sent).reduce((all, { sends }) => all + sends, 0)
 
+/** Of one password that was rejected to several of the accounts, those that saw it most often count. */
+const rejectedLogins = (accounts: ReadonlyArray<Account>): number => {
+  const logins = new Map<string, number>()
+  for (const { password, logins: one = 1 } of countedRejections(accounts))
+    logins.set(password, Math.max(one, logins.get(password) ?? 0))
+  return [...logins.values()].reduce((all, one) => all + one, 0)
+}
+
 export const strikesOf = (accounts: ReadonlyArray<Account>): number =>
-  unproven(accounts) + distinct(countedRejections(accounts).map(({ password }) => password))
+  unproven(accounts) + rejectedLogins(accounts)
 
 export type Hold =
   /** This very login was rejected; or so many of the account were that another one might lock it. */
@@ -179,7 +189,8 @@ export const holdOf = (
   if (isBusy) return { why: "busy", until }
   if (strikesOf(own) !== strikesMax - 1) return undefined
   const sent = own.flatMap((one) => one.sent.flatMap(({ run_id, sends }) => Array(sends).fill(run_id)))
-  return { why: "third", runs: [...sent, ...countedRejections(own).map(({ run_id }) => run_id)] }
+  const refused = countedRejections(own).flatMap(({ run_id, logins = 1 }) => Array(logins).fill(run_id))
+  return { why: "third", runs: [...sent, ...refused] }
 }
 
 /** Until when a login that was sent may be open at the service (milliseconds). */
@@ -248,18 +259,23 @@ export const judgeSent = (
   }),
 })
 
-/** Its own strike becomes a rejection; older ones stay: they may be failures, too. */
-export const addRejected = (
-  account: Account,
-  attempt: number | undefined,
-  login: RejectedLogin,
-): Account => ({
-  ...account,
-  sent: account.sent.filter(
-    (one) => one.run_id !== login.run_id || one.task_id !== login.task_id || one.attempt !== attempt,
-  ),
-  rejected: [...account.rejected.filter(({ password }) => password !== login.password), login],
-})
+/**
+ * The strikes of its attempt become a rejection: a start that was lost before was rejected, too, if it
+ * arrived. Older ones stay: they may be failures.
+ */
+export const addRejected = (account: Account, attempt: number | undefined, login: RejectedLogin): Account => {
+  const isOwn = (one: SentLogin) =>
+    one.run_id === login.run_id && one.task_id === login.task_id && one.attempt === attempt
+  const logins = account.sent.find(isOwn)?.sends ?? 1
+  return {
+    ...account,
+    sent: account.sent.filter((one) => !isOwn(one)),
+    rejected: [
+      ...account.rejected.filter(({ password }) => password !== login.password),
+      logins > 1 ? { ...login, logins } : login,
+    ],
+  }
+}
 
 /** The source accepted a login. What was rejected is still not sent again. */
 export const forgive = (account: Account): Account => {

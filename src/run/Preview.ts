@@ -94,9 +94,9 @@ interface Starting {
 
 /**
  * An account of which a login may be open gets none until that is over. A third login is sent if another
- * account shows that its engine is well, or if nobody could show it.
+ * account shows that its engine is well, which one of them does first if all are third logins.
  */
-const withoutHeld = (starting: ReadonlyArray<Starting>, { run_id, tasks }: Plan, grounds: Grounds) => {
+const withoutHeld = (starting: ReadonlyArray<Starting>, { run_id }: Plan, grounds: Grounds) => {
   const { accounts, moment } = grounds
   const holds = new Map(
     starting.flatMap(({ task, attempt }) => {
@@ -105,17 +105,23 @@ const withoutHeld = (starting: ReadonlyArray<Starting>, { run_id, tasks }: Plan,
       return hold === undefined ? [] : [[task, hold] as const]
     }),
   )
+  const chances = new Map(
+    [...holds].flatMap(([task, hold]) =>
+      hold.why === "third" ? [[task, chanceOf(hold, run_id)] as const] : [],
+    ),
+  )
+  /** Who shows that an engine is well: any other account, or the third login that may go first. */
+  const shows = starting.flatMap(({ task }) =>
+    !holds.has(task) || chances.get(task) === "alone" ? [task] : [],
+  )
   const [sent, kept] = [new Array<Task>(), new Array<NotStarted>()]
   for (const { task } of starting) {
     const hold = holds.get(task)
+    const chance = chances.get(task)
     const isBeside = (other: Task) =>
       other.engine_reference === task.engine_reference && other.account.account !== task.account.account
-    const chance = hold?.why === "third" ? chanceOf(hold, run_id) : undefined
     const isSent =
-      chance === undefined ||
-      (chance !== "not_tonight" &&
-        starting.some((other) => isBeside(other.task) && !holds.has(other.task))) ||
-      (chance === "alone" && !tasks.some(isBeside))
+      chance === undefined || chance === "alone" || (chance === "with_others" && shows.some(isBeside))
     if (hold?.why === "busy")
       kept.push(notStarted(task, "ALREADY_EXECUTING", busyText(new Date(hold.until).toISOString())))
     else if (isSent) sent.push(task)

@@ -33,6 +33,13 @@ export interface Doubt {
   readonly tried: Set<string>
 }
 
+/** A task whose login would be the third strike of its account. */
+export interface Third {
+  readonly candidate: Candidate
+  /** Whether it may be sent although nobody else shows that the engine is well. */
+  readonly mayLead: boolean
+}
+
 interface Line {
   /** Starts that may wait for an answer at once; each that is accepted doubles it. */
   width: number
@@ -42,8 +49,8 @@ interface Line {
   /** Who was accepted in this run, the newest last, each account once. */
   readonly passed: Map<string, number>
   doubt: Doubt | undefined
-  /** Tasks whose login would be the third strike: they wait until the engine accepts others. */
-  readonly thirds: Set<string>
+  /** Who would send a third login, by task, and waits until the engine accepts others. */
+  readonly thirds: Map<string, Third>
 }
 
 /** What the ledger knows of an account that may be the trial. */
@@ -92,7 +99,7 @@ export class EngineBreaker implements StartGate {
       failed: 0,
       passed: new Map(),
       doubt: undefined,
-      thirds: new Set(),
+      thirds: new Map(),
     }
     this.#lines.set(engine, line)
     return line
@@ -210,15 +217,26 @@ export class EngineBreaker implements StartGate {
     this.#line(engine).doubt = undefined
   }
 
-  noteThird(engine: EngineReference, task_id: string): void {
-    this.#line(engine).thirds.add(task_id)
+  noteThird({ candidate, mayLead }: Third): void {
+    this.#line(candidate.engine_reference).thirds.set(candidate.task_id, { candidate, mayLead })
   }
 
-  /** Others that wait for a third login; this task no longer does. */
-  thirdsBeside(engine: EngineReference, task_id: string): ReadonlySet<string> {
-    const { thirds } = this.#line(engine)
+  /**
+   * What a third login does: it goes where others passed, and waits for those that could still show it.
+   * Where all that wait are third logins, the best trial goes first, so that an outage in which every account
+   * was lost keeps nobody from being read; if it comes to nothing, the others are left for another night.
+   */
+  turnOfThird({ candidate, mayLead }: Third, waiting: ReadonlyArray<Candidate>): "goes" | "waits" | "stays" {
+    const { engine_reference, task_id, account = nobody } = candidate
+    const { thirds, doubt } = this.#line(engine_reference)
     thirds.delete(task_id)
-    return thirds
+    if (waiting.some((other) => !thirds.has(other.task_id))) return "waits"
+    if (this.hasPassed(engine_reference, account)) return "goes"
+    if ([...(doubt?.tried ?? [])].some((other) => other !== account)) return "stays"
+    const leaders = waiting.filter((other) => thirds.get(other.task_id)?.mayLead === true)
+    if (!mayLead) return leaders.length === 0 ? "stays" : "waits"
+    const isEarlier = this.trialOrder(engine_reference)
+    return leaders.every((other) => isEarlier(candidate, other) < 0) ? "goes" : "waits"
   }
 
   /** Whether it accepts other accounts: only then does a lost login say something about its account. */

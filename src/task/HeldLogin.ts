@@ -10,6 +10,7 @@ import { holdOf, openSame } from "../ledger/Accounts.ts"
 import type { Hold } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { holdText, chanceOf, isLasting, thirdText, verdictOfHold } from "./LoginHold.ts"
+import { candidateOf } from "./Night.ts"
 import type { Book, Night } from "./Night.ts"
 import { SlotsBeside } from "./SharedSlots.ts"
 
@@ -52,7 +53,7 @@ const ended = (verdict: Verdict): Held => ({ _tag: "Ended", verdict })
 /** How long a third login waits until the engine is asked again whether it accepts others. */
 const thirdWaitMs = Duration.toMillis("1 minute")
 
-/** It is risked only where others pass: then an outage can hold nobody. */
+/** It is risked only where others pass, or by one account where nobody else is left to show it. */
 const thirdLogin = (
   night: Night,
   book: Book,
@@ -65,23 +66,13 @@ const thirdLogin = (
   const kept = ended({ ...own("START_UNKNOWN"), message: thirdText, not_before: "next_date" })
   if (chance === "not_tonight") return kept
   if (breaker.isWell(engine_reference, account, now)) return undefined
-  // Others that wait for the same cannot show it.
-  const thirds = breaker.thirdsBeside(engine_reference, book.work.task_id)
-  const hasOthers = schedule.hopefulOn(engine_reference).some(({ task_id }) => !thirds.has(task_id))
+  const third = { candidate: candidateOf(book), mayLead: !book.probe && chance === "alone" }
+  const waiting = schedule.hopefulOn(engine_reference).filter((other) => other.account !== account)
+  const turn = breaker.turnOfThird(third, waiting)
+  if (turn === "goes") return undefined
+  if (turn === "stays") return kept
   const lastAt = (book.deferredSince ??= now) + Duration.toMillis(rules.max_wait)
-  if (hasOthers && now + thirdWaitMs <= lastAt) {
-    breaker.noteThird(engine_reference, book.work.task_id)
-    return { _tag: "Waits", until: now + thirdWaitMs }
-  }
-  // Nobody else is left to show whether the engine is well.
-  if (breaker.hasPassed(engine_reference, account)) return undefined
-  return !book.probe && chance === "alone" && isAlone(night, book) ? undefined : kept
+  if (now + thirdWaitMs > lastAt) return breaker.hasPassed(engine_reference, account) ? undefined : kept
+  breaker.noteThird(third)
+  return { _tag: "Waits", until: now + thirdWaitMs }
 }
-
-/** Whether no other account of this run is on its engine. */
-const isAlone = ({ books }: Night, { work: { engine_reference }, keys }: Book): boolean =>
-  ![...books.values()].some(
-    (other) =>
-      other.work.engine_reference === engine_reference &&
-      other.keys.account?.account !== keys.account?.account,
-  )

@@ -62,12 +62,12 @@ export const verdictOfHold = (hold: LastingHold): Verdict =>
   hold.why === "unproven" ? own("LOGIN_UNPROVEN") : verdictOfRejected(hold.by.reason)
 
 export const thirdText =
-  "two logins to this account failed or nobody knows how they ended; a third one is sent while its engine " +
-  "accepts others, and not in the night of those two"
+  "two logins to this account failed or nobody knows how they ended; a third one is sent on another date, " +
+  "once its engine accepts other accounts or none of them is left to try it"
 
 /**
- * When a third login may be sent. Two of one night are enough for it; if none is of this night, it need not
- * wait for others that show that the engine is well, where there are none.
+ * When a third login may be sent. Two of one night are enough for it; if none is of this night, it may be the
+ * first where nobody else is left to show that the engine is well.
  */
 export const chanceOf = (
   { runs }: Extract<Hold, { readonly why: "third" }>,

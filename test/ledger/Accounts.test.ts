@@ -111,6 +111,12 @@ describe("an account", () => {
       [1, undefined],
     ],
     [
+      "counts a lost start whose probe was rejected as two logins [promise 4 unproven]",
+      [...lost(1), sent(1, keys(), true), rejected(1)],
+      keys("q"),
+      [2, "third"],
+    ],
+    [
       "is held after three, over any number of nights [promise 4 unproven]",
       [...lost(1), ...lost(2), ...lost(9)],
       keys("p", { isByHand: false }),

@@ -281,7 +281,14 @@ describe("a third login to an account of which nobody knows how the last two end
       ["2026-11-21", "2026-11-21.2"],
       ["c-1"],
     ],
-    ["waits if all others wait for the same", 2, ["c-0", "c-1"], older, []],
+    ["is sent by one account first if all wait for it", 2, ["c-0", "c-1"], older, ["c-0", "c-1"]],
+    [
+      "waits if all wait for it, each with one of this night",
+      2,
+      ["c-0", "c-1"],
+      ["2026-11-20", "2026-11-21"],
+      [],
+    ],
   ])("%s, as the preview says [promise 20]", (_, count, lost, dates, starts) => {
     const { said, done } = after(count, lost, dates)
     expect({ said, starts: said.starts }).toEqual({ said: done, starts: starts.map(bank) })

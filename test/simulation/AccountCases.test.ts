@@ -379,6 +379,53 @@ describe("the sources see", () => {
     expect(seen(outcome).complaints).toEqual([])
   })
 
+  it("31 everybody read the night after one in which every start of the engine was lost, and nobody held", () => {
+    const outage = storm("408", { accounts: undefined, ...inNight(0) } as Partial<Storm>)
+    const outcome = played(3, { storms: [outage], rates: () => calm })
+    expect(outcome.plan.uses.map(({ username }) => endsOf(outcome, `es-a/${username}`))).toEqual(
+      outcome.plan.uses.map(() => ["START_UNKNOWN", "succeeded", "succeeded"]),
+    )
+    expect(complaintsOf(outcome)).toEqual([])
+  })
+
+  it("32 an account read again after a lost night, beside one that is held for good", () => {
+    const uses = [use(), use({ customer: "c-bea", username: "bea", password: wrong })]
+    const outcome = played(4, { uses, storms: [storm("408", inNight(1))] })
+    expect(endsOf(outcome)).toEqual(["succeeded", "START_UNKNOWN", "succeeded", "succeeded"])
+    expect(endsOf(outcome, "es-a/bea")).toEqual(Array(4).fill("INCORRECT_CREDENTIALS"))
+    expect(complaintsOf(outcome)).toEqual([])
+  })
+
+  it("33 one of two accounts tried in each night of an outage, and the other one left", () => {
+    const outage = storm("408", {
+      accounts: undefined,
+      fromMs: nightMs(0),
+      untilMs: nightMs(2),
+    } as Partial<Storm>)
+    const uses = [use(), use({ customer: "c-bea", username: "bea" })]
+    const outcome = played(4, { uses, storms: [outage] })
+    const ends = [endsOf(outcome), endsOf(outcome, "es-a/bea")].toSorted((one, other) =>
+      one.join() < other.join() ? -1 : 1,
+    )
+    expect(ends).toEqual([
+      ["START_UNKNOWN", "START_UNKNOWN", "LOGIN_UNPROVEN", "LOGIN_UNPROVEN"],
+      ["START_UNKNOWN", "START_UNKNOWN", "succeeded", "succeeded"],
+    ])
+    expect(complaintsOf(outcome)).toEqual([])
+  })
+
+  it("34 three logins with two wrong passwords, where the first was lost and then refused to its probe", () => {
+    const uses = [
+      use({ password: () => "wrong-1" }),
+      use({ customer: "c-eva", password: () => "wrong-2", fromNight: 1 }),
+      ...others(2),
+    ]
+    const beginning = { fromMs: nightMs(0), untilMs: nightMs(0) + 10_000 }
+    const storms = [storm("lost: reset", beginning), storm("lost: reset", inNight(1))]
+    const outcome = played(4, { uses, storms })
+    expect(seen(outcome)).toEqual(thrice)
+  })
+
   it("22 two refusals of three wrong passwords for one username in three spellings, and no third", () => {
     const outcome = played(3, {
       uses: ["Ana", "ana ", "ANA"].map((username, index) =>

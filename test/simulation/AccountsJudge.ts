@@ -90,7 +90,11 @@ class Case {
     const isSilent = start !== followed && meaningOfAnswer(start) === "nothing sent"
     const closedAt = this.outcome.closed.get(execution.execution_id)
     if (isSilent) return { start, meaning: "nothing sent", knownAt: undefined }
-    if (execution.isIdle) return { start, meaning: "neutral", knownAt: closedAt }
+    if (execution.isIdle) {
+      // It says nothing of an earlier start with its id, which may have been another execution.
+      const meaning = start === followed ? "neutral" : meaningOfAnswer(start)
+      return { start, meaning, knownAt: closedAt }
+    }
     if (closedAt === undefined) {
       // Its login was seen, and its end was not.
       const isGood = execution.toldAt !== undefined && !isRefusal(execution.end)
@@ -135,7 +139,9 @@ const aboveBound = ({ outcome }: Case): ReadonlyArray<Complaint> =>
       .filter(({ engine, username }) => accountOf(engine, username) === account)
       .every(({ password }) => password(0) === password(outcome.plan.nights - 1))
     const onlyRefused = longest.every(({ verdict }) => verdict === "refused")
-    const bound = passwords > 1 ? (isSteady && onlyRefused ? 2 : 4) : 3
+    // Whoever read no answer cannot know that the login was refused: it counts, and its password may be sent.
+    const unseen = longest.filter(({ execution }) => execution.toldAt === undefined).length
+    const bound = passwords > 1 ? (isSteady && onlyRefused ? Math.min(4, 2 + unseen) : 4) : 3
     if (longest.length > bound) {
       const when = longest.map(({ at, verdict }) => `${shown(at)} ${verdict}`).join(", ")
       const what =
@@ -251,13 +257,22 @@ const neverLeft = (
   account: string,
   [from, until]: readonly [number, number],
 ): number => {
-  const seen = new Set(starts.map(({ external }) => external))
   const uses = new Set(
     plan.uses.flatMap((use) => (accountOf(use.engine, use.username) === account ? [useKey(use)] : [])),
   )
-  return intended.filter(
-    (one) => one.at >= from && one.at <= until && uses.has(useKey(one)) && !seen.has(one.external),
-  ).length
+  return groupBy(
+    intended.filter((one) => uses.has(useKey(one))),
+    ({ external }) => external,
+  )
+    .flatMap(([external, meant]) => {
+      const sent = starts.filter((one) => one.external === external)
+      // Between this intent and the next of its id, nothing reached the service.
+      return meant.filter(({ at }, place) => {
+        const nextAt = meant[place + 1]?.at ?? Infinity
+        return !sent.some((one) => one.at >= at && one.at < nextAt)
+      })
+    })
+    .filter(({ at }) => at >= from && at <= until).length
 }
 
 const withoutCause = (all: Case): ReadonlyArray<Complaint> =>
