@@ -111,7 +111,7 @@ describe("an account", () => {
       [1, undefined],
     ],
     [
-      "counts a lost start whose probe was rejected as two logins [promise 4 unproven]",
+      "counts a lost start whose probe was rejected as two logins [promise 4 refused probe]",
       [...lost(1), sent(1, keys(), true), rejected(1)],
       keys("q"),
       [2, "third"],

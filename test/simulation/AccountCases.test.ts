@@ -379,7 +379,7 @@ describe("the sources see", () => {
     expect(seen(outcome).complaints).toEqual([])
   })
 
-  it("31 everybody read the night after one in which every start of the engine was lost, and nobody held", () => {
+  it("31 everybody read the night after an outage that lost every start, nobody held [promise 4 outage]", () => {
     const outage = storm("408", { accounts: undefined, ...inNight(0) } as Partial<Storm>)
     const outcome = played(3, { storms: [outage], rates: () => calm })
     expect(outcome.plan.uses.map(({ username }) => endsOf(outcome, `es-a/${username}`))).toEqual(
