@@ -318,19 +318,17 @@ const hadOthers = (
   if (night === nightOf(at)) return true
   const { uses } = outcome.plan
   const jobs = uses.flatMap((use) => (use.customer === customer && use.engine === engine ? [use.job] : []))
-  return uses.some((use) => {
-    const other = accountOf(use.engine, use.username)
-    if (
-      use.engine !== engine ||
-      other === account ||
-      !jobs.includes(use.job) ||
-      (use.fromNight ?? 0) > nightOf(at)
-    )
-      return false
-    const all = strikes.get(other) ?? []
-    const wasTried = all.some(({ start }) => start.at < at && nightOf(start.at) === nightOf(at))
-    return !wasTried && mostStrikes(all, at).strikes === 0
-  })
+  // Of several jobs with this login, it is not known whose start it was.
+  return jobs.every((job) =>
+    uses.some((use) => {
+      const other = accountOf(use.engine, use.username)
+      if (use.engine !== engine || other === account || use.job !== job || (use.fromNight ?? 0) > nightOf(at))
+        return false
+      const all = strikes.get(other) ?? []
+      const wasTried = all.some(({ start }) => start.at < at && nightOf(start.at) === nightOf(at))
+      return !wasTried && mostStrikes(all, at).strikes === 0
+    }),
+  )
 }
 
 /** Whether a use cannot succeed in a night, for reasons of its own. */
