@@ -325,11 +325,20 @@ const hadOthers = (
       if (use.engine !== engine || other === account || use.job !== job || (use.fromNight ?? 0) > nightOf(at))
         return false
       const all = strikes.get(other) ?? []
-      const wasTried = all.some(({ start }) => start.at < at && nightOf(start.at) === nightOf(at))
-      return !wasTried && mostStrikes(all, at).strikes === 0
+      const before = all.filter(({ start }) => start.at < at)
+      const wasTried = before.some(({ start }) => nightOf(start.at) === nightOf(at))
+      return !wasTried && !isClosedTo(use, before, nightOf(at)) && mostStrikes(all, at).strikes === 0
     }),
   )
 }
+
+/** Whether its login was refused, and is not sent again. */
+const isClosedTo = (use: Use, all: ReadonlyArray<Strike>, night: number): boolean =>
+  all.some(
+    ({ start, meaning }) =>
+      meaning === "refused" &&
+      (start.password === use.password(night) || start.isEncrypted || use.encrypted !== undefined),
+  )
 
 /** Whether a use cannot succeed in a night, for reasons of its own. */
 const isStopped = ({ outcome, strikes }: Case, use: Use, night: number): boolean => {
@@ -337,11 +346,6 @@ const isStopped = ({ outcome, strikes }: Case, use: Use, night: number): boolean
   const all = strikes.get(account) ?? []
   const before = mostStrikes(all, nightMs(night))
   const password = use.password(night)
-  const isClosed = all.some(
-    ({ start, meaning }) =>
-      meaning === "refused" &&
-      (start.password === password || start.isEncrypted || use.encrypted !== undefined),
-  )
   // Another customer's wrong password in the same night may come first, twice.
   const wrongs = new Set(
     outcome.plan.uses
@@ -351,7 +355,7 @@ const isStopped = ({ outcome, strikes }: Case, use: Use, night: number): boolean
   )
   return (
     password !== outcome.plan.rightPassword(account, night) ||
-    isClosed ||
+    isClosedTo(use, all, night) ||
     before.strikes >= 3 ||
     before.refused.size >= 2 ||
     before.strikes + wrongs.size >= 2
