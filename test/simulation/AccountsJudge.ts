@@ -399,7 +399,10 @@ const tooMany = ({ outcome }: Case): ReadonlyArray<Complaint> =>
   outcome.plan.storms.filter(isOutage).flatMap(({ engines, fromMs, untilMs, answer }) =>
     engines.flatMap((engine) => {
       const during = (at: number) => at >= fromMs && at < untilMs
-      const starts = outcome.starts.filter((start) => start.engine === engine && during(start.at))
+      // A further storm may throttle the same engine at the same time: those starts created nothing.
+      const starts = outcome.starts.filter(
+        (start) => start.engine === engine && during(start.at) && start.answer !== 429,
+      )
       const processes = outcome.processes.filter((one) => one.fromMs < untilMs && one.untilMs > fromMs)
       const hereMs = processes.reduce(
         (sum, one) => sum + Math.min(one.untilMs, untilMs) - Math.max(one.fromMs, fromMs),
