@@ -1,8 +1,7 @@
 -- Freshness of each feature on each engine: customers, how old their data is, and who never had any.
 SELECT engine_reference, feature, count(*) AS customers,
-  count(*) FILTER (age_days = 0) AS fresh, max(age_days) AS oldest_days,
+  count(*) FILTER (fresh_date = run_date) AS fresh, max(age_days) AS oldest_days,
   count(*) FILTER (fresh_date IS NULL) AS never
-FROM coverage_current
-WHERE is_current_customer IS NOT FALSE
+FROM coverage
 GROUP BY ALL
 ORDER BY ALL

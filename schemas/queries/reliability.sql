@@ -3,7 +3,7 @@ SELECT engine_reference, date_trunc('week', run_date)::DATE AS week, count(*) AS
   count(*) FILTER (outcome = 'succeeded') AS succeeded,
   round(100.0 * count(*) FILTER (outcome = 'succeeded') / count(*), 1) AS succeeded_percent,
   round(quantile_cont(epoch(closed_at) - epoch(started_at), 0.5)) AS half_within_seconds
-FROM tasks
+FROM ops.tasks
 WHERE engine_reference IS NOT NULL
 GROUP BY ALL
 ORDER BY engine_reference, week

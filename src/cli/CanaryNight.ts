@@ -340,8 +340,15 @@ const tablesIn = Effect.fnUntraced(function* (output: string, parquet: ReadonlyA
         text: Buffer.from(rows.map(({ line }) => String(line)).join("\n")).toString("latin1"),
       }),
     )
-  const names = yield* connection.rows("SELECT table_name AS name FROM duckdb_tables() ORDER BY ALL")
-  const tables = names.map(({ name }) => rowsOf(`the table ${String(name)}`, identifier(String(name))))
+  const names = yield* connection.rows(
+    "SELECT schema_name AS schema, table_name AS name FROM duckdb_tables() ORDER BY ALL",
+  )
+  const tables = names.map(({ schema, name }) =>
+    rowsOf(
+      `the table ${String(schema)}.${String(name)}`,
+      `${identifier(String(schema))}.${identifier(String(name))}`,
+    ),
+  )
   const files = parquet.map((path) =>
     rowsOf(`the rows of ${relative(output, path)}`, "read_parquet(?, hive_partitioning = false)", [path]),
   )

@@ -34,6 +34,7 @@ import type { TooFewCustomers } from "../run/ChooseNight.ts"
 import type { ServiceRefused } from "../run/Nightly.ts"
 import type { FaultsInvalid, ReadingInvalid } from "../sandbox/readings/SettingFiles.ts"
 import type { JournalFailed, JournalInUse } from "../sandbox/state/Journal.ts"
+import type { SqlOutdated } from "../tables/Models.ts"
 import type { PseudonymsRefused } from "../tables/PseudonymsOfJob.ts"
 import type { PublishFailed } from "../tables/Publisher.ts"
 import type { TokenStoreRefused } from "../tokens/StoredToken.ts"
@@ -104,6 +105,7 @@ type Failure =
   | LedgerFailed
   | LockFailed
   | PseudonymsRefused
+  | SqlOutdated
   | PublishFailed
   | ReadingInvalid
   | ReceiverRefused
@@ -159,6 +161,7 @@ const endings: {
       share: `${Math.round(share * 100)}%`,
     }),
   TokenStoreRefused: (error) => endingFor("token-store-refused", detailOf(error)),
+  SqlOutdated: (error) => endingFor("sql-outdated", detailOf(error)),
   PseudonymsRefused: (error) => endingFor("pseudonyms-refused", detailOf(error)),
   ServiceSettingsRefused: (error) => endingFor("service-settings-invalid", detailOf(error)),
   ReceiverRefused: (error) => endingFor("webhooks-unavailable", detailOf(error)),

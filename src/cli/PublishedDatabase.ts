@@ -10,6 +10,7 @@ import { Wiring } from "./Wiring.ts"
 import type { PublishedFacts } from "../report/Report.ts"
 import type { TableFigures } from "../report/TablesPage.ts"
 import { outcomes } from "../service/EndTable.ts"
+import { placeOf } from "../tables/DataDictionary.ts"
 
 /** Undefined, without `use`, if nothing is published in the folder yet. */
 export const withPublished = Effect.fnUntraced(function* <A, E, R>(
@@ -36,14 +37,14 @@ const rowsMax = 50_000
 
 const enginesSql = `
   WITH chosen AS (
-    SELECT run_id, started_at FROM runs
-    WHERE job = $1 AND started_at <= (SELECT started_at FROM runs WHERE run_id = $2)
+    SELECT run_id, started_at FROM ops.runs
+    WHERE job = $1 AND started_at <= (SELECT started_at FROM ops.runs WHERE run_id = $2)
     ORDER BY started_at DESC, run_id DESC LIMIT ${runsMax}
   ), timed AS (
     SELECT run_id, chosen.started_at AS night, engine_reference, outcome,
       CASE WHEN closed_at >= tasks.started_at
         THEN epoch_ms(closed_at) - epoch_ms(tasks.started_at) END AS took
-    FROM tasks JOIN chosen USING (run_id) WHERE engine_reference IS NOT NULL
+    FROM ops.tasks JOIN chosen USING (run_id) WHERE engine_reference IS NOT NULL
   )
   SELECT run_id, engine_reference, count(*)::INTEGER AS tasks,
     count(*) FILTER (outcome <> 'succeeded')::INTEGER AS not_succeeded,
@@ -53,7 +54,7 @@ const enginesSql = `
 
 const coverageSql = `
   SELECT engine_reference, coalesce(feature, '') AS feature, outcome, count(*)::INTEGER AS customers
-  FROM coverage WHERE run_id = $1 AND engine_reference IS NOT NULL
+  FROM ops.coverage WHERE run_id = $1 AND engine_reference IS NOT NULL
   GROUP BY ALL ORDER BY ALL LIMIT ${rowsMax}`
 
 const maybeMs = Schema.NullOr(Schema.Finite)
@@ -111,14 +112,14 @@ const Counts = Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.In
 const nightsSql = (table: string) => `
   SELECT run_date::VARCHAR AS run_date, count(*)::BIGINT AS rows,
     (sum(count(*)) OVER ())::BIGINT AS of_all
-  FROM ${identifier(table)} GROUP BY run_date ORDER BY run_date DESC LIMIT ${nightsMax}`
+  FROM ${placeOf(table)} GROUP BY run_date ORDER BY run_date DESC LIMIT ${nightsMax}`
 
 const countsSql = (table: string, columns: ReadonlyArray<string>) => {
   const counts = columns.map((name, index) => {
     const column = identifier(name)
     return `count(${column}) AS f${index}, approx_count_distinct(${column}::VARCHAR) AS d${index}`
   })
-  return `SELECT ${counts.join(", ")} FROM ${identifier(table)} WHERE run_date = $1::DATE`
+  return `SELECT ${counts.join(", ")} FROM ${placeOf(table)} WHERE run_date = $1::DATE`
 }
 
 /** Our own statements return these rows: others are a defect. */
@@ -134,7 +135,9 @@ export const tableFigures = Effect.fn("TableFigures.read")(function* (
     Effect.gen(function* () {
       const there = yield* decoded(
         Columns,
-        yield* rows("SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name = 'main'"),
+        yield* rows(
+          "SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name IN ('nights', 'ops')",
+        ),
       )
       const columnsOf = Map.groupBy(there, ({ table_name }) => table_name)
       const figures = new Map<string, TableFigures>()

@@ -20,6 +20,7 @@ import type { FaultsInvalid, ReadingInvalid } from "../sandbox/readings/SettingF
 import type { Sandbox, SandboxOptions } from "../sandbox/server/Sandbox.ts"
 import type { SandboxServer } from "../sandbox/server/SandboxServer.ts"
 import type { JournalFailed, JournalInUse } from "../sandbox/state/Journal.ts"
+import type { SqlOutdated } from "../tables/Models.ts"
 import type { PseudonymsRefused } from "../tables/PseudonymsOfJob.ts"
 import type { PublishFailed, Publisher } from "../tables/Publisher.ts"
 import type { TokenStoreRefused } from "../tokens/StoredToken.ts"
@@ -35,7 +36,13 @@ export type PlanUnwired =
   | FaultsInvalid
   | ReadingInvalid
 type TokensUnwired = PlanUnwired | TokenStoreRefused
-type NightUnwired = TokensUnwired | LandingFailed | PublishFailed | PseudonymsRefused | RecordSchemaInvalid
+type NightUnwired =
+  | TokensUnwired
+  | LandingFailed
+  | PublishFailed
+  | PseudonymsRefused
+  | SqlOutdated
+  | RecordSchemaInvalid
 
 export type RemoteTarget = Extract<ServiceTarget, { _tag: "Remote" }>
 

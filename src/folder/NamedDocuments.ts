@@ -11,7 +11,6 @@ import type { Connection } from "../base/DuckDb.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { listed } from "../base/Text.ts"
 import type { Store } from "../tables/Store.ts"
-import { runsInOrder } from "../tables/RecordViews.ts"
 
 // Under which name a person finds a document: a folder per customer, and date, engine, title and the first
 // digits of the content's SHA-256 in the name. Pure. Titles come from the service and may be anything: what a
@@ -192,12 +191,12 @@ const claim = Effect.fnUntraced(function* (place: Place) {
 })
 
 /** The documents that were downloaded, each once per customer, by customer. */
-const documentsSql = `WITH ordered AS (${runsInOrder})
-  SELECT d.customer_id, d.engine_reference, d.sha256, d.title, d.media_type, o.run_date::VARCHAR AS run_date
-  FROM documents AS d JOIN ordered AS o USING (run_id)
+const documentsSql = `SELECT d.customer_id, d.engine_reference, d.sha256, d.title, d.media_type,
+    d.run_date::VARCHAR AS run_date
+  FROM ops.documents AS d JOIN store._runs AS r USING (run_id)
   WHERE d.status = 'downloaded'
   QUALIFY row_number() OVER (PARTITION BY d.customer_id, d.sha256
-    ORDER BY o.nth, d.title IS NULL, d.engine_reference, d.session_id, d.attachment_id) = 1
+    ORDER BY r.seq, d.title IS NULL, d.engine_reference, d.session_id, d.attachment_id) = 1
   ORDER BY d.customer_id NULLS FIRST, d.sha256`
 
 const text = Schema.NullOr(Schema.String)

@@ -407,6 +407,11 @@ export const JobFile = Schema.Struct({
     Night,
     "The hours of the night: every run within them belongs to that night and has its date.",
   ),
+  replaces: optional(
+    Schema.Array(jobName),
+    "Jobs that this one takes the place of: what only they asked for is no longer current.",
+    example("[nightly-iberia]"),
+  ),
   min_customers: optional(MinCustomers, "With fewer customers nothing starts."),
   timezone: optional(
     Value.timezone,

@@ -107,6 +107,8 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   job_path: Schema.String,
   run_date: Schema.String,
   parent: Schema.optionalKey(Schema.String),
+  /** Jobs that its job takes the place of. */
+  replaces: Schema.optionalKey(Schema.Array(Schema.String)),
   tool_version: Schema.String,
   /** Dates of nights since the run before that had no run; the newest ones, if there were many. */
   missed: Schema.optionalKey(Schema.Array(Schema.String)),

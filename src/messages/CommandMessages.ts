@@ -153,7 +153,7 @@ export const commandMessages = {
   ),
   "query-missing": nothing.read(
     "no query was given",
-    'Give one statement in quotes, such as `nightjar query "SELECT * FROM runs"`, or a saved query, ' +
+    'Give one statement in quotes, such as `nightjar query "SELECT * FROM ops.runs"`, or a saved query, ' +
       "such as `nightjar query @missing`. `nightjar query --list` lists the saved ones.",
   ),
   "query-several": nothing.read(

@@ -209,8 +209,9 @@ export const nightMessages = {
   ),
   "records-rejected": warning(
     "{records} rejected by the record schema of {tables}",
-    "Look at `reason` and `path` in `rejected_records`; if the source has changed, change the record schema.",
-    "The records are in `rejected_records`, whole.",
+    "Look at `reason` and `path` in `ops.rejected_records`; if the source has changed, change the record " +
+      "schema.",
+    "The records are in `ops.rejected_records`, whole.",
   ),
   "records-without-schema": warning(
     "{records} of {families} without a schema, in `other_records`: {names}; `nightjar infer` drafts a schema",
@@ -219,8 +220,8 @@ export const nightMessages = {
   ),
   "values-stray": warning(
     "{values} in the results that are not records or cannot be read",
-    "Look at the rows of `rejected_records` whose product or sub_family is NULL.",
-    "The values are in `rejected_records`, and the answers are landed as they arrived.",
+    "Look at the rows of `ops.rejected_records` whose product or sub_family is NULL.",
+    "The values are in `ops.rejected_records`, and the answers are landed as they arrived.",
   ),
   "values-unfit": warning(
     "{values} of earlier runs do not fit the type that the column has now: {columns}",

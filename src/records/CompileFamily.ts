@@ -13,7 +13,8 @@ import { ExactNumber, jsonText } from "./ExactNumber.ts"
 import { pathText } from "./FindRecords.ts"
 import type { Place } from "./FindRecords.ts"
 import { addUpMisfits } from "./Misfits.ts"
-import type { FetchedOf, RecordIds } from "./RecordIdentity.ts"
+import { contentWriter } from "./RecordIdentity.ts"
+import type { ContentColumn, FetchedOf, RecordIds } from "./RecordIdentity.ts"
 import { defaultFetched, refuses } from "./RecordSchema.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../service/Ids.ts"
@@ -26,7 +27,7 @@ interface Misfit {
   readonly place: Place
 }
 
-interface RecordCells {
+export interface RecordCells {
   /** `product`, `sub_family`, fields in the order of the family's columns, `misfits`, `extra`. */
   readonly own: ReadonlyArray<Cell>
   /** Per child: per item its position, its fields, `misfits`, `extra`. */
@@ -243,6 +244,40 @@ export const compileFamily = (
   }
 }
 
+/** What the ids of a family's records are made of, from their cells. */
+const familyIdentity = (
+  family: RecordFamily,
+  fetchedOf: FetchedOf,
+): ((cells: RecordCells) => { readonly key: string | undefined; readonly content: string }) => {
+  const columnsAt = (columns: ReadonlyArray<RecordColumn>, first: number): ReadonlyArray<ContentColumn> => [
+    ...columns.map(({ name, type }, index) => ({ name, type, index: first + index })),
+    { name: "misfits", type: "VARCHAR[]", index: first + columns.length },
+    { name: "extra", type: "JSON", index: first + columns.length + 1 },
+  ]
+  const own = columnsAt(family.columns, 2)
+  const isKey = ({ name }: ContentColumn) => family.key.includes(name)
+  const keyOf = contentWriter(own.filter(isKey), fetchedOf)
+  const contentOf = contentWriter(
+    own.filter((each) => isKey(each) || !family.fetched.includes(each.name)),
+    fetchedOf,
+  )
+  const lists = family.children
+    .map(({ field, columns }, index) => ({
+      field,
+      index,
+      write: contentWriter(columnsAt(columns, 1), fetchedOf),
+    }))
+    .toSorted((one, other) => (one.field < other.field ? -1 : 1))
+  return (cells) => {
+    let content = contentOf(cells.own)
+    for (const { field, index, write } of lists) {
+      const items = cells.children[index]!
+      if (items.length > 0) content += `${field}[${items.map(write).join("")}]`
+    }
+    return { key: family.key.length === 0 ? undefined : keyOf(cells.own), content }
+  }
+}
+
 // Where a body comes from: the first columns of every row that is made of it, so that each row of each table
 // names its run, the date of the run, task, execution, session, customer and engine.
 
@@ -276,6 +311,7 @@ export const lineageCells = (lineage: Lineage, ids: RecordIds): ReadonlyArray<Ce
 interface Route {
   readonly table: string
   readonly fetched: ReadonlyArray<string>
+  readonly identity: ReturnType<typeof familyIdentity>
   readonly compiled: ReturnType<typeof compileFamily>
   readonly own: TableBuilder
   readonly children: ReadonlyArray<TableBuilder>
@@ -291,6 +327,7 @@ export class Routes {
       const route: Route = {
         table: family.table,
         fetched: family.fetched,
+        identity: familyIdentity(family, (value) => this.fetchedOf(value)),
         compiled: compileFamily(family),
         own: builder(family.table),
         children: family.children.map(({ table }) => builder(table)),

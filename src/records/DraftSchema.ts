@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { Document, isMap, isSeq } from "yaml"
 import { counted, listed } from "../base/Text.ts"
 import type { ColumnType } from "./ColumnData.ts"
-import { isColumnName, parseRecordSchema, refuses } from "./RecordSchema.ts"
+import { isColumnName, parseRecordSchema, programTables, refuses } from "./RecordSchema.ts"
 import type { Mode, RecordChild, RecordColumn, RecordFamily, RecordSchemaFile } from "./RecordSchema.ts"
 import { SeenField, SeenObject } from "./SeenFields.ts"
 import type { KnownTypes } from "./SeenFields.ts"
@@ -71,8 +71,7 @@ const childOf = (table: string, field: string, seen: SeenField, records: number)
   const required = seen.present === records ? { required: true } : {}
   const comment = `${field} of ${table}, one row each.`
   const named = { table: `${table}_${field}`, comment, ...required }
-  // The views of current and of earlier rows have these names.
-  if (!isColumnName(named.table) || field === "latest" || field === "history") return undefined
+  if (!isColumnName(named.table) || programTables.includes(named.table)) return undefined
   const objects = seen.itemObjects
   if (objects !== undefined) return { ...named, columns: newColumns(objects, namesIn(objects), "item") }
   const values = seen.itemValues

@@ -7,8 +7,10 @@
  */
 import type { FamilyCount, MisfitCount, RejectedCount } from "../ledger/RunFacts.ts"
 import { ExactNumber, exactNumber } from "./ExactNumber.ts"
-import { recordDepthMax } from "./RecordIdentity.ts"
 import { BoundBroken, bodyBounds, measureLargeBody } from "../service/BodyBounds.ts"
+
+/** A record with objects nested deeper than this is rejected: real ones have three levels. */
+export const recordDepthMax = 32
 
 export interface FoundRecord {
   readonly value: Readonly<Record<string, unknown>>
@@ -47,16 +49,6 @@ export const pathText = (place: Place): string => {
   const path = steps.reverse().join("")
   const isCut = each !== undefined || path.length > pathUnitsMax
   return (isCut ? `…${path.slice(-pathUnitsMax)}` : path).toWellFormed()
-}
-
-/** Whether a place is somewhere below another of the same walk, no deeper than a record can be. */
-export const isBelow = (place: Place | undefined, outer: Place): boolean => {
-  let above = place?.above
-  for (let steps = 0; above !== undefined && steps < recordDepthMax; steps++) {
-    if (above === outer) return true
-    above = above.above
-  }
-  return false
 }
 
 interface Frame {
@@ -297,15 +289,29 @@ const decoder = new TextDecoder("utf-8")
 // only costs the slower reading.
 const longNumber = /[:,[\s]-?\d(?:[\d.]{15}|\d*(?:\.\d+)?[eE])/
 
+/** A text that is JSON, without losing a digit of a number. */
+export const readJson = (text: string): unknown => {
+  // Reading it natively first proves the syntax, so the exact reading need not check it.
+  const value: unknown = JSON.parse(text)
+  return longNumber.test(text) ? readExactly(text) : value
+}
+
+/** Whether a value has no more levels of objects and lists than a record may have. */
+export const isWithinDepth = (value: unknown, levels = recordDepthMax): boolean => {
+  if (!isContainer(value)) return true
+  if (levels === 0) return false
+  return (Array.isArray(value) ? value : Object.values(value)).every((each) =>
+    isWithinDepth(each, levels - 1),
+  )
+}
+
 export const parseBody = (bytes: Uint8Array): ParsedBody => {
   if (bytes.length === 0) return unreadable("the body is empty")
   const { broken } = measureLargeBody(bytes)
   if (broken !== undefined) return unreadable(`the body cannot be used: ${broken}`, true)
   try {
     const text = decoder.decode(bytes)
-    // Reading it natively first proves the syntax, so the exact reading need not check it.
-    const value: unknown = JSON.parse(text)
-    return { _tag: "ReadableBody", value: longNumber.test(text) ? readExactly(text) : value }
+    return { _tag: "ReadableBody", value: readJson(text) }
   } catch (cause) {
     // The parser's own message quotes the body, which may contain personal data.
     return cause instanceof SyntaxError

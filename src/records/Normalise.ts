@@ -10,17 +10,19 @@ import { TableBuilder } from "./Columns.ts"
 import type { Disguise } from "./Columns.ts"
 import { Routes, isMisfit, lineageCells } from "./CompileFamily.ts"
 import type { Lineage } from "./CompileFamily.ts"
-import { findRecords, isBelow, namesOf, nothingCounted, parseBody, pathText, tallyOf } from "./FindRecords.ts"
+import {
+  findRecords,
+  isWithinDepth,
+  namesOf,
+  nothingCounted,
+  parseBody,
+  pathText,
+  recordDepthMax,
+  tallyOf,
+} from "./FindRecords.ts"
 import type { Counts, FoundRecord } from "./FindRecords.ts"
 import { jsonText } from "./ExactNumber.ts"
-import {
-  canonicalText,
-  identityTexts,
-  ownerOf,
-  recordDepthMax,
-  recordIds,
-  writtenTexts,
-} from "./RecordIdentity.ts"
+import { canonicalText, numbered, ownerOf, recordIds } from "./RecordIdentity.ts"
 import type { RecordIds } from "./RecordIdentity.ts"
 import { recordsIn } from "../service/FlowResults.ts"
 import type { ResultsSource } from "../service/FlowResults.ts"
@@ -33,7 +35,7 @@ import { otherRecordsTable, recordTables, rejectedRecordsTable } from "./RecordT
 
 /** What other bodies of the same session contained: it may be read from several endpoints. */
 export interface Beside {
-  /** Ids of records that are in the tables; those of this body are added, in order. */
+  /** Contents of records that are in the tables; those of this body are added, in order. */
   readonly seen: Set<string>
   /** Families that another body has completely: this body only repeats them. */
   readonly isHeld: (sub_family: string) => boolean
@@ -48,6 +50,13 @@ type Placement =
   | { readonly _tag: "Other" }
   | { readonly _tag: "Rejected"; readonly refusedFor: string }
   | { readonly _tag: "Repeated" }
+
+/** How the records of one body get their ids: equal ones are told apart by their number in it. */
+interface IdsOfBody {
+  readonly of: ReturnType<typeof recordIds>
+  readonly nth: ReturnType<typeof numbered>
+  readonly named: Map<unknown, string> | undefined
+}
 
 export class Normaliser {
   readonly #builders: ReadonlyMap<string, TableBuilder>
@@ -77,7 +86,7 @@ export class Normaliser {
 
   /** One rejected row for a body that cannot be read at all. */
   refuse(lineage: Lineage, reason: string): Counts {
-    const ids = recordIds(ownerOf(lineage))("", { whole: reason, content: reason })
+    const ids = recordIds(ownerOf(lineage))({ product: "", sub_family: "", key: undefined, content: reason })
     this.#reject(lineage, ids, null, null, reason, "", null)
     return { ...nothingCounted, strays: 1, refusedFor: [{ table: null, count: 1 }] }
   }
@@ -95,20 +104,25 @@ export class Normaliser {
     }
   }
 
-  /** Adds all records of one body's `data`; if one throws, none of them. */
-  add(lineage: Lineage, data: unknown, beside?: Beside): Counts {
+  /** Adds all records of one body's `data`; if one throws, none. `named` gets the id of each record. */
+  add(lineage: Lineage, data: unknown, beside?: Beside, named?: Map<unknown, string>): Counts {
     const takeBack = this.mark(beside)
     try {
-      return this.#add(lineage, data, beside)
+      return this.#add(lineage, data, beside, named)
     } catch (defect) {
       takeBack()
       throw defect
     }
   }
 
-  #add(lineage: Lineage, data: unknown, beside: Beside | undefined): Counts {
+  #add(
+    lineage: Lineage,
+    data: unknown,
+    beside: Beside | undefined,
+    named: Map<unknown, string> | undefined,
+  ): Counts {
     const { records, strays } = findRecords(data)
-    const idsOf = recordIds(ownerOf(lineage))
+    const ids = { of: recordIds(ownerOf(lineage)), nth: numbered(), named }
     const byTable: Record<string, number> = {}
     const byProduct = new Map<string, number>()
     const misfits: Array<MisfitCount> = []
@@ -117,8 +131,7 @@ export class Normaliser {
     let [rejected, repeated] = [0, 0]
     for (let i = 0; i < records.length; i++) {
       const record = records[i]!
-      const nests = isBelow(records[i + 1]?.place, record.place)
-      const placed = this.#route(lineage, record, nests, idsOf, beside)
+      const placed = this.#route(lineage, record, ids, beside)
       if (placed._tag === "Repeated") {
         repeated++
         continue
@@ -137,11 +150,10 @@ export class Normaliser {
     }
     for (const { value, reason, place } of strays) {
       const text = jsonText(value)
-      const whole = canonicalText(value) ?? text
-      const ids = idsOf("", { whole, content: canonicalText(value, this.#routes.fetchedOf) ?? text })
+      const own = ids.of({ product: "", sub_family: "", key: undefined, content: this.#contentOf(value) })
       const isLong = text.length > strayTextMax
       const told = isLong ? `${reason}; its ${text.length} characters are in landing` : reason
-      this.#reject(lineage, ids, ...namesOf(value), told, pathText(place), isLong ? null : text)
+      this.#reject(lineage, own, ...namesOf(value), told, pathText(place), isLong ? null : text)
     }
     const other = otherBy.length
     const inTables = records.length - other - rejected - repeated
@@ -161,49 +173,63 @@ export class Normaliser {
     }
   }
 
+  /** Of what has no columns: canonical, or as it is written where it is nested too deep for that. */
+  #contentOf(value: unknown): string {
+    const { fetchedOf } = this.#routes
+    if (isWithinDepth(value)) return canonicalText(value, fetchedOf)
+    if (Array.isArray(value)) return jsonText(value)
+    const fetched = fetchedOf(value as Readonly<Record<string, unknown>>)
+    return jsonText(
+      Object.fromEntries(Object.entries(value as object).filter(([name]) => !fetched.includes(name))),
+    )
+  }
+
   /** Writes one record's rows and returns where, unless it is already in the tables. */
   #route(
     lineage: Lineage,
     record: FoundRecord,
-    nests: boolean,
-    idsOf: ReturnType<typeof recordIds>,
+    { of, nth, named }: IdsOfBody,
     beside: Beside | undefined,
   ): Placement {
     const { value, product, sub_family, place } = record
-    const texts = identityTexts(value, this.#routes.fetchedOf, nests)
-    const ids = idsOf(sub_family, texts ?? writtenTexts(value, this.#routes.fetchedOf))
-    const { record_id } = ids
-    if (beside !== undefined) {
-      if (beside.seen.has(record_id) || beside.isHeld(sub_family)) return { _tag: "Repeated" }
-      beside.seen.add(record_id)
-    }
     const route = this.#routes.find(product, sub_family)
-    const refusedFor = route?.table ?? otherRecordsTable.name
-    if (texts === undefined) {
-      const reason = `nested deeper than ${recordDepthMax} levels`
-      this.#reject(lineage, ids, product, sub_family, reason, pathText(place), jsonText(value))
-      return { _tag: "Rejected", refusedFor }
+    const isShallow = isWithinDepth(value)
+    const result = isShallow ? route?.compiled(value, place) : undefined
+    const cells = result === undefined || isMisfit(result) ? undefined : result
+    const identity =
+      route !== undefined && cells !== undefined
+        ? route.identity(cells)
+        : {
+            key: undefined,
+            content: this.#contentOf(value),
+          }
+    const ids = of({ product, sub_family, ...identity })
+    named?.set(value, ids.record_id)
+    if (beside !== undefined) {
+      const content = nth(ids.content_id)
+      if (beside.seen.has(content) || beside.isHeld(sub_family)) return { _tag: "Repeated" }
+      beside.seen.add(content)
     }
-    if (route === undefined) {
-      const { fetch_date } = value
-      const whole = jsonText(value)
-      const cells: ReadonlyArray<Cell> = [product, sub_family, timestampCell(fetch_date) ?? null, whole]
-      this.#append(this.#other, lineageCells(lineage, ids), cells)
+    if (route !== undefined && cells !== undefined) {
+      const { own, children, misfits } = cells
+      const first = lineageCells(lineage, ids)
+      this.#append(route.own, first, own)
+      for (let i = 0; i < children.length; i++) {
+        for (const row of children[i]!) this.#append(route.children[i]!, first, row)
+      }
+      return { _tag: "InTable", table: route.table, misfits }
+    }
+    if (route === undefined && isShallow) {
+      const fetched = timestampCell(value["fetch_date"]) ?? null
+      this.#append(this.#other, lineageCells(lineage, ids), [product, sub_family, fetched, jsonText(value)])
       return { _tag: "Other" }
     }
-    const result = route.compiled(value, place)
-    if (isMisfit(result)) {
-      const { reason } = result
-      this.#reject(lineage, ids, product, sub_family, reason, pathText(result.place), jsonText(value))
-      return { _tag: "Rejected", refusedFor }
-    }
-    const { own, children, misfits } = result
-    const first = lineageCells(lineage, ids)
-    this.#append(route.own, first, own)
-    for (let i = 0; i < children.length; i++) {
-      for (const cells of children[i]!) this.#append(route.children[i]!, first, cells)
-    }
-    return { _tag: "InTable", table: route.table, misfits }
+    const wrong =
+      result !== undefined && isMisfit(result)
+        ? result
+        : { reason: `nested deeper than ${recordDepthMax} levels`, place }
+    this.#reject(lineage, ids, product, sub_family, wrong.reason, pathText(wrong.place), jsonText(value))
+    return { _tag: "Rejected", refusedFor: route?.table ?? otherRecordsTable.name }
   }
 
   #reject(

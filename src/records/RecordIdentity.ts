@@ -1,15 +1,16 @@
 /**
- * What makes a record the same record in another run: customer and engine (or session), `sub_family`, and
- * its whole content, with sorted keys. The hash of that is `record_id`; equal records of one body are
- * distinguished by their number in it. `content_id` is the same without the times of fetching, so that it
- * stays while nothing but the time of the visit changes.
+ * What makes a record the same record, and two contents the same content, from its typed cells: what an
+ * analyst sees equal is equal. `content_id` is a hash of all cells but the times of fetching, with the lists
+ * of the record: NULL and an empty list count as missing, numbers by their value, JSON by its members.
+ * `record_id` is a hash of customer and engine (or session), product, sub_family and business key; without a
+ * key, of the content in its place. A further record of one key in a body gets a number.
  */
 import { hash } from "node:crypto"
 import type { CustomerId, EngineReference, SessionId } from "../service/Ids.ts"
-import { ExactNumber, decimalIdentity, jsonText } from "./ExactNumber.ts"
-
-/** A record with objects nested deeper than this is rejected: real ones have three levels. */
-export const recordDepthMax = 32
+import { decimalShape } from "./ColumnData.ts"
+import type { Cell, ColumnType } from "./ColumnData.ts"
+import { ExactNumber, decimalIdentity } from "./ExactNumber.ts"
+import { readJson } from "./FindRecords.ts"
 
 /** The keys of one kind of object as they come, sorted, and each sorted key with its length before it. */
 interface Shape {
@@ -23,6 +24,8 @@ interface Shape {
 const shapes: Array<Shape | undefined> = []
 const shapeKeysMax = 64
 
+const labelOf = (name: string): string => `${name.length}:${name}`
+
 const shapeOf = (keys: ReadonlyArray<string>): Shape => {
   const known = shapes[keys.length]
   if (known !== undefined) {
@@ -31,7 +34,7 @@ const shapeOf = (keys: ReadonlyArray<string>): Shape => {
     if (i === keys.length) return known
   }
   const sorted = keys.toSorted()
-  const shape = { keys, sorted, labels: sorted.map((key) => `${key.length}:${key}`) }
+  const shape = { keys, sorted, labels: sorted.map(labelOf) }
   if (keys.length <= shapeKeysMax) shapes[keys.length] = shape
   return shape
 }
@@ -44,87 +47,99 @@ export type FetchedOf = (value: Json) => ReadonlyArray<string>
 const nothingFetched: FetchedOf = () => []
 
 /**
- * One text per value: keys sorted, strings with their length before them so that nothing has to be escaped,
- * numbers by value. undefined if the value is nested deeper than `recordDepthMax`.
+ * One text per JSON value: keys sorted, members that are null left out, strings with their length before them
+ * so that nothing has to be escaped, numbers by value. The value was read: its nesting has been measured.
  */
-export const canonicalText = (value: unknown, fetchedOf = nothingFetched, depth = 0): string | undefined => {
-  if (typeof value === "string") return `${value.length}:${value}`
+export const canonicalText = (value: unknown, fetchedOf = nothingFetched): string => {
+  if (typeof value === "string") return labelOf(value)
   if (typeof value !== "object" || value === null) {
-    // A value is either always a plain number or always an exact one, so the two need no common form.
-    return typeof value === "number" ? `#${value}` : value === null ? "!n" : value === true ? "!t" : "!f"
+    if (typeof value === "number") return `#${decimalIdentity(String(value))}`
+    return value === null ? "!n" : value === true ? "!t" : "!f"
   }
   if (value instanceof ExactNumber) return `#${decimalIdentity(value.text)}`
-  if (depth === recordDepthMax) return undefined
-  if (Array.isArray(value)) {
-    let text = "["
-    for (let i = 0; i < value.length; i++) {
-      const inner = canonicalText(value[i], fetchedOf, depth + 1)
-      if (inner === undefined) return undefined
-      text += inner
-    }
-    return `${text}]`
-  }
+  if (Array.isArray(value)) return `[${value.map((item) => canonicalText(item, fetchedOf)).join("")}]`
   const { sorted, labels } = shapeOf(Object.keys(value))
   const fetched = fetchedOf(value as Json)
   let text = "{"
   for (let i = 0; i < sorted.length; i++) {
-    const inner = canonicalText((value as Json)[sorted[i]!], fetchedOf, depth + 1)
-    if (inner === undefined) return undefined
-    if (!fetched.includes(sorted[i]!)) text += labels[i]! + inner
+    const member = (value as Json)[sorted[i]!]
+    if (member === null || fetched.includes(sorted[i]!)) continue
+    text += labels[i]! + canonicalText(member, fetchedOf)
   }
   return `${text}}`
 }
 
-/** A record's canonical text, and the same without its times of fetching. */
-export interface IdentityTexts {
-  readonly whole: string
-  readonly content: string
+/** A cell that is not NULL as one text per value, whatever the type of a number is. */
+const writerOf = (type: ColumnType, fetchedOf: FetchedOf): ((cell: NonNullable<Cell>) => string) => {
+  switch (type) {
+    case "VARCHAR":
+      return (cell) => labelOf(cell as string)
+    case "VARCHAR[]":
+      return (cell) => `[${(cell as ReadonlyArray<string>).map(labelOf).join("")}]`
+    case "JSON":
+      return (cell) => canonicalText(readJson(cell as string), fetchedOf)
+    case "BOOLEAN":
+      return (cell) => (cell === true ? "!t" : "!f")
+    case "DATE":
+      return (cell) => `d${String(cell)}`
+    case "TIMESTAMPTZ":
+      return (cell) => `t${typeof cell === "bigint" ? cell : Math.round((cell as number) * 1000)}`
+    case "INTEGER":
+    case "BIGINT":
+    case "DOUBLE":
+      return (cell) => `#${decimalIdentity(String(cell))}`
+    default: {
+      const { scale } = decimalShape(type)!
+      return (cell) => `#${decimalIdentity(`${String(cell)}e-${scale}`)}`
+    }
+  }
 }
 
-/**
- * undefined if the record is nested too deep. `nests`: there are records in it, whose times of fetching are
- * left out as well.
- */
-export const identityTexts = (
-  record: Json,
+/** A column that counts as content, and where its cell is in a row. */
+export interface ContentColumn {
+  readonly name: string
+  readonly type: ColumnType
+  readonly index: number
+}
+
+/** The cells of a row as one text, in the order of the columns' names; what is NULL or empty is left out. */
+export const contentWriter = (
+  columns: ReadonlyArray<ContentColumn>,
   fetchedOf: FetchedOf,
-  nests: boolean,
-): IdentityTexts | undefined => {
-  if (nests) {
-    const [whole, content] = [canonicalText(record), canonicalText(record, fetchedOf)]
-    return whole === undefined || content === undefined ? undefined : { whole, content }
+): ((cells: ReadonlyArray<Cell>) => string) => {
+  const parts = columns
+    .toSorted((one, other) => (one.name < other.name ? -1 : 1))
+    .map(({ name, type, index }) => ({ label: labelOf(name), index, write: writerOf(type, fetchedOf) }))
+  return (cells) => {
+    let text = "{"
+    for (let i = 0; i < parts.length; i++) {
+      const { label, index, write } = parts[i]!
+      const cell = cells[index] ?? null
+      if (cell === null || (Array.isArray(cell) && cell.length === 0)) continue
+      text += label + write(cell)
+    }
+    return `${text}}`
   }
-  // Both in one pass: every field is read once.
-  const { sorted, labels } = shapeOf(Object.keys(record))
-  const fetched = fetchedOf(record)
-  let [whole, content] = ["{", "{"]
-  for (let i = 0; i < sorted.length; i++) {
-    const inner = canonicalText(record[sorted[i]!], nothingFetched, 1)
-    if (inner === undefined) return undefined
-    const part = labels[i]! + inner
-    whole += part
-    if (!fetched.includes(sorted[i]!)) content += part
-  }
-  return { whole: `${whole}}`, content: `${content}}` }
 }
 
 /** 128 bits of SHA-256, as hexadecimal digits. */
 const digest = (text: string): string => hash("sha256", text, "hex").slice(0, 32)
-
-/** The texts of a record that is nested too deep for the canonical ones: as it is written. */
-export const writtenTexts = (record: Json, fetchedOf: FetchedOf): IdentityTexts => {
-  const fetched = fetchedOf(record)
-  const lasting = Object.entries(record).filter(([name]) => !fetched.includes(name))
-  return { whole: jsonText(record), content: jsonText(Object.fromEntries(lasting)) }
-}
 
 export interface RecordIds {
   readonly record_id: string
   readonly content_id: string
 }
 
-/** Tells equal texts of one body apart. */
-const numbered = (): ((base: string) => string) => {
+/** What the ids of a record are made of; `key` is undefined if it has no business key. */
+export interface Identity {
+  readonly product: string
+  readonly sub_family: string
+  readonly key: string | undefined
+  readonly content: string
+}
+
+/** Tells equal ids of one body apart. */
+export const numbered = (): ((base: string) => string) => {
   const seen = new Map<string, number>()
   return (base) => {
     const occurrence = seen.get(base) ?? 0
@@ -134,11 +149,12 @@ const numbered = (): ((base: string) => string) => {
 }
 
 /** Assigns the ids of the records of one body; each body needs its own. */
-export const recordIds = (owner: string): ((sub_family: string, texts: IdentityTexts) => RecordIds) => {
-  const [recordId, contentId] = [numbered(), numbered()]
-  return (sub_family, { whole, content }) => {
-    const first = `${owner.length}:${owner}${sub_family.length}:${sub_family}`
-    return { record_id: recordId(digest(first + whole)), content_id: contentId(digest(first + content)) }
+export const recordIds = (owner: string): ((identity: Identity) => RecordIds) => {
+  const recordId = numbered()
+  return ({ product, sub_family, key, content }) => {
+    const kind = labelOf(product) + labelOf(sub_family)
+    const record = key === undefined ? `c${content}` : `k${key}`
+    return { record_id: recordId(digest(labelOf(owner) + kind + record)), content_id: digest(kind + content) }
   }
 }
 

@@ -96,7 +96,7 @@ export const RecordSchemaFile = Schema.Struct({
   ),
   features: required(
     Schema.Array(Text).check(Schema.isMinLength(1)),
-    "Feature codes that feed the table: `_latest` shows the newest run in which one of them succeeded.",
+    "Feature codes that feed the table: its rows are current while one of them is asked for.",
   ),
   key: optional(
     Schema.Array(Text),
@@ -168,7 +168,7 @@ export class RecordSchemaInvalid extends Schema.TaggedError<RecordSchemaInvalid>
   message: Schema.String,
 }) {}
 
-// Column names that the tables use themselves.
+// Column names that the tables, or the views of what is true now and of history, use themselves.
 const lineageNames = [
   "run_id",
   "run_date",
@@ -184,6 +184,36 @@ const lineageNames = [
   "extra",
   "product",
   "sub_family",
+  "valid_from",
+  "valid_to",
+  "ended_by",
+  "as_of",
+  "age_days",
+]
+
+/** Tables, views and macros of every version, with or without families. */
+export const programTables: ReadonlyArray<string> = [
+  "attachments",
+  "changes",
+  "consent_documents",
+  "consents",
+  "coverage",
+  "customers",
+  "deletions",
+  "documents",
+  "engine_descriptions",
+  "engines",
+  "execution_errors",
+  "execution_features",
+  "execution_messages",
+  "executions",
+  "features",
+  "other_records",
+  "products_count",
+  "rejected_records",
+  "runs",
+  "sessions",
+  "tasks",
 ]
 
 /** Whether a field can have a column or a table of its name. */
@@ -201,6 +231,11 @@ const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Finding> => {
       }
     }
   }
+  const checkTable = (name: string, path: ReadonlyArray<string>): void => {
+    if (programTables.includes(name))
+      tell(path, `${name} is a table of every output folder; choose another name`)
+  }
+  checkTable(file.table, ["table"])
   check(Object.keys(file.columns), ["columns"])
   check(
     children.map(([field]) => field),
@@ -212,6 +247,7 @@ const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Finding> => {
   }
   for (const [field, child] of children) {
     const path = ["children", field]
+    checkTable(child.table ?? field, child.table === undefined ? path : [...path, "table"])
     if (Object.hasOwn(file.columns, field)) {
       tell(path, `${field} is already a column`)
     }
@@ -298,13 +334,10 @@ export const recordJsonSchema = () => jsonSchemaOf(RecordSchemaFile)
 /** Far larger than any schema of records. */
 const bytesMax = 1_000_000
 
-/** Tables of every version, with or without families. */
-const ownTables = ["other_records", "rejected_records"]
-
 const clashes = (
   families: ReadonlyArray<readonly [file: string, family: RecordFamily]>,
 ): ReadonlyArray<string> => {
-  const owners = new Map<string, string>(ownTables.map((table) => [`table ${table}`, "the program itself"]))
+  const owners = new Map<string, string>()
   const troubles: Array<string> = []
   const claim = (file: string, what: string): void => {
     const owner = owners.get(what)

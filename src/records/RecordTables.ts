@@ -96,7 +96,7 @@ export const rejectedRecordsTable: TableSpec = {
 
 export interface RecordTable {
   readonly spec: TableSpec
-  /** Feature codes that feed the table, for its `_latest` view; if undefined, every feature does. */
+  /** Feature codes that feed the table; if undefined, every feature does. */
   readonly features: ReadonlyArray<string> | undefined
 }
 

@@ -6,6 +6,7 @@
 import { stableUuid } from "../base/Hashes.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
+import { placeOf } from "../tables/DataDictionary.ts"
 import type { ManifestFile } from "../tables/Manifest.ts"
 import type { TableSpec } from "../records/Columns.ts"
 
@@ -110,7 +111,7 @@ const outputsOf = (source: LineageSource, files: ReadonlyArray<ManifestFile>) =>
     return [
       {
         namespace: `duckdb://${source.output}/nightjar.duckdb`,
-        name: `nightjar.main.${name}`,
+        name: `nightjar.${placeOf(name)}`,
         facets: { schema: facet(source, "SchemaDatasetFacet", { fields }) },
         outputFacets: {
           outputStatistics: facet(source, "OutputStatisticsOutputDatasetFacet", written),

@@ -3,7 +3,7 @@
  * and how fresh they are. It holds counts, never a value of a record, so that it can be passed on. Pure.
  */
 import { counted } from "../base/Text.ts"
-import type { Relation } from "../tables/Dimensions.ts"
+import type { Reference } from "../tables/Dimensions.ts"
 import { fillPage } from "./Page.ts"
 import type { Inline, Page, Part } from "./Page.ts"
 import { clockIn, share } from "./TextTable.ts"
@@ -38,7 +38,7 @@ export interface TablesPage {
   readonly timezone: string
   readonly tables: ReadonlyArray<PageTable>
   readonly views: ReadonlyArray<PageView>
-  readonly relations: ReadonlyArray<Relation>
+  readonly relations: ReadonlyArray<Reference>
 }
 
 const number = new Intl.NumberFormat("en")
@@ -88,7 +88,7 @@ const stateOf = (figures: TableFigures | undefined): Inline => {
 }
 
 const tableParts =
-  (relations: ReadonlyArray<Relation>) =>
+  (relations: ReadonlyArray<Reference>) =>
   ({ name, comment, key, columns, figures }: PageTable): ReadonlyArray<Part> => {
     const up = relations.filter((one) => one.table === name)
     const down = relations.filter(({ of }) => of === name)
@@ -135,12 +135,10 @@ const pageOf = (all: TablesPage): Page => {
   const ordered = [...tables.filter(hasRows), ...tables.filter((table) => !hasRows(table))]
   const written = `Written ${clockIn(timezone).moment(madeAt)} (${timezone}) by Nightjar ${toolVersion}.`
   const about =
-    `${counted(tables.length, "table")} in \`nightjar.duckdb\` and, as Parquet, in ` +
-    `\`tables/\`. A table has ` +
-    "the rows of every run, `TABLE_latest` only the current ones, and `TABLE_history` says since when each " +
-    "is valid. The figures of a column are those of the newest night with rows; " +
-    "“different” is an estimate. " +
-    "No value of a record is on this page."
+    `${counted(tables.length, "table")} in \`nightjar.duckdb\` and, as Parquet, in \`tables/\`: the rows ` +
+    "of every run, in the schemas `nights` and `ops`. What is true now stands under the plain name, and " +
+    "since when in `history`. The figures of a column are those of the newest night with rows; " +
+    "“different” is an estimate. No value of a record is on this page."
   const label = "Which table belongs to which; the tables below say it in words."
   return {
     title: "Published tables",

@@ -270,6 +270,7 @@ const startedFact = (
   run_date,
   tool_version: options.toolVersion,
   ...(options.parent === undefined ? {} : { parent: options.parent }),
+  ...(job.replaces === undefined || job.replaces.length === 0 ? {} : { replaces: job.replaces }),
   ...(missed.length === 0 ? {} : { missed }),
 })
 

@@ -15,9 +15,9 @@ import type { RunState } from "../ledger/RunState.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
 import { asSubquery, openClosedOff } from "./BuildDatabase.ts"
-import { publishedTables } from "./DataDictionary.ts"
+import { placeOf, publishedTables } from "./DataDictionary.ts"
 import { databaseFailed } from "./Publisher.ts"
-import { runsInOrder, sameSql } from "./RecordViews.ts"
+import { sameSql } from "./Answers.ts"
 import type { Store } from "./Store.ts"
 
 interface AskedVersion {
@@ -55,14 +55,14 @@ const recordTablesOf = ({ families }: AskedVersion): ReadonlyArray<string> => [
  * family whose records another one has by now gets no more of them.
  */
 const recordsOf = ({ families }: AskedVersion) => {
-  const other = identifier(otherRecordsTable.name)
+  const other = `nights.${identifier(otherRecordsTable.name)}`
   const rowsIn = (table: string, where: string) => `SELECT run_id FROM ${table} WHERE ${where}`
   const isOf = ({ product, subFamilies }: RecordFamily): string =>
     `(product = ${literal(product)} AND sub_family IN (${subFamilies.map(literal).join(", ")}))`
   const fed = families.filter(({ subFamilies }) => subFamilies.length > 0)
   const own = fed.map((family) => ({
     name: family.table,
-    rows: `${rowsIn(identifier(family.table), "true")} UNION ALL ${rowsIn(other, isOf(family))}`,
+    rows: `${rowsIn(`nights.${identifier(family.table)}`, "true")} UNION ALL ${rowsIn(other, isOf(family))}`,
   }))
   const rest = ["false", ...fed.map(isOf)].join(" OR ")
   return [...own, { name: otherRecordsTable.name, rows: rowsIn(other, `(${rest}) IS NOT TRUE`) }]
@@ -73,7 +73,7 @@ const askKeys = Effect.fnUntraced(function* ({ connection, families, runs }: Ask
   for (const { name, key } of publishedTables(families)) {
     if (key.length === 0) continue
     const [row] = yield* connection.rows(`SELECT count(*)::INTEGER AS n FROM (
-      SELECT 1 FROM ${identifier(name)} WHERE run_id IN (${runs})
+      SELECT 1 FROM ${placeOf(name)} WHERE run_id IN (${runs})
       GROUP BY ${key.map(identifier).join(", ")} HAVING count(*) > 1) AS repeated`)
     const repeated = Number(row?.["n"])
     if (repeated > 0) found.push(`${counted(repeated, "key")} of ${name}`)
@@ -87,10 +87,10 @@ const askRows = Effect.fnUntraced(function* (asking: Asking, { min, nights }: No
   const found: Array<string> = []
   for (const { name, rows } of recordsOf(asking)) {
     const [row] = yield* asking.connection.rows(`WITH before AS (
-        SELECT run_date FROM runs WHERE job = ${job} AND run_date < ${date} AND tasks > 0
+        SELECT run_date FROM ops.runs WHERE job = ${job} AND run_date < ${date} AND tasks > 0
         GROUP BY run_date ORDER BY run_date DESC LIMIT ${Math.trunc(nights)}),
       sizes AS (SELECT r.run_date, count(t.run_id) AS n
-        FROM runs AS r LEFT JOIN (${rows}) AS t ON t.run_id = r.run_id
+        FROM ops.runs AS r LEFT JOIN (${rows}) AS t ON t.run_id = r.run_id
         WHERE r.job = ${job} AND r.run_date IN (SELECT run_date FROM before) GROUP BY r.run_date)
       SELECT (SELECT median(n) FROM sizes)::DOUBLE AS usual,
         (SELECT count(*) FROM (${rows}) AS t WHERE run_id IN (${asking.runs}))::INTEGER AS now`)
@@ -104,9 +104,9 @@ const askRows = Effect.fnUntraced(function* (asking: Asking, { min, nights }: No
 const askRejected = Effect.fnUntraced(function* (asking: Asking, max: number) {
   const { connection, runs } = asking
   const records = recordTablesOf(asking).map(
-    (name) => `(SELECT count(*) FROM ${identifier(name)} WHERE run_id IN (${runs}))`,
+    (name) => `(SELECT count(*) FROM nights.${identifier(name)} WHERE run_id IN (${runs}))`,
   )
-  const rejected = identifier(rejectedRecordsTable.name)
+  const rejected = placeOf(rejectedRecordsTable.name)
   const [row] = yield* connection.rows(`SELECT (${records.join(" + ")})::INTEGER AS kept,
     (SELECT count(*) FROM ${rejected} WHERE run_id IN (${runs}))::INTEGER AS lost`)
   const lost = Number(row?.["lost"])
@@ -120,7 +120,7 @@ const askCoverage = Effect.fnUntraced(function* ({ connection, runs }: Asking, m
   const [row] = yield* connection.rows(`SELECT count(*)::INTEGER AS n,
       (count(*) FILTER (outcome = 'succeeded'))::INTEGER AS good
     FROM (SELECT arg_max(c.outcome, coalesce(r.sequence, 0)) AS outcome
-      FROM coverage AS c JOIN runs AS r USING (run_id) WHERE c.run_id IN (${runs})
+      FROM ops.coverage AS c JOIN ops.runs AS r USING (run_id) WHERE c.run_id IN (${runs})
       GROUP BY c.customer_id, c.engine_reference, c.feature,
         CASE WHEN c.engine_reference IS NULL THEN c.session_id END) AS newest`)
   const all = Number(row?.["n"])
@@ -130,10 +130,11 @@ const askCoverage = Effect.fnUntraced(function* ({ connection, runs }: Asking, m
 
 /** What never succeeded is not stale: `coverage` is the gate for it. */
 const askFreshness = Effect.fnUntraced(function* ({ connection, run }: Asking, days: number) {
-  const rows = yield* connection.rows(`SELECT c.engine_reference AS engine, c.feature, min(c.age_days) AS age
-    FROM coverage_current AS c JOIN runs AS r USING (run_id)
-    WHERE r.job = ${literal(run.job)} AND c.feature IS NOT NULL AND c.is_current_customer IS NOT FALSE
-    GROUP BY c.engine_reference, c.feature HAVING min(c.age_days) > ${Math.trunc(days)} ORDER BY ALL`)
+  const rows = yield* connection.rows(`SELECT c.engine_reference AS engine, c.feature,
+      min(date_diff('day', c.fresh_date, DATE ${literal(run.run_date)})) AS age
+    FROM coverage AS c JOIN ops.runs AS r USING (run_id)
+    WHERE r.job = ${literal(run.job)} AND c.feature IS NOT NULL
+    GROUP BY c.engine_reference, c.feature HAVING age > ${Math.trunc(days)} ORDER BY ALL`)
   const found = rows.map(
     ({ engine, feature, age }) => `${String(engine)} ${String(feature)}: ${counted(Number(age), "day")} old`,
   )
@@ -201,7 +202,7 @@ const askGates = Effect.fn("Publishing.askGates")(
     const { path, run } = version
     const connection = yield* openClosedOff(path, "read-only")
     const night = `job = ${literal(run.job)} AND run_date = DATE ${literal(run.run_date)}`
-    const runs = `SELECT run_id FROM runs WHERE ${night}`
+    const runs = `SELECT run_id FROM ops.runs WHERE ${night}`
     const failed: Array<FailedGate> = []
     for (const { gate, expected, ask } of gatesOf({ ...version, connection, runs }, gates)) {
       const found = yield* ask.pipe(
@@ -270,17 +271,17 @@ const agesSql = ({ job, run_date }: AskedRun, limits: ReadonlyArray<number>): st
   const today = `DATE ${literal(run_date)}`
   return `
   WITH own AS (
-    SELECT r.run_id, r.run_date, r.parent, r.tasks, o.nth
-    FROM runs AS r JOIN (${runsInOrder}) AS o USING (run_id)
+    SELECT r.run_id, r.run_date, o.whole, o.seq
+    FROM ops.runs AS r JOIN store._runs AS o USING (run_id)
     WHERE r.job = ${literal(job)} AND r.run_date <= ${today}
   ),
   asked AS (
-    SELECT DISTINCT customer_id, engine_reference, feature FROM coverage
+    SELECT DISTINCT customer_id, engine_reference, feature FROM ops.coverage
     WHERE engine_reference IS NOT NULL AND run_id = (
-      SELECT arg_max(run_id, nth) FROM own WHERE parent IS NULL AND tasks > 0)
+      SELECT arg_max(run_id, seq) FROM own WHERE whole)
   ), told AS (
     SELECT c.customer_id, c.engine_reference, c.feature, c.run_date, c.outcome
-    FROM coverage AS c JOIN own USING (run_id)
+    FROM ops.coverage AS c JOIN own USING (run_id)
     WHERE c.run_date >= ${today} - ${longest + daysBefore}
   ), ages AS (
     SELECT a.customer_id, a.engine_reference, a.feature, CAST(date_diff('day',

@@ -12,12 +12,16 @@ import type { MisfitCount } from "../ledger/RunFacts.ts"
 import type { TableSpec } from "../records/Columns.ts"
 import { addUpMisfits } from "../records/Misfits.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { dataDictionary, publishedTables } from "./DataDictionary.ts"
+import { recordTables, rejectedRecordsTable } from "../records/RecordTables.ts"
+import { dataDictionary, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
 import { castColumns, filesAlike } from "./FileColumns.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
-import { runsTable } from "./SystemTables.ts"
+import { keptTables, seenOf } from "./RecordStore.ts"
+import type { KeptTable } from "./RecordStore.ts"
+import { stepRun, unstepNewest } from "./Step.ts"
+import { documentsTable } from "./SystemTables.ts"
 
 export interface BuildOptions {
   readonly path: string
@@ -121,6 +125,14 @@ const checkCounts = Effect.fnUntraced(function* (
   }
 })
 
+/** By run: how many rows the database has of a table; records are counted where each run names them. */
+const countSql = (name: string, kept: ReadonlyArray<KeptTable>, only: ReadonlyArray<string> | undefined) => {
+  const isRecords = kept.some((one) => one.name === name)
+  const rows = isRecords ? `${seenOf(name)} JOIN store._readings USING (_reading)` : placeOf(name)
+  return `SELECT ${literal(name)} AS name, run_id, count(*)::INTEGER AS rows
+    FROM ${rows}${ofRuns(only)} GROUP BY run_id`
+}
+
 /**
  * One query for all tables: planning one for each costs several times as much as counting. `only` these runs
  * are compared, if they are given.
@@ -132,12 +144,8 @@ export const countDifferences = Effect.fnUntraced(function* (
 ) {
   const compared = Object.entries(manifest.runs).filter(([run_id]) => only?.includes(run_id) ?? true)
   const names = publishedTables(families).map(({ name }) => name)
-  const counts = names.map(
-    (name) =>
-      `SELECT ${literal(name)} AS name, run_id, count(*)::INTEGER AS rows
-        FROM ${identifier(name)}${ofRuns(only)} GROUP BY run_id`,
-  )
-  const rows = yield* connection.rows(counts.join(" UNION ALL "))
+  const kept = keptTables(families)
+  const rows = yield* connection.rows(names.map((name) => countSql(name, kept, only)).join(" UNION ALL "))
   const byTable = Map.groupBy(rows, (row) => String(row["name"]))
   const differences: Array<{ table: string; run_id: string; expected: number; found: number }> = []
   for (const name of names) {
@@ -163,13 +171,58 @@ const numberRuns = (connection: Connection, sequences: ReadonlyMap<string, numbe
   Effect.forEach(
     sequences,
     ([run_id, sequence]) =>
-      connection.run(
-        `UPDATE ${identifier(runsTable.name)} SET sequence = ${sequence}
-          WHERE run_id = ? AND sequence IS NULL`,
-        [run_id],
-      ),
+      connection.run(`UPDATE ops.runs SET sequence = ${sequence} WHERE run_id = ? AND sequence IS NULL`, [
+        run_id,
+      ]),
     { discard: true },
   )
+
+/** The runs of the database in the order in which they began, each with a number of its own. */
+const runsInOrder = Effect.fnUntraced(function* (connection: Connection) {
+  const rows = yield* connection.rows(
+    `SELECT run_id, coalesce(sequence, 0) AS sequence FROM ops.runs
+    ORDER BY coalesce(sequence, 0), started_at, run_id`,
+  )
+  let last = 0
+  return rows.map(({ run_id, sequence }) => {
+    last = Math.max(last + 1, Number(sequence))
+    return { run_id: String(run_id), sequence: last }
+  })
+})
+
+/** The rows of a run in the tables of records, as its files have them; what does not fit a type is added. */
+const sourcesOf = Effect.fnUntraced(function* (
+  connection: Connection,
+  { root, standsAt, families, manifest }: BuildOptions,
+  run_id: string,
+  unfit: Array<MisfitCount>,
+) {
+  const sources = new Map<string, string>()
+  const files = manifest.runs[run_id]?.files ?? []
+  for (const { spec } of recordTables(families)) {
+    const own = files.filter(({ table }) => table === spec.name)
+    if (own.length === 0 || spec.name === rejectedRecordsTable.name) continue
+    const paths = own.map((file) => join(root, standsAt(file)))
+    const rows = yield* rowsFrom(connection, spec, paths, [run_id])
+    unfit.push(...rows.unfit)
+    sources.set(spec.name, rows.sql)
+  }
+  return sources
+})
+
+/** Adds a run to the records; its rows of `ops` are there. */
+const step = Effect.fnUntraced(function* (
+  connection: Connection,
+  options: BuildOptions,
+  { run_id, sequence }: { readonly run_id: string; readonly sequence: number },
+  unfit: Array<MisfitCount>,
+  lost: ReadonlySet<string> = new Set(),
+) {
+  const { families, manifest } = options
+  const interim = manifest.runs[run_id]?.interim === true
+  const sources = yield* sourcesOf(connection, options, run_id, unfit)
+  yield* stepRun(connection, keptTables(families), families, { run_id, sequence, interim, sources, lost })
+})
 
 /**
  * Bytes of Parquet whose tables share a transaction: every transaction is logged and synced, and what is
@@ -177,12 +230,26 @@ const numberRuns = (connection: Connection, sequences: ReadonlyMap<string, numbe
  */
 const sharedBytesMax = 1024 * 1024
 
+/** Begins the next transaction whenever the rows of one have become many. */
+const turns = (connection: Connection) => {
+  let open = 0
+  return Effect.fnUntraced(function* (bytes: number) {
+    if (open > 0 && open + bytes > sharedBytesMax) {
+      yield* connection.run("COMMIT; BEGIN")
+      open = 0
+    }
+    open += bytes
+  })
+}
+
 /** Fills the empty database at this path with everything; returns what does not fit a changed type. */
 export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
   function* (
     options: BuildOptions & {
       /** By run: its place in the order in which runs began. */
       readonly sequences: ReadonlyMap<string, number>
+      /** By run: tables of which a file is missing or damaged. */
+      readonly lost: ReadonlyMap<string, ReadonlySet<string>>
       readonly memoryLimit: MemoryLimit
     },
   ) {
@@ -191,16 +258,12 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
     const bytesOf = new Map<string, number>()
     for (const { table, bytes } of filesOf(manifest)) bytesOf.set(table, (bytesOf.get(table) ?? 0) + bytes)
     const unfit: Array<MisfitCount> = []
-    let open = 0
+    const turn = turns(connection)
     yield* connection.run("BEGIN")
-    for (const spec of publishedTables(families)) {
+    for (const spec of operatorTables()) {
       const bytes = bytesOf.get(spec.name)
       if (bytes === undefined) continue
-      if (open > 0 && open + bytes > sharedBytesMax) {
-        yield* connection.run("COMMIT; BEGIN")
-        open = 0
-      }
-      open += bytes
+      yield* turn(bytes)
       const alike = filesAlike(manifest, families, spec.name)
       const parts = yield* Effect.forEach(alike, (files) =>
         rowsFrom(
@@ -211,10 +274,15 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
       )
       unfit.push(...parts.flatMap((part) => part.unfit))
       const rows = parts.map(({ sql }) => sql).join(" UNION ALL ")
-      yield* connection.run(`INSERT INTO ${identifier(spec.name)} ${rows}`)
+      yield* connection.run(`INSERT INTO ops.${identifier(spec.name)} ${rows}`)
+    }
+    yield* numberRuns(connection, options.sequences)
+    for (const run of yield* runsInOrder(connection)) {
+      const { files = [] } = manifest.runs[run.run_id] ?? {}
+      yield* turn(files.reduce((sum, { bytes }) => sum + bytes, 0))
+      yield* step(connection, options, run, unfit, options.lost.get(run.run_id))
     }
     yield* connection.run(versionMacro(options.manifest.version))
-    yield* numberRuns(connection, options.sequences)
     yield* connection.run(`${withoutLog}; COMMIT`)
     yield* checkCounts(connection, options)
     return addUpMisfits(unfit)
@@ -227,46 +295,89 @@ const removeModels = Effect.fnUntraced(function* (
   connection: Connection,
   families: ReadonlyArray<RecordFamily>,
 ) {
-  const own = new Set(dataDictionary(families).map(({ name }) => name))
+  const own = new Set(dataDictionary(families).flatMap((one) => (one.schema === "main" ? [one.name] : [])))
   const found = yield* connection.rows(`SELECT view_name AS name, 'VIEW' AS kind FROM duckdb_views()
-    WHERE NOT internal UNION ALL SELECT table_name, 'TABLE' FROM duckdb_tables()`)
+    WHERE NOT internal AND schema_name = 'main'
+    UNION ALL SELECT table_name, 'TABLE' FROM duckdb_tables() WHERE schema_name = 'main'`)
   for (const { name, kind } of found)
     if (!own.has(String(name))) yield* connection.run(`DROP ${String(kind)} ${identifier(String(name))}`)
 })
 
+/** More runs than this are not taken back and added again: all are, in a database that is built anew. */
+const takenBackMax = 20
+
+/** What decides, beside the records themselves, what a run answers and what is asked for. */
+const decidingSql = (runs: ReadonlyArray<string>): string =>
+  `SELECT run_id, customer_id, engine_reference, session_id, feature, outcome = 'succeeded' AS fine,
+      NULL::VARCHAR[] AS features
+    FROM ops.coverage${ofRuns(runs)}
+  UNION ALL SELECT run_id, customer_id, engine_reference, NULL, NULL, NULL, features
+    FROM ops.tasks${ofRuns(runs)}`
+
 /**
  * Replaces the rows of some runs in some tables of a copy of the published database; a run that it does not
- * have yet is added. Returns what does not fit a changed type.
+ * have yet is added. Runs that began after the first of them are taken back and added again. Returns what
+ * does not fit a changed type; undefined if the database has to be built anew.
  */
 export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
   function* (
     options: BuildOptions & {
       /** Models are removed, for those that there are now to be made. */
       readonly removesModels: boolean
-      /** The runs whose rows are there already. */
-      readonly replaced: ReadonlyArray<string>
     },
     runs: ReadonlyArray<string>,
     tables: ReadonlyArray<TableSpec>,
   ) {
     const connection = yield* openDatabase(options.path, "read-write")
-    const { root, standsAt, families, replaced } = options
-    const amended = Object.entries(options.manifest.runs).filter(([run_id]) => runs.includes(run_id))
-    const manifest = { ...options.manifest, runs: Object.fromEntries(amended) }
+    const { root, standsAt, families, manifest } = options
+    const kept = keptTables(families)
+    const names = new Set(tables.map(({ name }) => name))
     const unfit: Array<MisfitCount> = []
     yield* connection.run("BEGIN")
     if (options.removesModels) yield* removeModels(connection, families)
-    for (const spec of tables) {
-      if (replaced.length > 0)
-        yield* connection.run(`DELETE FROM ${identifier(spec.name)}${ofRuns(replaced)}`)
-      for (const files of filesAlike(manifest, families, spec.name)) {
+    yield* connection.run(`CREATE TEMP TABLE before AS ${decidingSql(runs)}`)
+    const put = Effect.fnUntraced(function* (spec: TableSpec, run_ids: ReadonlyArray<string>) {
+      const place = `ops.${identifier(spec.name)}`
+      yield* connection.run(`DELETE FROM ${place}${ofRuns(run_ids)}`)
+      const entries = Object.entries(manifest.runs).filter(([run_id]) => run_ids.includes(run_id))
+      const own = { ...manifest, runs: Object.fromEntries(entries) }
+      for (const files of filesAlike(own, families, spec.name)) {
         const paths = files.map((file) => join(root, standsAt(file)))
-        const rows = yield* rowsFrom(connection, spec, paths, runs)
+        const rows = yield* rowsFrom(connection, spec, paths, run_ids)
         unfit.push(...rows.unfit)
-        yield* connection.run(`INSERT INTO ${identifier(spec.name)} ${rows.sql}`)
+        yield* connection.run(`INSERT INTO ${place} ${rows.sql}`)
       }
+    })
+    for (const spec of operatorTables()) if (names.has(spec.name)) yield* put(spec, runs)
+    const [row] = yield* connection.rows(`SELECT
+      (SELECT count(*) FROM (FROM (${decidingSql(runs)}) EXCEPT ALL FROM before))::INTEGER
+      + (SELECT count(*) FROM (FROM before EXCEPT ALL FROM (${decidingSql(runs)})))::INTEGER AS n`)
+    const decides = Number(row?.["n"]) > 0
+    if (decides || kept.some(({ name }) => names.has(name))) {
+      const order = yield* runsInOrder(connection)
+      const first = order.findIndex(({ run_id }) => runs.includes(run_id))
+      const again = order.slice(first)
+      if (again.length > takenBackMax) return undefined
+      const standing = yield* connection.rows(
+        "SELECT run_id, seq::INTEGER AS seq FROM store._runs ORDER BY seq DESC",
+      )
+      for (const { run_id, seq } of standing) {
+        if (!again.some((one) => one.run_id === run_id)) break
+        yield* unstepNewest(connection, kept, Number(seq))
+      }
+      const [left] = yield* connection.rows(
+        `SELECT count(*)::INTEGER AS n FROM store._runs${ofRuns(again.map(({ run_id }) => run_id))}`,
+      )
+      // Another order than the database was built in.
+      if (Number(left?.["n"]) > 0) return undefined
+      // The records that documents name are found again.
+      yield* put(
+        documentsTable,
+        again.map(({ run_id }) => run_id),
+      )
+      for (const run of again) yield* step(connection, options, run, runs.includes(run.run_id) ? unfit : [])
     }
-    yield* connection.run(versionMacro(options.manifest.version))
+    yield* connection.run(versionMacro(manifest.version))
     yield* connection.run(`${withoutLog}; COMMIT`)
     yield* checkCounts(connection, options, runs)
     return addUpMisfits(unfit)

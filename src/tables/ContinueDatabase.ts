@@ -99,8 +99,9 @@ const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
   if (!isComplete || !(yield* isUnchanged(store, current))) return undefined
   yield* fileStep(() => files.copy(layout.database, layout.build))
   const { build: path, root } = layout
-  const options = { path, root, manifest: next, families, standsAt, removesModels: true, replaced }
+  const options = { path, root, manifest: next, families, standsAt, removesModels: true }
   const unfit = yield* amendDatabase(options, changed, publishedTables(families))
+  if (unfit === undefined) return undefined
   const gaps: ReadonlyArray<Gap> = []
   const models = yield* makeModels(store)
   return { gaps, unfit: addUpMisfits([...known, ...unfit]), models, builtBytes }

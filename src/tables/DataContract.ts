@@ -6,9 +6,10 @@
 import { identifier } from "../base/DuckDbFailed.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { publishedTables, publishedViews } from "./DataDictionary.ts"
-import { relationsOf } from "./Dimensions.ts"
-import type { Relation } from "./Dimensions.ts"
+import { nameInSql, operatorTables, placeOf, publishedViews } from "./DataDictionary.ts"
+import type { DictionaryTable } from "./DataDictionary.ts"
+import { mainReferences, referencesOf } from "./Dimensions.ts"
+import type { Reference } from "./Dimensions.ts"
 import { coverageTable, runsTable } from "./SystemTables.ts"
 import type { PseudonymPolicy } from "./Treatments.ts"
 
@@ -65,9 +66,9 @@ const propertyOf =
     ...(key.includes(name) ? { primaryKey: true, primaryKeyPosition: key.indexOf(name) + 1 } : {}),
   })
 
-const uniqueKey = ({ name }: TableSpec, key: ReadonlyArray<string>): Quality => {
+const uniqueKey = (name: string, key: ReadonlyArray<string>): Quality => {
   const columns = key.map(identifier).join(", ")
-  const repeated = `SELECT ${columns} FROM ${identifier(name)} GROUP BY ALL HAVING count(*) > 1`
+  const repeated = `SELECT ${columns} FROM ${name} GROUP BY ALL HAVING count(*) > 1`
   return {
     description: "No two rows have the same key.",
     dimension: "uniqueness",
@@ -83,26 +84,39 @@ const freshness: Quality = {
   type: "text",
 }
 
-/** All tables and views, in the order of the dictionary. */
+interface Described extends TableSpec {
+  readonly schema: DictionaryTable["schema"]
+  readonly kind: "table" | "view"
+  readonly key: ReadonlyArray<string>
+}
+
+/** All tables and views, in the order of the schemas. */
+const everything = (
+  families: ReadonlyArray<RecordFamily>,
+  policy: PseudonymPolicy | undefined,
+): ReadonlyArray<Described> => [
+  ...publishedViews(families, policy).map((view) => ({ ...view, kind: "view" as const })),
+  ...operatorTables(policy).map((spec) => ({ ...spec, schema: "ops" as const, kind: "table" as const })),
+]
+
+/** All tables and views, by the names that SQL has for them. */
 export const contractObjects = (
   families: ReadonlyArray<RecordFamily>,
   policy?: PseudonymPolicy,
-): ReadonlyArray<ContractObject> => [
-  ...publishedTables(families, policy).map((spec): ContractObject => ({
-    name: spec.name,
-    physicalType: "table",
-    description: spec.comment,
-    properties: spec.columns.map(propertyOf(spec.key)),
-    ...(spec.key.length === 0 ? {} : { quality: [uniqueKey(spec, spec.key)] }),
-  })),
-  ...publishedViews(families, policy).map(({ name, comment, columns }): ContractObject => ({
-    name,
-    physicalType: "view",
-    description: comment,
-    properties: columns.map(propertyOf([])),
-    ...(columns.some((column) => column.name === "age_days") ? { quality: [freshness] } : {}),
-  })),
-]
+): ReadonlyArray<ContractObject> =>
+  everything(families, policy).map((one): ContractObject => {
+    const quality = [
+      ...(one.key.length === 0 ? [] : [uniqueKey(nameInSql(one), one.key)]),
+      ...(one.columns.some(({ name }) => name === "age_days") ? [freshness] : []),
+    ]
+    return {
+      name: nameInSql(one),
+      physicalType: one.kind,
+      description: one.comment,
+      properties: one.columns.map(propertyOf(one.key)),
+      ...(quality.length === 0 ? {} : { quality }),
+    }
+  })
 
 /** The document; `toolVersion` is the version of the program that publishes the tables. */
 export const dataContract = (objects: ReadonlyArray<ContractObject>, toolVersion: string) => ({
@@ -114,7 +128,7 @@ export const dataContract = (objects: ReadonlyArray<ContractObject>, toolVersion
   status: "active",
   description: {
     purpose: "What the extraction service returned for each customer, night after night.",
-    usage: "A table has the rows of every run, <table>_latest the current ones, <table>_history since when.",
+    usage: "main has what is true now, history since when, nights what each run read, ops what happened.",
     limitations:
       "Paths are relative to the output folder. A value that does not fit its column is in `extra`.",
   },
@@ -164,27 +178,20 @@ interface DbtAge {
   readonly period: "hour"
 }
 
-/** The source's name in `source('nightjar', 'runs')`. */
-const sourceName = "nightjar"
+/** The source's name in `source('nightjar', 'customers')`; that of `main` is the shortest. */
+const sourceName = (schema: string): string => (schema === "main" ? "nightjar" : `nightjar_${schema}`)
 
 /** Tables and views in which every night leaves a time; a record table may stay empty for good reasons. */
 const loadedAt: ReadonlyMap<string, string> = new Map([
-  [runsTable.name, "published_at"],
-  [coverageTable.name, "as_of"],
-  ["coverage_current", "fresh_as_of"],
+  [`ops.${runsTable.name}`, "published_at"],
+  [`ops.${coverageTable.name}`, "as_of"],
+  ["coverage", "as_of"],
 ])
 /** One night is late by half a day; two nights are missing. */
 const dbtFreshness = {
   warn_after: { count: 36, period: "hour" },
   error_after: { count: 60, period: "hour" },
 } as const
-
-interface Relational {
-  readonly name: string
-  readonly comment: string
-  readonly columns: ReadonlyArray<ColumnSpec>
-  readonly key?: ReadonlyArray<string>
-}
 
 /** A key of several columns as one value; dbt's tests take an expression wherever they take a column. */
 const together = (columns: ReadonlyArray<string>): string => {
@@ -193,24 +200,24 @@ const together = (columns: ReadonlyArray<string>): string => {
 }
 
 const columnOf =
-  (key: ReadonlyArray<string>, isView: boolean) =>
+  (key: ReadonlyArray<string>) =>
   ({ name, type, comment, nullable, values }: ColumnSpec): DbtColumn => {
     const isKey = key.length === 1 && key[0] === name
     const data_tests: ReadonlyArray<DbtTest> = [
       ...(isKey ? (["unique"] as const) : []),
-      // Views have the columns of their tables.
-      ...(isKey || !(isView || nullable) ? (["not_null"] as const) : []),
+      ...(isKey || !nullable ? (["not_null"] as const) : []),
       ...(values === undefined ? [] : [{ accepted_values: { arguments: { values } } }]),
     ]
     const described = { name, description: comment, data_type: type }
     return data_tests.length === 0 ? described : { ...described, data_tests }
   }
 
-/** Rows with a NULL among these columns refer to nothing. */
-const relationshipOf = ({ of, columns }: Relation, specs: ReadonlyArray<ColumnSpec>): DbtTest => {
+/** Rows with a NULL among these columns refer to nothing; `of` is as SQL names it. */
+const relationshipOf = ({ of, columns }: Reference, specs: ReadonlyArray<ColumnSpec>): DbtTest => {
   const nullable = columns.filter((name) => specs.some((spec) => spec.name === name && spec.nullable))
   const where = nullable.map((name) => `${identifier(name)} is not null`).join(" and ")
-  const to = `source('${sourceName}', '${of}')`
+  const [schema = "main", name = of] = of.includes(".") ? of.split(".") : []
+  const to = `source('${sourceName(schema)}', '${name}')`
   return {
     relationships: {
       arguments: { column_name: together(columns), to, field: together(columns) },
@@ -219,37 +226,28 @@ const relationshipOf = ({ of, columns }: Relation, specs: ReadonlyArray<ColumnSp
   }
 }
 
-const tableOf = (
-  { name, comment, columns, key = [] }: Relational,
-  relations: ReadonlyArray<Relation>,
-  isView: boolean,
-): DbtTable => {
+const tableOf = (one: Described, references: ReadonlyArray<Reference>): DbtTable => {
+  const { name, comment, columns, key } = one
+  const place = nameInSql(one)
   const data_tests: ReadonlyArray<DbtTest> = [
     ...(key.length > 1 ? [{ unique: { arguments: { column_name: together(key) } } }] : []),
-    ...relations.filter(({ table }) => table === name).map((relation) => relationshipOf(relation, columns)),
+    ...references.filter(({ table }) => table === place).map((each) => relationshipOf(each, columns)),
   ]
-  const loaded_at_field = loadedAt.get(name)
+  const loaded_at_field = loadedAt.get(place)
   return {
     name,
     description: comment,
     ...(loaded_at_field === undefined ? {} : { config: { loaded_at_field, freshness: dbtFreshness } }),
     ...(data_tests.length === 0 ? {} : { data_tests }),
-    columns: columns.map(columnOf(key, isView)),
+    columns: columns.map(columnOf(key)),
   }
 }
 
-/** A relation to a table that is not among them would be unknown to dbt. */
-const dbtTables = (
-  families: ReadonlyArray<RecordFamily>,
-  isChosen: (name: string) => boolean,
-  policy: PseudonymPolicy | undefined,
-): ReadonlyArray<DbtTable> => {
-  const relations = relationsOf(families).filter(({ of }) => isChosen(of))
-  return [
-    ...publishedTables(families, policy).map((table) => tableOf(table, relations, false)),
-    ...publishedViews(families, policy).map((view) => tableOf(view, [], true)),
-  ].filter(({ name }) => isChosen(name))
-}
+/** Each by the names that SQL has for its two tables. */
+const referencesInSql = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<Reference> => [
+  ...mainReferences(families),
+  ...referencesOf(families).map((each) => ({ ...each, table: placeOf(each.table), of: placeOf(each.of) })),
+]
 
 /** The document; `toolVersion` is the version of the program that publishes the tables. */
 export const dbtSources = (
@@ -257,16 +255,19 @@ export const dbtSources = (
   isChosen: (name: string) => boolean,
   toolVersion: string,
   policy?: PseudonymPolicy,
-) => ({
-  version: 2,
-  sources: [
-    {
-      name: sourceName,
+) => {
+  const chosen = everything(families, policy).filter((one) => isChosen(nameInSql(one)))
+  // A reference to a table that is not among them would be unknown to dbt.
+  const references = referencesInSql(families).filter(({ of }) => isChosen(of))
+  return {
+    version: 2,
+    sources: [...Map.groupBy(chosen, ({ schema }) => schema)].map(([schema, tables]) => ({
+      name: sourceName(schema),
       description: `Tables that nightjar ${toolVersion} publishes: attach nightjar.duckdb, read-only.`,
       database: "nightjar",
-      schema: "main",
+      schema,
       loader: "nightjar",
-      tables: dbtTables(families, isChosen, policy),
-    },
-  ] as const,
-})
+      tables: tables.map((one) => tableOf(one, references)),
+    })),
+  }
+}

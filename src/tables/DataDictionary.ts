@@ -1,27 +1,33 @@
 /**
- * The data dictionary: every published table and view, every column with its type and comment, as data. The
- * database's comments and `nightjar tables` both come from here.
+ * The data dictionary: every table and view that can be read, by schema, every column with its type and
+ * comment, as data. The database itself, its comments and `nightjar tables` come from here.
  */
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import { recordTables, rejectedRecordsTable } from "../records/RecordTables.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { changesMacro, recordViews } from "./RecordViews.ts"
-import type { View } from "./RecordViews.ts"
+import { changeColumns } from "./Changes.ts"
 import { dimensions } from "./Dimensions.ts"
+import { keptTables, recordRelations } from "./RecordStore.ts"
+import type { Relation } from "./RecordStore.ts"
 import { systemTables } from "./SystemTables.ts"
 import type { SystemTable } from "./SystemTables.ts"
-import { shownTable, shownView } from "./Treatments.ts"
+import { shownTable } from "./Treatments.ts"
 import type { PseudonymPolicy } from "./Treatments.ts"
 
 /** `type` is DuckDB's name of it. */
-type DictionaryColumn = Pick<ColumnSpec, "name" | "type" | "comment">
+type DictionaryColumn = Pick<ColumnSpec, "name" | "comment"> & { readonly type: string }
 
 export interface DictionaryTable {
+  readonly schema: "main" | "history" | "nights" | "ops"
   readonly name: string
   readonly kind: "table" | "view" | "macro"
   readonly comment: string
   readonly columns: ReadonlyArray<DictionaryColumn>
 }
+
+/** As SQL names it: what is in `main` needs no schema. */
+export const nameInSql = ({ schema, name }: Pick<DictionaryTable, "schema" | "name">): string =>
+  schema === "main" ? name : `${schema}.${name}`
 
 /**
  * A record is identified within its session, because two attempts may read the same one. Values in place of
@@ -34,21 +40,37 @@ const keyOf = ({ name, columns }: TableSpec): ReadonlyArray<string> =>
     ? []
     : [...recordKey, ...columns.flatMap((each) => (each.name === "position" ? [each.name] : []))]
 
-/** All tables: those of the system, then those of records; where they have pseudonyms, as they are then. */
+/**
+ * What each run is published as, a Parquet file for each: the tables of the system, then those of records;
+ * where they have pseudonyms, as they are then.
+ */
 export const publishedTables = (
   families: ReadonlyArray<RecordFamily>,
   policy?: PseudonymPolicy,
 ): ReadonlyArray<SystemTable> =>
-  [
-    ...systemTables,
-    ...recordTables(families).map(({ spec }) => ({ ...spec, comment: withAdvice(spec), key: keyOf(spec) })),
-  ].map((one) => shownTable(policy, one))
+  [...systemTables, ...recordTables(families).map(({ spec }) => ({ ...spec, key: keyOf(spec) }))].map((one) =>
+    shownTable(policy, one),
+  )
 
-/** All views, each after those that it refers to. */
+/** The tables of schema `ops`: what happened in each run, and what was refused. */
+export const operatorTables = (policy?: PseudonymPolicy): ReadonlyArray<SystemTable> =>
+  [...systemTables, { ...rejectedRecordsTable, key: [] }].map((one) => shownTable(policy, one))
+
+/** Where the rows of a table of `publishedTables` are in the database. */
+export const placeOf = (name: string): string =>
+  operatorTables().some((one) => one.name === name) ? `ops.${name}` : `nights.${name}`
+
+/** All views, in the order of the schemas. */
 export const publishedViews = (
   families: ReadonlyArray<RecordFamily>,
   policy?: PseudonymPolicy,
-): ReadonlyArray<View> => [...dimensions, ...recordViews(families)].map((one) => shownView(policy, one))
+): ReadonlyArray<Relation> => {
+  const records = recordRelations(keptTables(families))
+  const isMain = ({ schema }: Relation) => schema === "main"
+  return [...records.filter(isMain), ...dimensions, ...records.filter((one) => !isMain(one))].map((one) =>
+    shownTable(policy, one),
+  )
+}
 
 const columnsOf = (columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<DictionaryColumn> =>
   columns.map(({ name, type, comment }) => ({ name, type, comment }))
@@ -56,27 +78,44 @@ const columnsOf = (columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<Dictionary
 const withKey = ({ comment, key }: SystemTable): string =>
   key.length === 0 ? comment : `${comment} Key: ${key.join(", ")}.`
 
-/** Which rows to count: those of a table itself are of every run. */
-const withAdvice = ({ name, comment }: TableSpec): string =>
-  `${comment} Has the rows of every run, reruns of a date included; what is current is in ${name}_latest.`
+const changesEntry: DictionaryTable = {
+  schema: "main",
+  name: "changes",
+  kind: "macro",
+  comment:
+    "What was added, changed, gone or rejected between two runs or dates: " +
+    "SELECT * FROM changes('2026-11-20', '2026-11-21'). A date stands for its last run. " +
+    "A record is gone only if the feature that feeds it succeeded later, or nobody asks for it any more.",
+  columns: columnsOf(changeColumns),
+}
 
 export const dataDictionary = (
   families: ReadonlyArray<RecordFamily>,
   policy?: PseudonymPolicy,
-): ReadonlyArray<DictionaryTable> => [
-  ...publishedTables(families, policy).map((spec): DictionaryTable => ({
-    name: spec.name,
-    kind: "table",
-    comment: withKey(spec),
-    columns: columnsOf(spec.columns),
-  })),
-  ...publishedViews(families, policy).map((view) => viewEntry("view", view)),
-  viewEntry("macro", shownView(policy, changesMacro(families))),
-]
-
-const viewEntry = (kind: "view" | "macro", { name, comment, columns }: View): DictionaryTable => ({
-  name,
-  kind,
-  comment,
-  columns: columnsOf(columns),
-})
+): ReadonlyArray<DictionaryTable> => {
+  const views = publishedViews(families, policy).map(
+    ({ schema, name, comment, columns }): DictionaryTable => ({
+      schema,
+      name,
+      kind: "view",
+      comment,
+      columns: columnsOf(columns),
+    }),
+  )
+  const isMain = ({ schema }: DictionaryTable) => schema === "main"
+  return [
+    ...views.filter(isMain),
+    {
+      ...changesEntry,
+      columns: columnsOf(shownTable(policy, { ...changesEntry, columns: changeColumns }).columns),
+    },
+    ...views.filter((one) => !isMain(one)),
+    ...operatorTables(policy).map((spec): DictionaryTable => ({
+      schema: "ops",
+      name: spec.name,
+      kind: "table",
+      comment: withKey(spec),
+      columns: columnsOf(spec.columns),
+    })),
+  ]
+}

@@ -18,7 +18,8 @@ import { parseBody, tallyOf } from "../records/FindRecords.ts"
 import type { Counts, ParsedBody } from "../records/FindRecords.ts"
 import { addUpFamilies, addUpMisfits, addUpRejected } from "../records/Misfits.ts"
 import type { Beside, Normaliser } from "../records/Normalise.ts"
-import { documentRows, retrievedFeatures, sessionRows } from "./SessionRows.ts"
+import { documentRows, namingsIn, retrievedFeatures, sessionRows } from "./SessionRows.ts"
+import type { NamingBody } from "./SessionRows.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import type { LeftOut } from "./LeftOut.ts"
 import { PublishFailed } from "./Publisher.ts"
@@ -58,7 +59,7 @@ export const sourceOf = (sources: ReadonlyArray<ResultsSource>, { meta }: Landed
 const dataOf = (source: ResultsSource, value: unknown): unknown =>
   isObject(value) ? recordsIn(source, value) : value
 
-interface AddedBody {
+interface AddedBody extends NamingBody {
   readonly counts: Counts
   readonly value: unknown
   readonly finding: SourceFinding
@@ -120,9 +121,13 @@ const addBody = Effect.fnUntraced(function* (
       if (parsed._tag === "UnreadableBody")
         return { counts: normaliser.refuse(lineage, parsed.reason), ...nothingFound(source) }
       const { value } = parsed
-      const counts = normaliser.add(lineage, dataOf(source, value), beside)
+      const data = dataOf(source, value)
+      const namings = namingsIn(data)
+      const ids = new Map<unknown, string>()
+      const counts = normaliser.add(lineage, data, beside, namings.length === 0 ? undefined : ids)
       collect()
-      return { counts, value, finding: { source, isFinal: isFinal(source, value), tally: counts.tally } }
+      const finding = { source, isFinal: isFinal(source, value), tally: counts.tally }
+      return { counts, value, namings, ids, finding }
     },
     (reason) => {
       takeBack()
@@ -139,6 +144,8 @@ const addBody = Effect.fnUntraced(function* (
 /** A body about which nothing is known says nothing: not even that it is final. */
 const nothingFound = (source: ResultsSource) => ({
   value: undefined,
+  namings: [],
+  ids: new Map<unknown, string>(),
   finding: { source, isFinal: isFinal(source, undefined), tally: tallyOf([]) },
 })
 
@@ -210,9 +217,5 @@ export const rowsOfSession = (
     added[0]?.value,
     added.length === 0 ? undefined : sum(added, (counts) => counts.records - counts.repeated),
   ),
-  ...documentRows(
-    run_id,
-    session,
-    added.map(({ finding, value }) => dataOf(finding.source, value)),
-  ),
+  ...documentRows(run_id, session, added),
 ]

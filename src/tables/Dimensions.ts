@@ -1,102 +1,114 @@
 /**
- * Views about customers, features and engines over the published tables: who is asked for, what is asked,
- * when it was first and last seen, and how fresh the data of each customer, engine and feature is.
+ * What is true now beside the records: customers, engines and features that are asked for, the newest outcome
+ * of each with how old its data is, and the consents and documents of the sessions in use. Views.
  */
-import { column } from "../records/Columns.ts"
+import { column, required } from "../records/Columns.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
-import { aloneSql, runsInOrder } from "./RecordViews.ts"
-import type { View } from "./RecordViews.ts"
-import { actor, customer, engine, engineFields, outcome, text, time } from "./SystemTables.ts"
+import type { Relation } from "./RecordStore.ts"
+import { aloneSql, sameSql } from "./Answers.ts"
+import {
+  actor,
+  consentsTable,
+  customer,
+  documentsTable,
+  engine,
+  engineFields,
+  outcome,
+  text,
+  time,
+} from "./SystemTables.ts"
 
 const date = (name: string, comment: string): ColumnSpec => column(name, "DATE", comment)
+const subject = ["customer_id", "engine_reference", "_alone"]
 
-/**
- * The newest whole run of a job: a rerun names only a part of its customers, and a run that the service
- * kept from beginning names none.
- */
-const customers: View = {
+const customers: Relation = {
+  schema: "main",
   name: "customers",
   key: ["customer_id"],
-  comment: "Every customer of any run, one row each. Former customers stay, marked. Key: customer_id.",
+  comment: "Every customer that a job asks for, one row each. Key: customer_id.",
   columns: [
-    customer,
+    required("customer_id", "VARCHAR", "The customer's id in the job."),
+    column("jobs", "VARCHAR[]", "Jobs that ask for the customer, in the order of their names."),
+    column("engines", "VARCHAR[]", "Engines that they ask, in the order of their names."),
     date("first_seen", "Date of the first run that asked for the customer."),
     date("last_seen", "Date of the last run that asked for the customer."),
-    column("is_current", "BOOLEAN", "The newest run of one of the customer's jobs asked for the customer."),
-    column("jobs", "VARCHAR[]", "Jobs that asked for the customer, in the order of their names."),
-    text("run_id", "The last run that asked for the customer."),
   ],
-  sql: `WITH ordered AS (SELECT r.*, o.nth FROM runs AS r JOIN (${runsInOrder}) AS o USING (run_id)),
-    newest AS (
-      SELECT arg_max(run_id, (parent IS NULL, nth)) AS run_id FROM ordered WHERE tasks > 0 GROUP BY job
-    )
-    SELECT t.customer_id, min(o.run_date) AS first_seen, max(o.run_date) AS last_seen,
-      bool_or(t.run_id IN (SELECT run_id FROM newest)) AS is_current,
-      list_sort(list(DISTINCT o.job)) AS jobs, arg_max(t.run_id, o.nth) AS run_id
-    FROM tasks AS t JOIN ordered AS o USING (run_id)
-    WHERE t.customer_id IS NOT NULL GROUP BY t.customer_id`,
+  sql: `SELECT a.customer_id, a.jobs, a.engines, min(t.run_date) AS first_seen, max(t.run_date) AS last_seen
+    FROM (SELECT customer_id, list_sort(list(DISTINCT job)) AS jobs,
+        coalesce(list_sort(list(DISTINCT engine_reference)
+          FILTER (engine_reference IS NOT NULL)), []) AS engines
+      FROM store._asked WHERE customer_id IS NOT NULL GROUP BY customer_id) AS a
+      JOIN ops.tasks AS t USING (customer_id)
+    GROUP BY ALL`,
 }
 
-const engines: View = {
+const engines: Relation = {
+  schema: "main",
   name: "engines",
   key: ["engine_reference"],
-  comment: "Every engine of any run, one row each, with what the catalogue last said. Key: engine_reference.",
+  comment:
+    "Every engine that a job asks, one row each, with what the catalogue last said. Key: engine_reference.",
   columns: [
     engine,
     ...engineFields,
     date("first_seen", "Date of the first run with the engine."),
     date("last_seen", "Date of the last run with the engine."),
-    text("run_id", "The last run with the engine."),
   ],
-  sql: `WITH ordered AS (${runsInOrder}),
-    described AS (
-      SELECT d.* FROM engine_descriptions AS d JOIN ordered AS o USING (run_id)
-      QUALIFY row_number() OVER (PARTITION BY d.engine_reference ORDER BY o.nth DESC) = 1
-    ),
-    seen AS (
-      SELECT t.engine_reference, min(o.run_date) AS first_seen, max(o.run_date) AS last_seen,
-        arg_max(t.run_id, o.nth) AS run_id
-      FROM tasks AS t JOIN ordered AS o USING (run_id)
-      WHERE engine_reference IS NOT NULL GROUP BY engine_reference
+  sql: `WITH described AS (
+      SELECT d.* FROM ops.engine_descriptions AS d JOIN store._runs AS r USING (run_id)
+      QUALIFY row_number() OVER (PARTITION BY d.engine_reference ORDER BY r.seq DESC) = 1
     )
-    SELECT s.engine_reference, ${engineFields.map(({ name }) => `d.${name}`).join(", ")},
-      s.first_seen, s.last_seen, s.run_id
-    FROM seen AS s LEFT JOIN described AS d USING (engine_reference)`,
+    SELECT a.engine_reference, ${engineFields.map(({ name }) => `d.${name}`).join(", ")},
+      min(t.run_date) AS first_seen, max(t.run_date) AS last_seen
+    FROM (SELECT DISTINCT engine_reference FROM store._asked WHERE engine_reference IS NOT NULL) AS a
+      JOIN ops.tasks AS t USING (engine_reference) LEFT JOIN described AS d USING (engine_reference)
+    GROUP BY ALL`,
 }
 
-const features: View = {
+const features: Relation = {
+  schema: "main",
   name: "features",
   key: ["code"],
-  comment: "Every feature that was requested or delivered, one row each. Key: code.",
+  comment: "Every feature that a job asks for, one row each. Key: code.",
   columns: [
-    text("code", "Code of the feature."),
-    column("engines", "VARCHAR[]", "Engines that it was requested of, in the order of their names."),
+    required("code", "VARCHAR", "Code of the feature."),
+    column("engines", "VARCHAR[]", "Engines that are asked for it, in the order of their names."),
     date("first_seen", "Date of the first run with the feature."),
     date("last_seen", "Date of the last run with the feature."),
-    text("run_id", "The last run with the feature."),
   ],
-  sql: `SELECT feature AS code,
-      coalesce(
-        list_sort(list(DISTINCT engine_reference) FILTER (engine_reference IS NOT NULL)), []
-      ) AS engines,
-      min(o.run_date) AS first_seen, max(o.run_date) AS last_seen, arg_max(c.run_id, o.nth) AS run_id
-    FROM coverage AS c JOIN (${runsInOrder}) AS o USING (run_id) WHERE feature IS NOT NULL GROUP BY feature`,
+  sql: `SELECT a.feature AS code, a.engines, min(c.run_date) AS first_seen, max(c.run_date) AS last_seen
+    FROM (SELECT feature, list_sort(list(DISTINCT engine_reference)) AS engines FROM store._asked
+      WHERE feature IS NOT NULL AND engine_reference IS NOT NULL GROUP BY feature) AS a
+      LEFT JOIN ops.coverage AS c USING (feature)
+    GROUP BY ALL`,
 }
 
-const coverageCurrent: View = {
-  name: "coverage_current",
+/** Whether somebody still asks for the customer on the engine, and what else is to hold of that. */
+const isAsked = (alias: string, feature = ""): string => `(${alias}.engine_reference IS NULL OR EXISTS (
+    SELECT 1 FROM store._asked AS a WHERE a.customer_id IS NOT DISTINCT FROM ${alias}.customer_id
+      AND a.engine_reference = ${alias}.engine_reference
+      ${feature}))`
+
+/** What came without being requested is told as long as the engine is asked. */
+const ofFeature =
+  "AND (a.feature IS NULL OR c.feature IS NULL OR a.feature = c.feature " +
+  "OR NOT list_contains(t.features, c.feature))"
+
+const coverage: Relation = {
+  schema: "main",
+  name: "coverage",
+  key: [],
   comment:
-    "The newest outcome of each customer, engine and feature, and how fresh its data is: one row each, " +
-    "and one per session for sessions that were only read. Age counts to the date of the newest run of all.",
+    "The newest outcome of each customer, engine and feature that is asked for, and how old its data is: " +
+    "one row each, and one per session for sessions that were only read. That of every run is in " +
+    "ops.coverage.",
   columns: [
     customer,
     engine,
     text("session_id", "The flow session whose results the newest run read."),
     text("feature", "Code of the feature; NULL for a task whose features are not known."),
-    text("run_id", "The newest run with this customer, engine and feature."),
-    date("run_date", "The date of that run."),
     { ...outcome, nullable: true },
     text("reason", "Reason for the outcome in that run."),
     { ...actor, nullable: true },
@@ -106,50 +118,88 @@ const coverageCurrent: View = {
       "BIGINT",
       "Number of products that the service counted; NULL if it is not known which.",
     ),
+    time("as_of", "When the results of the last success arrived; NULL if it never succeeded."),
     date(
       "fresh_date",
       "Date of the last run in which it succeeded, or of the newest night before that one; " +
         "NULL if it never did.",
     ),
-    time("fresh_as_of", "When the results of that success arrived; NULL if it never succeeded."),
-    column(
-      "age_days",
-      "INTEGER",
-      "Days from `fresh_date` to the date of the newest run; NULL if it never succeeded.",
-    ),
-    column(
-      "is_current_customer",
-      "BOOLEAN",
-      "The newest run of one of the customer's jobs asked for the customer.",
-    ),
+    column("age_days", "INTEGER", "Days from `fresh_date` to today; NULL if it never succeeded."),
+    text("run_id", "The newest run with this customer, engine and feature."),
+    date("run_date", "The date of that run."),
   ],
-  sql: `WITH ordered AS (${runsInOrder}),
-    told AS (SELECT c.*, ${aloneSql("c")} AS alone, o.nth, o.read_date
-      FROM coverage AS c JOIN ordered AS o USING (run_id)),
-    good AS (SELECT customer_id, engine_reference, alone, feature,
-        max(read_date) AS fresh_date, arg_max(as_of, nth) AS fresh_as_of
+  sql: `WITH told AS (SELECT c.*, ${aloneSql("c")} AS _alone, r.seq, r.e
+      FROM ops.coverage AS c JOIN store._runs AS r USING (run_id) JOIN ops.tasks AS t USING (run_id, task_id)
+      WHERE ${isAsked("c", ofFeature)}),
+    good AS (SELECT customer_id, engine_reference, _alone, feature,
+        max(e) AS fresh_date, arg_max(as_of, seq) AS as_of
       FROM told WHERE outcome = 'succeeded' GROUP BY ALL)
-    SELECT t.customer_id, t.engine_reference, t.session_id, t.feature, t.run_id, t.run_date, t.outcome,
-      t.reason, t.who_acts, t.records, t.counted, g.fresh_date, g.fresh_as_of,
-      CAST(date_diff('day', g.fresh_date, (SELECT max(run_date) FROM runs)) AS INTEGER) AS age_days,
-      c.is_current AS is_current_customer
-    FROM told AS t
-      LEFT JOIN good AS g ON t.customer_id IS NOT DISTINCT FROM g.customer_id
-        AND t.engine_reference IS NOT DISTINCT FROM g.engine_reference
-        AND t.alone IS NOT DISTINCT FROM g.alone AND t.feature IS NOT DISTINCT FROM g.feature
-      LEFT JOIN customers AS c ON c.customer_id = t.customer_id
+    SELECT t.customer_id, t.engine_reference, t.session_id, t.feature, t.outcome, t.reason, t.who_acts,
+      t.records, t.counted, g.as_of, g.fresh_date,
+      CAST(date_diff('day', g.fresh_date, current_date) AS INTEGER) AS age_days, t.run_id, t.run_date
+    FROM told AS t LEFT JOIN good AS g ON ${sameSql("t", "g", [...subject, "feature"])}
     QUALIFY row_number() OVER (
-      PARTITION BY t.customer_id, t.engine_reference, t.alone, t.feature ORDER BY t.nth DESC) = 1`,
+      PARTITION BY t.customer_id, t.engine_reference, t._alone, t.feature ORDER BY t.seq DESC) = 1`,
 }
 
-/** In this order: later ones refer to earlier ones. */
-export const dimensions: ReadonlyArray<View> = [customers, engines, features, coverageCurrent]
+/** The sessions whose results are current: the newest that was read, and those of current records. */
+const inUse = `used AS (
+    SELECT r.run_id, r.task_id, r.session_id, r.seq FROM store._scopes AS s JOIN store._readings AS r
+      ON r._reading = s._reading WHERE ${isAsked("s")}
+    UNION
+    SELECT n.run_id, n.task_id, n.session_id, r.seq
+    FROM ops.sessions AS n JOIN store._runs AS r USING (run_id)
+    WHERE n.records IS NOT NULL AND ${isAsked("n")}
+    QUALIFY row_number() OVER (PARTITION BY n.customer_id, n.engine_reference, ${aloneSql("n")}
+      ORDER BY r.seq DESC, n.pulled_at DESC) = 1
+  )`
 
-// Which published table belongs to which, and by which columns: from a run down to the lists of a record. The
-// catalogue page draws it. Pure.
+const ofRun = ["run_id", "run_date", "task_id"]
 
-/** Every row of `table` whose `columns` are not NULL has its row in `of`. */
-export interface Relation {
+const consentColumns = consentsTable.columns.filter(({ name }) => !ofRun.includes(name))
+const consents: Relation = {
+  schema: "main",
+  name: consentsTable.name,
+  key: [],
+  comment: "The newest consent of each customer and engine. Those of every run are in ops.consents.",
+  columns: consentColumns,
+  sql: `WITH ${inUse}
+    SELECT ${consentColumns.map(({ name }) => `c.${name}`).join(", ")}
+    FROM ops.consents AS c JOIN used AS u USING (run_id, task_id, session_id)
+    QUALIFY row_number() OVER (PARTITION BY c.customer_id, c.engine_reference, ${aloneSql("c")}
+      ORDER BY u.seq DESC, c.accepted_date DESC) = 1`,
+}
+
+const documentColumns = documentsTable.columns.filter(({ name }) => !ofRun.includes(name))
+const documents: Relation = {
+  schema: "main",
+  name: documentsTable.name,
+  key: [],
+  comment:
+    "Every document that current results name, once for each customer and engine. Its link to a record and " +
+    "its title are what the results say beside its identifier; the reference shows no more.",
+  columns: documentColumns,
+  sql: `WITH ${inUse}
+    SELECT ${documentColumns.map(({ name }) => `d.${name}`).join(", ")}
+    FROM ops.documents AS d JOIN used AS u USING (run_id, task_id, session_id)
+    QUALIFY row_number() OVER (PARTITION BY d.customer_id, d.engine_reference, ${aloneSql("d")},
+      d.attachment_id ORDER BY u.seq DESC, d.session_id) = 1`,
+}
+
+export const dimensions: ReadonlyArray<Relation> = [
+  consents,
+  documents,
+  coverage,
+  customers,
+  engines,
+  features,
+]
+
+// Which table belongs to which, and by which columns: from a run down to the lists of a record. The page of
+// tables draws it. Pure.
+
+/** Every row of `table` whose `columns` are not NULL has its row in `of`; names of tables of one night. */
+export interface Reference {
   readonly table: string
   readonly of: string
   readonly columns: ReadonlyArray<string>
@@ -160,7 +210,7 @@ const execution = [...task, "execution_id"]
 const session = [...task, "session_id"]
 const record = [...session, "record_id"]
 
-const systemRelations: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
+const systemReferences: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
   ["tasks", "runs", ["run_id"]],
   ["engine_descriptions", "runs", ["run_id"]],
   ["executions", "tasks", task],
@@ -180,10 +230,16 @@ const systemRelations: ReadonlyArray<readonly [string, string, ReadonlyArray<str
 ]
 
 /** Each table after the one that it belongs to. */
-export const relationsOf = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<Relation> => [
-  ...systemRelations.map(([table, of, columns]) => ({ table, of, columns })),
+export const referencesOf = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<Reference> => [
+  ...systemReferences.map(([table, of, columns]) => ({ table, of, columns })),
   ...families.flatMap(({ table, children }) => [
     { table, of: "sessions", columns: session },
     ...children.map((child) => ({ table: child.table, of: table, columns: record })),
   ]),
 ]
+
+/** The same of what is true now: a record's lists belong to it. */
+export const mainReferences = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<Reference> =>
+  families.flatMap(({ table, children }) =>
+    children.map((child) => ({ table: child.table, of: table, columns: ["record_id"] })),
+  )

@@ -12,45 +12,53 @@ import { DuckDb } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { TableSpec } from "../records/Columns.ts"
 import { withoutLog } from "./BuildDatabase.ts"
-import { changesMacro } from "./RecordViews.ts"
-import type { View } from "./RecordViews.ts"
-import { dataDictionary, publishedTables, publishedViews } from "./DataDictionary.ts"
+import { changesSql } from "./Changes.ts"
+import { dataDictionary, operatorTables, publishedViews } from "./DataDictionary.ts"
 import type { DictionaryTable } from "./DataDictionary.ts"
 import { fileStep, filesBelow } from "./Manifest.ts"
 import type { Layout } from "./Manifest.ts"
 import { databaseFailed } from "./Publisher.ts"
+import { keptTables, storeStatements } from "./RecordStore.ts"
 import type { Store } from "./Store.ts"
 
 const tableSql = ({ name, columns }: TableSpec): string => {
   const declared = columns.map((each) => `${identifier(each.name)} ${each.type}`)
-  return `CREATE TABLE ${identifier(name)} (${declared.join(", ")})`
+  return `CREATE TABLE ops.${identifier(name)} (${declared.join(", ")})`
 }
 
 /** The columns of a macro's result cannot have comments; `nightjar tables` describes them. */
-const commentsOf = ({ kind, name, comment, columns }: DictionaryTable): ReadonlyArray<string> => [
-  `COMMENT ON ${kind === "macro" ? "MACRO TABLE" : kind} ${identifier(name)} IS ${literal(comment)}`,
-  ...(kind === "macro" ? [] : columns).map(
-    (each) => `COMMENT ON COLUMN ${identifier(name)}.${identifier(each.name)} IS ${literal(each.comment)}`,
-  ),
-]
+const commentsOf = ({ schema, kind, name, comment, columns }: DictionaryTable): ReadonlyArray<string> => {
+  const place = `${schema}.${identifier(name)}`
+  return [
+    `COMMENT ON ${kind === "macro" ? "MACRO TABLE" : kind} ${place} IS ${literal(comment)}`,
+    ...(kind === "macro" ? [] : columns).map(
+      (each) => `COMMENT ON COLUMN ${place}.${identifier(each.name)} IS ${literal(each.comment)}`,
+    ),
+  ]
+}
 
-const macroSql = ({ name, sql }: View): string =>
-  `CREATE MACRO ${identifier(name)}(earlier, later) AS TABLE ${sql}`
+const schemas = ["history", "nights", "ops", "store"]
 
 /** In one transaction: otherwise each statement is a version of the file. */
-const statementsOf = ({ families, pseudonyms }: Pick<Store, "families" | "pseudonyms">): string =>
-  [
+export const emptyStatements = ({ families, pseudonyms }: Pick<Store, "families" | "pseudonyms">): string => {
+  const tables = keptTables(families)
+  return [
     "BEGIN",
-    ...publishedTables(families).map(tableSql),
-    ...publishedViews(families).map(({ name, sql }) => `CREATE VIEW ${identifier(name)} AS ${sql}`),
-    macroSql(changesMacro(families)),
+    ...schemas.map((name) => `CREATE SCHEMA ${name}`),
+    ...operatorTables().map(tableSql),
+    ...storeStatements(tables),
+    ...publishedViews(families).map(
+      ({ schema, name, sql }) => `CREATE VIEW ${schema}.${identifier(name)} AS ${sql}`,
+    ),
+    `CREATE MACRO changes(earlier, later) AS TABLE ${changesSql(tables)}`,
     ...dataDictionary(families, pseudonyms?.policy).flatMap(commentsOf),
     "COMMIT",
   ].join(";\n")
+}
 
 /** Equal for two databases whose tables, views and comments are the same, and made by the same program. */
 export const madeBy = (store: Pick<Store, "families" | "pseudonyms" | "toolVersion">): string =>
-  sha256Hex(`${store.toolVersion}\n${statementsOf(store)}`)
+  sha256Hex(`${store.toolVersion}\n${emptyStatements(store)}`)
 
 /** The bytes of the kept file; undefined if there is none for these statements, or if it is damaged. */
 const keptBytes = (folder: string, beginning: string) =>
@@ -75,7 +83,7 @@ const nameOf = (beginning: string, bytes: Uint8Array): string => `${beginning}${
 export const placeEmptyDatabase = Effect.fn("Publishing.placeEmptyDatabase")(
   function* (store: Store) {
     const { layout, files, modes } = store
-    const statements = statementsOf(store)
+    const statements = emptyStatements(store)
     const beginning = `${sha256Hex(statements).slice(0, 16)}-`
     const kept = yield* keptBytes(layout.empty, beginning)
     if (kept !== undefined) return yield* fileStep(() => files.write(layout.build, kept, modes.file))

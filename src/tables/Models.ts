@@ -13,9 +13,12 @@ import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { SqlFile } from "../jobs/Job.ts"
 import type { FailedModel } from "../ledger/RunFacts.ts"
 import { asSubquery, openClosedOff } from "./BuildDatabase.ts"
-import { dataDictionary } from "./DataDictionary.ts"
+import { dataDictionary, operatorTables } from "./DataDictionary.ts"
+import type { DictionaryTable } from "./DataDictionary.ts"
+import { emptyStatements } from "./EmptyDatabase.ts"
 import { fileStep, filesBelow } from "./Manifest.ts"
 import { databaseFailed } from "./Publisher.ts"
+import { keptTables } from "./RecordStore.ts"
 import type { Store } from "./Store.ts"
 
 const Kept = Schema.fromJsonString(Schema.Array(Schema.Struct({ name: Schema.String, sql: Schema.String })))
@@ -101,7 +104,9 @@ export const makeModels = Effect.fn("Publishing.makeModels")(
   function* (store: Store) {
     const kept = yield* keptModels(store)
     if (kept.length === 0) return []
-    const names = new Set(dataDictionary(store.families).map(({ name }) => name))
+    const names = new Set(
+      dataDictionary(store.families).flatMap(({ schema, name }) => (schema === "main" ? [name] : [])),
+    )
     const free: Array<SqlFile> = []
     const failed: Array<FailedModel> = []
     for (const model of kept) {
@@ -124,15 +129,86 @@ export const publishedModels = Effect.fn("Publishing.publishedModels")(function*
   const duckdb = yield* DuckDb
   const connection = yield* duckdb.open({ path, access: "read-only", files: "none" })
   const rows = yield* connection.rows(`SELECT name, kind, comment FROM (
-      SELECT view_name AS name, 'view' AS kind, comment FROM duckdb_views() WHERE NOT internal
-      UNION ALL SELECT table_name, 'table', comment FROM duckdb_tables()) AS t ORDER BY name`)
+      SELECT view_name AS name, 'view' AS kind, comment FROM duckdb_views()
+      WHERE NOT internal AND schema_name = 'main'
+      UNION ALL SELECT table_name, 'table', comment FROM duckdb_tables() WHERE schema_name = 'main'
+    ) AS t ORDER BY name`)
   const models = rows.filter(({ name }) => !known.has(String(name)))
   return yield* Effect.forEach(models, ({ name, kind, comment }) =>
-    Effect.map(connection.columnTypes(`SELECT * FROM ${identifier(String(name))}`), (columns) => ({
-      name: String(name),
-      kind: kind === "view" ? ("view" as const) : ("table" as const),
-      comment: comment === null ? "A model of a job." : String(comment),
-      columns: columns.map((one) => ({ name: one.name, type: one.type, comment: "" })),
-    })),
+    Effect.map(
+      connection.columnTypes(`SELECT * FROM ${identifier(String(name))}`),
+      (columns): DictionaryTable => ({
+        schema: "main" as const,
+        name: String(name),
+        kind: kind === "view" ? ("view" as const) : ("table" as const),
+        comment: comment === null ? "A model of a job." : String(comment),
+        columns: columns.map((one) => ({ name: one.name, type: one.type, comment: "" })),
+      }),
+    ),
   )
 }, Effect.scoped)
+
+// SQL of a job that was written for tables as they were up to version 0.17, when all of them stood in `main`
+// with the rows of every run. It is tried on an empty database before anything starts: then a night is not
+// held back for it.
+
+/** SQL of a job reads tables by names that they no longer have; nothing was started. */
+export class SqlOutdated extends Schema.TaggedError<SqlOutdated>()("SqlOutdated", {
+  message: Schema.String,
+}) {}
+
+/** What a table of an earlier version is called now; undefined if it had no such table. */
+const nameNow = (name: string, families: Store["families"]): string | undefined => {
+  if (name === "coverage_current") return "coverage"
+  const records = new Set(
+    keptTables(families).flatMap((one) => [one, ...one.children].map((each) => each.name)),
+  )
+  const [, table = name, kind] = /^(.+)_(latest|history)$/.exec(name) ?? []
+  if (kind !== undefined && records.has(table)) return kind === "latest" ? table : `history.${table}`
+  if (records.has(name)) return `nights.${name}`
+  return operatorTables().some((one) => one.name === name) ? `ops.${name}` : undefined
+}
+
+/** What to read instead, if that is why a statement cannot be bound. */
+const adviceOn = (why: string, sql: string, families: Store["families"]): string | undefined => {
+  const [, missing] = /Table with name "?(\w+)"? does not exist/.exec(why) ?? []
+  if (missing !== undefined) {
+    const now = nameNow(missing, families)
+    return now === undefined ? undefined : `\`${missing}\` is \`${now}\` now`
+  }
+  if (!/column "?(?:\w+\.)?"?(?:run_id|run_date|task_id)\b/i.test(why)) return undefined
+  const ofRuns = [...sql.matchAll(/\b(?:from|join)\s+"?(\w+)"?(?!\s*[.(\w])/gi)].flatMap(([, name = ""]) => {
+    const now = nameNow(name, families)
+    return now === undefined ? [] : [`\`${now}\``]
+  })
+  const instead = ofRuns.length === 0 ? "`nights` and `ops`" : [...new Set(ofRuns)].join(", ")
+  return `what is true now has no run: the rows of each run are in ${instead}`
+}
+
+/** Refuses models and tests of gates that read tables by names, or columns, of an earlier version. */
+export const refuseOutdated = Effect.fn("Publishing.refuseOutdated")(
+  function* (
+    { families }: Pick<Store, "families">,
+    models: ReadonlyArray<SqlFile>,
+    tests: ReadonlyArray<SqlFile>,
+  ) {
+    if (models.length + tests.length === 0) return
+    const duckdb = yield* DuckDb
+    const connection = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
+    yield* connection.run(emptyStatements({ families }))
+    const failed = yield* makeAll(connection, models)
+    const sqlOf = new Map(models.map(({ name, sql }) => [name, sql]))
+    const wrong = failed.map(({ name, why }) => ({ file: `${name}.sql`, why, sql: sqlOf.get(name) ?? "" }))
+    for (const { name, sql } of tests) {
+      const bound = yield* Effect.result(connection.columnTypes(sql.trimEnd().replace(/;+$/, "")))
+      if (bound._tag === "Failure") wrong.push({ file: `tests/${name}.sql`, why: bound.failure.message, sql })
+    }
+    const outdated = wrong.flatMap(({ file, why, sql }) => {
+      const advice = adviceOn(why, sql, families)
+      return advice === undefined ? [] : [`${file}: ${advice}`]
+    })
+    if (outdated.length > 0) return yield* new SqlOutdated({ message: outdated.join("; ") })
+  },
+  Effect.scoped,
+  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
+)

@@ -27,7 +27,8 @@ import { keepSchemas } from "./KeepSchemas.ts"
 import { newestDerived } from "./KeptVersions.ts"
 import { fileStep, withPolicy } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { keepModels, makeModels } from "./Models.ts"
+import { keepModels, makeModels, refuseOutdated } from "./Models.ts"
+import type { SqlOutdated } from "./Models.ts"
 import { foldersOf, openStoreOfJob, ownSchemasOf } from "./OpenStore.ts"
 import type { PublisherOptions } from "./OpenStore.ts"
 import { publishInterim, withdrawInterim } from "./PublishInterim.ts"
@@ -37,7 +38,7 @@ import { PublicationHeld, Publisher, PublishFailed } from "./Publisher.ts"
 import type { Published } from "./Publisher.ts"
 import { loadPicture } from "./RunPicture.ts"
 import { fileSink, stageHeld, stageRun } from "./StageRun.ts"
-import { runsWithout } from "./Standing.ts"
+import { buildStanding, runsWithout } from "./Standing.ts"
 import { takeOut } from "./TakeOut.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
@@ -203,8 +204,9 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     const place = ({ path }: ManifestFile) => (fresh.has(path) ? temporary(path) : path)
     const { build: path, root } = layout
     const build = { path, root, manifest: next, families, standsAt: place }
-    const amended = { ...build, removesModels: false, replaced: [run_id] }
-    yield* amendDatabase(amended, [run_id], outcomeTables)
+    const amended = yield* amendDatabase({ ...build, removesModels: false }, [run_id], outcomeTables)
+    if (amended === undefined)
+      return yield* withDatabase(store, next, yield* buildStanding(store, next, fresh))
     // Those that are tables contain what was amended.
     yield* makeModels(store)
     const { unfit = [], built_bytes } = current.database ?? {}
@@ -226,15 +228,15 @@ export const PublisherDuckDb = {
     options: PublisherOptions,
   ): Layer.Layer<
     Publisher,
-    RecordSchemaInvalid | PublishFailed | PseudonymsRefused,
+    RecordSchemaInvalid | PublishFailed | PseudonymsRefused | SqlOutdated,
     Ledger | Landing | DuckDb | FileSystem.FileSystem
   > =>
     Layer.effect(
       Publisher,
       Effect.gen(function* () {
         const opened = openStoreOfJob(options, yield* listedSchemas(foldersOf(options), options.readings))
-        // What is wrong with a schema or with pseudonyms is found before anything starts.
-        yield* opened
+        // What is wrong with a schema, with pseudonyms or with SQL is found before anything starts.
+        yield* refuseOutdated(yield* opened, options.models ?? [], options.gates?.tests ?? [])
         const context = yield* Effect.context<Ledger | Landing | DuckDb | FileSystem.FileSystem>()
         const memory: Memory = { run_id: undefined, findings: new Map() }
         const turn = yield* PublicationTurn

@@ -15,6 +15,7 @@ import { commit, discarding } from "./Commit.ts"
 import { withSameDatabase } from "./Compact.ts"
 import { isUnchanged } from "./ContinueDatabase.ts"
 import { keepsItsSchemas } from "./KeepSchemas.ts"
+import { placeOf, publishedTables } from "./DataDictionary.ts"
 import { fileStep } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
@@ -43,8 +44,8 @@ const writeRows = Effect.fnUntraced(function* (
 ) {
   const path = `tables/${table}/run_date=${run_date}/${run_id}-v${version}.parquet`
   const place = join(store.layout.root, temporary(path))
-  const columns = yield* connection.columnTypes(`SELECT * FROM ${identifier(table)}`)
-  // Parquet has no JSON of its own: it is text in all files.
+  // As files have them: in that order, and JSON, of which Parquet has none of its own, as text.
+  const { columns = [] } = publishedTables(store.families).find(({ name }) => name === table) ?? {}
   const select = columns.map(({ name, type }) =>
     type === "JSON" ? `CAST(${identifier(name)} AS VARCHAR) AS ${identifier(name)}` : identifier(name),
   )
@@ -54,8 +55,8 @@ const writeRows = Effect.fnUntraced(function* (
   })
   const options = parquetOptions(store, { run_id, version, toolVersion: store.toolVersion })
   const written = yield* connection.run(
-    `COPY (SELECT ${select.join(", ")} FROM ${identifier(table)} WHERE run_id = ${literal(run_id)}
-      ORDER BY rowid) TO ${literal(place)} ${options}`,
+    `COPY (SELECT ${select.join(", ")} FROM ${placeOf(table)} WHERE run_id = ${literal(run_id)})
+      TO ${literal(place)} ${options}`,
   )
   if (written !== rows)
     return yield* new PublishFailed({ message: `${path}: the database has ${written} rows, not ${rows}` })

@@ -49,6 +49,7 @@ const runRow = (run: RunState): Row => {
     exit_code: ended?.exit_code,
     tool_version: started.tool_version,
     parent: started.parent,
+    replaces: started.replaces,
     sequence: run.sequence,
     resumed_at: stages.resumed,
     executed_at: stages.executed,

@@ -3,9 +3,7 @@
  * it. Pure. Status code and cursor have no documented field names: they are recognised by their values,
  * once each, anywhere among the unknown fields at the top of the body.
  */
-import { ExactNumber, jsonText } from "../records/ExactNumber.ts"
-import { findRecords } from "../records/FindRecords.ts"
-import { canonicalText, ownerOf, recordIds } from "../records/RecordIdentity.ts"
+import { ExactNumber } from "../records/ExactNumber.ts"
 import { bodyBounds, cutText, idCharactersMax } from "../service/BodyBounds.ts"
 import type { RunId } from "../service/Ids.ts"
 import { sessionCursors, sessionStatusCodes } from "../service/Vocabulary.ts"
@@ -106,7 +104,7 @@ const consentRows = (first: Row, consent: unknown): ReadonlyArray<TableRow> => {
 // that identifiers appear inside results, so nothing is read but the object that holds one.
 
 /** One place where results name a document: the object with its identifier, and the record around that. */
-interface Naming {
+export interface Naming {
   readonly attachment_id: string
   readonly holder: Json
   readonly record: Json | undefined
@@ -119,7 +117,7 @@ const isRecord = ({ product, sub_family }: Json): boolean =>
 const namesDocument = (key: string): boolean => key.length >= 10 && /attachment/i.test(key)
 
 /** In the order of the body; no more than a body may name. */
-const namingsIn = (data: unknown): ReadonlyArray<Naming> => {
+export const namingsIn = (data: unknown): ReadonlyArray<Naming> => {
   const namings: Array<Naming> = []
   const pending: Array<readonly [value: unknown, record: Json | undefined]> = [[data, undefined]]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -143,18 +141,6 @@ const namingsIn = (data: unknown): ReadonlyArray<Naming> => {
   return namings
 }
 
-/** The ids of all records of a body, as the tables of records have them. */
-const idsIn = (data: unknown, { task, session_id }: SessionPicture): ReadonlyMap<unknown, string> => {
-  const { customer_id = null, engine_reference = null } = task.planned
-  const idsOf = recordIds(ownerOf({ customer_id, engine_reference, session_id }))
-  return new Map(
-    findRecords(data).records.map(({ value, sub_family }) => {
-      const whole = canonicalText(value) ?? jsonText(value)
-      return [value, idsOf(sub_family, { whole, content: whole }).record_id] as const
-    }),
-  )
-}
-
 const textOf = (holder: Json, names: ReadonlyArray<string>): string | undefined => {
   const name = names.find((each) => typeof holder[each] === "string")
   return name === undefined ? undefined : cutText(String(holder[name]))
@@ -167,12 +153,9 @@ interface Said {
 }
 
 /** A document may be named several times: the first title, and the first record, count. */
-const saidIn = (bodies: ReadonlyArray<unknown>, session: SessionPicture): ReadonlyMap<string, Said> => {
+const saidIn = (bodies: ReadonlyArray<NamingBody>): ReadonlyMap<string, Said> => {
   const said = new Map<string, Said>()
-  for (const data of bodies) {
-    const namings = namingsIn(data)
-    if (namings.length === 0) continue
-    const ids = idsIn(data, session)
+  for (const { namings, ids } of bodies) {
     for (const { attachment_id, holder, record } of namings) {
       const known = said.get(attachment_id)
       said.set(attachment_id, {
@@ -185,13 +168,18 @@ const saidIn = (bodies: ReadonlyArray<unknown>, session: SessionPicture): Readon
   return said
 }
 
-/** `bodies`: where the newest body of each endpoint holds its records. */
+/** What the newest body of an endpoint names, and the ids of its records as their tables have them. */
+export interface NamingBody {
+  readonly namings: ReadonlyArray<Naming>
+  readonly ids: ReadonlyMap<unknown, string>
+}
+
 export const documentRows = (
   run_id: RunId,
   session: SessionPicture,
-  bodies: ReadonlyArray<unknown>,
+  bodies: ReadonlyArray<NamingBody>,
 ): ReadonlyArray<TableRow> => {
-  const said = saidIn(bodies, session)
+  const said = saidIn(bodies)
   const read = session.task.attachments.filter(({ session_id }) => session_id === session.session_id)
   const byId = new Map(read.map((fact) => [fact.attachment_id, fact]))
   return [...new Set([...said.keys(), ...byId.keys()])].map((attachment_id) => {

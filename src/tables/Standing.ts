@@ -20,6 +20,7 @@ import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import { monthPathOf } from "./MonthFiles.ts"
 import { ledgerFailed } from "./Publisher.ts"
+import { runsTable } from "./SystemTables.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { PseudonymPolicy, isSamePolicy, policyInFile } from "./Treatments.ts"
@@ -46,19 +47,38 @@ export const gapsIn = (
     return isWhole ? [] : [{ path, state: "damaged" }]
   })
 
-/** The manifest of everything that can be built. */
-export const withoutGaps = (manifest: Manifest, gaps: ReadonlyArray<Gap>): Manifest => {
+/** By run: the tables that cannot be told any more. A record is nothing without its lists, or its run. */
+export const lostTables = (
+  { runs }: Manifest,
+  gaps: ReadonlyArray<Gap>,
+  families: Store["families"],
+): ReadonlyMap<string, ReadonlySet<string>> => {
   const paths = new Set(gaps.map(({ path }) => path))
-  return {
-    ...manifest,
-    runs: Object.fromEntries(
-      Object.entries(manifest.runs).map(([run_id, run]) => [
-        run_id,
-        { ...run, files: run.files.filter(({ path }) => !paths.has(path)) },
-      ]),
-    ),
-  }
+  return new Map(
+    Object.entries(runs).map(([run_id, { files }]) => {
+      const missing = files.filter(({ path }) => paths.has(path))
+      const tables = missing.some(({ table }) => table === runsTable.name) ? files : missing
+      return [run_id, new Set(tables.flatMap(({ table }) => [table, ...relatedTo(table, families)]))]
+    }),
+  )
 }
+
+/** A table of records with those of its lists. */
+const relatedTo = (table: string, families: Store["families"]): ReadonlyArray<string> =>
+  families
+    .map((family) => [family, ...family.children].map((each) => each.table))
+    .find((all) => all.includes(table)) ?? []
+
+/** The manifest of everything that can be built. */
+export const withoutTables = (manifest: Manifest, lost: ReturnType<typeof lostTables>): Manifest => ({
+  ...manifest,
+  runs: Object.fromEntries(
+    Object.entries(manifest.runs).map(([run_id, run]) => [
+      run_id,
+      { ...run, files: run.files.filter(({ table }) => lost.get(run_id)?.has(table) !== true) },
+    ]),
+  ),
+})
 
 /** The runs that lack a file. */
 export const runsWithout = (manifest: Manifest, gaps: ReadonlyArray<Gap>): ReadonlyArray<string> => {
@@ -185,11 +205,13 @@ export const buildStanding = Effect.fnUntraced(function* (
   const buildWithin = Effect.fnUntraced(function* (gaps: ReadonlyArray<Gap>, memoryLimit: MemoryLimit) {
     yield* fileStep(() => clearBuild(store))
     yield* placeEmptyDatabase(store)
+    const lost = lostTables(manifest, gaps, store.families)
     return yield* buildDatabase({
+      lost,
       memoryLimit,
       path: store.layout.build,
       root: store.layout.root,
-      manifest: withoutGaps(manifest, gaps),
+      manifest: withoutTables(manifest, lost),
       families: store.families,
       standsAt: (file) => (fresh.has(file.path) ? temporary(file.path) : standsAt(file)),
       sequences: new Map(runs.map(({ seq, fact }) => [fact.run_id, seq])),

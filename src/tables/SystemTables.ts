@@ -191,6 +191,7 @@ export const runsTable = table(
     column("exit_code", "INTEGER", "Exit code of the run; NULL until it ends."),
     required("tool_version", "VARCHAR", "Version of the program that began the run."),
     column("parent", "VARCHAR", "The run that this run is a rerun of."),
+    column("replaces", "VARCHAR[]", "Jobs that the job takes the place of."),
     column("sequence", "BIGINT", "Increases with every run, even if the clock was set back."),
     time("resumed_at", "When the run was last resumed; NULL if it never was."),
     time("executed_at", "When the last of its tasks was settled before the run ended."),

@@ -62,7 +62,7 @@ const systemDecisions: Readonly<Record<string, Decisions>> = {
     ...ofRun,
     ...each("own", "job started_at ended_at status tasks succeeded partial failed skipped unfinished"),
     ...each("own", "exit_code tool_version parent sequence resumed_at executed_at published_at"),
-    ...each("own", "deletions_at collected_at"),
+    ...each("own", "deletions_at collected_at replaces"),
   },
   tasks: {
     ...ofSession,
@@ -147,7 +147,7 @@ const systemDecisions: Readonly<Record<string, Decisions>> = {
     ...ofTask,
     session_id: "session",
     ...each("clear", "feature reason"),
-    ...each("own", "outcome who_acts records counted as_of"),
+    ...each("own", "outcome who_acts records counted as_of fresh_date age_days"),
   },
   engine_descriptions: {
     ...ofRun,
@@ -166,6 +166,8 @@ const recordDecisions: Decisions = {
   ...each("clear", "product sub_family"),
   // Names of columns and reasons, never values.
   ...each("own", "position misfits"),
+  // Of the record's history, not of the record.
+  ...each("own", "valid_from valid_to ended_by as_of age_days"),
   // What no column holds: nobody has chosen what may be seen of it.
   extra: "withheld",
 }
@@ -209,23 +211,6 @@ export const shownTable = <Table extends TableSpec>(
         ...table,
         columns: table.columns.map((spec) => shownColumn(spec, treatmentOf(policy, table.name, spec.name))),
       }
-
-/**
- * A view as it is published: `<table>_latest` and `<table>_history` have the columns of their table, and
- * every view calls a customer the same.
- */
-export const shownView = <View extends Pick<TableSpec, "name" | "columns">>(
-  policy: PseudonymPolicy | undefined,
-  view: View,
-): View => {
-  if (policy === undefined) return view
-  const table = view.name.replace(/_(?:latest|history)$/, "")
-  const shown = (spec: ColumnSpec): ColumnSpec => {
-    if (table !== view.name) return shownColumn(spec, treatmentOf(policy, table, spec.name))
-    return spec.name === "customer_id" ? shownColumn(spec, "customer_id") : spec
-  }
-  return { ...view, columns: view.columns.map(shown) }
-}
 
 /** Why what the job chose cannot be made a pseudonym, each by its name; none if all of it can. */
 export const columnTroubles = (

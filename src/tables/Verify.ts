@@ -273,9 +273,8 @@ export const databaseProblems = Effect.fnUntraced(
       ? []
       : yield* countDifferences(connection, { manifest, families }))
       problems.push(problemOf(table, "rows-differ", { rows: counted(found, "row"), run_id, expected }))
-    const rows = yield* connection.rows(
-      `SELECT run_id, execution_id FROM ${identifier(executionsTable.name)} WHERE execution_id IS NOT NULL`,
-    )
+    const rows = yield* connection.rows(`SELECT run_id, execution_id
+      FROM ops.${identifier(executionsTable.name)} WHERE execution_id IS NOT NULL`)
     const present = new Set(rows.map((row) => JSON.stringify([row["run_id"], row["execution_id"]])))
     for (const [execution_id, run_id] of accepted) {
       if (present.has(JSON.stringify([run_id, execution_id]))) continue

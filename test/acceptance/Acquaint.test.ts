@@ -206,12 +206,12 @@ describe.each(cases.map((one, index) => ({ ...one, index })))(
     it("loses nothing in a run with the written sources, and nothing is deleted unread", async () => {
       const own = night.executions.rows.filter(({ execution_id }) => execution_id !== told.execution_id)
       const run_id = String(
-        (await place.rows("SELECT max(run_id) AS id FROM runs WHERE job = 'first'"))[0]?.["id"],
+        (await place.rows("SELECT max(run_id) AS id FROM ops.runs WHERE job = 'first'"))[0]?.["id"],
       )
       const rows = await place.rows(
         `SELECT family, count(*) AS records FROM (
-         SELECT sub_family AS family FROM other_records WHERE run_id = '${run_id}'
-         UNION ALL SELECT 'customer_information:user_profile' FROM customer_profiles WHERE run_id = '${run_id}')
+         SELECT sub_family AS family FROM nights.other_records WHERE run_id = '${run_id}'
+         UNION ALL SELECT 'customer_information:user_profile' FROM nights.customer_profiles WHERE run_id = '${run_id}')
        GROUP BY ALL`,
       )
       const retrieved = new Map<string, number>()

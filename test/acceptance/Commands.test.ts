@@ -115,7 +115,7 @@ describe.concurrent("a read-only command", () => {
     const asked = await Promise.all(
       [
         ["status"],
-        ["query", "SELECT 1 FROM tasks"],
+        ["query", "SELECT 1 FROM ops.tasks"],
         ["infer"],
         ["explain", "x"],
         ["rerun", "--dry-run"],

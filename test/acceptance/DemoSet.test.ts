@@ -65,7 +65,7 @@ describe.concurrent("the demo set", () => {
       const journal = readFileSync(join(place.output, "sandbox.ndjson"), "utf8")
       const delivered = journal.split("\n").filter((line) => line.includes('"_tag":"HookDelivered"'))
       expect(delivered.length).toBeGreaterThanOrEqual(8)
-      expect(await place.rows("SELECT DISTINCT end_hook FROM executions")).not.toContainEqual({
+      expect(await place.rows("SELECT DISTINCT end_hook FROM ops.executions")).not.toContainEqual({
         end_hook: "skipped",
       })
     }))
@@ -80,8 +80,8 @@ describe.concurrent("the demo set", () => {
       expect(
         await place.rows(
           "SELECT count(*)::INT AS sessions, count_if(is_closed)::INT AS final, " +
-            "(SELECT count(*)::INT FROM executions) AS executions, " +
-            "(SELECT count_if(status = 'downloaded')::INT FROM attachments) AS documents FROM sessions",
+            "(SELECT count(*)::INT FROM ops.executions) AS executions, " +
+            "(SELECT count_if(status = 'downloaded')::INT FROM ops.attachments) AS documents FROM ops.sessions",
         ),
       ).toEqual([{ sessions: 8, final: 8, executions: 0, documents: 10 }])
     }))

@@ -47,7 +47,7 @@ describe.each(kinds)("the run `%s`", (kind) => {
   it("records outcome, reason, who acts and attempts of every row in `tasks`", async () => {
     const { place, rows } = nightOf(kind)
     const found = await place.rows(
-      "SELECT customer_id, engine_reference, outcome, reason, who_acts, attempts::INT AS attempts FROM tasks",
+      "SELECT customer_id, engine_reference, outcome, reason, who_acts, attempts::INT AS attempts FROM ops.tasks",
     )
     expect(sorted(found as ReadonlyArray<{ customer_id: string }>)).toEqual(sorted(rows.map(told)))
   })
@@ -120,7 +120,7 @@ if (all) {
         const { fake, place, ended } = await runRows("alone", [row])
         await fake.close()
         const [found] = await place.rows(
-          "SELECT outcome, reason, who_acts, attempts::INT AS attempts FROM tasks",
+          "SELECT outcome, reason, who_acts, attempts::INT AS attempts FROM ops.tasks",
         )
         const { outcome, reason, who_acts, attempts } = told(row)
         expect([ended.code, found]).toEqual([row.expected[4], { outcome, reason, who_acts, attempts }])

@@ -44,12 +44,12 @@ const documents: Script = {
   attachment: () => ({ ...drips, headers: { "content-type": "application/pdf" } }),
 }
 const published = async ({ place }: { readonly place: Workplace }) =>
-  (await place.rows("SELECT DISTINCT customer_id AS id FROM customer_profiles ORDER BY 1")).map(
+  (await place.rows("SELECT DISTINCT customer_id AS id FROM nights.customer_profiles ORDER BY 1")).map(
     ({ id }) => id,
   )
 const reasons = async ({ place }: { readonly place: Workplace }) =>
   Object.fromEntries(
-    (await place.rows("SELECT customer_id, reason FROM tasks")).map(({ customer_id, reason }) => [
+    (await place.rows("SELECT customer_id, reason FROM ops.tasks")).map(({ customer_id, reason }) => [
       customer_id,
       reason,
     ]),
@@ -143,7 +143,7 @@ describeAll("the deadline", () => {
     const { code } = await made.place.nightjar("run", "job.yaml")
     expect([code, performance.now() - begun < 180_000]).toEqual([4, true])
     expect(await published(made)).toContain("c-1")
-    expect(await made.place.rows("SELECT attachment_id, status FROM attachments")).toEqual([
+    expect(await made.place.rows("SELECT attachment_id, status FROM ops.attachments")).toEqual([
       { attachment_id: "doc-1", status: "failed" },
     ])
   })

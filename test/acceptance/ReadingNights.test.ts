@@ -71,7 +71,7 @@ const nightOf = async (seed: number) => {
     readonly executions: { readonly rows: ReadonlyArray<Seen> }
     readonly rule_breaks: { readonly rows: ReadonlyArray<unknown> }
   }
-  const deleted = await place.rows("SELECT execution_id, proof IS NOT NULL AS proven FROM deletions")
+  const deleted = await place.rows("SELECT execution_id, proof IS NOT NULL AS proven FROM ops.deletions")
   return { code, stderr, problems: JSON.parse(verified.stdout) as unknown, truth, deleted }
 }
 

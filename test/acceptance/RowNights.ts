@@ -38,8 +38,8 @@ export const runRows = async (name: string, rows: ReadonlyArray<EndRow>): Promis
   fake.beforeDelete = async ({ execution_id, session_id, customer_id }) => {
     if (!existsSync(join(place.output, "nightjar.duckdb"))) return `${customer_id}: deleted before any table`
     const [counts] = await place.rows(
-      `SELECT (SELECT count(*) FROM executions WHERE execution_id = '${execution_id}')::INT AS executions,
-         (SELECT count(*) FROM customer_profiles WHERE session_id = '${session_id}')::INT AS profiles`,
+      `SELECT (SELECT count(*) FROM ops.executions WHERE execution_id = '${execution_id}')::INT AS executions,
+         (SELECT count(*) FROM nights.customer_profiles WHERE session_id = '${session_id}')::INT AS profiles`,
     )
     const read = (fake.sessionReads.get(session_id) ?? []).length > 0
     const wanted = read && !customer_id.startsWith("flow-4") && !customer_id.endsWith("-nothing") ? 1 : 0

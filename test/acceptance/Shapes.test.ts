@@ -10,7 +10,13 @@ import { ended, FakeService, profileOf, resultsBody } from "./FakeService.ts"
 import type { Script } from "./FakeService.ts"
 import { jobText, login, Workplace } from "./Nightjar.ts"
 import type { Ended } from "./Nightjar.ts"
-import { promisedTables, recordColumns } from "./PromisedTables.ts"
+import {
+  firstColumns,
+  lastColumns,
+  promisedLists,
+  promisedRecords,
+  promisedTables,
+} from "./PromisedTables.ts"
 import { linesOf, readPage } from "../report/ReadPage.ts"
 
 // Processes on a busy machine take their time; how long is nothing that these checks judge.
@@ -175,13 +181,13 @@ afterAll(async () => {
 describe("a run with odd shapes", () => {
   it("keeps only what was counted but did not arrive: odd shapes affect no task, and no request breaks a rule", async () => {
     expect([night.code, fake.breaches]).toEqual([3, []])
-    const kept = await place.rows("SELECT execution_id FROM executions WHERE customer_id = 'counted'")
+    const kept = await place.rows("SELECT execution_id FROM ops.executions WHERE customer_id = 'counted'")
     expect(fake.executions.map(({ execution_id }) => ({ execution_id }))).toEqual(kept)
   })
 
   it("keeps every id as it is, in tables and in requests", async () => {
     const rows = await place.rows(
-      "SELECT customer_id, session_id FROM customer_profiles WHERE alias IS NOT NULL ORDER BY session_id",
+      "SELECT customer_id, session_id FROM nights.customer_profiles WHERE alias IS NOT NULL ORDER BY session_id",
     )
     const expected = oddIds.map((id, index) => ({ customer_id: id, session_id: `s/${index}/${id}` }))
     expect(rows).toEqual(expected.toSorted((a, b) => (a.session_id < b.session_id ? -1 : 1)))
@@ -192,27 +198,33 @@ describe("a run with odd shapes", () => {
     expect(
       await one(
         `SELECT name_extra, birth_date::VARCHAR, number_of_children::INT, civil_status, extra::VARCHAR
-         FROM customer_profiles WHERE customer_id = 'full'`,
+         FROM nights.customer_profiles WHERE customer_id = 'full'`,
       ),
     ).toEqual(["Surname", "1980-02-29", 2, "it_is_complicated", '{"favourite_colours":["blue",null]}'])
-    expect(await place.rows("SELECT position::INT AS p, email FROM emails ORDER BY position")).toEqual([
-      { p: 0, email: "a@example.org" },
-      { p: 1, email: "b@example.org" },
-    ])
+    expect(await place.rows("SELECT position::INT AS p, email FROM nights.emails ORDER BY position")).toEqual(
+      [
+        { p: 0, email: "a@example.org" },
+        { p: 1, email: "b@example.org" },
+      ],
+    )
     expect(
-      await place.rows("SELECT position::INT AS p, type, value FROM identification_numbers ORDER BY 1"),
+      await place.rows(
+        "SELECT position::INT AS p, type, value FROM nights.identification_numbers ORDER BY 1",
+      ),
     ).toEqual([
       { p: 0, type: "es:dni", value: "00000000T" },
       { p: 1, type: "xx:new", value: "x" },
     ])
-    expect(await place.rows("SELECT title, street, city FROM addresses ORDER BY position")).toEqual([
+    expect(await place.rows("SELECT title, street, city FROM nights.addresses ORDER BY position")).toEqual([
       { title: null, street: "Calle 1", city: "Soria" },
       { title: null, street: "Calle 2", city: null },
     ])
     expect(
-      await one("SELECT total_credits::VARCHAR, typeof(grade_average) LIKE 'DECIMAL%' FROM higher_education"),
+      await one(
+        "SELECT total_credits::VARCHAR, typeof(grade_average) LIKE 'DECIMAL%' FROM nights.higher_education",
+      ),
     ).toEqual([expect.stringMatching(/^60\.50*$/), true])
-    expect(await one("SELECT qualification_name, extra::VARCHAR FROM secondary_education")).toEqual([
+    expect(await one("SELECT qualification_name, extra::VARCHAR FROM nights.secondary_education")).toEqual([
       "Bachillerato",
       '{"fields_after_national_registry_id":[1,{"two":2}]}',
     ])
@@ -222,28 +234,30 @@ describe("a run with odd shapes", () => {
     expect(
       await place.rows(
         `SELECT count(*)::INT AS rows, count(DISTINCT record_id)::INT AS ids
-         FROM other_records WHERE customer_id = 'twice'`,
+         FROM nights.other_records WHERE customer_id = 'twice'`,
       ),
     ).toEqual([{ rows: 3, ids: 3 }])
     const [exact] = await place.rows(
-      "SELECT record::VARCHAR AS r FROM other_records WHERE customer_id = 'exact'",
+      "SELECT record::VARCHAR AS r FROM nights.other_records WHERE customer_id = 'exact'",
     )
     expect(exact?.["r"]).toMatch(/12345678901234567890.*1\.1\b/)
-    const [rejected] = await place.rows("SELECT product, path, record::VARCHAR AS r FROM rejected_records")
+    const [rejected] = await place.rows(
+      "SELECT product, path, record::VARCHAR AS r FROM ops.rejected_records",
+    )
     expect(rejected).toMatchObject({
       product: "customer_information",
       r: expect.stringContaining("yesterday"),
     })
-    expect(await place.rows("SELECT name FROM customer_profiles WHERE customer_id = 'broken'")).toEqual([
-      { name: "Name of broken" },
-    ])
+    expect(
+      await place.rows("SELECT name FROM nights.customer_profiles WHERE customer_id = 'broken'"),
+    ).toEqual([{ name: "Name of broken" }])
   })
 
   it("keeps what an execution's state says, under its own names", async () => {
     const [row] = await place.rows(
       `SELECT attempt::INT AS attempt, status_code, authentication_status, end_hook, execution_time, auth_origin,
          locking_hash, deleted_at IS NOT NULL AS deleted, extra::VARCHAR AS extra
-       FROM executions WHERE customer_id = 'counted'`,
+       FROM ops.executions WHERE customer_id = 'counted'`,
     )
     expect(row).toMatchObject({
       attempt: 1,
@@ -259,25 +273,26 @@ describe("a run with odd shapes", () => {
       new_scalar: "kept",
       new_object: { kept: true },
     })
-    const ofIt = "WHERE execution_id = (SELECT execution_id FROM executions WHERE customer_id = 'counted')"
-    expect(await place.rows(`SELECT code, status_reason FROM execution_features ${ofIt} ORDER BY 1`)).toEqual(
-      [
-        { code: "accounts_read", status_reason: "FEATURE_COMPLETED" },
-        { code: "feature_of_tomorrow", status_reason: "FEATURE_SOMETHING_ELSE" },
-      ],
-    )
+    const ofIt =
+      "WHERE execution_id = (SELECT execution_id FROM ops.executions WHERE customer_id = 'counted')"
     expect(
-      await place.rows(`SELECT position::INT AS p, type, id FROM execution_messages ${ofIt} ORDER BY 1`),
+      await place.rows(`SELECT code, status_reason FROM ops.execution_features ${ofIt} ORDER BY 1`),
+    ).toEqual([
+      { code: "accounts_read", status_reason: "FEATURE_COMPLETED" },
+      { code: "feature_of_tomorrow", status_reason: "FEATURE_SOMETHING_ELSE" },
+    ])
+    expect(
+      await place.rows(`SELECT position::INT AS p, type, id FROM ops.execution_messages ${ofIt} ORDER BY 1`),
     ).toEqual([
       { p: 0, type: "notification", id: "m.1" },
       { p: 1, type: "omen", id: "m.2" },
     ])
     expect(
-      await place.rows(`SELECT kind, position::INT AS p, msg, type FROM execution_errors ${ofIt}`),
+      await place.rows(`SELECT kind, position::INT AS p, msg, type FROM ops.execution_errors ${ofIt}`),
     ).toEqual([{ kind: "parameters", p: 0, msg: "bad", type: "value_error" }])
     expect(
       await place.rows(
-        `SELECT key, family, subtype, product, count::INT AS n FROM products_count ${ofIt} ORDER BY n`,
+        `SELECT key, family, subtype, product, count::INT AS n FROM ops.products_count ${ofIt} ORDER BY n`,
       ),
     ).toEqual([
       expect.objectContaining({ key: "a:b:c@d@e", n: 1 }),
@@ -296,7 +311,7 @@ describe("a run with odd shapes", () => {
     expect(
       await place.rows(
         `SELECT s.cursor, s.is_closed, c.accepted_features, c.user_ip, d.document_id, d.version
-         FROM sessions s JOIN consents c USING (session_id) JOIN consent_documents d USING (session_id)`,
+         FROM ops.sessions s JOIN ops.consents c USING (session_id) JOIN ops.consent_documents d USING (session_id)`,
       ),
     ).toEqual([
       {
@@ -312,7 +327,7 @@ describe("a run with odd shapes", () => {
 
   it("downloads documents only by harmless ids, each in a row with its status", async () => {
     const rows = await place.rows(
-      "SELECT attachment_id, status, path, media_type FROM attachments ORDER BY 1",
+      "SELECT attachment_id, status, path, media_type FROM ops.attachments ORDER BY 1",
     )
     expect(rows.map(({ attachment_id, status }) => [attachment_id, status])).toEqual([
       ["../evil", "refused"],
@@ -334,7 +349,7 @@ describe("a run with odd shapes", () => {
 
   it("warns if there are more records than counted, without changing an outcome; fewer are short", async () => {
     const rows = await place.rows(
-      "SELECT outcome, reason, list(customer_id) AS who FROM tasks WHERE outcome <> 'succeeded' GROUP BY ALL",
+      "SELECT outcome, reason, list(customer_id) AS who FROM ops.tasks WHERE outcome <> 'succeeded' GROUP BY ALL",
     )
     expect(rows).toEqual([{ outcome: "partial", reason: "RECORDS_SHORT", who: ["counted"] }])
     const [run_id = ""] = readdirSync(join(place.output, "runs"))
@@ -367,50 +382,87 @@ describe("a run with odd shapes", () => {
   })
 })
 
-describe("the tables", () => {
-  it("all exist, with every promised column, `run_id` in each, and comments on all", async () => {
-    const columns = await place.rows(
-      "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal",
+/** Every table and view that somebody reads. */
+const relations = async () =>
+  (
+    await place.rows(
+      `SELECT schema_name, table_name, comment FROM duckdb_tables()
+       UNION ALL SELECT schema_name, view_name, comment FROM duckdb_views() WHERE NOT internal ORDER BY 1, 2`,
     )
-    const found = Map.groupBy(columns, ({ table_name }) => String(table_name))
+  ).flatMap(({ schema_name, table_name, comment }) => {
+    const of = `${String(schema_name)}.${String(table_name)}`
+    return schema_name === "store" ? [] : [{ schema: String(schema_name), of, comment }]
+  })
+
+describe("the tables", () => {
+  it("all exist in their schemas, with every promised column and comments on all", async () => {
+    const columns = await place.rows(
+      `SELECT schema_name || '.' || table_name AS of, column_name, comment FROM duckdb_columns()
+       WHERE NOT internal AND schema_name <> 'store'`,
+    )
+    const found = Map.groupBy(columns, ({ of }) => String(of))
     const missing = Object.entries(promisedTables).flatMap(([table, names]) => {
       const present = new Set(found.get(table)?.map(({ column_name }) => column_name))
-      return ["run_id", ...names].filter((name) => !present.has(name)).map((name) => `${table}.${name}`)
+      return found.has(table)
+        ? names.filter((name) => !present.has(name)).map((name) => `${table}.${name}`)
+        : [table]
     })
     expect(missing).toEqual([])
     expect(
-      columns.filter(({ comment }) => !comment).map((one) => `${one["table_name"]}.${one["column_name"]}`),
+      columns.filter(({ comment }) => !comment).map(({ of, column_name }) => `${of}.${column_name}`),
     ).toEqual([])
-    const tables = await place.rows(
-      "SELECT table_name AS t FROM duckdb_tables() WHERE comment IS NULL UNION SELECT view_name FROM duckdb_views() WHERE comment IS NULL AND NOT internal",
-    )
-    expect(tables).toEqual([])
+    expect((await relations()).filter(({ comment }) => comment === null)).toEqual([])
   })
 
-  it("begin with the lineage columns, in their order, and a child adds `position`", async () => {
-    for (const table of ["customer_profiles", "emails", "addresses", "higher_education", "other_records"]) {
-      const names = (await place.rows(`DESCRIBE ${table}`)).map(({ column_name }) => column_name)
-      expect(names.slice(0, 9)).toEqual(recordColumns)
-      if (table === "emails" || table === "addresses") expect(names[9]).toBe("position")
+  it("of `main` are what is promised and nothing else; `history` and `nights` have the records alone", async () => {
+    const found = Map.groupBy(await relations(), ({ schema }) => schema)
+    const namesOf = (schema: string) => found.get(schema)?.map(({ of }) => of)
+    const promisedOf = (schema: string) =>
+      Object.keys(promisedTables).filter((of) => of.startsWith(`${schema}.`))
+    expect([...found.keys()].toSorted()).toEqual(["history", "main", "nights", "ops"])
+    for (const schema of ["main", "history", "nights"])
+      expect(namesOf(schema)).toEqual(promisedOf(schema).toSorted())
+  })
+
+  it("of records begin with what they are found by, and a list adds `position`", async () => {
+    const namesOf = async (table: string) =>
+      (await place.rows(`DESCRIBE ${table}`)).map(({ column_name }) => String(column_name))
+    for (const [schema, first] of Object.entries(firstColumns)) {
+      for (const table of Object.keys(promisedRecords))
+        expect([table, (await namesOf(`${schema}.${table}`)).slice(0, first.length)]).toEqual([table, first])
+      for (const table of Object.keys(promisedLists))
+        expect([table, (await namesOf(`${schema}.${table}`)).slice(0, first.length + 1)]).toEqual([
+          table,
+          [...first, "position"],
+        ])
+    }
+    for (const [table, own] of Object.entries(promisedRecords)) {
+      const names = await namesOf(table)
+      const start = firstColumns.main.length
+      expect([table, names.slice(start, start + own.length)]).toEqual([table, own])
+      const last = lastColumns.filter((name) => names.includes(name))
+      expect([table, names.slice(-last.length)]).toEqual([table, last])
     }
   })
 
   it("hold times, dates and lists in their types", async () => {
     const types = new Map(
       (
-        await place.rows("SELECT table_name || '.' || column_name AS c, data_type AS t FROM duckdb_columns()")
+        await place.rows(
+          `SELECT schema_name || '.' || table_name || '.' || column_name AS c, data_type AS t FROM duckdb_columns()`,
+        )
       ).map(({ c, t }) => [c, t]),
     )
     expect([
-      types.get("runs.started_at"),
-      types.get("runs.run_date"),
-      types.get("tasks.features"),
-      types.get("customer_profiles.birth_date"),
-      types.get("customer_profiles.fetch_date"),
-      types.get("sessions.retrieved_features"),
-      types.get("other_records.record"),
-      types.get("customer_profiles.extra"),
-      types.get("coverage.as_of"),
+      types.get("ops.runs.started_at"),
+      types.get("ops.runs.run_date"),
+      types.get("ops.tasks.features"),
+      types.get("main.customer_profiles.birth_date"),
+      types.get("nights.customer_profiles.fetch_date"),
+      types.get("ops.sessions.retrieved_features"),
+      types.get("main.other_records.record"),
+      types.get("history.customer_profiles.extra"),
+      types.get("ops.coverage.as_of"),
     ]).toEqual([
       "TIMESTAMP WITH TIME ZONE",
       "DATE",
@@ -425,12 +477,19 @@ describe("the tables", () => {
   })
 
   it("name their keys in their comments, and no key repeats", async () => {
-    const tables = await place.rows("SELECT table_name, comment FROM duckdb_tables() WHERE NOT internal")
-    const keys = tables.flatMap(({ table_name, comment }) => {
-      const [, key] = /Key: ([a-z_, ]+)\.$/.exec(String(comment)) ?? []
-      return key === undefined ? [] : [[String(table_name), key] as const]
+    const tables = await relations()
+    const keys = tables.flatMap(({ of, comment }) => {
+      const [, key] = /\bKey: ([a-z_, ]+)\./.exec(String(comment)) ?? []
+      return key === undefined ? [] : [[of, key] as const]
     })
-    expect(keys.length).toBe(tables.length - 1)
+    const keyless = tables.map(({ of }) => of).filter((of) => !keys.some(([keyed]) => keyed === of))
+    // Versions have no key, and of a session that was only read the engine is NULL.
+    expect(keyless.filter((of) => !of.startsWith("history."))).toEqual([
+      "main.consents",
+      "main.coverage",
+      "main.documents",
+      "ops.rejected_records",
+    ])
     for (const [name, key] of keys)
       expect([
         name,
@@ -438,22 +497,19 @@ describe("the tables", () => {
       ]).toEqual([name])
   })
 
-  it("have a view of the newest records for each record table", async () => {
-    const views = (await place.rows("SELECT view_name AS v FROM duckdb_views() WHERE NOT internal")).map(
-      ({ v }) => v,
-    )
-    const wanted = [
-      "customer_profiles",
-      "identification_numbers",
-      "addresses",
-      "emails",
-      "phones",
-      "higher_education",
-      "secondary_education",
-      "other_records",
-    ].map((table) => `${table}_latest`)
-    expect(wanted.filter((view) => !views.includes(view))).toEqual([])
-    expect(await place.rows("SELECT customer_id FROM emails_latest ORDER BY position")).toEqual([
+  it("of `main` and `history` have each record that the only night read, but of an answer with missing ones", async () => {
+    const read = (schema: string, table: string) =>
+      place.rows(`SELECT customer_id, record_id FROM ${schema}.${table} ORDER BY ALL`)
+    for (const table of [...Object.keys(promisedRecords), ...Object.keys(promisedLists)]) {
+      const night = await read("nights", table)
+      const whole = night.filter(({ customer_id }) => customer_id !== "counted")
+      expect([table, night.length]).not.toEqual([table, 0])
+      expect([table, await read("main", table), await read("history", table)]).toEqual([table, whole, whole])
+    }
+    expect(
+      await place.rows("SELECT count(*)::INT AS n FROM nights.other_records WHERE customer_id = 'counted'"),
+    ).toEqual([{ n: 2 }])
+    expect(await place.rows("SELECT customer_id FROM emails ORDER BY position")).toEqual([
       { customer_id: "full" },
       { customer_id: "full" },
     ])
@@ -463,7 +519,7 @@ describe("the tables", () => {
     const glob = join(place.output, "tables/customer_profiles/run_date=*/*.parquet")
     const [counts] = await place.rows(
       `SELECT (SELECT count(*) FROM read_parquet('${glob}'))::INT AS parquet,
-         (SELECT count(*) FROM customer_profiles)::INT AS tables,
+         (SELECT count(*) FROM nights.customer_profiles)::INT AS tables,
          (SELECT bool_and(compression = 'ZSTD') FROM parquet_metadata('${glob}')) AS zstd`,
     )
     expect(counts).toEqual({ parquet: counts?.["tables"], tables: counts?.["tables"], zstd: true })
@@ -471,23 +527,23 @@ describe("the tables", () => {
 
   it("contain the run, its deletions and its coverage", async () => {
     const [run] = await place.rows(
-      "SELECT run_id, job, status, tasks::INT AS tasks, succeeded::INT AS succeeded, exit_code::INT AS exit_code FROM runs",
+      "SELECT run_id, job, status, tasks::INT AS tasks, succeeded::INT AS succeeded, exit_code::INT AS exit_code FROM ops.runs",
     )
     const tasks = Object.keys(scripts).length
     expect(run).toMatchObject({ job: "shapes", tasks, succeeded: tasks - 1, exit_code: 3 })
     expect(String(run?.["run_id"])).toMatch(/^shapes\.\d{4}-\d\d-\d\d$/)
     expect(
       await place.rows(
-        "SELECT outcome, http_status::INT AS s, count(*)::INT AS n FROM deletions GROUP BY ALL",
+        "SELECT outcome, http_status::INT AS s, count(*)::INT AS n FROM ops.deletions GROUP BY ALL",
       ),
     ).toEqual([{ outcome: "deleted", s: 204, n: tasks - 1 }])
     expect(
       await place.rows(
-        "SELECT count(*)::INT AS n FROM tasks WHERE task_id <> run_id || '/' || customer_id || '/' || engine_reference",
+        "SELECT count(*)::INT AS n FROM ops.tasks WHERE task_id <> run_id || '/' || customer_id || '/' || engine_reference",
       ),
     ).toEqual([{ n: 0 }])
     expect(
-      (await place.rows("SELECT count(*) > 0 AS some FROM coverage WHERE as_of IS NOT NULL"))[0],
+      (await place.rows("SELECT count(*) > 0 AS some FROM ops.coverage WHERE as_of IS NOT NULL"))[0],
     ).toEqual({
       some: true,
     })
@@ -506,7 +562,7 @@ describe("the files", () => {
   })
 
   it("are where they should be, and nothing is named after an id", async () => {
-    const [run] = await place.rows("SELECT run_id FROM runs")
+    const [run] = await place.rows("SELECT run_id FROM ops.runs")
     const run_id = String(run?.["run_id"])
     const names = readdirSync(place.output, { recursive: true, encoding: "utf8" })
     for (const path of [
@@ -524,7 +580,7 @@ describe("the files", () => {
 })
 
 describe("`query`", () => {
-  const sql = "SELECT customer_id, attempts FROM tasks WHERE customer_id IN ('full', 'none') ORDER BY 1"
+  const sql = "SELECT customer_id, attempts FROM ops.tasks WHERE customer_id IN ('full', 'none') ORDER BY 1"
   it("prints every format", async () => {
     const [table, csv, json, arrow, parquet, xlsx] = await Promise.all(
       ["table", "csv", "json", "arrow", "parquet", "xlsx"].map((format) =>
@@ -559,12 +615,17 @@ describe("`query`", () => {
     ])
     expect(folder.stderr).toContain("it is not a file")
     const page = readFileSync(file, "utf8")
-    const tables = await place.rows("SELECT table_name AS name, comment FROM duckdb_tables() ORDER BY 1")
     const lines = linesOf(readPage(page))
-    expect(tables.filter(({ name }) => !lines.includes(`### ${String(name)}`))).toEqual([])
-    const [{ n } = { n: 0 }] = await place.rows("SELECT count(*)::INT AS n FROM customer_profiles")
-    expect(lines.find((line) => line.startsWith("customer_profiles | "))).toContain(` | ${String(n)} | `)
-    const values = await place.rows("SELECT email AS value FROM emails UNION SELECT session_id FROM sessions")
+    const headings = lines.flatMap((line) => (line.startsWith("### ") ? [line.slice("### ".length)] : []))
+    const names = (await relations()).map(({ of }) => of.replace(/^main\./, ""))
+    expect(headings.toSorted()).toEqual([...names, "changes (macro)"].toSorted())
+    const [{ n } = { n: 0 }] = await place.rows("SELECT count(*)::INT AS n FROM nights.customer_profiles")
+    expect(lines.find((line) => line.startsWith("nights.customer_profiles | "))).toContain(
+      ` | ${String(n)} | `,
+    )
+    const values = await place.rows(
+      "SELECT email AS value FROM nights.emails UNION SELECT session_id FROM ops.sessions",
+    )
     expect(values.length).toBeGreaterThan(3)
     expect(values.filter(({ value }) => page.includes(String(value)))).toEqual([])
   })
@@ -586,7 +647,7 @@ describe("`query`", () => {
 
   it("only reads, one statement, and exits 2 on wrong SQL", async () => {
     const [write, wrong, two] = await Promise.all([
-      place.nightjar("query", "DELETE FROM tasks"),
+      place.nightjar("query", "DELETE FROM ops.tasks"),
       place.nightjar("query", "SELEC 1"),
       place.nightjar("query", "SELECT 1; SELECT 2; -- two"),
     ])
@@ -598,7 +659,7 @@ describe("`query`", () => {
     ])
     const over = `COPY (SELECT 1) TO '${place.output}/nightjar.duckdb' (USE_TMP_FILE false)`
     expect(await place.nightjar("query", over)).toMatchObject({ code: 2, stdout: "" })
-    expect((await place.rows("SELECT count(*) > 0 AS some FROM tasks"))[0]).toEqual({ some: true })
+    expect((await place.rows("SELECT count(*) > 0 AS some FROM ops.tasks"))[0]).toEqual({ some: true })
   })
 })
 
@@ -612,8 +673,10 @@ describe("after the run", () => {
       ...ids.map((id) => place.nightjar("explain", id)),
     ])
     expect(verify).toMatchObject({ code: 0, stderr: "" })
-    const text = JSON.stringify(tables)
-    expect(Object.keys(promisedTables).filter((name) => !text.includes(`"${name}"`))).toEqual([])
+    const told = tables as ReadonlyArray<{ readonly schema: string; readonly name: string }>
+    expect(told.map(({ schema, name }) => `${schema}.${name}`)).toEqual(
+      expect.arrayContaining(Object.keys(promisedTables)),
+    )
     expect(explained.map(({ code }) => code)).toEqual([0, 0, 0, 0])
     expect(nobody.code).toBe(2)
   })

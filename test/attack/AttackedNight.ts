@@ -77,10 +77,10 @@ export interface AttackEnd {
 /** How the attackers' tasks ended, and which innocents are in the tables with all that they have. */
 const readTables = async (place: Workplace) => {
   const ends = await place.rows(
-    "SELECT reason, count(*)::INTEGER AS n FROM tasks WHERE customer_id LIKE 'attacker-%' GROUP BY 1 ORDER BY 1",
+    "SELECT reason, count(*)::INTEGER AS n FROM ops.tasks WHERE customer_id LIKE 'attacker-%' GROUP BY 1 ORDER BY 1",
   )
   const rows = await place.rows(
-    "SELECT p.customer_id AS id, name FROM customer_profiles p JOIN tasks t USING (run_id, task_id) " +
+    "SELECT p.customer_id AS id, name FROM nights.customer_profiles p JOIN ops.tasks t USING (run_id, task_id) " +
       "WHERE t.outcome = 'succeeded' ORDER BY 1, 2",
   )
   const names = Map.groupBy(rows, ({ id }) => String(id))

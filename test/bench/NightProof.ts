@@ -58,14 +58,17 @@ export interface Published {
 const numberOf = (connection: Connection, sql: string) =>
   Effect.map(connection.rows(`SELECT (${sql})::INTEGER AS n`), ([row]) => Number(row?.["n"]))
 
-/** Record tables are those with a content_id and no position; every record is in exactly one of them. */
+/** Records are in `nights` in the tables without a position; those that were refused, in one of `ops`. */
 const countRecords = Effect.fnUntraced(function* (connection: Connection) {
   const tables = yield* connection.rows(
-    "SELECT table_name FROM duckdb_columns() WHERE table_name IN (SELECT table_name FROM duckdb_tables()) " +
-      "GROUP BY 1 HAVING bool_or(column_name = 'content_id') AND NOT bool_or(column_name = 'position')",
+    "SELECT schema_name, table_name FROM duckdb_columns() WHERE schema_name IN ('nights', 'ops') " +
+      "GROUP BY ALL HAVING bool_or(column_name = 'content_id') AND NOT bool_or(column_name = 'position')",
   )
-  const counts = yield* Effect.forEach(tables, ({ table_name }) =>
-    numberOf(connection, `SELECT count(*) FROM ${identifier(String(table_name))}`),
+  const counts = yield* Effect.forEach(tables, ({ schema_name, table_name }) =>
+    numberOf(
+      connection,
+      `SELECT count(*) FROM ${identifier(String(schema_name))}.${identifier(String(table_name))}`,
+    ),
   )
   return counts.reduce((sum, n) => sum + n, 0)
 })
@@ -75,15 +78,15 @@ export const readPublished = (output: string): Promise<Published> =>
     const duckdb = yield* DuckDb
     const connection = yield* duckdb.open({ path: join(output, "nightjar.duckdb"), access: "read-only" })
     const outcomes = yield* connection.rows(
-      "SELECT concat_ws(' ', outcome, reason) AS ending, count(*)::INTEGER AS n FROM tasks GROUP BY 1 ORDER BY 1",
+      "SELECT concat_ws(' ', outcome, reason) AS ending, count(*)::INTEGER AS n FROM ops.tasks GROUP BY 1 ORDER BY 1",
     )
     return {
       outcomes: Object.fromEntries(outcomes.map(({ ending, n }) => [String(ending), Number(n)])),
-      executions: yield* numberOf(connection, "SELECT count(*) FROM executions"),
+      executions: yield* numberOf(connection, "SELECT count(*) FROM ops.executions"),
       records: yield* countRecords(connection),
       deleted: yield* numberOf(
         connection,
-        `SELECT count(*) FROM deletions WHERE outcome = ${literal("deleted")}`,
+        `SELECT count(*) FROM ops.deletions WHERE outcome = ${literal("deleted")}`,
       ),
     }
   }).pipe(Effect.scoped, Effect.provide(DuckDb.layer), Effect.runPromise)

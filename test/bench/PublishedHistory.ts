@@ -79,7 +79,6 @@ const rowsOfNight = Effect.fnUntraced(function* (connection: Connection, path: s
     run_id: literal(runOf(night)),
     run_date: `DATE ${literal(dateOf(night))}`,
     sequence: String(night),
-    record_id: `md5(record_id || ${night})`,
     ...Object.fromEntries(ids.map((id) => [id, `${id} || '.${night}'`])),
   }
   const chosen = columns.map((name) => (name in other ? `${other[name]} AS ${name}` : identifier(name)))

@@ -34,18 +34,18 @@ const cellsOf = async (
   return { where: name, text: Buffer.from(text).toString("latin1") }
 }
 
-/** Every row of every table, and of every Parquet file. */
+/** Every row of every table and view, how they are kept included, and of every Parquet file. */
 export const tablesIn = async (folder: string): Promise<ReadonlyArray<Text>> => {
   const instance = await DuckDBInstance.create(join(folder, "nightjar.duckdb"), { access_mode: "READ_ONLY" })
   const connection = await instance.connect()
   try {
     const query = async (sql: string) => (await connection.runAndReadAll(sql)).getRowObjectsJson()
     const tables = await query(
-      "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY 1",
+      "SELECT table_schema AS schema, table_name AS name FROM information_schema.tables ORDER BY ALL",
     )
     const parquet = globSync("**/*.parquet", { cwd: folder })
     const names = [
-      ...tables.map(({ name }) => `"${String(name)}"`),
+      ...tables.map(({ schema, name }) => `"${String(schema)}"."${String(name)}"`),
       ...parquet.map((path) => `read_parquet('${join(folder, path)}', hive_partitioning = false)`),
     ]
     const texts: Array<Text> = []

@@ -76,7 +76,7 @@ beforeAll(async () => {
   }
   const [first = "", second = ""] = readdirSync(join(template, "landing")).toSorted()
   const rows = await rowsIn(template)
-  const deletions = rows.find(({ name }) => name === "deletions")?.rows ?? []
+  const deletions = rows.find(({ name }) => name === "ops.deletions")?.rows ?? []
   const ofAna = deletions.map((row) => JSON.parse(row)).find((row) => row.task_id === `${first}/ana/${bank}`)
   Object.assign(known, { first, second, rows, execution: ofAna.execution_id })
   expect(await commandHere("verify", "--output", template)).toEqual({
@@ -204,13 +204,18 @@ const mended: ReadonlyArray<Damage & { readonly done: () => ReadonlyArray<string
   },
   {
     what: "a row of the database is missing",
-    damage: () => inDatabase(`DELETE FROM accounts WHERE run_id = '${known.first}' AND customer_id = 'ben'`),
-    told: () => [otherDatabase, `accounts: `],
+    damage: () =>
+      inDatabase(`DELETE FROM store._seen_accounts WHERE _reading IN (
+        SELECT r._reading FROM store._readings AS r JOIN store._scopes USING (_scope)
+        WHERE run_id = '${known.first}' AND customer_id = 'ben')`),
+    told: () => [otherDatabase, "accounts: "],
     done: rebuilt,
   },
   {
     what: "a value of the database is changed [verify database]",
-    damage: () => inDatabase("UPDATE accounts SET fetch_date = '2020-01-01' WHERE customer_id = 'ben'"),
+    damage: () =>
+      inDatabase(`UPDATE store._seen_accounts SET fetch_date = '2020-01-01' WHERE _reading IN (
+        SELECT r._reading FROM store._readings AS r JOIN store._scopes USING (_scope) WHERE customer_id = 'ben')`),
     told: () => [otherDatabase],
     done: rebuilt,
   },

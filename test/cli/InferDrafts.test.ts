@@ -623,12 +623,12 @@ describe("drafts of what is published", () => {
         })
         const rows = yield* rowsOf(
           root,
-          `SELECT 'accounts' AS held_by, iban AS what, balance::VARCHAR AS also, misfits FROM accounts
-         UNION ALL SELECT 'holders', name, share::VARCHAR, misfits FROM accounts_holders WHERE run_date = '2026-11-21'
-         UNION ALL SELECT 'profiles', gender, emails::VARCHAR, misfits FROM customer_profiles
+          `SELECT 'accounts' AS held_by, iban AS what, balance::VARCHAR AS also, misfits FROM nights.accounts
+         UNION ALL SELECT 'holders', name, share::VARCHAR, misfits FROM nights.accounts_holders WHERE run_date = '2026-11-21'
+         UNION ALL SELECT 'profiles', gender, emails::VARCHAR, misfits FROM nights.customer_profiles
          UNION ALL SELECT 'other', iban, NULL, NULL FROM
-           (SELECT record->>'iban' AS iban FROM other_records WHERE run_date = '2026-11-21')
-         UNION ALL SELECT 'rejected', path, NULL, NULL FROM rejected_records WHERE run_date = '2026-11-21'
+           (SELECT record->>'iban' AS iban FROM nights.other_records WHERE run_date = '2026-11-21')
+         UNION ALL SELECT 'rejected', path, NULL, NULL FROM ops.rejected_records WHERE run_date = '2026-11-21'
          ORDER BY ALL`,
         ).pipe(Effect.provide(DuckDb.layer))
         assert.deepStrictEqual(rows, [

@@ -61,8 +61,8 @@ describe("two jobs that share nothing", () => {
         { run_id: expect.stringMatching(/^b\./) as unknown, executions: 1 },
       ],
     })
-    expect(nightjar("query", "SELECT job, exit_code FROM runs ORDER BY ALL", "--format", "csv").stdout).toBe(
-      "job,exit_code\r\na,0\r\nb,0\r\n",
-    )
+    expect(
+      nightjar("query", "SELECT job, exit_code FROM ops.runs ORDER BY ALL", "--format", "csv").stdout,
+    ).toBe("job,exit_code\r\na,0\r\nb,0\r\n")
   })
 })

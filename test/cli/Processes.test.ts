@@ -486,7 +486,7 @@ describe("a running night", () => {
       /^1 of 2 tasks are in the tables, published as version \d+ at \S+ while the run went on\.$/m,
     )
     const sql = `SELECT string_agg(customer_id || ' ' || outcome, ', ' ORDER BY customer_id) AS found
-      FROM tasks WHERE run_id LIKE 'live.%'`
+      FROM ops.tasks WHERE run_id LIKE 'live.%'`
     expect(ask("query", sql, "--json").stdout).toContain('"k-1 succeeded, k-2 unfinished"')
     expect(ask("verify")).toMatchObject({ status: 0, stdout: "Files, ledger and tables agree.\n" })
     expect(ask("run", path, "--no-progress").status).toBe(0)

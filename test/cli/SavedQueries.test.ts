@@ -70,25 +70,29 @@ describe("the saved queries", () => {
               [name, rows.map((row) => Object.values(row).join(" | ").replaceAll(engine, "bank"))] as const,
           ),
         )
+        const [{ today, before } = {}] = yield* rowsOf(
+          root,
+          `SELECT (current_date - DATE '2026-11-21')::INTEGER AS today,
+             (current_date - DATE '2026-11-20')::INTEGER AS before`,
+        )
         assert.deepStrictEqual(Object.fromEntries(found), {
           changed: [
+            "customer_profiles | gone | customer_information | customer_information:user_profile |  | 1 | 1",
             "customer_profiles | rejected | customer_information | customer_information:user_profile |  | 1 | 1",
             "other_records | added | accounts | bank:account |  | 1 | 1",
             "other_records | gone | accounts | bank:account |  | 1 | 1",
           ],
           counted: [
-            "c-2 | bank | accounts_read | 3 | 0 | 3 | succeeded | FEATURE_COMPLETED | nightly.2026-11-20",
             "c-1 | bank | accounts_read | 3 | 1 | 2 | succeeded | FEATURE_COMPLETED | nightly.2026-11-21",
-            "c-2 | bank | customer_information_read | 0 | 1 | -1 | succeeded | FEATURE_COMPLETED | nightly.2026-11-20",
           ],
           documents: [],
-          former: ["c-2 | nightly | 2026-11-20 | 2026-11-20 | nightly.2026-11-20"],
+          former: ["c-2 | nightly | 2026-11-20 | 2026-11-20"],
           freshness: [
-            "bank | accounts_read | 1 | 1 | 0 | 0",
-            "bank | cards_read | 1 | 0 | 1 | 0",
-            "bank | customer_information_read | 1 | 1 | 0 | 0",
+            `bank | accounts_read | 1 | 1 | ${today} | 0`,
+            `bank | cards_read | 1 | 0 | ${before} | 0`,
+            `bank | customer_information_read | 1 | 1 | ${today} | 0`,
           ],
-          missing: ["c-1 | bank | cards_read | failed | FEATURE_FAILED | engineer | 2026-11-20 | 1"],
+          missing: [`c-1 | bank | cards_read | failed | FEATURE_FAILED | engineer | 2026-11-20 | ${before}`],
           rejected: [
             "customer_information | customer_information:user_profile | expected list, got text | data[].emails | " +
               "1 | 1 | nightly.2026-11-21",

@@ -61,10 +61,10 @@ describe("run --webhooks", () => {
     const delivered = journal("hooked").filter(({ _tag }) => _tag === "HookDelivered")
     const events = delivered.map(({ event }) => event)
     for (const event of ["started", "auth_ended", "ended"]) expect(events).toContain(event)
-    const outcomes = "SELECT customer_id, outcome, reason FROM tasks ORDER BY 1"
+    const outcomes = "SELECT customer_id, outcome, reason FROM ops.tasks ORDER BY 1"
     expect(nightjar("plain", "run", "small.yaml").status).toBe(3)
     expect(rows("hooked", outcomes)).toEqual(rows("plain", outcomes))
-    const landed = rows("hooked", "SELECT count(*) AS n FROM executions WHERE end_hook IS NULL")
+    const landed = rows("hooked", "SELECT count(*) AS n FROM ops.executions WHERE end_hook IS NULL")
     expect(landed).toEqual([{ n: 0 }])
   }, 60_000)
 
@@ -101,16 +101,16 @@ describe("a job of flow sessions only", () => {
     // Which families a session may bring is not known before, so each of our readings has its table.
     const read = readingTables.map((table) => `(SELECT count(*) FROM ${table})`).join(" + ")
     const tables = `SELECT
-      (SELECT count(*) FROM tasks WHERE engine_reference IS NULL AND execution_id IS NULL) AS tasks,
-      (SELECT count(*) FROM executions) + (SELECT count(*) FROM deletions) AS executions,
-      (SELECT count(*) FROM sessions WHERE is_closed) AS sessions,
-      (SELECT count(*) FROM sessions WHERE customer_id IS NULL) AS anonymous,
-      (SELECT count(*) FROM consents) AS consents,
-      (SELECT count(*) FROM consent_documents WHERE version IS NOT NULL) AS documents,
-      (SELECT count(*) FROM attachments WHERE status <> 'downloaded') AS missing,
-      (SELECT sum(records) FROM sessions) = (SELECT count(*) FROM customer_profiles)
-        + (SELECT count(*) FROM higher_education) + (SELECT count(*) FROM secondary_education)
-        + ${read} AND (SELECT count(*) FROM other_records) + (SELECT count(*) FROM rejected_records) = 0
+      (SELECT count(*) FROM ops.tasks WHERE engine_reference IS NULL AND execution_id IS NULL) AS tasks,
+      (SELECT count(*) FROM ops.executions) + (SELECT count(*) FROM ops.deletions) AS executions,
+      (SELECT count(*) FROM ops.sessions WHERE is_closed) AS sessions,
+      (SELECT count(*) FROM ops.sessions WHERE customer_id IS NULL) AS anonymous,
+      (SELECT count(*) FROM ops.consents) AS consents,
+      (SELECT count(*) FROM ops.consent_documents WHERE version IS NOT NULL) AS documents,
+      (SELECT count(*) FROM ops.attachments WHERE status <> 'downloaded') AS missing,
+      (SELECT sum(records) FROM ops.sessions) = (SELECT count(*) FROM nights.customer_profiles)
+        + (SELECT count(*) FROM nights.higher_education) + (SELECT count(*) FROM nights.secondary_education)
+        + ${read} AND (SELECT count(*) FROM nights.other_records) + (SELECT count(*) FROM ops.rejected_records) = 0
         AS everywhere`
     const expected = { tasks: 8, executions: 0, sessions: 8, anonymous: 2, consents: 7, documents: 14 }
     expect(rows("sessions", tables)).toEqual([{ ...expected, missing: 0, everywhere: true }])

@@ -12,10 +12,10 @@ import type { Life } from "./KillMoments.ts"
 import { brokenPromises, factsOf, orphanedTasks } from "./NightChecks.ts"
 import { installCommand, startProcess } from "./NightjarCommand.ts"
 import type { ProcessEnd, RunningProcess } from "./NightjarCommand.ts"
-import { filesBelow } from "../../src/tables/Manifest.ts"
-import { leftovers, parquetDifferences, readTables } from "./PublishedTables.ts"
+import { filesBelow, layoutOf } from "../../src/tables/Manifest.ts"
+import { leftovers, parquetDifferences, readAllTables, readTables } from "./PublishedTables.ts"
 import type { Tables } from "./PublishedTables.ts"
-import { differingTables } from "./SameTables.ts"
+import { differingDatabases, differingTables } from "./SameTables.ts"
 import { startService } from "./ServiceProcess.ts"
 import type { ServiceProcess } from "./ServiceProcess.ts"
 
@@ -87,6 +87,26 @@ export const strikeStage = ({ service, folder }: Stage, complaints: ReadonlyArra
   if (complaints.length === 0) rmSync(folder, { recursive: true, force: true })
 }
 
+export const tellEnd = ({ code, stderr, tookTooLong }: ProcessEnd): string =>
+  `exit ${code ?? "by signal"}${tookTooLong ? ", it hung" : ""}: ${stderr.trim().slice(-600)}`
+
+/** A database built of the files alone has the same rows, of now and of the history too. */
+const differingWhenBuiltAnew = async (
+  campaign: Pick<Campaign, "command">,
+  output: string,
+): Promise<ReadonlyArray<string>> => {
+  const copy = `${output}-anew`
+  cpSync(output, copy, { recursive: true })
+  rmSync(layoutOf(copy).database)
+  const end = await nightjar(campaign, ["repair", "--output", copy], {}).ended
+  const differing =
+    end.code === 0
+      ? differingDatabases(await readAllTables(copy), await readAllTables(output))
+      : [`repair of a missing database: ${tellEnd(end)}`]
+  rmSync(copy, { recursive: true })
+  return differing
+}
+
 /** What must hold of an output folder in which nobody works, whatever its night came to. */
 export const judgeFolder = async (
   { campaign, output: own }: Pick<Stage, "campaign" | "output">,
@@ -96,6 +116,7 @@ export const judgeFolder = async (
   return [
     ...(await parquetDifferences(output)),
     ...(verified.code === 0 ? [] : [`verify: ${verified.stdout}${verified.stderr}`.trim()]),
+    ...(await differingWhenBuiltAnew(campaign, output)),
     ...leftovers(output).map((path) => `${path} is left over`),
   ]
 }
@@ -114,9 +135,6 @@ export const judgeEnd = async (
     ...brokenPromises(output, tables, stage.service.truth(), facts),
   ]
 }
-
-export const tellEnd = ({ code, stderr, tookTooLong }: ProcessEnd): string =>
-  `exit ${code ?? "by signal"}${tookTooLong ? ", it hung" : ""}: ${stderr.trim().slice(-600)}`
 
 /** How often an undisturbed night makes each call. */
 const countSystemCalls = async (campaign: Campaign, pace: Pace): Promise<ReadonlyMap<string, number>> => {

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import type { Json } from "../../src/base/DuckDb.ts"
-import { identifier, literal } from "../../src/base/DuckDbFailed.ts"
+import { literal } from "../../src/base/DuckDbFailed.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { judgeFolder, nightjar, runNight, setStage, tellEnd } from "./Campaign.ts"
@@ -144,7 +144,7 @@ const isOf = (row: Row, customer: string, executions: ReadonlySet<Json>): boolea
 
 const executionsOf = (tables: Tables, customer: string): ReadonlySet<Json> =>
   new Set(
-    (tables.get("executions")?.rows ?? [])
+    (tables.get("ops.executions")?.rows ?? [])
       .filter((row) => row["customer_id"] === customer)
       .map((row) => row["execution_id"] ?? "none"),
   )
@@ -155,7 +155,7 @@ const lostRows = (before: Tables, { customer, tables }: Removal): ReadonlyArray<
   return [...before].flatMap(([name, { rows }]) => {
     const left = new Set(tables.get(name))
     const lost = rows.filter((row) => !isOf(row, customer, executions) && !left.has(JSON.stringify(row)))
-    return name === "runs" || lost.length === 0 ? [] : [`${name} lost ${lost.length} rows of others`]
+    return name === "ops.runs" || lost.length === 0 ? [] : [`${name} lost ${lost.length} rows of others`]
   })
 }
 
@@ -203,7 +203,7 @@ const databaseText = Effect.fnUntraced(function* (path: string) {
   const duckdb = yield* DuckDb
   const { rows } = yield* duckdb.open({ path, access: "read-only", threads: 1 })
   const texts: Array<string> = []
-  for (const { name } of yield* rows("SELECT table_name AS name FROM duckdb_tables()"))
-    texts.push(JSON.stringify(yield* rows(`SELECT * FROM ${identifier(String(name))}`)))
+  for (const { name } of yield* rows("SELECT schema_name || '.' || table_name AS name FROM duckdb_tables()"))
+    texts.push(JSON.stringify(yield* rows(`SELECT * FROM ${String(name)}`)))
   return texts.join("\n")
 }, Effect.scoped)

@@ -128,7 +128,7 @@ const brokenRules = (truth: Truth): ReadonlyArray<string> =>
 
 /** Every document that a table names is there, and is what its hash says. */
 const brokenDocuments = (output: string, tables: Tables): ReadonlyArray<string> =>
-  (tables.get("attachments")?.rows ?? [])
+  (tables.get("ops.attachments")?.rows ?? [])
     .filter((row) => row["status"] === "downloaded")
     .filter((row) => {
       const path = join(output, String(row["path"]))

@@ -27,18 +27,27 @@ const withDatabase = <A, E>(
     return yield* use(yield* duckdb.open({ path, access: "read-only", threads: 1 }))
   }).pipe(Effect.scoped, Effect.provide(DuckDb.layer), Effect.runPromise)
 
-const tableNames = (connection: Connection) =>
-  Effect.map(connection.rows("SELECT table_name FROM duckdb_tables() ORDER BY 1"), (rows) =>
-    rows.map((row) => String(row["table_name"])),
+/** Tables and views to read, as SQL names them. */
+const allTables = (connection: Connection) =>
+  Effect.map(
+    connection.rows(`SELECT schema_name AS schema, view_name AS name FROM duckdb_views() WHERE NOT internal
+      UNION ALL SELECT schema_name, table_name FROM duckdb_tables() WHERE schema_name <> 'store' ORDER BY ALL`),
+    (rows) => rows.map(({ schema, name }) => ({ schema: String(schema), table: String(name) })),
+  )
+/** Of those, what runs fill: what each of them read, and what is known of it. Each has its Parquet files. */
+const filledTables = (connection: Connection) =>
+  Effect.map(allTables(connection), (tables) =>
+    tables.filter(({ schema }) => schema === "nights" || schema === "ops"),
   )
 
-export const readTables = (output: string): Promise<Tables> =>
+const rowsIn = (output: string, tablesOf: typeof allTables): Promise<Tables> =>
   withDatabase(
     output,
     Effect.fnUntraced(function* (connection: Connection) {
       const tables = new Map<string, TableRows>()
-      for (const name of yield* tableNames(connection)) {
-        const { columns, rows } = yield* connection.query(`SELECT * FROM ${identifier(name)}`)
+      for (const { schema, table } of yield* tablesOf(connection)) {
+        const name = `${schema}.${table}`
+        const { columns, rows } = yield* connection.query(`SELECT * FROM ${schema}.${identifier(table)}`)
         tables.set(name, {
           columns,
           rows: rows.map((row) =>
@@ -50,17 +59,23 @@ export const readTables = (output: string): Promise<Tables> =>
     }),
   )
 
+export const readTables = (output: string): Promise<Tables> => rowsIn(output, filledTables)
+
+/** With what is true now, and the history. */
+export const readAllTables = (output: string): Promise<Tables> => rowsIn(output, allTables)
+
 /** Table by table, the rows that only one of database and Parquet files has. */
 export const parquetDifferences = (output: string): Promise<ReadonlyArray<string>> =>
   withDatabase(
     output,
     Effect.fnUntraced(function* (connection: Connection) {
       const complaints: Array<string> = []
-      for (const name of yield* tableNames(connection)) {
-        const glob = join(output, "tables", name, "*", "*.parquet")
-        const columns = yield* connection.columnTypes(`SELECT * FROM ${identifier(name)}`)
+      for (const { schema, table } of yield* filledTables(connection)) {
+        const place = `${schema}.${identifier(table)}`
+        const glob = join(output, "tables", table, "*", "*.parquet")
+        const columns = yield* connection.columnTypes(`SELECT * FROM ${place}`)
         const cast = columns.map((each) => `CAST(${identifier(each.name)} AS ${each.type})`).join(", ")
-        const database = `SELECT ${cast} FROM ${identifier(name)}`
+        const database = `SELECT ${cast} FROM ${place}`
         const files = `SELECT ${cast} FROM read_parquet(${literal(glob)}, hive_partitioning = false)`
         const parquet = globSync(glob).length === 0 ? `${database} LIMIT 0` : files
         for (const [only, one, other] of [
@@ -69,7 +84,8 @@ export const parquetDifferences = (output: string): Promise<ReadonlyArray<string
         ] as const) {
           const sql = `SELECT count(*)::INTEGER AS n FROM ((${one}) EXCEPT ALL (${other}))`
           const [row] = yield* connection.rows(sql)
-          if (row?.["n"] !== 0) complaints.push(`${name}: ${String(row?.["n"])} rows are only in ${only}`)
+          if (row?.["n"] !== 0)
+            complaints.push(`${schema}.${table}: ${String(row?.["n"])} rows are only in ${only}`)
         }
       }
       return complaints
@@ -96,15 +112,17 @@ export const brokenDatabase = async (output: string): Promise<ReadonlyArray<stri
         const manifest = manifests(output).find((each) => each.version === version)
         if (manifest === undefined) return [`the database is version ${version}, which no manifest knows`]
         const complaints: Array<string> = []
-        for (const name of yield* tableNames(connection)) {
+        for (const { schema, table } of yield* filledTables(connection)) {
           const expected = filesOf(manifest)
-            .filter(({ table }) => table === name)
+            .filter((file) => file.table === table)
             .reduce((sum, { rows }) => sum + rows, 0)
           const [found] = yield* connection.rows(
-            `SELECT count(*)::INTEGER AS n, bit_xor(hash(t)) AS every_page FROM ${identifier(name)} AS t`,
+            `SELECT count(*)::INTEGER AS n, bit_xor(hash(t)) AS every_page FROM ${schema}.${identifier(table)} AS t`,
           )
           if (found?.["n"] !== expected)
-            complaints.push(`${name} holds ${String(found?.["n"])} rows, version ${version} has ${expected}`)
+            complaints.push(
+              `${schema}.${table} holds ${String(found?.["n"])} rows, version ${version} has ${expected}`,
+            )
         }
         return complaints
       }),
@@ -118,7 +136,7 @@ export const brokenDatabase = async (output: string): Promise<ReadonlyArray<stri
 export const publishedExecutions = async (output: string): Promise<ReadonlySet<string>> => {
   if (!existsSync(layoutOf(output).database)) return new Set()
   const rows = await withDatabase(output, (connection) =>
-    connection.rows("SELECT execution_id FROM executions WHERE execution_id IS NOT NULL"),
+    connection.rows("SELECT execution_id FROM ops.executions WHERE execution_id IS NOT NULL"),
   )
   return new Set(rows.map((row) => String(row["execution_id"])))
 }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest"
 import type { Json } from "../../src/base/DuckDb.ts"
 import type { TableRows, Tables } from "./PublishedTables.ts"
-import { differingTables } from "./SameTables.ts"
+import { differingDatabases, differingTables } from "./SameTables.ts"
 
 const types: Readonly<Record<string, string>> = {
   fetch_date: "TIMESTAMPTZ",
@@ -44,9 +44,9 @@ const nightOf = (night: Night): Tables => {
   })
   const record_id = `${id}-record`
   return new Map([
-    ["executions", tableOf([execution("c-1", first), execution("c-2", second)])],
+    ["ops.executions", tableOf([execution("c-1", first), execution("c-2", second)])],
     [
-      "other_records",
+      "nights.other_records",
       tableOf([
         {
           run_id,
@@ -58,13 +58,13 @@ const nightOf = (night: Night): Tables => {
       ]),
     ],
     [
-      "emails",
+      "nights.emails",
       tableOf(
         (night.emails ?? ["a@x.invalid"]).map((email, position) => ({ run_id, record_id, position, email })),
       ),
     ],
     [
-      "deletions",
+      "ops.deletions",
       tableOf([
         { run_id, execution_id: first, outcome: night.outcome ?? "deleted" },
         { run_id: "before.2026-11-19", execution_id: night.earlier ?? "kept", outcome: "deleted" },
@@ -89,27 +89,50 @@ describe("two runs are the same", () => {
 describe("two runs differ", () => {
   it("when one digit of a record changed, for the record and for its children", () => {
     expect(against({ balance: "1.11" })).toEqual([
-      "the night differs: other_records lost 1 and gained 1 rows",
-      "the night differs: emails lost 1 and gained 1 rows",
+      "the night differs: nights.other_records lost 1 and gained 1 rows",
+      "the night differs: nights.emails lost 1 and gained 1 rows",
     ])
   })
   it("when a record refers to another task's execution", () => {
     expect(against({ id: "c", recordOf: "c-2" })).toEqual([
-      "the night differs: other_records lost 1 and gained 1 rows",
-      "the night differs: emails lost 1 and gained 1 rows",
+      "the night differs: nights.other_records lost 1 and gained 1 rows",
+      "the night differs: nights.emails lost 1 and gained 1 rows",
     ])
   })
   it("when a row appears twice", () => {
     expect(against({ emails: ["a@x.invalid", "a@x.invalid"] })).toEqual([
-      "the night differs: emails lost 0 and gained 1 rows",
+      "the night differs: nights.emails lost 0 and gained 1 rows",
     ])
   })
   it("when a deletion is still pending", () => {
-    expect(against({ outcome: "pending" })).toEqual(["the night differs: deletions lost 1 and gained 1 rows"])
+    expect(against({ outcome: "pending" })).toEqual([
+      "the night differs: ops.deletions lost 1 and gained 1 rows",
+    ])
   })
   it("when the rows of an earlier run changed in any detail", () => {
     expect(against({ earlier: "changed" })).toEqual([
-      "an earlier night changed: deletions lost 1 and gained 1 rows",
+      "an earlier night changed: ops.deletions lost 1 and gained 1 rows",
+    ])
+  })
+})
+
+describe("a database that was continued", () => {
+  const databaseOf = (...valid_from: ReadonlyArray<string>): Tables =>
+    new Map([
+      ["history.emails", tableOf(valid_from.map((each) => ({ email: "a@x.invalid", valid_from: each })))],
+    ])
+  const found = (...valid_from: ReadonlyArray<string>) =>
+    differingDatabases(databaseOf("2026-11-20", "2026-11-21"), databaseOf(...valid_from)).map(
+      (line) => line.split("\n", 1)[0],
+    )
+
+  it("is one that was built anew if its rows are the same, in any order", () => {
+    expect(found("2026-11-21", "2026-11-20")).toEqual([])
+  })
+  it("differs when a row has another date, or is there no more", () => {
+    expect([found("2026-11-20", "2026-11-22"), found("2026-11-20")]).toEqual([
+      ["built anew, the database differs: history.emails lost 1 and gained 1 rows"],
+      ["built anew, the database differs: history.emails lost 1 and gained 0 rows"],
     ])
   })
 })

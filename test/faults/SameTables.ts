@@ -16,7 +16,7 @@ export interface Comparison {
 type Row = Readonly<Record<string, Json>>
 const emptyTable: TableRows = { columns: [], rows: [] }
 
-const documentTables: ReadonlySet<string> = new Set(["attachments", "documents"])
+const documentTables: ReadonlySet<string> = new Set(["ops.attachments", "ops.documents"])
 /** Whose content depends on the session's id at the embedded service. */
 const documentColumns: ReadonlySet<string> = new Set(["attachment_id", "bytes", "sha256", "path"])
 /** Hashes over what the service sent, times included; and our own ids, which hang on the folder's key. */
@@ -42,7 +42,7 @@ const ofJob = (rows: ReadonlyArray<Row>, job: string): ReadonlyArray<Row> =>
 
 /** Executions are named by task and by how many attempts came after them; sessions by their execution. */
 const namesOf = (tables: Tables, job: string): Names => {
-  const executions = ofJob(table(tables, "executions").rows, job)
+  const executions = ofJob(table(tables, "ops.executions").rows, job)
   const run_id = text(executions[0]?.["run_id"] ?? `${job}.none`)
   const byTask = Map.groupBy(executions, (row) => text(row["task_id"]).replace(run_id, "<run>"))
   const remote = new Map<string, string>()
@@ -57,7 +57,7 @@ const namesOf = (tables: Tables, job: string): Names => {
       newest.add(text(row["session_id"]))
     })
   }
-  const documents = ofJob(table(tables, "attachments").rows, job).map((row) => text(row["attachment_id"]))
+  const documents = ofJob(table(tables, "ops.attachments").rows, job).map((row) => text(row["attachment_id"]))
   return { remote, newest, documents: new Set(documents), run_id, records: new Map() }
 }
 
@@ -98,8 +98,8 @@ const plainRow = (
     const value = row[name] ?? null
     if (documentTables.has(tableName) && documentColumns.has(name))
       return value === null ? null : "<document>"
-    if (tableName === "documents" && name === "record_id") return value === null ? null : "<record>"
-    if (tableName === "deletions" && answerColumns.has(name) && away.has(value)) return "<away>"
+    if (tableName === "ops.documents" && name === "record_id") return value === null ? null : "<record>"
+    if (tableName === "ops.deletions" && answerColumns.has(name) && away.has(value)) return "<away>"
     if (orphaned && (name === "attempts" || name === "attempt")) return "<attempts>"
     return plainCell(name, type, value, names)
   })
@@ -114,7 +114,8 @@ const isOrphaned = (row: Row, names: Names, { orphaned }: Comparison): boolean =
 
 /** Of an orphaned task only the newest attempt counts. */
 const counts = (tableName: string, row: Row, names: Names, comparison: Comparison): boolean => {
-  if (tableName === "tasks" || tableName === "coverage" || !isOrphaned(row, names, comparison)) return true
+  if (tableName === "ops.tasks" || tableName === "ops.coverage" || !isOrphaned(row, names, comparison))
+    return true
   const id = row["execution_id"] ?? row["session_id"] ?? null
   return id === null || names.newest.has(text(id))
 }
@@ -133,7 +134,7 @@ const plainTables = (tables: Tables, comparison: Comparison): ReadonlyMap<string
   for (const name of parentsFirst(tables)) {
     const { columns, rows } = table(tables, name)
     const isParent =
-      name !== "documents" &&
+      name !== "ops.documents" &&
       columns.some((each) => each.name === "record_id") &&
       !columns.some((each) => each.name === "position")
     const lines = ofJob(rows, comparison.job)
@@ -190,6 +191,13 @@ const differences = (
             `    expected ${shown(lost[0])}\n    found    ${shown(added[0])}`,
         ]
   })
+
+/** What a database that was continued night by night says otherwise than one that was built anew. */
+export const differingDatabases = (anew: Tables, continued: Tables): ReadonlyArray<string> => {
+  const lines = (tables: Tables) =>
+    new Map([...tables].map(([name, { rows }]) => [name, rows.map((row) => JSON.stringify(row))]))
+  return differences(lines(anew), lines(continued), "built anew, the database differs")
+}
 
 /** What the tables of a disturbed night say otherwise than those of an undisturbed one. */
 export const differingTables = (

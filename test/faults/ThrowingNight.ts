@@ -139,7 +139,7 @@ const options = { further: false, parent: undefined, only: undefined, toolVersio
 const othersRows = (tables: Tables): ReadonlyArray<string> => {
   const rows: Array<string> = []
   for (const [table, { columns, rows: all }] of tables) {
-    if (table === "runs") continue
+    if (table === "ops.runs") continue
     const kept = columns.filter(({ name, type }) => !type.startsWith("TIMESTAMP") && !own.has(name))
     for (const row of all) {
       const text = JSON.stringify([table, ...kept.map(({ name }) => row[name])])
@@ -149,7 +149,7 @@ const othersRows = (tables: Tables): ReadonlyArray<string> => {
   return rows.toSorted()
 }
 const verdictOn = (tables: Tables): string => {
-  const rows = tables.get("tasks")?.rows.filter(({ customer_id }) => customer_id === victim) ?? []
+  const rows = tables.get("ops.tasks")?.rows.filter(({ customer_id }) => customer_id === victim) ?? []
   return (
     rows.map(({ outcome, reason }) => `${String(outcome)} ${String(reason)}`).join(" and ") || "no verdict"
   )

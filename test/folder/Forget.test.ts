@@ -212,36 +212,43 @@ const forgetIn = Effect.fnUntraced(function* (
 /** Holds a version back as soon as it has somebody called Eve. */
 const gates = {
   keys: false,
-  tests: [{ name: "no_eve", sql: "SELECT 1 FROM customer_profiles WHERE name = 'Eve'" }],
+  tests: [{ name: "no_eve", sql: "SELECT 1 FROM nights.customer_profiles WHERE name = 'Eve'" }],
 }
 const models = [
-  { name: "people", sql: "-- materialized: table\nSELECT DISTINCT name FROM customer_profiles" },
+  { name: "people", sql: "-- materialized: table\nSELECT DISTINCT name FROM nights.customer_profiles" },
 ]
 
-/** All rows of all tables, by one connection: opening a database costs more than reading a small one. */
+/** All rows of all tables and views, by one connection: opening a database costs more than reading a small one. */
 const tablesOf = Effect.fnUntraced(function* (root: string, database = "nightjar.duckdb") {
   const duckdb = yield* DuckDb
   const { rows } = yield* duckdb.open({ path: join(root, database), access: "read-only" })
   const tables: Record<string, ReadonlyArray<string>> = {}
-  for (const { name } of yield* rows("SELECT table_name AS name FROM duckdb_tables() ORDER BY name"))
-    tables[String(name)] = (yield* rows(`SELECT * FROM "${String(name)}"`)).map((row) => JSON.stringify(row))
+  for (const { name } of yield* rows(`SELECT schema_name || '.' || table_name AS name FROM duckdb_tables()
+    UNION ALL SELECT schema_name || '.' || view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL`))
+    tables[String(name)] = (yield* rows(`SELECT * FROM ${String(name)}`)).map((row) => JSON.stringify(row))
   return tables
 }, Effect.scoped)
 
 const isAboutThem = (text: string): boolean => traces.some((trace) => trace.test(text))
 
-/** All rows of all tables but those that mention the customer; `runs` counts tasks, and a model is made anew. */
+/** All rows to read but those that mention the customer; `runs` counts tasks, and a model is made anew. */
 const othersIn = (root: string) =>
   Effect.map(tablesOf(root), (tables) =>
     Object.fromEntries(
       Object.entries(tables)
-        .filter(([name]) => name !== "runs" && name !== "people")
+        .filter(([name]) => !name.startsWith("store.") && name !== "ops.runs" && name !== "main.people")
         .map(([name, rows]) => [name, rows.filter((row) => !isAboutThem(row)).toSorted()]),
     ),
   )
 
+/** Rows that runs have brought; what is true now and the history are views of the same. */
 const countRows = (root: string) =>
-  Effect.map(tablesOf(root), (tables) => Object.values(tables).flat().length)
+  Effect.map(tablesOf(root), (tables) =>
+    Object.entries(tables).reduce(
+      (sum, [name, rows]) => sum + (/^(nights|ops)\./.test(name) ? rows.length : 0),
+      0,
+    ),
+  )
 
 /** Every file that still names the customer: by its path, by all its bytes, and by the rows of what is compressed. */
 const findTraces = Effect.fnUntraced(function* (root: string) {
@@ -359,7 +366,7 @@ describe("forget", () => {
         logins_kept: 1,
       })
       assert.deepStrictEqual(reports, [anId(first), anId(second)])
-      const runs = yield* inFolder(root, rowsOf(root, "SELECT run_id, tasks FROM runs ORDER BY run_id"))
+      const runs = yield* inFolder(root, rowsOf(root, "SELECT run_id, tasks FROM ops.runs ORDER BY run_id"))
       assert.deepStrictEqual(runs, [
         { run_id: first, tasks: 2 },
         { run_id: second, tasks: 1 },
@@ -664,7 +671,10 @@ describe("forget", () => {
         for (const [at, root] of cuts)
           yield* Effect.scoped(
             Effect.gen(function* () {
-              const names = yield* inFolder(root, rowsOf(root, "SELECT DISTINCT name FROM customer_profiles"))
+              const names = yield* inFolder(
+                root,
+                rowsOf(root, "SELECT DISTINCT name FROM nights.customer_profiles"),
+              )
               assert.includeMembers(
                 names.map(({ name }) => name),
                 ["Bea", "Bert", "Carl"],
@@ -737,7 +747,7 @@ describe("nightjar forget", () => {
         assert.match((yield* here("status")).stdout, /^cust-10 .*\n\n.*\n1 task: 1 succeeded/m)
         assert.strictEqual((yield* nightjar("rerun", "--dry-run")).code, 0)
         assert.strictEqual((yield* here("runs")).code, 0)
-        const rest = yield* Effect.promise(() => place.rows("SELECT customer_id FROM tasks"))
+        const rest = yield* Effect.promise(() => place.rows("SELECT customer_id FROM ops.tasks"))
         assert.deepStrictEqual(rest, [{ customer_id: "cust-10" }])
       }).pipe(Effect.scoped),
     120_000,

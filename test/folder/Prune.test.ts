@@ -121,7 +121,7 @@ describe("prune", () => {
         )
         assert.deepStrictEqual(readdirSync(join(root, "landing")), [])
         assert.deepStrictEqual(yield* problemsIn(root), [])
-        const names = yield* rowsOf(root, "SELECT name FROM customer_profiles")
+        const names = yield* rowsOf(root, "SELECT name FROM nights.customer_profiles")
         assert.deepStrictEqual(names, [{ name: "name-1" }])
         assert.deepStrictEqual(yield* pruned(root, { landing: days(90) }), {
           removed: [],
@@ -184,7 +184,7 @@ describe("prune", () => {
         rmSync(join(root, "tables/customer_profiles"), { recursive: true })
         rmSync(join(root, "nightjar.duckdb"))
         assert.deepStrictEqual((yield* repair(yield* storeOf(root), "0.1.0")).left, [])
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT name FROM customer_profiles"), [
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT name FROM nights.customer_profiles"), [
           { name: "name-1" },
         ])
         assert.deepStrictEqual((yield* rebuild(yield* storeOf(root), "0.1.0", true)).changes, [])
@@ -279,7 +279,7 @@ describe("prune", () => {
       yield* Effect.gen(function* () {
         yield* night(run_id, "1")
         const below = () => readdirSync(join(root, "landing", run_id))
-        const people = () => rowsOf(root, "SELECT record_id, content_id, name FROM customer_profiles")
+        const people = () => rowsOf(root, "SELECT record_id, content_id, name FROM nights.customer_profiles")
         const before = yield* people()
         assert.lengthOf(before, 1)
         assert.deepStrictEqual(yield* pruned(root, { compress: days(101) }), none)

@@ -47,8 +47,8 @@ describe("a seed with an output folder", () => {
         settling((fact) => ({ ...fact, who_acts: "service" })),
       ),
     )
-    expect(told).toEqual(expect.arrayContaining(["facts", "summaries", "table tasks", "status --json"]))
-    expect(told.filter((aspect) => /validate|table (customer_profiles|emails)/.test(aspect))).toEqual([])
+    expect(told).toEqual(expect.arrayContaining(["facts", "summaries", "table ops.tasks", "status --json"]))
+    expect(told.filter((aspect) => /validate|table \w+\.(customer_profiles|emails)/.test(aspect))).toEqual([])
   })
 })
 

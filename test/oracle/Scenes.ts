@@ -187,7 +187,7 @@ const sortedRows = (columns: ReadonlyArray<unknown>, rows: ReadonlyArray<Readonl
     .toSorted()
     .join("\n")}`
 
-/** Every table and view with all its rows. */
+/** Every table and view that somebody reads, with all its rows; an age is another one each day. */
 const readTables = Effect.fnUntraced(function* (output: string) {
   const connection = yield* (yield* DuckDb).open({
     path: join(output, "nightjar.duckdb"),
@@ -195,12 +195,16 @@ const readTables = Effect.fnUntraced(function* (output: string) {
     threads: 1,
   })
   const names = yield* connection.rows(
-    "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY 1",
+    `SELECT table_schema AS schema, table_name AS name FROM information_schema.tables
+     WHERE table_schema <> 'store' ORDER BY ALL`,
   )
   const texts: Array<readonly [string, string]> = []
-  for (const { name } of names) {
-    const { columns, rows } = yield* connection.query(`SELECT * FROM ${identifier(String(name))}`)
-    texts.push([`table ${String(name)}`, sortedRows(columns, rows)])
+  for (const { schema, name } of names) {
+    const place = [schema, name].map((one) => identifier(String(one))).join(".")
+    const { columns, rows } = yield* connection.query(
+      `SELECT COLUMNS(lambda name: name <> 'age_days') FROM ${place}`,
+    )
+    texts.push([`table ${String(schema)}.${String(name)}`, sortedRows(columns, rows)])
   }
   return texts
 }, Effect.scoped)
@@ -229,7 +233,7 @@ export const textsOfFolder = async (seed: number, plant?: PlantedServices): Prom
     const meant = new Map([
       ["JOB", nights.pathOf("nightly")],
       ["BACKUP", join(nights.work, "backup")],
-      ["SELECT_RUNS", "SELECT run_id, job, tasks FROM runs ORDER BY 1"],
+      ["SELECT_RUNS", "SELECT run_id, job, tasks FROM ops.runs ORDER BY 1"],
       ["1_day", "1 day"],
     ])
     let jobs = await load(scene.settings)

@@ -12,9 +12,14 @@ import { readingsOf } from "../../src/cli/ReadingsOfJob.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { renderProblem } from "../../src/base/DurableFile.ts"
 import { sha256Hex } from "../../src/base/Hashes.ts"
-import { loadRecordSchemas, parseRecordSchema, recordJsonSchema } from "../../src/records/RecordSchema.ts"
+import {
+  loadRecordSchemas,
+  parseRecordSchema,
+  programTables,
+  recordJsonSchema,
+} from "../../src/records/RecordSchema.ts"
 import type { RecordSchemaInvalid } from "../../src/records/RecordSchema.ts"
-import { recordTables } from "../../src/records/RecordTables.ts"
+import { otherRecordsTable, recordTables, rejectedRecordsTable } from "../../src/records/RecordTables.ts"
 import {
   keptOf,
   listedSchemas,
@@ -28,6 +33,8 @@ import type {
   SchemaFolders,
   SchemasInForce,
 } from "../../src/records/SchemasInForce.ts"
+import { dimensions } from "../../src/tables/Dimensions.ts"
+import { systemTables } from "../../src/tables/SystemTables.ts"
 import { families, readingsFolder, schemasFolder } from "./families.ts"
 
 const wrong = (text: string) =>
@@ -124,6 +131,10 @@ describe("record schemas", () => {
       /^f\.yaml:7:\d+: expected a name in snake_case$/,
     )
     expect(wrong(good.replace("plate:", "run_id:"))).toMatch(/^f\.yaml:7:\d+: run_id is a column that every/)
+    for (const name of ["valid_from", "valid_to", "ended_by", "as_of", "age_days"])
+      expect(wrong(good.replace("plate:", `${name}:`))).toBe(
+        `f.yaml:7:${name.length + 5}: ${name} is a column that every record table has`,
+      )
     expect(wrong(good.replace("table: cars", "table: [cars"))).toMatch(/^f\.yaml:2:\d+: /)
     expect(wrong(`${good}children:\n  tyres: { comment: Tyres. }\n`)).toMatch(
       /^f\.yaml:9:\d+: expected either columns or item$/,
@@ -151,6 +162,20 @@ describe("record schemas", () => {
     expect(wrong("columns: &a { x: *a }")).toBe(
       "f.yaml:1:18: this is nested too deeply, or an alias (*) contains itself",
     )
+  })
+
+  it("may not take the name of a table that every output folder has", () => {
+    const own = [...systemTables, ...dimensions, otherRecordsTable, rejectedRecordsTable, { name: "changes" }]
+    expect(programTables).toEqual([...new Set(own.map(({ name }) => name))].toSorted())
+    for (const name of programTables) {
+      const told = `${name} is a table of every output folder; choose another name`
+      expect(wrong(good.replace("table: cars", `table: ${name}`))).toBe(`f.yaml:1:8: ${told}`)
+      const child = "{ comment: C., item: { name: value, type: DATE, comment: V. } }"
+      expect(wrong(`${good}children:\n  ${name}: ${child}\n`)).toBe(`f.yaml:9:${name.length + 5}: ${told}`)
+      expect(wrong(`${good}children:\n  ${name}: ${child.replace("{", `{ table: mine,`)}\n`)).toBe("accepted")
+    }
+    const named = "{ table: documents, comment: C., item: { name: value, type: DATE, comment: V. } }"
+    expect(wrong(`${good}children:\n  papers: ${named}\n`)).toMatch(/^f\.yaml:9:20: documents is a table of /)
   })
 
   it("are written as their page shows", () => {
@@ -187,7 +212,7 @@ describe("record schemas", () => {
     try {
       writeFileSync(join(folder, "a.yaml"), good)
       writeFileSync(join(folder, "b.yaml"), good.replace("vehicles:car", "vehicles:bus"))
-      writeFileSync(join(folder, "c.yaml"), good.replace("table: cars", "table: other_records"))
+      writeFileSync(join(folder, "c.yaml"), good.replace("table: cars", "table: buses"))
       writeFileSync(join(folder, "notes.txt"), "not a schema")
       const message = await Effect.runPromise(
         loadRecordSchemas(folder).pipe(
@@ -199,7 +224,6 @@ describe("record schemas", () => {
       expect(message.replaceAll(folder, "")).toBe(
         [
           "/b.yaml:1:1: table cars belongs to /a.yaml already",
-          "/c.yaml:1:1: table other_records belongs to the program itself already",
           "/c.yaml:1:1: vehicles / vehicles:car belongs to /a.yaml already",
         ].join("\n"),
       )

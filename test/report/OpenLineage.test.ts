@@ -183,16 +183,16 @@ describe("the events of a run", () => {
         )
         const counted: Array<readonly [string, string, unknown]> = []
         for (const { namespace, name, outputFacets } of end?.outputs ?? []) {
-          const table = name.replace("nightjar.main.", "")
+          const table = name.replace("nightjar.", "")
           const rows = yield* rowsOf(root, `SELECT count(*)::INTEGER AS n FROM ${table}`)
           counted.push([namespace, table, rows[0]?.["n"]])
           assert.deepStrictEqual([table, outputFacets.outputStatistics.rowCount], [table, rows[0]?.["n"]])
           assert.isAbove(outputFacets.outputStatistics.size, 100)
         }
         const space = "duckdb:///data/nightjar.duckdb"
-        assert.deepInclude(counted, [space, "tasks", 1])
-        assert.deepInclude(counted, [space, "emails", 1])
-        const emails = end?.outputs.find(({ name }) => name === "nightjar.main.emails")
+        assert.deepInclude(counted, [space, "ops.tasks", 1])
+        assert.deepInclude(counted, [space, "nights.emails", 1])
+        const emails = end?.outputs.find(({ name }) => name === "nightjar.nights.emails")
         assert.deepInclude(emails?.facets.schema.fields ?? [], {
           name: "run_id",
           type: "VARCHAR",

@@ -19,25 +19,22 @@ describe("a database", () => {
       )
       const { database, build: path, manifest: place } = layoutOf(root)
       copyFileSync(database, path)
-      const changed = publishedTables(families)
-        .filter(({ name }) => name === "customer_profiles")
-        .map((spec) => ({
-          ...spec,
-          columns: spec.columns.map((one) =>
-            one.name === "name" ? { ...one, type: "INTEGER" as const } : one,
-          ),
-        }))
+      const changed = families.map((family) => ({
+        ...family,
+        columns: family.columns.map((one) =>
+          one.name === "name" ? { ...one, type: "INTEGER" as const } : one,
+        ),
+      }))
       const manifest = readManifest(place) ?? nothingPublished
       const options = {
         path,
         root,
         manifest,
-        families,
+        families: changed,
         removesModels: false,
-        replaced: ["nightly.2026-11-20"],
         standsAt: (file: { path: string }) => file.path,
       }
-      const amended = amendDatabase(options, ["nightly.2026-11-20"], changed)
+      const amended = amendDatabase(options, ["nightly.2026-11-20"], publishedTables(changed))
       assert.deepStrictEqual(yield* Effect.provide(amended, foundation(root)), [
         { table: "customer_profiles", column: "name", count: 1 },
       ])
@@ -55,8 +52,8 @@ describe("a database", () => {
         families,
         standsAt: () => "",
         removesModels: false,
-        replaced: [],
         sequences: new Map(),
+        lost: new Map(),
         memoryLimit: "384MB" as const,
       }
       for (const work of [

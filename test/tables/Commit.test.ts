@@ -16,7 +16,7 @@ import { rollback } from "../../src/tables/Rollback.ts"
 import { families } from "../records/families.ts"
 import type { RunPicture } from "../../src/tables/RunPicture.ts"
 import { fileSink } from "../../src/tables/StageRun.ts"
-import { gapsIn, runsWithout, withoutGaps } from "../../src/tables/Standing.ts"
+import { gapsIn, lostTables, runsWithout, withoutTables } from "../../src/tables/Standing.ts"
 import { TableBuilder, column } from "../../src/records/Columns.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { filesBelow, layoutOf, modesOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
@@ -476,8 +476,8 @@ describe("what is kept beside the tables", () => {
       const gaps = gapsIn(store, listed, true, place)
       assert.deepStrictEqual(
         [
-          withoutGaps(manifest, gaps),
-          withoutGaps(manifest, []),
+          withoutTables(manifest, lostTables(manifest, gaps, [])),
+          withoutTables(manifest, lostTables(manifest, [], [])),
           runsWithout(manifest, gaps),
           runsWithout(manifest, []),
         ],

@@ -13,7 +13,6 @@ import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { prune } from "../../src/folder/Prune.ts"
 import { recover } from "../../src/tables/Commit.ts"
 import { buildNext, withDatabase } from "../../src/tables/ContinueDatabase.ts"
-import { publishedTables } from "../../src/tables/DataDictionary.ts"
 import { fingerprintOf, layoutOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { openStore } from "../../src/tables/OpenStore.ts"
@@ -34,6 +33,8 @@ import {
   resultsOf,
   schemasFolder,
   succeed,
+  opened,
+  relationsIn,
 } from "./night.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
@@ -82,7 +83,7 @@ const differences = Effect.fnUntraced(function* ({ base, root, within, options }
   ] as const)
     yield* connection.run(`ATTACH '${join(path, "nightjar.duckdb")}' AS ${name} (READ_ONLY)`)
   const differ: Array<string> = []
-  for (const { name } of publishedTables(store.families)) {
+  for (const name of yield* relationsIn(yield* opened(root))) {
     const less = (a: string, b: string) =>
       `(SELECT count(*) FROM (SELECT * FROM ${a}.${name} EXCEPT ALL SELECT * FROM ${b}.${name}))`
     const [row] = yield* connection.rows(`SELECT ${less("one", "other")} + ${less("other", "one")} AS n`)
@@ -106,7 +107,7 @@ const changeByHand = Effect.fnUntraced(
   function* (root: string) {
     const duckdb = yield* DuckDb
     const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-write" })
-    yield* connection.run("UPDATE customer_profiles SET name = 'Eve'")
+    yield* connection.run("UPDATE store.customer_profiles SET name = 'Eve'")
   },
   Effect.scoped,
   Effect.orDie,
@@ -153,7 +154,7 @@ const reasons: ReadonlyArray<{
   {
     why: "a file of an earlier night has another size",
     change: ({ root }) => {
-      const path = `tables/emails/run_date=${dateOf(0)}/nightly.${dateOf(0)}-v1.parquet`
+      const path = `tables/sessions/run_date=${dateOf(0)}/nightly.${dateOf(0)}-v1.parquet`
       return Effect.sync(() => appendFileSync(join(root, path), "x"))
     },
   },
@@ -259,7 +260,9 @@ describe("a version that lacks a run of the one before", () => {
       yield* within(Effect.flatMap(store, (one) => buildNext(one, current, next, new Set())))
       const duckdb = yield* DuckDb
       const { rows } = yield* duckdb.open({ path: layoutOf(root).build, access: "read-only" })
-      assert.deepStrictEqual(yield* rows("SELECT count(*)::INTEGER AS n FROM customer_profiles"), [{ n: 0 }])
+      assert.deepStrictEqual(yield* rows("SELECT count(*)::INTEGER AS n FROM nights.customer_profiles"), [
+        { n: 0 },
+      ])
     }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
   )
 })

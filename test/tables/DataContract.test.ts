@@ -7,13 +7,14 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { contractObjects, dataContract, dbtSources } from "../../src/tables/DataContract.ts"
-import type { DbtTable } from "../../src/tables/DataContract.ts"
-import { publishedTables, publishedViews } from "../../src/tables/DataDictionary.ts"
-import { relationsOf } from "../../src/tables/Dimensions.ts"
+import { operatorTables, publishedTables, publishedViews } from "../../src/tables/DataDictionary.ts"
+import { referencesOf } from "../../src/tables/Dimensions.ts"
 import { families } from "../records/families.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { anId } from "../harness/Id.ts"
 import { dbtStatements } from "./DbtTests.ts"
+import type { DbtSource } from "./DbtTests.ts"
+import { keptTables } from "../../src/tables/RecordStore.ts"
 import { append, begin, folder, layers, profileOf, resultsOf, rowsOf, storeOf, succeed } from "./night.ts"
 
 /**
@@ -97,10 +98,11 @@ describe("the data contract", () => {
     const written: unknown = JSON.parse(JSON.stringify(contract))
     const { schema } = Schema.decodeUnknownSync(Contract)(written, { onExcessProperty: "error" })
     const isName = /^[a-z][a-z0-9_]*$/
+    const isPlace = /^(?:(?:history|nights|ops)\.)?[a-z][a-z0-9_]*$/
     const isType = /^(VARCHAR(\[\])?|BOOLEAN|INTEGER|BIGINT|DOUBLE|DATE|TIMESTAMPTZ|JSON|DECIMAL\(\d+,\d+\))$/
     assert.deepStrictEqual(new Set(schema.map(({ name }) => name)).size, schema.length)
     for (const { name, properties } of schema) {
-      assert.match(name, isName)
+      assert.match(name, isPlace)
       for (const each of properties) {
         assert.match(each.name, isName, `a column of ${name}`)
         assert.match(each.physicalType, isType, `${name}.${each.name}`)
@@ -110,7 +112,7 @@ describe("the data contract", () => {
     }
     assert.deepStrictEqual(
       ["table", "view"].map((kind) => schema.filter(({ physicalType }) => physicalType === kind).length),
-      [publishedTables(families).length, publishedViews(families).length],
+      [operatorTables().length, publishedViews(families).length],
     )
   })
 
@@ -124,44 +126,51 @@ describe("the data contract", () => {
     const of = (key: string) => key.split(" ").map((name, at) => `${at + 1} ${name}`)
     const [execution, session] = ["run_id execution_id", "run_id task_id session_id"]
     const record = `${session} record_id`
-    assert.deepStrictEqual(Object.fromEntries(keys.filter(([, key]) => key.length > 0)), {
-      runs: of("run_id"),
-      tasks: of("run_id task_id"),
-      executions: of("run_id task_id attempt"),
-      execution_features: of(`${execution} position`),
-      execution_messages: of(`${execution} position`),
-      execution_errors: of(`${execution} kind position`),
-      products_count: of(`${execution} key`),
-      sessions: of(session),
-      consents: of(session),
-      consent_documents: of(`${session} document_id`),
-      attachments: of(`${session} attachment_id`),
-      documents: of(`${session} attachment_id`),
-      deletions: of(execution),
-      coverage: of("run_id task_id feature"),
-      engine_descriptions: of("run_id engine_reference"),
-      customer_profiles: of(record),
-      identification_numbers: of(`${record} position`),
-      emails: of(`${record} position`),
-      phones: of(`${record} position`),
-      addresses: of(`${record} position`),
-      higher_education: of(record),
-      secondary_education: of(record),
-      other_records: of(record),
+    const now = { customer_profiles: ["record_id"], emails: ["record_id", "position"] }
+    const found = Object.fromEntries(keys.filter(([, key]) => key.length > 0))
+    assert.deepStrictEqual(
+      [found["customer_profiles"], found["emails"], found["customers"], found["history.emails"]],
+      [...Object.values(now).map((key) => of(key.join(" "))), of("customer_id"), undefined],
+    )
+    const ofNights = Object.entries(found).filter(([name]) => /^(?:ops|nights)\./.test(name))
+    assert.deepStrictEqual(Object.fromEntries(ofNights), {
+      "ops.runs": of("run_id"),
+      "ops.tasks": of("run_id task_id"),
+      "ops.executions": of("run_id task_id attempt"),
+      "ops.execution_features": of(`${execution} position`),
+      "ops.execution_messages": of(`${execution} position`),
+      "ops.execution_errors": of(`${execution} kind position`),
+      "ops.products_count": of(`${execution} key`),
+      "ops.sessions": of(session),
+      "ops.consents": of(session),
+      "ops.consent_documents": of(`${session} document_id`),
+      "ops.attachments": of(`${session} attachment_id`),
+      "ops.documents": of(`${session} attachment_id`),
+      "ops.deletions": of(execution),
+      "ops.coverage": of("run_id task_id feature"),
+      "ops.engine_descriptions": of("run_id engine_reference"),
+      "nights.customer_profiles": of(record),
+      "nights.identification_numbers": of(`${record} position`),
+      "nights.emails": of(`${record} position`),
+      "nights.phones": of(`${record} position`),
+      "nights.addresses": of(`${record} position`),
+      "nights.higher_education": of(record),
+      "nights.secondary_education": of(record),
+      "nights.other_records": of(record),
     })
     const rules = contract.schema.flatMap(({ name, quality = [] }) =>
       quality.map((rule) => [name, rule] as const),
     )
     assert.deepStrictEqual(
-      rules.find(([name]) => name === "deletions"),
+      rules.find(([name]) => name === "ops.deletions"),
       [
-        "deletions",
+        "ops.deletions",
         {
           description: "No two rows have the same key.",
           dimension: "uniqueness",
           type: "sql",
           query:
-            'SELECT count(*) FROM (SELECT "run_id", "execution_id" FROM "deletions" GROUP BY ALL HAVING count(*) > 1)',
+            'SELECT count(*) FROM (SELECT "run_id", "execution_id" FROM ops.deletions GROUP BY ALL HAVING count(*) > 1)',
           mustBe: 0,
         },
       ],
@@ -169,7 +178,8 @@ describe("the data contract", () => {
     const others = rules
       .filter(([, { type }]) => type !== "sql")
       .map(([name, { dimension }]) => [name, dimension])
-    assert.deepStrictEqual(others, [["coverage_current", "timeliness"]])
+    const kept = keptTables(families).map(({ name }) => [name, "timeliness"])
+    assert.deepStrictEqual(others.toSorted(), [...kept, ["coverage", "timeliness"]].toSorted())
   })
 
   it("gives each type of a column its logical type", () => {
@@ -194,7 +204,7 @@ describe("the data contract", () => {
     assert.deepStrictEqual(
       [...types, "DECIMAL(18,6)"].map((type) => typeOf(type)),
       [
-        { logicalType: "string", primaryKey: true, primaryKeyPosition: 1 },
+        { logicalType: "string" },
         { logicalType: "boolean" },
         { logicalType: "integer", logicalTypeOptions: { format: "i32" } },
         { logicalType: "integer", logicalTypeOptions: { format: "i64" } },
@@ -212,7 +222,7 @@ describe("the data contract", () => {
     const columnsOf = new Map(
       publishedTables(families).map(({ name, columns }) => [name, new Set(columns.map((each) => each.name))]),
     )
-    const relations = relationsOf(families)
+    const relations = referencesOf(families)
     const seen = ["runs"]
     for (const { table, of, columns } of relations) {
       assert.include(seen, of, `${table} belongs to a table that is told later`)
@@ -244,9 +254,9 @@ describe("the data contract", () => {
         )
         const found = yield* rowsOf(
           root,
-          `SELECT table_name || '.' || column_name || ' ' ||
+          `SELECT CASE schema_name WHEN 'main' THEN '' ELSE schema_name || '.' END || table_name || '.' || column_name || ' ' ||
              CASE data_type WHEN 'TIMESTAMP WITH TIME ZONE' THEN 'TIMESTAMPTZ' ELSE data_type END AS one
-           FROM duckdb_columns() WHERE NOT internal`,
+           FROM duckdb_columns() WHERE NOT internal AND schema_name <> 'store'`,
         )
         assert.deepStrictEqual(told.toSorted(), found.map(({ one }) => String(one)).toSorted())
         const keyed = contract.schema.flatMap(({ name, properties, quality = [] }) =>
@@ -258,7 +268,7 @@ describe("the data contract", () => {
             return [{ name, key: key.map((column) => column.name), query: each.query }]
           }),
         )
-        assert.deepStrictEqual(keyed.find(({ name }) => name === "emails")?.key, [
+        assert.deepStrictEqual(keyed.find(({ name }) => name === "nights.emails")?.key, [
           "run_id",
           "task_id",
           "session_id",
@@ -291,7 +301,7 @@ const DbtTest = Schema.Union([
 const Age = Schema.Struct({ count: Schema.Int, period: Schema.Literals(["minute", "hour", "day"]) })
 const DbtSources = Schema.Struct({
   version: Schema.Literal(2),
-  sources: Schema.Tuple([
+  sources: Schema.Array(
     Schema.Struct({
       name: Schema.String,
       description: Schema.String,
@@ -320,13 +330,13 @@ const DbtSources = Schema.Struct({
         }),
       ),
     }),
-  ]),
+  ),
 })
 
 /** The tests that fail when these statements have changed a copy of the published tables. */
 const failures = Effect.fnUntraced(function* (
   root: string,
-  tables: ReadonlyArray<DbtTable>,
+  sources: ReadonlyArray<DbtSource>,
   ...changes: ReadonlyArray<string>
 ) {
   const duckdb = yield* DuckDb
@@ -335,7 +345,7 @@ const failures = Effect.fnUntraced(function* (
     COPY FROM DATABASE published TO nightjar; USE nightjar`)
   for (const change of changes) yield* run(change)
   const found: Array<string> = []
-  for (const { test, sql } of dbtStatements(tables)) if ((yield* rows(sql)).length > 0) found.push(test)
+  for (const { test, sql } of dbtStatements(sources)) if ((yield* rows(sql)).length > 0) found.push(test)
   return found
 }, Effect.scoped)
 
@@ -350,36 +360,40 @@ describe("the sources of dbt", () => {
         const { families } = yield* storeOf(root)
         const written: unknown = JSON.parse(JSON.stringify(dbtSources(families, () => true, "0.1.0")))
         const told = yield* Schema.decodeUnknownEffect(DbtSources)(written, { onExcessProperty: "error" })
-        const [{ tables }] = told.sources
         const columns = contractObjects(families).map(({ name, properties }) => [
           name,
           properties.map((each) => `${each.name} ${each.physicalType} ${each.description}`),
         ])
         assert.deepStrictEqual(
-          tables.map((table) => [
-            table.name,
-            table.columns.map((each) => `${each.name} ${each.data_type} ${each.description}`),
-          ]),
-          columns,
+          told.sources
+            .flatMap(({ schema, tables }) =>
+              tables.map((table) => [
+                schema === "main" ? table.name : `${schema}.${table.name}`,
+                table.columns.map((each) => `${each.name} ${each.data_type} ${each.description}`),
+              ]),
+            )
+            .toSorted(),
+          columns.toSorted(),
         )
-        const typed = dbtSources(families, () => true, "0.1.0").sources[0].tables
+        const typed = dbtSources(families, () => true, "0.1.0").sources
         assert.deepStrictEqual(yield* failures(root, typed), [])
         assert.deepStrictEqual(
           yield* failures(
             root,
             typed,
-            "INSERT INTO emails FROM emails LIMIT 1",
-            "UPDATE tasks SET outcome = 'odd'",
-            "UPDATE sessions SET session_id = 'another'",
-            "UPDATE deletions SET outcome = NULL",
-            "UPDATE runs SET job = NULL",
+            "INSERT INTO store.emails FROM store.emails LIMIT 1",
+            "UPDATE ops.tasks SET outcome = 'odd'",
+            "UPDATE ops.sessions SET session_id = 'another'",
+            "UPDATE ops.deletions SET outcome = NULL",
+            "UPDATE ops.runs SET job = NULL",
           ),
           [
-            "runs not_null job",
-            "tasks accepted_values outcome",
-            'consents relationships row("run_id", "task_id", "session_id")',
-            'customer_profiles relationships row("run_id", "task_id", "session_id")',
-            'emails unique row("run_id", "task_id", "session_id", "record_id", "position")',
+            'main.emails unique row("record_id", "position")',
+            'nights.customer_profiles relationships row("run_id", "task_id", "session_id")',
+            'nights.emails unique row("run_id", "task_id", "session_id", "record_id", "position")',
+            "ops.runs not_null job",
+            "ops.tasks accepted_values outcome",
+            'ops.consents relationships row("run_id", "task_id", "session_id")',
           ],
         )
       }).pipe(Effect.provide(layers(root)))
@@ -387,18 +401,21 @@ describe("the sources of dbt", () => {
   )
 
   it("have one table with nothing that refers to another, and freshness where every night leaves a time", () => {
-    const only = (name: string) => dbtSources([], (one) => one === name, "0.1.0").sources[0].tables
+    const only = (name: string) =>
+      dbtSources([], (one) => one === name, "0.1.0").sources.flatMap(({ tables }) => tables)
     const text = (name: string, description: string) => ({ name, description, data_type: "VARCHAR" })
     const features = only("features")
     assert.deepStrictEqual(
       features.map(({ name, columns }) => [name, columns[0]]),
       [["features", { ...text("code", "Code of the feature."), data_tests: ["unique", "not_null"] }]],
     )
-    const aged = dbtSources([], () => true, "0.1.0").sources[0].tables.flatMap(({ name, config }) =>
-      config === undefined ? [] : [`${name}.${config.loaded_at_field}`],
+    const aged = dbtSources([], () => true, "0.1.0").sources.flatMap(({ schema, tables }) =>
+      tables.flatMap(({ name, config }) =>
+        config === undefined ? [] : [`${schema}.${name}.${config.loaded_at_field}`],
+      ),
     )
-    assert.deepStrictEqual(aged, ["runs.published_at", "coverage.as_of", "coverage_current.fresh_as_of"])
-    assert.deepStrictEqual(only("tasks")[0]?.data_tests, [
+    assert.deepStrictEqual(aged, ["main.coverage.as_of", "ops.runs.published_at", "ops.coverage.as_of"])
+    assert.deepStrictEqual(only("ops.tasks")[0]?.data_tests, [
       { unique: { arguments: { column_name: 'row("run_id", "task_id")' } } },
     ])
   })

@@ -5,8 +5,14 @@
 import { Predicate } from "effect"
 import type { DbtTable } from "../../src/tables/DataContract.ts"
 
+/** Tables of one schema of the database. */
+export interface DbtSource {
+  readonly schema: string
+  readonly tables: ReadonlyArray<DbtTable>
+}
+
 export interface DbtStatement {
-  /** `tasks unique row("run_id", "task_id")` */
+  /** `ops.tasks unique row("run_id", "task_id")` */
   readonly test: string
   readonly sql: string
 }
@@ -21,26 +27,34 @@ const sqlOf = (name: string, from: string, column: string, given: Given): string
     const values = (given["values"] as ReadonlyArray<string>).map((value) => `'${value}'`).join(", ")
     return `SELECT v FROM (SELECT ${column} AS v FROM ${from} GROUP BY v) WHERE v NOT IN (${values})`
   }
-  const parent = /^source\('nightjar', '(\w+)'\)$/.exec(String(given["to"]))?.[1]
+  const [, schema = "main", parent] =
+    /^source\('nightjar(?:_(\w+))?', '(\w+)'\)$/.exec(String(given["to"])) ?? []
   if (name !== "relationships" || parent === undefined) throw new Error(`unknown test ${name}`)
   return `WITH child AS (SELECT ${column} AS c FROM ${from} WHERE ${column} IS NOT NULL),
-    parent AS (SELECT ${String(given["field"])} AS p FROM nightjar.main.${parent})
+    parent AS (SELECT ${String(given["field"])} AS p FROM nightjar.${schema}.${parent})
     SELECT c FROM child LEFT JOIN parent ON c = p WHERE p IS NULL`
 }
 
-const statementOf = (table: string, column: string | undefined, test: unknown): DbtStatement => {
+const statementOf = (
+  schema: string,
+  table: string,
+  column: string | undefined,
+  test: unknown,
+): DbtStatement => {
   const [[name, told] = ["", {}]] = Predicate.isString(test) ? [[test, {}]] : Object.entries(test as Given)
   const { arguments: given = {}, config } = told as { arguments?: Given; config?: { where: string } }
   const on = column ?? String(given["column_name"])
-  const relation = `nightjar.main.${table}`
+  const relation = `nightjar.${schema}.${table}`
   const from = config === undefined ? relation : `(SELECT * FROM ${relation} WHERE ${config.where}) AS r`
-  return { test: `${table} ${name} ${on}`, sql: sqlOf(name, from, on, given) }
+  return { test: `${schema}.${table} ${name} ${on}`, sql: sqlOf(name, from, on, given) }
 }
 
-export const dbtStatements = (tables: ReadonlyArray<DbtTable>): ReadonlyArray<DbtStatement> =>
-  tables.flatMap(({ name, data_tests = [], columns }) => [
-    ...data_tests.map((test) => statementOf(name, undefined, test)),
-    ...columns.flatMap((column) =>
-      (column.data_tests ?? []).map((test) => statementOf(name, column.name, test)),
-    ),
-  ])
+export const dbtStatements = (sources: ReadonlyArray<DbtSource>): ReadonlyArray<DbtStatement> =>
+  sources.flatMap(({ schema, tables }) =>
+    tables.flatMap(({ name, data_tests = [], columns }) => [
+      ...data_tests.map((test) => statementOf(schema, name, undefined, test)),
+      ...columns.flatMap((column) =>
+        (column.data_tests ?? []).map((test) => statementOf(schema, name, column.name, test)),
+      ),
+    ]),
+  )

@@ -9,13 +9,12 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Stream } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
-import { identifier, literal } from "../../src/base/DuckDbFailed.ts"
+import { literal } from "../../src/base/DuckDbFailed.ts"
 import { nameDocuments } from "../../src/folder/NamedDocuments.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { staleIn } from "../../src/tables/AskGates.ts"
 import { compact } from "../../src/tables/Compact.ts"
-import { publishedTables } from "../../src/tables/DataDictionary.ts"
 import { revealer } from "../../src/tables/Disguise.ts"
 import { forgetRows, countRowsOfCustomer } from "../../src/tables/ForgetRows.ts"
 import { keyPlace } from "../../src/tables/PseudonymsOfJob.ts"
@@ -45,6 +44,7 @@ import {
   stateOf,
   succeed,
   unsortedIn,
+  relationsIn,
 } from "./night.ts"
 
 const keyOf = (name: string) => {
@@ -140,17 +140,13 @@ const manyNight = Effect.fnUntraced(function* (run_id: string, suffix = "") {
 
 /** Every cell of every table as text, from the database and from each Parquet file. */
 const cellsIn = Effect.fnUntraced(function* (root: string) {
-  const store = yield* opened(root)
   const duckdb = yield* DuckDb
   const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
-  const tables = publishedTables(store.families).map(({ name }) => identifier(name))
-  const views = (yield* connection.rows("SELECT view_name FROM duckdb_views() WHERE NOT internal")).map(
-    (row) => identifier(String(row["view_name"])),
-  )
+  const tables = yield* relationsIn(connection)
   const files = filesBelow(join(root, "tables")).filter((path) => path.endsWith(".parquet"))
   const parquet = files.map((path) => `read_parquet(${literal(join(root, "tables", path))})`)
   const texts: Array<string> = []
-  for (const source of [...tables, ...views, ...parquet])
+  for (const source of [...tables, ...parquet])
     for (const row of yield* connection.rows(`SELECT to_json(t)::VARCHAR AS row FROM ${source} AS t`))
       texts.push(String(row["row"]))
   return texts
@@ -199,16 +195,16 @@ describe("tables with pseudonyms", () => {
             root,
             `SELECT count(*)::INTEGER AS n, bool_and(p.name = p.alias) AS same,
               bool_and(len(e.email) = 32) AS short, bool_and(d.title IS NULL) AS untitled
-            FROM customer_profiles_latest AS p JOIN emails AS e USING (run_id, task_id, session_id, record_id)
-              JOIN tasks AS t ON t.task_id = p.task_id AND t.customer_id = p.customer_id
-              JOIN documents AS d ON d.task_id = p.task_id WHERE p.name IS NOT NULL AND e.email IS NOT NULL`,
+            FROM nights.customer_profiles AS p JOIN nights.emails AS e USING (run_id, task_id, session_id, record_id)
+              JOIN ops.tasks AS t ON t.task_id = p.task_id AND t.customer_id = p.customer_id
+              JOIN ops.documents AS d ON d.task_id = p.task_id WHERE p.name IS NOT NULL AND e.email IS NOT NULL`,
           ),
           [{ n: 2, same: true, short: true, untitled: true }],
         )
         assert.deepStrictEqual(
           yield* rowsOf(
             root,
-            `SELECT DISTINCT task_id = run_id || '/' || customer_id || '/' || engine_reference AS whole FROM tasks`,
+            `SELECT DISTINCT task_id = run_id || '/' || customer_id || '/' || engine_reference AS whole FROM ops.tasks`,
           ),
           [{ whole: true }],
         )
@@ -264,11 +260,11 @@ describe("tables with pseudonyms", () => {
         assert.deepStrictEqual(
           yield* rowsOf(
             root,
-            "SELECT customer_id FROM tasks WHERE task_id IN (SELECT task_id FROM executions)",
+            "SELECT customer_id FROM ops.tasks WHERE task_id IN (SELECT task_id FROM ops.executions)",
           ),
           [{ customer_id: asked.key.pseudonymOf("customer_id", bea) }],
         )
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM executions"), [
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM ops.executions"), [
           { n: 1 },
         ])
         // A lost manifest is read off the files, with what they say of their pseudonyms.
@@ -298,7 +294,7 @@ describe("tables with pseudonyms", () => {
           const [counts] = yield* rowsOf(
             root,
             `SELECT count(DISTINCT customer_id)::INTEGER AS customers, count(DISTINCT run_id)::INTEGER AS runs,
-            count(*)::INTEGER AS tasks FROM tasks`,
+            count(*)::INTEGER AS tasks FROM ops.tasks`,
           )
           assert.deepStrictEqual(
             [version, counts],
@@ -324,7 +320,7 @@ describe("tables with pseudonyms", () => {
           )
           // Nights of equal data are equal tables.
           const of = (run_id: string) =>
-            rowsOf(root, `SELECT customer_id, name FROM customer_profiles WHERE run_id = '${run_id}'`)
+            rowsOf(root, `SELECT customer_id, name FROM nights.customer_profiles WHERE run_id = '${run_id}'`)
           assert.deepStrictEqual(yield* of(first), yield* of(second))
           yield* rollback(yield* store)
           yield* look(9, 1, "rolled back")
@@ -371,9 +367,10 @@ describe("tables with pseudonyms", () => {
           assert.isAbove(count, 20)
           yield* forgetRows(yield* opened(root), "0.1.0", forgotten)
           assert.strictEqual(yield* countRowsOfCustomer(yield* opened(root), forgotten), 0)
-          assert.deepStrictEqual(yield* rowsOf(root, "SELECT DISTINCT customer_id FROM customer_profiles"), [
-            { customer_id: asked.key.pseudonymOf("customer_id", bea) },
-          ])
+          assert.deepStrictEqual(
+            yield* rowsOf(root, "SELECT DISTINCT customer_id FROM nights.customer_profiles"),
+            [{ customer_id: asked.key.pseudonymOf("customer_id", bea) }],
+          )
         }).pipe(Effect.provide(within(root)))
       }).pipe(Effect.scoped),
   )

@@ -207,10 +207,10 @@ describe("the rows of a customer who is removed", () => {
       }
       assert.deepInclude(after, { version: 4, amends: true })
       assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Bea", "Cy"])
-      assert.deepStrictEqual(yield* inFolder(root, rowsOf(root, "SELECT tasks FROM runs ORDER BY run_id")), [
-        { tasks: 2 },
-        { tasks: 1 },
-      ])
+      assert.deepStrictEqual(
+        yield* inFolder(root, rowsOf(root, "SELECT tasks FROM ops.runs ORDER BY run_id")),
+        [{ tasks: 2 }, { tasks: 1 }],
+      )
       assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
       assert.deepStrictEqual(
         filesBelow(root).filter((path) => /tmp$|build$|previous.nightjar|held/.test(path)),
@@ -354,7 +354,7 @@ describe("the rows of a customer who is removed", () => {
         ["", "-2"].map((ending) => [path.replace("v1", `v2${ending}`), 1] as const),
       )
       assert.deepStrictEqual(
-        yield* inFolder(root, rowsOf(root, "SELECT count(*)::INTEGER AS n FROM emails")),
+        yield* inFolder(root, rowsOf(root, "SELECT count(*)::INTEGER AS n FROM nights.emails")),
         [{ n: 2 }],
       )
     }).pipe(Effect.scoped),

@@ -72,7 +72,7 @@ const state = Effect.fnUntraced(function* (day: number) {
 })
 
 const current = (root: string) =>
-  Effect.map(rowsOf(root, "SELECT DISTINCT run_id FROM runs ORDER BY 1"), (rows) =>
+  Effect.map(rowsOf(root, "SELECT DISTINCT run_id FROM ops.runs ORDER BY 1"), (rows) =>
     rows.map((row) => String(row["run_id"]).slice(-2)),
   )
 
@@ -114,13 +114,16 @@ describe("limits of freshness", () => {
         Effect.gen(function* () {
           const connection = yield* (yield* DuckDb).open({ path: build, access: "read-write" })
           yield* connection.run(
-            `CREATE TABLE runs AS SELECT concat('r', d) AS run_id, DATE '2026-11-21' - d AS run_date, 'nightly' AS job,
+            `CREATE SCHEMA ops; CREATE SCHEMA store; CREATE TABLE ops.runs AS SELECT concat('r', d) AS run_id, DATE '2026-11-21' - d AS run_date, 'nightly' AS job,
               NULL AS parent, 4 AS tasks, 100 - d AS sequence, NULL AS started_at FROM unnest([0, 5, 70]) AS days(d)`,
           )
           yield* connection.run(
-            `CREATE TABLE coverage AS SELECT run_id, run_date, 'c-1' AS customer_id, e.name AS engine_reference, 'f' AS feature,
+            "CREATE TABLE store._runs AS SELECT run_id, sequence AS seq, run_date AS e, true AS whole FROM ops.runs",
+          )
+          yield* connection.run(
+            `CREATE TABLE ops.coverage AS SELECT run_id, run_date, 'c-1' AS customer_id, e.name AS engine_reference, 'f' AS feature,
               CASE WHEN run_date = DATE '2026-11-21' - e.age THEN 'succeeded' ELSE 'failed' END AS outcome
-              FROM runs, (VALUES ${Object.entries(ages)
+              FROM ops.runs, (VALUES ${Object.entries(ages)
                 .map(([name, age]) => `('${name}', ${age})`)
                 .join(", ")}) AS e(name, age)`,
           )
@@ -248,8 +251,8 @@ describe("a gate", () => {
           ])
           const rows = yield* rowsOf(
             root,
-            "SELECT run_date::VARCHAR AS d, 'accounts' AS t, count(*)::INT AS n FROM accounts GROUP BY ALL " +
-              "UNION ALL SELECT run_date::VARCHAR, product, count(*) FROM other_records GROUP BY ALL ORDER BY ALL",
+            "SELECT run_date::VARCHAR AS d, 'accounts' AS t, count(*)::INT AS n FROM nights.accounts GROUP BY ALL " +
+              "UNION ALL SELECT run_date::VARCHAR, product, count(*) FROM nights.other_records GROUP BY ALL ORDER BY ALL",
           )
           assert.deepStrictEqual(
             rows.map(({ d, t, n }) => [d, t, n]),
@@ -261,7 +264,7 @@ describe("a gate", () => {
             ],
           )
           assert.deepStrictEqual(
-            yield* rowsOf(root, "SELECT 1 FROM accounts WHERE run_date = '2026-11-20'"),
+            yield* rowsOf(root, "SELECT 1 FROM nights.accounts WHERE run_date = '2026-11-20'"),
             [],
           )
         })
@@ -317,7 +320,7 @@ describe("a gate", () => {
         read: "SELECT * FROM read_csv('/etc/hosts')",
         dropped: "SELECT 1) AS t; DROP TABLE runs; --",
         written: "SELECT 1) AS t; COPY (SELECT 1) TO '/dev/null'; SELECT 0 AS n FROM (SELECT 1",
-        fine: "SELECT * FROM tasks WHERE outcome = 'failed';",
+        fine: "SELECT * FROM ops.tasks WHERE outcome = 'failed';",
       }
       const asked = Object.entries(tests).map(([name, sql]) => ({ name, sql }))
       const [read = "", dropped = "", ...rest] = yield* secondNight({ ...nothing, tests: asked }, "c-10")
@@ -351,7 +354,7 @@ describe("a gate", () => {
 })
 
 describe("a version that a gate holds back", () => {
-  const failing = test("SELECT 1 FROM runs WHERE run_date = '2026-11-21'")
+  const failing = test("SELECT 1 FROM ops.runs WHERE run_date = '2026-11-21'")
 
   it.live(
     "is readable aside, changes nothing that is current, and lets nothing be deleted [gate receipts]",
@@ -394,7 +397,7 @@ describe("a version that a gate holds back", () => {
           const duckdb = yield* DuckDb
           const aside = yield* Effect.scoped(
             Effect.flatMap(duckdb.open({ path: join(root, database), access: "read-only" }), (connection) =>
-              connection.rows("SELECT count(*)::INTEGER AS n FROM customer_profiles_latest"),
+              connection.rows("SELECT count(*)::INTEGER AS n FROM customer_profiles"),
             ),
           )
           assert.deepStrictEqual(aside, [{ n: 2 }])
@@ -405,7 +408,7 @@ describe("a version that a gate holds back", () => {
   it.live("is contained in the next version that passes, and only then may be deleted [gate released]", () =>
     Effect.gen(function* () {
       const root = yield* folder
-      const passes = test("SELECT 1 WHERE (SELECT max(run_date) FROM runs) = '2026-11-21'")
+      const passes = test("SELECT 1 WHERE (SELECT max(run_date) FROM ops.runs) = '2026-11-21'")
       yield* Effect.gen(function* () {
         yield* land(20, "c-1")
         yield* publishStage(runOf(20))
@@ -431,7 +434,7 @@ describe("a version that a gate holds back", () => {
   it.live("stays back if a body of it has changed: the next version that passes lacks it, and says so", () =>
     Effect.gen(function* () {
       const root = yield* folder
-      const passes = test("SELECT 1 WHERE (SELECT max(run_date) FROM runs) = '2026-11-21'")
+      const passes = test("SELECT 1 WHERE (SELECT max(run_date) FROM ops.runs) = '2026-11-21'")
       yield* Effect.gen(function* () {
         yield* land(21, "c-1")
         yield* publishStage(runOf(21))
@@ -459,7 +462,7 @@ describe("a version that a gate holds back", () => {
     () =>
       Effect.gen(function* () {
         const root = yield* folder
-        const always = test("SELECT 1 FROM runs WHERE run_date > '2026-11-20'")
+        const always = test("SELECT 1 FROM ops.runs WHERE run_date > '2026-11-20'")
         yield* Effect.gen(function* () {
           yield* land(20, "c-1")
           yield* publishStage(runOf(20))

@@ -12,6 +12,7 @@ import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import { failedGates, isAsked } from "../../src/tables/AskGates.ts"
+import { askedAnew } from "../../src/tables/Answers.ts"
 import { placeEmptyDatabase } from "../../src/tables/EmptyDatabase.ts"
 import { filesBelow, layoutOf, modesOf } from "../../src/tables/Manifest.ts"
 import type { Store } from "../../src/tables/Store.ts"
@@ -172,11 +173,35 @@ describe("a version contains the runs that were held back before it", () => {
   )
 })
 
-/** So many rows of a table, alike but for what tells them apart. */
-const rows = (table: string, run: string, count: number) =>
-  `INSERT INTO ${table} BY NAME SELECT '${run}' AS run_id, n::VARCHAR AS record_id FROM range(${count}) AS r(n)`
+/** So many rows of a table, alike but for what tells them apart; of a list, of as many profiles. */
+const rows = (table: string, run: string, count: number) => {
+  const from = `FROM range(${count}) AS r(n)`
+  if (table === "rejected_records")
+    return `INSERT INTO ops.${table} BY NAME SELECT '${run}' AS run_id, n::VARCHAR AS record_id ${from}`
+  const isList = table === "emails" || table === "phones"
+  const kept = isList ? "customer_profiles" : table
+  const [reading, version] = [
+    "(SELECT max(_reading) FROM store._readings)",
+    `(SELECT max(_version) FROM store.${kept})`,
+  ]
+  return [
+    `INSERT INTO store._readings BY NAME SELECT coalesce(${reading}, 0) + 1 AS _reading, '${run}' AS run_id,
+      't' AS task_id, 's' AS session_id, 1 AS _scope`,
+    `INSERT INTO store.${kept} BY NAME SELECT coalesce(${version}, 0) + n + 1 AS _version, 1 AS _scope,
+      n::VARCHAR AS record_id ${from}`,
+    `INSERT INTO store._seen_${kept} BY NAME SELECT ${reading} AS _reading, ${version} - n AS _version ${from}`,
+    ...(isList
+      ? [`INSERT INTO store.${table} BY NAME SELECT ${version} - n AS _version, 0 AS position ${from}`]
+      : []),
+  ].join(";\n")
+}
+/** What the nights ask for, and in which order they began. */
+const asking = `INSERT INTO store._scopes BY NAME SELECT 1 AS _scope, 'c' AS customer_id;
+  INSERT INTO store._runs SELECT run_id, row_number() OVER (ORDER BY run_id), run_date, job,
+    parent IS NULL AND tasks > 0, NULL FROM ops.runs;
+  ${askedAnew}`
 const nightOf = (day: number, further = "", more = "'demo' AS job, 1 AS tasks") =>
-  `INSERT INTO runs BY NAME SELECT 'r.${day}${further}' AS run_id, DATE '2026-11-${day}' AS run_date, ${more}`
+  `INSERT INTO ops.runs BY NAME SELECT 'r.${day}${further}' AS run_id, DATE '2026-11-${day}' AS run_date, ${more}`
 const covered = (
   run: string,
   customer: string,
@@ -184,8 +209,8 @@ const covered = (
   outcome: string,
   more = "'bank' AS engine_reference",
 ) =>
-  `INSERT INTO coverage BY NAME SELECT '${run}' AS run_id, DATE '2026-11-${run.slice(2, 4)}' AS run_date,
-    '${customer}' AS customer_id, ${feature} AS feature, '${outcome}' AS outcome, ${more}`
+  `INSERT INTO ops.coverage BY NAME SELECT '${run}' AS run_id, DATE '2026-11-${run.slice(2, 4)}' AS run_date,
+    'r/${customer}' AS task_id, '${customer}' AS customer_id, ${feature} AS feature, '${outcome}' AS outcome, ${more}`
 
 // The empty database is made once for all tests.
 const empty = mkdtempSync(join(tmpdir(), "nightjar-empty-"))
@@ -218,7 +243,7 @@ const findings = (statements: ReadonlyArray<string>, all: ReadonlyArray<Partial<
     const duckdb = yield* DuckDb
     const fill = duckdb.open({ path: layout.build, access: "read-write" })
     yield* Effect.scoped(
-      Effect.flatMap(fill, ({ run }) => run(["BEGIN", ...statements, "COMMIT"].join(";\n"))),
+      Effect.flatMap(fill, ({ run }) => run(["BEGIN", ...statements, asking, "COMMIT"].join(";\n"))),
     )
     const run = fold([started, planned("c"), ...executed("c", { a: 1 })])
     return yield* Effect.forEach(all, (gates) =>
@@ -279,7 +304,7 @@ describe("a gate that is asked of a finished version", () => {
       expect(yield* findings([nightOf(21), ...alike("emails", 1)], [keys])).toEqual([""])
       const repeated = [...alike("emails", 2), rows("phones", "r.21", 1), rows("phones", "r.21", 1)]
       expect(yield* findings([nightOf(21), ...repeated, ...alike("rejected_records", 2)], [keys])).toEqual([
-        "keys: repeated: 2 keys of emails, 1 key of phones; expected: no key twice",
+        "keys: repeated: 2 keys of customer_profiles, 2 keys of emails, 1 key of phones; expected: no key twice",
       ])
       // Of another night, which a gate of that night was asked about.
       const before = alike("emails", 2).map((sql) => sql.replace("r.21", "r.20"))
@@ -339,7 +364,8 @@ describe("a gate that is asked of a finished version", () => {
         covered("r.17.w", "c-9", "'h'", "succeeded"),
       ]
       const task = (run: string, customer: string) =>
-        `INSERT INTO tasks BY NAME SELECT '${run}' AS run_id, '${customer}' AS customer_id, 'bank' AS engine_reference`
+        `INSERT INTO ops.tasks BY NAME SELECT '${run}' AS run_id, 'r/${customer}' AS task_id,
+          '${customer}' AS customer_id, 'bank' AS engine_reference, []::VARCHAR[] AS features`
       const tasks = [task("r.17", "c-1"), task("r.18", "c-1"), task("r.21", "c-1"), task("r.17.w", "c-9")]
       const found = yield* findings(
         [...nights, ...tasks],
@@ -361,7 +387,7 @@ describe("a gate that is asked of a finished version", () => {
         const sql = (name: string, text: string) => ({ name, sql: text })
         const tests = [
           sql("none", "SELECT 1 WHERE false;;\n"),
-          sql("one", "SELECT run_id FROM runs; \n"),
+          sql("one", "SELECT run_id FROM ops.runs; \n"),
           sql("two", "VALUES (1), (2) -- so many"),
           sql("odd", "SELECT nothing"),
         ]

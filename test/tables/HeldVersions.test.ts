@@ -40,9 +40,9 @@ const runOf = (day: number): RunId => anId(`nightly.2026-11-${day}`)
 /** Does not pass as soon as anybody is called Eve. */
 const gates = {
   keys: true,
-  tests: [{ name: "no_eve", sql: "SELECT 1 FROM customer_profiles WHERE name = 'Eve'" }],
+  tests: [{ name: "no_eve", sql: "SELECT 1 FROM nights.customer_profiles WHERE name = 'Eve'" }],
 }
-const models = [{ name: "people", sql: "SELECT DISTINCT name FROM customer_profiles" }]
+const models = [{ name: "people", sql: "SELECT DISTINCT name FROM nights.customer_profiles" }]
 
 /** Everybody whom the night asks for has to succeed. */
 const covered = (root: string) =>
@@ -89,7 +89,7 @@ const accept = Effect.gen(function* () {
 
 /** Day and name of every profile that readers find. */
 const current = (root: string) =>
-  Effect.map(rowsOf(root, "SELECT run_id, name FROM customer_profiles ORDER BY ALL"), (rows) =>
+  Effect.map(rowsOf(root, "SELECT run_id, name FROM nights.customer_profiles ORDER BY ALL"), (rows) =>
     rows.map((row) => `${String(row["run_id"]).slice(-2)} ${String(row["name"])}`),
   )
 const due = Effect.gen(function* () {
@@ -182,7 +182,7 @@ describe("a run with a version that is held back", () => {
           yield* append([begin(rerun, "2026-11-21")])
           yield* arrive(rerun, "c-1", "Ana")
           assert.deepStrictEqual(yield* publishStage(rerun), [runOf(21)])
-          assert.deepStrictEqual(yield* rowsOf(root, "SELECT run_id FROM runs ORDER BY ALL"), [
+          assert.deepStrictEqual(yield* rowsOf(root, "SELECT run_id FROM ops.runs ORDER BY ALL"), [
             { run_id: runOf(21) },
             { run_id: rerun },
           ])

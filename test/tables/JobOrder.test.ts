@@ -8,19 +8,19 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
-import { identifier } from "../../src/base/DuckDbFailed.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { readPseudonymKey } from "../../src/tables/Treatments.ts"
+import { placeOf } from "../../src/tables/DataDictionary.ts"
 import { systemTables } from "../../src/tables/SystemTables.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../../src/records/RecordTables.ts"
 import { standingSessionId } from "../../src/sandbox/flows/StandingSessions.ts"
 import { anId } from "../harness/Id.ts"
 import { customer, features, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
-import { folder, opened, publisherOptions, sourcesIn, unsortedIn } from "./night.ts"
+import { folder, opened, publisherOptions, relationsIn, sourcesIn, unsortedIn } from "./night.ts"
 
 const customersCount = 60
 const key = readPseudonymKey(Redacted.make(hash("sha256", "of the night", "hex")))!
@@ -128,10 +128,9 @@ const followingIn = (name: string, all: Firsts, look: (what: string) => void): R
 const whatFollows = Effect.fnUntraced(function* (root: string, ids: ReadonlyArray<string>) {
   const rankOf = new Map(ids.map((id, rank) => [key.pseudonymOf("customer_id", id), rank]))
   const connection = yield* opened(root)
-  const views = yield* connection.rows("SELECT view_name AS name FROM duckdb_views() WHERE NOT internal")
   const sources = [
     ...(yield* sourcesIn(root, connection)),
-    ...views.map(({ name }) => [String(name), identifier(String(name))] as const),
+    ...(yield* relationsIn(connection)).map((name) => [name, name] as const),
   ]
   const found: Array<string> = []
   const looked: Array<string> = []
@@ -182,16 +181,31 @@ describe("the order in which a job names its customers", () => {
       const root = yield* folder
       const { found, looked, unsorted } = yield* publishedNight(root, ascending)
       const compared = new Set(looked)
-      const names = [...systemTables, otherRecordsTable, rejectedRecordsTable].map(({ name }) => name)
+      const names = [...systemTables, otherRecordsTable, rejectedRecordsTable].map(({ name }) =>
+        placeOf(name),
+      )
       // Of the first and the last of these no row is about a customer, and the service told no such errors.
       assert.deepStrictEqual(
         names.filter((name) => !compared.has(name)),
-        ["runs", "execution_errors", "engine_descriptions"],
+        ["ops.runs", "ops.execution_errors", "ops.engine_descriptions"],
       )
-      const others = ["emails", "documents", "customers", "customer_profiles_latest", "coverage_current"]
-      const times = ["tasks.started_at", "tasks.closed_at", "executions.date_created", "deletions.asked_at"]
-      for (const each of [...others, ...times, "sessions.pulled_at"]) assert.isTrue(compared.has(each), each)
-      assert.deepStrictEqual([found, unsorted], [[], []])
+      const others = [
+        "main.emails",
+        "main.documents",
+        "main.customers",
+        "history.customer_profiles",
+        "main.coverage",
+      ]
+      const times = [
+        "ops.tasks.started_at",
+        "ops.tasks.closed_at",
+        "ops.executions.date_created",
+        "ops.deletions.asked_at",
+      ]
+      for (const each of [...others, ...times, "ops.sessions.pulled_at"])
+        assert.isTrue(compared.has(each), each)
+      assert.deepStrictEqual(found, [])
+      assert.deepStrictEqual(unsorted, [])
     }).pipe(Effect.scoped),
   )
 })

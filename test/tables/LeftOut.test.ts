@@ -39,9 +39,9 @@ const publishWith = Effect.fnUntraced(function* (
   yield* succeed(run_id, "3", "c-3", resultsOf(profileOf("Eve")))
   const publisher = yield* Publisher
   const published = yield* publisher.publish(run_id)
-  const names = yield* rowsOf(root, "SELECT customer_id, name FROM customer_profiles ORDER BY ALL")
-  const coverage = yield* rowsOf(root, "SELECT customer_id, outcome, reason FROM coverage ORDER BY ALL")
-  const rejected = yield* rowsOf(root, "SELECT customer_id, reason FROM rejected_records ORDER BY ALL")
+  const names = yield* rowsOf(root, "SELECT customer_id, name FROM nights.customer_profiles ORDER BY ALL")
+  const coverage = yield* rowsOf(root, "SELECT customer_id, outcome, reason FROM ops.coverage ORDER BY ALL")
+  const rejected = yield* rowsOf(root, "SELECT customer_id, reason FROM ops.rejected_records ORDER BY ALL")
   const problems = yield* problemsIn(root)
   return { published, names, coverage, rejected, problems }
 })
@@ -164,7 +164,7 @@ describe("a body that publishing cannot use", () => {
         const found = yield* publishWith(root, resultsOf(profileOf("Bob")), `{"features":${deep}}`)
         const rows = yield* rowsOf(
           root,
-          "SELECT execution_id, status_code, extra FROM executions ORDER BY ALL",
+          "SELECT execution_id, status_code, extra FROM ops.executions ORDER BY ALL",
         )
         return { ...found, rows }
       })
@@ -219,10 +219,10 @@ describe("the words of a state", () => {
         return yield* rowsOf(
           root,
           `SELECT max(length(c)) AS longest, count(*) FILTER (c LIKE '%… [cut: 3000000 characters]') AS cut FROM (
-             SELECT unnest([status_message]) AS c FROM executions WHERE execution_id = 'e-2'
-             UNION ALL SELECT unnest([key]) FROM products_count WHERE execution_id = 'e-2'
-             UNION ALL SELECT unnest([id, message, loc[1]]) FROM execution_messages WHERE execution_id = 'e-2'
-             UNION ALL SELECT unnest([loc[1], msg, type]) FROM execution_errors WHERE execution_id = 'e-2')`,
+             SELECT unnest([status_message]) AS c FROM ops.executions WHERE execution_id = 'e-2'
+             UNION ALL SELECT unnest([key]) FROM ops.products_count WHERE execution_id = 'e-2'
+             UNION ALL SELECT unnest([id, message, loc[1]]) FROM ops.execution_messages WHERE execution_id = 'e-2'
+             UNION ALL SELECT unnest([loc[1], msg, type]) FROM ops.execution_errors WHERE execution_id = 'e-2')`,
         )
       })
       const rows = yield* Effect.provide(night, layers(root))

@@ -62,20 +62,33 @@ const models: ReadonlyArray<SqlFile> = [
   { name: "people", sql: "-- Customers and\n-- their number.\nSELECT count(*) AS customers FROM those;" },
   {
     name: "runs_over",
-    sql: "-- materialized: table\n-- Runs that ended.\nSELECT run_id FROM runs WHERE ended_at IS NOT NULL",
+    sql: "-- materialized: table\n-- Runs that ended.\nSELECT run_id FROM ops.runs WHERE ended_at IS NOT NULL",
   },
-  { name: "those", sql: "SELECT DISTINCT customer_id FROM customer_profiles" },
+  { name: "those", sql: "SELECT DISTINCT customer_id FROM nights.customer_profiles" },
 ]
 const column = (name: string, type: string) => ({ name, type, comment: "" })
 const made = [
   {
+    schema: "main",
     name: "people",
     kind: "view",
     comment: "Customers and their number.",
     columns: [column("customers", "BIGINT")],
   },
-  { name: "runs_over", kind: "table", comment: "Runs that ended.", columns: [column("run_id", "VARCHAR")] },
-  { name: "those", kind: "view", comment: "A model of a job.", columns: [column("customer_id", "VARCHAR")] },
+  {
+    schema: "main",
+    name: "runs_over",
+    kind: "table",
+    comment: "Runs that ended.",
+    columns: [column("run_id", "VARCHAR")],
+  },
+  {
+    schema: "main",
+    name: "those",
+    kind: "view",
+    comment: "A model of a job.",
+    columns: [column("customer_id", "VARCHAR")],
+  },
 ]
 
 describe("a job's models", () => {
@@ -111,24 +124,26 @@ describe("a job's models", () => {
         const failed = yield* Effect.provide(
           night("nightly", 20),
           living(root, [
-            { name: "customer_profiles_latest", sql: "SELECT 1" },
+            { name: "customer_profiles", sql: "SELECT 1" },
             { name: "people", sql: "SELECT 1 AS customers" },
             { name: "loop_a", sql: "SELECT * FROM loop_b" },
             { name: "loop_b", sql: "SELECT * FROM loop_a" },
             { name: "outside", sql: "SELECT * FROM read_csv('/etc/hosts')" },
-            { name: "two", sql: "SELECT 1) AS m; DROP TABLE runs; --" },
-            { name: "between", sql: "SELECT 1) AS m; DROP TABLE runs; SELECT * FROM (SELECT 1" },
+            { name: "two", sql: "SELECT 1) AS m; DROP TABLE ops.runs; --" },
+            { name: "between", sql: "SELECT 1) AS m; DROP TABLE ops.runs; SELECT * FROM (SELECT 1" },
             { name: "whole", sql: "SELECT 1 AS one -- with a comment at the end" },
           ]),
         )
         assert.deepStrictEqual(
           failed?.map(({ name }) => name),
-          ["customer_profiles_latest", "loop_a", "loop_b", "outside", "two", "between"],
+          ["customer_profiles", "loop_a", "loop_b", "outside", "two", "between"],
         )
         assert.strictEqual(failed?.[0]?.why, "a table or view of this name already exists")
         yield* Effect.gen(function* () {
           assert.deepStrictEqual(yield* rowsOf(root, "SELECT one FROM whole"), [{ one: 1 }])
-          assert.deepStrictEqual(yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM runs"), [{ n: 1 }])
+          assert.deepStrictEqual(yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM ops.runs"), [
+            { n: 1 },
+          ])
         }).pipe(Effect.provide(foundation(root)))
       }),
   )

@@ -17,6 +17,7 @@ import { checkWhole, forget, planForget } from "../../src/folder/Forget.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/run/PublishMeanwhile.ts"
+import { placeOf } from "../../src/tables/DataDictionary.ts"
 import { keptVersions } from "../../src/tables/KeptVersions.ts"
 import { filesOf, layoutOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
 import { leavesRoom } from "../../src/tables/PublishInterim.ts"
@@ -111,7 +112,7 @@ const finish = Effect.gen(function* () {
 
 const column = (root: string, sql: string) =>
   Effect.map(rowsOf(root, sql), (rows) => rows.map((row) => Object.values(row).join(" ")))
-const latest = (root: string) => column(root, "SELECT name FROM customer_profiles_latest ORDER BY name")
+const latest = (root: string) => column(root, "SELECT name FROM customer_profiles ORDER BY name")
 const old = ["c-1 20", "c-2 20", "c-3 20"]
 const part = ["c-1 21", "c-2 21", "c-3 20"]
 const whole = ["c-1 21", "c-2 21", "c-3 21"]
@@ -206,7 +207,7 @@ describe("a version of a run that goes on", () => {
         assert.deepStrictEqual(done, { _tag: "Interim", version: 2, tasks: 2, of: 3 })
         assert.deepStrictEqual(yield* latest(root), part)
         const ofTonight = (columns: string, table: string) =>
-          column(root, `SELECT ${columns} FROM ${table} WHERE run_id = '${runOf(21)}' ORDER BY ALL`)
+          column(root, `SELECT ${columns} FROM ${placeOf(table)} WHERE run_id = '${runOf(21)}' ORDER BY ALL`)
         assert.deepStrictEqual(yield* ofTonight("status, tasks, succeeded, unfinished", "runs"), [
           "running 3 2 1",
         ])
@@ -217,13 +218,13 @@ describe("a version of a run that goes on", () => {
         ])
         for (const table of ["executions", "sessions", "coverage", "customer_profiles"])
           assert.deepStrictEqual(yield* ofTonight("DISTINCT customer_id", table), over)
-        const current = "SELECT customer_id, run_date, outcome FROM coverage_current ORDER BY 1"
+        const current = "SELECT customer_id, run_date, outcome FROM coverage ORDER BY 1"
         assert.deepStrictEqual(yield* column(root, current), [
           "c-1 2026-11-21 succeeded",
           "c-2 2026-11-21 succeeded",
           "c-3 2026-11-20 succeeded",
         ])
-        const asked = "SELECT count(*) FROM customer_profiles_latest WHERE is_current_customer"
+        const asked = "SELECT count(*) FROM customer_profiles"
         assert.deepStrictEqual(yield* column(root, asked), ["3"])
         assert.deepStrictEqual(yield* problemsIn(root), [])
       }),
@@ -237,7 +238,7 @@ describe("a version of a run that goes on", () => {
         Effect.gen(function* () {
           yield* interim(21, "c-1", "c-3")
           assert.deepStrictEqual(yield* latest(root), ["c-1 21", "c-2 20", "c-3 20"])
-          const tonight = `SELECT name FROM customer_profiles WHERE run_id = '${runOf(21)}'`
+          const tonight = `SELECT name FROM nights.customer_profiles WHERE run_id = '${runOf(21)}'`
           assert.deepStrictEqual(yield* column(root, tonight), ["c-1 21"])
         }),
       ),
@@ -281,7 +282,7 @@ describe("a version of a run that goes on", () => {
         const duckdb = yield* DuckDb
         const reader = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
         const seen = () =>
-          Effect.map(reader.rows("SELECT name FROM customer_profiles_latest ORDER BY name"), (rows) =>
+          Effect.map(reader.rows("SELECT name FROM customer_profiles ORDER BY name"), (rows) =>
             rows.map(({ name }) => String(name)),
           )
         assert.deepStrictEqual(yield* seen(), old)
@@ -305,7 +306,7 @@ describe("a version of a run that goes on", () => {
             const files = filesOf(manifestOf(root) ?? { version: 0, amends: false, runs: {} })
             const ofTonight = files.filter(({ path }) => path.includes("2026-11-21"))
             const tables = yield* Effect.forEach(ofTonight, ({ table }) =>
-              column(root, `SELECT * EXCLUDE (${timesOf(table)}) FROM ${table} ORDER BY ALL`),
+              column(root, `SELECT * EXCLUDE (${timesOf(table)}) FROM ${placeOf(table)} ORDER BY ALL`),
             )
             return [ofTonight.map(({ table, rows }) => `${table} ${rows}`), tables, yield* latest(root)]
           }).pipe(Effect.provide(asking(root)))
@@ -323,7 +324,7 @@ const timesOf = (table: string): string =>
 describe("the gates of a job", () => {
   const never = {
     ...nothing,
-    tests: [{ name: "never_c2", sql: "FROM tasks WHERE task_id LIKE '%21/c-2/%'" }],
+    tests: [{ name: "never_c2", sql: "FROM ops.tasks WHERE task_id LIKE '%21/c-2/%'" }],
   }
 
   it.live("keep a part of a night from becoming current, and hold nothing back", () =>
@@ -389,7 +390,9 @@ describe("a run that the service kept from beginning, and that began after all",
           yield* append([plannedOf(21, "c-2")])
           assert.deepStrictEqual(yield* interim(21, "c-1"), { _tag: "Interim", version: 2, tasks: 1, of: 2 })
           yield* publishStage(runOf(21))
-          assert.deepStrictEqual(yield* column(root, "SELECT run_id, tasks FROM runs"), [`${runOf(21)} 0`])
+          assert.deepStrictEqual(yield* column(root, "SELECT run_id, tasks FROM ops.runs"), [
+            `${runOf(21)} 0`,
+          ])
           assert.deepStrictEqual([yield* latest(root), yield* problemsIn(root)], [[], []])
         }),
       { ...nothing, coverage: 0.9 },
@@ -473,7 +476,7 @@ describe("people who look after the folder while a run is not over", () => {
         })
         yield* finish
         assert.deepStrictEqual([yield* latest(root), yield* problemsIn(root)], [["c-2 21", "c-3 21"], []])
-        assert.deepStrictEqual(yield* column(root, "SELECT * FROM tasks WHERE customer_id = 'c-1'"), [])
+        assert.deepStrictEqual(yield* column(root, "SELECT * FROM ops.tasks WHERE customer_id = 'c-1'"), [])
       }),
     ),
   )

@@ -119,7 +119,7 @@ describe("PublisherDuckDb", () => {
           customer_id: anId("c-1"),
           engine_reference: engine,
         }
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM executions"), [
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM ops.executions"), [
           {
             ...first,
             attempt: 1,
@@ -150,7 +150,7 @@ describe("PublisherDuckDb", () => {
           },
         ])
         const execution = { ...first, execution_id: anId("e-1") }
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM execution_features"), [
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM ops.execution_features"), [
           {
             ...execution,
             code: "customer_information_read",
@@ -159,7 +159,7 @@ describe("PublisherDuckDb", () => {
             position: 0,
           },
         ])
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM execution_errors"), [
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM ops.execution_errors"), [
           {
             ...execution,
             kind: "parameters",
@@ -170,7 +170,7 @@ describe("PublisherDuckDb", () => {
             ctx: '{"n":1}',
           },
         ])
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM execution_messages"), [
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM ops.execution_messages"), [
           {
             ...execution,
             position: 0,
@@ -182,7 +182,7 @@ describe("PublisherDuckDb", () => {
           },
         ])
         assert.deepStrictEqual(
-          yield* rowsOf(root, "SELECT key, family, subtype, product, count FROM products_count"),
+          yield* rowsOf(root, "SELECT key, family, subtype, product, count FROM ops.products_count"),
           [
             {
               key: "customer_information:user_profile@customer_information",
@@ -194,7 +194,7 @@ describe("PublisherDuckDb", () => {
             { key: "odd", family: null, subtype: null, product: null, count: 0 },
           ],
         )
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM sessions"), [
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM ops.sessions"), [
           {
             ...execution,
             session_id: anId("s-1"),
@@ -207,7 +207,7 @@ describe("PublisherDuckDb", () => {
             extra: '{"hint":7}',
           },
         ])
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM consent_documents"), [
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM ops.consent_documents"), [
           {
             ...execution,
             session_id: anId("s-1"),
@@ -220,7 +220,7 @@ describe("PublisherDuckDb", () => {
             extra: null,
           },
         ])
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM coverage"), [
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM ops.coverage"), [
           {
             ...first,
             session_id: anId("s-1"),
@@ -233,9 +233,7 @@ describe("PublisherDuckDb", () => {
             as_of: "2026-11-20T02:00:00Z",
           },
         ])
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT name FROM customer_profiles_latest"), [
-          { name: "Ana" },
-        ])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT name FROM customer_profiles"), [{ name: "Ana" }])
         assert.deepStrictEqual(yield* problems(root), [])
       }).pipe(Effect.provide(layers(root)))
     }),
@@ -250,22 +248,22 @@ describe("PublisherDuckDb", () => {
         const { families } = yield* storeOf(root)
         const columns = yield* rowsOf(
           root,
-          `SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal
-           ORDER BY table_name, column_index`,
+          `SELECT schema_name || '.' || table_name AS name, column_name, data_type, comment FROM duckdb_columns()
+           WHERE NOT internal AND schema_name <> 'store' ORDER BY 1, column_index`,
         )
         const expected = dataDictionary(families)
           .filter(({ kind }) => kind !== "macro")
-          .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+          .toSorted((a, b) => (`${a.schema}.${a.name}` < `${b.schema}.${b.name}` ? -1 : 1))
           .flatMap((table) =>
             table.columns.map(({ name, type, comment }) => ({
-              table_name: table.name,
+              name: `${table.schema}.${table.name}`,
               column_name: name,
               data_type: type.replace("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"),
               comment,
             })),
           )
         assert.deepStrictEqual(columns, expected)
-        const bare = "SELECT table_name FROM duckdb_tables() WHERE comment IS NULL"
+        const bare = "SELECT table_name FROM duckdb_tables() WHERE comment IS NULL AND schema_name <> 'store'"
         assert.deepStrictEqual(yield* rowsOf(root, bare), [])
       }).pipe(Effect.provide(layers(root)))
     }),
@@ -281,13 +279,13 @@ describe("PublisherDuckDb", () => {
         yield* append(deletionFacts(landed_sha256))
         yield* publishOutcome(run_id)
         assert.deepStrictEqual(
-          yield* rowsOf(root, "SELECT execution_id, http_status, outcome, landed_sha256 FROM deletions"),
+          yield* rowsOf(root, "SELECT execution_id, http_status, outcome, landed_sha256 FROM ops.deletions"),
           [{ execution_id: anId("e-1"), http_status: 204, outcome: "deleted", landed_sha256 }],
         )
         const ended =
-          "SELECT status, exit_code, deleted_at IS NOT NULL AS gone FROM runs JOIN executions USING (run_id)"
+          "SELECT status, exit_code, deleted_at IS NOT NULL AS gone FROM ops.runs JOIN ops.executions USING (run_id)"
         assert.deepStrictEqual(yield* rowsOf(root, ended), [{ status: "finished", exit_code: 0, gone: true }])
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT records, counted FROM coverage"), [
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT records, counted FROM ops.coverage"), [
           { records: 1, counted: 1 },
         ])
         assert.strictEqual(yield* parquetCount(root, "executions"), 1)
@@ -296,7 +294,7 @@ describe("PublisherDuckDb", () => {
         yield* publishOutcome(run_id).pipe(
           Effect.provide(PublisherDuckDb.layer(publisherOptions(root)), { local: true }),
         )
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT records, counted FROM coverage"), [
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT records, counted FROM ops.coverage"), [
           { records: 1, counted: 1 },
         ])
         yield* publish(run_id)
@@ -318,7 +316,7 @@ describe("PublisherDuckDb", () => {
         yield* append([begin(next, "2026-11-21")])
         yield* succeed(next, "2", "c-1", resultsOf(profileOf("Bea")))
         yield* publish(next)
-        const names = "SELECT name FROM customer_profiles ORDER BY name"
+        const names = "SELECT name FROM nights.customer_profiles ORDER BY name"
         assert.deepStrictEqual(yield* reader.rows(names), [{ name: "Ana" }])
         const moved = yield* Effect.acquireRelease(
           Effect.sync(() => mkdtempSync(`${root} moved '[1]`)),
@@ -326,7 +324,7 @@ describe("PublisherDuckDb", () => {
         )
         cpSync(root, moved, { recursive: true })
         assert.deepStrictEqual(yield* rowsOf(moved, names), [{ name: "Ana" }, { name: "Bea" }])
-        const latest = "SELECT name FROM customer_profiles_latest"
+        const latest = "SELECT name FROM customer_profiles"
         assert.deepStrictEqual(yield* rowsOf(moved, latest), [{ name: "Bea" }])
         yield* publish(next).pipe(
           Effect.provide(PublisherDuckDb.layer(publisherOptions(moved)), { local: true }),
@@ -482,7 +480,7 @@ describe("PublisherDuckDb", () => {
         yield* Effect.scoped(
           Effect.flatMap(
             duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-write" }),
-            (connection) => connection.run("DELETE FROM executions"),
+            (connection) => connection.run("DELETE FROM ops.executions"),
           ),
         )
         const [task] = [{ run_id, task_id: anId(`${run_id}/c-1/${engine}`) }]
@@ -527,7 +525,7 @@ describe("PublisherDuckDb", () => {
             const { receipts } = yield* publish(run_id)
             yield* append(deletionFacts(receipts[0]?.landed_sha256 ?? ""))
             yield* publishOutcome(run_id)
-            const rows = yield* rowsOf(root, "SELECT counted, landed, proof FROM deletions")
+            const rows = yield* rowsOf(root, "SELECT counted, landed, proof FROM ops.deletions")
             return { rows, problems: yield* problems(root), whole: receipts[0]?.whole }
           }).pipe(Effect.provide(layers(root)))
         })
@@ -602,7 +600,10 @@ describe("PublisherDuckDb", () => {
         yield* succeed(run_id, id, id, resultsOf(profileOf(id)), stateOf(id, id, { [id]: id }))
         yield* publish(run_id)
         assert.deepStrictEqual(
-          yield* rowsOf(root, "SELECT customer_id, execution_id, session_id, name FROM customer_profiles"),
+          yield* rowsOf(
+            root,
+            "SELECT customer_id, execution_id, session_id, name FROM nights.customer_profiles",
+          ),
           [{ customer_id: id, execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`), name: id }],
         )
         assert.deepStrictEqual(yield* problems(root), [])

@@ -100,7 +100,7 @@ describe("the newest run of a customer", () => {
       yield* Effect.gen(function* () {
         yield* liveNight("nightly.2036-02-01", "1", profileOf("Eve"))
         yield* liveNight("nightly.2026-11-22", "2", profileOf("Ana"))
-        const latest = yield* rowsOf(root, "SELECT name FROM customer_profiles_latest")
+        const latest = yield* rowsOf(root, "SELECT name FROM customer_profiles")
         assert.deepStrictEqual(latest, [{ name: "Ana" }])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),

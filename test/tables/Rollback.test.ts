@@ -119,7 +119,7 @@ describe("rollback", () => {
         yield* Effect.scoped(
           Effect.flatMap(DuckDb, (duckdb) =>
             Effect.flatMap(duckdb.open({ path: kept, access: "read-write" }), ({ run }) =>
-              run("UPDATE customer_profiles SET name = 'Zoe'"),
+              run("UPDATE store.customer_profiles SET name = 'Zoe'"),
             ),
           ),
         )

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import type { TaskState } from "../../src/ledger/RunState.ts"
-import { documentRows, sessionRows } from "../../src/tables/SessionRows.ts"
+import { documentRows, namingsIn, sessionRows } from "../../src/tables/SessionRows.ts"
 import { coverageRows, deliveredFeatures } from "../../src/tables/CoverageRows.ts"
 import type { TaskFindings } from "../../src/tables/CoverageRows.ts"
 import { executionRow, productKey, stateRows } from "../../src/tables/ExecutionRows.ts"
@@ -14,6 +14,7 @@ import { taskFindings } from "../../src/tables/TaskFindings.ts"
 import { builtInSources } from "../../src/service/FlowResults.ts"
 import { nothingCounted, tallyOf } from "../../src/records/FindRecords.ts"
 
+import { makeNormaliser } from "../../src/records/Normalise.ts"
 import { canonicalText, recordIds } from "../../src/records/RecordIdentity.ts"
 import { said } from "../service/Said.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
@@ -637,7 +638,22 @@ describe("what the sessions of a task say together", () => {
 
 describe("documents", () => {
   const rows = (bodies: ReadonlyArray<unknown>, attachments: TaskState["attachments"] = []) =>
-    documentRows(run_id, { ...session, task: { ...session.task, attachments } }, bodies).map(([, row]) => [
+    documentRows(
+      run_id,
+      { ...session, task: { ...session.task, attachments } },
+      bodies.map((data) => {
+        const ids = new Map<unknown, string>()
+        const { task_id, customer_id = null, engine_reference = null } = session.task.planned
+        const owner = { task_id, customer_id, engine_reference, session_id: session.session_id }
+        makeNormaliser([]).add(
+          { ...owner, run_id, run_date: "2026-11-20", execution_id: null },
+          data,
+          undefined,
+          ids,
+        )
+        return { namings: namingsIn(data), ids }
+      }),
+    ).map(([, row]) => [
       row["attachment_id"],
       row["title"],
       row["record_id"],
@@ -646,10 +662,10 @@ describe("documents", () => {
     ])
   const record = { product: "labor_check", sub_family: "labor_check:report", name: "Work life" }
   const idOf = (value: object, nth = 0) => {
-    const whole = canonicalText(value) ?? ""
     const ids = recordIds("c-1/bank")
-    return Array.from({ length: nth + 1 }, () => ids("labor_check:report", { whole, content: whole }))[nth]
-      ?.record_id
+    const { product, sub_family } = record
+    const identity = { product, sub_family, key: undefined, content: canonicalText(value) }
+    return Array.from({ length: nth + 1 }, () => ids(identity))[nth]?.record_id
   }
 
   it("are linked to the record that names them, which may be one of two equal ones", () => {

@@ -4,9 +4,9 @@ import { Effect } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { identifier } from "../../src/base/DuckDbFailed.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { changesMacro } from "../../src/tables/RecordViews.ts"
-import { publishedTables, publishedViews } from "../../src/tables/DataDictionary.ts"
-import { relationsOf } from "../../src/tables/Dimensions.ts"
+import { changeColumns } from "../../src/tables/Changes.ts"
+import { placeOf, publishedTables } from "../../src/tables/DataDictionary.ts"
+import { referencesOf } from "../../src/tables/Dimensions.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { runNight } from "../../src/run/Nightly.ts"
@@ -80,13 +80,16 @@ const inTables = <A, E, R>(test: (root: string) => Effect.Effect<A, E, R>) =>
     yield* Effect.provide(test(root), layers(root))
   })
 
+/** The session of c-1 in a night. */
+const sessionOf = (run: string) => anId(`s-${run}-c-1`)
+
 /** The cells of each row, in the order of the query. */
 const cellsOf = (root: string, sql: string) =>
   Effect.map(rowsOf(root, sql), (rows): ReadonlyArray<ReadonlyArray<unknown>> =>
     rows.map((row) => Object.values(row)),
   )
 
-const latest = "SELECT run_id, sub_family, record FROM other_records_latest ORDER BY sub_family"
+const current = "SELECT as_of, session_id, sub_family, record FROM other_records ORDER BY sub_family"
 
 describe("published tables and views", () => {
   it.live(
@@ -97,22 +100,21 @@ describe("published tables and views", () => {
           yield* firstNight
           yield* secondNight
           const read = JSON.stringify(account("2"))
-          assert.deepStrictEqual(yield* cellsOf(root, latest), [
-            [second, "bank:account", read],
-            [first, "card:debit", JSON.stringify(card)],
+          assert.deepStrictEqual(yield* cellsOf(root, current), [
+            ["2026-11-21", sessionOf(second), "bank:account", read],
+            ["2026-11-20", sessionOf(first), "card:debit", JSON.stringify(card)],
           ])
           yield* secondNightAgain
-          assert.deepStrictEqual(yield* cellsOf(root, latest), [[rerun, "bank:account", read]])
+          // The rerun confirmed what the night had brought.
+          assert.deepStrictEqual(yield* cellsOf(root, current), [
+            ["2026-11-21", sessionOf(second), "bank:account", read],
+          ])
           assert.deepStrictEqual(
             yield* cellsOf(
               root,
-              `SELECT p.customer_id, p.run_id, e.email, p.is_current_customer
-             FROM customer_profiles_latest AS p JOIN emails_latest AS e USING (record_id) ORDER BY 1`,
+              `SELECT p.customer_id, e.email FROM customer_profiles AS p JOIN emails AS e USING (record_id) ORDER BY 1`,
             ),
-            [
-              ["c-1", rerun, "new@example.test", true],
-              ["c-2", first, "Bob@example.test", false],
-            ],
+            [["c-1", "new@example.test"]],
           )
         }),
       ),
@@ -127,13 +129,13 @@ describe("published tables and views", () => {
         assert.deepStrictEqual(
           yield* cellsOf(
             root,
-            `SELECT customer_id, run_id, valid_from, valid_to, since_run_id, until_run_id, email
-             FROM emails_history ORDER BY customer_id, valid_to NULLS LAST`,
+            `SELECT customer_id, valid_from, valid_to, ended_by, email
+             FROM history.emails ORDER BY customer_id, valid_to NULLS LAST`,
           ),
           [
-            ["c-1", second, "2026-11-20", "2026-11-21", first, rerun, "Ana@example.test"],
-            ["c-1", rerun, "2026-11-21", null, rerun, null, "new@example.test"],
-            ["c-2", first, "2026-11-20", null, first, null, "Bob@example.test"],
+            ["c-1", "2026-11-20", "2026-11-21", "changed", "Ana@example.test"],
+            ["c-1", "2026-11-21", null, null, "new@example.test"],
+            ["c-2", "2026-11-20", "2026-11-21", "not requested", "Bob@example.test"],
           ],
         )
         const changes = (earlier: string, later: string) =>
@@ -151,14 +153,15 @@ describe("published tables and views", () => {
           null,
           run,
         ]
+        const left = ["customer_profiles", "gone", "c-2", ana.sub_family, '{"type":"person"}', null, second]
         const accounts = [other("added", "bank:account", second), other("gone", "bank:account", second)]
         const onRerun = [
           other("gone", "card:debit", rerun),
           ["customer_profiles", "changed", "c-1", ana.sub_family, '{"type":"person"}', ["emails"], rerun],
         ]
-        assert.deepStrictEqual(yield* changes(first, second), accounts)
+        assert.deepStrictEqual(yield* changes(first, second), [...accounts, left])
         assert.deepStrictEqual(yield* changes(second, rerun), onRerun)
-        assert.deepStrictEqual(yield* changes("2026-11-20", "2026-11-21"), [...accounts, ...onRerun])
+        assert.deepStrictEqual(yield* changes("2026-11-20", "2026-11-21"), [...accounts, ...onRerun, left])
         assert.deepStrictEqual(yield* changes("2026-11-21", "2026-11-21"), [])
         const described = yield* cellsOf(
           root,
@@ -166,7 +169,7 @@ describe("published tables and views", () => {
         )
         assert.deepStrictEqual(
           described.flat(),
-          changesMacro(families).columns.map(({ name }) => name),
+          changeColumns.map(({ name }) => name),
         )
         const wrong = yield* Effect.flip(changes("yesterday", second))
         assert.match(wrong.message, /yesterday is neither a run nor a date/)
@@ -205,27 +208,28 @@ describe("published tables and views", () => {
         yield* Effect.promise(() => publishNights(nights, root))
         const cells = (sql: string) => Effect.provide(cellsOf(root, sql), DuckDb.layer)
         const [night, again] = ["nightly.2026-11-21", "nightly.2026-11-21.2"]
-        const current = `SELECT product, run_id FROM other_records_latest
-        UNION ALL SELECT product, run_id FROM customer_profiles_latest ORDER BY 1, 2`
-        assert.deepStrictEqual(yield* cells(current), [
-          ["accounts", night],
-          ["cards", again],
-          ["customer_information", night],
+        const from = "JOIN ops.sessions AS s USING (session_id)"
+        const records = `SELECT product, run_id FROM other_records ${from}
+        UNION ALL SELECT product, run_id FROM customer_profiles ${from} ORDER BY 1, 2`
+        assert.deepStrictEqual(yield* cells(records), [
+          ["accounts", first],
+          ["cards", first],
+          ["customer_information", first],
         ])
         assert.deepStrictEqual(
-          yield* cells("SELECT feature, run_id, outcome, records FROM coverage_current ORDER BY 1"),
+          yield* cells("SELECT feature, run_id, outcome, records FROM coverage ORDER BY 1"),
           [
             ["accounts_read", night, "succeeded", 1],
             ["cards_read", again, "succeeded", 1],
             ["customer_information_read", night, "succeeded", 1],
           ],
         )
-        const since = `SELECT product, since_run_id FROM other_records_history WHERE valid_to IS NULL
-        UNION ALL SELECT product, since_run_id FROM customer_profiles_history WHERE valid_to IS NULL ORDER BY 1`
+        const since = `SELECT product, valid_from::VARCHAR FROM other_records
+        UNION ALL SELECT product, valid_from::VARCHAR FROM customer_profiles ORDER BY 1`
         assert.deepStrictEqual(yield* cells(since), [
-          ["accounts", first],
-          ["cards", first],
-          ["customer_information", first],
+          ["accounts", "2026-11-20"],
+          ["cards", "2026-11-20"],
+          ["customer_information", "2026-11-20"],
         ])
         const changed = `SELECT product, change FROM changes('${night}', '${again}') ORDER BY 1, 2`
         assert.deepStrictEqual(yield* cells(changed), [])
@@ -243,14 +247,10 @@ describe("published tables and views", () => {
           yield* ledger.cacheForm({ engine_reference: anId(engine), fetched_at: 1, body })
           yield* secondNight
           assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM customers ORDER BY 1"), [
-            ["c-1", "2026-11-20", "2026-11-21", true, ["nightly"], second],
-            ["c-2", "2026-11-20", "2026-11-20", false, ["nightly"], first],
+            ["c-1", ["nightly"], [engine], "2026-11-20", "2026-11-21"],
           ])
           assert.deepStrictEqual(
-            yield* rowsOf(
-              root,
-              "SELECT engine_reference, name, markets, first_seen, last_seen, run_id FROM engines",
-            ),
+            yield* rowsOf(root, "SELECT engine_reference, name, markets, first_seen, last_seen FROM engines"),
             [
               {
                 engine_reference: engine,
@@ -258,43 +258,34 @@ describe("published tables and views", () => {
                 markets: ["ES"],
                 first_seen: "2026-11-20",
                 last_seen: "2026-11-21",
-                run_id: second,
               },
             ],
           )
           assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM features ORDER BY 1"), [
-            ["accounts_read", [engine], "2026-11-20", "2026-11-21", second],
-            ["cards_read", [engine], "2026-11-20", "2026-11-21", second],
-            ["customer_information_read", [engine], "2026-11-20", "2026-11-21", second],
+            ["customer_information_read", [engine], "2026-11-20", "2026-11-21"],
           ])
           assert.deepStrictEqual(
             yield* cellsOf(
               root,
-              `SELECT customer_id, feature, outcome, records, fresh_date, age_days, is_current_customer
-             FROM coverage_current WHERE feature <> 'accounts_read' ORDER BY ALL`,
+              `SELECT customer_id, feature, outcome, records, fresh_date,
+               age_days = date_diff('day', fresh_date, current_date) FROM coverage WHERE feature <> 'accounts_read' ORDER BY ALL`,
             ),
             [
-              ["c-1", "cards_read", "failed", 0, "2026-11-20", 1, true],
-              ["c-1", "customer_information_read", "succeeded", 1, "2026-11-21", 0, true],
-              ["c-2", "cards_read", "succeeded", 0, "2026-11-20", 1, false],
-              ["c-2", "customer_information_read", "succeeded", 1, "2026-11-20", 1, false],
+              ["c-1", "cards_read", "failed", 0, "2026-11-20", true],
+              ["c-1", "customer_information_read", "succeeded", 1, "2026-11-21", true],
             ],
           )
           // A rerun asks for a part of the customers: the others have not left.
           yield* night(rerun, { "c-2": ["COMPLETED", profileOf("Bob")] }, second)
-          const here = "SELECT customer_id FROM customers WHERE is_current"
+          const here = "SELECT customer_id FROM customers"
           assert.deepStrictEqual(yield* cellsOf(root, here), [["c-1"]])
           const { families } = yield* storeOf(root)
           for (const { name, key } of publishedTables(families)) {
             if (key.length === 0) continue
-            const repeated = `SELECT ${key.map(identifier).join(", ")} FROM ${name} GROUP BY ALL HAVING count(*) > 1`
+            const repeated = `SELECT ${key.map(identifier).join(", ")} FROM ${placeOf(name)} GROUP BY ALL HAVING count(*) > 1`
             assert.deepStrictEqual(yield* cellsOf(root, repeated), [], name)
           }
-          const withoutRun = [...publishedTables(families), ...publishedViews(families)]
-            .filter(({ columns }) => !columns.some(({ name }) => name === "run_id"))
-            .map(({ name }) => name)
-          assert.deepStrictEqual(withoutRun, [])
-          const relations = relationsOf(families)
+          const relations = referencesOf(families)
           const below = relations.map(({ table }) => table)
           assert.deepStrictEqual(
             ["runs", ...below].toSorted(),
@@ -303,8 +294,8 @@ describe("published tables and views", () => {
               .toSorted(),
           )
           for (const { table, of, columns } of relations) {
-            const alone = `SELECT * FROM ${table} ANTI JOIN ${of} USING (${columns.join(", ")})
-              WHERE ${columns.map((one) => `${table}.${one} IS NOT NULL`).join(" AND ")}`
+            const alone = `SELECT * FROM ${placeOf(table)} AS t ANTI JOIN ${placeOf(of)} USING (${columns.join(", ")})
+              WHERE ${columns.map((one) => `t.${one} IS NOT NULL`).join(" AND ")}`
             assert.deepStrictEqual(yield* cellsOf(root, alone), [], `${table} of ${of}`)
           }
         }),

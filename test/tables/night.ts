@@ -6,7 +6,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import type { Connection } from "../../src/base/DuckDb.ts"
-import { identifier, literal } from "../../src/base/DuckDbFailed.ts"
+import { literal } from "../../src/base/DuckDbFailed.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { BodyMeta } from "../../src/landing/Landing.ts"
@@ -231,16 +231,26 @@ export const rowsOf = Effect.fnUntraced(function* (root: string, sql: string) {
 
 /** The names of all published profiles, in their order. */
 export const namesIn = (root: string) =>
-  Effect.map(rowsOf(root, "SELECT name FROM customer_profiles ORDER BY name"), (rows) =>
+  Effect.map(rowsOf(root, "SELECT name FROM nights.customer_profiles ORDER BY name"), (rows) =>
     rows.map(({ name }) => String(name)),
   )
 
-/** The name of every table, and the path of every Parquet file; and as SQL names them. */
+/** What can be read in a database, as SQL names it: the tables of `ops`, and all views. */
+export const relationsIn = (connection: Connection) =>
+  Effect.map(
+    connection.rows(`SELECT schema_name || '.' || table_name AS name FROM duckdb_tables() WHERE schema_name = 'ops'
+      UNION ALL SELECT schema_name || '.' || view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL`),
+    (rows) => rows.map(({ name }) => String(name)),
+  )
+
+/** The name of every table, those that are nobody's to read too, and the path of every Parquet file. */
 export const sourcesIn = Effect.fnUntraced(function* (root: string, connection: Connection) {
-  const tables = yield* connection.rows("SELECT table_name AS name FROM duckdb_tables()")
+  const tables = yield* connection.rows(
+    "SELECT schema_name || '.' || table_name AS name FROM duckdb_tables() ORDER BY ALL",
+  )
   const files = filesBelow(join(root, "tables")).filter((path) => path.endsWith(".parquet"))
   return [
-    ...tables.map(({ name }) => [String(name), identifier(String(name))] as const),
+    ...tables.map(({ name }) => [String(name), String(name)] as const),
     ...files.map((path) => [path, `read_parquet(${literal(join(root, "tables", path))})`] as const),
   ]
 })
@@ -250,7 +260,9 @@ export const unsortedIn = Effect.fnUntraced(function* (root: string) {
   const connection = yield* opened(root)
   const unsorted: Array<string> = []
   for (const [name, source] of yield* sourcesIn(root, connection)) {
-    const rows = (yield* connection.rows(`SELECT * FROM ${source}`)).filter((row) => "task_id" in row)
+    const rows = (yield* connection.rows(`SELECT * FROM ${source}`)).filter(
+      (row) => "task_id" in row && "customer_id" in row,
+    )
     for (const [run_id, own] of Map.groupBy(rows, (row) => row["run_id"])) {
       const keys = own.map(({ customer_id, task_id }) => `${customer_id ?? "~"} ${task_id}`)
       if (keys.join("\n") !== keys.toSorted().join("\n")) unsorted.push(`${name}: ${run_id}`)

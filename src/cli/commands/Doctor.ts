@@ -125,8 +125,8 @@ export const leftoversCheck = (runs: ReadonlyArray<RunHeader>): Finding => {
 
 /** Of the newest run that is published; the tables say what is so now, also after `rebuild`. */
 const otherSql = `
-  SELECT product, sub_family, count(*)::INTEGER AS records FROM other_records
-  WHERE run_id = (SELECT run_id FROM runs ORDER BY started_at DESC, run_id DESC LIMIT 1) GROUP BY ALL`
+  SELECT product, sub_family, count(*)::INTEGER AS records FROM nights.other_records
+  WHERE run_id = (SELECT run_id FROM ops.runs ORDER BY started_at DESC, run_id DESC LIMIT 1) GROUP BY ALL`
 const OtherRows = Schema.Array(
   Schema.Struct({ product: Schema.String, sub_family: Schema.String, records: Schema.Int }),
 )

@@ -232,7 +232,7 @@ export const query = Command.make(
       \`--format table\` cuts a cell after 1,000 characters, and \`xlsx\` after 32,767, which is Excel's
       limit; the other formats cut nothing. Times in xlsx are UTC.`,
     examples: {
-      'nightjar query "SELECT outcome, count(*) AS tasks FROM tasks GROUP BY ALL"':
+      'nightjar query "SELECT outcome, count(*) AS tasks FROM ops.tasks GROUP BY ALL"':
         "How the tasks of all runs ended",
       "nightjar query @missing --format xlsx > missing.xlsx": "The same as a workbook for Excel",
       "nightjar query @missing": "Who is missing and why; --list names the others",

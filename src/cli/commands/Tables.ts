@@ -22,15 +22,22 @@ import { Wiring } from "../Wiring.ts"
 import { KeyCandidates, draftSchema, draftText, observerOf, reviseSchema } from "../../records/DraftSchema.ts"
 import type { Draft } from "../../records/DraftSchema.ts"
 import { parseBody } from "../../records/FindRecords.ts"
+import { programTables } from "../../records/RecordSchema.ts"
 import type { RecordFamily } from "../../records/RecordSchema.ts"
 import { SeenObject } from "../../records/SeenFields.ts"
 import { renderTablesPage } from "../../report/TablesPage.ts"
-import type { PageView } from "../../report/TablesPage.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import { feedersOf } from "../../tables/CoverageRows.ts"
 import { contractObjects, dataContract, dbtSources } from "../../tables/DataContract.ts"
-import { dataDictionary, publishedTables, publishedViews } from "../../tables/DataDictionary.ts"
-import { relationsOf } from "../../tables/Dimensions.ts"
+import {
+  dataDictionary,
+  nameInSql,
+  placeOf,
+  publishedTables,
+  publishedViews,
+} from "../../tables/DataDictionary.ts"
+import type { DictionaryTable } from "../../tables/DataDictionary.ts"
+import { referencesOf } from "../../tables/Dimensions.ts"
 import { publishedModels } from "../../tables/Models.ts"
 import type { PseudonymPolicy } from "../../tables/Treatments.ts"
 
@@ -55,7 +62,7 @@ const writePage = Effect.fnUntraced(function* (path: string, page: string) {
 const tablesPage = Effect.fnUntraced(function* (
   output: string,
   { families, policy }: Described,
-  all: ReadonlyArray<PageView>,
+  all: ReadonlyArray<DictionaryTable>,
 ) {
   const specs = publishedTables(families, policy)
   const figures = yield* tableFigures(
@@ -66,9 +73,15 @@ const tablesPage = Effect.fnUntraced(function* (
     toolVersion,
     madeAt: yield* Clock.currentTimeMillis,
     timezone: machineZone(),
-    tables: specs.map((spec) => ({ ...spec, figures: figures?.get(spec.name) })),
-    views: all.filter((one) => !specs.some(({ name }) => name === one.name)),
-    relations: relationsOf(families),
+    tables: specs.map((spec) => ({ ...spec, name: placeOf(spec.name), figures: figures?.get(spec.name) })),
+    views: all
+      .filter(({ schema }) => schema === "main" || schema === "history")
+      .map((view) => ({ ...view, name: nameInSql(view) })),
+    relations: referencesOf(families).map(({ table, of, columns }) => ({
+      table: placeOf(table),
+      of: placeOf(of),
+      columns,
+    })),
   })
 })
 
@@ -80,13 +93,19 @@ const modelsIn = Effect.fnUntraced(function* (output: string, known: ReadonlySet
   return yield* Effect.provide(publishedModels(path, known), database)
 })
 
+/** A plain name is what it means in SQL; if `main` has none of that name, those of the other schemas. */
+const namedSo = (all: ReadonlyArray<DictionaryTable>, name: string): ReadonlyArray<DictionaryTable> => {
+  const inSql = all.filter((each) => nameInSql(each) === name)
+  return inSql.length > 0 ? inSql : all.filter((each) => each.name === name)
+}
+
 export const tables = command("tables", {
   more: `
     \`--format dbt\` is for a dbt project that builds on the tables (dbt 1.10.5 or later, with dbt-duckdb
     and nightjar.duckdb attached): a sources.yml with the descriptions and types of all columns, tests of
     keys, relations and closed lists of values, and freshness. \`--format odcs\` is an Open Data Contract.`,
   examples: {
-    "nightjar tables coverage_current": "One table",
+    "nightjar tables customer_profiles": "One table",
     "nightjar tables --format dbt > models/sources.yml": "For a dbt project",
   },
   flags: {
@@ -105,20 +124,20 @@ export const tables = command("tables", {
       const described: Described = { families: yield* familiesOf(output), policy: yield* policyOf(output) }
       const { families, policy } = described
       const own = dataDictionary(families, policy)
-      const known = new Set(own.map((one) => one.name))
+      const known = new Set(own.flatMap(({ schema, name }) => (schema === "main" ? [name] : [])))
       const all = format === "text" ? [...own, ...(yield* modelsIn(output, known))] : own
       if (Option.isSome(html)) {
         if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
         yield* writePage(html.value, yield* tablesPage(output, described, all))
         return { page: { path: html.value } }
       }
-      const chosen = all.filter((one) => Option.isNone(name) || one.name === name.value)
+      const chosen = Option.isNone(name) ? all : namedSo(all, name.value)
       if (chosen.length === 0 && Option.isSome(name)) {
-        const names = all.map((one) => one.name)
+        const names = all.map(nameInSql)
         return yield* refuse("table-unknown", { suggestion: suggestion(name.value, names) })
       }
       if (format === "text") return { chosen }
-      const names = new Set(chosen.map((one) => one.name))
+      const names = new Set(chosen.map(nameInSql))
       const isChosen = (one: string) => names.has(one)
       if (format === "dbt") return { document: dbtSources(families, isChosen, toolVersion, policy) }
       const objects = contractObjects(families, policy).filter((one) => isChosen(one.name))
@@ -132,8 +151,8 @@ export const tables = command("tables", {
     return chosen.flatMap((one) => {
       const rows = one.columns.map((column) => ["", column.name, column.type, column.comment])
       const columns = `${table(["", "column", "type", "meaning"], rows, out)}\n`
-      const about = wrap(`${one.name} (${one.kind}): ${one.comment}`, out.width)
-      return one.kind === "table" || Option.isSome(name) ? [about, columns] : [about]
+      const about = wrap(`${nameInSql(one)} (${one.kind}): ${one.comment}`, out.width)
+      return one.schema === "main" || Option.isSome(name) ? [about, columns] : [about]
     })
   },
 })
@@ -151,10 +170,10 @@ const kindsMax = 10_000
 
 const columns = "run_date, run_id, task_id, session_id, customer_id, product, sub_family, record"
 const sourceSql = `(
-  SELECT 'other_records' AS source, ${columns} FROM other_records
+  SELECT 'other_records' AS source, ${columns} FROM nights.other_records
   UNION ALL
   SELECT 'rejected_records', ${columns}
-  FROM rejected_records WHERE record IS NOT NULL AND json_type(record) = 'OBJECT'
+  FROM ops.rejected_records WHERE record IS NOT NULL AND json_type(record) = 'OBJECT'
 )`
 
 const kindsSql = `
@@ -183,7 +202,7 @@ const featuresSql = `
   WITH holding AS (SELECT DISTINCT run_id, task_id FROM ${sourceSql} WHERE ${chosen})
   SELECT feature, count(DISTINCT (run_id, task_id))::INTEGER AS tasks,
     (SELECT count(*) FROM holding)::INTEGER AS held
-  FROM coverage JOIN holding USING (run_id, task_id)
+  FROM ops.coverage JOIN holding USING (run_id, task_id)
   WHERE feature <> '' GROUP BY ALL ORDER BY feature LIMIT ${kindsMax}`
 const Features = Schema.Array(Schema.Struct({ feature: Schema.String, tasks: Schema.Int, held: Schema.Int }))
 
@@ -307,7 +326,7 @@ export const inferDrafts = Effect.fn("InferDrafts.draft")(function* (
   bases: ReadonlyArray<Basis>,
   families: ReadonlyArray<RecordFamily>,
 ) {
-  const taken = new Set([...publishedTables(families), ...publishedViews(families)].map(({ name }) => name))
+  const taken = new Set([...programTables, ...publishedViews(families).map(({ name }) => name)])
   const drafts: Array<WrittenDraft> = []
   for (const basis of bases) {
     const table = basis.family?.table ?? tableName(basis, taken)

@@ -246,10 +246,13 @@ export class BadNight {
     }
   }
 
-  /** How many records of each customer the tables of the published version hold. */
+  /** How many records of each customer the runs of the published version read. */
   async records(): Promise<Readonly<Record<string, number>>> {
     if (!existsSync(join(this.place.output, "nightjar.duckdb"))) return {}
-    const tables = ["customer_profiles", "accounts", "cards", "other_records", "rejected_records"]
+    const records = ["customer_profiles", "accounts", "cards", "other_records"].map(
+      (name) => `nights.${name}`,
+    )
+    const tables = [...records, "ops.rejected_records"]
     const all = tables.map((table) => `SELECT customer_id FROM ${table}`).join(" UNION ALL ")
     const rows = await this.place.rows(
       `SELECT customer_id, count(*)::INT AS n FROM (${all}) GROUP BY 1 ORDER BY 1`,

@@ -1,6 +1,6 @@
 -- Whose data is not of the newest night, why, and who has to act?
-SELECT customer_id, feature, reason, who_acts, fresh_date FROM coverage_current
-WHERE is_current_customer AND age_days > 0
+SELECT customer_id, feature, reason, who_acts, fresh_date FROM coverage
+WHERE fresh_date < DATE '2026-11-30'
 ORDER BY ALL
 -- Answer:
 -- cleo | cards_read | FEATURE_FAILED | engineer | 2026-11-29

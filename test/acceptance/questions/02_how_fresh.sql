@@ -1,6 +1,6 @@
 -- How old is the data of each customer we still have, at worst?
-SELECT customer_id, max(age_days) AS days FROM coverage_current
-WHERE is_current_customer GROUP BY customer_id ORDER BY days DESC, customer_id
+SELECT customer_id, max(DATE '2026-11-30' - fresh_date) AS days FROM coverage
+GROUP BY customer_id ORDER BY days DESC, customer_id
 -- Answer:
 -- dora | 3
 -- cleo | 1

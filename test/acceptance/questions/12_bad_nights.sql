@@ -1,5 +1,5 @@
 -- Which nights did not end well, with how many tasks that need somebody?
-SELECT run_date, exit_code, partial, failed, unfinished FROM runs
+SELECT run_date, exit_code, partial, failed, unfinished FROM ops.runs
 WHERE exit_code <> 0 ORDER BY run_date
 -- Answer:
 -- 2026-11-23 | 4 | 0 | 0 | 1

@@ -1,6 +1,5 @@
 -- To which e-mail address do we write to each customer who is with us, and for whom is none known?
-SELECT c.customer_id, e.email FROM customers AS c LEFT JOIN emails_latest AS e USING (customer_id)
-WHERE c.is_current ORDER BY ALL
+SELECT c.customer_id, e.email FROM customers AS c LEFT JOIN emails AS e USING (customer_id) ORDER BY ALL
 -- Answer:
 -- ana | ana@example.test
 -- ben | null

@@ -1,0 +1,314 @@
+/**
+ * What a run answers, and what is asked for: the first half of a step (`Step.ts`). A run answers a scope if
+ * every requested feature that feeds it succeeded, or if one did and there are records; if no requested
+ * feature is known to feed it, any may. What the newest whole run of each job asks for is asked for.
+ */
+import { Effect } from "effect"
+import type { Connection } from "../base/DuckDb.ts"
+import { identifier, literal } from "../base/DuckDbFailed.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import { features as featureCodes } from "../service/Vocabulary.ts"
+import { productsOf } from "./CoverageRows.ts"
+import { otherRecordsTable } from "../records/RecordTables.ts"
+import { stored } from "./RecordStore.ts"
+import type { KeptTable } from "./RecordStore.ts"
+
+export interface SteppedRun {
+  readonly run_id: string
+  /** Its place in the order in which runs began. */
+  readonly sequence: number
+  /** The run goes on: it does not decide yet what is asked for. */
+  readonly interim: boolean
+  /** Tables of records of which a file is lost: nobody knows what it had, so nothing in them is answered. */
+  readonly lost: ReadonlySet<string>
+  /** By table, of records and of their lists: a query for its rows as `tables/` has them, in their order. */
+  readonly sources: ReadonlyMap<string, string>
+}
+
+/** Sessions that were only read have no engine: each of them stands alone. */
+export const aloneSql = (alias: string): string =>
+  `CASE WHEN ${alias}.engine_reference IS NULL THEN ${alias}.session_id END`
+
+/** Equal, or both NULL, in each of these columns. */
+export const sameSql = (left: string, right: string, columns: ReadonlyArray<string>): string =>
+  columns
+    .map((name) => `${left}.${identifier(name)} IS NOT DISTINCT FROM ${right}.${identifier(name)}`)
+    .join(" AND ")
+
+export const subject = ["customer_id", "engine_reference", "_alone"]
+export const kind = ["product", "sub_family"]
+export const names = (columns: ReadonlyArray<string>, alias = ""): string =>
+  columns.map((name) => `${alias}${identifier(name)}`).join(", ")
+const valuesSql = (rows: ReadonlyArray<ReadonlyArray<string>>): string =>
+  rows.map((row) => `(${row.map(literal).join(", ")})`).join(", ")
+
+export const temp = (name: string, sql: string): string =>
+  `CREATE OR REPLACE TEMP TABLE step_${name} AS ${sql};`
+
+/** The kinds of families with each feature that feeds them, those that a family had before included. */
+const familyKinds = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<ReadonlyArray<string>> =>
+  families.flatMap((family) =>
+    [...family.subFamilies, ...(family.former ?? [])].flatMap((sub_family) =>
+      family.features.map((feature) => [family.product, sub_family, feature]),
+    ),
+  )
+
+/** Which product each feature feeds by its name, for records without a schema. */
+const feeding = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<ReadonlyArray<string>> =>
+  [...new Set([...featureCodes, ...families.flatMap(({ features }) => features)])].flatMap((code) =>
+    productsOf(code, families).map((product) => [product, code]),
+  )
+
+/** `step_kinds`: which features feed the kinds of known scopes and of this run; NULL if none is known to. */
+const kindsSql = (families: ReadonlyArray<RecordFamily>): string => {
+  const own = familyKinds(families)
+  return `${temp(
+    "family_kinds",
+    own.length === 0
+      ? "SELECT NULL::VARCHAR AS product, NULL::VARCHAR AS sub_family, NULL::VARCHAR AS feature LIMIT 0"
+      : `SELECT DISTINCT * FROM (VALUES ${valuesSql(own)}) AS k(product, sub_family, feature)`,
+  )}
+  ${temp(
+    "kinds",
+    `SELECT * FROM step_family_kinds UNION ALL
+      SELECT k.product, k.sub_family, f.feature
+      FROM (SELECT product, sub_family FROM step_present
+          UNION SELECT product, sub_family FROM store._scopes) AS k
+        ANTI JOIN step_family_kinds AS own ON own.product = k.product AND own.sub_family = k.sub_family
+        LEFT JOIN (VALUES ${valuesSql(feeding(families))}) AS f(product, feature) ON f.product = k.product`,
+  )}`
+}
+
+/** Scopes that somebody asks for, among `step_all`. */
+const askedSql = temp(
+  "asked",
+  `SELECT DISTINCT c._scope FROM step_all AS c JOIN store._asked AS a
+      ON a.customer_id IS NOT DISTINCT FROM c.customer_id AND a.engine_reference = c.engine_reference
+    WHERE c._alone IS NULL AND (c.loose OR a.feature IS NULL)
+  UNION
+  SELECT DISTINCT c._scope FROM step_all AS c
+    JOIN step_kinds AS k ON k.product = c.product AND k.sub_family = c.sub_family
+    JOIN store._asked AS a ON a.customer_id IS NOT DISTINCT FROM c.customer_id
+      AND a.engine_reference = c.engine_reference AND (k.feature IS NULL OR k.feature = a.feature)
+    WHERE c._alone IS NULL
+  UNION SELECT _scope FROM step_all WHERE _alone IS NOT NULL`,
+)
+
+export interface Meta {
+  readonly e: string
+  readonly job: string
+  readonly whole: boolean
+  /** It decides what its own tasks ask for, once it is over. */
+  readonly isNight: boolean
+  /** Documents of the run may name records. */
+  readonly hasDocuments: boolean
+}
+
+const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, interim }: SteppedRun) {
+  const [row] = yield* connection.rows(
+    `SELECT job, parent IS NULL AND tasks > 0 AS night,
+      greatest(run_date, coalesce((SELECT max(e) FROM store._runs), run_date))::VARCHAR AS e,
+      EXISTS (FROM ops.documents AS d WHERE d.run_id = runs.run_id AND d.record_id IS NOT NULL) AS documents
+    FROM ops.runs WHERE run_id = ?`,
+    [run_id],
+  )
+  const isNight = row?.["night"] === true
+  const meta: Meta = {
+    e: String(row?.["e"]),
+    job: String(row?.["job"]),
+    whole: isNight && !interim,
+    isNight,
+    hasDocuments: row?.["documents"] === true,
+  }
+  return meta
+})
+
+/** What each job asks for, as of the newest whole runs that are there. */
+export const askedAnew = `DELETE FROM store._asked;
+  INSERT INTO store._asked
+  SELECT r.job, t.customer_id, t.engine_reference,
+    unnest(CASE WHEN len(t.features) = 0 THEN [NULL] ELSE t.features END)
+  FROM (SELECT * FROM store._runs WHERE whole
+      QUALIFY row_number() OVER (PARTITION BY job ORDER BY seq DESC) = 1) AS r
+    JOIN ops.tasks AS t ON t.run_id = r.run_id
+  WHERE NOT EXISTS (
+    SELECT 1 FROM store._runs AS later
+    WHERE later.whole AND later.seq > r.seq AND list_contains(later.replaces, r.job))
+  ORDER BY ALL;`
+
+const scopeNames = [...subject, ...kind]
+const cell = (name: string): string => `NULL::VARCHAR AS ${name}`
+
+/** What a run asks for; all of the engine if its task names no feature. */
+const featuresOf = (alias: string): string =>
+  `unnest(CASE WHEN len(${alias}.features) = 0 THEN [NULL] ELSE ${alias}.features END)`
+
+/** The run among those before it, and what is asked for since. A run that goes on only adds to that. */
+const askingSql = ({ run_id, sequence, interim }: SteppedRun, { e, job, whole, isNight }: Meta): string => {
+  const own = `SELECT ${literal(job)}, t.customer_id, t.engine_reference, ${featuresOf("t")}
+    FROM ops.tasks AS t WHERE t.run_id = ${literal(run_id)}`
+  return `INSERT INTO store._runs
+    SELECT ${literal(run_id)}, ${sequence}, DATE ${literal(e)}, ${literal(job)}, ${whole}, replaces
+    FROM ops.runs WHERE run_id = ${literal(run_id)};
+  ${whole ? askedAnew : ""}
+  ${isNight && interim ? `INSERT INTO store._asked ${own} EXCEPT SELECT * FROM store._asked;` : ""}`
+}
+
+/** `step_src_<table>`: the rows of the run; `step_rows`: in which session each scope has some. */
+const rowsSql = (tables: ReadonlyArray<KeptTable>, { sources }: SteppedRun): string => {
+  const columns = [...scopeNames, "task_id", "session_id"]
+  const read = tables.flatMap(({ name }, index) => {
+    const source = sources.get(name)
+    return source === undefined ? [] : [{ index, source }]
+  })
+  const rows = [
+    ...read.map(({ index }) => `SELECT ${names([...columns, "execution_id"])} FROM step_src_${index}`),
+    `SELECT * FROM (SELECT ${[...columns, "execution_id"].map(cell).join(", ")} LIMIT 0)`,
+  ]
+  return [
+    ...read.map(({ index, source }) =>
+      temp(
+        `src_${index}`,
+        `SELECT t.*, ${aloneSql("t")} AS _alone, row_number() OVER () AS _ord FROM (${source}) AS t`,
+      ),
+    ),
+    temp(
+      "rows",
+      `SELECT ${names(columns)}, any_value(execution_id) AS execution_id
+        FROM (${rows.join(" UNION ALL ")}) GROUP BY ALL`,
+    ),
+    temp("present", `SELECT DISTINCT ${names(scopeNames)} FROM step_rows`),
+  ].join("\n")
+}
+
+/** `step_told`: each feature that the run tells of; `step_candidates`: the scopes that it may answer. */
+const toldSql = ({ run_id }: SteppedRun): string =>
+  [
+    temp(
+      "told",
+      `SELECT c.customer_id, c.engine_reference, ${aloneSql("c")} AS _alone, c.feature,
+        c.session_id, c.task_id, c.outcome = 'succeeded' AS fine,
+        len(t.features) = 0 OR list_contains(t.features, c.feature)
+          OR EXISTS (SELECT 1 FROM store._asked AS a WHERE a.customer_id IS NOT DISTINCT FROM c.customer_id
+            AND a.engine_reference = c.engine_reference
+            AND (a.feature IS NULL OR a.feature = c.feature)) AS requested
+      FROM ops.coverage AS c JOIN ops.tasks AS t USING (run_id, task_id) WHERE c.run_id = ${literal(run_id)}`,
+    ),
+    temp(
+      "tasks",
+      `SELECT ${names(subject)}, any_value(session_id) AS session_id, any_value(task_id) AS task_id,
+        bool_or(fine) AS partly FROM step_told GROUP BY ALL`,
+    ),
+    `INSERT INTO store._scopes SELECT (SELECT coalesce(max(_scope), 0) FROM store._scopes)
+        + row_number() OVER (ORDER BY ${names(scopeNames, "p.")}),
+        ${names(scopeNames, "p.")}, NULL, NULL, NULL, false
+      FROM step_present AS p ANTI JOIN store._scopes AS s ON ${sameSql("s", "p", scopeNames)};`,
+    temp(
+      "candidates",
+      `SELECT s._scope, ${names(scopeNames, "s.")}, p.product IS NOT NULL AS present, t.partly,
+        t.session_id, t.task_id
+      FROM store._scopes AS s JOIN step_tasks AS t ON ${sameSql("s", "t", subject)}
+        LEFT JOIN step_present AS p ON ${sameSql("s", "p", scopeNames)}`,
+    ),
+  ].join("\n")
+
+/** Kinds of records that a run cannot answer, because its files of them are lost. */
+const lostSql = (families: ReadonlyArray<RecordFamily>, { lost }: SteppedRun): string => {
+  const own = families.filter(({ table }) => lost.has(table))
+  const kinds = familyKinds(own).map(([product = "", sub_family = ""]) => [product, sub_family])
+  const named = kinds.length === 0 ? "false" : `(c.product, c.sub_family) IN (${valuesSql(kinds)})`
+  const others =
+    "NOT EXISTS (SELECT 1 FROM step_family_kinds AS k " +
+    "WHERE k.product = c.product AND k.sub_family = c.sub_family)"
+  return lost.has(otherRecordsTable.name) ? `(${named} OR ${others})` : named
+}
+
+/** `step_here`: what the run answers and somebody asks for. */
+const answeredSql = (families: ReadonlyArray<RecordFamily>, run: SteppedRun): string =>
+  [
+    temp(
+      "fed",
+      `SELECT c._scope, bool_and(t.fine) AS whole, bool_or(t.fine) AS partly,
+      bool_or(t.requested) AS requested
+    FROM step_candidates AS c JOIN step_kinds AS k ON k.product = c.product AND k.sub_family = c.sub_family
+      JOIN step_told AS t ON ${sameSql("c", "t", subject)}
+    WHERE t.feature = k.feature OR (k.feature IS NULL AND t.feature IS NOT NULL) GROUP BY c._scope`,
+    ),
+    temp(
+      "answered",
+      `SELECT c._scope, c.session_id, c.task_id, NOT coalesce(f.requested, false) AS loose
+    FROM step_candidates AS c LEFT JOIN step_fed AS f USING (_scope)
+    WHERE (coalesce(f.whole, false) OR (c.present AND coalesce(f.partly, c.partly)))
+      AND NOT ${lostSql(families, run)}`,
+    ),
+    temp(
+      "all",
+      `SELECT s._scope, ${names(scopeNames, "s.")}, coalesce(a.loose, s.loose) AS loose
+    FROM store._scopes AS s LEFT JOIN step_answered AS a USING (_scope)`,
+    ),
+    askedSql,
+    temp("here", "SELECT * FROM step_answered SEMI JOIN step_asked USING (_scope)"),
+  ].join("\n")
+
+/** `step_read`: which scopes the run has read, in which sessions, and whether that answers them. */
+const readingsSql = ({ run_id, sequence }: SteppedRun, { e }: Meta): string => {
+  const scoped = `step_rows AS r JOIN store._scopes AS s ON ${sameSql("s", "r", scopeNames)}`
+  const ofAnswer = (session: string): string =>
+    `(h.session_id IS NULL OR ${session} IS NOT DISTINCT FROM h.session_id)`
+  return `${temp(
+    "read",
+    `SELECT (SELECT coalesce(max(_reading), 0) FROM store._readings)
+        + row_number() OVER (ORDER BY ${names(scopeNames, "s.")}, q.task_id, q.session_id) AS _reading,
+      q.*, h._scope IS NOT NULL AND ${ofAnswer("q.session_id")} AS _answered,
+      coalesce(h.loose, false) AS loose
+    FROM (
+      SELECT s._scope, r.task_id, r.session_id, any_value(r.execution_id) AS execution_id,
+        any_value(r.product) AS product, any_value(r.sub_family) AS sub_family
+      FROM ${scoped} GROUP BY s._scope, r.task_id, r.session_id
+      UNION ALL
+      SELECT h._scope, h.task_id, h.session_id, NULL, NULL, NULL FROM step_here AS h
+      WHERE NOT EXISTS (SELECT 1 FROM ${scoped} WHERE s._scope = h._scope AND ${ofAnswer("r.session_id")})
+    ) AS q JOIN store._scopes AS s ON s._scope = q._scope LEFT JOIN step_here AS h ON h._scope = q._scope`,
+  )}
+  INSERT INTO store._readings SELECT _reading, ${literal(run_id)},
+      (SELECT run_date FROM ops.runs WHERE run_id = ${literal(run_id)}), ${sequence}, DATE ${literal(e)},
+      task_id, execution_id, session_id, _scope, _answered, loose
+    FROM step_read ORDER BY _reading;
+  UPDATE store._scopes
+    SET seq = ${sequence}, as_of = DATE ${literal(e)}, _reading = q._reading, loose = q.loose
+    FROM (SELECT _scope, max(_reading) AS _reading, bool_or(loose) AS loose
+      FROM step_read WHERE _answered GROUP BY _scope) AS q
+    WHERE q._scope = _scopes._scope;`
+}
+
+/** What nobody asks for any more ends. */
+const endingSql = (tables: ReadonlyArray<KeptTable>, { sequence }: SteppedRun, { e }: Meta): string =>
+  tables
+    .map(
+      ({ name }) => `UPDATE ${stored(name)}
+      SET valid_to = DATE ${literal(e)}, _until_seq = ${sequence}, ended_by = 'not requested'
+      WHERE _until_seq IS NULL AND _scope NOT IN (SELECT _scope FROM step_asked);`,
+    )
+    .join("\n")
+
+/** Adds the run, what it asks for and what it answers; returns what the second half needs to know of it. */
+export const answer = Effect.fnUntraced(function* (
+  connection: Connection,
+  tables: ReadonlyArray<KeptTable>,
+  families: ReadonlyArray<RecordFamily>,
+  run: SteppedRun,
+) {
+  const meta = yield* metaOf(connection, run)
+  yield* connection.run(
+    [
+      askingSql(run, meta),
+      rowsSql(tables, run),
+      kindsSql(families),
+      toldSql(run),
+      answeredSql(families, run),
+      readingsSql(run, meta),
+      endingSql(tables, run, meta),
+    ].join("\n"),
+  )
+  return meta
+})

@@ -1,0 +1,124 @@
+/**
+ * `changes(earlier, later)`: what differs between two runs or dates, record by record. What began after the
+ * one and is current at the other is set beside what was current at the one and ended since, by the record:
+ * it costs what the answer is large. A record that a run could not read is unchanged; one that may have been
+ * rejected is called so.
+ */
+import { identifier, literal } from "../base/DuckDbFailed.ts"
+import { column } from "../records/Columns.ts"
+import type { ColumnSpec } from "../records/Columns.ts"
+import { aloneSql } from "./Answers.ts"
+import { contentOf, stored } from "./RecordStore.ts"
+import type { KeptTable } from "./RecordStore.ts"
+import { customer, engine, text } from "./SystemTables.ts"
+
+export const changeColumns: ReadonlyArray<ColumnSpec> = [
+  text("table_name", "The table of the record."),
+  text(
+    "change",
+    "added, changed, gone or rejected: rejected is a record that is missing later, when records were " +
+      "rejected that it may be one of (see ops.rejected_records).",
+  ),
+  customer,
+  engine,
+  column("record_key", "JSON", "Business key of the record; NULL if its family has none."),
+  column(
+    "changed_columns",
+    "VARCHAR[]",
+    "Columns and lists that differ; NULL unless the record was changed.",
+  ),
+  column("before", "JSON", "The record at the earlier time, with its lists; NULL if it was added."),
+  column("after", "JSON", "The record at the later time, with its lists; NULL if it is gone or rejected."),
+  text("product", "Product of the record."),
+  text("sub_family", "Family of the record."),
+  text("run_id", "The run that first had the change."),
+]
+
+/** A decimal is a text in JSON: a number there would lose digits. */
+const cell = (alias: string, { name, type }: ColumnSpec): string =>
+  type.startsWith("DECIMAL")
+    ? `CAST(${alias}.${identifier(name)} AS VARCHAR)`
+    : `${alias}.${identifier(name)}`
+
+const structOf = (alias: string, columns: ReadonlyArray<ColumnSpec>): string =>
+  columns.map((each) => `${identifier(each.name)} := ${cell(alias, each)}`).join(", ")
+
+/** The number of the last run up to a run or a date: a rerun of an older night belongs to when it began. */
+const momentSql = (parameter: string): string => `coalesce(
+    (SELECT seq FROM store._runs WHERE run_id = CAST(${parameter} AS VARCHAR)),
+    CASE WHEN try_cast(CAST(${parameter} AS VARCHAR) AS DATE) IS NULL
+      THEN CAST(error('changes: ' || CAST(${parameter} AS VARCHAR)
+        || ' is neither a run nor a date') AS BIGINT)
+      ELSE coalesce((SELECT max(seq) FROM store._runs
+        WHERE e <= try_cast(CAST(${parameter} AS VARCHAR) AS DATE)), 0) END)`
+
+/** The versions that one moment has and the other has not; with each list of the record as a cell. */
+const sideOf = (table: KeptTable, where: string): string => {
+  const lists = table.children.map(({ name, columns, rest }, index) => {
+    const items = `list(struct_pack(${structOf("c", [...columns, ...rest])}) ORDER BY c.position)`
+    return `, (SELECT coalesce(${items}, []) FROM ${stored(name)} AS c
+      WHERE c._version = v._version) AS _list_${index}`
+  })
+  return `SELECT v.*${lists.join("")} FROM ${stored(table.name)} AS v, moments AS m
+    WHERE v.valid_from IS NOT NULL AND ${where}`
+}
+
+/**
+ * `before`: the run before it that rejected the same; -1 if none did. What was rejected while a record was
+ * there is another one. One row of those that may be the same: very many may be rejected in one night.
+ */
+const rejectedSql = `SELECT seq, customer_id, engine_reference, _alone, product, sub_family,
+    min(before) AS before
+  FROM (SELECT x.*, ${aloneSql("x")} AS _alone, r.seq, lag(r.seq, 1, -1) OVER (
+      PARTITION BY x.customer_id, x.engine_reference, ${aloneSql("x")}, x.content_id
+        ORDER BY r.seq) AS before
+    FROM ops.rejected_records AS x JOIN store._runs AS r USING (run_id))
+  GROUP BY ALL`
+
+const changesOf = (table: KeptTable): string => {
+  const content = new Set(contentOf(table))
+  const own = [...table.columns, ...table.rest].filter(({ name }) => content.has(name))
+  const lists = table.children.map(({ name }, index) => ({ name, cell: `_list_${index}` }))
+  const differs = [...own.map(({ name }) => ({ name, cell: identifier(name) })), ...lists].map(
+    (each) => `CASE WHEN l.${each.cell} IS DISTINCT FROM f.${each.cell} THEN ${literal(each.name)} END`,
+  )
+  const record = (alias: string) =>
+    `CASE WHEN ${alias}._version IS NOT NULL THEN to_json(struct_pack(${[
+      structOf(alias, own),
+      ...lists.map((each) => `${identifier(each.name)} := ${alias}.${each.cell}`),
+    ].join(", ")})) END`
+  const keys = table.columns.filter(({ name }) => table.key.includes(name))
+  const key = (alias: string) => `to_json(struct_pack(${structOf(alias, keys)}))`
+  const keyOfEither =
+    keys.length === 0
+      ? "CAST(NULL AS JSON)"
+      : `CASE WHEN f._version IS NULL THEN ${key("l")} ELSE ${key("f")} END`
+  const ended = "v._since_seq <= m.a AND v._until_seq > m.a AND v._until_seq <= m.b"
+  const begun = `v._since_seq > m.a AND v._since_seq <= m.b
+        AND (v._until_seq IS NULL OR v._until_seq > m.b)`
+  return `SELECT ${literal(table.name)} AS table_name,
+      CASE WHEN l._version IS NULL THEN 'added' WHEN f._version IS NOT NULL THEN 'changed'
+        WHEN EXISTS (SELECT 1 FROM (${rejectedSql}) AS x
+          WHERE x.seq = l._until_seq AND x.before < l._since_seq
+            AND x.customer_id IS NOT DISTINCT FROM s.customer_id
+            AND x.engine_reference IS NOT DISTINCT FROM s.engine_reference
+            AND x._alone IS NOT DISTINCT FROM s._alone
+            AND coalesce(x.product = s.product, true)
+            AND coalesce(x.sub_family = s.sub_family, true)) THEN 'rejected'
+        ELSE 'gone' END AS change,
+      s.customer_id, s.engine_reference,
+      ${keyOfEither} AS record_key,
+      CASE WHEN l._version IS NOT NULL AND f._version IS NOT NULL
+        THEN list_filter([${differs.join(", ")}], lambda name: name IS NOT NULL) END AS changed_columns,
+      ${record("l")} AS before, ${record("f")} AS after, s.product, s.sub_family, u.run_id
+    FROM (${sideOf(table, ended)}) AS l FULL JOIN (${sideOf(table, begun)}) AS f
+        ON l._scope = f._scope AND l.record_id = f.record_id
+      JOIN store._scopes AS s ON s._scope = coalesce(l._scope, f._scope)
+      JOIN store._runs AS u ON u.seq = coalesce(f._since_seq, l._until_seq)
+    WHERE l._version IS NULL OR f._version IS NULL
+      OR ${differs.map((each) => `${each} IS NOT NULL`).join(" OR ")}`
+}
+
+export const changesSql = (tables: ReadonlyArray<KeptTable>): string => `
+  WITH moments AS MATERIALIZED (SELECT ${momentSql("earlier")} AS a, ${momentSql("later")} AS b)
+  ${tables.map(changesOf).join(" UNION ALL ")}`

@@ -1,0 +1,390 @@
+/**
+ * The history of all records as a fold over runs, in the order in which they began: `stepRun` adds one run,
+ * `unstepNewest` takes the newest one away. Publishing does one step, building a database anew does all of
+ * them; there is no other way that `store` changes.
+ *
+ * What a run answers and somebody still asks for (`Answers.ts`) is current; a record that was not found again
+ * is gone; what nobody asks for any more ends as not requested. All that a step needs is in published rows.
+ */
+import { Effect } from "effect"
+import type { Connection } from "../base/DuckDb.ts"
+import { identifier, literal } from "../base/DuckDbFailed.ts"
+import { sha256Hex } from "../base/Hashes.ts"
+import type { ColumnSpec } from "../records/Columns.ts"
+import type { RecordFamily } from "../records/RecordSchema.ts"
+import { answer, askedAnew, kind, names, sameSql, temp } from "./Answers.ts"
+import type { Meta, SteppedRun } from "./Answers.ts"
+import { contentOf, fetchedOf, seenOf, stored } from "./RecordStore.ts"
+import type { KeptChild, KeptTable } from "./RecordStore.ts"
+
+/** What a step needs to know of a table: where it is kept, and what its run has of it. */
+interface Stepping {
+  readonly table: KeptTable
+  /** Its number among the tables, which names its rows of the run. */
+  readonly index: number
+  readonly run: SteppedRun
+  readonly meta: Meta
+}
+
+const quoted = (columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<string> =>
+  columns.map(({ name }) => identifier(name))
+
+/** `step_inc`: what came, by scope and reading; `step_same`: which open version each is, by its hash. */
+const matchSql = ({ table, index }: Stepping): string =>
+  [
+    temp(
+      "inc",
+      `SELECT s.*, q._scope, q._reading, q._answered,
+        row_number() OVER (PARTITION BY q._reading, s.content_id ORDER BY s._ord) AS _nth
+      FROM step_src_${index} AS s JOIN step_read AS q
+        ON q.task_id = s.task_id AND ${sameSql("q", "s", ["session_id", ...kind])}`,
+    ),
+    temp(
+      "open",
+      `SELECT v.rowid AS id, v._version, v._scope, v.record_id, v.content_id,
+        row_number() OVER (PARTITION BY v._scope, v.content_id ORDER BY v.record_id) AS _nth
+      FROM ${stored(table.name)} AS v
+      WHERE v._until_seq IS NULL AND v._scope IN (SELECT _scope FROM step_read)`,
+    ),
+    temp(
+      "same",
+      `SELECT i._ord, i._reading, i._answered, i.task_id, i.session_id, i.record_id AS read_id,
+        o.id, o._version, o.record_id
+      FROM step_inc AS i JOIN step_open AS o USING (_scope, content_id, _nth)`,
+    ),
+    temp("unmatched", "SELECT * FROM step_inc ANTI JOIN step_same USING (_ord)"),
+    temp(
+      "unseen",
+      `SELECT o.id, o._version FROM step_open AS o SEMI JOIN step_here USING (_scope)
+      WHERE o._version NOT IN (SELECT _version FROM step_same WHERE _answered)`,
+    ),
+  ].join("\n")
+
+/** A file of an older version may name no task. */
+const isItemOf = (item: string, record: string, id: string): string =>
+  `${item}.record_id = ${record}.${id} AND ${item}.session_id IS NOT DISTINCT FROM ${record}.session_id
+    AND coalesce(${item}.task_id, ${record}.task_id) = ${record}.task_id`
+
+const listName = (index: number): string => `_list_${index}`
+
+/** Each list of a record as a cell, to be compared with another's: `rows` is where its items are. */
+const listsOf = ({ children }: KeptTable, rows: (child: KeptChild) => string, key: string) => ({
+  joins: children
+    .map((child, index) => {
+      const item = quoted([...child.columns, ...child.rest]).map((name) => `${name} := c.${name}`)
+      const list = listName(index)
+      return `LEFT JOIN (SELECT c.${key}, list(struct_pack(${item.join(", ")}) ORDER BY c.position) AS items
+        FROM (${rows(child)}) AS c GROUP BY c.${key}) AS ${list} ON ${list}.${key} = r.${key}`
+    })
+    .join(" "),
+  cells: children
+    .map((_, index) => `, coalesce(${listName(index)}.items, []) AS ${listName(index)}`)
+    .join(""),
+})
+
+/** The columns, and lists, that decide whether two rows are equal. */
+const decisive = (table: KeptTable): ReadonlyArray<string> => [
+  ...contentOf(table),
+  ...table.children.map((_, index) => listName(index)),
+]
+
+/**
+ * Columns decide, hashes only find: what came and has no equal hash, `step_found`, is compared in every
+ * column with what is missing, `step_lost`. What is equal has not changed, whatever made its hash.
+ */
+const equalSql = ({ table, run }: Stepping): string => {
+  const place = stored(table.name)
+  const all = decisive(table)
+  const came = listsOf(
+    table,
+    (child) => {
+      const source = run.sources.get(child.name)
+      return source === undefined
+        ? `SELECT u._ord, x.* FROM ${stored(child.name)} AS x JOIN step_unmatched AS u ON false`
+        : `SELECT u._ord, x.* FROM (${source}) AS x
+          JOIN step_unmatched AS u ON ${isItemOf("x", "u", "record_id")}`
+    },
+    "_ord",
+  )
+  const were = listsOf(
+    table,
+    (child) => `SELECT x.* FROM ${stored(child.name)} AS x SEMI JOIN step_unseen USING (_version)`,
+    "_version",
+  )
+  const nth = (what: string, order: string) =>
+    `row_number() OVER (PARTITION BY ${what}, ${names(all)} ORDER BY ${order}) AS _equal`
+  const ofKey = names(["_scope", ...table.key])
+  const numbered = (order: string) => `count(*) OVER (PARTITION BY ${ofKey}) AS _of,
+      row_number() OVER (PARTITION BY ${ofKey} ORDER BY content_id, ${order}) AS _place`
+  return `${temp("found", `SELECT r.*${came.cells} FROM step_unmatched AS r ${came.joins}`)}
+  ${temp(
+    "lost",
+    `SELECT u.id AS _id, r._version, r._scope, r.record_id, r.content_id,
+      ${names(contentOf(table), "r.")}${were.cells}
+    FROM step_unseen AS u JOIN ${place} AS r ON r.rowid = u.id ${were.joins}`,
+  )}
+  ${temp(
+    "equal",
+    `SELECT f._ord, f._reading, f._answered, f.task_id, f.session_id, f.record_id AS read_id,
+      l._id AS id, l._version, l.record_id, f.content_id
+    FROM (SELECT *, ${nth("_reading", "_ord")} FROM step_found) AS f
+      JOIN (SELECT *, ${nth("_scope", "_version")} FROM step_lost) AS l
+      ON l._scope = f._scope AND l._equal = f._equal AND ${sameSql("l", "f", all)}
+      ANTI JOIN step_same AS s ON s._reading = f._reading AND s._version = l._version`,
+  )}
+  INSERT INTO step_same SELECT * EXCLUDE (content_id) FROM step_equal;
+  UPDATE ${place} SET content_id = q.content_id FROM step_equal AS q
+    WHERE ${place}.rowid = q.id AND q._answered;
+  DELETE FROM step_unmatched WHERE _ord IN (SELECT _ord FROM step_equal);
+  DELETE FROM step_unseen WHERE _version IN (SELECT _version FROM step_equal WHERE _answered);
+  ${temp(
+    "found",
+    `SELECT f.*, ${numbered("_ord")} FROM step_found AS f
+      SEMI JOIN step_unmatched USING (_ord) WHERE _answered`,
+  )}
+  ${temp(
+    "lost",
+    `SELECT l.*, ${numbered("_version")} FROM step_lost AS l SEMI JOIN step_unseen USING (_version)`,
+  )}`
+}
+
+/** Most records of one key that are compared with each other; further ones are paired in their order. */
+const comparedMax = 16
+/** About how many comparisons are in memory at once. */
+const comparisonsMax = 200_000
+
+/**
+ * `step_pairs`: which missing record each of those that came is now. One of a business key is; of several,
+ * those that are most alike are, each once.
+ */
+const pair = Effect.fnUntraced(function* (connection: Connection, { table }: Stepping) {
+  const ofKey = `l._scope = f._scope AND ${sameSql("l", "f", table.key)}`
+  yield* connection.run(
+    temp(
+      "pairs",
+      `SELECT f._ord, l._version, l.record_id FROM step_found AS f JOIN step_lost AS l ON ${ofKey}
+      WHERE f._of = 1 AND l._of = 1`,
+    ),
+  )
+  const [row] = yield* connection.rows(`SELECT (SELECT count(*) FROM step_found WHERE _of > 1)::INTEGER
+    + (SELECT count(*) FROM step_lost WHERE _of > 1)::INTEGER AS several`)
+  const several = Number(row?.["several"])
+  if (several === 0) return
+  // Each with each among the first of a key only: of a thousand equal keys there were a million pairs.
+  yield* connection.run(`INSERT INTO step_pairs SELECT f._ord, l._version, l.record_id
+    FROM step_found AS f JOIN step_lost AS l ON ${ofKey} AND l._place = f._place
+    WHERE f._place > ${comparedMax}`)
+  const alike = decisive(table).map(
+    (name) => `(l.${identifier(name)} IS NOT DISTINCT FROM f.${identifier(name)})::INTEGER`,
+  )
+  const batches = Math.ceil((several * comparedMax) / comparisonsMax)
+  for (let batch = 0; batch < batches; batch++) {
+    const first = `WHERE _place <= ${comparedMax}
+      AND hash(${names(["_scope", ...table.key])}) % ${batches} = ${batch}`
+    const rows = yield* connection.rows(`SELECT f._ord AS came, l._version AS was
+      FROM (FROM step_found ${first}) AS f JOIN (FROM step_lost ${first}) AS l ON ${ofKey}
+      WHERE l._of > 1 OR f._of > 1
+      ORDER BY ${alike.join(" + ")} DESC, l.record_id, f.content_id, came, was`)
+    const [cames, wases] = [new Set<string>(), new Set<string>()]
+    for (const one of rows) {
+      const [came, was] = [String(one["came"]), String(one["was"])]
+      if (cames.has(came) || wases.has(was)) continue
+      cames.add(came)
+      wases.add(was)
+    }
+    yield* connection.run(
+      `INSERT INTO step_pairs SELECT p.came, p.was, l.record_id
+      FROM (${inParallel("BIGINT", "INTEGER")}) AS p(came, was) JOIN step_lost AS l ON l._version = p.was`,
+      [[...cames], [...wases]],
+    )
+  }
+})
+
+/** Lists of values side by side as a table: a statement that names very many takes minutes to plan. */
+const inParallel = (...types: ReadonlyArray<string>): string =>
+  `SELECT ${types.map((type) => `unnest(?::VARCHAR[])::${type}`).join(", ")}`
+
+const noPairs = temp("pairs", "SELECT 0::BIGINT AS _ord, 0 AS _version, '' AS record_id LIMIT 0")
+
+/** `step_new`: the versions that begin. An id stands once in a scope, or in a reading that answers none. */
+const beginSql = ({ table, run, meta }: Stepping): string => {
+  const place = stored(table.name)
+  const fetched = quoted(fetchedOf(table))
+  const seen =
+    fetched.length === 0
+      ? ""
+      : `UPDATE ${place} SET ${fetched.map((name) => `${name} = i.${name}`).join(", ")}
+    FROM (SELECT s.id, ${fetched.map((name) => `any_value(i.${name}) AS ${name}`).join(", ")}
+      FROM step_same AS s JOIN step_inc AS i USING (_ord) WHERE s._answered GROUP BY s.id) AS i
+    WHERE ${place}.rowid = i.id;`
+  return `UPDATE ${place} SET valid_to = DATE ${literal(meta.e)}, _until_seq = ${run.sequence},
+      ended_by = CASE WHEN _version IN (SELECT _version FROM step_pairs) THEN 'changed' ELSE 'gone' END
+    WHERE rowid IN (SELECT id FROM step_unseen);
+  ${seen}
+  ${temp(
+    "new",
+    `SELECT u._ord, u._reading, u._answered, u._scope, u.task_id, u.record_id AS read_id, u.session_id,
+      coalesce(p.record_id, u.record_id) AS record_id, p.record_id IS NOT NULL AS paired,
+      CASE WHEN u._answered THEN 's' || u._scope ELSE 'r' || u._reading END AS place,
+      (SELECT coalesce(max(_version), 0) FROM ${place})
+        + row_number() OVER (ORDER BY u.customer_id, u.engine_reference, u._scope, u._ord) AS _version
+    FROM step_unmatched AS u LEFT JOIN step_pairs AS p ON p._ord = u._ord`,
+  )}
+  ${temp(
+    "taken",
+    `SELECT 's' || o._scope AS place, o.record_id FROM step_open AS o
+      WHERE o._version NOT IN (SELECT _version FROM step_unseen)
+    UNION ALL SELECT place, record_id FROM step_new WHERE paired
+    UNION ALL SELECT 'r' || s._reading, o.record_id
+      FROM step_same AS s JOIN step_open AS o USING (_version) WHERE NOT s._answered`,
+  )}`
+}
+
+const hashed = (text: string): string => sha256Hex(text).slice(0, 32)
+
+/** Gives further records of one key numbers, where their ids would stand twice. */
+const renumber = Effect.fnUntraced(function* (connection: Connection) {
+  const rows = yield* connection.rows(`SELECT n._ord AS came, n.place, n.record_id
+    FROM (SELECT *, row_number() OVER (PARTITION BY place, record_id ORDER BY _ord) AS _nth
+      FROM step_new WHERE NOT paired) AS n LEFT JOIN (SELECT DISTINCT place, record_id FROM step_taken) AS t
+      ON t.place = n.place AND t.record_id = n.record_id
+    WHERE n._nth > 1 OR t.place IS NOT NULL ORDER BY n._ord`)
+  if (rows.length === 0) return
+  const places = [...new Set(rows.map(({ place }) => String(place)))]
+  const known = yield* connection.rows(
+    `SELECT place, record_id FROM (FROM step_taken UNION ALL SELECT place, record_id FROM step_new)
+    WHERE place IN (SELECT unnest(?::VARCHAR[]))`,
+    [places],
+  )
+  const taken = new Set(known.map((one) => `${String(one.place)} ${String(one.record_id)}`))
+  // From where to count on: one body may hold very many records of one key.
+  const numbers = new Map<string, number>()
+  const ids = rows.map(({ place, record_id }) => {
+    const key = `${String(place)} ${String(record_id)}`
+    const idOf = (number: number) => hashed(`${String(record_id)}/${number}`)
+    let number = numbers.get(key) ?? 1
+    while (taken.has(`${String(place)} ${idOf(number)}`)) number += 1
+    numbers.set(key, number + 1)
+    taken.add(`${String(place)} ${idOf(number)}`)
+    return idOf(number)
+  })
+  yield* connection.run(
+    `UPDATE step_new SET record_id = v.id FROM (${inParallel("BIGINT", "VARCHAR")}) AS v(came, id)
+    WHERE v.came = step_new._ord`,
+    [rows.map(({ came }) => String(came)), ids],
+  )
+})
+
+/** Every row that came is its version's: new ones are added, and for each what the night saw of it. */
+const addSql = ({ table, run, meta }: Stepping): string => {
+  const place = stored(table.name)
+  const cells = [...table.columns, ...table.rest].map(({ name }) => name)
+  const fetched = quoted(fetchedOf(table)).map((name) => `, i.${name}`)
+  const rows =
+    "SELECT _ord, _reading, _version FROM step_same UNION ALL SELECT _ord, _reading, _version FROM step_new"
+  const lists = table.children.flatMap((child) => {
+    const source = run.sources.get(child.name)
+    if (source === undefined) return []
+    const own = [...child.columns, ...child.rest].map(({ name }) => name)
+    return [
+      `INSERT INTO ${stored(child.name)} SELECT n._version, c.position, ${names(own, "c.")}
+      FROM step_new AS n JOIN (${source}) AS c ON ${isItemOf("c", "n", "read_id")}
+      ORDER BY n._version, c.position;`,
+    ]
+  })
+  return `INSERT INTO ${place} SELECT n._version, n._scope, n.record_id, ${names(cells, "u.")},
+      u.content_id, u.session_id, u.execution_id,
+      CASE WHEN n._answered THEN DATE ${literal(meta.e)} END, NULL, NULL,
+      ${run.sequence}, CASE WHEN n._answered THEN NULL ELSE ${run.sequence} END
+    FROM step_new AS n JOIN step_unmatched AS u USING (_ord) ORDER BY n._version;
+  INSERT INTO ${seenOf(table.name)} SELECT m._reading, m._version${fetched.join("")}
+    FROM (${rows}) AS m JOIN step_inc AS i USING (_ord) ORDER BY m._reading, m._version;
+  ${lists.join("\n")}`
+}
+
+/** Documents of the run name a record as its body has it; its id is that of the record that it is. */
+const documentsSql = (run_id: string): string => {
+  const moved = ["same", "new"].map(
+    (name) => `SELECT task_id, session_id, read_id, record_id FROM step_${name} WHERE record_id <> read_id`,
+  )
+  return `UPDATE ops.documents SET record_id = m.record_id FROM (${moved.join(" UNION ALL ")}) AS m
+    WHERE documents.run_id = ${literal(run_id)} AND documents.task_id = m.task_id
+      AND documents.session_id = m.session_id AND documents.record_id = m.read_id`
+}
+
+const stepTable = Effect.fnUntraced(function* (connection: Connection, stepping: Stepping) {
+  const { table, run, meta } = stepping
+  if (!run.sources.has(table.name)) {
+    yield* connection.run(`UPDATE ${stored(table.name)}
+      SET valid_to = DATE ${literal(meta.e)}, _until_seq = ${run.sequence}, ended_by = 'gone'
+      WHERE _until_seq IS NULL AND _scope IN (SELECT _scope FROM step_here)`)
+    return
+  }
+  yield* connection.run(matchSql(stepping))
+  const [left] = yield* connection.rows(`SELECT (SELECT count(*) FROM step_unmatched)::INTEGER AS found,
+    (SELECT count(*) FROM step_unseen)::INTEGER AS lost`)
+  const mayBePairs = Number(left?.["found"]) > 0 && Number(left?.["lost"]) > 0
+  if (mayBePairs) yield* connection.run(equalSql(stepping))
+  if (mayBePairs && table.key.length > 0) yield* pair(connection, stepping)
+  else yield* connection.run(noPairs)
+  yield* connection.run(beginSql(stepping))
+  if (Number(left?.["found"]) > 0) yield* renumber(connection)
+  yield* connection.run(addSql(stepping))
+  if (meta.hasDocuments) yield* connection.run(documentsSql(run.run_id))
+})
+
+/** Adds a run whose rows of `ops` are there; every run before it has been added. Within a transaction. */
+export const stepRun = Effect.fn("Tables.stepRun")(function* (
+  connection: Connection,
+  tables: ReadonlyArray<KeptTable>,
+  families: ReadonlyArray<RecordFamily>,
+  run: SteppedRun,
+) {
+  const meta = yield* answer(connection, tables, families, run)
+  for (const [index, table] of tables.entries()) yield* stepTable(connection, { table, index, run, meta })
+})
+
+/** Takes the newest run away again: everything is as it was before it was added. Within a transaction. */
+export const unstepNewest = Effect.fn("Tables.unstepNewest")(function* (
+  connection: Connection,
+  tables: ReadonlyArray<KeptTable>,
+  seq: number,
+) {
+  const readings = `SELECT _reading FROM store._readings WHERE seq = ${seq}`
+  for (const table of tables) {
+    const place = stored(table.name)
+    const fetched = fetchedOf(table).map(({ name }) => identifier(name))
+    const begun = `SELECT _version FROM ${place} WHERE _since_seq = ${seq}`
+    yield* connection.run(`
+    ${table.children
+      .map(({ name }) => `DELETE FROM ${stored(name)} WHERE _version IN (${begun});`)
+      .join("\n")}
+    DELETE FROM ${place} WHERE _since_seq = ${seq};
+    UPDATE ${place} SET valid_to = NULL, _until_seq = NULL, ended_by = NULL WHERE _until_seq = ${seq};
+    ${temp("again", `SELECT DISTINCT _version FROM ${seenOf(table.name)} WHERE _reading IN (${readings})`)}
+    DELETE FROM ${seenOf(table.name)} WHERE _reading IN (${readings});
+    ${
+      fetched.length === 0
+        ? ""
+        : `UPDATE ${place} SET ${fetched.map((name) => `${name} = o.${name}`).join(", ")}
+      FROM (SELECT n._version,
+          ${fetched.map((name) => `arg_max(n.${name}, n._reading) AS ${name}`).join(", ")}
+        FROM ${seenOf(table.name)} AS n SEMI JOIN step_again USING (_version)
+          JOIN store._readings AS r USING (_reading)
+        WHERE r._answered GROUP BY n._version) AS o WHERE ${place}._version = o._version;`
+    }`)
+  }
+  yield* connection.run(`
+  ${temp("back", `SELECT DISTINCT _scope FROM store._readings WHERE seq = ${seq}`)}
+  DELETE FROM store._readings WHERE seq = ${seq};
+  DELETE FROM store._scopes WHERE _scope IN (SELECT _scope FROM step_back)
+    AND _scope NOT IN (SELECT _scope FROM store._readings);
+  UPDATE store._scopes SET seq = o.seq, as_of = o.e, _reading = o._reading, loose = coalesce(o.loose, false)
+    FROM (SELECT b._scope, max(r._reading) AS _reading, arg_max(r.seq, r._reading) AS seq,
+        arg_max(r.e, r._reading) AS e, arg_max(r.loose, r._reading) AS loose
+      FROM step_back AS b LEFT JOIN store._readings AS r ON r._scope = b._scope AND r._answered
+      GROUP BY b._scope) AS o
+    WHERE o._scope = _scopes._scope;
+  DELETE FROM store._runs WHERE seq = ${seq};
+  ${askedAnew}`)
+})
