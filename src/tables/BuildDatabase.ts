@@ -320,21 +320,15 @@ const decidingSql = (runs: ReadonlyArray<string>): string =>
  * does not fit a changed type; undefined if the database has to be built anew.
  */
 export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
-  function* (
-    options: BuildOptions & {
-      /** Models are removed, for those that there are now to be made. */
-      readonly removesModels: boolean
-    },
-    runs: ReadonlyArray<string>,
-    tables: ReadonlyArray<TableSpec>,
-  ) {
+  function* (options: BuildOptions, runs: ReadonlyArray<string>, tables: ReadonlyArray<TableSpec>) {
     const connection = yield* openDatabase(options.path, "read-write")
     const { root, standsAt, families, manifest } = options
     const kept = keptTables(families)
     const names = new Set(tables.map(({ name }) => name))
     const unfit: Array<MisfitCount> = []
     yield* connection.run("BEGIN")
-    if (options.removesModels) yield* removeModels(connection, families)
+    // For those that there are now to be made.
+    yield* removeModels(connection, families)
     yield* connection.run(`CREATE TEMP TABLE before AS ${decidingSql(runs)}`)
     const put = Effect.fnUntraced(function* (spec: TableSpec, run_ids: ReadonlyArray<string>) {
       const place = `ops.${identifier(spec.name)}`

@@ -8,9 +8,6 @@ import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
-import { renumberDatabase } from "./BuildDatabase.ts"
-import { clearStrays, commit, discarding, recover } from "./Commit.ts"
-import { isUnchanged, withDatabase } from "./ContinueDatabase.ts"
 import { placeIn } from "./KeptVersions.ts"
 import { fileStep, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
@@ -18,10 +15,12 @@ import { monthFiles, monthPath } from "./MonthFiles.ts"
 import type { Choice, MonthFile } from "./MonthFiles.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
 import { inMemory, writeShared } from "./SharedFile.ts"
-import { buildStanding, gapsIn } from "./Standing.ts"
+import { gapsIn } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { withInstead } from "./TakeOut.ts"
+import { change } from "./Version.ts"
+import type { Standing } from "./Version.ts"
 
 interface Size {
   readonly files: number
@@ -90,18 +89,13 @@ export const compact = Effect.fn("Publishing.compact")(function* (store: Store, 
     }
     return { version: undefined, tables, left, isRolledBack } satisfies Compacted as Compacted
   }
-  const current = yield* recover(store)
-  const due = current.returned === undefined ? chosen(store, current, options) : []
-  const version = current.version + 1
-  const staged = yield* discarding(store, current)(stage(store, current, due))
-  const { next, tables, left } = staged
-  if (next !== undefined) yield* commit(store, next)
-  // What was written and is not named.
-  yield* clearStrays(store, next ?? current)
+  const put = Effect.fnUntraced(function* (now: Standing) {
+    const due = now.current.returned === undefined ? chosen(store, now.current, options) : []
+    return { ...(yield* writeMonths(store, now, due)), leaves: true }
+  })
+  const done = yield* change(store, put)
   yield* fileStep(() => removeEmpty(store))
-  const published = next === undefined ? undefined : version
-  const isReturned = current.returned !== undefined
-  return { version: published, tables, left, isRolledBack: isReturned } satisfies Compacted as Compacted
+  return { version: done.version, ...done.told } satisfies Compacted as Compacted
 })
 
 /** Folders of dates that nothing is in any more: whoever reads a table looks into each of them. */
@@ -118,8 +112,11 @@ const foldersIn = (folder: string): ReadonlyArray<string> =>
       )
     : []
 
-const stage = Effect.fnUntraced(function* (store: Store, current: Manifest, due: ReadonlyArray<MonthFile>) {
-  const version = current.version + 1
+const writeMonths = Effect.fnUntraced(function* (
+  store: Store,
+  { current, version }: Standing,
+  due: ReadonlyArray<MonthFile>,
+) {
   const instead = new Map<string, Map<string, ManifestFile>>()
   const connection = yield* Effect.mapError(inMemory, databaseFailed)
   const taken = new Set<string>()
@@ -141,9 +138,9 @@ const stage = Effect.fnUntraced(function* (store: Store, current: Manifest, due:
     const bytes = [...written.success.values()][0]?.bytes ?? 0
     tables.push(told(file, { files: 1, bytes }))
   }
-  if (tables.length === 0) return { next: undefined, tables, left }
-  const next: Manifest = { ...withInstead(current, instead), version, amends: true }
-  return { next: yield* withSameDatabase(store, current, next, taken), tables, left }
+  const isRolledBack = current.returned !== undefined
+  const done = { told: { tables, left, isRolledBack }, fresh: taken, isInstead: true }
+  return tables.length === 0 ? done : { ...done, next: withInstead(current, instead) }
 }, Effect.scoped)
 
 /** A file that is to become part of another one and is missing or damaged. */
@@ -162,20 +159,4 @@ const writeIntact = Effect.fnUntraced(function* (
   if (gap !== undefined) return yield* new PublishFailed({ message: gap })
   const place = temporary(join(store.layout.root, path))
   return yield* writeShared(store, connection, file, { path, version, place })
-})
-
-/** The published database as that of a version with the same rows; built anew if it is another file. */
-export const withSameDatabase = Effect.fnUntraced(function* (
-  store: Store,
-  current: Manifest,
-  next: Manifest,
-  fresh: ReadonlySet<string>,
-) {
-  const { files, layout } = store
-  if (!(yield* isUnchanged(store, current)))
-    return yield* withDatabase(store, next, yield* buildStanding(store, next, fresh))
-  yield* fileStep(() => files.copy(layout.database, layout.build))
-  yield* renumberDatabase(layout.build, next.version)
-  const { unfit = [], built_bytes } = current.database ?? {}
-  return yield* withDatabase(store, next, { gaps: [], unfit, builtBytes: built_bytes })
 })

@@ -1,22 +1,23 @@
 /**
- * The database of the next version as a copy of the published one with the rows of new runs, so that a night
- * costs what it holds and not what history holds. Only if the file is byte for byte the one in the manifest,
- * built from the same runs by this version: otherwise it is rebuilt from all Parquet files.
+ * The database of the next version as a copy of the published one with the rows of the runs that differ, so
+ * that a night costs what it holds and not what history holds. Only if the file is byte for byte the one in
+ * the manifest, built by this version of the program: otherwise it is rebuilt from all Parquet files.
  */
 import { existsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Struct } from "effect"
 import { DuckDb } from "../base/DuckDb.ts"
 import { addUpMisfits } from "../records/Misfits.ts"
-import { amendDatabase } from "./BuildDatabase.ts"
+import { recordTables } from "../records/RecordTables.ts"
+import { amendDatabase, databaseVersion, renumberDatabase } from "./BuildDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { madeBy } from "./EmptyDatabase.ts"
+import { isKeptDatabaseDamaged } from "./KeptVersions.ts"
 import { fileStep, filesOf, fingerprintInTurns } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import { databaseFailed } from "./Publisher.ts"
 import { buildStanding } from "./Standing.ts"
-import type { Gap } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
@@ -51,10 +52,7 @@ const emptyLog = Effect.fnUntraced(
 export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
   store: Store,
   manifest: Manifest,
-  built: Pick<Effect.Success<ReturnType<typeof buildStanding>>, "gaps" | "unfit"> & {
-    /** Absent if it was built of all files now. */
-    readonly builtBytes?: number | undefined
-  },
+  built: Pick<Built, "gaps" | "unfit" | "builtBytes">,
 ) {
   // What the manifest says of a database before this one is not true of it.
   const known: Manifest = Struct.omit(manifest, ["database"])
@@ -66,6 +64,12 @@ export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
   return { ...known, database } satisfies Manifest as Manifest
 })
 
+/** What a database was built with, and what it lacks. */
+export type Built = Pick<Effect.Success<ReturnType<typeof buildStanding>>, "gaps" | "unfit" | "models"> & {
+  /** Its size when it was last built of all files; absent if it was now. */
+  readonly builtBytes?: number
+}
+
 /** The runs that the next version adds or replaces; undefined if it lacks one that the current one has. */
 const changedRuns = (current: Manifest, next: Manifest): ReadonlyArray<string> | undefined =>
   Object.keys(current.runs).some((run_id) => next.runs[run_id] === undefined)
@@ -74,48 +78,83 @@ const changedRuns = (current: Manifest, next: Manifest): ReadonlyArray<string> |
         .filter(([run_id, { version }]) => version !== current.runs[run_id]?.version)
         .map(([run_id]) => run_id)
 
+const pathsOf = (run: Manifest["runs"][string] | undefined, table: string): string =>
+  (run?.files ?? []).flatMap((file) => (file.table === table ? [file.path] : [])).join()
+
+/** The tables of which these runs have other files than before. */
+const changedTables = ({ families }: Store, current: Manifest, next: Manifest, runs: ReadonlyArray<string>) =>
+  publishedTables(families).filter(({ name }) =>
+    runs.some((run_id) => pathsOf(current.runs[run_id], name) !== pathsOf(next.runs[run_id], name)),
+  )
+
 /** A file that is missing or of another size has to be reported, and its rows left out. */
 const isThere = (root: string, path: string, { bytes }: ManifestFile): boolean =>
   statSync(join(root, path), { throwIfNoEntry: false })?.size === bytes
 
+interface Making {
+  readonly current: Manifest
+  readonly next: Manifest
+  /** Files that still have temporary names. */
+  readonly fresh: ReadonlySet<string>
+}
+
+/** The published database with the rows of the runs that differ; undefined if it has to be built anew. */
 const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
   store: Store,
-  current: Manifest,
-  next: Manifest,
-  fresh: ReadonlySet<string>,
+  { current, next, fresh }: Making,
 ) {
   const { layout, files, families } = store
-  const changed = changedRuns(current, next)
   const { unfit: known = [], bytes = 0, built_bytes: builtBytes = 0 } = current.database ?? {}
-  if (bytes > builtBytes * growthMax) return undefined
-  if (changed === undefined) return undefined
-  const replaced = changed.filter((run_id) => current.runs[run_id] !== undefined)
+  const changed = changedRuns(current, next)
+  if (changed === undefined || bytes > builtBytes * growthMax) return undefined
+  const tables = changedTables(store, current, next, changed)
+  const hasRecords = tables.some(({ name }) => isOfRecords(families, name))
   // How many of the values that do not fit are of which run is not known.
-  if (known.length > 0 && replaced.length > 0) return undefined
+  const isReplaced = hasRecords && changed.some((run_id) => current.runs[run_id] !== undefined)
+  if (known.length > 0 && isReplaced) return undefined
   const standsAt = ({ path }: ManifestFile) => (fresh.has(path) ? temporary(path) : path)
+  // What other files are no longer is told with new records; the outcome of a run, or other files, need none.
   const isComplete = yield* fileStep(() =>
-    filesOf(next).every((file) => isThere(layout.root, standsAt(file), file)),
+    filesOf(next).every((file) => !hasRecords || isThere(layout.root, standsAt(file), file)),
   )
   if (!isComplete || !(yield* isUnchanged(store, current))) return undefined
   yield* fileStep(() => files.copy(layout.database, layout.build))
   const { build: path, root } = layout
-  const options = { path, root, manifest: next, families, standsAt, removesModels: true }
-  const unfit = yield* amendDatabase(options, changed, publishedTables(families))
+  if (changed.length === 0) {
+    yield* renumberDatabase(path, next.version)
+    return { gaps: [], unfit: known, models: [], builtBytes } satisfies Built as Built
+  }
+  const options = { path, root, manifest: next, families, standsAt }
+  const unfit = yield* amendDatabase(options, changed, tables)
   if (unfit === undefined) return undefined
-  const gaps: ReadonlyArray<Gap> = []
   const models = yield* makeModels(store)
-  return { gaps, unfit: addUpMisfits([...known, ...unfit]), models, builtBytes }
+  return { gaps: [], unfit: addUpMisfits([...known, ...unfit]), models, builtBytes } satisfies Built as Built
 })
 
-/** The database of the next version, and what it lacks: the published one continued if it can be. */
-export const buildNext = Effect.fnUntraced(function* (
+const isOfRecords = (families: Store["families"], table: string): boolean =>
+  recordTables(families).some(({ spec }) => spec.name === table)
+
+/** The database of a version that a rollback puts back, if it is kept as it was. */
+const keptAgain = Effect.fnUntraced(function* (store: Store, next: Manifest) {
+  const { layout, files } = store
+  if (next.returned === undefined || !(yield* fileStep(() => existsSync(layout.previousDatabase))))
+    return undefined
+  const isOther = (yield* databaseVersion(layout.previousDatabase)) !== next.returned.to
+  if (isOther || (yield* isKeptDatabaseDamaged(store))) return undefined
+  yield* fileStep(() => files.copy(layout.previousDatabase, layout.build))
+  yield* renumberDatabase(layout.build, next.version)
+  return { gaps: [], unfit: [], models: [] } satisfies Built as Built
+})
+
+/** The database of the next version, and what it lacks: one that is there is continued if it can be. */
+export const nextDatabase = Effect.fnUntraced(function* (
   store: Store,
-  current: Manifest,
-  next: Manifest,
-  fresh: ReadonlySet<string>,
+  making: Making & { readonly isAnew: boolean },
 ) {
-  const continued = yield* Effect.result(continueDatabase(store, current, next, fresh))
+  const { next, fresh, isAnew } = making
+  const again = next.returned === undefined ? continueDatabase(store, making) : keptAgain(store, next)
+  const continued = isAnew ? undefined : yield* Effect.result(again)
   // Whatever kept it from being continued: if something is wrong, building it anew says what.
-  if (continued._tag === "Success" && continued.success !== undefined) return continued.success
+  if (continued?._tag === "Success" && continued.success !== undefined) return continued.success
   return yield* buildStanding(store, next, fresh)
 })

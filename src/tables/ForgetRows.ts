@@ -15,18 +15,9 @@ import { literal } from "../base/DuckDbFailed.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { Forgotten } from "../ledger/ForgetCustomer.ts"
 import { parquetBytes } from "../records/Parquet.ts"
-import { commit, discarding, recover } from "./Commit.ts"
-import { withDatabase } from "./ContinueDatabase.ts"
 import { forgottenInTables } from "./Disguise.ts"
 import { removeAllAside } from "./HeldRuns.ts"
-import {
-  filesNeededBy,
-  keptVersions,
-  newestDerived,
-  placeIn,
-  replaceKept,
-  sweepKept,
-} from "./KeptVersions.ts"
+import { keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"
 import { fileStep, filesOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { monthOf, monthPath } from "./MonthFiles.ts"
@@ -39,11 +30,13 @@ import { fileMetadata, parquetOptions } from "./StageRun.ts"
 import { inMemory, writeShared } from "./SharedFile.ts"
 import { groupsOf, Replaced, withReplaced } from "./ReplacedRows.ts"
 import type { Group } from "./ReplacedRows.ts"
-import { buildStanding, gapsIn } from "./Standing.ts"
+import { gapsIn } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { partsOf } from "./TakeOut.ts"
 import { runsTable } from "./SystemTables.ts"
+import { change } from "./Version.ts"
+import type { Standing } from "./Version.ts"
 
 /** Rows of the current tables that are about the customer. */
 export const countRowsOfCustomer = Effect.fn("Publishing.countRowsOfCustomer")(
@@ -71,25 +64,21 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (
   toolVersion: string,
   forgotten: Forgotten,
 ) {
-  const current = yield* recover(store)
-  yield* checkAgreement(store, current)
-  // It is a copy of an earlier state; a rollback builds it from files.
-  yield* fileStep(() => store.files.remove(store.layout.previousDatabase))
-  yield* removeAllAside(store)
-  yield* dropIncomplete(store)
-  const kept = yield* fileStep(() => keptVersions(store))
-  const version = current.version + 1
-  const sought = yield* forgottenInTables(store, forgotten)
-  const replaced = yield* writeAgain(store, toolVersion, sought, { current, kept, version })
-  const isCurrent = replaced.hasAnyOf(current)
-  for (const manifest of kept) yield* replaceKept(store, withReplaced(manifest, replaced))
-  if (isCurrent) {
-    const next: Manifest = { ...withReplaced(current, replaced), version, amends: true }
-    const built = yield* discarding(store, current)(buildStanding(store, next, new Set()))
-    yield* commit(store, yield* withDatabase(store, next, built))
-  }
-  yield* sweepKept(store, filesNeededBy(yield* fileStep(() => keptVersions(store))))
-  return isCurrent ? version : current.version
+  const put = Effect.fnUntraced(function* ({ current, version }: Standing) {
+    yield* checkAgreement(store, current)
+    // It is a copy of an earlier state; a rollback builds it from files.
+    yield* fileStep(() => store.files.remove(store.layout.previousDatabase))
+    yield* removeAllAside(store)
+    yield* dropIncomplete(store)
+    const kept = yield* fileStep(() => keptVersions(store))
+    const sought = yield* forgottenInTables(store, forgotten)
+    const replaced = yield* writeAgain(store, toolVersion, sought, { current, kept, version })
+    const every = (manifest: Manifest) => withReplaced(manifest, replaced)
+    return replaced.hasAnyOf(current)
+      ? { told: version, every, next: every(current), isInstead: true, isAnew: true }
+      : { told: current.version, every }
+  })
+  return (yield* change(store, put)).told
 })
 
 /** A kept version with a missing or damaged file cannot be put back, and nobody can say whose rows it has. */

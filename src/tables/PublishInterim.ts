@@ -11,19 +11,17 @@ import type { RunId } from "../service/Ids.ts"
 import { listed } from "../base/Text.ts"
 import type { Gates, SqlFile } from "../jobs/Job.ts"
 import { failedGates, gatesOfPart } from "./AskGates.ts"
-import { clearStrays, commit, discarding, recover } from "./Commit.ts"
-import { buildNext, withDatabase } from "./ContinueDatabase.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
 import { keptVersions } from "./KeptVersions.ts"
-import { fileStep, filesBelow, readManifest, withPolicy } from "./Manifest.ts"
+import { fileStep, filesBelow, withPolicy } from "./Manifest.ts"
 import type { Layout } from "./Manifest.ts"
 import { keepModels } from "./Models.ts"
 import { checkAgreement } from "./PseudonymsOfJob.ts"
 import type { Interim } from "./Publisher.ts"
 import { stageRun } from "./StageRun.ts"
-import { buildStanding } from "./Standing.ts"
 import type { Store } from "./Store.ts"
-import { takeOut } from "./TakeOut.ts"
+import { change } from "./Version.ts"
+import type { Standing } from "./Version.ts"
 
 /** What the job asks of a version, and adds to it. */
 interface Asked {
@@ -41,37 +39,29 @@ export const publishInterim = Effect.fn("Publisher.publishInterim")(function* (
   over: ReadonlySet<string>,
   { gates, models = [] }: Asked,
 ) {
-  const current = yield* recover(store)
-  yield* checkAgreement(store, current)
-  // A person chose that version: only a whole run takes its place.
-  if (current.returned !== undefined) return refused("an earlier version of the tables was put back")
-  if (!leavesRoom(yield* fileStep(() => spaceOf(store.layout, run_id))))
-    return refused("the disk has too little room for a version beside the run")
-  const version = current.version + 1
-  const staging = Effect.gen(function* () {
+  const put = Effect.fnUntraced(function* ({ current, version }: Standing) {
+    yield* checkAgreement(store, current)
+    // A person chose that version: only a whole run takes its place.
+    if (current.returned !== undefined)
+      return { told: refused("an earlier version of the tables was put back") }
+    if (!leavesRoom(yield* fileStep(() => spaceOf(store.layout, run_id))))
+      return { told: refused("the disk has too little room for a version beside the run") }
     const schemas = yield* keepSchemas(store, current)
     const { state, entry } = yield* stageRun(store, store.toolVersion, run_id, version, over)
     yield* keepModels(store, state.started.job, models)
     const runs = { ...current.runs, [run_id]: { ...entry, schemas, interim: true as const } }
-    const policy = withPolicy(store.pseudonyms?.policy)
-    const { next, fresh } = yield* takeOut(
-      store,
-      { version, amends: false, interim: true, schemas, ...policy, runs },
-      new Set(entry.files.map(({ path }) => path)),
-    )
-    const built = yield* buildNext(store, current, next, fresh)
-    const failed = yield* failedGates(store, state, gates && gatesOfPart(gates))
-    return { state, failed, next: yield* withDatabase(store, next, built) }
+    const tasks = [...state.tasks.values()].filter(({ settled }) => settled !== undefined).length
+    return {
+      told: { _tag: "Interim", version, tasks, of: state.tasks.size } satisfies Interim as Interim,
+      next: { interim: true as const, schemas, ...withPolicy(store.pseudonyms?.policy), runs },
+      fresh: new Set(entry.files.map(({ path }) => path)),
+      gates: failedGates(store, state, gates && gatesOfPart(gates)),
+    }
   })
-  const { state, failed, next } = yield* discarding(store, current)(staging)
-  if (failed.length > 0) {
-    yield* clearStrays(store, current)
-    const found = failed.map((one) => `${one.gate}: ${one.found}`)
-    return refused(`a gate of the job did not pass, ${listed(found, gatesNamed)}`)
-  }
-  yield* commit(store, next)
-  const tasks = [...state.tasks.values()].filter(({ settled }) => settled !== undefined).length
-  return { _tag: "Interim", version, tasks, of: state.tasks.size } satisfies Interim as Interim
+  const { told, failedGates: failed } = yield* change(store, put)
+  if (failed.length === 0) return told
+  const found = failed.map((one) => `${one.gate}: ${one.found}`)
+  return refused(`a gate of the job did not pass, ${listed(found, gatesNamed)}`)
 })
 
 export interface Space {
@@ -110,17 +100,14 @@ export const withdrawInterim = Effect.fn("Publishing.withdrawInterim")(function*
   store: Store,
   run_id: RunId,
 ) {
-  const current = yield* fileStep(() => readManifest(store.layout.manifest))
-  if (current?.runs[run_id]?.interim !== true) return false
-  const { [run_id]: _, ...others } = current.runs
-  // A run that the service kept from beginning was published before, with no tasks.
-  const before = yield* fileStep(() => keptVersions(store).at(-1)?.runs[run_id])
-  const runs = before === undefined || before.interim === true ? others : { ...others, [run_id]: before }
-  const staging = Effect.gen(function* () {
-    const version = current.version + 1
-    const { next, fresh } = yield* takeOut(store, { ...current, version, amends: false, runs }, new Set())
-    return yield* withDatabase(store, next, yield* buildStanding(store, next, fresh))
+  const put = Effect.fnUntraced(function* ({ current }: Standing) {
+    if (current.runs[run_id]?.interim !== true) return { told: false }
+    const { [run_id]: _, ...others } = current.runs
+    // A run that the service kept from beginning was published before, with no tasks.
+    const before = yield* fileStep(() => keptVersions(store).at(-1)?.runs[run_id])
+    const runs = before === undefined || before.interim === true ? others : { ...others, [run_id]: before }
+    return { told: true, next: { ...current, runs }, isAnew: true }
   })
-  yield* commit(store, yield* discarding(store, current)(staging))
-  return true
+  const { told } = yield* change(store, put)
+  return told
 })

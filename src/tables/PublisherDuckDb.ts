@@ -15,19 +15,15 @@ import type { StaleData } from "../ledger/RunFacts.ts"
 import { listedSchemas } from "../records/SchemasInForce.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
 import { failedGates, staleIn } from "./AskGates.ts"
-import { amendDatabase } from "./BuildDatabase.ts"
-import { commit, discarding, recover } from "./Commit.ts"
-import { buildNext, isUnchanged, withDatabase } from "./ContinueDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { deriveRun } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
 import { disguisePicture, revealer } from "./Disguise.ts"
 import { heldBefore, heldDatabase, keepAside, removeAllAside, removeAside } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
-import { newestDerived } from "./KeptVersions.ts"
-import { fileStep, withPolicy } from "./Manifest.ts"
-import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { keepModels, makeModels, refuseOutdated } from "./Models.ts"
+import { withPolicy } from "./Manifest.ts"
+import type { Manifest } from "./Manifest.ts"
+import { keepModels, refuseOutdated } from "./Models.ts"
 import type { SqlOutdated } from "./Models.ts"
 import { foldersOf, openStoreOfJob, ownSchemasOf } from "./OpenStore.ts"
 import type { PublisherOptions } from "./OpenStore.ts"
@@ -38,11 +34,11 @@ import { PublicationHeld, Publisher, PublishFailed } from "./Publisher.ts"
 import type { Published } from "./Publisher.ts"
 import { loadPicture } from "./RunPicture.ts"
 import { fileSink, stageHeld, stageRun } from "./StageRun.ts"
-import { buildStanding, runsWithout } from "./Standing.ts"
-import { takeOut } from "./TakeOut.ts"
-import { temporary } from "./Store.ts"
+import { runsWithout } from "./Standing.ts"
 import type { Store } from "./Store.ts"
 import { outcomeTables } from "./SystemTables.ts"
+import { change } from "./Version.ts"
+import type { Standing } from "./Version.ts"
 
 export interface Memory {
   /** What the newest publication found in the bodies: publishing the outcome need not read them again. */
@@ -60,34 +56,10 @@ const releasedOf = (also: ReadonlyArray<Effect.Success<ReturnType<typeof stageRu
         }),
       }
 
-/** What is published, to which the store's rows may be added. */
-const recoverFor = Effect.fnUntraced(function* (store: Store) {
-  const current = yield* recover(store)
-  yield* checkAgreement(store, current)
-  // Whether versions that were held back before the first one name the customers is not known.
-  if (current.version === 0 && store.pseudonyms !== undefined) yield* removeAllAside(store)
-  return current
-})
-
 const staleOf = Effect.fnUntraced(function* (store: Store, run: RunState, limits: Freshness | undefined) {
   const nothing: StaleData = {}
   return limits === undefined ? nothing : yield* staleIn(store, run.started, limits, yield* revealer(store))
 })
-
-/** The next version with these runs as they were just derived, and its files with temporary names. */
-const withRuns = (
-  store: Store,
-  { version, schemas, runs }: Pick<Manifest, "version" | "runs"> & Required<Pick<Manifest, "schemas">>,
-  staged: ReadonlyArray<
-    Pick<Effect.Success<ReturnType<typeof stageRun>>, "entry"> & { readonly run_id: RunId }
-  >,
-) => {
-  const newest = staged.map(({ run_id, entry }) => [run_id, { ...entry, schemas }] as const)
-  const policy = withPolicy(store.pseudonyms?.policy)
-  const all = { ...runs, ...Object.fromEntries(newest) }
-  const fresh = new Set(staged.flatMap(({ entry }) => entry.files.map(({ path }) => path)))
-  return takeOut(store, { version, amends: false, schemas, ...policy, runs: all }, fresh)
-}
 
 /** Without `gating`, no gate is asked, and runs that are held back stay so. */
 const publishGated = Effect.fn("Publisher.publish")(function* (
@@ -97,37 +69,36 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
   run_id: RunId,
   gating: Pick<PublisherOptions, "gates" | "freshness" | "models"> | undefined,
 ) {
-  const current = yield* recoverFor(store)
-  const { runs } = newestDerived(store, current)
-  const version = current.version + 1
-  const staging = Effect.gen(function* () {
+  const put = Effect.fnUntraced(function* ({ current, newest, version }: Standing) {
+    yield* checkAgreement(store, current)
+    // Whether versions that were held back before the first one name the customers is not known.
+    if (current.version === 0 && store.pseudonyms !== undefined) yield* removeAllAside(store)
     const schemas = yield* keepSchemas(store, current)
     const own = yield* stageRun(store, toolVersion, run_id, version)
     const held = gating === undefined ? [] : yield* heldBefore(own.state)
     const also = yield* stageHeld(store, toolVersion, held, version)
     if (gating !== undefined) yield* keepModels(store, own.state.started.job, gating.models ?? [])
     const staged = [...also, own]
-    const { next, fresh } = yield* withRuns(store, { version, schemas, runs }, staged)
-    const built = yield* buildNext(store, current, next, fresh)
-    const failed = yield* failedGates(store, own.state, gating?.gates)
-    if (failed.length > 0) {
-      yield* keepAside(store, run_id, held)
-      return yield* new PublicationHeld({ run_id, database: heldDatabase(run_id), gates: failed })
+    const derived = staged.map((one) => [one.run_id, { ...one.entry, schemas }] as const)
+    const runs = { ...newest.runs, ...Object.fromEntries(derived) }
+    return {
+      told: { own, also, lost: held.filter((id) => !also.some((one) => one.run_id === id)) },
+      next: { schemas, ...withPolicy(store.pseudonyms?.policy), runs },
+      fresh: new Set(staged.flatMap(({ entry }) => entry.files.map(({ path }) => path))),
+      gates: failedGates(store, own.state, gating?.gates),
+      aside: keepAside(store, run_id, held),
+      settled: staleOf(store, own.state, gating?.freshness),
     }
-    const stale = yield* staleOf(store, own.state, gating?.freshness)
-    const lost = held.filter((id) => !also.some((one) => one.run_id === id))
-    const without = [...runsWithout(next, built.gaps), ...lost]
-    const { derived } = own
-    return { ...built, derived, also, stale, without, next: yield* withDatabase(store, next, built) }
   })
-  const { derived, also, next, unfit, models, stale, without } = yield* discarding(
-    store,
-    current,
-  )(staging).pipe(
+  const changed = yield* change(store, put)
+  const { told, version, next, built, failedGates: gates, settled: stale = {} } = changed
+  if (version === undefined || next === undefined) {
     // What was published of the run while it went on is not current any more either.
-    Effect.tapErrorTag("PublicationHeld", () => withdrawInterim(store, run_id)),
-  )
-  yield* commit(store, next)
+    yield* withdrawInterim(store, run_id)
+    return yield* new PublicationHeld({ run_id, database: heldDatabase(run_id), gates })
+  }
+  const { own, also, lost } = told
+  const { derived } = own
   yield* removeAside(store, [...also.map((one) => one.run_id), run_id])
   memory.run_id = run_id
   memory.findings = derived.findings
@@ -145,11 +116,11 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     rejected: derived.rejected,
     other: derived.other,
     ...releasedOf(also),
-    unfit,
-    models,
+    unfit: built.unfit,
+    models: built.models,
     gone: store.schemas.gone,
     ...(Object.keys(stale).length === 0 ? {} : { stale }),
-    without,
+    without: [...runsWithout(next, built.gaps), ...lost],
   } satisfies Published as Published
 })
 
@@ -157,27 +128,26 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
 export const publishRun = (store: Store, toolVersion: string, memory: Memory, run_id: RunId) =>
   Effect.catchTag(publishGated(store, toolVersion, memory, run_id, undefined), "PublicationHeld", Effect.die)
 
+/** The version has the tables of an earlier one, or lacks one that is in force by now. */
+const isOutOfForce = (store: Store, { schemas, returned }: Manifest): boolean =>
+  returned !== undefined ||
+  [...store.schemas.texts.keys()].some((table) => schemas !== undefined && !Object.hasOwn(schemas, table))
+
 const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   store: Store,
   toolVersion: string,
   memory: Memory,
   run_id: RunId,
 ) {
-  const current = yield* recoverFor(store)
-  // The database has the tables of an earlier version, or lacks one that is in force by now.
-  const { schemas } = current
-  const lacks = (table: string) => schemas !== undefined && !Object.hasOwn(schemas, table)
-  if (current.returned !== undefined || [...store.schemas.texts.keys()].some(lacks)) {
-    yield* publishRun(store, toolVersion, memory, run_id)
-    return
-  }
-  const known = current.runs[run_id]
-  if (known === undefined) return yield* new PublishFailed({ message: `run ${run_id} is not published yet` })
-  const { picture, disguise } = yield* disguisePicture(store, yield* loadPicture(run_id))
-  const version = current.version + 1
-  const { written, sink } = fileSink(store, picture, version, toolVersion)
-  const replaced = new Set(outcomeTables.map(({ name }) => name))
-  const staging = Effect.gen(function* () {
+  const put = Effect.fnUntraced(function* ({ current, version }: Standing) {
+    yield* checkAgreement(store, current)
+    if (isOutOfForce(store, current)) return { told: "publish" as const }
+    const known = current.runs[run_id]
+    if (known === undefined)
+      return yield* new PublishFailed({ message: `run ${run_id} is not published yet` })
+    const { picture, disguise } = yield* disguisePicture(store, yield* loadPicture(run_id))
+    const { written, sink } = fileSink(store, picture, version, toolVersion)
+    const replaced = new Set(outcomeTables.map(({ name }) => name))
     yield* deriveRun(picture, {
       families: store.families,
       tables: outcomeTables,
@@ -186,33 +156,15 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
       findings: memory.run_id === run_id ? memory.findings : new Map(),
     })
     const files = [...known.files.filter(({ table }) => !replaced.has(table)), ...written]
-    const { next, fresh } = yield* takeOut(
-      store,
-      {
-        version,
-        amends: true,
-        ...(current.schemas === undefined ? {} : { schemas: current.schemas }),
-        ...withPolicy(current.pseudonyms),
-        runs: { ...current.runs, [run_id]: { ...known, version, files } },
-      },
-      new Set(written.map(({ path }) => path)),
-    )
-    // A file that is not what was built is continued once more only; the next version is built anew.
-    const isKnown = yield* isUnchanged(store, current)
-    yield* fileStep(() => store.files.copy(store.layout.database, store.layout.build))
-    const { families, layout } = store
-    const place = ({ path }: ManifestFile) => (fresh.has(path) ? temporary(path) : path)
-    const { build: path, root } = layout
-    const build = { path, root, manifest: next, families, standsAt: place }
-    const amended = yield* amendDatabase({ ...build, removesModels: false }, [run_id], outcomeTables)
-    if (amended === undefined)
-      return yield* withDatabase(store, next, yield* buildStanding(store, next, fresh))
-    // Those that are tables contain what was amended.
-    yield* makeModels(store)
-    const { unfit = [], built_bytes } = current.database ?? {}
-    return isKnown ? yield* withDatabase(store, next, { gaps: [], unfit, builtBytes: built_bytes }) : next
+    return {
+      told: "done" as const,
+      next: { ...current, runs: { ...current.runs, [run_id]: { ...known, version, files } } },
+      fresh: new Set(written.map(({ path }) => path)),
+      isInstead: true,
+    }
   })
-  yield* commit(store, yield* discarding(store, current)(staging))
+  const { told } = yield* change(store, put)
+  if (told === "publish") yield* publishRun(store, toolVersion, memory, run_id)
 })
 
 const asPublishFailed = ({ message }: RecordSchemaInvalid | PseudonymsRefused | PublishFailed) =>

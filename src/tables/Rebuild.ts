@@ -14,22 +14,21 @@ import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { FailedModel } from "../ledger/RunFacts.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { RunId } from "../service/Ids.ts"
-import { clearStrays, commit, discarding, recover } from "./Commit.ts"
-import { withDatabase } from "./ContinueDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { heldText, removeAllAside } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
-import { newestDerived, placeIn } from "./KeptVersions.ts"
+import { placeIn } from "./KeptVersions.ts"
 import { filesOf, withPolicy } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { dropKeyPlaces, keepKeyPlace } from "./PseudonymsOfJob.ts"
 import { databaseFailed, ledgerFailed } from "./Publisher.ts"
 import { stageRun } from "./StageRun.ts"
-import { buildStanding, gapsIn } from "./Standing.ts"
+import { gapsIn } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
-import { takeOut } from "./TakeOut.ts"
 import { isSamePolicy } from "./Treatments.ts"
+import { change } from "./Version.ts"
+import type { Standing } from "./Version.ts"
 
 // Which rows of one run differ between two sets of its Parquet files, table by table. Values are compared as
 // text, so that a column whose type changed can be compared too; a column that one side lacks is NULL there.
@@ -129,13 +128,6 @@ export interface Rebuilt {
   readonly models: ReadonlyArray<FailedModel>
 }
 
-interface Staged {
-  readonly next: Manifest
-  readonly fresh: ReadonlySet<string>
-  readonly kept: Rebuilt["kept"]
-  readonly left_out: Rebuilt["left_out"]
-}
-
 /** `leavesOut`: a version with other pseudonyms may lack runs that cannot be derived with them. */
 export const rebuild = Effect.fn("Publishing.rebuild")(function* (
   store: Store,
@@ -146,58 +138,52 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
   const ledger = yield* Ledger
   const damage = yield* ledger.problems
   if (damage.length > 0) return yield* new LedgerFailed({ message: damage.join("; "), damaged: true })
-  const current = yield* recover(store)
-  const staging = Effect.gen(function* () {
-    // A comparison leaves no trace, not even of schemas.
-    const schemas = publishes ? yield* keepSchemas(store, current) : {}
-    const staged = yield* stageAll(store, { toolVersion, schemas }, current)
-    const changes = yield* changesOf(store, current, staged)
-    const isReady = publishes && staged.fresh.size > 0 && (leavesOut || staged.left_out.length === 0)
-    if (!isReady) return { ...staged, isReady, changes, models: [] }
-    const settled = yield* takeOut(store, staged.next, staged.fresh)
-    const built = yield* buildStanding(store, settled.next, settled.fresh)
-    const next = yield* withDatabase(store, settled.next, built)
-    return { ...staged, isReady, next, changes, models: built.models }
-  })
-  const {
-    next,
-    isReady: isPublished,
-    kept,
-    left_out,
-    changes,
-    models,
-  } = yield* discarding(store, current)(staging)
-  if (isPublished) yield* keepKeyPlace(store)
-  // Copies of earlier tables, which may name the customers; `accept` derives again.
-  if (isPublished && next.amends) yield* removeAllAside(store)
-  if (isPublished) yield* commit(store, next)
-  if (isPublished && store.pseudonyms === undefined) yield* dropKeyPlaces(store)
-  // What was only compared, and what a run left that could not be derived to its end.
-  yield* clearStrays(store, isPublished ? next : current)
-  const derived = Object.values(next.runs).filter(({ left_out: isOut }) => isOut !== true)
-  const runs = derived.filter(({ version }) => version === next.version).length
-  const rebuilt: Rebuilt = {
-    version: isPublished ? next.version : undefined,
-    runs,
-    changes,
-    kept,
-    left_out,
-    models,
-  }
-  return rebuilt
+  const { told, version, built } = yield* change(
+    store,
+    Effect.fnUntraced(function* (standing: Standing) {
+      // A comparison leaves no trace, not even of schemas.
+      const schemas = publishes ? yield* keepSchemas(store, standing.current) : {}
+      const { runs, fresh, kept, left_out, isOther } = yield* deriveAll(
+        store,
+        { toolVersion, schemas },
+        standing,
+      )
+      const changes = yield* changesOf(store, standing, { runs, fresh })
+      const derived = Object.values(runs).filter((run) => run.left_out !== true)
+      const told = {
+        kept,
+        left_out,
+        changes,
+        runs: derived.filter((run) => run.version === standing.version).length,
+      }
+      const isReady = publishes && fresh.size > 0 && (leavesOut || left_out.length === 0)
+      if (!isReady) return { told }
+      return {
+        told,
+        next: { schemas, ...withPolicy(store.pseudonyms?.policy), runs },
+        fresh,
+        isInstead: isOther,
+        isAnew: true,
+        leaves: true,
+        // Copies of earlier tables, which may name the customers; `accept` derives again.
+        settled: Effect.andThen(keepKeyPlace(store), isOther ? removeAllAside(store) : Effect.void),
+      }
+    }),
+  )
+  if (version !== undefined && store.pseudonyms === undefined) yield* dropKeyPlaces(store)
+  return { ...told, version, models: built.models } satisfies Rebuilt as Rebuilt
 })
 
 /** All runs that the ledger calls published, oldest first; a run without a readable body stays as it is. */
-const stageAll = Effect.fnUntraced(function* (
+const deriveAll = Effect.fnUntraced(function* (
   store: Store,
   {
     toolVersion,
     schemas,
   }: { readonly toolVersion: string; readonly schemas: NonNullable<Manifest["schemas"]> },
-  current: Manifest,
+  { current, newest, version }: Standing,
 ) {
-  const version = current.version + 1
-  const base = newestDerived(store, current).runs
+  const base = newest.runs
   const policy = store.pseudonyms?.policy
   const isOther = current.version > 0 && !isSamePolicy(current.pseudonyms, policy)
   const runs: Record<string, Manifest["runs"][string]> = isOther ? {} : { ...base }
@@ -229,8 +215,7 @@ const stageAll = Effect.fnUntraced(function* (
     left_out.push({ run_id, reason })
     runs[run_id] = { run_date: run.run_date, version, left_out: true, schemas, files: [] }
   }
-  const next: Manifest = { version, amends: isOther, schemas, ...withPolicy(policy), runs }
-  return { next, fresh, kept: isOther ? [] : kept, left_out } satisfies Staged as Staged
+  return { runs, fresh, kept: isOther ? [] : kept, left_out, isOther }
 })
 
 const publishedRuns = Effect.gen(function* () {
@@ -244,13 +229,16 @@ const publishedRuns = Effect.gen(function* () {
   return published
 })
 
-const changesOf = Effect.fnUntraced(function* (store: Store, current: Manifest, { next, fresh }: Staged) {
-  const base = newestDerived(store, current)
+const changesOf = Effect.fnUntraced(function* (
+  store: Store,
+  { newest: base, version: own }: Standing,
+  { runs, fresh }: { readonly runs: Manifest["runs"]; readonly fresh: ReadonlySet<string> },
+) {
   const standsAt = placeIn(store)
   const gaps = new Set(gapsIn(store, filesOf(base), false, standsAt).map(({ path }) => path))
   const changes: Array<Rebuilt["changes"][number]> = []
-  for (const [run_id, { files, version, left_out }] of Object.entries(next.runs)) {
-    if (version !== next.version || left_out === true) continue
+  for (const [run_id, { files, version, left_out }] of Object.entries(runs)) {
+    if (version !== own || left_out === true) continue
     const before = (base.runs[run_id]?.files ?? []).filter(({ path }) => !gaps.has(path))
     const differ = yield* compareRows(store.layout.root, store.families, run_id, {
       before: { files: before, standsAt },

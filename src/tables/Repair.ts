@@ -133,7 +133,7 @@ const restoredRuns = Effect.fnUntraced(function* (store: Store) {
   const lost = Object.entries(manifest.runs).flatMap(([run_id, { files }]) =>
     pruned.has(RunId.make(run_id)) && files.some(({ path }) => broken.has(path)) ? [RunId.make(run_id)] : [],
   )
-  return yield* restoreRows(store, manifest, lost, broken)
+  return yield* restoreRows(store, lost, broken)
 })
 
 /** Runs that were published and are incomplete in the tables, or derived with schemas that have changed. */

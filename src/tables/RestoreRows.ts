@@ -11,8 +11,6 @@ import type { RunId } from "../service/Ids.ts"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { openDatabase } from "./BuildDatabase.ts"
-import { commit, discarding } from "./Commit.ts"
-import { withSameDatabase } from "./Compact.ts"
 import { isUnchanged } from "./ContinueDatabase.ts"
 import { keepsItsSchemas } from "./KeepSchemas.ts"
 import { placeOf, publishedTables } from "./DataDictionary.ts"
@@ -22,7 +20,8 @@ import { databaseFailed, PublishFailed } from "./Publisher.ts"
 import { parquetOptions } from "./StageRun.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
-import { takeOut } from "./TakeOut.ts"
+import { change } from "./Version.ts"
+import type { Standing } from "./Version.ts"
 
 /** The runs among these whose files the database has the rows of, as they were published. */
 const restorable = (manifest: Manifest, runs: ReadonlyArray<RunId>): ReadonlyArray<RunId> =>
@@ -78,10 +77,14 @@ const lostTables = (files: ReadonlyArray<ManifestFile>, broken: ReadonlySet<stri
     return [{ ...first, rows: ofTable.reduce((sum, { rows }) => sum + rows, 0) }]
   })
 
-/** The manifest of a version in which these runs have files of their own for what is lost. */
-const stage = Effect.fnUntraced(
-  function* (store: Store, current: Manifest, runs: ReadonlyArray<RunId>, broken: ReadonlySet<string>) {
-    const version = current.version + 1
+/** The runs of a version in which these have files of their own for what is lost. */
+const writeRuns = Effect.fnUntraced(
+  function* (
+    store: Store,
+    { current, version }: Standing,
+    runs: ReadonlyArray<RunId>,
+    broken: ReadonlySet<string>,
+  ) {
     const connection = yield* openDatabase(store.layout.database, "read-only")
     const restored: Record<string, Manifest["runs"][string]> = { ...current.runs }
     const fresh = new Set<string>()
@@ -98,7 +101,7 @@ const stage = Effect.fnUntraced(
       }
       restored[run_id] = { ...run, files }
     }
-    return yield* takeOut(store, { ...current, version, amends: true, runs: restored }, fresh)
+    return { told: runs, next: { ...current, runs: restored }, fresh, isInstead: true }
   },
   Effect.scoped,
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
@@ -107,18 +110,17 @@ const stage = Effect.fnUntraced(
 /** Returns the runs whose files were written again; `broken` are the paths of files that are lost. */
 export const restoreRows = Effect.fn("Publishing.restoreRows")(function* (
   store: Store,
-  current: Manifest,
   runs: ReadonlyArray<RunId>,
   broken: ReadonlySet<string>,
 ) {
-  const due = restorable(current, runs)
-  // Values that do not fit a changed type are in the files alone.
-  const isComplete = (current.database?.unfit ?? []).length === 0
-  if (due.length === 0 || !isComplete || !(yield* isUnchanged(store, current))) return []
-  const staging = Effect.gen(function* () {
-    const { next, fresh } = yield* stage(store, current, due, broken)
-    return yield* withSameDatabase(store, current, next, fresh)
+  const put = Effect.fnUntraced(function* (standing: Standing) {
+    const { current } = standing
+    const due = restorable(current, runs)
+    // Values that do not fit a changed type are in the files alone.
+    const isComplete = (current.database?.unfit ?? []).length === 0
+    if (due.length === 0 || !isComplete || !(yield* isUnchanged(store, current)))
+      return { told: [] satisfies ReadonlyArray<RunId> as ReadonlyArray<RunId> }
+    return yield* writeRuns(store, standing, due, broken)
   })
-  yield* commit(store, yield* discarding(store, current)(staging))
-  return due
+  return (yield* change(store, put)).told
 })

@@ -3,16 +3,14 @@
  * is kept and nothing is derived or deleted: the next publication continues from that one. No deletion at
  * the service depends on what is published here, because every deletion follows a publication of its run.
  */
-import { existsSync } from "node:fs"
 import { Effect } from "effect"
-import { databaseVersion, renumberDatabase } from "./BuildDatabase.ts"
-import { commit, discarding, recover } from "./Commit.ts"
-import { isKeptDatabaseDamaged, keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"
+import { keptVersions, placeIn } from "./KeptVersions.ts"
 import { fileStep, filesOf, withPolicy } from "./Manifest.ts"
-import type { Manifest } from "./Manifest.ts"
-import { buildStanding, gapsIn } from "./Standing.ts"
+import { gapsIn } from "./Standing.ts"
 import type { Gap } from "./Standing.ts"
 import type { Store } from "./Store.ts"
+import { change } from "./Version.ts"
+import type { Standing } from "./Version.ts"
 
 export type RolledBack =
   | {
@@ -29,42 +27,22 @@ export type RolledBack =
   | { readonly _tag: "Incomplete"; readonly version: number; readonly gap: Gap }
 
 export const rollback = Effect.fn("Publishing.rollback")(function* (store: Store) {
-  const current = yield* recover(store)
-  const newest = yield* fileStep(() => newestDerived(store, current))
-  const shown = current.returned?.to ?? current.version
-  const target = (yield* fileStep(() => keptVersions(store))).findLast(({ version }) => version < shown)
-  if (target === undefined) return { _tag: "NoEarlierVersion" } satisfies RolledBack as RolledBack
-  const [gap] = yield* fileStep(() => gapsIn(store, filesOf(target), true, placeIn(store)))
-  const to = target.version
-  if (gap !== undefined) return { _tag: "Incomplete", version: to, gap } satisfies RolledBack as RolledBack
-  const version = current.version + 1
-  const { runs, schemas, pseudonyms } = target
-  const ofVersion = { ...(schemas === undefined ? {} : { schemas }), ...withPolicy(pseudonyms) }
-  // A version of a run that was not over is not kept: the run is published again when it is.
-  const from = newest.interim === true ? to : newest.version
-  const returned = { to, from }
-  const next: Manifest = { version, amends: false, ...ofVersion, runs, returned }
-  yield* discarding(store, current)(placeDatabase(store, next, to))
-  yield* commit(store, next)
-  const without = Object.keys(newest.runs).filter((run_id) => target.runs[run_id] === undefined)
-  const rolledBack: RolledBack = {
-    _tag: "RolledBack",
-    version,
-    to,
-    from,
-    without,
-  }
-  return rolledBack
-})
-
-/** The database as it was, if it is kept; else one with the same rows. */
-const placeDatabase = Effect.fnUntraced(function* (store: Store, next: Manifest, to: number) {
-  const { layout, files } = store
-  const isKept = existsSync(layout.previousDatabase) && !(yield* isKeptDatabaseDamaged(store))
-  if (!isKept || (yield* databaseVersion(layout.previousDatabase)) !== to) {
-    yield* buildStanding(store, next, new Set())
-    return
-  }
-  yield* fileStep(() => files.copy(layout.previousDatabase, layout.build))
-  yield* renumberDatabase(layout.build, next.version)
+  const put = Effect.fnUntraced(function* ({ current, newest, version }: Standing) {
+    const shown = current.returned?.to ?? current.version
+    const target = (yield* fileStep(() => keptVersions(store))).findLast((kept) => kept.version < shown)
+    if (target === undefined) return { told: { _tag: "NoEarlierVersion" } satisfies RolledBack as RolledBack }
+    const [gap] = yield* fileStep(() => gapsIn(store, filesOf(target), true, placeIn(store)))
+    const to = target.version
+    if (gap !== undefined)
+      return { told: { _tag: "Incomplete", version: to, gap } satisfies RolledBack as RolledBack }
+    const { runs, schemas, pseudonyms } = target
+    // A version of a run that was not over is not kept: the run is published again when it is.
+    const from = newest.interim === true ? to : newest.version
+    const without = Object.keys(newest.runs).filter((run_id) => runs[run_id] === undefined)
+    return {
+      told: { _tag: "RolledBack", version, to, from, without } satisfies RolledBack as RolledBack,
+      next: { ...(schemas && { schemas }), ...withPolicy(pseudonyms), runs, returned: { to, from } },
+    }
+  })
+  return (yield* change(store, put)).told
 })

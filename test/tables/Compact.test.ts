@@ -236,27 +236,6 @@ describe("compact", () => {
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )
-
-  it.live("that is cut off at any step leaves readable tables, and the next time it is done", () =>
-    Effect.gen(function* () {
-      const steps = yield* stepsOf(Number.POSITIVE_INFINITY, () => Effect.void)
-      // In the middle of the files, and once the version is in place; NIGHTJAR_CUTS_EVERY=1 tries all.
-      const inPlace = steps.findLastIndex((path) => path.endsWith("manifest.next.json"))
-      const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? Math.ceil(steps.length / 2))
-      assert.isAbove(steps.length, 100)
-      const all = steps.map((_, index) => index)
-      for (const cutAt of all.filter((step) => step % every === every - 1 || step === inPlace))
-        yield* stepsOf(cutAt, (root) =>
-          Effect.gen(function* () {
-            assert.deepStrictEqual(yield* namesIn(root), names)
-            yield* compactIn(root)
-            const where = `cut at ${cutAt}`
-            assert.deepStrictEqual([yield* namesIn(root), yield* problemsIn(root)], [names, []], where)
-            assert.strictEqual(parquetIn(root).length, tablesIn(root).size * 2, where)
-          }).pipe(Effect.provide(layers(root))),
-        )
-    }),
-  )
 })
 
 describe("the command `compact`, and a night with `retain: { compact: … }`", () => {
@@ -317,28 +296,3 @@ const swapping = Effect.fnUntraced(function* (root: string) {
   }
   return calls
 }, Effect.scoped)
-
-/** Compacts a copy until a call is refused, and looks at it; returns the calls, by the path that they change. */
-const stepsOf = <A, E>(cutAt: number, look: (root: string) => Effect.Effect<A, E>) =>
-  Effect.gen(function* () {
-    const root = yield* copyOf(base)
-    const { rename, copy, remove, sync } = machineCalls
-    const steps: Array<string> = []
-    const step = (path: string) => {
-      if (steps.length >= cutAt) throw new Error("cut off")
-      steps.push(path)
-    }
-    const calls: FileCalls = {
-      ...machineCalls,
-      rename: (from, to) => (step(to), rename(from, to)),
-      copy: (from, to) => (step(to), copy(from, to)),
-      remove: (path) => (step(path), remove(path)),
-      sync: (descriptor) => (step(""), sync(descriptor)),
-    }
-    yield* Effect.exit(compactIn(root)).pipe(
-      Effect.provideService(FileCalls, calls),
-      Effect.provide(layers(root)),
-    )
-    yield* look(root)
-    return steps as ReadonlyArray<string>
-  }).pipe(Effect.scoped)

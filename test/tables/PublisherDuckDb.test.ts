@@ -17,7 +17,6 @@ import { DuckDbFailed } from "../../src/base/DuckDbFailed.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { ProofLine } from "../../src/ledger/Fact.ts"
 import { memoryLimits } from "../../src/tables/BuildDatabase.ts"
-import { recover } from "../../src/tables/Commit.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { dataDictionary } from "../../src/tables/DataDictionary.ts"
@@ -40,7 +39,6 @@ import {
   storeOf,
   succeed,
 } from "./night.ts"
-import { refusingFrom, withCalls } from "../base/FaultyCalls.ts"
 import { anId } from "../harness/Id.ts"
 
 const run_id = anId("nightly.2026-11-20")
@@ -334,54 +332,6 @@ describe("PublisherDuckDb", () => {
         assert.strictEqual(file.mode & 0o777, 0o600)
       }).pipe(Effect.scoped, Effect.provide(layers(root)))
     }),
-  )
-
-  it.live(
-    "a disk that fails at any step leaves the old version or the new one, and the next publication repairs it [promise 6] [promise 7]",
-    () =>
-      Effect.gen(function* () {
-        const prepared = yield* folder
-        const next = "nightly.2026-11-21"
-        yield* Effect.gen(function* () {
-          yield* oneNight
-          yield* publish(run_id)
-          yield* append([begin(next, "2026-11-21")])
-          yield* succeed(next, "2", "c-2", resultsOf(profileOf("Bea")))
-        }).pipe(Effect.provide(layers(prepared)))
-        const attempt = Effect.fnUntraced(function* (failing: number) {
-          const root = yield* folder
-          cpSync(prepared, root, { recursive: true })
-          const { calls, done } = refusingFrom(failing)
-          const exit = yield* Effect.exit(publish(next)).pipe(
-            withCalls(calls),
-            Effect.provide(layers(root, calls)),
-          )
-          const database = yield* namesIn(root)
-          const repaired = yield* Effect.gen(function* () {
-            yield* Effect.flatMap(storeOf(root), recover)
-            assert.deepStrictEqual(yield* problems(root), [], `after a failure at step ${failing}`)
-            const names = yield* namesIn(root)
-            assert.strictEqual(yield* parquetCount(root, "customer_profiles"), names.length)
-            return names.join("+")
-          }).pipe(Effect.provide(foundation(root)))
-          return { done, story: `${exit._tag}: ${database.join("+")}, then ${repaired}` }
-        }, Effect.scoped)
-        const { done, story } = yield* attempt(Infinity)
-        assert.strictEqual(story, "Success: Ana+Bea, then Ana+Bea")
-        const stories: Array<string> = []
-        const renames = done.flatMap((name, index) => (name === "rename" ? [index + 1] : []))
-        const [decision = 0, firstFile = 0] = renames
-        const [database = 0, manifest = 0] = renames.slice(-2)
-        // Few of the many that write files, and each side of the renames that put them into place.
-        const inPlace = [decision, decision + 1, firstFile + 1, database, database + 1, manifest]
-        for (const failing of [1, ...inPlace, done.length]) {
-          stories.push((yield* attempt(failing)).story)
-        }
-        assert.deepStrictEqual(
-          [...new Set(stories)],
-          ["Failure: Ana, then Ana", "Failure: Ana, then Ana+Bea", "Failure: Ana+Bea, then Ana+Bea"],
-        )
-      }).pipe(Effect.provide(DuckDb.layer)),
   )
 
   it.live("makes the empty database again if the one that each full build begins with is damaged", () =>

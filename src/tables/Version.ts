@@ -1,0 +1,103 @@
+/**
+ * How one version of the tables becomes the next: the only way that they change. An edit says whose runs it
+ * starts from, what it puts in their place and what becomes of the version before; counting versions, the
+ * database, gates, the commit and what is left after a failure are the same for all edits.
+ */
+import { Effect } from "effect"
+import type { DuckDb } from "../base/DuckDb.ts"
+import type { Ledger } from "../ledger/Ledger.ts"
+import type { FailedGate } from "../ledger/RunFacts.ts"
+import { clearStrays, commit, discarding, recover } from "./Commit.ts"
+import { nextDatabase, withDatabase } from "./ContinueDatabase.ts"
+import type { Built } from "./ContinueDatabase.ts"
+import { filesNeededBy, keptVersions, newestDerived, replaceKept, sweepKept } from "./KeptVersions.ts"
+import { fileStep } from "./Manifest.ts"
+import type { Manifest } from "./Manifest.ts"
+import type { PublishFailed } from "./Publisher.ts"
+import type { Store } from "./Store.ts"
+import { takeOut } from "./TakeOut.ts"
+
+/** What stands when an edit begins. */
+export interface Standing {
+  readonly current: Manifest
+  /** What the next publication continues from: the current version, or the one that a rollback replaced. */
+  readonly newest: Manifest
+  /** The number of the version that the edit makes. */
+  readonly version: number
+}
+
+/** What takes the place of the current version. */
+export interface Edit<Told, Settled> {
+  /** What its caller is told. */
+  readonly told: Told
+  /** The runs of the version and what else its manifest says; absent if there is nothing to publish. */
+  readonly next?: Omit<Manifest, "version" | "amends" | "database">
+  /** Its files that still have temporary names; those of an edit of every version are in place already. */
+  readonly fresh?: ReadonlySet<string>
+  /** The version before is not kept: this one stands instead of it. */
+  readonly isInstead?: boolean
+  /** Nothing of the published database may be in the next one. */
+  readonly isAnew?: boolean
+  /** The same edit of each kept version, whose new files are in place. */
+  readonly every?: (kept: Manifest) => Manifest
+  /** Asked of the finished database. If one fails, nothing is published. */
+  readonly gates?: Effect.Effect<ReadonlyArray<FailedGate>, PublishFailed, Ledger | DuckDb>
+  /** What becomes of a database that failed; it is removed otherwise. */
+  readonly aside?: Effect.Effect<void, PublishFailed, Ledger | DuckDb>
+  /** Done or asked once the version is finished, before it takes its place. */
+  readonly settled?: Effect.Effect<Settled, PublishFailed, Ledger | DuckDb>
+  /** Files may have been written that the version does not name. */
+  readonly leaves?: boolean
+}
+
+export interface Changed<Told, Settled> {
+  readonly told: Told
+  readonly settled: Settled | undefined
+  /** The version that was published; undefined if none was. */
+  readonly version: number | undefined
+  readonly next: Manifest | undefined
+  readonly built: Built
+  readonly failedGates: ReadonlyArray<FailedGate>
+}
+
+const nothingBuilt: Built = { gaps: [], unfit: [], models: [] }
+
+/** Finishes what a crash left, and applies the edit; if it fails, what was current still is. */
+export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R>(
+  store: Store,
+  edit: (standing: Standing) => Effect.Effect<Edit<Told, Settled>, E, R>,
+) {
+  const current = yield* recover(store)
+  const newest = yield* fileStep(() => newestDerived(store, current))
+  const version = current.version + 1
+  const staging = Effect.gen(function* () {
+    const asked = yield* edit({ current, newest, version })
+    const { told, next, every, gates, aside } = asked
+    if (every !== undefined)
+      for (const kept of yield* fileStep(() => keptVersions(store))) yield* replaceKept(store, every(kept))
+    const unchanged = { told, asked, next: undefined, settled: undefined, built: nothingBuilt, failed: [] }
+    if (next === undefined) return unchanged
+    const of = { ...next, version, amends: asked.isInstead ?? false }
+    const whole = yield* takeOut(store, of, asked.fresh ?? new Set())
+    const built = yield* nextDatabase(store, { current, ...whole, isAnew: asked.isAnew ?? false })
+    const failed = gates === undefined ? [] : yield* gates
+    if (failed.length > 0 && aside !== undefined) yield* aside
+    if (failed.length > 0) return { ...unchanged, failed }
+    const settled = asked.settled === undefined ? undefined : yield* asked.settled
+    return { told, asked, built, failed, settled, next: yield* withDatabase(store, whole.next, built) }
+  })
+  const { told, asked, next, built, failed, settled } = yield* discarding(store, current)(staging)
+  if (next !== undefined) yield* commit(store, next)
+  if (next === undefined || asked.leaves === true) yield* clearStrays(store, next ?? current)
+  if (asked.every !== undefined)
+    yield* sweepKept(store, filesNeededBy(yield* fileStep(() => keptVersions(store))))
+  const changed: Changed<Told, Settled> = {
+    told,
+    settled,
+    version: next?.version,
+    next,
+    built,
+    failedGates: failed,
+  }
+  return changed
+})

@@ -1,0 +1,218 @@
+/**
+ * Every edit of the tables, cut off at any call that changes a file, or with that call alone refused: what was current
+ * stays, or what the edit makes is there, whole; what was left over goes with the next start.
+ * `NIGHTJAR_CUTS_EVERY=1` tries every call.
+ */
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
+import { recover } from "../../src/tables/Commit.ts"
+import { compact } from "../../src/tables/Compact.ts"
+import { forgetRows } from "../../src/tables/ForgetRows.ts"
+import { filesBelow, layoutOf, readManifest } from "../../src/tables/Manifest.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import { rebuild } from "../../src/tables/Rebuild.ts"
+import { restoreRows } from "../../src/tables/RestoreRows.ts"
+import { rollback } from "../../src/tables/Rollback.ts"
+import type { Store } from "../../src/tables/Store.ts"
+import { faultyCalls, refusal } from "../base/FaultyCalls.ts"
+import { anId } from "../harness/Id.ts"
+import {
+  append,
+  begin,
+  engine,
+  foundation,
+  layers,
+  liveNight,
+  namesIn,
+  problemsIn,
+  profileOf,
+  publish,
+  publisherOptions,
+  resultsOf,
+  rowsOf,
+  storeOf,
+  succeed,
+} from "./night.ts"
+
+const [first, second, third, next] = ["2025-10-30", "2025-10-31", "2025-11-20", "2025-11-21"].map(
+  (date) => `nightly.${date}`,
+) as [string, string, string, string]
+const base = mkdtempSync(join(tmpdir(), "nightjar-version-"))
+const prepared = join(base, "prepared")
+const taskOf = (run: string, customer: string) => anId(`${run}/${customer}/${engine}`)
+
+/** Three published nights, the newest with an outcome to be told, and one that is not published. */
+beforeAll(async () => {
+  mkdirSync(prepared)
+  const nights = Effect.gen(function* () {
+    yield* liveNight(first, "1", profileOf("Ana"))
+    yield* append([begin(second, "2025-10-31")])
+    yield* succeed(second, "2", "c-1", resultsOf(profileOf("Bea")))
+    yield* succeed(second, "3", "c-2", resultsOf(profileOf("Cy")))
+    yield* publish(second)
+    const { receipts } = yield* liveNight(third, "4", profileOf("Dee"))
+    const task = { run_id: anId(third), task_id: taskOf(third, "c-1"), execution_id: anId("e-4") }
+    const landed_sha256 = receipts[0]?.landed_sha256 ?? ""
+    yield* append([
+      { _tag: "DeleteIntended", ...task, landed_sha256 },
+      { _tag: "DeleteAnswered", ...task, http_status: 204, outcome: "deleted" },
+      { _tag: "RunEnded", run_id: anId(third), exit_code: 0, leftovers: false },
+    ])
+    yield* append([begin(next, "2025-11-21")])
+    yield* succeed(next, "5", "c-1", resultsOf(profileOf("Eve")))
+  })
+  await Effect.runPromise(Effect.scoped(Effect.provide(nights, layers(prepared))))
+}, 60_000)
+afterAll(() => rmSync(base, { recursive: true, force: true }))
+
+type Within = Layer.Success<ReturnType<typeof layers>>
+interface EditCase {
+  readonly edit: string
+  readonly prepare?: (root: string) => Effect.Effect<unknown, { readonly _tag: string }, Within>
+  readonly work: (root: string) => Effect.Effect<unknown, { readonly _tag: string }, Within>
+  readonly isHeld?: true
+}
+
+const inStore =
+  <A, E, R>(work: (store: Store) => Effect.Effect<A, E, R>) =>
+  (root: string) =>
+    Effect.flatMap(storeOf(root), work)
+const publisher =
+  <A, E>(work: (one: Publisher["Service"]) => Effect.Effect<A, E>) =>
+  () =>
+    Effect.flatMap(Publisher, work)
+
+const lostFile = (root: string): string =>
+  readManifest(layoutOf(root).manifest)?.runs[first]?.files.find(({ table }) => table === "customer_profiles")
+    ?.path ?? ""
+const forgotten = {
+  customer_id: anId("c-2"),
+  tasks: new Set([taskOf(second, "c-2")]),
+  executions: new Set(["e-3"]),
+}
+
+const cases: ReadonlyArray<EditCase> = [
+  { edit: "publish", work: publisher((one) => one.publish(anId(next))) },
+  { edit: "held", isHeld: true, work: publisher((one) => one.publish(anId(next))) },
+  {
+    edit: "interim",
+    work: publisher((one) => one.publishInterim(anId(next), new Set([taskOf(next, "c-1")]))),
+  },
+  { edit: "outcome", work: publisher((one) => one.publishOutcome(anId(third))) },
+  { edit: "rebuild", work: inStore((store) => rebuild(store, "0.1.0", true)) },
+  { edit: "rollback", work: inStore(rollback) },
+  {
+    edit: "compact",
+    work: inStore((store) =>
+      compact(store, { overBy: Date.parse("2025-11-15"), isDry: false, monthsMax: 12 }),
+    ),
+  },
+  { edit: "forget", work: inStore((store) => forgetRows(store, "0.1.0", forgotten)) },
+  {
+    edit: "restore",
+    prepare: (root) =>
+      Effect.gen(function* () {
+        yield* append([{ _tag: "LandingPruned", run_id: anId(first), bytes: 1 }])
+        rmSync(join(root, lostFile(root)))
+      }),
+    work: (root) =>
+      Effect.flatMap(storeOf(root), (store) => restoreRows(store, [anId(first)], new Set([lostFile(root)]))),
+  },
+]
+
+const gates = { keys: false, tests: [{ name: "nobody", sql: "SELECT 1 FROM nights.customer_profiles" }] }
+const inFolder = (root: string, { isHeld }: Pick<EditCase, "isHeld">, calls: FileCalls = machineCalls) =>
+  PublisherDuckDb.layer({ ...publisherOptions(root), ...(isHeld === true ? { gates } : {}) }).pipe(
+    Layer.provideMerge(foundation(root)),
+    Layer.provide(Layer.succeed(FileCalls, calls)),
+  )
+
+/** What readers see: rows, deletions, files, and what `verify` says. */
+const seen = Effect.fnUntraced(function* (root: string) {
+  const [deletions] = yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM ops.deletions")
+  return JSON.stringify({
+    names: yield* namesIn(root),
+    current: (yield* rowsOf(root, "SELECT name FROM customer_profiles ORDER BY ALL")).map(({ name }) => name),
+    deletions: deletions?.["n"],
+    files: filesBelow(join(root, "tables")).length,
+    held: filesBelow(join(root, "published/held")),
+    problems: yield* problemsIn(root),
+  })
+})
+
+const copyOf = (from: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const root = mkdtempSync(join(base, "copy-"))
+      cpSync(from, root, { recursive: true })
+      return root
+    }),
+    (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true })),
+  )
+
+interface Cut {
+  /** The number of the call that is refused. */
+  readonly at: number
+  /** And every call after it, as after a kill. */
+  readonly isKill: boolean
+}
+
+/** Applies an edit to a copy, cut off or not, starts again, and says what is there. */
+const applied = Effect.fnUntraced(function* (from: string, one: EditCase, { at, isKill }: Cut) {
+  const root = yield* copyOf(from)
+  const { calls, done } = faultyCalls({
+    refuse: (name, nth) => ((isKill ? nth >= at : nth === at) ? refusal("EIO", name) : undefined),
+  })
+  const commits: Array<number> = []
+  const rename: FileCalls["rename"] = (source, to) => {
+    if (to.endsWith("manifest.next.json")) commits.push(done.length + 1)
+    calls.rename(source, to)
+  }
+  const exit = yield* Effect.exit(one.work(root)).pipe(
+    Effect.provideService(FileCalls, { ...calls, rename }),
+    Effect.provide(inFolder(root, one, { ...calls, rename })),
+    Effect.scoped,
+  )
+  const last = done.findLastIndex((name) => name === "rename") + 1
+  const there = Effect.andThen(Effect.flatMap(storeOf(root), recover), seen(root))
+  const state = yield* Effect.provide(Effect.scoped(there), foundation(root))
+  return { exit: exit._tag, state, calls: done.length, commit: commits[0] ?? last, last }
+}, Effect.scoped)
+
+const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 0)
+
+describe("an edit of the tables that is cut off leaves what was current or what it makes, whole", () => {
+  it.live.each(cases)(
+    "$edit [promise 6] [promise 7]",
+    (one) =>
+      Effect.gen(function* () {
+        const from = yield* copyOf(prepared)
+        if (one.prepare !== undefined) yield* Effect.provide(Effect.scoped(one.prepare(from)), layers(from))
+        const before = yield* Effect.provide(Effect.scoped(seen(from)), foundation(from))
+        const whole = yield* applied(from, one, { at: Infinity, isKill: true })
+        assert.notStrictEqual(whole.state, before)
+        assert.strictEqual(whole.exit, one.isHeld === true ? "Failure" : "Success")
+        const { commit, last } = whole
+        const all = Array.from({ length: whole.calls }, (_, index) => index + 1)
+        const cuts = every > 0 ? all.filter((at) => at % every === 0) : [commit, commit + 1, last]
+        const states = new Set<string>()
+        for (const at of cuts)
+          for (const isKill of every > 0 ? [true, false] : [at !== last]) {
+            const { state, exit } = yield* applied(from, one, { at, isKill })
+            const where = `${one.edit}: call ${at} of ${whole.calls}, ${isKill ? "and all after it" : "alone"}`
+            assert.include([before, whole.state], state, where)
+            // What failed before the commit changed nothing, and what succeeded is there.
+            if (at <= commit && one.isHeld !== true) assert.strictEqual(state, before, where)
+            if (exit === "Success") assert.strictEqual(state, whole.state, where)
+            states.add(state)
+          }
+        assert.strictEqual(states.size, 2)
+      }).pipe(Effect.scoped),
+    every > 0 ? 1_800_000 : 60_000,
+  )
+})
