@@ -108,8 +108,8 @@ const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, in
   const [row] = yield* connection.rows(
     `SELECT job, parent IS NULL AND tasks > 0 AS night,
       greatest(run_date, coalesce((SELECT max(e) FROM store._runs), run_date))::VARCHAR AS e,
-      EXISTS (FROM ops.documents AS d WHERE d.run_id = runs.run_id AND d.record_id IS NOT NULL) AS documents
-    FROM ops.runs WHERE run_id = ?`,
+      EXISTS (FROM ops.documents WHERE run_id = $1 AND record_id IS NOT NULL) AS documents
+    FROM ops.runs WHERE run_id = $1`,
     [run_id],
   )
   const isNight = row?.["night"] === true

@@ -314,6 +314,14 @@ const decidingSql = (runs: ReadonlyArray<string>): string =>
   UNION ALL SELECT run_id, customer_id, engine_reference, NULL, NULL, NULL, features
     FROM ops.tasks${ofRuns(runs)}`
 
+/** Whether that differs from what it was, in the table `before`. */
+const decideOtherwise = Effect.fnUntraced(function* (connection: Connection, runs: ReadonlyArray<string>) {
+  const [row] = yield* connection.rows(`SELECT
+    (SELECT count(*) FROM (FROM (${decidingSql(runs)}) EXCEPT ALL FROM before))::INTEGER
+    + (SELECT count(*) FROM (FROM before EXCEPT ALL FROM (${decidingSql(runs)})))::INTEGER AS n`)
+  return Number(row?.["n"]) > 0
+})
+
 /**
  * Replaces the rows of some runs in some tables of a copy of the published database; a run that it does not
  * have yet is added. Runs that began after the first of them are taken back and added again. Returns what
@@ -329,7 +337,8 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
     yield* connection.run("BEGIN")
     // For those that there are now to be made.
     yield* removeModels(connection, families)
-    yield* connection.run(`CREATE TEMP TABLE before AS ${decidingSql(runs)}`)
+    const hasRecords = kept.some(({ name }) => names.has(name))
+    if (!hasRecords) yield* connection.run(`CREATE TEMP TABLE before AS ${decidingSql(runs)}`)
     const put = Effect.fnUntraced(function* (spec: TableSpec, run_ids: ReadonlyArray<string>) {
       const place = `ops.${identifier(spec.name)}`
       yield* connection.run(`DELETE FROM ${place}${ofRuns(run_ids)}`)
@@ -343,11 +352,7 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
       }
     })
     for (const spec of operatorTables()) if (names.has(spec.name)) yield* put(spec, runs)
-    const [row] = yield* connection.rows(`SELECT
-      (SELECT count(*) FROM (FROM (${decidingSql(runs)}) EXCEPT ALL FROM before))::INTEGER
-      + (SELECT count(*) FROM (FROM before EXCEPT ALL FROM (${decidingSql(runs)})))::INTEGER AS n`)
-    const decides = Number(row?.["n"]) > 0
-    if (decides || kept.some(({ name }) => names.has(name))) {
+    if (hasRecords || (yield* decideOtherwise(connection, runs))) {
       const order = yield* runsInOrder(connection)
       const first = order.findIndex(({ run_id }) => runs.includes(run_id))
       const again = order.slice(first)

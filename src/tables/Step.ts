@@ -68,19 +68,15 @@ const isItemOf = (item: string, record: string, id: string): string =>
 const listName = (index: number): string => `_list_${index}`
 
 /** Each list of a record as a cell, to be compared with another's: `rows` is where its items are. */
-const listsOf = ({ children }: KeptTable, rows: (child: KeptChild) => string, key: string) => ({
-  joins: children
+const listsOf = ({ children }: KeptTable, rows: (child: KeptChild) => string, key: string): string =>
+  children
     .map((child, index) => {
       const item = quoted([...child.columns, ...child.rest]).map((name) => `${name} := c.${name}`)
       const list = listName(index)
       return `LEFT JOIN (SELECT c.${key}, list(struct_pack(${item.join(", ")}) ORDER BY c.position) AS items
         FROM (${rows(child)}) AS c GROUP BY c.${key}) AS ${list} ON ${list}.${key} = r.${key}`
     })
-    .join(" "),
-  cells: children
-    .map((_, index) => `, coalesce(${listName(index)}.items, []) AS ${listName(index)}`)
-    .join(""),
-})
+    .join(" ")
 
 /** The columns, and lists, that decide whether two rows are equal. */
 const decisive = (table: KeptTable): ReadonlyArray<string> => [
@@ -88,13 +84,21 @@ const decisive = (table: KeptTable): ReadonlyArray<string> => [
   ...table.children.map((_, index) => listName(index)),
 ]
 
+/** All of them as one cell, so that a statement names two cells and not two of each column. */
+const allOf = (table: KeptTable): string => {
+  const own = contentOf(table).map((name) => `${identifier(name)} := r.${identifier(name)}`)
+  const lists = table.children.map(
+    (_, index) => `${listName(index)} := coalesce(${listName(index)}.items, [])`,
+  )
+  return `struct_pack(${[...own, ...lists].join(", ")}) AS _all, hash(_all) AS _hash`
+}
+
 /**
  * Columns decide, hashes only find: what came and has no equal hash, `step_found`, is compared in every
  * column with what is missing, `step_lost`. What is equal has not changed, whatever made its hash.
  */
-const equalSql = ({ table, run }: Stepping): string => {
-  const place = stored(table.name)
-  const all = decisive(table)
+const differingSql = ({ table, run }: Stepping): string => {
+  const key = table.key.map((name) => `, r.${identifier(name)}`).join("")
   const came = listsOf(
     table,
     (child) => {
@@ -111,41 +115,43 @@ const equalSql = ({ table, run }: Stepping): string => {
     (child) => `SELECT x.* FROM ${stored(child.name)} AS x SEMI JOIN step_unseen USING (_version)`,
     "_version",
   )
+  return [
+    temp(
+      "found",
+      `SELECT r._ord, r._reading, r._answered, r._scope, r.task_id, r.session_id, r.record_id,
+        r.content_id${key}, ${allOf(table)} FROM step_unmatched AS r ${came}`,
+    ),
+    temp(
+      "lost",
+      `SELECT u.id AS _id, r._version, r._scope, r.record_id, r.content_id${key}, ${allOf(table)}
+      FROM step_unseen AS u JOIN ${stored(table.name)} AS r ON r.rowid = u.id ${were}`,
+    ),
+  ].join("\n")
+}
+
+/** `step_equal`: of rows that are equal more than once, each is one. */
+const equalSql = (): string => {
   const nth = (what: string, order: string) =>
-    `row_number() OVER (PARTITION BY ${what}, ${names(all)} ORDER BY ${order}) AS _equal`
-  const ofKey = names(["_scope", ...table.key])
-  const numbered = (order: string) => `count(*) OVER (PARTITION BY ${ofKey}) AS _of,
-      row_number() OVER (PARTITION BY ${ofKey} ORDER BY content_id, ${order}) AS _place`
-  return `${temp("found", `SELECT r.*${came.cells} FROM step_unmatched AS r ${came.joins}`)}
-  ${temp(
-    "lost",
-    `SELECT u.id AS _id, r._version, r._scope, r.record_id, r.content_id,
-      ${names(contentOf(table), "r.")}${were.cells}
-    FROM step_unseen AS u JOIN ${place} AS r ON r.rowid = u.id ${were.joins}`,
-  )}
-  ${temp(
+    `row_number() OVER (PARTITION BY ${what}, _all ORDER BY ${order}) AS _equal`
+  return temp(
     "equal",
     `SELECT f._ord, f._reading, f._answered, f.task_id, f.session_id, f.record_id AS read_id,
       l._id AS id, l._version, l.record_id, f.content_id
     FROM (SELECT *, ${nth("_reading", "_ord")} FROM step_found) AS f
       JOIN (SELECT *, ${nth("_scope", "_version")} FROM step_lost) AS l
-      ON l._scope = f._scope AND l._equal = f._equal AND ${sameSql("l", "f", all)}
+      ON l._scope = f._scope AND l._equal = f._equal AND l._all IS NOT DISTINCT FROM f._all
       ANTI JOIN step_same AS s ON s._reading = f._reading AND s._version = l._version`,
-  )}
-  INSERT INTO step_same SELECT * EXCLUDE (content_id) FROM step_equal;
+  )
+}
+
+/** What is equal is the same, with the hash that it has by now. */
+const takeEqualSql = ({ table }: Stepping): string => {
+  const place = stored(table.name)
+  return `INSERT INTO step_same SELECT * EXCLUDE (content_id) FROM step_equal;
   UPDATE ${place} SET content_id = q.content_id FROM step_equal AS q
     WHERE ${place}.rowid = q.id AND q._answered;
   DELETE FROM step_unmatched WHERE _ord IN (SELECT _ord FROM step_equal);
-  DELETE FROM step_unseen WHERE _version IN (SELECT _version FROM step_equal WHERE _answered);
-  ${temp(
-    "found",
-    `SELECT f.*, ${numbered("_ord")} FROM step_found AS f
-      SEMI JOIN step_unmatched USING (_ord) WHERE _answered`,
-  )}
-  ${temp(
-    "lost",
-    `SELECT l.*, ${numbered("_version")} FROM step_lost AS l SEMI JOIN step_unseen USING (_version)`,
-  )}`
+  DELETE FROM step_unseen WHERE _version IN (SELECT _version FROM step_equal WHERE _answered);`
 }
 
 /** Most records of one key that are compared with each other; further ones are paired in their order. */
@@ -158,31 +164,47 @@ const comparisonsMax = 200_000
  * those that are most alike are, each once.
  */
 const pair = Effect.fnUntraced(function* (connection: Connection, { table }: Stepping) {
+  const key = names(["_scope", ...table.key])
   const ofKey = `l._scope = f._scope AND ${sameSql("l", "f", table.key)}`
+  const numbered = (
+    order: string,
+  ) => `${key}, content_id, ${order}, count(*) OVER (PARTITION BY ${key}) AS _of,
+      row_number() OVER (PARTITION BY ${key} ORDER BY content_id, ${order}) AS _place`
   yield* connection.run(
-    temp(
-      "pairs",
-      `SELECT f._ord, l._version, l.record_id FROM step_found AS f JOIN step_lost AS l ON ${ofKey}
-      WHERE f._of = 1 AND l._of = 1`,
-    ),
+    [
+      temp(
+        "came",
+        `SELECT ${numbered("_ord")} FROM step_found SEMI JOIN step_unmatched USING (_ord) WHERE _answered`,
+      ),
+      temp(
+        "were",
+        `SELECT record_id, ${numbered("_version")} FROM step_lost SEMI JOIN step_unseen USING (_version)`,
+      ),
+      temp(
+        "pairs",
+        `SELECT f._ord, l._version, l.record_id FROM step_came AS f JOIN step_were AS l ON ${ofKey}
+        WHERE f._of = 1 AND l._of = 1`,
+      ),
+    ].join("\n"),
   )
-  const [row] = yield* connection.rows(`SELECT (SELECT count(*) FROM step_found WHERE _of > 1)::INTEGER
-    + (SELECT count(*) FROM step_lost WHERE _of > 1)::INTEGER AS several`)
+  const [row] = yield* connection.rows(`SELECT (SELECT count(*) FROM step_came WHERE _of > 1)::INTEGER
+    + (SELECT count(*) FROM step_were WHERE _of > 1)::INTEGER AS several`)
   const several = Number(row?.["several"])
   if (several === 0) return
   // Each with each among the first of a key only: of a thousand equal keys there were a million pairs.
   yield* connection.run(`INSERT INTO step_pairs SELECT f._ord, l._version, l.record_id
-    FROM step_found AS f JOIN step_lost AS l ON ${ofKey} AND l._place = f._place
+    FROM step_came AS f JOIN step_were AS l ON ${ofKey} AND l._place = f._place
     WHERE f._place > ${comparedMax}`)
   const alike = decisive(table).map(
-    (name) => `(l.${identifier(name)} IS NOT DISTINCT FROM f.${identifier(name)})::INTEGER`,
+    (name) => `(y._all.${identifier(name)} IS NOT DISTINCT FROM x._all.${identifier(name)})::INTEGER`,
   )
   const batches = Math.ceil((several * comparedMax) / comparisonsMax)
   for (let batch = 0; batch < batches; batch++) {
     const first = `WHERE _place <= ${comparedMax}
-      AND hash(${names(["_scope", ...table.key])}) % ${batches} = ${batch}`
+      AND hash(${key}) % ${batches} = ${batch}`
     const rows = yield* connection.rows(`SELECT f._ord AS came, l._version AS was
-      FROM (FROM step_found ${first}) AS f JOIN (FROM step_lost ${first}) AS l ON ${ofKey}
+      FROM (FROM step_came ${first}) AS f JOIN (FROM step_were ${first}) AS l ON ${ofKey}
+        JOIN step_found AS x ON x._ord = f._ord JOIN step_lost AS y ON y._version = l._version
       WHERE l._of > 1 OR f._of > 1
       ORDER BY ${alike.join(" + ")} DESC, l.record_id, f.content_id, came, was`)
     const [cames, wases] = [new Set<string>(), new Set<string>()]
@@ -194,7 +216,7 @@ const pair = Effect.fnUntraced(function* (connection: Connection, { table }: Ste
     }
     yield* connection.run(
       `INSERT INTO step_pairs SELECT p.came, p.was, l.record_id
-      FROM (${inParallel("BIGINT", "INTEGER")}) AS p(came, was) JOIN step_lost AS l ON l._version = p.was`,
+      FROM (${inParallel("BIGINT", "INTEGER")}) AS p(came, was) JOIN step_were AS l ON l._version = p.was`,
       [[...cames], [...wases]],
     )
   }
@@ -206,39 +228,43 @@ const inParallel = (...types: ReadonlyArray<string>): string =>
 
 const noPairs = temp("pairs", "SELECT 0::BIGINT AS _ord, 0 AS _version, '' AS record_id LIMIT 0")
 
-/** `step_new`: the versions that begin. An id stands once in a scope, or in a reading that answers none. */
-const beginSql = ({ table, run, meta }: Stepping): string => {
-  const place = stored(table.name)
+/** What was not found again ends. */
+const endSql = ({ table, run, meta }: Stepping): string => `UPDATE ${stored(table.name)}
+    SET valid_to = DATE ${literal(meta.e)}, _until_seq = ${run.sequence},
+      ended_by = CASE WHEN _version IN (SELECT _version FROM step_pairs) THEN 'changed' ELSE 'gone' END
+    WHERE rowid IN (SELECT id FROM step_unseen);`
+
+/** What was found again was fetched now. */
+const fetchSql = ({ table }: Stepping): string => {
   const fetched = quoted(fetchedOf(table))
-  const seen =
-    fetched.length === 0
-      ? ""
-      : `UPDATE ${place} SET ${fetched.map((name) => `${name} = i.${name}`).join(", ")}
+  if (fetched.length === 0) return ""
+  return `UPDATE ${stored(table.name)} SET ${fetched.map((name) => `${name} = i.${name}`).join(", ")}
     FROM (SELECT s.id, ${fetched.map((name) => `any_value(i.${name}) AS ${name}`).join(", ")}
       FROM step_same AS s JOIN step_inc AS i USING (_ord) WHERE s._answered GROUP BY s.id) AS i
-    WHERE ${place}.rowid = i.id;`
-  return `UPDATE ${place} SET valid_to = DATE ${literal(meta.e)}, _until_seq = ${run.sequence},
-      ended_by = CASE WHEN _version IN (SELECT _version FROM step_pairs) THEN 'changed' ELSE 'gone' END
-    WHERE rowid IN (SELECT id FROM step_unseen);
-  ${seen}
-  ${temp(
-    "new",
-    `SELECT u._ord, u._reading, u._answered, u._scope, u.task_id, u.record_id AS read_id, u.session_id,
+    WHERE ${stored(table.name)}.rowid = i.id;`
+}
+
+/** `step_new`: the versions that begin. An id stands once in a scope, or in a reading that answers none. */
+const beginSql = ({ table }: Stepping): string =>
+  [
+    temp(
+      "new",
+      `SELECT u._ord, u._reading, u._answered, u._scope, u.task_id, u.record_id AS read_id, u.session_id,
       coalesce(p.record_id, u.record_id) AS record_id, p.record_id IS NOT NULL AS paired,
       CASE WHEN u._answered THEN 's' || u._scope ELSE 'r' || u._reading END AS place,
-      (SELECT coalesce(max(_version), 0) FROM ${place})
+      (SELECT coalesce(max(_version), 0) FROM ${stored(table.name)})
         + row_number() OVER (ORDER BY u.customer_id, u.engine_reference, u._scope, u._ord) AS _version
     FROM step_unmatched AS u LEFT JOIN step_pairs AS p ON p._ord = u._ord`,
-  )}
-  ${temp(
-    "taken",
-    `SELECT 's' || o._scope AS place, o.record_id FROM step_open AS o
+    ),
+    temp(
+      "taken",
+      `SELECT 's' || o._scope AS place, o.record_id FROM step_open AS o
       WHERE o._version NOT IN (SELECT _version FROM step_unseen)
     UNION ALL SELECT place, record_id FROM step_new WHERE paired
     UNION ALL SELECT 'r' || s._reading, o.record_id
       FROM step_same AS s JOIN step_open AS o USING (_version) WHERE NOT s._answered`,
-  )}`
-}
+    ),
+  ].join("\n")
 
 const hashed = (text: string): string => sha256Hex(text).slice(0, 32)
 
@@ -275,13 +301,9 @@ const renumber = Effect.fnUntraced(function* (connection: Connection) {
   )
 })
 
-/** Every row that came is its version's: new ones are added, and for each what the night saw of it. */
+/** The versions that begin, with their lists. */
 const addSql = ({ table, run, meta }: Stepping): string => {
-  const place = stored(table.name)
   const cells = [...table.columns, ...table.rest].map(({ name }) => name)
-  const fetched = quoted(fetchedOf(table)).map((name) => `, i.${name}`)
-  const rows =
-    "SELECT _ord, _reading, _version FROM step_same UNION ALL SELECT _ord, _reading, _version FROM step_new"
   const lists = table.children.flatMap((child) => {
     const source = run.sources.get(child.name)
     if (source === undefined) return []
@@ -292,24 +314,32 @@ const addSql = ({ table, run, meta }: Stepping): string => {
       ORDER BY n._version, c.position;`,
     ]
   })
-  return `INSERT INTO ${place} SELECT n._version, n._scope, n.record_id, ${names(cells, "u.")},
+  return `INSERT INTO ${stored(table.name)} SELECT n._version, n._scope, n.record_id, ${names(cells, "u.")},
       u.content_id, u.session_id, u.execution_id,
       CASE WHEN n._answered THEN DATE ${literal(meta.e)} END, NULL, NULL,
       ${run.sequence}, CASE WHEN n._answered THEN NULL ELSE ${run.sequence} END
     FROM step_new AS n JOIN step_unmatched AS u USING (_ord) ORDER BY n._version;
-  INSERT INTO ${seenOf(table.name)} SELECT m._reading, m._version${fetched.join("")}
-    FROM (${rows}) AS m JOIN step_inc AS i USING (_ord) ORDER BY m._reading, m._version;
   ${lists.join("\n")}`
 }
 
-/** Documents of the run name a record as its body has it; its id is that of the record that it is. */
-const documentsSql = (run_id: string): string => {
-  const moved = ["same", "new"].map(
-    (name) => `SELECT task_id, session_id, read_id, record_id FROM step_${name} WHERE record_id <> read_id`,
-  )
-  return `UPDATE ops.documents SET record_id = m.record_id FROM (${moved.join(" UNION ALL ")}) AS m
-    WHERE documents.run_id = ${literal(run_id)} AND documents.task_id = m.task_id
-      AND documents.session_id = m.session_id AND documents.record_id = m.read_id`
+/**
+ * Every row that came is its version's: for each, what the night saw of it. Documents of the run name a
+ * record as its body has it; its id is that of the record that it is.
+ */
+const seeSql = ({ table, run, meta }: Stepping, hasNew: boolean): string => {
+  const of = (columns: string, where = "") =>
+    ["same", ...(hasNew ? ["new"] : [])]
+      .map((name) => `SELECT ${columns} FROM step_${name}${where}`)
+      .join(" UNION ALL ")
+  const fetched = quoted(fetchedOf(table)).map((name) => `, i.${name}`)
+  const documents = `UPDATE ops.documents SET record_id = m.record_id
+    FROM (${of("task_id, session_id, read_id, record_id", " WHERE record_id <> read_id")}) AS m
+    WHERE documents.run_id = ${literal(run.run_id)} AND documents.task_id = m.task_id
+      AND documents.session_id = m.session_id AND documents.record_id = m.read_id;`
+  return `INSERT INTO ${seenOf(table.name)} SELECT m._reading, m._version${fetched.join("")}
+    FROM (${of("_ord, _reading, _version")}) AS m JOIN step_inc AS i USING (_ord)
+    ORDER BY m._reading, m._version;
+  ${meta.hasDocuments ? documents : ""}`
 }
 
 const stepTable = Effect.fnUntraced(function* (connection: Connection, stepping: Stepping) {
@@ -321,16 +351,27 @@ const stepTable = Effect.fnUntraced(function* (connection: Connection, stepping:
     return
   }
   yield* connection.run(matchSql(stepping))
-  const [left] = yield* connection.rows(`SELECT (SELECT count(*) FROM step_unmatched)::INTEGER AS found,
-    (SELECT count(*) FROM step_unseen)::INTEGER AS lost`)
-  const mayBePairs = Number(left?.["found"]) > 0 && Number(left?.["lost"]) > 0
-  if (mayBePairs) yield* connection.run(equalSql(stepping))
-  if (mayBePairs && table.key.length > 0) yield* pair(connection, stepping)
+  const countOf = (name: string): string => `(SELECT count(*) FROM step_${name})::INTEGER AS ${name}`
+  const [left] = yield* connection.rows(`SELECT ${countOf("unmatched")}, ${countOf("unseen")}`)
+  const isSome = (row: typeof left, name: string): boolean => Number(row?.[name]) > 0
+  const [hasNew, hasLost] = [isSome(left, "unmatched"), isSome(left, "unseen")]
+  if (hasNew && hasLost) {
+    yield* connection.run(differingSql(stepping))
+    const [alike] = yield* connection.rows(
+      "SELECT count(*)::INTEGER AS hashes FROM step_found SEMI JOIN step_lost USING (_scope, _hash)",
+    )
+    if (isSome(alike, "hashes")) yield* connection.run(`${equalSql()}\n${takeEqualSql(stepping)}`)
+  }
+  if (hasNew && hasLost && table.key.length > 0) yield* pair(connection, stepping)
   else yield* connection.run(noPairs)
-  yield* connection.run(beginSql(stepping))
-  if (Number(left?.["found"]) > 0) yield* renumber(connection)
-  yield* connection.run(addSql(stepping))
-  if (meta.hasDocuments) yield* connection.run(documentsSql(run.run_id))
+  if (hasLost) yield* connection.run(endSql(stepping))
+  yield* connection.run(fetchSql(stepping))
+  if (hasNew) {
+    yield* connection.run(beginSql(stepping))
+    yield* renumber(connection)
+    yield* connection.run(addSql(stepping))
+  }
+  yield* connection.run(seeSql(stepping, hasNew))
 })
 
 /** Adds a run whose rows of `ops` are there; every run before it has been added. Within a transaction. */

@@ -20,6 +20,7 @@ interface Night {
   readonly date?: string
   readonly time?: string
   readonly balance?: string
+  readonly content?: string
   readonly recordOf?: string
   readonly emails?: ReadonlyArray<string>
   readonly outcome?: string
@@ -52,6 +53,7 @@ const nightOf = (night: Night): Tables => {
           run_id,
           execution_id: night.recordOf === "c-2" ? second : first,
           record_id,
+          content_id: night.content ?? "as-before",
           fetch_date: time,
           record: `{"fetch_date":"${time}","balance":${balance}}`,
         },
@@ -89,6 +91,12 @@ describe("two runs are the same", () => {
 describe("two runs differ", () => {
   it("when one digit of a record changed, for the record and for its children", () => {
     expect(against({ balance: "1.11" })).toEqual([
+      "the night differs: nights.other_records lost 1 and gained 1 rows",
+      "the night differs: nights.emails lost 1 and gained 1 rows",
+    ])
+  })
+  it("when a record has the hash of another content", () => {
+    expect(against({ content: "another" })).toEqual([
       "the night differs: nights.other_records lost 1 and gained 1 rows",
       "the night differs: nights.emails lost 1 and gained 1 rows",
     ])

@@ -80,8 +80,6 @@ const plainCell = (name: string, type: string, value: Json, names: Names): Json 
   if (value === null || disturbedTimes.has(name)) return null
   if (type === "TIMESTAMPTZ" || type === "TIMESTAMP WITH TIME ZONE") return "<time>"
   if (name === "run_date") return "<date>"
-  // Made of what stands in the row beside it, and of remote ids.
-  if (name === "content_id") return "<content>"
   if (receiptColumns.has(name)) return "<receipt>"
   if (name === "record_id") return names.records.get(text(value)) ?? "<unknown record>"
   return typeof value === "string" ? plainText(value, type === "JSON", names) : value
@@ -94,8 +92,12 @@ const plainRow = (
   names: Names,
   orphaned: boolean,
 ): string => {
+  const whole = JSON.stringify(row)
+  const namesDocument = [...names.documents].some((id) => whole.includes(id))
   const cells = columns.map(({ name, type }): Json => {
     const value = row[name] ?? null
+    // Made of all content, documents' ids too.
+    if (name === "content_id" && namesDocument) return "<content>"
     if (documentTables.has(tableName) && documentColumns.has(name))
       return value === null ? null : "<document>"
     if (tableName === "ops.documents" && name === "record_id") return value === null ? null : "<record>"
