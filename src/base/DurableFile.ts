@@ -26,6 +26,8 @@ export interface FileCalls {
   readonly close: (descriptor: number) => void
   readonly rename: (from: string, to: string) => void
   readonly link: (from: string, to: string) => void
+  /** `target` is relative to the folder of the name. */
+  readonly symlink: (target: string, name: string) => void
   readonly copy: (from: string, to: string) => void
   readonly remove: (path: string) => void
   readonly makeFolder: (path: string, mode: number) => void
@@ -41,6 +43,7 @@ export const machineCalls: FileCalls = {
   close: fs.closeSync,
   rename: fs.renameSync,
   link: fs.linkSync,
+  symlink: fs.symlinkSync,
   // Shares the blocks where the file system can.
   copy: (from, to) => fs.copyFileSync(from, to, fs.constants.COPYFILE_FICLONE),
   remove: (path) => fs.rmSync(path, { recursive: true, force: true }),
@@ -275,6 +278,10 @@ export class DurableFiles {
 
   link(from: string, to: string): void {
     attempt("link", to, () => this.#calls.link(from, to))
+  }
+
+  symlink(target: string, name: string): void {
+    attempt("link", name, () => this.#calls.symlink(target, name))
   }
 
   copy(from: string, to: string): void {

@@ -13,6 +13,7 @@ import { archiveName } from "../ledger/LedgerArchive.ts"
 import { replacedFiles } from "../tables/KeptVersions.ts"
 import { filesBelow, filesOf, layoutOf, nothingPublished, readManifest } from "../tables/Manifest.ts"
 import type { Manifest } from "../tables/Manifest.ts"
+import { placeParquet, sweepParquet } from "../tables/ParquetViews.ts"
 
 /** Nothing of the copy remains; the output folder was only read. */
 export class BackupFailed extends Schema.TaggedError<BackupFailed>()("BackupFailed", {
@@ -113,12 +114,17 @@ const copyTables = Effect.fnUntraced(function* (place: Place, manifest: Manifest
   // The record schemas of the tables: each file is written once and never changed.
   yield* copyFiles(place, below(from, "schemas").filter(isFinished))
   yield* copyFiles(place, below(from, "published/models").filter(isFinished))
+  const { parquet } = manifest
+  if (parquet !== undefined)
+    yield* copyFiles(place, below(from, `published/parquet-v${parquet.version}`).filter(isFinished))
   yield* copyFiles(place, ["nightjar.duckdb", "tables/manifest.json"])
   return yield* step(() => {
     if (versionStanding(from)?.version !== manifest.version) return undefined
     const listed = new Set(["tables/manifest.json", ...filesOf(manifest).map(({ path }) => path)])
     // Of a round before.
     for (const path of below(to, "tables")) if (!listed.has(path)) files.remove(join(to, path))
+    sweepParquet({ layout: layoutOf(to), files }, [parquet?.version])
+    placeParquet({ layout: layoutOf(to), files }, manifest)
     return manifest
   })
 })
@@ -196,7 +202,7 @@ const copied = [archiveName, "landing", "attachments", "tables", "published", "s
 /** The folder was empty before, so all of this is the copy's. */
 const removeCopy = ({ files, to }: Place): void => {
   const single = [...databases, ...databases.map(partial), "nightjar.duckdb"]
-  const others = ["sandbox.ndjson", "pseudonyms.json", ".nightjar"]
+  const others = ["sandbox.ndjson", "pseudonyms.json", ".nightjar", "current", "history"]
   for (const name of [...copied, ...single, ...others]) files.remove(join(to, name))
 }
 

@@ -177,6 +177,8 @@ export interface Job extends AsWritten {
   /** A new run needs this share of the customers of the run before it, from 0 to 1. */
   readonly customersShareMin?: number
   readonly share: "none" | "group"
+  /** Which folders of Parquet a version has beside the database. */
+  readonly parquet: ReadonlyArray<"current" | "history">
   /** Downloaded documents get names for people. */
   readonly namesDocuments?: true
   /** The folder with the job's own record schemas, in `records/`, and results sources. */

@@ -276,6 +276,7 @@ const readRenamed = ({ document }: Context, parts: Parts, folder: string) => {
   const jobs = after.map(({ index, value }) => ({ job: value, place: document.place(["after", index]) }))
   return {
     share: output.share,
+    parquet: output.parquet,
     ...(output.documents === "by_name" ? { namesDocuments: true as const } : {}),
     ...(jobs.length === 0 ? {} : { after: jobs }),
     ...(publish === undefined ? {} : { publishEvery: publish.every }),

@@ -135,6 +135,11 @@ const Output = section(
       "by_hash",
       "by_name: downloaded documents are copied to `documents/<customer>/` under names for people, too.",
     ),
+    parquet: setting(
+      Schema.Array(Schema.Literals(["current", "history"])),
+      ["current", "history"],
+      "Folders with the tables of `main` and `history` as Parquet, for those who do not use DuckDB.",
+    ),
     delta: optional(
       Schema.Boolean,
       "No longer has an effect: no Delta logs are written. Read `tables/<table>/**/*.parquet` instead.",

@@ -84,6 +84,8 @@ const explained = (line: string, { description }: Setting, indent: string): Read
 const isUsed = ({ sample, inner }: Setting): boolean =>
   sample === undefined ? inner.some(isUsed) : sample.as === "used"
 
+const asYaml = (value: unknown): string => (Array.isArray(value) ? `[${value.join(", ")}]` : String(value))
+
 /** The key begins behind `indent`; from column `off` on, the part around it is commented out. */
 const linesOf = (setting: Setting, indent: string, off?: number): ReadonlyArray<string> => {
   const { name, sample, inner, shape } = setting
@@ -92,7 +94,7 @@ const linesOf = (setting: Setting, indent: string, off?: number): ReadonlyArray<
   const marked = (text: string) => (at === undefined ? text : `${text.slice(0, at)}#${text.slice(at)}`)
   const blank = indent.replace("-", " ")
   const instead = sample?.as === "alternative" && off !== undefined ? "#" : ""
-  const text = sample?.text ?? (inner.length > 0 ? undefined : String(setting.default))
+  const text = sample?.text ?? (inner.length > 0 ? undefined : asYaml(setting.default))
   const head = `${marked(indent)}${instead}${name}:${text === undefined ? "" : ` ${text}`}`
   const lines = explained(head, setting, at === indent.length ? indent : marked(blank))
   if (text !== undefined) return lines

@@ -49,6 +49,10 @@ export const findingMessages = {
     "a database that only saves work is damaged",
     "Run `nightjar repair`, which makes it again or removes it. No table depends on it.",
   ),
+  "parquet-lost": finding(
+    "the folder with what is current as Parquet is not there",
+    "Run `nightjar repair`, which writes it again. The database does not depend on it.",
+  ),
   "file-unlisted": finding("no manifest lists this file", nextRun),
   "database-version": finding("the database {state}, the manifest is version {version}", repair),
   "database-changed": finding("the database is not the file that was published", repair),

@@ -334,6 +334,7 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
     const kept = keptTables(families)
     const names = new Set(tables.map(({ name }) => name))
     const unfit: Array<MisfitCount> = []
+    let since = Infinity
     yield* connection.run("BEGIN")
     // For those that there are now to be made.
     yield* removeModels(connection, families)
@@ -357,6 +358,7 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
       const first = order.findIndex(({ run_id }) => runs.includes(run_id))
       const again = order.slice(first)
       if (again.length > takenBackMax) return undefined
+      since = again[0]?.sequence ?? since
       const standing = yield* connection.rows(
         "SELECT run_id, seq::INTEGER AS seq FROM store._runs ORDER BY seq DESC",
       )
@@ -379,7 +381,7 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
     yield* connection.run(versionMacro(manifest.version))
     yield* connection.run(`${withoutLog}; COMMIT`)
     yield* checkCounts(connection, options, runs)
-    return addUpMisfits(unfit)
+    return { unfit: addUpMisfits(unfit), since }
   },
   Effect.scoped,
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),

@@ -14,6 +14,7 @@ import { namingSchemaFiles } from "./KeepSchemas.ts"
 import { filesNeededBy, keepVersion, keptVersions, sweepKept, trimVersions } from "./KeptVersions.ts"
 import { fileStep, filesBelow, filesOf, manifestText, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { clearParquet, placeParquet, sweepParquet, writeFolder } from "./ParquetViews.ts"
 import { buildStanding, clearBuild, readOffFiles } from "./Standing.ts"
 import { databaseFailed } from "./Publisher.ts"
 import { temporary } from "./Store.ts"
@@ -40,6 +41,12 @@ const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
     yield* moveFiles(store, current, next, restorable)
     yield* sweepKept(store, restorable)
     if (yield* fileStep(() => existsSync(layout.build))) yield* swapDatabase(store)
+    yield* fileStep(() => {
+      placeParquet(store, next)
+      const [was, is] = [current.parquet?.version, next.parquet?.version]
+      // Whoever resolved the folder before reads on, unless a customer was taken out of it.
+      if (was !== is) sweepParquet(store, [is, next.amends ? undefined : was])
+    })
     yield* replace(store, layout.manifest, manifestText(next))
   }
   yield* fileStep(() => {
@@ -109,6 +116,17 @@ export const buildInPlace = Effect.fnUntraced(function* (store: Store, before: M
   return manifest
 })
 
+/** Writes the folders of Parquet again, with what the database has. */
+export const parquetInPlace = Effect.fnUntraced(function* (store: Store, before: Manifest) {
+  if (before.parquet === undefined) return
+  const { version, holds } = before.parquet
+  yield* writeFolder(store, store.layout.database, { version, holds })
+  // What an unfinished run ended is among it: the next version writes all of it.
+  const manifest: Manifest = { ...before, parquet: { version, holds } }
+  yield* fileStep(() => placeParquet(store, manifest))
+  yield* replace(store, store.layout.manifest, manifestText(manifest))
+})
+
 const standingManifest = Effect.fnUntraced(function* (store: Store) {
   const { layout } = store
   const manifest = yield* fileStep(() => readManifest(layout.manifest))
@@ -139,6 +157,7 @@ export const clearStrays = (store: Store, manifest: Manifest) =>
   fileStep(() => {
     const { layout, files } = store
     for (const path of strayFiles(store, manifest)) files.remove(join(layout.root, path))
+    clearParquet(store, manifest)
     clearBuild(store)
   })
 

@@ -68,6 +68,8 @@ export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
 export type Built = Pick<Effect.Success<ReturnType<typeof buildStanding>>, "gaps" | "unfit" | "models"> & {
   /** Its size when it was last built of all files; absent if it was now. */
   readonly builtBytes?: number
+  /** The first run, by its number, whose records are other ones; absent if all may be. */
+  readonly since?: number
 }
 
 /** The runs that the next version adds or replaces; undefined if it lacks one that the current one has. */
@@ -122,13 +124,14 @@ const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
   const { build: path, root } = layout
   if (changed.length === 0) {
     yield* renumberDatabase(path, next.version)
-    return { gaps: [], unfit: known, models: [], builtBytes } satisfies Built as Built
+    return { gaps: [], unfit: known, models: [], builtBytes, since: Infinity } satisfies Built as Built
   }
   const options = { path, root, manifest: next, families, standsAt }
-  const unfit = yield* amendDatabase(options, changed, tables)
-  if (unfit === undefined) return undefined
+  const amended = yield* amendDatabase(options, changed, tables)
+  if (amended === undefined) return undefined
   const models = yield* makeModels(store)
-  return { gaps: [], unfit: addUpMisfits([...known, ...unfit]), models, builtBytes } satisfies Built as Built
+  const unfit = addUpMisfits([...known, ...amended.unfit])
+  return { gaps: [], unfit, models, builtBytes, since: amended.since } satisfies Built as Built
 })
 
 const isOfRecords = (families: Store["families"], table: string): boolean =>

@@ -156,9 +156,9 @@ export const coverageRows = (
 const cellsOf = ({ outcome, reason, who_acts }: Settlement): Row => ({ outcome, reason, who_acts })
 
 // Which features of a task that did not succeed need not be asked for again: pure. Their data is in the
-// tables, and the answer of a rerun that leaves them out takes nothing of it away. `<table>_latest` takes all
-// records of a kind from one run, so features that feed the same product are asked for together, and all of
-// them if the task has a record that no feature is known to feed.
+// tables, and the answer of a rerun that leaves them out takes nothing of it away. What is current of a kind
+// is all from one run, so features that feed the same product are asked for together, and all of them if the
+// task has a record that no feature is known to feed.
 
 const none: ReadonlyArray<string> = []
 

@@ -39,6 +39,16 @@ const BuiltDatabase = Schema.Struct({
   unfit: Schema.Array(MisfitCount),
 })
 
+/** The folders `current/` and `history/` for those who read Parquet. */
+const ParquetFolder = Schema.Struct({
+  /** The version whose rows they have. */
+  version: Schema.Int,
+  holds: Schema.Array(Schema.Literals(["current", "history"])),
+  /** Of the newest run in them; absent if what they have of ended versions is written anew by the next. */
+  seq: Schema.optionalKey(Schema.Int),
+})
+export type ParquetFolder = typeof ParquetFolder.Type
+
 const SchemaVersions = Schema.optionalKey(Schema.Record(Schema.String, Schema.Int))
 
 export const Manifest = Schema.Struct({
@@ -67,6 +77,8 @@ export const Manifest = Schema.Struct({
    * files, or if it is not known what it has: the next version is then built from all files.
    */
   database: Schema.optionalKey(BuiltDatabase),
+  /** Absent if no job asks for them. */
+  parquet: Schema.optionalKey(ParquetFolder),
   /** What stands in place of the customers, in every row of every run; absent if the rows name them. */
   pseudonyms: Schema.optionalKey(PseudonymPolicy),
   runs: Schema.Record(
@@ -153,7 +165,7 @@ export const modesOf = (share: "none" | "group"): Modes =>
 export const filesBelow = (folder: string): ReadonlyArray<string> =>
   existsSync(folder)
     ? readdirSync(folder, { recursive: true, withFileTypes: true })
-        .filter((entry) => !entry.isDirectory())
+        .filter((entry) => !entry.isDirectory() && !entry.isSymbolicLink())
         .map((entry) => `${entry.parentPath}/${entry.name}`.slice(folder.length + 1))
         .toSorted()
     : []

@@ -39,6 +39,8 @@ export interface PublisherOptions {
   /** The job's own views and tables. */
   readonly models?: ReadonlyArray<SqlFile>
   readonly share: "none" | "group"
+  /** Which folders of Parquet a version has; as before if it is not given. */
+  readonly parquet?: Store["parquet"]
   /** Earlier versions that stay restorable after a publication; 3 if it is not given. */
   readonly versionsKept?: number | undefined
   readonly toolVersion: string
@@ -75,6 +77,7 @@ const storeWith = Effect.fnUntraced(function* (
     toolVersion: options.toolVersion,
     versionsKept: options.versionsKept ?? versionsKeptDefault,
     ...(pseudonyms === undefined ? {} : { pseudonyms }),
+    ...(options.parquet === undefined ? {} : { parquet: options.parquet }),
   }
   return store
 })

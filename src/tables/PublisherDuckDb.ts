@@ -211,10 +211,11 @@ export const publisherOfJob = (
   job: Job,
   folders: Pick<PublisherOptions, "root" | "schemasFolder" | "readings" | "toolVersion">,
 ) => {
-  const { share, retain, gates, freshness, models, pseudonyms: chosen } = job
+  const { share, parquet, retain, gates, freshness, models, pseudonyms: chosen } = job
   const options: PublisherOptions = {
     ...folders,
     share,
+    parquet,
     versionsKept: retain?.snapshots,
     ...ownSchemasOf(job),
     ...(gates && { gates }),

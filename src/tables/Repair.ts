@@ -11,13 +11,14 @@ import { RunId } from "../service/Ids.ts"
 import { counted, listed } from "../base/Text.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { databaseVersion } from "./BuildDatabase.ts"
-import { buildInPlace, recover, strayFiles } from "./Commit.ts"
+import { buildInPlace, parquetInPlace, recover, strayFiles } from "./Commit.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { fileStep, filesOf, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
+import { lostParquet } from "./ParquetViews.ts"
 import { withdrawInterim } from "./PublishInterim.ts"
 import { ledgerFailed } from "./Publisher.ts"
 import { publishRun } from "./PublisherDuckDb.ts"
@@ -66,8 +67,17 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
   if (stands?.returned !== undefined && isForward)
     done.push("tables: the newest version is published again, which ends the rollback")
   if (yield* buildAgain(store)) done.push(builtAgain)
+  done.push(...(yield* parquetAgain(store)))
   done.push(...(yield* helpersAgain(store)))
   return { done, left } satisfies Repaired as Repaired
+})
+
+const parquetAgain = Effect.fnUntraced(function* (store: Store) {
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
+  const lost = manifest === undefined ? [] : yield* fileStep(() => lostParquet(store, manifest))
+  if (manifest === undefined || lost.length === 0) return []
+  yield* parquetInPlace(store, manifest)
+  return [`${lost.join(", ")}: written again from nightjar.duckdb`]
 })
 
 /** The empty database is made again; without the kept one, a rollback builds it from the files. */

@@ -6,7 +6,7 @@ import type { DurableFiles } from "../base/DurableFile.ts"
 import type { SecretReference } from "../jobs/Scalars.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { SchemasInForce } from "../records/SchemasInForce.ts"
-import type { Layout, Modes } from "./Manifest.ts"
+import type { Layout, Modes, ParquetFolder } from "./Manifest.ts"
 import type { PseudonymKey, PseudonymPolicy } from "./Treatments.ts"
 
 export interface Store {
@@ -16,6 +16,8 @@ export interface Store {
   readonly families: ReadonlyArray<RecordFamily>
   readonly schemas: Pick<SchemasInForce, "texts" | "gone">
   readonly toolVersion: string
+  /** Which folders of Parquet a version has; as before if it is not given. */
+  readonly parquet?: ParquetFolder["holds"]
   /** Earlier versions that stay restorable after a publication. */
   readonly versionsKept: number
   /** Absent if the tables name the customers. */

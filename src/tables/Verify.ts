@@ -21,6 +21,7 @@ import type { RunState } from "../ledger/RunState.ts"
 import { countDifferences, databaseVersion, openDatabase } from "./BuildDatabase.ts"
 import { strayFiles } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
+import { lostParquet } from "./ParquetViews.ts"
 import { proveAgain } from "./ProveAgain.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { damagedEmptyDatabases } from "./EmptyDatabase.ts"
@@ -105,6 +106,8 @@ const publishedProblems = Effect.fnUntraced(function* (
   if (yield* isManifestLost(store, manifest)) return [problemOf("tables/manifest.json", "manifest-lost")]
   const standing = manifest ?? nothingPublished
   const problems = [...(yield* fileProblems(store, standing))]
+  for (const where of yield* fileStep(() => lostParquet(store, standing)))
+    problems.push(problemOf(where, "parquet-lost"))
   for (const where of yield* damagedHelpers(store)) problems.push(problemOf(where, "helper-damaged"))
   if (standing.version > 0) problems.push(...(yield* databaseProblems(store, standing, accepted)))
   return problems

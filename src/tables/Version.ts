@@ -3,7 +3,7 @@
  * starts from, what it puts in their place and what becomes of the version before; counting versions, the
  * database, gates, the commit and what is left after a failure are the same for all edits.
  */
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import type { DuckDb } from "../base/DuckDb.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
 import type { FailedGate } from "../ledger/RunFacts.ts"
@@ -13,6 +13,7 @@ import type { Built } from "./ContinueDatabase.ts"
 import { filesNeededBy, keptVersions, newestDerived, replaceKept, sweepKept } from "./KeptVersions.ts"
 import { fileStep } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
+import { parquetOf, sweepParquet } from "./ParquetViews.ts"
 import type { PublishFailed } from "./Publisher.ts"
 import type { Store } from "./Store.ts"
 import { takeOut } from "./TakeOut.ts"
@@ -84,13 +85,18 @@ export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R
     if (failed.length > 0 && aside !== undefined) yield* aside
     if (failed.length > 0) return { ...unchanged, failed }
     const settled = asked.settled === undefined ? undefined : yield* asked.settled
-    return { told, asked, built, failed, settled, next: yield* withDatabase(store, whole.next, built) }
+    const isAnew = asked.isAnew ?? false
+    const parquet = yield* parquetOf(store, { current, next: whole.next, built, isAnew })
+    const named = { ...Struct.omit(whole.next, ["parquet"]), ...(parquet && { parquet }) }
+    return { told, asked, built, failed, settled, next: yield* withDatabase(store, named, built) }
   })
   const { told, asked, next, built, failed, settled } = yield* discarding(store, current)(staging)
   if (next !== undefined) yield* commit(store, next)
   if (next === undefined || asked.leaves === true) yield* clearStrays(store, next ?? current)
   if (asked.every !== undefined)
     yield* sweepKept(store, filesNeededBy(yield* fileStep(() => keptVersions(store))))
+  if (asked.every !== undefined)
+    yield* fileStep(() => sweepParquet(store, [(next ?? current).parquet?.version]))
   const changed: Changed<Told, Settled> = {
     told,
     settled,

@@ -194,13 +194,16 @@ describe("`doctor --canary`", () => {
 
   it("fails and names what got out, and where, if nothing is blanked any more", async () => {
     const segment = "output/landing/canary.N-N-N/segment-N.njl"
-    const places = [
+    const secrets = [
       "the application secret",
       "the key of the token store",
       "a password",
       "the password of a rejected login",
-      "a ticket",
-    ].map((secret) => `${secret} in ${segment}`)
+    ]
+    const places = [
+      "the application secret in output/current/consents.parquet",
+      ...secrets.map((secret) => `${secret} in ${segment}`),
+    ]
     const change = {
       in: "src/privacy/KnownSecrets.ts",
       replace: "if (isPublic(text)) return text",

@@ -48,6 +48,7 @@ export const faultyCalls = ({ refuse = () => undefined, writeBytesMax }: Faults)
     close: through("close", machine.close),
     rename: through("rename", machine.rename),
     link: through("link", machine.link),
+    symlink: through("symlink", machine.symlink),
     copy: through("copy", machine.copy),
     remove: through("remove", machine.remove),
     makeFolder: through("makeFolder", machine.makeFolder),

@@ -70,6 +70,7 @@ export const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
   timezone: "UTC",
   after_export: "delete",
   share: "none",
+  parquet: [],
   exit_on: "any",
   notify: [],
   assignments,

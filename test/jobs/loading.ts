@@ -92,6 +92,7 @@ export const defaultsOfAJob = {
   },
   after_export: "delete",
   share: "none",
+  parquet: ["current", "history"],
   on_deadline: "carry",
   exit_on: "any",
   notify: [],

@@ -181,6 +181,7 @@ const jobOf = (plan: AccountsPlan, night: number, index: number): Job => ({
   timezone: "UTC",
   after_export: plan.job.after_export,
   share: "none",
+  parquet: [],
   exit_on: "any",
   notify: [],
   assignments: plan.uses

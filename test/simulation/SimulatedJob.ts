@@ -145,6 +145,7 @@ export const makeJob = (random: () => number, customers: number, tokens: boolean
     timezone: "Europe/Madrid",
     after_export: random() < 0.9 ? "delete" : "keep",
     share: "none",
+    parquet: [],
     exit_on: "any",
     notify: [],
     assignments: Array.from({ length: customers }, (_, index) =>

@@ -127,10 +127,11 @@ const cases: ReadonlyArray<EditCase> = [
 
 const gates = { keys: false, tests: [{ name: "nobody", sql: "SELECT 1 FROM nights.customer_profiles" }] }
 const inFolder = (root: string, { isHeld }: Pick<EditCase, "isHeld">, calls: FileCalls = machineCalls) =>
-  PublisherDuckDb.layer({ ...publisherOptions(root), ...(isHeld === true ? { gates } : {}) }).pipe(
-    Layer.provideMerge(foundation(root)),
-    Layer.provide(Layer.succeed(FileCalls, calls)),
-  )
+  PublisherDuckDb.layer({
+    ...publisherOptions(root),
+    parquet: ["current", "history"],
+    ...(isHeld === true ? { gates } : {}),
+  }).pipe(Layer.provideMerge(foundation(root)), Layer.provide(Layer.succeed(FileCalls, calls)))
 
 /** What readers see: rows, deletions, files, and what `verify` says. */
 const seen = Effect.fnUntraced(function* (root: string) {
@@ -141,6 +142,7 @@ const seen = Effect.fnUntraced(function* (root: string) {
     deletions: deletions?.["n"],
     files: filesBelow(join(root, "tables")).length,
     held: filesBelow(join(root, "published/held")),
+    parquet: filesBelow(join(root, "published")).filter((path) => path.startsWith("parquet-")),
     problems: yield* problemsIn(root),
   })
 })

@@ -1,0 +1,178 @@
+/**
+ * `current/` and `history/` have what `main` and `history` show, after every edit that makes a whole version; a reader
+ * who resolved the folder before keeps it, unless a customer was taken out.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import { forgetRows } from "../../src/tables/ForgetRows.ts"
+import { filesBelow, layoutOf, readManifest } from "../../src/tables/Manifest.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import { repair } from "../../src/tables/Repair.ts"
+import { rollback } from "../../src/tables/Rollback.ts"
+import { families } from "../records/families.ts"
+import { anId } from "../harness/Id.ts"
+import {
+  append,
+  begin,
+  engine,
+  folder,
+  foundation,
+  problemsIn,
+  profileOf,
+  publish,
+  publisherOptions,
+  resultsOf,
+  storeOf,
+  succeed,
+} from "./night.ts"
+
+type Folders = ReadonlyArray<"current" | "history">
+const inFolder = (root: string, parquet: Folders = ["current", "history"]) =>
+  PublisherDuckDb.layer({ ...publisherOptions(root), parquet }).pipe(Layer.provideMerge(foundation(root)))
+
+const runOf = (day: number) => `nightly.2026-11-${day}`
+/** A night of these customers and their names. */
+const night = Effect.fnUntraced(function* (day: number, people: Readonly<Record<string, string>>) {
+  const run = runOf(day)
+  yield* append([begin(run, run.slice("nightly.".length))])
+  for (const [customer, name] of Object.entries(people))
+    yield* succeed(run, `${day}-${customer}`, customer, resultsOf(profileOf(name)))
+  return yield* publish(run)
+})
+
+const texts = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>) =>
+  rows.map((row) =>
+    JSON.stringify(row, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value)),
+  )
+
+/** Every view beside its files; what differs. */
+const differences = Effect.fnUntraced(function* (root: string) {
+  const { open } = yield* DuckDb
+  const { rows } = yield* open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+  const memory = yield* open({ path: ":memory:", access: "read-write" })
+  const views = yield* rows(`SELECT schema_name, view_name FROM duckdb_views()
+    WHERE NOT internal AND schema_name IN ('main', 'history') ORDER BY ALL`)
+  assert.isAbove(views.length, families.length)
+  const wrong: Array<string> = []
+  for (const { schema_name, view_name } of views) {
+    const isMain = schema_name === "main"
+    const place = isMain ? `current/${view_name}.parquet` : `history/${view_name}/*.parquet`
+    const columns = (yield* rows(`SELECT * FROM (DESCRIBE ${schema_name}.${view_name})`))
+      .filter(({ column_name }) => column_name !== "age_days")
+      .map(({ column_name, column_type }) => `"${column_name}"${column_type === "JSON" ? "::VARCHAR" : ""}`)
+    const select = `SELECT ${columns.join(", ")} FROM`
+    const shown = yield* rows(`${select} ${schema_name}.${view_name} ORDER BY ALL`)
+    const filed = yield* memory.rows(`${select} read_parquet('${root}/${place}') ORDER BY ALL`)
+    if (texts(shown).join("\n") !== texts(filed).join("\n")) wrong.push(place)
+  }
+  return wrong
+}, Effect.scoped)
+
+const versionIn = (root: string): string =>
+  /parquet-(v\d+)/.exec(realpathSync(join(root, "current")))?.[1] ?? ""
+const foldersIn = (root: string) =>
+  readdirSync(join(root, "published"))
+    .filter((name) => name.startsWith("parquet-"))
+    .toSorted()
+const endedIn = (root: string) =>
+  filesBelow(join(realpathSync(join(root, "history")), "customer_profiles")).filter((name) =>
+    name.startsWith("ended-"),
+  )
+
+describe("current/ and history/", () => {
+  it.live("have what the views show, night after night, after a rerun, a rollback and a repair", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const seen: Array<unknown> = []
+        const look = Effect.fnUntraced(function* (what: string) {
+          assert.deepStrictEqual([yield* differences(root), yield* problemsIn(root)], [[], []], what)
+          seen.push([what, versionIn(root), foldersIn(root).join(), endedIn(root).join()])
+        })
+        yield* night(20, { "c-1": "Ana", "c-2": "Bea" })
+        yield* look("first")
+        yield* night(21, { "c-1": "Anna", "c-2": "Bea" })
+        yield* look("changed")
+        const resolved = realpathSync(join(root, "current"))
+        const before = readFileSync(join(resolved, "customer_profiles.parquet"))
+        yield* night(22, { "c-1": "Anne" })
+        yield* look("changed, and one left")
+        assert.deepStrictEqual(readFileSync(join(resolved, "customer_profiles.parquet")), before)
+        const publisher = yield* Publisher
+        yield* publisher.publishOutcome(anId(runOf(22)))
+        yield* look("outcome")
+        yield* publish(runOf(20))
+        yield* look("an older night again")
+        yield* Effect.flatMap(storeOf(root), rollback)
+        yield* look("rollback")
+        yield* night(23, { "c-1": "Anne", "c-3": "Cy" })
+        yield* look("the night after it")
+        rmSync(join(root, "published", `parquet-${versionIn(root)}`), { recursive: true })
+        assert.deepStrictEqual(
+          (yield* problemsIn(root)).map(({ where }) => where),
+          ["published/parquet-v7", "current", "history"],
+        )
+        yield* Effect.flatMap(storeOf(root), (store) => repair(store, "0.1.0"))
+        yield* look("repair")
+        yield* night(24, { "c-1": "Anni", "c-3": "Cy" })
+        yield* look("the night after that")
+        assert.deepStrictEqual(seen, [
+          ["first", "v1", "parquet-v1", ""],
+          ["changed", "v2", "parquet-v1,parquet-v2", "ended-v2.parquet"],
+          ["changed, and one left", "v3", "parquet-v2,parquet-v3", "ended-v2.parquet,ended-v3.parquet"],
+          ["outcome", "v3", "parquet-v2,parquet-v3", "ended-v2.parquet,ended-v3.parquet"],
+          ["an older night again", "v5", "parquet-v3,parquet-v5", "ended-v5.parquet"],
+          ["rollback", "v6", "parquet-v5,parquet-v6", "ended-v6.parquet"],
+          ["the night after it", "v7", "parquet-v6,parquet-v7", "ended-v7.parquet"],
+          ["repair", "v7", "parquet-v6,parquet-v7", "ended-v7.parquet"],
+          ["the night after that", "v8", "parquet-v7,parquet-v8", "ended-v8.parquet"],
+        ])
+        assert.strictEqual(statSync(join(root, "current/customer_profiles.parquet")).mode & 0o777, 0o600)
+      }).pipe(Effect.provide(inFolder(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "have nothing of a run that goes on, nor of a customer who was forgotten, and go if no job asks",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          yield* night(20, { "c-1": "Ana", "c-2": "Bea" })
+          yield* night(21, { "c-1": "Ana", "c-2": "Bee" })
+          yield* append([begin(runOf(22), "2026-11-22")])
+          yield* succeed(runOf(22), "22", "c-1", resultsOf(profileOf("Eve")))
+          const publisher = yield* Publisher
+          const over = new Set([`${runOf(22)}/c-1/${engine}`])
+          yield* publisher.publishInterim(anId(runOf(22)), over)
+          assert.strictEqual(versionIn(root), "v2")
+          yield* publish(runOf(22))
+          assert.deepStrictEqual([versionIn(root), yield* differences(root)], ["v4", []])
+          const runs = [runOf(20), runOf(21), runOf(22)]
+          const forgotten = {
+            customer_id: anId("c-2"),
+            tasks: new Set(runs.map((run) => `${run}/c-2/${engine}`)),
+            executions: new Set(["e-20-c-2", "e-21-c-2"]),
+          }
+          yield* Effect.flatMap(storeOf(root), (store) => forgetRows(store, "0.1.0", forgotten))
+          assert.deepStrictEqual([yield* differences(root), foldersIn(root)], [[], ["parquet-v5"]])
+        }).pipe(Effect.provide(inFolder(root)))
+        yield* Effect.provide(Effect.asVoid(night(23, { "c-1": "Ana" })), inFolder(root, ["current"]))
+        assert.deepStrictEqual(
+          [existsSync(join(root, "current")), existsSync(join(root, "history"))],
+          [true, false],
+        )
+        mkdirSync(join(root, "history"))
+        yield* Effect.provide(Effect.asVoid(night(24, { "c-1": "Ana" })), inFolder(root, []))
+        assert.deepStrictEqual(
+          [existsSync(join(root, "current")), existsSync(join(root, "history")), foldersIn(root)],
+          [false, true, ["parquet-v6"]],
+        )
+        assert.isUndefined(readManifest(layoutOf(root).manifest)?.parquet)
+      }).pipe(Effect.scoped),
+  )
+})
