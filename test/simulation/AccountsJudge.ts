@@ -91,9 +91,8 @@ class Case {
     const closedAt = this.outcome.closed.get(execution.execution_id)
     if (isSilent) return { start, meaning: "nothing sent", knownAt: undefined }
     if (execution.isIdle) {
-      // It says nothing of an earlier start with its id, which may have been another execution.
-      const meaning = start === followed ? "neutral" : meaningOfAnswer(start)
-      return { start, meaning, knownAt: closedAt }
+      // An earlier start with its id may have been another execution: a caller may count it or not.
+      return { start, meaning: start === followed ? "neutral" : "maybe", knownAt: closedAt }
     }
     if (closedAt === undefined) {
       // Its login was seen, and its end was not.
