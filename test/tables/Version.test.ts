@@ -76,6 +76,8 @@ interface EditCase {
   readonly prepare?: (root: string) => Effect.Effect<unknown, { readonly _tag: string }, Within>
   readonly work: (root: string) => Effect.Effect<unknown, { readonly _tag: string }, Within>
   readonly isHeld?: true
+  /** A table that it cannot write stays as it is, and the others are done. */
+  readonly isByTable?: true
 }
 
 const inStore =
@@ -108,6 +110,7 @@ const cases: ReadonlyArray<EditCase> = [
   { edit: "rollback", work: inStore(rollback) },
   {
     edit: "compact",
+    isByTable: true,
     work: inStore((store) =>
       compact(store, { overBy: Date.parse("2025-11-15"), isDry: false, monthsMax: 12 }),
     ),
@@ -146,6 +149,9 @@ const seen = Effect.fnUntraced(function* (root: string) {
     problems: yield* problemsIn(root),
   })
 })
+
+/** What does not depend on how many files hold the rows. */
+const withoutFiles = (state: string): string => state.replace(/"files":\d+/, "")
 
 const copyOf = (from: string) =>
   Effect.acquireRelease(
@@ -207,13 +213,19 @@ describe("an edit of the tables that is cut off leaves what was current or what 
           for (const isKill of every > 0 ? [true, false] : [at !== last]) {
             const { state, exit } = yield* applied(from, one, { at, isKill })
             const where = `${one.edit}: call ${at} of ${whole.calls}, ${isKill ? "and all after it" : "alone"}`
+            if (one.isByTable === true && !isKill) {
+              assert.include(withoutFiles(whole.state), withoutFiles(state), where)
+              continue
+            }
             assert.include([before, whole.state], state, where)
-            // What failed before the commit changed nothing, and what succeeded is there.
-            if (at <= commit && one.isHeld !== true) assert.strictEqual(state, before, where)
+            // What failed before the commit changed nothing, and what succeeded is there, if without some help.
+            if (exit === "Failure" && at <= commit && one.isHeld !== true)
+              assert.strictEqual(state, before, where)
             if (exit === "Success") assert.strictEqual(state, whole.state, where)
             states.add(state)
           }
-        assert.strictEqual(states.size, 2)
+        // A sample may lie on one side of the commit.
+        if (every < 2) assert.strictEqual(states.size, 2)
       }).pipe(Effect.scoped),
     every > 0 ? 1_800_000 : 60_000,
   )
