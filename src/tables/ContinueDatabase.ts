@@ -83,11 +83,18 @@ const changedRuns = (current: Manifest, next: Manifest): ReadonlyArray<string> |
 const pathsOf = (run: Manifest["runs"][string] | undefined, table: string): string =>
   (run?.files ?? []).flatMap((file) => (file.table === table ? [file.path] : [])).join()
 
-/** The tables of which these runs have other files than before. */
-const changedTables = ({ families }: Store, current: Manifest, next: Manifest, runs: ReadonlyArray<string>) =>
-  publishedTables(families).filter(({ name }) =>
-    runs.some((run_id) => pathsOf(current.runs[run_id], name) !== pathsOf(next.runs[run_id], name)),
+/** The tables of which these runs have other files; all if one of them decides what is asked for since. */
+const changedTables = ({ families }: Store, current: Manifest, next: Manifest, runs: ReadonlyArray<string>) => {
+  const tables = publishedTables(families)
+  const was = (run_id: string) => current.runs[run_id]
+  const isTaken = runs.some(
+    (run_id) => was(run_id) === undefined || was(run_id)?.interim !== next.runs[run_id]?.interim,
   )
+  if (isTaken) return tables
+  return tables.filter(({ name }) =>
+    runs.some((run_id) => pathsOf(was(run_id), name) !== pathsOf(next.runs[run_id], name)),
+  )
+}
 
 /** A file that is missing or of another size has to be reported, and its rows left out. */
 const isThere = (root: string, path: string, { bytes }: ManifestFile): boolean =>

@@ -35,6 +35,7 @@ import {
   succeed,
   opened,
   relationsIn,
+  rowsOf,
 } from "./night.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
@@ -83,7 +84,8 @@ const differences = Effect.fnUntraced(function* ({ base, root, within, options }
   ] as const)
     yield* connection.run(`ATTACH '${join(path, "nightjar.duckdb")}' AS ${name} (READ_ONLY)`)
   const differ: Array<string> = []
-  for (const name of yield* relationsIn(yield* opened(root))) {
+  const told = ["store._runs", "store._asked"]
+  for (const name of [...(yield* relationsIn(yield* opened(root))), ...told]) {
     const less = (a: string, b: string) =>
       `(SELECT count(*) FROM (SELECT * FROM ${a}.${name} EXCEPT ALL SELECT * FROM ${b}.${name}))`
     const [row] = yield* connection.rows(`SELECT ${less("one", "other")} + ${less("other", "one")} AS n`)
@@ -287,6 +289,56 @@ describe("the database of a night whose outcome is published", () => {
         assert.deepStrictEqual({ bytes, sha256 }, fingerprintOf(layoutOf(root).database))
         assert.strictEqual(yield* names(root), "Ana")
       }
+    }).pipe(Effect.provide(DuckDb.layer)),
+  )
+})
+
+describe("a run that brought no record", () => {
+  const failed = Effect.fnUntraced(function* (run_id: string, customer_id: string) {
+    const task = { run_id: anId(run_id), task_id: anId(`${run_id}/${customer_id}/${engine}`) }
+    const asked = { customer_id: anId(customer_id), engine_reference: anId(engine) }
+    yield* append([
+      { _tag: "TaskPlanned", ...task, ...asked, features: ["customer_information_read"] },
+      { _tag: "TaskSettled", ...task, outcome: "failed", reason: "NOT_AVAILABLE", who_acts: "service" },
+    ])
+    return task.task_id
+  })
+
+  it.live("says what is asked for once it is over, though it brought nothing while it went on", () =>
+    Effect.gen(function* () {
+      const at = yield* place
+      const { root, within } = at
+      yield* within(night(0, "Ana"))
+      const run_id = `nightly.${dateOf(1)}`
+      yield* within(
+        Effect.gen(function* () {
+          yield* append([begin(run_id, dateOf(1))])
+          const over = yield* failed(run_id, "c-2")
+          yield* Effect.flatMap(Publisher, (publisher) =>
+            publisher.publishInterim(anId(run_id), new Set([over])),
+          )
+          yield* publish(run_id)
+        }),
+      )
+      const ended = `SELECT name, valid_to::VARCHAR AS valid_to, ended_by FROM history.customer_profiles`
+      assert.deepStrictEqual(yield* rowsOf(root, ended), [
+        { name: "Ana", valid_to: dateOf(1), ended_by: "not requested" },
+      ])
+      assert.deepStrictEqual(yield* differences(at), [])
+    }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
+  it.live("is one that changes can be told from, though it had no task", () =>
+    Effect.gen(function* () {
+      const at = yield* place
+      const { root, within } = at
+      yield* within(night(0, "Ana"))
+      const run_id = `nightly.${dateOf(1)}`
+      yield* within(Effect.andThen(append([begin(run_id, dateOf(1))]), publish(run_id)))
+      yield* within(night(2, "Bea"))
+      const told = `SELECT DISTINCT change FROM changes('${run_id}', 'nightly.${dateOf(2)}') ORDER BY ALL`
+      assert.isNotEmpty(yield* rowsOf(root, told))
+      assert.deepStrictEqual(yield* differences(at), [])
     }).pipe(Effect.provide(DuckDb.layer)),
   )
 })
