@@ -185,9 +185,9 @@ export default {
     ]),
     refuse("src/cli/Nightjar.ts", importsOf("cli")),
     refuse("src/cli/{acquaint,commands}/*.ts", importsOf("cli", 2)),
-    refuse("src/landing/{Landing,LandingMemory}.ts", [
+    refuse("src/landing/Landing.ts", [
       ...importsOf("landing"),
-      forbid(machinery, "The port and its memory layer serve simulated nights: no disk here."),
+      forbid(machinery, "The port serves simulated nights too: no disk here."),
     ]),
     refuse("src/main.ts", [...everywhere, onlyDuckdb, onlySqlite, onlyTables]),
   ],

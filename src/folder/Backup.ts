@@ -123,7 +123,7 @@ const copyTables = Effect.fnUntraced(function* (place: Place, manifest: Manifest
     const listed = new Set(["tables/manifest.json", ...filesOf(manifest).map(({ path }) => path)])
     // Of a round before.
     for (const path of below(to, "tables")) if (!listed.has(path)) files.remove(join(to, path))
-    sweepParquet({ layout: layoutOf(to), files }, [parquet?.version])
+    sweepParquet({ layout: layoutOf(to), files }, (version) => version === parquet?.version)
     placeParquet({ layout: layoutOf(to), files }, manifest)
     return manifest
   })

@@ -389,7 +389,6 @@ const namedIn = ({ customer_id, tasks, executions, sessions }: ForgetPlan): Name
 export const forget = Effect.fn("Keeping.forget")(function* <E, R>(
   store: Store,
   plan: ForgetPlan,
-  toolVersion: string,
   writeReport: (run_id: RunId) => Effect.Effect<boolean, E, R>,
 ) {
   const ledger = yield* Ledger
@@ -404,7 +403,7 @@ export const forget = Effect.fn("Keeping.forget")(function* <E, R>(
     yield* step(() => blankFrames(store.files, landing, run_id, isBodyOf(forgotten)))
   yield* forgetDocuments(store, plan.documents)
   yield* step(() => forgetNamed(store, customer_id))
-  const version = yield* forgetRows(store, toolVersion, forgotten)
+  const version = yield* forgetRows(store, forgotten)
   yield* forgetTokensOf(join(root, "tokens.sqlite"), customer_id)
   for (const { run_id, paths } of yield* forgetInRuns(store, namedIn(plan)))
     if (!(yield* writeReport(run_id))) yield* step(() => removeAll(store.files, paths))

@@ -8,7 +8,7 @@ import { suggestion } from "../base/Text.ts"
 import type { ResultsSource } from "../service/FlowResults.ts"
 import type { Access, CustomerId, SessionId } from "../service/Ids.ts"
 import type { Feature } from "../service/Vocabulary.ts"
-import type { ParameterSource, SecretReference } from "./Scalars.ts"
+import type { ParameterSource, parquetFolders, SecretReference } from "./Scalars.ts"
 import type { Settings, notifyEvents } from "./Settings.ts"
 
 /** A feature code outside section 2.1 is accepted, as a string; `configurations` is sent as it is. */
@@ -178,7 +178,7 @@ export interface Job extends AsWritten {
   readonly customersShareMin?: number
   readonly share: "none" | "group"
   /** Which folders of Parquet a version has beside the database. */
-  readonly parquet: ReadonlyArray<"current" | "history">
+  readonly parquet: ReadonlyArray<(typeof parquetFolders)[number]>
   /** Downloaded documents get names for people. */
   readonly namesDocuments?: true
   /** The folder with the job's own record schemas, in `records/`, and results sources. */

@@ -246,6 +246,9 @@ export const customerId = externalId.check(
   }),
 )
 
+/** The folders of Parquet that a version can have: what is current, and what was. */
+export const parquetFolders = ["current", "history"] as const
+
 // How a setting is declared: what it takes, its default, what it does, and what `nightjar init` writes. All
 // of it stands at the key of the file, not of the decoded value, because that is what a person writes.
 

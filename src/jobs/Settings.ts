@@ -136,8 +136,8 @@ const Output = section(
       "by_name: downloaded documents are copied to `documents/<customer>/` under names for people, too.",
     ),
     parquet: setting(
-      Schema.Array(Schema.Literals(["current", "history"])),
-      ["current", "history"],
+      Schema.Array(Schema.Literals(Value.parquetFolders)),
+      [...Value.parquetFolders],
       "Folders with the tables of `main` and `history` as Parquet, for those who do not use DuckDB.",
     ),
     delta: optional(

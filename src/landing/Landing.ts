@@ -1,7 +1,7 @@
 /**
  * The only lossless copy of what the service sent: bodies as they arrived, appended to segments,
- * checksummed and synced before they count as landed. This file is the port; `LandingFiles.ts` writes to
- * disk and `LandingMemory.ts` serves simulated runs, crashes included.
+ * checksummed and synced before they count as landed. This file is the port; `LandingFiles.ts` writes to the
+ * disk.
  */
 import { Context, Schema } from "effect"
 import type { Effect, Stream } from "effect"

@@ -123,11 +123,14 @@ const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, in
   return meta
 })
 
+/** What a run asks for; all of the engine if its task names no feature. */
+const featuresOf = (alias: string): string =>
+  `unnest(CASE WHEN len(${alias}.features) = 0 THEN [NULL] ELSE ${alias}.features END)`
+
 /** What each job asks for, as of the newest whole runs that are there. */
 export const askedAnew = `DELETE FROM store._asked;
   INSERT INTO store._asked
-  SELECT r.job, t.customer_id, t.engine_reference,
-    unnest(CASE WHEN len(t.features) = 0 THEN [NULL] ELSE t.features END)
+  SELECT r.job, t.customer_id, t.engine_reference, ${featuresOf("t")}
   FROM (SELECT * FROM store._runs WHERE whole
       QUALIFY row_number() OVER (PARTITION BY job ORDER BY seq DESC) = 1) AS r
     JOIN ops.tasks AS t ON t.run_id = r.run_id
@@ -138,10 +141,6 @@ export const askedAnew = `DELETE FROM store._asked;
 
 const scopeNames = [...subject, ...kind]
 const cell = (name: string): string => `NULL::VARCHAR AS ${name}`
-
-/** What a run asks for; all of the engine if its task names no feature. */
-const featuresOf = (alias: string): string =>
-  `unnest(CASE WHEN len(${alias}.features) = 0 THEN [NULL] ELSE ${alias}.features END)`
 
 /** The run among those before it, and what is asked for since. A run that goes on only adds to that. */
 const askingSql = ({ run_id, sequence, interim }: SteppedRun, { e, job, whole, isNight }: Meta): string => {

@@ -14,7 +14,7 @@ import { namingSchemaFiles } from "./KeepSchemas.ts"
 import { filesNeededBy, keepVersion, keptVersions, sweepKept, trimVersions } from "./KeptVersions.ts"
 import { fileStep, filesBelow, filesOf, manifestText, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { clearParquet, placeParquet, sweepParquet, writeFolder } from "./ParquetViews.ts"
+import { placeParquet, sweepParquet, writeFolder } from "./ParquetViews.ts"
 import { buildStanding, clearBuild, readOffFiles } from "./Standing.ts"
 import { databaseFailed } from "./Publisher.ts"
 import { temporary } from "./Store.ts"
@@ -44,8 +44,8 @@ const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
     yield* fileStep(() => {
       placeParquet(store, next)
       const [was, is] = [current.parquet?.version, next.parquet?.version]
-      // Whoever resolved the folder before reads on, unless a customer was taken out of it.
-      if (was !== is) sweepParquet(store, [is, next.amends ? undefined : was])
+      // A reader of the folder before may go on, unless a customer has been removed from it.
+      if (was !== is) sweepParquet(store, (version) => version === is || (version === was && !next.amends))
     })
     yield* replace(store, layout.manifest, manifestText(next))
   }
@@ -157,7 +157,9 @@ export const clearStrays = (store: Store, manifest: Manifest) =>
   fileStep(() => {
     const { layout, files } = store
     for (const path of strayFiles(store, manifest)) files.remove(join(layout.root, path))
-    clearParquet(store, manifest)
+    // One of a version that was not finished is newer than what the version names.
+    const newest = manifest.parquet?.version ?? manifest.version
+    sweepParquet(store, (version) => version <= newest)
     clearBuild(store)
   })
 

@@ -84,7 +84,12 @@ const pathsOf = (run: Manifest["runs"][string] | undefined, table: string): stri
   (run?.files ?? []).flatMap((file) => (file.table === table ? [file.path] : [])).join()
 
 /** The tables of which these runs have other files; all if one of them decides what is asked for since. */
-const changedTables = ({ families }: Store, current: Manifest, next: Manifest, runs: ReadonlyArray<string>) => {
+const changedTables = (
+  { families }: Store,
+  current: Manifest,
+  next: Manifest,
+  runs: ReadonlyArray<string>,
+) => {
   const tables = publishedTables(families)
   const was = (run_id: string) => current.runs[run_id]
   const isTaken = runs.some(

@@ -7,7 +7,7 @@ import type { ColumnSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
 import type { Relation } from "./RecordStore.ts"
-import { aloneSql, sameSql } from "./Answers.ts"
+import { aloneSql, sameSql, subject } from "./Answers.ts"
 import {
   actor,
   consentsTable,
@@ -21,7 +21,6 @@ import {
 } from "./SystemTables.ts"
 
 const date = (name: string, comment: string): ColumnSpec => column(name, "DATE", comment)
-const subject = ["customer_id", "engine_reference", "_alone"]
 
 const customers: Relation = {
   schema: "main",

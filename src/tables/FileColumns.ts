@@ -1,12 +1,66 @@
 /**
- * How the columns of Parquet files become those of a table whose types have changed since: a value that the
- * new type cannot hold exactly is NULL and counted, and never keeps the others from being published. Bodies
- * are landed, so `nightjar repair` derives such rows again.
+ * Parquet files as DuckDB writes and reads them: what each says of itself, and how its columns become those
+ * of a table whose types have changed since. A value that the new type cannot hold exactly is NULL and
+ * counted, and never keeps the others from being published. Bodies are landed, so `nightjar repair` derives
+ * such rows again.
  */
-import { identifier } from "../base/DuckDbFailed.ts"
-import type { TableSpec } from "../records/Columns.ts"
+import { dirname } from "node:path"
+import { Effect } from "effect"
+import type { Connection } from "../base/DuckDb.ts"
+import { identifier, literal } from "../base/DuckDbFailed.ts"
+import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
+import { fileStep } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { PublishFailed } from "./Publisher.ts"
+import type { Store } from "./Store.ts"
+import { policyInFile } from "./Treatments.ts"
+
+/** Whose rows a file has. */
+type FileOf = { readonly version: number } & (
+  | { readonly run_id: string }
+  | { readonly month: string }
+  | object
+)
+
+/** What every Parquet file says of itself, so that a lost manifest can be read off the files. */
+export const fileMetadata = (
+  { pseudonyms, toolVersion }: Pick<Store, "pseudonyms" | "toolVersion">,
+  of: FileOf,
+): Readonly<Record<string, string>> => ({
+  ...("run_id" in of ? { run_id: of.run_id } : {}),
+  ...("month" in of ? { month: of.month } : {}),
+  version: String(of.version),
+  tool: toolVersion,
+  ...(pseudonyms === undefined ? {} : { [policyInFile]: JSON.stringify(pseudonyms.policy) }),
+})
+
+/** Columns as files have them: JSON, of which Parquet has none of its own, as text. */
+export const parquetCells = (columns: ReadonlyArray<ColumnSpec>): string =>
+  columns
+    .map(({ name, type }) =>
+      type === "JSON" ? `CAST(${identifier(name)} AS VARCHAR) AS ${identifier(name)}` : identifier(name),
+    )
+    .join(", ")
+
+/** Writes the rows of a query as a file that is safe on the disk; returns how many they are. */
+export const writeParquet = Effect.fnUntraced(function* (
+  store: Store,
+  connection: Connection,
+  place: string,
+  { sql, ...of }: { readonly sql: string } & FileOf,
+) {
+  const { files, modes } = store
+  yield* fileStep(() => {
+    files.makeFolder(dirname(dirname(place)), modes.folder)
+    files.makeFolder(dirname(place), modes.folder)
+  })
+  const pairs = Object.entries(fileMetadata(store, of)).map(([name, value]) => `${name}: ${literal(value)}`)
+  const rows = yield* connection.run(`COPY (${sql}) TO ${literal(place)}
+    (FORMAT parquet, COMPRESSION zstd, KV_METADATA {${pairs.join(", ")}})`)
+  yield* Effect.mapError(files.settle(place, modes.file), ({ message }) => new PublishFailed({ message }))
+  return rows
+})
 
 /**
  * The files of a table, those together whose columns have the same types because one text of a schema made

@@ -16,6 +16,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { Forgotten } from "../ledger/ForgetCustomer.ts"
 import { parquetBytes } from "../records/Parquet.ts"
 import { forgottenInTables } from "./Disguise.ts"
+import { fileMetadata, writeParquet } from "./FileColumns.ts"
 import { removeAllAside } from "./HeldRuns.ts"
 import { keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"
 import { fileStep, filesOf, nothingPublished, readManifest } from "./Manifest.ts"
@@ -26,7 +27,6 @@ import { checkAgreement } from "./PseudonymsOfJob.ts"
 import { aboutCustomer, rowsOfCustomer, sourceOf } from "./RowsOfCustomer.ts"
 import { ledgerRows } from "./RunRows.ts"
 import { RunTables } from "./RunTables.ts"
-import { fileMetadata, parquetOptions } from "./StageRun.ts"
 import { inMemory, writeShared } from "./SharedFile.ts"
 import { groupsOf, Replaced, withReplaced } from "./ReplacedRows.ts"
 import type { Group } from "./ReplacedRows.ts"
@@ -59,11 +59,7 @@ export const unreadableFiles = Effect.fnUntraced(function* (store: Store) {
 })
 
 /** The version that is current afterwards. */
-export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (
-  store: Store,
-  toolVersion: string,
-  forgotten: Forgotten,
-) {
+export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (store: Store, forgotten: Forgotten) {
   const put = Effect.fnUntraced(function* ({ current, version }: Standing) {
     yield* checkAgreement(store, current)
     // It is a copy of an earlier state; a rollback builds it from files.
@@ -72,7 +68,7 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (
     yield* dropIncomplete(store)
     const kept = yield* fileStep(() => keptVersions(store))
     const sought = yield* forgottenInTables(store, forgotten)
-    const replaced = yield* writeAgain(store, toolVersion, sought, { current, kept, version })
+    const replaced = yield* writeAgain(store, sought, { current, kept, version })
     const every = (manifest: Manifest) => withReplaced(manifest, replaced)
     return replaced.hasAnyOf(current)
       ? { told: version, every, next: every(current), isInstead: true, isAnew: true }
@@ -97,7 +93,7 @@ interface Versions {
 }
 
 const writeAgain = Effect.fnUntraced(
-  function* (store: Store, toolVersion: string, forgotten: Forgotten, versions: Versions) {
+  function* (store: Store, forgotten: Forgotten, versions: Versions) {
     const { current, kept, version } = versions
     const manifests = [current, ...kept]
     const files = [...new Map(manifests.flatMap(filesOf).map((file) => [file.path, file])).values()]
@@ -125,8 +121,8 @@ const writeAgain = Effect.fnUntraced(
         }
         const path = freePath(group, file.table, version, taken)
         const to = { run_id: RunId.make(group.run_id), version, path, rows }
-        if (isRun) yield* writeRun(store, to, toolVersion)
-        else yield* writeFile(store, connection, file, to, { toolVersion, forgotten })
+        if (isRun) yield* writeRun(store, to)
+        else yield* writeFile(store, connection, file, to, forgotten)
         replaced.set(group.run_id, file.path, yield* entryOf(store, file.table, to))
       }
     }
@@ -210,26 +206,20 @@ const writeFile = Effect.fnUntraced(function* (
   connection: Connection,
   file: ManifestFile,
   to: Target,
-  { toolVersion, forgotten }: { readonly toolVersion: string; readonly forgotten: Forgotten },
+  forgotten: Forgotten,
 ) {
   const place = placed(store, to)
   yield* fileStep(() => makeFolders(store, place))
   const source = sourceOf([join(store.layout.root, placeIn(store)(file))])
   const columns = yield* connection.columnTypes(`SELECT * FROM ${source}`)
   const condition = aboutCustomer(new Set(columns.map(({ name }) => name)), forgotten) ?? "false"
-  const options = parquetOptions(store, { ...to, toolVersion })
-  const others = `WHERE run_id = ${literal(to.run_id)} AND NOT ${condition}`
-  const written = yield* connection.run(
-    `COPY (SELECT * FROM ${source} ${others}) TO ${literal(temporary(place))} ${options}`,
-  )
+  const sql = `SELECT * FROM ${source} WHERE run_id = ${literal(to.run_id)} AND NOT ${condition}`
+  const { run_id, version } = to
+  const written = yield* writeParquet(store, connection, temporary(place), { sql, run_id, version })
   if (written !== to.rows)
     return yield* new PublishFailed({
       message: `${file.path}: ${written} rows would stay where ${to.rows} are not the customer's`,
     })
-  yield* Effect.mapError(
-    store.files.settle(temporary(place), store.modes.file),
-    ({ message }) => new PublishFailed({ message }),
-  )
   yield* fileStep(() => {
     store.files.rename(temporary(place), place)
     store.files.syncFolder(dirname(place))
@@ -237,14 +227,14 @@ const writeFile = Effect.fnUntraced(function* (
 })
 
 /** The row of the run itself counts its tasks: it is derived again, from the ledger alone. */
-const writeRun = Effect.fnUntraced(function* (store: Store, to: Target, toolVersion: string) {
+const writeRun = Effect.fnUntraced(function* (store: Store, to: Target) {
   const ledger = yield* Ledger
   const state = yield* Effect.mapError(ledger.state(to.run_id), ledgerFailed)
   if (state === undefined) return yield* new PublishFailed({ message: `the ledger has no run ${to.run_id}` })
   const tables = new RunTables([], [runsTable], state.started.run_date)
   tables.add(ledgerRows(state))
   const place = placed(store, to)
-  const metadata = fileMetadata(store, { ...to, toolVersion })
+  const metadata = fileMetadata(store, to)
   yield* fileStep(() => {
     makeFolders(store, place)
     for (const { spec, table } of tables.flush())

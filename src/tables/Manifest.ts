@@ -7,6 +7,7 @@ import { closeSync, existsSync, openSync, readFileSync, readSync, readdirSync, s
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { beginSha256 } from "../base/Hashes.ts"
+import { parquetFolders } from "../jobs/Scalars.ts"
 import { MisfitCount } from "../ledger/RunFacts.ts"
 import { PublishFailed } from "./Publisher.ts"
 import { PseudonymPolicy } from "./Treatments.ts"
@@ -43,7 +44,7 @@ const BuiltDatabase = Schema.Struct({
 const ParquetFolder = Schema.Struct({
   /** The version whose rows they have. */
   version: Schema.Int,
-  holds: Schema.Array(Schema.Literals(["current", "history"])),
+  holds: Schema.Array(Schema.Literals(parquetFolders)),
   /** Of the newest run in them; absent if what they have of ended versions is written anew by the next. */
   seq: Schema.optionalKey(Schema.Int),
 })

@@ -8,35 +8,19 @@
 import { existsSync, lstatSync, readdirSync, readlinkSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
-import type { Connection } from "../base/DuckDb.ts"
-import { identifier, literal } from "../base/DuckDbFailed.ts"
-import { recordTables } from "../records/RecordTables.ts"
+import { parquetFolders } from "../jobs/Scalars.ts"
 import { memoryLimits, openDatabase } from "./BuildDatabase.ts"
 import type { Built } from "./ContinueDatabase.ts"
 import { publishedViews } from "./DataDictionary.ts"
+import { parquetCells, writeParquet } from "./FileColumns.ts"
 import { fileStep, filesBelow } from "./Manifest.ts"
 import type { Manifest, ParquetFolder } from "./Manifest.ts"
-import { databaseFailed, PublishFailed } from "./Publisher.ts"
+import { databaseFailed } from "./Publisher.ts"
 import type { Relation } from "./RecordStore.ts"
 import type { Store } from "./Store.ts"
 
 const folderOf = (version: number): string => `published/parquet-v${version}`
 const linkName = "published/parquet"
-const kinds = ["current", "history"] as const
-
-/** What a file has: all columns but the age of its rows, which a file cannot tell; JSON as text. */
-const cellsOf = ({ columns }: Relation): string =>
-  columns
-    .flatMap(({ name, type }) =>
-      name === "age_days"
-        ? []
-        : [
-            type === "JSON"
-              ? `CAST(${identifier(name)} AS VARCHAR) AS ${identifier(name)}`
-              : identifier(name),
-          ],
-    )
-    .join(", ")
 
 interface Part {
   /** Below the folder of the version. */
@@ -54,8 +38,10 @@ const partsOf = (
   }: { readonly version: number; readonly since: number } & Pick<ParquetFolder, "holds">,
 ): ReadonlyArray<Part> =>
   relations.flatMap((relation): ReadonlyArray<Part> => {
-    const select = (rows: string) => `SELECT ${cellsOf(relation)} FROM (${rows}) ORDER BY 1, 2, 3, 4`
-    const { name, schema, sql } = relation
+    const { name, schema, sql, columns } = relation
+    // A file cannot tell how old its rows are by now.
+    const cells = parquetCells(columns.filter((column) => column.name !== "age_days"))
+    const select = (rows: string) => `SELECT ${cells} FROM (${rows}) ORDER BY 1, 2, 3, 4`
     if (schema === "main" && holds.includes("current"))
       return [{ path: `current/${name}.parquet`, sql: select(sql) }]
     if (schema !== "history" || !holds.includes("history")) return []
@@ -68,23 +54,6 @@ const partsOf = (
     ]
   })
 
-const write = Effect.fnUntraced(function* (
-  store: Store,
-  connection: Connection,
-  { path, sql }: Part,
-  version: number,
-) {
-  const { files, layout, modes, toolVersion } = store
-  const place = join(layout.root, folderOf(version), path)
-  yield* fileStep(() => files.makeFolder(dirname(place), modes.folder))
-  const rows = yield* connection.run(
-    `COPY (${sql}) TO ${literal(place)} (FORMAT parquet, COMPRESSION zstd,
-      KV_METADATA {version: '${version}', tool: ${literal(toolVersion)}})`,
-  )
-  yield* Effect.mapError(files.settle(place, modes.file), ({ message }) => new PublishFailed({ message }))
-  return rows
-})
-
 /** Files of versions that had ended before, in the folder before. */
 const linkEnded = (store: Store, from: number, to: number): void => {
   const { files, layout, modes } = store
@@ -95,21 +64,6 @@ const linkEnded = (store: Store, from: number, to: number): void => {
     files.makeFolder(dirname(join(now, path)), modes.folder)
     files.link(join(before, path), join(now, path))
   }
-}
-
-/** Whether anything that the folder shows may differ in the next version. */
-const differs = (store: Store, current: Manifest, next: Manifest): boolean => {
-  const runs = new Set([...Object.keys(current.runs), ...Object.keys(next.runs)])
-  const records = new Set(recordTables(store.families).map(({ spec }) => spec.name))
-  const pathsOf = (manifest: Manifest, run_id: string) =>
-    (manifest.runs[run_id]?.files ?? [])
-      .flatMap(({ table, path }) => (records.has(table) ? [path] : []))
-      .join()
-  return [...runs].some(
-    (run_id) =>
-      current.runs[run_id]?.version !== next.runs[run_id]?.version &&
-      (current.runs[run_id] === undefined || pathsOf(current, run_id) !== pathsOf(next, run_id)),
-  )
 }
 
 interface Making {
@@ -134,7 +88,7 @@ export const parquetOf = Effect.fn("Publishing.parquetOf")(function* (
   const isAppended = before?.seq !== undefined && since !== undefined && since > before.seq
   const isOther = isAnew || next.returned !== undefined || current.returned !== undefined
   const isSame = before !== undefined && before.holds.join() === holds.join()
-  if (next.interim === true || (isSame && !isOther && !differs(store, current, next))) {
+  if (next.interim === true || (isSame && !isOther && since === Infinity)) {
     if (before === undefined || isAppended) return before
     return { version: before.version, holds: before.holds } satisfies ParquetFolder as ParquetFolder
   }
@@ -165,10 +119,9 @@ export const writeFolder = Effect.fn("Publishing.writeFolder")(
     const since = before?.seq === undefined ? 0 : before.seq + 1
     const views = publishedViews(store.families, store.pseudonyms?.policy)
     for (const part of partsOf(views, { version, since, holds })) {
-      const rows = yield* write(store, connection, part, version)
-      const isEmpty = rows === 0 && part.path.includes("/ended-v")
-      if (isEmpty)
-        yield* fileStep(() => store.files.remove(join(store.layout.root, folderOf(version), part.path)))
+      const place = join(store.layout.root, folderOf(version), part.path)
+      const rows = yield* writeParquet(store, connection, place, { sql: part.sql, version })
+      if (rows === 0 && part.path.includes("/ended-v")) yield* fileStep(() => store.files.remove(place))
     }
     yield* fileStep(() => syncFolders(store, version))
     const [row] = yield* connection.rows("SELECT coalesce(max(seq), 0)::INTEGER AS seq FROM store._runs")
@@ -192,7 +145,7 @@ export const placeParquet = ({ layout, files }: Pick<Store, "layout" | "files">,
   const { root } = layout
   const { parquet } = next
   if (parquet !== undefined) lead(files, join(root, linkName), `parquet-v${parquet.version}`)
-  for (const kind of kinds) {
+  for (const kind of parquetFolders) {
     const name = join(root, kind)
     if (parquet?.holds.includes(kind) === true) {
       if (lstatSync(name, { throwIfNoEntry: false }) === undefined || isLink(name))
@@ -210,30 +163,16 @@ const lead = (files: Store["files"], name: string, target: string): void => {
   files.syncFolder(dirname(name))
 }
 
-/** Removes the folders of other versions. */
+/** Removes the folders of all versions but those that stay. */
 export const sweepParquet = (
   { layout, files }: Pick<Store, "layout" | "files">,
-  stays: ReadonlyArray<number | undefined>,
+  stays: (version: number) => boolean,
 ): void => {
   const published = join(layout.root, dirname(linkName))
-  const names = existsSync(published) ? readdirSync(published) : []
-  const named = new Set(stays.flatMap((version) => (version === undefined ? [] : [`parquet-v${version}`])))
-  for (const name of names)
-    if (/^parquet-v\d+$/.test(name) && !named.has(name)) files.remove(join(published, name))
-}
-
-/** Folders that no version names: of one that was not finished. */
-export const clearParquet = (
-  store: Pick<Store, "layout" | "files">,
-  { version, parquet }: Manifest,
-): void => {
-  const published = join(store.layout.root, dirname(linkName))
-  const names = existsSync(published) ? readdirSync(published) : []
-  const older = names.flatMap((name) => {
-    const number = Number(/^parquet-v(\d+)$/.exec(name)?.[1])
-    return number <= (parquet?.version ?? version) ? [number] : []
-  })
-  sweepParquet(store, older)
+  for (const name of existsSync(published) ? readdirSync(published) : []) {
+    const version = /^parquet-v(\d+)$/.exec(name)?.[1]
+    if (version !== undefined && !stays(Number(version))) files.remove(join(published, name))
+  }
 }
 
 /** The folder of a version that is not there, or that its names do not lead to. */

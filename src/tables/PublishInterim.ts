@@ -47,7 +47,7 @@ export const publishInterim = Effect.fn("Publisher.publishInterim")(function* (
     if (!leavesRoom(yield* fileStep(() => spaceOf(store.layout, run_id))))
       return { told: refused("the disk has too little room for a version beside the run") }
     const schemas = yield* keepSchemas(store, current)
-    const { state, entry } = yield* stageRun(store, store.toolVersion, run_id, version, over)
+    const { state, entry } = yield* stageRun(store, run_id, version, over)
     yield* keepModels(store, state.started.job, models)
     const runs = { ...current.runs, [run_id]: { ...entry, schemas, interim: true as const } }
     const tasks = [...state.tasks.values()].filter(({ settled }) => settled !== undefined).length

@@ -1,7 +1,6 @@
 /**
  * The port for publishing: facts and landed bodies in, tables out. A version becomes visible completely or
- * not at all; readers keep theirs. `PublisherDuckDb.ts` writes Parquet and the database,
- * `PublisherMemory.ts` counts for simulated runs.
+ * not at all; readers keep theirs. `PublisherDuckDb.ts` writes Parquet and the database.
  */
 import { Context, Schema } from "effect"
 import type { Effect } from "effect"

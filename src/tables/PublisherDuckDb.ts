@@ -64,7 +64,6 @@ const staleOf = Effect.fnUntraced(function* (store: Store, run: RunState, limits
 /** Without `gating`, no gate is asked, and runs that are held back stay so. */
 const publishGated = Effect.fn("Publisher.publish")(function* (
   store: Store,
-  toolVersion: string,
   memory: Memory,
   run_id: RunId,
   gating: Pick<PublisherOptions, "gates" | "freshness" | "models"> | undefined,
@@ -74,9 +73,9 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     // Whether versions that were held back before the first one name the customers is not known.
     if (current.version === 0 && store.pseudonyms !== undefined) yield* removeAllAside(store)
     const schemas = yield* keepSchemas(store, current)
-    const own = yield* stageRun(store, toolVersion, run_id, version)
+    const own = yield* stageRun(store, run_id, version)
     const held = gating === undefined ? [] : yield* heldBefore(own.state)
-    const also = yield* stageHeld(store, toolVersion, held, version)
+    const also = yield* stageHeld(store, held, version)
     if (gating !== undefined) yield* keepModels(store, own.state.started.job, gating.models ?? [])
     const staged = [...also, own]
     const derived = staged.map((one) => [one.run_id, { ...one.entry, schemas }] as const)
@@ -125,8 +124,8 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
 })
 
 /** As `repair` publishes: the run alone, whatever the gates of its job would say. */
-export const publishRun = (store: Store, toolVersion: string, memory: Memory, run_id: RunId) =>
-  Effect.catchTag(publishGated(store, toolVersion, memory, run_id, undefined), "PublicationHeld", Effect.die)
+export const publishRun = (store: Store, memory: Memory, run_id: RunId) =>
+  Effect.catchTag(publishGated(store, memory, run_id, undefined), "PublicationHeld", Effect.die)
 
 /** The version has the tables of an earlier one, or lacks one that is in force by now. */
 const isOutOfForce = (store: Store, { schemas, returned }: Manifest): boolean =>
@@ -135,7 +134,6 @@ const isOutOfForce = (store: Store, { schemas, returned }: Manifest): boolean =>
 
 const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   store: Store,
-  toolVersion: string,
   memory: Memory,
   run_id: RunId,
 ) {
@@ -146,7 +144,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     if (known === undefined)
       return yield* new PublishFailed({ message: `run ${run_id} is not published yet` })
     const { picture, disguise } = yield* disguisePicture(store, yield* loadPicture(run_id))
-    const { written, sink } = fileSink(store, picture, version, toolVersion)
+    const { written, sink } = fileSink(store, picture, version)
     const replaced = new Set(outcomeTables.map(({ name }) => name))
     yield* deriveRun(picture, {
       families: store.families,
@@ -164,7 +162,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     }
   })
   const { told } = yield* change(store, put)
-  if (told === "publish") yield* publishRun(store, toolVersion, memory, run_id)
+  if (told === "publish") yield* publishRun(store, memory, run_id)
 })
 
 const asPublishFailed = ({ message }: RecordSchemaInvalid | PseudonymsRefused | PublishFailed) =>
@@ -192,15 +190,14 @@ export const PublisherDuckDb = {
         const context = yield* Effect.context<Ledger | Landing | DuckDb | FileSystem.FileSystem>()
         const memory: Memory = { run_id: undefined, findings: new Map() }
         const turn = yield* PublicationTurn
-        const { toolVersion } = options
         const inTurn = <A, E>(work: (store: Store) => Effect.Effect<A, E, Ledger | Landing | DuckDb>) =>
           turn.withPermits(1)(
             Effect.mapError(opened, asPublishFailed).pipe(Effect.flatMap(work), Effect.provide(context)),
           )
         return Publisher.of({
-          publish: (run_id) => inTurn((store) => publishGated(store, toolVersion, memory, run_id, options)),
+          publish: (run_id) => inTurn((store) => publishGated(store, memory, run_id, options)),
           publishInterim: (run_id, over) => inTurn((store) => publishInterim(store, run_id, over, options)),
-          publishOutcome: (run_id) => inTurn((store) => publishOutcomeOf(store, toolVersion, memory, run_id)),
+          publishOutcome: (run_id) => inTurn((store) => publishOutcomeOf(store, memory, run_id)),
         })
       }),
     ),

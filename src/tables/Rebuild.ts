@@ -131,7 +131,6 @@ export interface Rebuilt {
 /** `leavesOut`: a version with other pseudonyms may lack runs that cannot be derived with them. */
 export const rebuild = Effect.fn("Publishing.rebuild")(function* (
   store: Store,
-  toolVersion: string,
   publishes: boolean,
   leavesOut = false,
 ) {
@@ -143,11 +142,7 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
     Effect.fnUntraced(function* (standing: Standing) {
       // A comparison leaves no trace, not even of schemas.
       const schemas = publishes ? yield* keepSchemas(store, standing.current) : {}
-      const { runs, fresh, kept, left_out, isOther } = yield* deriveAll(
-        store,
-        { toolVersion, schemas },
-        standing,
-      )
+      const { runs, fresh, kept, left_out, isOther } = yield* deriveAll(store, schemas, standing)
       const changes = yield* changesOf(store, standing, { runs, fresh })
       const derived = Object.values(runs).filter((run) => run.left_out !== true)
       const told = {
@@ -178,10 +173,7 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
 /** All runs that the ledger calls published, oldest first; a run without a readable body stays as it is. */
 const deriveAll = Effect.fnUntraced(function* (
   store: Store,
-  {
-    toolVersion,
-    schemas,
-  }: { readonly toolVersion: string; readonly schemas: NonNullable<Manifest["schemas"]> },
+  schemas: NonNullable<Manifest["schemas"]>,
   { current, newest, version }: Standing,
 ) {
   const base = newest.runs
@@ -197,7 +189,7 @@ const deriveAll = Effect.fnUntraced(function* (
       kept.push({ run_id, reason: heldText, pruned: false })
       continue
     }
-    const staged = yield* Effect.result(stageRun(store, toolVersion, run_id, version))
+    const staged = yield* Effect.result(stageRun(store, run_id, version))
     if (staged._tag === "Failure") {
       // A full disk must not look like a run that cannot be read.
       if (staged.failure.damaged !== true) return yield* staged.failure

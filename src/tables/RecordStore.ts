@@ -9,6 +9,7 @@
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { column, required } from "../records/Columns.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
+import { isColumnName } from "../records/RecordSchema.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { childTable, familyTable, otherRecordsTable } from "../records/RecordTables.ts"
 import { customer, engine, text } from "./SystemTables.ts"
@@ -44,30 +45,11 @@ export interface KeptChild {
   readonly rest: ReadonlyArray<ColumnSpec>
 }
 
-/** What every row of a record says about where it comes from; all else is the record. */
-const lineage = new Set([
-  "run_id",
-  "run_date",
-  "task_id",
-  "execution_id",
-  "session_id",
-  "customer_id",
-  "engine_reference",
-  "record_id",
-  "content_id",
-  "product",
-  "sub_family",
-  "position",
-])
-const restNames = ["misfits", "extra"]
-
-const partsOf = ({ columns }: TableSpec) => {
-  const own = columns.filter(({ name }) => !lineage.has(name))
-  return {
-    columns: own.filter(({ name }) => !restNames.includes(name)),
-    rest: own.filter(({ name }) => restNames.includes(name)),
-  }
-}
+/** The record itself, without what every row says about where it comes from. */
+const partsOf = ({ columns }: TableSpec) => ({
+  columns: columns.filter(({ name }) => isColumnName(name)),
+  rest: columns.filter(({ name }) => name === "misfits" || name === "extra"),
+})
 
 const keptFamily = (family: RecordFamily): KeptTable => {
   const { name, comment, ...spec } = familyTable(family)

@@ -33,7 +33,7 @@ export interface Repaired {
   readonly left: ReadonlyArray<string>
 }
 
-export const repair = Effect.fn("Publishing.repair")(function* (store: Store, toolVersion: string) {
+export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
   const done: Array<string> = []
   const left: Array<string> = []
   const { layout } = store
@@ -57,7 +57,7 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store, to
       continue
     }
     const derived = yield* Effect.result(
-      publishRun(store, toolVersion, { run_id: undefined, findings: new Map() }, run_id),
+      publishRun(store, { run_id: undefined, findings: new Map() }, run_id),
     )
     if (derived._tag === "Success")
       done.push(`${run_id}: its tables were derived again from landing/${run_id}`)

@@ -4,20 +4,20 @@
  * the run again, in a version with the same rows.
  */
 import { readFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { Effect } from "effect"
 import { sha256Hex } from "../base/Hashes.ts"
 import type { RunId } from "../service/Ids.ts"
 import type { Connection } from "../base/DuckDb.ts"
-import { identifier, literal } from "../base/DuckDbFailed.ts"
+import { literal } from "../base/DuckDbFailed.ts"
 import { openDatabase } from "./BuildDatabase.ts"
 import { isUnchanged } from "./ContinueDatabase.ts"
+import { parquetCells, writeParquet } from "./FileColumns.ts"
 import { keepsItsSchemas } from "./KeepSchemas.ts"
 import { placeOf, publishedTables } from "./DataDictionary.ts"
 import { fileStep } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
-import { parquetOptions } from "./StageRun.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { change } from "./Version.ts"
@@ -43,26 +43,16 @@ const writeRows = Effect.fnUntraced(function* (
 ) {
   const path = `tables/${table}/run_date=${run_date}/${run_id}-v${version}.parquet`
   const place = join(store.layout.root, temporary(path))
-  // As files have them: in that order, and JSON, of which Parquet has none of its own, as text.
   const { columns = [] } = publishedTables(store.families).find(({ name }) => name === table) ?? {}
-  const select = columns.map(({ name, type }) =>
-    type === "JSON" ? `CAST(${identifier(name)} AS VARCHAR) AS ${identifier(name)}` : identifier(name),
+  // In the order that files have: of customers and tasks, and of a record's list as it is.
+  const order = ["customer_id", "task_id", "session_id", "record_id", "position"].filter((each) =>
+    columns.some(({ name }) => name === each),
   )
-  yield* fileStep(() => {
-    store.files.makeFolder(dirname(dirname(place)), store.modes.folder)
-    store.files.makeFolder(dirname(place), store.modes.folder)
-  })
-  const options = parquetOptions(store, { run_id, version, toolVersion: store.toolVersion })
-  const written = yield* connection.run(
-    `COPY (SELECT ${select.join(", ")} FROM ${placeOf(table)} WHERE run_id = ${literal(run_id)})
-      TO ${literal(place)} ${options}`,
-  )
+  const sql = `SELECT ${parquetCells(columns)} FROM ${placeOf(table)} WHERE run_id = ${literal(run_id)}
+    ${order.length === 0 ? "" : `ORDER BY ${order.join(", ")}`}`
+  const written = yield* writeParquet(store, connection, place, { sql, run_id, version })
   if (written !== rows)
     return yield* new PublishFailed({ message: `${path}: the database has ${written} rows, not ${rows}` })
-  yield* Effect.mapError(
-    store.files.settle(place, store.modes.file),
-    ({ message }) => new PublishFailed({ message }),
-  )
   return yield* fileStep((): ManifestFile => {
     const bytes = readFileSync(place)
     return { table, path, rows, bytes: bytes.length, sha256: sha256Hex(bytes) }

@@ -3,20 +3,19 @@
  * them before anything names it: the same columns, and for each run as many rows and the same ones. The rows
  * are in the order of date and run, and of a run as they were.
  */
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb } from "../base/DuckDb.ts"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { memoryLimits } from "./BuildDatabase.ts"
-import { dateInPath } from "./FileColumns.ts"
+import { dateInPath, writeParquet } from "./FileColumns.ts"
 import { placeIn } from "./KeptVersions.ts"
-import { fileStep, fingerprintInTurns } from "./Manifest.ts"
+import { fingerprintInTurns } from "./Manifest.ts"
 import type { ManifestFile } from "./Manifest.ts"
 import type { MonthFile } from "./MonthFiles.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
 import { sourceOf } from "./RowsOfCustomer.ts"
-import { parquetOptions } from "./StageRun.ts"
 import type { Store } from "./Store.ts"
 
 /** A database for reading and writing files, until the scope ends. */
@@ -95,15 +94,9 @@ interface Target {
 /** The written and synced file, as each run's entry of a manifest. */
 export const writeShared = Effect.fn("Publishing.writeShared")(
   function* (store: Store, connection: Connection, file: MonthFile, { path, version, place }: Target) {
-    const { files, modes, toolVersion } = store
-    yield* fileStep(() => {
-      files.makeFolder(dirname(dirname(place)), modes.folder)
-      files.makeFolder(dirname(place), modes.folder)
-    })
     const source = yield* rowsOf(store, connection, file)
-    const options = parquetOptions(store, { month: file.month, version, toolVersion })
-    yield* connection.run(`COPY (${source.sql}${source.order}) TO ${literal(place)} ${options}`)
-    yield* Effect.mapError(files.settle(place, modes.file), ({ message }) => new PublishFailed({ message }))
+    const sql = `${source.sql}${source.order}`
+    yield* writeParquet(store, connection, place, { sql, month: file.month, version })
     yield* checkRows(connection, source, place, path, file)
     const fingerprint = yield* fingerprintInTurns(place)
     const file_rows = file.parts.reduce((sum, { rows }) => sum + rows, 0)

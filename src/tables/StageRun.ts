@@ -4,7 +4,6 @@
  */
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
-import { literal } from "../base/DuckDbFailed.ts"
 import { collectGarbage } from "../base/Zstd.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import type { RunId } from "../service/Ids.ts"
@@ -16,6 +15,7 @@ import { deriveRun } from "./DeriveRun.ts"
 import type { Derived } from "./DeriveRun.ts"
 import { largeBytes } from "./DeriveSession.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
+import { fileMetadata } from "./FileColumns.ts"
 import { fileStep } from "./Manifest.ts"
 import type { ManifestFile } from "./Manifest.ts"
 import { PublishFailed } from "./Publisher.ts"
@@ -24,7 +24,6 @@ import type { RunPicture } from "./RunPicture.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { systemTables } from "./SystemTables.ts"
-import { policyInFile } from "./Treatments.ts"
 
 const datePattern = /^\d{4}-\d{2}-\d{2}$/
 
@@ -34,28 +33,8 @@ const checkNames = (run_id: RunId, run_date: string) =>
     ? Effect.void
     : Effect.fail(new PublishFailed({ message: "a run's id holds a-z, 0-9, dot and hyphen only" }))
 
-/** What every Parquet file says of itself, so that a lost manifest can be read off the files. */
-export const fileMetadata = (
-  { pseudonyms }: Pick<Store, "pseudonyms">,
-  of: ({ readonly run_id: string } | { readonly month: string }) & {
-    readonly version: number
-    readonly toolVersion: string
-  },
-): Readonly<Record<string, string>> => ({
-  ...("run_id" in of ? { run_id: of.run_id } : { month: of.month }),
-  version: String(of.version),
-  tool: of.toolVersion,
-  ...(pseudonyms === undefined ? {} : { [policyInFile]: JSON.stringify(pseudonyms.policy) }),
-})
-
-/** The options of COPY with which DuckDB writes such a file. */
-export const parquetOptions = (...of: Parameters<typeof fileMetadata>): string => {
-  const pairs = Object.entries(fileMetadata(...of)).map(([name, value]) => `${name}: ${literal(value)}`)
-  return `(FORMAT parquet, COMPRESSION zstd, KV_METADATA {${pairs.join(", ")}})`
-}
-
 /** Writes full builders as Parquet files under temporary names, and remembers them for the manifest. */
-export const fileSink = (store: Store, picture: RunPicture, version: number, toolVersion: string) => {
+export const fileSink = (store: Store, picture: RunPicture, version: number) => {
   const { run_id, run_date } = picture.state.started
   const written: Array<ManifestFile> = []
   const sink = ({ spec, rows, table }: Flushed) =>
@@ -63,7 +42,7 @@ export const fileSink = (store: Store, picture: RunPicture, version: number, too
       const earlier = written.filter((file) => file.table === spec.name).length
       const part = earlier === 0 ? "" : `-${earlier + 1}`
       const path = `tables/${spec.name}/run_date=${run_date}/${run_id}-v${version}${part}.parquet`
-      const bytes = parquetBytes(spec, table, fileMetadata(store, { run_id, version, toolVersion }))
+      const bytes = parquetBytes(spec, table, fileMetadata(store, { run_id, version }))
       const place = join(store.layout.root, path)
       store.files.makeFolder(dirname(dirname(place)), store.modes.folder)
       store.files.makeFolder(dirname(place), store.modes.folder)
@@ -95,7 +74,6 @@ const checkPlaces = (store: Store, { rows, findings }: Derived) => {
  */
 export const stageRun = Effect.fn("Publishing.stageRun")(function* (
   store: Store,
-  toolVersion: string,
   run_id: RunId,
   version: number,
   over?: ReadonlySet<string>,
@@ -106,7 +84,7 @@ export const stageRun = Effect.fn("Publishing.stageRun")(function* (
   const { state } = picture
   const { run_date } = state.started
   yield* checkNames(run_id, run_date)
-  const { written, sink } = fileSink(store, picture, version, toolVersion)
+  const { written, sink } = fileSink(store, picture, version)
   const { families } = store
   const derived = yield* deriveRun(picture, { families, tables: systemTables, sink, disguise })
   yield* checkPlaces(store, derived)
@@ -119,13 +97,12 @@ export const stageRun = Effect.fn("Publishing.stageRun")(function* (
 /** Runs that were held back. One that cannot be derived any more stays so, and the version lacks it. */
 export const stageHeld = Effect.fnUntraced(function* (
   store: Store,
-  toolVersion: string,
   runs: ReadonlyArray<RunId>,
   version: number,
 ) {
   const staged: Array<Effect.Success<ReturnType<typeof stageRun>>> = []
   for (const run_id of runs) {
-    const one = yield* Effect.result(stageRun(store, toolVersion, run_id, version))
+    const one = yield* Effect.result(stageRun(store, run_id, version))
     if (one._tag === "Success") staged.push(one.success)
     // A full disk must not look like a run that cannot be read.
     else if (one.failure.damaged !== true) return yield* one.failure

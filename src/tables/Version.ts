@@ -96,7 +96,7 @@ export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R
   if (asked.every !== undefined)
     yield* sweepKept(store, filesNeededBy(yield* fileStep(() => keptVersions(store))))
   if (asked.every !== undefined)
-    yield* fileStep(() => sweepParquet(store, [(next ?? current).parquet?.version]))
+    yield* fileStep(() => sweepParquet(store, (one) => one === (next ?? current).parquet?.version))
   const changed: Changed<Told, Settled> = {
     told,
     settled,

@@ -157,7 +157,7 @@ export const publishNights = async (nights: ReturnType<typeof makeNights>, root:
   const folder = { root, schemasFolder, share: "none" as const, toolVersion: "test" }
   const publishing = Effect.gen(function* () {
     // One version with all runs, then the newest again, as its night publishes it.
-    yield* rebuild(yield* openStore(folder), "test", true)
+    yield* rebuild(yield* openStore(folder), true)
     const ledger = yield* Ledger
     const newest = (yield* ledger.runs).at(-1)?.fact.run_id
     const publisher = yield* Publisher

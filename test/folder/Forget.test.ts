@@ -206,7 +206,7 @@ const forgetIn = Effect.fnUntraced(function* (
   yield* checkWhole(store)
   const plan = yield* planForget(store, anId(customer))
   if (plan === undefined) return undefined
-  return { plan, ...(yield* forget(store, plan, "0.1.0", writeReport)) }
+  return { plan, ...(yield* forget(store, plan, writeReport)) }
 })
 
 /** Holds a version back as soon as it has somebody called Eve. */
@@ -375,7 +375,7 @@ describe("forget", () => {
       const store = storeOf(root)
       const again = yield* inFolder(
         root,
-        Effect.flatMap(store, (opened) => rebuild(opened, "0.1.0", false)),
+        Effect.flatMap(store, (opened) => rebuild(opened, false)),
       )
       assert.deepStrictEqual({ changes: again.changes, kept: again.kept }, { changes: [], kept: [] })
     }).pipe(Effect.scoped),

@@ -131,15 +131,15 @@ describe("prune", () => {
         })
         const today = new Date().toISOString().slice(0, 10)
         const reason = `its landed bodies were pruned on ${today}`
-        const { runs, kept: keeps } = yield* rebuild(yield* storeOf(root), "0.1.0", true)
+        const { runs, kept: keeps } = yield* rebuild(yield* storeOf(root), true)
         assert.deepStrictEqual([runs, keeps], [0, [{ run_id: anId(run_id), reason, pruned: true }]])
         // The database has the rows of a lost file, until it is lost too.
         rmSync(join(root, "tables/customer_profiles"), { recursive: true })
-        assert.deepStrictEqual((yield* repair(yield* storeOf(root), "0.1.0")).left, [])
+        assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [])
         assert.deepStrictEqual(yield* problemsIn(root), [])
         rmSync(join(root, "tables/customer_profiles"), { recursive: true })
         rmSync(join(root, "nightjar.duckdb"))
-        assert.deepStrictEqual((yield* repair(yield* storeOf(root), "0.1.0")).left, [
+        assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [
           `${run_id}: its tables cannot be derived again: ${reason}`,
         ])
       }).pipe(Effect.provide(layers(root)))
@@ -183,11 +183,11 @@ describe("prune", () => {
         rmSync(copy, { recursive: true })
         rmSync(join(root, "tables/customer_profiles"), { recursive: true })
         rmSync(join(root, "nightjar.duckdb"))
-        assert.deepStrictEqual((yield* repair(yield* storeOf(root), "0.1.0")).left, [])
+        assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [])
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT name FROM nights.customer_profiles"), [
           { name: "name-1" },
         ])
-        assert.deepStrictEqual((yield* rebuild(yield* storeOf(root), "0.1.0", true)).changes, [])
+        assert.deepStrictEqual((yield* rebuild(yield* storeOf(root), true)).changes, [])
         // Its documents and landed bodies still leave by their own ages.
         const removed = (yield* pruned(root, { landing: days(90), attachments: days(90) })).removed
         assert.deepStrictEqual(
@@ -297,10 +297,10 @@ describe("prune", () => {
         assert.deepStrictEqual(below(), ["segment-000001.njl.zst"])
         assert.deepStrictEqual(yield* pruned(root, { compress: days(7) }), none)
         assert.deepStrictEqual(yield* problemsIn(root), [])
-        const derived = yield* rebuild(yield* storeOf(root), "0.1.0", true)
+        const derived = yield* rebuild(yield* storeOf(root), true)
         assert.deepStrictEqual([derived.runs, derived.kept], [1, []])
         rmSync(join(root, "tables/customer_profiles"), { recursive: true })
-        assert.deepStrictEqual((yield* repair(yield* storeOf(root), "0.1.0")).left, [])
+        assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [])
         assert.deepStrictEqual([yield* people(), yield* problemsIn(root)], [before, []])
         const { removed } = yield* pruned(root, { compress: days(7), landing: days(90) })
         assert.deepStrictEqual([removed.length, existsSync(join(root, "landing", run_id))], [1, false])

@@ -83,7 +83,7 @@ const files: Readonly<Record<string, string>> = {
   "src/cellar/Breaks.ts": importing(["../jobs/Job.ts", "effect"]),
   "src/jobs/deeper/Breaks.ts": importing(["../Job.ts", "../../cli/Output.ts"]),
   "src/sandbox/Loose.ts": importing(["../service/Api.ts", "./state/X.ts"]),
-  "src/landing/LandingMemory.ts": importing(["node:fs", "../ledger/Fact.ts"]),
+  "src/landing/Landing.ts": importing(["node:fs", "../ledger/Fact.ts"]),
   "src/main.ts": importing(["./cli/run.ts", "./night/Nightly.ts", "./sandbox/server/X.ts", "p-limit"]),
   "src/jobs/Impure.ts":
     "export const all = [Date.now(), Math.random(), performance.now(), crypto.randomUUID(), process.hrtime()]\n" +
@@ -170,8 +170,8 @@ describe("boundaries", () => {
     })
   })
 
-  it("the memory layer of landing never touches a disk", () => {
-    expect(refusedImports("src/landing/LandingMemory.ts")).toEqual(["node:fs"])
+  it("the port of landing never touches a disk", () => {
+    expect(refusedImports("src/landing/Landing.ts")).toEqual(["node:fs"])
   })
 
   it("the wiring knows every room", () => {

@@ -4,8 +4,8 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { Publisher } from "../../src/tables/Publisher.ts"
-import { PublisherMemory } from "../../src/tables/PublisherMemory.ts"
-import type { PublishedBody } from "../../src/tables/PublisherMemory.ts"
+import { PublisherMemory } from "./PublisherMemory.ts"
+import type { PublishedBody } from "./PublisherMemory.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 
 export interface PublishedVersion {

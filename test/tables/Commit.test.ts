@@ -491,7 +491,7 @@ describe("what is kept beside the tables", () => {
       const root = yield* folder
       const store = storeIn(root, new DurableFiles(machineCalls))
       const started = { run_id, run_date: "2026-11-20" }
-      const { written, sink } = fileSink(store, { state: { started } } as unknown as RunPicture, 7, "0.1.0")
+      const { written, sink } = fileSink(store, { state: { started } } as unknown as RunPicture, 7)
       for (const [name, rows] of [
         ["emails", 2],
         ["phones", 1],

@@ -121,7 +121,7 @@ describe("compact", () => {
           )
         }
         assert.deepInclude(yield* compactIn(root), { version: undefined, tables: [] })
-        const { changes } = yield* Effect.flatMap(storeOf(root), (store) => rebuild(store, "0.1.0", false))
+        const { changes } = yield* Effect.flatMap(storeOf(root), (store) => rebuild(store, false))
         assert.deepStrictEqual(
           changes.map(({ run_id, table }) => [run_id, table]),
           dates.map((date) => [runOf(date), "runs"]),
@@ -199,13 +199,13 @@ describe("compact", () => {
         const before = yield* readings
         const { runs } = manifestIn(root)
         rmSync(layoutOf(root).manifest)
-        const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store, "0.1.0"))
+        const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store))
         assert.deepStrictEqual([repaired.left, yield* problemsIn(root)], [[], []])
         const filesIn = (of: typeof runs) =>
           dates.map((date) => (of[runOf(date)]?.files ?? []).toSorted((a, b) => (a.path < b.path ? -1 : 1)))
         assert.deepStrictEqual(filesIn(manifestIn(root).runs), filesIn(runs))
         truncateSync(join(root, profilesPath), 9)
-        const again = yield* Effect.flatMap(storeOf(root), (store) => repair(store, "0.1.0"))
+        const again = yield* Effect.flatMap(storeOf(root), (store) => repair(store))
         assert.deepStrictEqual([again.done.length, again.left, yield* problemsIn(root)], [2, [], []])
         assert.deepStrictEqual((yield* readingsOf(root)).asFiles.slice(1, 3), before.asFiles.slice(1, 3))
       }).pipe(Effect.provide(layers(root)))
@@ -221,7 +221,7 @@ describe("compact", () => {
         yield* append([{ _tag: "LandingPruned", run_id, bytes: 1 }])
         rmSync(join(root, "landing", run_id), { recursive: true })
         truncateSync(join(root, profilesPath), 9)
-        const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store, "0.1.0"))
+        const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store))
         assert.deepStrictEqual(
           [repaired.done.map((text) => text.replace(/[:;].*/, "")), repaired.left],
           [[runOf(dates[0]), runOf(dates[1])], []],

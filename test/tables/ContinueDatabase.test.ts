@@ -299,7 +299,7 @@ describe("a run that brought no record", () => {
     const asked = { customer_id: anId(customer_id), engine_reference: anId(engine) }
     yield* append([
       { _tag: "TaskPlanned", ...task, ...asked, features: ["customer_information_read"] },
-      { _tag: "TaskSettled", ...task, outcome: "failed", reason: "NOT_AVAILABLE", who_acts: "service" },
+      { _tag: "TaskSettled", ...task, outcome: "failed", reason: "START_UNKNOWN", who_acts: "nobody" },
     ])
     return task.task_id
   })
@@ -385,7 +385,7 @@ const live = Effect.fnUntraced(function* (at: Place, step: (typeof steps)[number
   const plain = resultsOf(profileOf(`Ana ${day}`))
   if (step === "rollback") return yield* within(Effect.flatMap(openStore(options), rollback))
   if (step === "rebuild")
-    return yield* within(Effect.flatMap(openStore(options), (store) => rebuild(store, "0.1.0", true)))
+    return yield* within(Effect.flatMap(openStore(options), (store) => rebuild(store, true)))
   if (step === "retain") {
     const rule = { job: "nightly", landing: Duration.zero, attachments: Duration.zero, logs: Duration.zero }
     const now = Date.parse("2036-01-01T00:00:00Z")

@@ -239,7 +239,7 @@ describe("tables with pseudonyms", () => {
         yield* night(run)
         yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run)))
         const store = yield* opened(root)
-        assert.deepStrictEqual((yield* rebuild(store, "0.1.0", true)).changes, [])
+        assert.deepStrictEqual((yield* rebuild(store, true)).changes, [])
         const forgotten = {
           customer_id: anId(ana),
           tasks: new Set([`${run}/${ana}/${engine}`]),
@@ -255,7 +255,7 @@ describe("tables with pseudonyms", () => {
         assert.match(keyless.message, /their key is not known here/)
         const other = yield* Effect.flip(openStore(publisherOptions(root), keyOf("another")))
         assert.match(other.message, /the pseudonyms of another key/)
-        yield* forgetRows(store, "0.1.0", forgotten)
+        yield* forgetRows(store, forgotten)
         assert.strictEqual(yield* countRowsOfCustomer(store, forgotten), 0)
         assert.deepStrictEqual(
           yield* rowsOf(
@@ -271,7 +271,7 @@ describe("tables with pseudonyms", () => {
         const before = manifestIn(root).pseudonyms
         const { files } = store
         files.remove(layoutOf(root).manifest)
-        yield* repair(yield* opened(root), "0.1.0")
+        yield* repair(yield* opened(root))
         assert.deepStrictEqual(manifestIn(root).pseudonyms, before)
         assert.isDefined(before)
       }).pipe(Effect.provide(within(root)))
@@ -324,10 +324,10 @@ describe("tables with pseudonyms", () => {
           assert.deepStrictEqual(yield* of(first), yield* of(second))
           yield* rollback(yield* store)
           yield* look(9, 1, "rolled back")
-          assert.deepStrictEqual((yield* rebuild(yield* store, "0.1.0", true)).changes, [])
+          assert.deepStrictEqual((yield* rebuild(yield* store, true)).changes, [])
           yield* look(9, 2, "rebuilt")
           const task = (run_id: string, customer: string) => `${run_id}/${customer}/${engine}`
-          yield* forgetRows(yield* store, "0.1.0", {
+          yield* forgetRows(yield* store, {
             customer_id: anId(many[4]!),
             tasks: new Set([first, second].map((run_id) => task(run_id, many[4]!))),
             executions: new Set<string>(),
@@ -336,7 +336,7 @@ describe("tables with pseudonyms", () => {
           rmSync(join(root, "nightjar.duckdb"))
           for (const path of filesBelow(join(root, "tables/coverage")))
             rmSync(join(root, "tables/coverage", path))
-          yield* repair(yield* store, "0.1.0")
+          yield* repair(yield* store)
           assert.deepStrictEqual(yield* unsortedIn(root), [])
           const choice = { overBy: Date.parse("2025-12-01"), isDry: false, monthsMax: 1 }
           assert.isAbove((yield* compact(yield* store, choice)).tables.length, 10)
@@ -358,14 +358,14 @@ describe("tables with pseudonyms", () => {
           assert.deepStrictEqual([left, tables.length > 10], [[], true])
           assert.deepStrictEqual(yield* foundIn(root), [])
           rmSync(layoutOf(root).manifest)
-          yield* repair(yield* opened(root), "0.1.0")
+          yield* repair(yield* opened(root))
           assert.strictEqual(manifestIn(root).pseudonyms?.check, asked.key.check)
           assert.deepStrictEqual([yield* verify(yield* opened(root)), yield* foundIn(root)], [[], []])
           const nothing = new Set<string>()
           const forgotten = { customer_id: anId(ana), tasks: nothing, executions: nothing }
           const count = yield* countRowsOfCustomer(yield* opened(root), forgotten)
           assert.isAbove(count, 20)
-          yield* forgetRows(yield* opened(root), "0.1.0", forgotten)
+          yield* forgetRows(yield* opened(root), forgotten)
           assert.strictEqual(yield* countRowsOfCustomer(yield* opened(root), forgotten), 0)
           assert.deepStrictEqual(
             yield* rowsOf(root, "SELECT DISTINCT customer_id FROM nights.customer_profiles"),
@@ -407,13 +407,13 @@ describe("tables with pseudonyms", () => {
         const store = yield* openStoreAsked({ ...publisherOptions(root), pseudonyms: asked })
         // The landed bodies of one run are gone: nothing is published, unless its rows are given up.
         yield* append([{ _tag: "LandingPruned", run_id: anId(second), bytes: 0 }])
-        const held = yield* rebuild(store, "0.1.0", true)
+        const held = yield* rebuild(store, true)
         assert.deepStrictEqual(
           [held.version, held.left_out.map(({ run_id }) => run_id), manifestIn(root).pseudonyms],
           [undefined, [second], undefined],
         )
         leaveAside(root)
-        const { version, runs, left_out } = yield* rebuild(store, "0.1.0", true, true)
+        const { version, runs, left_out } = yield* rebuild(store, true, true)
         assert.deepStrictEqual([version, runs, left_out.length], [3, 1, 1])
         assert.deepStrictEqual(yield* foundIn(root), [])
         assert.deepStrictEqual(yield* verify(yield* opened(root)), [])

@@ -161,7 +161,7 @@ const place = Effect.map(folder, (base) => {
     problems: inPlace(
       Effect.map(Effect.flatMap(store, verify), (all) => all.map(({ id, where }) => [id, where])),
     ),
-    repair: inPlace(Effect.flatMap(store, (opened) => repair(opened, "0.1.0"))),
+    repair: inPlace(Effect.flatMap(store, (opened) => repair(opened))),
   }
 })
 

@@ -123,7 +123,7 @@ const forgetIn = (root: string, customer: string, calls?: FileCalls) =>
       const { forget } = yield* Ledger
       const [forgotten, receipt] = [forgottenOf(customer), `forgotten-${customer}`]
       yield* forget(forgotten, { receipt, ...counts })
-      const version = yield* forgetRows(yield* storeOf(root), "9.9.9", forgotten)
+      const version = yield* forgetRows({ ...(yield* storeOf(root)), toolVersion: "9.9.9" }, forgotten)
       yield* append([{ _tag: "ForgetFinished", receipt }])
       return version
     }),
@@ -317,7 +317,7 @@ describe("the rows of a customer who is removed", () => {
       const work = Effect.all([
         countRowsOfCustomer(store, forgottenOf("c-1")),
         unreadableFiles(store),
-        forgetRows(store, "9.9.9", forgottenOf("c-1")),
+        forgetRows(store, forgottenOf("c-1")),
       ])
       assert.deepStrictEqual(yield* inFolder(root, work), [0, [], 0])
     }),
@@ -403,11 +403,10 @@ describe("the rows of a customer who is removed", () => {
       const broken = Effect.gen(function* () {
         const real = yield* Ledger
         const state = () => Effect.fail(new LedgerFailed({ message: "disk gone" }))
-        return yield* Effect.provideService(
-          forgetRows(yield* storeOf(root), "9.9.9", forgottenOf("c-1")),
-          Ledger,
-          { ...real, state },
-        )
+        return yield* Effect.provideService(forgetRows(yield* storeOf(root), forgottenOf("c-1")), Ledger, {
+          ...real,
+          state,
+        })
       })
       assert.strictEqual(yield* failsAs(inFolder(root, broken)), "PublishFailed: the ledger: disk gone")
       writeFileSync(join(root, fileOf(before, "emails")), "no Parquet")

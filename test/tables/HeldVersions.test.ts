@@ -134,14 +134,14 @@ describe("a run with a version that is held back", () => {
   it.live("keeps its published tables in `rebuild` and `repair`, which ask no gate [gate rebuilt]", () =>
     inFolder((root) =>
       Effect.gen(function* () {
-        const rebuilt = yield* rebuild(yield* storeOf(root), "0.1.0", true)
+        const rebuilt = yield* rebuild(yield* storeOf(root), true)
         assert.deepStrictEqual(rebuilt.kept, [{ run_id: runOf(21), reason: text, pruned: false }])
         assert.deepStrictEqual([yield* current(root), yield* due], [["20 Ana", "21 Ana"], 0])
         assert.deepStrictEqual(yield* people(root), [{ n: 1 }])
         const files = readManifest(join(root, "tables/manifest.json"))?.runs[runOf(21)]?.files ?? []
         const lost = files.find(({ table }) => table === "customer_profiles")?.path ?? ""
         rmSync(join(root, lost))
-        const { left } = yield* repair(yield* storeOf(root), "0.1.0")
+        const { left } = yield* repair(yield* storeOf(root))
         assert.deepStrictEqual(left, [`${runOf(21)}: its tables are not derived again: ${text}`])
         yield* accept
         assert.deepStrictEqual([yield* current(root), yield* due], [["20 Ana", "21 Ana", "21 Eve"], 2])
@@ -158,7 +158,7 @@ describe("a run with a version that is held back", () => {
           assert.isTrue(existsSync(join(copy, held)))
           // Without the job's own files: what is published again has the models that are kept.
           rmSync(join(copy, "nightjar.duckdb"))
-          yield* repair(yield* storeOf(copy), "0.1.0")
+          yield* repair(yield* storeOf(copy))
           assert.deepStrictEqual(yield* people(copy), [{ n: 1 }])
           yield* accept
           assert.deepStrictEqual(yield* current(copy), ["20 Ana", "21 Ana", "21 Eve"])

@@ -108,7 +108,7 @@ describe("a job's models", () => {
           assert.deepStrictEqual(yield* night("weekly", 21), [])
           assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM people"), [{ customers: 2 }])
           rmSync(join(root, "nightjar.duckdb"))
-          yield* repair(yield* storeOf(root), "0.1.0")
+          yield* repair(yield* storeOf(root))
           assert.deepStrictEqual(yield* described(root), made as never)
           assert.deepStrictEqual(yield* night("nightly", 22), [])
           assert.deepStrictEqual(yield* described(root), [])

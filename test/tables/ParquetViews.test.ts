@@ -116,7 +116,7 @@ describe("current/ and history/", () => {
           (yield* problemsIn(root)).map(({ where }) => where),
           ["published/parquet-v7", "current", "history"],
         )
-        yield* Effect.flatMap(storeOf(root), (store) => repair(store, "0.1.0"))
+        yield* Effect.flatMap(storeOf(root), (store) => repair(store))
         yield* look("repair")
         yield* night(24, { "c-1": "Anni", "c-3": "Cy" })
         yield* look("the night after that")
@@ -158,7 +158,7 @@ describe("current/ and history/", () => {
             tasks: new Set(runs.map((run) => `${run}/c-2/${engine}`)),
             executions: new Set(["e-20-c-2", "e-21-c-2"]),
           }
-          yield* Effect.flatMap(storeOf(root), (store) => forgetRows(store, "0.1.0", forgotten))
+          yield* Effect.flatMap(storeOf(root), (store) => forgetRows(store, forgotten))
           assert.deepStrictEqual([yield* differences(root), foldersIn(root)], [[], ["parquet-v5"]])
         }).pipe(Effect.provide(inFolder(root)))
         yield* Effect.provide(Effect.asVoid(night(23, { "c-1": "Ana" })), inFolder(root, ["current"]))

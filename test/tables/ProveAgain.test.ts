@@ -26,7 +26,7 @@ import {
   storeOf,
   succeed,
 } from "./night.ts"
-import { LandingMemory } from "../../src/landing/LandingMemory.ts"
+import { LandingMemory } from "../harness/LandingMemory.ts"
 import { proveAgain } from "../../src/tables/ProveAgain.ts"
 import { answered, closed, drained, fold, intended, run_id, task_id } from "../task/Lives.ts"
 import { anId } from "../harness/Id.ts"

@@ -440,11 +440,11 @@ describe("people who look after the folder while a run is not over", () => {
       onTheWay((root) =>
         Effect.gen(function* () {
           yield* interim(21, ...over)
-          const rebuilt = yield* Effect.flatMap(storeOf(root), (store) => rebuild(store, "0.1.0", true))
+          const rebuilt = yield* Effect.flatMap(storeOf(root), (store) => rebuild(store, true))
           assert.deepStrictEqual([rebuilt.version, rebuilt.runs], [3, 1])
           assert.deepStrictEqual([yield* latest(root), yield* problemsIn(root)], [part, []])
           rmSync(join(root, "tables/customer_profiles/run_date=2026-11-21"), { recursive: true })
-          const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store, "0.1.0"))
+          const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store))
           assert.deepStrictEqual(repaired, {
             done: [
               `${runOf(21)}: taken out of the tables, since files of it were gone: \`nightjar run\` resumes it`,
@@ -466,7 +466,7 @@ describe("people who look after the folder while a run is not over", () => {
         yield* checkWhole(store)
         const plan = yield* planForget(store, anId("c-1"))
         if (plan === undefined) return assert.fail("nothing is known of the customer")
-        yield* forget(store, plan, "0.1.0", () => Effect.succeed(false))
+        yield* forget(store, plan, () => Effect.succeed(false))
         assert.deepStrictEqual([yield* latest(root), yield* problemsIn(root)], [["c-2 21", "c-3 20"], []])
         assert.deepStrictEqual(yield* interim(21, ...over), {
           _tag: "Interim",

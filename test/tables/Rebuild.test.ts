@@ -59,7 +59,7 @@ const withoutGender = (root: string): string => {
 }
 
 const rebuilt = Effect.fnUntraced(function* (root: string, publishes: boolean) {
-  return yield* rebuild(yield* storeOf(root), "0.1.0", publishes)
+  return yield* rebuild(yield* storeOf(root), publishes)
 })
 const tables = ["runs", "tasks", "executions", "coverage", "customer_profiles", "emails", "other_records"]
 const everything = Effect.fnUntraced(function* (root: string) {

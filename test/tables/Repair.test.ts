@@ -23,7 +23,7 @@ const look = (root: string) =>
   Effect.map(problemsIn(root), (all) =>
     all.map(({ where, problem, next }) => `${where}: ${problem}; ${next}`),
   )
-const mend = (root: string) => Effect.flatMap(storeOf(root), (opened) => repair(opened, "0.1.0"))
+const mend = (root: string) => Effect.flatMap(storeOf(root), (opened) => repair(opened))
 
 const profiles = `tables/customer_profiles/run_date=2026-11-20/${first}-v1.parquet`
 const gone = (root: string) => (path: string) => rmSync(join(root, path), { recursive: true })

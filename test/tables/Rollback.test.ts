@@ -74,7 +74,7 @@ const stoppedAt = Effect.fnUntraced(function* (base: string, stopAt: number) {
     assert.strictEqual(exit._tag, stopAt > steps.length ? "Success" : "Failure")
     const names = yield* joined(root)
     // What a stop left unfinished is finished or removed by the next command.
-    assert.deepInclude(yield* repair(yield* storeOf(root), "0.1.0"), { left: [] })
+    assert.deepInclude(yield* repair(yield* storeOf(root)), { left: [] })
     assert.deepStrictEqual(yield* problemsIn(root), [])
     return { found: [names, yield* joined(root)], steps }
   }).pipe(Effect.provide(layers(root)))
@@ -141,8 +141,8 @@ describe("rollback", () => {
         assert.deepInclude(yield* back(root), { ...rolledBack, to: 1, from: 2 })
         assert.strictEqual(yield* joined(root), "Ana")
         assert.deepStrictEqual(yield* problemsIn(root), [])
-        assert.deepStrictEqual(yield* repair(yield* storeOf(root), "0.1.0"), { done: [], left: [] })
-        const { version, changes } = yield* rebuild(yield* storeOf(root), "0.1.0", true)
+        assert.deepStrictEqual(yield* repair(yield* storeOf(root)), { done: [], left: [] })
+        const { version, changes } = yield* rebuild(yield* storeOf(root), true)
         assert.deepStrictEqual([version, changes], [4, [publishedLater(20)]])
         assert.strictEqual(yield* joined(root), "Ana Zoe")
         assert.deepStrictEqual(yield* problemsIn(root), [])
@@ -168,7 +168,7 @@ describe("rollback", () => {
             ["newest-version-lost", "published/previous"],
           ],
         )
-        const { left } = yield* repair(yield* storeOf(root), "0.1.0")
+        const { left } = yield* repair(yield* storeOf(root))
         assert.deepStrictEqual([left, yield* problemsIn(root), yield* joined(root)], [[], [], "Ana Bea"])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),

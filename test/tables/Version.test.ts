@@ -106,7 +106,7 @@ const cases: ReadonlyArray<EditCase> = [
     work: publisher((one) => one.publishInterim(anId(next), new Set([taskOf(next, "c-1")]))),
   },
   { edit: "outcome", work: publisher((one) => one.publishOutcome(anId(third))) },
-  { edit: "rebuild", work: inStore((store) => rebuild(store, "0.1.0", true)) },
+  { edit: "rebuild", work: inStore((store) => rebuild(store, true)) },
   { edit: "rollback", work: inStore(rollback) },
   {
     edit: "compact",
@@ -115,7 +115,7 @@ const cases: ReadonlyArray<EditCase> = [
       compact(store, { overBy: Date.parse("2025-11-15"), isDry: false, monthsMax: 12 }),
     ),
   },
-  { edit: "forget", work: inStore((store) => forgetRows(store, "0.1.0", forgotten)) },
+  { edit: "forget", work: inStore((store) => forgetRows(store, forgotten)) },
   {
     edit: "restore",
     prepare: (root) =>

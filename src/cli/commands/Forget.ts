@@ -9,7 +9,7 @@ import { Argument } from "effect/cli"
 import { counted } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { jobFlags, note, say, switchFlag, warn } from "../Output.ts"
-import { refuse, toolVersion } from "../Failures.ts"
+import { refuse } from "../Failures.ts"
 import { checkJobs, loadJobs } from "../Jobs.ts"
 import { holdOutput, openedLedger, openedStoreWithKey, shareOf } from "../OutputFolder.ts"
 import { keepUnpruned } from "../PruneJobs.ts"
@@ -315,7 +315,7 @@ const forgets = Effect.fnUntraced(function* (
   if (text.length > 0) yield* (isJson ? note : say)(text.join("\n"))
   const share = shareOf(output)
   const rewrite = (run_id: RunId) => rewriteReport({ output, run_id, share })
-  const result = yield* inFolder(output, forgetIn(store, plan, toolVersion, rewrite))
+  const result = yield* inFolder(output, forgetIn(store, plan, rewrite))
   return { receipt: plan.receipt, ...counts, ...result, may_remain }
 })
 

@@ -11,7 +11,7 @@ import { readOwnSchemas, readShipped } from "../../records/SchemasInForce.ts"
 import { table } from "../../report/TextTable.ts"
 import { actUnless, command } from "../CommandRow.ts"
 import { optionalFlag, switchFlag } from "../Output.ts"
-import { refuse, toolVersion } from "../Failures.ts"
+import { refuse } from "../Failures.ts"
 import { checkJobs, loadJobs } from "../Jobs.ts"
 import {
   inHeldStore,
@@ -75,7 +75,7 @@ export const repair = command("repair", {
         schemas.push(...(yield* repairSchemas({ root, share }, [readShipped(recordSchemas), schemasOfJobs])))
         return yield* openedStoreWithKey(root, share)
       })
-      const { done, left } = yield* inHeldStore(output, (store) => repairStore(store, toolVersion), opens)
+      const { done, left } = yield* inHeldStore(output, repairStore, opens)
       const rewritten = schemas.map((name) => `schemas/${name}: written again with the same text`)
       return { done: [...marked, ...rewritten, ...done], left, problems: yield* problemsOf(output) }
     }),
@@ -112,7 +112,7 @@ export const rebuild = command("rebuild", {
       const [loaded] = Option.isNone(job) ? [] : yield* loadJobs([job.value])
       return yield* inHeldStore(
         output,
-        (store) => rebuildStore(store, toolVersion, !isDry, leavesOut),
+        (store) => rebuildStore(store, !isDry, leavesOut),
         loaded === undefined ? openedStoreWithKey : openedStoreAsked(loaded),
       )
     }),

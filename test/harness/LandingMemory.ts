@@ -4,11 +4,11 @@
  * what was never reported as landed.
  */
 import { Effect, Layer, Stream } from "effect"
-import { sha256Hex } from "../base/Hashes.ts"
-import type { RunId } from "../service/Ids.ts"
-import type { LandedRef } from "../ledger/Fact.ts"
-import { Landing, LandingDamaged } from "./Landing.ts"
-import type { BodyMeta, LandedAttachment } from "./Landing.ts"
+import { sha256Hex } from "../../src/base/Hashes.ts"
+import type { RunId } from "../../src/service/Ids.ts"
+import type { LandedRef } from "../../src/ledger/Fact.ts"
+import { Landing, LandingDamaged } from "../../src/landing/Landing.ts"
+import type { BodyMeta, LandedAttachment } from "../../src/landing/Landing.ts"
 
 interface Stored {
   readonly meta: BodyMeta

@@ -4,18 +4,18 @@
  * time, so that kills can interrupt it, and becomes visible all at once.
  */
 import { Effect, Layer } from "effect"
-import type { ExecutionId, RunId, SessionId } from "../service/Ids.ts"
-import type { SourceFinding } from "../task/DrainProof.ts"
-import { Landing } from "../landing/Landing.ts"
-import { Ledger } from "../ledger/Ledger.ts"
-import type { RecordFamily } from "../records/RecordSchema.ts"
-import { publishedTables } from "./DataDictionary.ts"
-import { deriveRun } from "./DeriveRun.ts"
-import { findingsKey } from "./DeriveSession.ts"
-import { Publisher } from "./Publisher.ts"
-import type { Interim, Published } from "./Publisher.ts"
-import { loadPicture, onlyOver } from "./RunPicture.ts"
-import { outcomeTables, systemTables } from "./SystemTables.ts"
+import type { ExecutionId, RunId, SessionId } from "../../src/service/Ids.ts"
+import type { SourceFinding } from "../../src/task/DrainProof.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import type { RecordFamily } from "../../src/records/RecordSchema.ts"
+import { publishedTables } from "../../src/tables/DataDictionary.ts"
+import { deriveRun } from "../../src/tables/DeriveRun.ts"
+import { findingsKey } from "../../src/tables/DeriveSession.ts"
+import { Publisher } from "../../src/tables/Publisher.ts"
+import type { Interim, Published } from "../../src/tables/Publisher.ts"
+import { loadPicture, onlyOver } from "../../src/tables/RunPicture.ts"
+import { outcomeTables, systemTables } from "../../src/tables/SystemTables.ts"
 
 /** A session's newest body as published: its hash, the records found in it, and the rows they became. */
 export interface PublishedBody {
