@@ -11,9 +11,30 @@ import type { Cell, ColumnType } from "./ColumnData.ts"
 
 export type { Cell, ColumnType }
 
+/** Equal values of one kind have one pseudonym, and values of different kinds never do. */
+export type Kind =
+  | "customer_id"
+  | "session_id"
+  | "value"
+  | "record_id"
+  | "content_id"
+  | "locking_hash"
+  | "landed_sha256"
+  | "consent"
+
+/**
+ * What becomes of a column where the tables have pseudonyms. own: our words, and those of the catalogue.
+ * clear: words and ids of the service, in which a customer's id is replaced wherever it is, and that of a
+ * session that the job names. session: the column for the latter. task: the id of the task, which contains
+ * the customer's. withheld: NULL, because a source or the service writes there what it likes. Any other is a
+ * pseudonym of this kind.
+ */
+export type Treatment = "own" | "clear" | "session" | "task" | "withheld" | Exclude<Kind, "session_id">
+
 export interface ColumnSpec {
   readonly name: string
   readonly type: ColumnType
+  readonly treatment: Treatment
   /** Becomes the COMMENT in the database. */
   readonly comment: string
   readonly nullable: boolean
@@ -29,19 +50,17 @@ export interface TableSpec {
   readonly columns: ReadonlyArray<ColumnSpec>
 }
 
-/** A column in short form: `column("name", "VARCHAR", "what it holds")` is nullable. */
-export const column = (name: string, type: ColumnType, comment: string): ColumnSpec => ({
-  name,
-  type,
-  comment,
-  nullable: true,
-})
+/** A column in short form: `column("name", "VARCHAR", "clear", "what it holds")` is nullable. */
+export const column = (
+  name: string,
+  type: ColumnType,
+  treatment: Treatment,
+  comment: string,
+): ColumnSpec => ({ name, type, treatment, comment, nullable: true })
 
 /** A column that is never NULL. */
-export const required = (name: string, type: ColumnType, comment: string): ColumnSpec => ({
-  name,
-  type,
-  comment,
+export const required = (...of: Parameters<typeof column>): ColumnSpec => ({
+  ...column(...of),
   nullable: false,
 })
 

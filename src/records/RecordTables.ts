@@ -8,37 +8,47 @@ import type { ColumnSpec, TableSpec } from "./Columns.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 
 const lineage: ReadonlyArray<ColumnSpec> = [
-  { ...required("run_id", "VARCHAR", "The run that read the record."), repeats: true },
-  required("run_date", "DATE", "The date of that run."),
-  required("task_id", "VARCHAR", "The task that read the record."),
-  column("execution_id", "VARCHAR", "The remote execution; NULL for a session that was only read."),
-  column("session_id", "VARCHAR", "The flow session whose results contained the record."),
-  column("customer_id", "VARCHAR", "The customer that the record belongs to."),
-  { ...column("engine_reference", "VARCHAR", "The engine that retrieved it."), repeats: true },
-  required("record_id", "VARCHAR", "The same in every run in which the record arrives exactly the same."),
-  required("content_id", "VARCHAR", "Like record_id, but times of fetching do not count: see what changed."),
+  { ...required("run_id", "VARCHAR", "own", "The run that read the record."), repeats: true },
+  required("run_date", "DATE", "own", "The date of that run."),
+  required("task_id", "VARCHAR", "task", "The task that read the record."),
+  column("execution_id", "VARCHAR", "clear", "The remote execution; NULL for a session that was only read."),
+  column("session_id", "VARCHAR", "session", "The flow session whose results contained the record."),
+  column("customer_id", "VARCHAR", "customer_id", "The customer that the record belongs to."),
+  { ...column("engine_reference", "VARCHAR", "own", "The engine that retrieved it."), repeats: true },
+  // Hashes of whose record it is and of all that it says: a guess could be tested against them.
+  required(
+    "record_id",
+    "VARCHAR",
+    "record_id",
+    "The same in every run in which the record arrives exactly the same.",
+  ),
+  required(
+    "content_id",
+    "VARCHAR",
+    "content_id",
+    "Like record_id, but times of fetching do not count: see what changed.",
+  ),
 ]
 
-const product = required("product", "VARCHAR", "Product of the record, as the service names it.")
-const subFamily = required("sub_family", "VARCHAR", "Family of the record, as the service names it.")
+const product = required("product", "VARCHAR", "clear", "Product of the record, as the service names it.")
+const subFamily = required("sub_family", "VARCHAR", "clear", "Family of the record, as the service names it.")
 const misfits = column(
   "misfits",
   "VARCHAR[]",
+  "own",
   "What did not fit its column, as column: reason. Those columns are NULL, and extra has the values.",
 )
+/** What no column holds: nobody has chosen what may be seen of it. */
 const extra = column(
   "extra",
   "JSON",
+  "withheld",
   "Fields without a column, and under a column's name the value that did not fit; NULL if there are none.",
 )
 
 /** Even a required column is NULL where a value did not fit, unless the record is refused for it. */
-const specOf = ({ name, type, comment, required: isRequired, identifies }: RecordColumn): ColumnSpec => ({
-  name,
-  type,
-  comment,
-  nullable: !(isRequired && identifies),
-})
+const specOf = ({ name, type, comment, required: isRequired, identifies }: RecordColumn): ColumnSpec =>
+  (isRequired && identifies ? required : column)(name, type, "clear", comment)
 
 /** Whoever reads a table is told if nobody has promised that records look like that. */
 const commentOf = ({ comment, assumed }: Pick<RecordFamily, "comment" | "assumed">): string =>
@@ -62,7 +72,7 @@ export const childTable = (child: RecordChild): TableSpec => ({
   comment: commentOf(child),
   columns: [
     ...lineage,
-    required("position", "INTEGER", "Position in the record's list, from 0."),
+    required("position", "INTEGER", "own", "Position in the record's list, from 0."),
     ...child.columns.map(specOf),
     misfits,
     extra,
@@ -76,8 +86,13 @@ export const otherRecordsTable: TableSpec = {
     ...lineage,
     { ...product, repeats: true },
     { ...subFamily, repeats: true },
-    column("fetch_date", "TIMESTAMPTZ", "When the source was read; NULL if the record has no readable date."),
-    required("record", "JSON", "The whole record."),
+    column(
+      "fetch_date",
+      "TIMESTAMPTZ",
+      "own",
+      "When the source was read; NULL if the record has no readable date.",
+    ),
+    required("record", "JSON", "withheld", "The whole record."),
   ],
 }
 
@@ -86,11 +101,12 @@ export const rejectedRecordsTable: TableSpec = {
   comment: "Whole values found in place of records that break their schema, with the reason.",
   columns: [
     ...lineage,
-    column("product", "VARCHAR", "Product of the record; NULL if it is not a string."),
-    column("sub_family", "VARCHAR", "Family of the record; NULL if it is not a string."),
-    required("reason", "VARCHAR", "What is wrong; never the value itself."),
-    required("path", "VARCHAR", "Where the problem is in the body."),
-    column("record", "JSON", "The whole record; NULL for a body that could not be read."),
+    column("product", "VARCHAR", "clear", "Product of the record; NULL if it is not a string."),
+    column("sub_family", "VARCHAR", "clear", "Family of the record; NULL if it is not a string."),
+    required("reason", "VARCHAR", "own", "What is wrong; never the value itself."),
+    // A path has the keys of maps, which may be numbers of accounts.
+    required("path", "VARCHAR", "withheld", "Where the problem is in the body."),
+    column("record", "JSON", "withheld", "The whole record; NULL for a body that could not be read."),
   ],
 }
 

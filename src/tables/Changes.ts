@@ -13,25 +13,32 @@ import type { KeptTable } from "./RecordStore.ts"
 import { customer, engine, text } from "./SystemTables.ts"
 
 export const changeColumns: ReadonlyArray<ColumnSpec> = [
-  text("table_name", "The table of the record."),
+  text("table_name", "own", "The table of the record."),
   text(
     "change",
+    "own",
     "added, changed, gone or rejected: rejected is a record that is missing later, when records were " +
       "rejected that it may be one of (see ops.rejected_records).",
   ),
   customer,
   engine,
-  column("record_key", "JSON", "Business key of the record; NULL if its family has none."),
+  column("record_key", "JSON", "clear", "Business key of the record; NULL if its family has none."),
   column(
     "changed_columns",
     "VARCHAR[]",
+    "own",
     "Columns and lists that differ; NULL unless the record was changed.",
   ),
-  column("before", "JSON", "The record at the earlier time, with its lists; NULL if it was added."),
-  column("after", "JSON", "The record at the later time, with its lists; NULL if it is gone or rejected."),
-  text("product", "Product of the record."),
-  text("sub_family", "Family of the record."),
-  text("run_id", "The run that first had the change."),
+  column("before", "JSON", "clear", "The record at the earlier time, with its lists; NULL if it was added."),
+  column(
+    "after",
+    "JSON",
+    "clear",
+    "The record at the later time, with its lists; NULL if it is gone or rejected.",
+  ),
+  text("product", "clear", "Product of the record."),
+  text("sub_family", "clear", "Family of the record."),
+  text("run_id", "own", "The run that first had the change."),
 ]
 
 /** A decimal is a text in JSON: a number there would lose digits. */

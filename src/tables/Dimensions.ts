@@ -20,7 +20,7 @@ import {
   time,
 } from "./SystemTables.ts"
 
-const date = (name: string, comment: string): ColumnSpec => column(name, "DATE", comment)
+const date = (name: string, comment: string): ColumnSpec => column(name, "DATE", "own", comment)
 
 const customers: Relation = {
   schema: "main",
@@ -28,9 +28,9 @@ const customers: Relation = {
   key: ["customer_id"],
   comment: "Every customer that a job asks for, one row each. Key: customer_id.",
   columns: [
-    required("customer_id", "VARCHAR", "The customer's id in the job."),
-    column("jobs", "VARCHAR[]", "Jobs that ask for the customer, in the order of their names."),
-    column("engines", "VARCHAR[]", "Engines that they ask, in the order of their names."),
+    required("customer_id", "VARCHAR", "customer_id", "The customer's id in the job."),
+    column("jobs", "VARCHAR[]", "own", "Jobs that ask for the customer, in the order of their names."),
+    column("engines", "VARCHAR[]", "own", "Engines that they ask, in the order of their names."),
     date("first_seen", "Date of the first run that asked for the customer."),
     date("last_seen", "Date of the last run that asked for the customer."),
   ],
@@ -72,8 +72,8 @@ const features: Relation = {
   key: ["code"],
   comment: "Every feature that a job asks for, one row each. Key: code.",
   columns: [
-    required("code", "VARCHAR", "Code of the feature."),
-    column("engines", "VARCHAR[]", "Engines that are asked for it, in the order of their names."),
+    required("code", "VARCHAR", "clear", "Code of the feature."),
+    column("engines", "VARCHAR[]", "own", "Engines that are asked for it, in the order of their names."),
     date("first_seen", "Date of the first run with the feature."),
     date("last_seen", "Date of the last run with the feature."),
   ],
@@ -106,25 +106,26 @@ const coverage: Relation = {
   columns: [
     customer,
     engine,
-    text("session_id", "The flow session whose results the newest run read."),
-    text("feature", "Code of the feature; NULL for a task whose features are not known."),
+    text("session_id", "session", "The flow session whose results the newest run read."),
+    text("feature", "clear", "Code of the feature; NULL for a task whose features are not known."),
     { ...outcome, nullable: true },
-    text("reason", "Reason for the outcome in that run."),
+    text("reason", "own", "Reason for the outcome in that run."),
     { ...actor, nullable: true },
-    column("records", "INTEGER", "Number of records published in that run; NULL if it is not known."),
+    column("records", "INTEGER", "own", "Number of records published in that run; NULL if it is not known."),
     column(
       "counted",
       "BIGINT",
+      "own",
       "Number of products that the service counted; NULL if it is not known which.",
     ),
-    time("as_of", "When the results of the last success arrived; NULL if it never succeeded."),
+    time("as_of", "own", "When the results of the last success arrived; NULL if it never succeeded."),
     date(
       "fresh_date",
       "Date of the last run in which it succeeded, or of the newest night before that one; " +
         "NULL if it never did.",
     ),
-    column("age_days", "INTEGER", "Days from `fresh_date` to today; NULL if it never succeeded."),
-    text("run_id", "The newest run with this customer, engine and feature."),
+    column("age_days", "INTEGER", "own", "Days from `fresh_date` to today; NULL if it never succeeded."),
+    text("run_id", "own", "The newest run with this customer, engine and feature."),
     date("run_date", "The date of that run."),
   ],
   sql: `WITH told AS (SELECT c.*, ${aloneSql("c")} AS _alone, r.seq, r.e

@@ -8,12 +8,12 @@ import { Effect } from "effect"
 import { CustomerId } from "../service/Ids.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import type { Cell, Disguise, TableSpec } from "../records/Columns.ts"
+import type { Cell, Disguise, Kind, TableSpec, Treatment } from "../records/Columns.ts"
 import { isInsideSize } from "../privacy/KnownSecrets.ts"
 import type { Forgotten } from "../ledger/ForgetCustomer.ts"
 import { ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { shownTable, treatmentOf } from "./Treatments.ts"
-import type { Kind, PseudonymKey, PseudonymPolicy, Treatment } from "./Treatments.ts"
+import type { PseudonymKey, PseudonymPolicy } from "./Treatments.ts"
 import type { RunPicture } from "./RunPicture.ts"
 import type { Store } from "./Store.ts"
 
@@ -110,7 +110,7 @@ const disguised = (
 export const disguiseOf =
   (policy: PseudonymPolicy, key: PseudonymKey, subjects: ReadonlyMap<string, Subject>): Disguise =>
   (spec: TableSpec) => {
-    const treatments = spec.columns.map(({ name }) => treatmentOf(policy, spec.name, name))
+    const treatments = spec.columns.map((each) => treatmentOf(policy, spec.name, each))
     const tasks = treatments.indexOf("task")
     return {
       spec: shownTable(policy, spec),

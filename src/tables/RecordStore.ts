@@ -145,37 +145,44 @@ export const storeStatements = (tables: ReadonlyArray<KeptTable>): ReadonlyArray
 const recordId = required(
   "record_id",
   "VARCHAR",
+  "record_id",
   "The record: the same over nights while its business key is.",
 )
 const uniqueRecordId: ColumnSpec = {
   ...recordId,
   comment: "The record: unique in this table, and the same over nights while its business key is.",
 }
-const product = required("product", "VARCHAR", "Product of the record, as the service names it.")
-const subFamily = required("sub_family", "VARCHAR", "Family of the record, as the service names it.")
+const product = required("product", "VARCHAR", "clear", "Product of the record, as the service names it.")
+const subFamily = required("sub_family", "VARCHAR", "clear", "Family of the record, as the service names it.")
 const contentId = required(
   "content_id",
   "VARCHAR",
+  "content_id",
   "Hash of the row without its times of fetching: rows with the same content have the same one.",
 )
-const validFrom = required("valid_from", "DATE", "Since when the record has had this content.")
-const asOf = required("as_of", "DATE", "Date of the newest run that confirmed it.")
-const ageDays = column("age_days", "INTEGER", "Days from `as_of` to today.")
-const validTo = column("valid_to", "DATE", "Until when, exclusive; NULL while it is current.")
+const validFrom = required("valid_from", "DATE", "own", "Since when the record has had this content.")
+const asOf = required("as_of", "DATE", "own", "Date of the newest run that confirmed it.")
+const ageDays = column("age_days", "INTEGER", "own", "Days from `as_of` to today.")
+const validTo = column("valid_to", "DATE", "own", "Until when, exclusive; NULL while it is current.")
 const endedBy = column(
   "ended_by",
   "VARCHAR",
+  "own",
   "changed, gone, or not requested (nobody asks for it any more); NULL while it is current.",
 )
-const session = text("session_id", "The flow session that brought this content.")
-const execution = text("execution_id", "The execution that brought this content; NULL if a session was read.")
-const position = required("position", "INTEGER", "Position in the record's list, from 0.")
+const session = text("session_id", "session", "The flow session that brought this content.")
+const execution = text(
+  "execution_id",
+  "clear",
+  "The execution that brought this content; NULL if a session was read.",
+)
+const position = required("position", "INTEGER", "own", "Position in the record's list, from 0.")
 const lineageOfNight: ReadonlyArray<ColumnSpec> = [
-  { ...required("run_id", "VARCHAR", "The run that read the record."), repeats: true },
-  required("run_date", "DATE", "The date of that run."),
-  required("task_id", "VARCHAR", "The task that read the record."),
-  text("execution_id", "The remote execution; NULL for a session that was only read."),
-  text("session_id", "The flow session whose results contained the record."),
+  { ...required("run_id", "VARCHAR", "own", "The run that read the record."), repeats: true },
+  required("run_date", "DATE", "own", "The date of that run."),
+  required("task_id", "VARCHAR", "task", "The task that read the record."),
+  text("execution_id", "clear", "The remote execution; NULL for a session that was only read."),
+  text("session_id", "session", "The flow session whose results contained the record."),
 ]
 
 const lastColumns = [contentId, session, execution]

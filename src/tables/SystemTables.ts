@@ -4,7 +4,7 @@
  * contract's; columns may be added, never dropped.
  */
 import { column, required } from "../records/Columns.ts"
-import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
+import type { ColumnSpec, TableSpec, Treatment } from "../records/Columns.ts"
 import { actors, outcomes } from "../service/EndTable.ts"
 
 // What the system tables have in common: the columns that name run, task, execution, session, customer and
@@ -15,42 +15,54 @@ export interface SystemTable extends TableSpec {
   readonly key: ReadonlyArray<string>
 }
 
-const runDate = required("run_date", "DATE", "The date of the run in the job's time zone.")
-const task = required("task_id", "VARCHAR", "The task within the run: customer and engine, or session.")
-const execution = column("execution_id", "VARCHAR", "The remote execution.")
-const session = column("session_id", "VARCHAR", "The flow session that holds the results.")
-export const customer = column("customer_id", "VARCHAR", "The customer's id in the job.")
+const runDate = required("run_date", "DATE", "own", "The date of the run in the job's time zone.")
+const task = required(
+  "task_id",
+  "VARCHAR",
+  "task",
+  "The task within the run: customer and engine, or session.",
+)
+const execution = column("execution_id", "VARCHAR", "clear", "The remote execution.")
+const session = column("session_id", "VARCHAR", "session", "The flow session that holds the results.")
+export const customer = column("customer_id", "VARCHAR", "customer_id", "The customer's id in the job.")
 export const engine: ColumnSpec = {
-  ...column("engine_reference", "VARCHAR", "The engine; NULL for a session that was only read."),
+  ...column("engine_reference", "VARCHAR", "own", "The engine; NULL for a session that was only read."),
   repeats: true,
 }
-const position = required("position", "INTEGER", "Position in the list, from 0.")
-const extra = column("extra", "JSON", "Fields that have no column; NULL if there are none.")
+const position = required("position", "INTEGER", "own", "Position in the list, from 0.")
+const extra = column("extra", "JSON", "withheld", "Fields that have no column; NULL if there are none.")
 /** A column with no other values: they are ours, and a new one is a change of the program. */
 const oneOf = (spec: ColumnSpec, values: ReadonlyArray<string>): ColumnSpec => ({ ...spec, values })
 export const actor = oneOf(
-  required("who_acts", "VARCHAR", "Who has to act: nobody, customer, engineer or service."),
+  required("who_acts", "VARCHAR", "own", "Who has to act: nobody, customer, engineer or service."),
   actors,
 )
 export const outcome = oneOf(
-  required("outcome", "VARCHAR", "succeeded, partial, failed, skipped or unfinished."),
+  required("outcome", "VARCHAR", "own", "succeeded, partial, failed, skipped or unfinished."),
   outcomes,
 )
 
 const runStatus = oneOf(
-  required("status", "VARCHAR", "running; finished; unfinished: ended with something left at the service."),
+  required(
+    "status",
+    "VARCHAR",
+    "own",
+    "running; finished; unfinished: ended with something left at the service.",
+  ),
   ["running", "finished", "unfinished"],
 )
 const deletionOutcome = oneOf(
-  column("outcome", "VARCHAR", "deleted, gone (the service no longer knew it) or pending."),
+  column("outcome", "VARCHAR", "own", "deleted, gone (the service no longer knew it) or pending."),
   ["deleted", "gone", "pending"],
 )
 
-export const time = (name: string, comment: string) => column(name, "TIMESTAMPTZ", comment)
-export const text = (name: string, comment: string) => column(name, "VARCHAR", comment)
+export const time = (name: string, treatment: Treatment, comment: string) =>
+  column(name, "TIMESTAMPTZ", treatment, comment)
+export const text = (name: string, treatment: Treatment, comment: string) =>
+  column(name, "VARCHAR", treatment, comment)
 
 const run: ColumnSpec = {
-  ...required("run_id", "VARCHAR", "The run that the row belongs to."),
+  ...required("run_id", "VARCHAR", "own", "The run that the row belongs to."),
   repeats: true,
 }
 
@@ -79,23 +91,24 @@ export const sessionsTable = table(
   ["task_id", "session_id"],
   [
     ...ofSession,
-    text("status_code", "Final status of the session, recognised by its value."),
-    text("cursor", "Last screen with user interaction, recognised by its value."),
-    column("is_closed", "BOOLEAN", "False: the results were partial when they were last read."),
-    column("retrieved_features", "VARCHAR[]", "Features that were retrieved."),
-    time("pulled_at", "When the newest body arrived, or was last requested."),
-    column("records", "INTEGER", "Number of records in the newest body; NULL if there is none."),
+    text("status_code", "clear", "Final status of the session, recognised by its value."),
+    text("cursor", "clear", "Last screen with user interaction, recognised by its value."),
+    column("is_closed", "BOOLEAN", "own", "False: the results were partial when they were last read."),
+    column("retrieved_features", "VARCHAR[]", "clear", "Features that were retrieved."),
+    time("pulled_at", "own", "When the newest body arrived, or was last requested."),
+    column("records", "INTEGER", "own", "Number of records in the newest body; NULL if there is none."),
     extra,
   ],
 )
 
 /** As the service names them (section 2.7). */
 export const consentFields: ReadonlyArray<ColumnSpec> = [
-  time("accepted_date", "When the consent was given."),
-  column("accepted_features", "VARCHAR[]", "Features that the customer accepted."),
-  text("user_ip", "Address of the customer's device."),
-  text("user_agent", "Browser of the customer."),
-  text("origin", "Site that loaded the widget."),
+  time("accepted_date", "own", "When the consent was given."),
+  column("accepted_features", "VARCHAR[]", "clear", "Features that the customer accepted."),
+  // An address that loaded the widget may have the customer's id among its parameters.
+  text("user_ip", "consent", "Address of the customer's device."),
+  text("user_agent", "consent", "Browser of the customer."),
+  text("origin", "consent", "Site that loaded the widget."),
 ]
 
 export const consentsTable = table(
@@ -107,11 +120,12 @@ export const consentsTable = table(
 
 /** As the service names them (section 2.7). */
 export const consentDocumentFields: ReadonlyArray<ColumnSpec> = [
-  text("version", "Version of the document."),
-  text("hash", "SHA-256 of the accepted content."),
-  time("sign_date", "When it was signed."),
-  text("signature_provider", "Who provided the signature."),
-  column("signature_metadata", "JSON", "Details of the signature."),
+  text("version", "clear", "Version of the document."),
+  // Of a text that may name the customer: a guess could be tested against it.
+  text("hash", "consent", "SHA-256 of the accepted content."),
+  time("sign_date", "own", "When it was signed."),
+  text("signature_provider", "clear", "Who provided the signature."),
+  column("signature_metadata", "JSON", "withheld", "Details of the signature."),
 ]
 
 export const consentDocumentsTable = table(
@@ -120,7 +134,7 @@ export const consentDocumentsTable = table(
   ["task_id", "session_id", "document_id"],
   [
     ...ofSession,
-    required("document_id", "VARCHAR", "Identifier of the document."),
+    required("document_id", "VARCHAR", "clear", "Identifier of the document."),
     ...consentDocumentFields,
     extra,
   ],
@@ -135,12 +149,12 @@ export const attachmentsTable = table(
   ["task_id", "session_id", "attachment_id"],
   [
     ...ofSession,
-    text("attachment_id", "Identifier of the document at the service."),
-    text("media_type", "Media type according to the service."),
-    column("bytes", "BIGINT", "Size."),
-    text("sha256", "SHA-256 of the content."),
-    text("path", "Where the document is, relative to the output folder."),
-    oneOf(text("status", "downloaded, missing, refused or failed."), downloads),
+    text("attachment_id", "clear", "Identifier of the document at the service."),
+    text("media_type", "clear", "Media type according to the service."),
+    column("bytes", "BIGINT", "own", "Size."),
+    text("sha256", "own", "SHA-256 of the content."),
+    text("path", "own", "Where the document is, relative to the output folder."),
+    oneOf(text("status", "clear", "downloaded, missing, refused or failed."), downloads),
   ],
 )
 
@@ -151,14 +165,22 @@ export const documentsTable = table(
   ["task_id", "session_id", "attachment_id"],
   [
     ...ofSession,
-    text("record_id", "The record that names the document; NULL if it is named outside of any record."),
-    text("attachment_id", "Identifier of the document at the service."),
-    text("title", "The `title`, `name` or `description` of the object that names the document."),
-    text("media_type", "Media type according to the download, otherwise to the object that names it."),
-    column("bytes", "BIGINT", "Size; NULL if it was not downloaded."),
-    text("sha256", "SHA-256 of the content."),
-    text("path", "Where the document is, relative to the output folder."),
-    oneOf(text("status", "downloaded, missing, refused, failed or not_requested."), [
+    text(
+      "record_id",
+      "record_id",
+      "The record that names the document; NULL if it is named outside of any record.",
+    ),
+    text("attachment_id", "clear", "Identifier of the document at the service."),
+    text("title", "withheld", "The `title`, `name` or `description` of the object that names the document."),
+    text(
+      "media_type",
+      "clear",
+      "Media type according to the download, otherwise to the object that names it.",
+    ),
+    column("bytes", "BIGINT", "own", "Size; NULL if it was not downloaded."),
+    text("sha256", "own", "SHA-256 of the content."),
+    text("path", "own", "Where the document is, relative to the output folder."),
+    oneOf(text("status", "clear", "downloaded, missing, refused, failed or not_requested."), [
       ...downloads,
       "not_requested",
     ]),
@@ -166,41 +188,47 @@ export const documentsTable = table(
 )
 
 const counted = (name: string): ColumnSpec =>
-  required(name, "INTEGER", `Number of tasks whose outcome is ${name}.`)
+  required(name, "INTEGER", "own", `Number of tasks whose outcome is ${name}.`)
 
 export const runsTable = table(
   "runs",
   "One row per run of a job.",
   [],
   [
-    required("job", "VARCHAR", "Name of the job."),
+    required("job", "VARCHAR", "own", "Name of the job."),
     runDate,
-    required("started_at", "TIMESTAMPTZ", "When the run began."),
+    required("started_at", "TIMESTAMPTZ", "own", "When the run began."),
     column(
       "ended_at",
       "TIMESTAMPTZ",
+      "own",
       "When the run ended; NULL while it is running or was interrupted. Only resuming a run moves it.",
     ),
     runStatus,
-    required("tasks", "INTEGER", "Number of planned tasks."),
+    required("tasks", "INTEGER", "own", "Number of planned tasks."),
     counted("succeeded"),
     counted("partial"),
     counted("failed"),
     counted("skipped"),
     counted("unfinished"),
-    column("exit_code", "INTEGER", "Exit code of the run; NULL until it ends."),
-    required("tool_version", "VARCHAR", "Version of the program that began the run."),
-    column("parent", "VARCHAR", "The run that this run is a rerun of."),
-    column("replaces", "VARCHAR[]", "Jobs that the job takes the place of."),
-    column("sequence", "BIGINT", "Increases with every run, even if the clock was set back."),
-    time("resumed_at", "When the run was last resumed; NULL if it never was."),
-    time("executed_at", "When the last of its tasks was settled before the run ended."),
-    time("published_at", "When its tables were last published before the run ended."),
+    column("exit_code", "INTEGER", "own", "Exit code of the run; NULL until it ends."),
+    required("tool_version", "VARCHAR", "own", "Version of the program that began the run."),
+    column("parent", "VARCHAR", "own", "The run that this run is a rerun of."),
+    column("replaces", "VARCHAR[]", "own", "Jobs that the job takes the place of."),
+    column("sequence", "BIGINT", "own", "Increases with every run, even if the clock was set back."),
+    time("resumed_at", "own", "When the run was last resumed; NULL if it never was."),
+    time("executed_at", "own", "When the last of its tasks was settled before the run ended."),
+    time("published_at", "own", "When its tables were last published before the run ended."),
     time(
       "deletions_at",
+      "own",
       "When the service last answered a deletion before the run ended; NULL if there was none.",
     ),
-    time("collected_at", "When a later run last published what was still open at the end; NULL if none did."),
+    time(
+      "collected_at",
+      "own",
+      "When a later run last published what was still open at the end; NULL if none did.",
+    ),
   ],
 )
 
@@ -212,23 +240,25 @@ export const tasksTable = table(
     task,
     customer,
     engine,
-    required("features", "VARCHAR[]", "Features that were requested."),
+    required("features", "VARCHAR[]", "clear", "Features that were requested."),
     outcome,
     column(
       "reason",
       "VARCHAR",
+      "clear",
       "The service's status_reason, or ours in the same spelling; NULL while open.",
     ),
     actor,
     required(
       "attempts",
       "INTEGER",
+      "own",
       "Number of remote executions; a start that certainly created nothing does not count.",
     ),
     { ...execution, comment: "The newest execution that was accepted." },
     session,
-    column("started_at", "TIMESTAMPTZ", "When the first start was sent."),
-    column("closed_at", "TIMESTAMPTZ", "When the newest execution was seen closed."),
+    column("started_at", "TIMESTAMPTZ", "own", "When the first start was sent."),
+    column("closed_at", "TIMESTAMPTZ", "own", "When the newest execution was seen closed."),
   ],
 )
 
@@ -236,28 +266,30 @@ export const tasksTable = table(
 export const stateColumns: ReadonlyArray<ColumnSpec> = [
   execution,
   session,
-  text("app_id", "The application that started the execution."),
+  text("app_id", "clear", "The application that started the execution."),
   customer,
-  text("external_execution_id", "Our own id for the execution."),
+  // A keyed hash with the folder's own key; the service may echo something else.
+  text("external_execution_id", "clear", "Our own id for the execution."),
   engine,
-  text("auth_origin", "How the start was authorised."),
-  text("status_code", "Family of the state."),
-  text("status_reason", "Exact reason for the state."),
-  text("status_message", "The service's own text; not to be parsed."),
-  text("authentication_status", "not-performed, AUTH_OK, or why the login was refused."),
-  column("is_closed", "BOOLEAN", "True when the execution is over."),
-  text("end_hook", "Delivery state of the webhook for the end."),
-  column("warnings_count", "INTEGER", "Number of warnings among the messages."),
-  column("errors_count", "INTEGER", "Number of errors among the messages."),
-  text("locking_hash", "Versioned fingerprint of the fixed part of the credentials."),
-  time("date_created", "When the service accepted the execution."),
-  time("date_started", "When the engine began; before that, the execution was queued."),
-  time("date_ended", "When the execution ended."),
-  column("execution_time", "DOUBLE", "Seconds of active processing."),
-  column("running_time", "DOUBLE", "Seconds of processing and of waiting for a person."),
-  column("total_elapsed_time", "DOUBLE", "Seconds since acceptance, including the queue."),
-  time("action_required_expires", "Until when a pending challenge can be answered."),
-  time("next_kick_date", "When the service resumes the execution by itself."),
+  text("auth_origin", "clear", "How the start was authorised."),
+  text("status_code", "clear", "Family of the state."),
+  text("status_reason", "clear", "Exact reason for the state."),
+  text("status_message", "withheld", "The service's own text; not to be parsed."),
+  text("authentication_status", "clear", "not-performed, AUTH_OK, or why the login was refused."),
+  column("is_closed", "BOOLEAN", "own", "True when the execution is over."),
+  text("end_hook", "clear", "Delivery state of the webhook for the end."),
+  column("warnings_count", "INTEGER", "own", "Number of warnings among the messages."),
+  column("errors_count", "INTEGER", "own", "Number of errors among the messages."),
+  // A hash of a login that anybody can compute.
+  text("locking_hash", "locking_hash", "Versioned fingerprint of the fixed part of the credentials."),
+  time("date_created", "own", "When the service accepted the execution."),
+  time("date_started", "own", "When the engine began; before that, the execution was queued."),
+  time("date_ended", "own", "When the execution ended."),
+  column("execution_time", "DOUBLE", "own", "Seconds of active processing."),
+  column("running_time", "DOUBLE", "own", "Seconds of processing and of waiting for a person."),
+  column("total_elapsed_time", "DOUBLE", "own", "Seconds since acceptance, including the queue."),
+  time("action_required_expires", "own", "Until when a pending challenge can be answered."),
+  time("next_kick_date", "own", "When the service resumes the execution by itself."),
 ]
 
 export const executionsTable = table(
@@ -266,9 +298,9 @@ export const executionsTable = table(
   ["task_id", "attempt"],
   [
     task,
-    required("attempt", "INTEGER", "Number of the attempt within the task, from 1."),
+    required("attempt", "INTEGER", "own", "Number of the attempt within the task, from 1."),
     ...stateColumns,
-    time("deleted_at", "When the service said that the execution was deleted or gone."),
+    time("deleted_at", "own", "When the service said that the execution was deleted or gone."),
     extra,
   ],
 )
@@ -278,18 +310,19 @@ const ofExecution: ReadonlyArray<ColumnSpec> = [task, execution, customer, engin
 
 /** As the service names them (section 2.4). */
 export const featureFields: ReadonlyArray<ColumnSpec> = [
-  text("code", "Code of the feature."),
-  text("status_reason", "Outcome of the feature."),
-  text("status_message", "The service's own text; not to be parsed."),
+  text("code", "clear", "Code of the feature."),
+  text("status_reason", "clear", "Outcome of the feature."),
+  text("status_message", "withheld", "The service's own text; not to be parsed."),
 ]
 
 /** As the service names them (section 2.4); `loc` may also hold numbers. */
 export const messageFields: ReadonlyArray<ColumnSpec> = [
-  time("date", "When the message was written."),
-  text("type", "error, info, warning or notification."),
-  text("id", "Stable identifier of the situation; use this for automation."),
-  column("loc", "VARCHAR[]", "What the message is about; empty for the whole result."),
-  text("message", "Text in the market's language; may be reworded."),
+  time("date", "own", "When the message was written."),
+  text("type", "clear", "error, info, warning or notification."),
+  text("id", "clear", "Stable identifier of the situation; use this for automation."),
+  // A message may be about one account, and say which.
+  column("loc", "VARCHAR[]", "withheld", "What the message is about; empty for the whole result."),
+  text("message", "withheld", "Text in the market's language; may be reworded."),
 ]
 
 export const executionFeaturesTable = table(
@@ -312,12 +345,15 @@ export const executionErrorsTable = table(
   ["execution_id", "kind", "position"],
   [
     ...ofExecution,
-    oneOf(required("kind", "VARCHAR", "parameters or configurations."), ["parameters", "configurations"]),
+    oneOf(required("kind", "VARCHAR", "own", "parameters or configurations."), [
+      "parameters",
+      "configurations",
+    ]),
     position,
-    column("loc", "VARCHAR[]", "Path of the refused field."),
-    text("msg", "What is wrong."),
-    text("type", "Kind of error."),
-    column("ctx", "JSON", "Details of the error."),
+    column("loc", "VARCHAR[]", "withheld", "Path of the refused field."),
+    text("msg", "withheld", "What is wrong."),
+    text("type", "clear", "Kind of error."),
+    column("ctx", "JSON", "withheld", "Details of the error."),
   ],
 )
 
@@ -327,11 +363,11 @@ export const productsCountTable = table(
   ["execution_id", "key"],
   [
     ...ofExecution,
-    required("key", "VARCHAR", "Key as the service writes it: <family>:<subtype>@<product>."),
-    text("family", "Family of the product; NULL if the key has another form."),
-    text("subtype", "Subtype within the family; NULL if the key has another form."),
-    text("product", "Product; NULL if the key has another form."),
-    column("count", "BIGINT", "How many; NULL if it is not a whole number."),
+    required("key", "VARCHAR", "clear", "Key as the service writes it: <family>:<subtype>@<product>."),
+    text("family", "clear", "Family of the product; NULL if the key has another form."),
+    text("subtype", "clear", "Subtype within the family; NULL if the key has another form."),
+    text("product", "clear", "Product; NULL if the key has another form."),
+    column("count", "BIGINT", "own", "How many; NULL if it is not a whole number."),
   ],
 )
 
@@ -341,19 +377,31 @@ export const deletionsTable = table(
   ["execution_id"],
   [
     ...ofExecution,
-    time("asked_at", "When the deletion was decided."),
-    column("http_status", "INTEGER", "Status of the newest answer; NULL while there is none."),
+    time("asked_at", "own", "When the deletion was decided."),
+    column("http_status", "INTEGER", "own", "Status of the newest answer; NULL while there is none."),
     deletionOutcome,
-    text("landed_sha256", "Receipt: hash over the hashes of all landed bodies of the execution."),
+    // Over bodies that could be written again from the other columns, but for the value that is sought.
+    text(
+      "landed_sha256",
+      "landed_sha256",
+      "Receipt: hash over the hashes of all landed bodies of the execution.",
+    ),
     column(
       "counted",
       "INTEGER",
+      "own",
       "Records that the service counted; NULL if the job wants no records or no count.",
     ),
-    column("landed", "INTEGER", "Number of records landed, of the counted families and of all others."),
+    column(
+      "landed",
+      "INTEGER",
+      "own",
+      "Number of records landed, of the counted families and of all others.",
+    ),
     column(
       "proof",
       "JSON",
+      "clear",
       "What allowed the deletion: its basis, and the records counted and landed per family.",
     ),
   ],
@@ -368,43 +416,49 @@ export const coverageTable = table(
     session,
     customer,
     engine,
-    text("feature", "Code of the feature; NULL for a task whose features are not known."),
+    text("feature", "clear", "Code of the feature; NULL for a task whose features are not known."),
     outcome,
-    text("reason", "Reason for the outcome of the feature, or of its task."),
+    text("reason", "clear", "Reason for the outcome of the feature, or of its task."),
     actor,
     column(
       "records",
       "INTEGER",
+      "own",
       "Number of records published. 0: its tables are known and got none, or every record of the final " +
         "results belongs to another feature. NULL: not known: nothing was read, or a record may be its own.",
     ),
     column(
       "counted",
       "BIGINT",
+      "own",
       "Number of products that the service counted; NULL if it is not known which.",
     ),
-    time("as_of", "When the results arrived or the task was settled."),
+    time("as_of", "own", "When the results arrived or the task was settled."),
   ],
 )
 
 /** As the service names them (section 2.2). */
 export const engineFields: ReadonlyArray<ColumnSpec> = [
-  text("name", "Name of the engine."),
-  text("engine_version", "Version of the engine."),
-  text("engine_alternative", "website, mobile, api or other."),
-  text("main_category", "financial, public, commercial, cloud or other."),
-  column("sub_categories", "VARCHAR[]", "Values of the form <category>:<name>."),
-  column("markets", "VARCHAR[]", "Country codes."),
-  text("status", "draft, implementing, published, partial or maintenance."),
-  text("action_required_frequency", "How often the source asks for the customer in person."),
-  text("website", "Address of the source."),
+  text("name", "own", "Name of the engine."),
+  text("engine_version", "own", "Version of the engine."),
+  text("engine_alternative", "own", "website, mobile, api or other."),
+  text("main_category", "own", "financial, public, commercial, cloud or other."),
+  column("sub_categories", "VARCHAR[]", "own", "Values of the form <category>:<name>."),
+  column("markets", "VARCHAR[]", "own", "Country codes."),
+  text("status", "own", "draft, implementing, published, partial or maintenance."),
+  text("action_required_frequency", "own", "How often the source asks for the customer in person."),
+  text("website", "own", "Address of the source."),
 ]
 
 export const engineDescriptionsTable = table(
   "engine_descriptions",
   "What the catalogue says about each engine of a run; none for an engine whose details were never read.",
   ["engine_reference"],
-  [engine, ...engineFields, time("read_at", "When the service was last asked before this row was written.")],
+  [
+    engine,
+    ...engineFields,
+    time("read_at", "own", "When the service was last asked before this row was written."),
+  ],
 )
 
 export const systemTables: ReadonlyArray<SystemTable> = [

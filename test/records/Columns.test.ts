@@ -8,18 +8,18 @@ const everyType: TableSpec = {
   name: "every_type",
   comment: "One column of each type.",
   columns: [
-    { ...column("word", "VARCHAR", "few values"), repeats: true },
-    column("text", "VARCHAR", "any text"),
-    column("flag", "BOOLEAN", ""),
-    column("small", "INTEGER", ""),
-    column("large", "BIGINT", ""),
-    column("float", "DOUBLE", ""),
-    column("credits", "DECIMAL(18,6)", ""),
-    column("wide", "DECIMAL(38,18)", ""),
-    column("day", "DATE", ""),
-    column("time", "TIMESTAMPTZ", ""),
-    column("codes", "VARCHAR[]", ""),
-    column("json", "JSON", ""),
+    { ...column("word", "VARCHAR", "clear", "few values"), repeats: true },
+    column("text", "VARCHAR", "clear", "any text"),
+    column("flag", "BOOLEAN", "clear", ""),
+    column("small", "INTEGER", "clear", ""),
+    column("large", "BIGINT", "clear", ""),
+    column("float", "DOUBLE", "clear", ""),
+    column("credits", "DECIMAL(18,6)", "clear", ""),
+    column("wide", "DECIMAL(38,18)", "clear", ""),
+    column("day", "DATE", "clear", ""),
+    column("time", "TIMESTAMPTZ", "clear", ""),
+    column("codes", "VARCHAR[]", "clear", ""),
+    column("json", "JSON", "clear", ""),
   ],
 }
 
@@ -113,7 +113,7 @@ describe("Arrow columns and Parquet", () => {
   })
 
   it("keep each string in its own row when halves of a surrogate pair are in neighbouring rows", async () => {
-    const spec = { name: "t", comment: "", columns: [column("text", "VARCHAR", "")] }
+    const spec = { name: "t", comment: "", columns: [column("text", "VARCHAR", "clear", "")] }
     const builder = new TableBuilder(spec)
     for (const text of ["ab\ud83d", "\ude00cd", "é", "plain"]) builder.append([text])
     const { rows } = await readBack(spec, builder.finish())
@@ -129,7 +129,7 @@ describe("Arrow columns and Parquet", () => {
     const spec = {
       name: "t",
       comment: "",
-      columns: [required("a", "INTEGER", ""), column("b", "VARCHAR", "")],
+      columns: [required("a", "INTEGER", "clear", ""), column("b", "VARCHAR", "clear", "")],
     }
     const rowOf = (cells: ReadonlyArray<never>) => () => {
       const builder = new TableBuilder(spec)
@@ -140,7 +140,10 @@ describe("Arrow columns and Parquet", () => {
     expect(rowOf([1, 2] as never)).toThrow("column b of type VARCHAR got a number")
     expect(rowOf([1] as never)).toThrow("a row of 1 cell for 2 columns")
     expect(rowOf([null, "x"] as never)).toThrow("t.a is required and got a NULL")
-    const word = new TableBuilder({ ...spec, columns: [{ ...column("b", "VARCHAR", ""), repeats: true }] })
+    const word = new TableBuilder({
+      ...spec,
+      columns: [{ ...column("b", "VARCHAR", "clear", ""), repeats: true }],
+    })
     word.append([7])
     expect(() => word.finish()).toThrow("column b of type VARCHAR got a number")
     expect(() => new TableBuilder(spec).appendRow({ a: 1, c: 2 })).toThrow("t has no column c")
@@ -150,7 +153,7 @@ describe("Arrow columns and Parquet", () => {
     const spec = {
       name: "t",
       comment: "",
-      columns: [required("a", "INTEGER", ""), column("b", "VARCHAR", "")],
+      columns: [required("a", "INTEGER", "clear", ""), column("b", "VARCHAR", "clear", "")],
     }
     const builder = new TableBuilder(spec)
     builder.appendRow({ a: 1 })

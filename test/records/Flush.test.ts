@@ -6,9 +6,9 @@ import type { Flushed } from "../../src/records/Flush.ts"
 import { readBack } from "./families.ts"
 
 const numbers = (name: string) =>
-  new TableBuilder({ name, comment: "", columns: [column("n", "INTEGER", "")] })
+  new TableBuilder({ name, comment: "", columns: [column("n", "INTEGER", "clear", "")] })
 const texts = (name: string) =>
-  new TableBuilder({ name, comment: "", columns: [column("text", "VARCHAR", "")] })
+  new TableBuilder({ name, comment: "", columns: [column("text", "VARCHAR", "clear", "")] })
 
 const told = (all: Iterable<Flushed>) =>
   Array.from(all, ({ spec, rows, table }) => {
@@ -86,7 +86,10 @@ describe("the rows of a table", () => {
     const spec = {
       name: "t",
       comment: "",
-      columns: [{ ...column("word", "VARCHAR", ""), repeats: true as const }, column("n", "INTEGER", "")],
+      columns: [
+        { ...column("word", "VARCHAR", "clear", ""), repeats: true as const },
+        column("n", "INTEGER", "clear", ""),
+      ],
     }
     const wordOf = (n: number) => (n % 7 === 0 ? null : `w${Math.floor(n / 5_000)}`)
     const builder = new TableBuilder(spec)

@@ -498,7 +498,7 @@ describe("what is kept beside the tables", () => {
         ["emails", 3],
         ["emails", 1],
       ] as const) {
-        const spec = { name, comment: "", columns: [column("n", "INTEGER", "")] }
+        const spec = { name, comment: "", columns: [column("n", "INTEGER", "clear", "")] }
         const builder = new TableBuilder(spec)
         for (let n = 0; n < rows; n++) builder.append([n])
         yield* sink({ spec, rows, table: builder.finish() })

@@ -8,7 +8,7 @@ import { emptyStatements } from "../../src/tables/EmptyDatabase.ts"
 import { keptTables } from "../../src/tables/RecordStore.ts"
 
 const declare = (name: string, type: "VARCHAR" | "TIMESTAMPTZ" | "DECIMAL(9,2)") => ({
-  ...column(name, type, name),
+  ...column(name, type, "clear", name),
   required: false,
   identifies: false,
 })
