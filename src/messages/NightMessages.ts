@@ -226,7 +226,7 @@ export const nightMessages = {
   "values-unfit": warning(
     "{values} of earlier runs do not fit the type that the column has now: {columns}",
     "`nightjar repair` derives the tables of earlier runs again from landing.",
-    "The column is NULL in these rows; the answers are landed as they arrived.",
+    "The column is NULL in these rows, and `extra` has the values.",
   ),
   "model-failed": warning(
     "the model {name} is not in the tables: {why}",

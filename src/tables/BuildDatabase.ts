@@ -92,10 +92,8 @@ const rowsFrom = Effect.fnUntraced(function* (
   const columns = castColumns(spec, yield* connection.columnTypes(`SELECT * FROM ${files}`))
   const source = `${files}${ofRuns(only)}`
   const select = columns.map(({ name, value }) => `${value} AS ${identifier(name)}`)
-  const unsure = columns.filter(({ mayMisfit }) => mayMisfit)
-  const counts = unsure.map(
-    ({ name, value }) => `(count(${identifier(name)}) - count(${value}))::INTEGER AS ${identifier(name)}`,
-  )
+  const unsure = columns.flatMap(({ name, isUnfit }) => (isUnfit === undefined ? [] : [{ name, isUnfit }]))
+  const counts = unsure.map(({ name, isUnfit }) => `count_if(${isUnfit})::INTEGER AS ${identifier(name)}`)
   const [lost] =
     counts.length === 0 ? [] : yield* connection.rows(`SELECT ${counts.join(", ")} FROM ${source}`)
   const unfit = unsure.map(({ name }) => ({

@@ -7,7 +7,6 @@ import { existsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Struct } from "effect"
 import { DuckDb } from "../base/DuckDb.ts"
-import { addUpMisfits } from "../records/Misfits.ts"
 import { recordTables } from "../records/RecordTables.ts"
 import { amendDatabase, databaseVersion, renumberDatabase } from "./BuildDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
@@ -52,7 +51,7 @@ const emptyLog = Effect.fnUntraced(
 export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
   store: Store,
   manifest: Manifest,
-  built: Pick<Built, "gaps" | "unfit" | "builtBytes">,
+  built: Pick<Built, "gaps" | "builtBytes">,
 ) {
   // What the manifest says of a database before this one is not true of it.
   const known: Manifest = Struct.omit(manifest, ["database"])
@@ -60,7 +59,7 @@ export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
   yield* emptyLog(store.layout.build)
   const file = yield* fingerprintInTurns(store.layout.build)
   const built_bytes = built.builtBytes ?? file.bytes
-  const database = { ...file, built_bytes, made_by: madeBy(store), unfit: built.unfit }
+  const database = { ...file, built_bytes, made_by: madeBy(store) }
   return { ...known, database } satisfies Manifest as Manifest
 })
 
@@ -118,14 +117,11 @@ const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
   { current, next, fresh }: Making,
 ) {
   const { layout, files, families } = store
-  const { unfit: known = [], bytes = 0, built_bytes: builtBytes = 0 } = current.database ?? {}
+  const { bytes = 0, built_bytes: builtBytes = 0 } = current.database ?? {}
   const changed = changedRuns(current, next)
   if (changed === undefined || bytes > builtBytes * growthMax) return undefined
   const tables = changedTables(store, current, next, changed)
   const hasRecords = tables.some(({ name }) => isOfRecords(families, name))
-  // How many of the values that do not fit are of which run is not known.
-  const isReplaced = hasRecords && changed.some((run_id) => current.runs[run_id] !== undefined)
-  if (known.length > 0 && isReplaced) return undefined
   const standsAt = ({ path }: ManifestFile) => (fresh.has(path) ? temporary(path) : path)
   // What other files are no longer is told with new records; the outcome of a run, or other files, need none.
   const isComplete = yield* fileStep(() =>
@@ -136,14 +132,13 @@ const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
   const { build: path, root } = layout
   if (changed.length === 0) {
     yield* renumberDatabase(path, next.version)
-    return { gaps: [], unfit: known, models: [], builtBytes, since: Infinity } satisfies Built as Built
+    return { gaps: [], unfit: [], models: [], builtBytes, since: Infinity } satisfies Built as Built
   }
   const options = { path, root, manifest: next, families, standsAt }
   const amended = yield* amendDatabase(options, changed, tables)
   if (amended === undefined) return undefined
   const models = yield* makeModels(store)
-  const unfit = addUpMisfits([...known, ...amended.unfit])
-  return { gaps: [], unfit, models, builtBytes, since: amended.since } satisfies Built as Built
+  return { gaps: [], models, builtBytes, ...amended } satisfies Built as Built
 })
 
 const isOfRecords = (families: Store["families"], table: string): boolean =>

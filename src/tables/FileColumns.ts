@@ -9,6 +9,8 @@ import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
+import { decimalShape, misfitReason } from "../records/ColumnData.ts"
+import { isColumnName } from "../records/RecordSchema.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { fileStep } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
@@ -98,10 +100,6 @@ export interface FileColumn {
   readonly type: string
 }
 
-const wholeTypes: ReadonlyArray<string> = ["INTEGER", "BIGINT"]
-const isNumeric = (type: string): boolean =>
-  wholeTypes.includes(type) || type === "DOUBLE" || type.startsWith("DECIMAL")
-
 /** DuckDB's long names in the words of a specification. */
 const shortName = (type: string): string =>
   type === "TIMESTAMP WITH TIME ZONE" ? "TIMESTAMPTZ" : type.replaceAll(" ", "")
@@ -109,39 +107,151 @@ const shortName = (type: string): string =>
 /** Files of an older version lack the run's date; their path has it, in every version. */
 export const dateInPath = "TRY_CAST(regexp_extract(filename, '.*/run_date=([0-9-]+)/', 1) AS DATE)"
 
-/** A cast that rounds would change a value without a word: what does not come back the same does not fit. */
-const changed = (column: string, from: string, to: string): string => {
-  const cast = `TRY_CAST(${column} AS ${to})`
-  const mustComeBack = isNumeric(to) && (isNumeric(from) || wholeTypes.includes(to))
-  return mustComeBack ? `CASE WHEN TRY_CAST(${cast} AS ${from}) = ${column} THEN ${cast} END` : cast
+const isoText = (value: string): string =>
+  `replace(strftime(timezone('UTC', ${value}), '%Y-%m-%dT%H:%M:%S.%fZ'), '.000000Z', 'Z')`
+
+/** A value in another type, in SQL; NULL if that cannot hold it exactly: a cast rounds without a word. */
+const converted = (value: string, from: string, to: string): string => {
+  const cast = `TRY_CAST(${value} AS ${to})`
+  if (from === "VARCHAR[]" || to === "VARCHAR[]") return `CAST(NULL AS ${to})`
+  if (from === "TIMESTAMPTZ" && to === "VARCHAR") return isoText(value)
+  if (to === "VARCHAR" || to === "JSON") return cast
+  const decimal = from === "VARCHAR" ? decimalShape(to) : undefined
+  if (decimal !== undefined)
+    return `CASE WHEN regexp_full_match(${value}, '[+-]?\\d+(\\.\\d{0,${decimal.scale}}0*)?')
+      THEN ${cast} END`
+  if (from === "VARCHAR" && (to === "DOUBLE" || to === "TIMESTAMPTZ")) return cast
+  return `CASE WHEN TRY_CAST(${cast} AS ${from}) = ${value} THEN ${cast} END`
 }
+
+const isNumber = (type: string): boolean => /^(?:INTEGER|BIGINT|DOUBLE|DECIMAL)/.test(type)
+
+/** As a member of `extra` has it; a number as it is written, since JSON of DuckDB rounds it. */
+const jsonOf = (value: string, type: string): string =>
+  isNumber(type)
+    ? `CAST(${value} AS VARCHAR)`
+    : `CAST(to_json(${type === "TIMESTAMPTZ" ? isoText(value) : value}) AS VARCHAR)`
+
+/** The kinds of JSON value, as DuckDB names them: one of each. */
+const kinds = { BIGINT: 0, UBIGINT: 0, DOUBLE: 0, VARCHAR: "", BOOLEAN: true, ARRAY: [], OBJECT: {} }
+const allKinds = Object.keys(kinds)
+
+const kindsOf = (type: string): ReadonlyArray<string> => {
+  if (type === "INTEGER" || type === "BIGINT") return allKinds.slice(0, 2)
+  if (type === "DOUBLE") return allKinds.slice(0, 3)
+  if (type === "JSON") return allKinds
+  if (type.startsWith("DECIMAL")) return allKinds.slice(0, 4)
+  return [type === "BOOLEAN" ? type : type === "VARCHAR[]" ? "ARRAY" : "VARCHAR"]
+}
+
+/** In SQL: why a value of this kind, as a query tells it, is not in the column. */
+const reasonOf = ({ name, type }: ColumnSpec, kind: string): string => {
+  const cases = Object.entries(kinds).map(
+    ([one, sample]) => `WHEN '${one}' THEN ${literal(`${name}: ${misfitReason(type, sample)}`)}`,
+  )
+  return `CASE ${kind} ${cases.join(" ")} END`
+}
+
+/** Only what DuckDB would write the same again: it rounds numbers that no DOUBLE can hold. */
+const safeExtra = "CASE WHEN CAST(json(extra) AS VARCHAR) = extra THEN extra END"
+const memberOf = (name: string): string => `json_extract(${safeExtra}, '$.${identifier(name)}')`
+
+/** The member of `extra` with the name of a column, in the column's type; NULL if it does not fit. */
+const fromExtra = ({ name, type }: ColumnSpec): string => {
+  const json = memberOf(name)
+  const isOf = `json_type(${json}) IN (${kindsOf(type).map(literal).join(", ")})`
+  const texts = `len(list_filter(CAST(${json} AS JSON[]), lambda x: json_type(x) <> 'VARCHAR')) = 0`
+  const isOfTexts = type === "VARCHAR[]" ? `CASE WHEN ${isOf} THEN ${texts} END` : isOf
+  const text = `(${json} ->> '$')`
+  const value =
+    type === "JSON" || type === "VARCHAR[]" ? `CAST(${json} AS ${type})` : converted(text, "VARCHAR", type)
+  return `CASE WHEN ${isOfTexts} THEN ${value} END`
+}
+
+const staysInExtra = (each: ColumnSpec): string =>
+  `json_type(${memberOf(each.name)}) <> 'NULL' AND ${fromExtra(each)} IS NULL`
+
+/** JSON is text in Parquet. In these columns every text was written as JSON; another may have been plain. */
+const alwaysJson: ReadonlyArray<string> = ["extra", "record"]
 
 /** One column of a table, from files that have these columns. */
 export interface CastColumn {
   readonly name: string
   /** Its value in SQL, of the table's type. */
   readonly value: string
-  /** The type has changed: some values may not fit. */
-  readonly mayMisfit: boolean
+  /** In SQL: that a file has a value, and that it does not fit the type. */
+  readonly isUnfit?: string
 }
 
-/** JSON is text in Parquet. In these columns every text was written as JSON; another may have been plain. */
-const alwaysJson: ReadonlyArray<string> = ["extra", "record"]
+/** The texts whose conditions hold. */
+const present = (parts: ReadonlyArray<readonly [isTrue: string, text: string]>): string =>
+  `list_filter([${parts.map(([isTrue, text]) => `CASE WHEN ${isTrue} THEN ${text} END`).join(", ")}],
+    lambda x: x IS NOT NULL)`
 
-/** A column that no file has is NULL. */
+/** Without the members that have a column by now; with those that have none, or that do not fit theirs. */
+const extraWith = (taken: ReadonlyArray<ColumnSpec>, added: Parameters<typeof present>[0]): string => {
+  const left = taken.map(
+    (each) => `${literal(each.name)}, CASE WHEN ${staysInExtra(each)} THEN ${memberOf(each.name)} END`,
+  )
+  const merged = `CASE WHEN ${safeExtra} IS NULL THEN extra
+    ELSE CAST(json_merge_patch(${safeExtra}, json_object(${left.join(", ")})) AS VARCHAR) END`
+  const some = `nullif(${taken.length === 0 ? "extra" : merged}, '{}')`
+  const members = `array_to_string(${present(added)}, ',')`
+  return `CASE WHEN ${members} = '' THEN ${some}
+    ELSE coalesce(left(${some}, -1) || ',', '{') || ${members} || '}' END`
+}
+
+/**
+ * The columns of a table from files that have these. In a row of a record, what has no column any more, or
+ * does not fit that which it has, is in `extra` and `misfits`, as if it had just come; what has got a column
+ * that it fits is taken from there. Any other column that no file has is NULL.
+ */
 export const castColumns = (spec: TableSpec, files: ReadonlyArray<FileColumn>): ReadonlyArray<CastColumn> => {
   const found = new Map(files.map(({ name, type }) => [name, shortName(type)]))
-  return spec.columns.map(({ name, type }) => {
+  const typeOf = (name: string) => found.get(name) ?? ""
+  const isOther = ({ name, type }: ColumnSpec) =>
+    typeOf(name) !== shortName(type) && !(type === "JSON" && alwaysJson.includes(name))
+  // Files of an older version have neither.
+  const hasRest = ["misfits", "extra"].every((name) => found.has(name) && isIn(spec, name))
+  const isField = (name: string) => hasRest && isColumnName(name)
+  const taken = spec.columns.filter((each) => isField(each.name) && isOther(each))
+  const columns = spec.columns.map((each): CastColumn => {
+    const [name, type] = [each.name, shortName(each.type)]
     const column = identifier(name)
-    const from = found.get(name)
-    const to = shortName(type)
-    const mayMisfit = from !== undefined && from !== to && !(to === "JSON" && alwaysJson.includes(name))
-    const value =
-      from === undefined
-        ? `CAST(NULL AS ${to})`
-        : mayMisfit
-          ? changed(column, from, to)
-          : `CAST(${column} AS ${to})`
-    return { name, value: name === "run_date" ? `coalesce(${value}, ${dateInPath})` : value, mayMisfit }
+    if (!found.has(name))
+      return { name, value: taken.includes(each) ? fromExtra(each) : `CAST(NULL AS ${type})` }
+    if (!isOther(each)) return { name, value: `CAST(${column} AS ${type})` }
+    const value = converted(column, typeOf(name), type)
+    const isUnfit = `${column} IS NOT NULL AND ${value} IS NULL`
+    return { name, value: taken.includes(each) ? `coalesce(${value}, ${fromExtra(each)})` : value, isUnfit }
+  })
+  const unfit = columns.filter(({ name, isUnfit }) => isField(name) && isUnfit !== undefined)
+  const gone = [...found.keys()].filter((name) => isField(name) && !isIn(spec, name))
+  const added = [
+    ...unfit.map(({ name, isUnfit = "" }) => [isUnfit, name] as const),
+    ...gone.map((name) => [`${identifier(name)} IS NOT NULL`, name] as const),
+  ].map(([is, name]) => [is, `'"${name}":' || ${jsonOf(identifier(name), typeOf(name))}`] as const)
+  const reasons = taken.map((each) => {
+    const kind = `json_type(${memberOf(each.name)})`
+    const { isUnfit } = columns.find(({ name }) => name === each.name) ?? {}
+    const was = literal(kindsOf(typeOf(each.name))[0] ?? "")
+    return isUnfit === undefined
+      ? ([staysInExtra(each), reasonOf(each, kind)] as const)
+      : ([
+          `${isUnfit} OR ${staysInExtra(each)}`,
+          reasonOf(each, `CASE WHEN ${isUnfit} THEN ${was} ELSE ${kind} END`),
+        ] as const)
+  })
+  const names = [...taken.map(({ name }) => name), ...gone].join("|")
+  const others = `list_filter(coalesce(misfits, []),
+    lambda m: NOT regexp_matches(m, '^(${names})[^a-z0-9_]'))`
+  const misfits = `list_concat(${others}, ${present(reasons)})`
+  return columns.map((one) => {
+    if (one.name === "run_date") return { ...one, value: `coalesce(${one.value}, ${dateInPath})` }
+    if (names === "" || (one.name !== "misfits" && one.name !== "extra")) return one
+    if (one.name === "extra") return { ...one, value: extraWith(taken, added) }
+    return { ...one, value: `CASE WHEN len(${misfits}) > 0 THEN ${misfits} END` }
   })
 }
+
+const isIn = ({ columns }: TableSpec, name: string): boolean => columns.some((each) => each.name === name)

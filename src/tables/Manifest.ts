@@ -8,7 +8,6 @@ import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { beginSha256 } from "../base/Hashes.ts"
 import { parquetFolders } from "../jobs/Scalars.ts"
-import { MisfitCount } from "../ledger/RunFacts.ts"
 import { PublishFailed } from "./Publisher.ts"
 import { PseudonymPolicy } from "./Treatments.ts"
 
@@ -36,8 +35,6 @@ const BuiltDatabase = Schema.Struct({
   sha256: Schema.String,
   /** Hash of the program's version and of the definitions of all tables and views. */
   made_by: Schema.String,
-  /** Values in it that do not fit a type that has changed. */
-  unfit: Schema.Array(MisfitCount),
 })
 
 /** The folders `current/` and `history/` for those who read Parquet. */

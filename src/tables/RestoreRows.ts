@@ -106,9 +106,7 @@ export const restoreRows = Effect.fn("Publishing.restoreRows")(function* (
   const put = Effect.fnUntraced(function* (standing: Standing) {
     const { current } = standing
     const due = restorable(current, runs)
-    // Values that do not fit a changed type are in the files alone.
-    const isComplete = (current.database?.unfit ?? []).length === 0
-    if (due.length === 0 || !isComplete || !(yield* isUnchanged(store, current)))
+    if (due.length === 0 || !(yield* isUnchanged(store, current)))
       return { told: [] satisfies ReadonlyArray<RunId> as ReadonlyArray<RunId> }
     return yield* writeRuns(store, standing, due, broken)
   })

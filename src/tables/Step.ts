@@ -67,11 +67,23 @@ const isItemOf = (item: string, record: string, id: string): string =>
 
 const listName = (index: number): string => `_list_${index}`
 
+/** The members of `extra` in any order; as it is written if DuckDB would round one of its numbers. */
+const comparedSql = (alias: string, name: string): string => {
+  const cell = `${alias}.${identifier(name)}`
+  if (name !== "extra") return cell
+  const member = `json_extract(${cell}, '/' || replace(replace(k, '~', '~0'), '/', '~1'))`
+  return `CASE WHEN CAST(json(${cell}) AS VARCHAR) = CAST(${cell} AS VARCHAR)
+    THEN list_sort(list_transform(json_keys(${cell}), lambda k: k || ' ' || CAST(${member} AS VARCHAR)))
+    ELSE [CAST(${cell} AS VARCHAR)] END`
+}
+
 /** Each list of a record as a cell, to be compared with another's: `rows` is where its items are. */
 const listsOf = ({ children }: KeptTable, rows: (child: KeptChild) => string, key: string): string =>
   children
     .map((child, index) => {
-      const item = quoted([...child.columns, ...child.rest]).map((name) => `${name} := c.${name}`)
+      const item = [...child.columns, ...child.rest].map(
+        ({ name }) => `${identifier(name)} := ${comparedSql("c", name)}`,
+      )
       const list = listName(index)
       return `LEFT JOIN (SELECT c.${key}, list(struct_pack(${item.join(", ")}) ORDER BY c.position) AS items
         FROM (${rows(child)}) AS c GROUP BY c.${key}) AS ${list} ON ${list}.${key} = r.${key}`
@@ -86,7 +98,7 @@ const decisive = (table: KeptTable): ReadonlyArray<string> => [
 
 /** All of them as one cell, so that a statement names two cells and not two of each column. */
 const allOf = (table: KeptTable): string => {
-  const own = contentOf(table).map((name) => `${identifier(name)} := r.${identifier(name)}`)
+  const own = contentOf(table).map((name) => `${identifier(name)} := ${comparedSql("r", name)}`)
   const lists = table.children.map(
     (_, index) => `${listName(index)} := coalesce(${listName(index)}.items, [])`,
   )

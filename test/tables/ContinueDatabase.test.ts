@@ -187,7 +187,7 @@ describe("the database of the next version", () => {
       yield* Effect.scoped(left)
       assert.isTrue(existsSync(`${build}.wal`))
       const next = { version: 1, amends: false, runs: {} }
-      const built = { gaps: [], unfit: [] }
+      const built = { gaps: [] }
       const { database } = yield* within(Effect.flatMap(store, (one) => withDatabase(one, next, built)))
       yield* duckdb.atomicSwap(build, layoutOf(root).database)
       const { bytes, sha256 } = fingerprintOf(layoutOf(root).database)

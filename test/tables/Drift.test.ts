@@ -150,6 +150,7 @@ const place = Effect.map(folder, (base) => {
     write: (type: string) => writeFileSync(file, accountsSchema(type)),
     night: (date: string, ...balances: ReadonlyArray<unknown>) =>
       inPlace(night(date, ...balances.map(accountOf))),
+    record: (date: string, fields: object) => inPlace(night(date, { ...accountOf("0"), ...fields })),
     end: (date: string) =>
       inPlace(Effect.flatMap(Publisher, ({ publishOutcome }) => publishOutcome(anId(`nightly.${date}`)))),
     accounts: inPlace(
@@ -238,7 +239,7 @@ describe("a record schema", () => {
       rmSync(file)
       assert.deepStrictEqual((yield* nightOf("2026-11-23", "none")).gone, ["accounts"])
       const balances = (yield* accounts).map(({ balance }) => balance)
-      assert.deepStrictEqual(balances, ["none", null, "none", "none"])
+      assert.deepStrictEqual(balances, ["none", "none", "none", "none"])
       assert.deepStrictEqual(yield* problems, [])
     }),
   )
@@ -306,35 +307,122 @@ describe("a record schema", () => {
       }),
   )
 
-  it.live("that makes numbers of texts blocks no table: what does not fit is NULL, told, and repaired", () =>
+  it.live(
+    "that makes numbers of texts blocks no table: what does not fit is told, and kept beside its column",
+    () =>
+      Effect.gen(function* () {
+        const { write, night: nightOf, accounts, problems, repair: repaired } = yield* place
+        write("VARCHAR")
+        yield* nightOf("2026-11-20", "12", "none", "1.5", "007")
+        write("INTEGER")
+        const published = yield* nightOf("2026-11-21", 3)
+        assert.deepStrictEqual(published.unfit, [{ table: "accounts", column: "balance", count: 3 }])
+        const newest = { d: "2026-11-21", balance: 3, extra: null }
+        const without = { d: "2026-11-20", balance: null }
+        const textsOf = (rows: ReadonlyArray<unknown>) => rows.map((row) => JSON.stringify(row)).toSorted()
+        const besides = (...values: ReadonlyArray<string>) =>
+          values.map((balance) => ({ ...without, extra: JSON.stringify({ balance }) }))
+        assert.deepStrictEqual(
+          textsOf(yield* accounts),
+          textsOf([{ ...newest, d: "2026-11-20", balance: 12 }, ...besides("007", "1.5", "none"), newest]),
+        )
+        assert.deepStrictEqual(yield* repaired, {
+          done: ["nightly.2026-11-20: its tables were derived again from landing/nightly.2026-11-20"],
+          left: [],
+        })
+        assert.deepStrictEqual(
+          textsOf(yield* accounts),
+          textsOf([...besides("007", "1.5", "12", "none"), newest]),
+        )
+        assert.deepStrictEqual(yield* problems, [])
+        assert.deepStrictEqual((yield* repaired).done, [])
+      }),
+  )
+
+  it.live.each([
+    { from: "VARCHAR", to: "INTEGER", value: "none", why: "expected INTEGER, got text" },
+    { from: "VARCHAR", to: "'DECIMAL(6,2)'", value: "1.005", why: "expected DECIMAL(6,2), got another text" },
+    {
+      from: "'DECIMAL(9,3)'",
+      to: "'DECIMAL(6,2)'",
+      value: "1.005",
+      why: "expected DECIMAL(6,2), got another number",
+    },
+    { from: "DOUBLE", to: "BOOLEAN", value: 1.5, why: "expected BOOLEAN, got number" },
+    { from: "'VARCHAR[]'", to: "VARCHAR", value: ["a", "b"], why: "expected VARCHAR, got list" },
+    {
+      from: "TIMESTAMPTZ",
+      to: "DATE",
+      value: "2026-11-20T03:04:05Z",
+      why: "expected DATE, got another text",
+    },
+  ])(
+    "keeps $value of $from beside the $to that cannot hold it, and nothing has changed",
+    ({ from, to, value, why }) =>
+      Effect.gen(function* () {
+        const { root, write, night: nightOf } = yield* place
+        write(from)
+        yield* nightOf("2026-11-20", value)
+        write(to)
+        yield* nightOf("2026-11-21")
+        const kept = yield* Effect.provide(
+          rowsOf(root, "SELECT balance, extra, misfits, valid_to::VARCHAR AS until FROM history.accounts"),
+          DuckDb.layer,
+        )
+        const written = typeof value === "string" && from.includes("DECIMAL") ? Number(value) : value
+        assert.deepStrictEqual(kept, [
+          {
+            balance: null,
+            extra: JSON.stringify({ balance: written }),
+            misfits: [`balance: ${why}`],
+            until: "2026-11-21",
+          },
+        ])
+      }),
+  )
+
+  it.live("that gives a field a column finds it in earlier rows, and leaves beside them what loses it", () =>
     Effect.gen(function* () {
-      const { write, night: nightOf, accounts, problems, repair: repaired } = yield* place
+      const { root, file, record: nightOf, write } = yield* place
       write("VARCHAR")
-      yield* nightOf("2026-11-20", "12", "none", "1.5", "007")
-      write("INTEGER")
-      const published = yield* nightOf("2026-11-21", 3)
-      assert.deepStrictEqual(published.unfit, [{ table: "accounts", column: "balance", count: 3 }])
-      const newest = { d: "2026-11-21", balance: 3, extra: null }
-      const without = { d: "2026-11-20", balance: null, extra: null }
-      assert.deepStrictEqual(yield* accounts, [
-        { d: "2026-11-20", balance: 12, extra: null },
-        without,
-        without,
-        without,
-        newest,
-      ])
-      assert.deepStrictEqual(yield* repaired, {
-        done: ["nightly.2026-11-20: its tables were derived again from landing/nightly.2026-11-20"],
-        left: [],
-      })
-      const texts = (yield* accounts).map((row) => JSON.stringify(row)).toSorted()
-      const derived = ["007", "1.5", "12", "none"].map((balance) => ({
-        ...without,
-        extra: JSON.stringify({ balance }),
-      }))
-      assert.deepStrictEqual(texts, [...derived, newest].map((row) => JSON.stringify(row)).toSorted())
-      assert.deepStrictEqual(yield* problems, [])
-      assert.deepStrictEqual((yield* repaired).done, [])
+      const wide = readFileSync(file, "utf8")
+      const columns = {
+        balance: "  balance: { type: 'DECIMAL(6,2)', comment: b }\n",
+        holders: "  holders: { type: 'VARCHAR[]', comment: h }\n",
+        limits: "  limits: { type: INTEGER, comment: l }\n",
+      }
+      const declare = (...names: ReadonlyArray<keyof typeof columns>) =>
+        writeFileSync(file, wide.replace(/ {2}balance: .*\n/, names.map((name) => columns[name]).join("")))
+      const record = { balance: "1.10", exact: 1.5, holders: ["a", "b"], limits: "none" }
+      const history = rowsOf(
+        root,
+        `SELECT * EXCLUDE (customer_id, engine_reference, record_id, content_id, session_id, execution_id, product,
+          sub_family, fetch_date, ended_by, valid_from, valid_to), valid_from::VARCHAR AS valid_from, valid_to::VARCHAR AS valid_to
+        FROM history.accounts`,
+      ).pipe(Effect.provide(DuckDb.layer))
+      const ofOne = { valid_from: "2026-11-20", valid_to: null }
+      const kept = { exact: 1.5, limits: "none" }
+      declare()
+      yield* nightOf("2026-11-20", record)
+      declare("balance", "holders", "limits")
+      yield* nightOf("2026-11-21", record)
+      const misfits = ["limits: expected INTEGER, got text"]
+      const { balance, holders } = record
+      const typed = { balance, holders, limits: null, misfits }
+      assert.deepStrictEqual(yield* history, [{ ...typed, extra: JSON.stringify(kept), ...ofOne }])
+      declare("balance")
+      yield* nightOf("2026-11-22", record)
+      const [row, ...others] = yield* history
+      assert.deepStrictEqual(others, [])
+      assert.deepStrictEqual(
+        { ...row, extra: JSON.parse(String(row?.["extra"])) },
+        {
+          balance,
+          misfits: null,
+          extra: { ...kept, holders },
+          ...ofOne,
+        },
+      )
     }),
   )
 
