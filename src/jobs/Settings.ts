@@ -306,7 +306,10 @@ const RecordSchemas = Schema.Union([Schema.Literal("all"), Schema.Array(Schema.L
 
 /** A job without `gates` asks nothing, so no default of ours can ever hold back good data. */
 const Gates = Schema.Struct({
-  keys: flag(true, "No key repeats in the tables of the night."),
+  keys: flag(
+    true,
+    "No key repeats in the tables of the night, nor a business key among the records of an answer.",
+  ),
   rows: optional(
     Schema.Struct({
       min: optional(

@@ -15,10 +15,11 @@ import type { RunState } from "../ledger/RunState.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
 import { asSubquery, openClosedOff } from "./BuildDatabase.ts"
-import { placeOf, publishedTables } from "./DataDictionary.ts"
+import { placeOf } from "./DataDictionary.ts"
 import { databaseFailed } from "./Publisher.ts"
 import { sameSql } from "./Answers.ts"
 import type { Store } from "./Store.ts"
+import { systemTables } from "./SystemTables.ts"
 
 interface AskedVersion {
   /** The finished database; it is only read, and its SQL can open no other file. */
@@ -68,15 +69,26 @@ const recordsOf = ({ families }: AskedVersion) => {
   return [...own, { name: otherRecordsTable.name, rows: rowsIn(other, `(${rest}) IS NOT TRUE`) }]
 }
 
+/** What a business key identifies a record within. */
+const withinKey = ["task_id", "session_id", "product", "sub_family"]
+
+/** Business keys; a record's own id is unique however often its key is. Not those that are our own reading. */
+const businessKeys = (families: ReadonlyArray<RecordFamily>) =>
+  families.flatMap(({ table, key, assumed }) =>
+    assumed === true || key.length === 0
+      ? []
+      : [{ name: table, key: ["run_id", ...withinKey, ...key], told: `${table} (${key.join(", ")})` }],
+  )
+
 const askKeys = Effect.fnUntraced(function* ({ connection, families, runs }: Asking) {
   const found: Array<string> = []
-  for (const { name, key } of publishedTables(families)) {
-    if (key.length === 0) continue
+  const ofProgram = systemTables.map(({ name, key }) => ({ name, key, told: name }))
+  for (const { name, key, told } of [...ofProgram, ...businessKeys(families)]) {
     const [row] = yield* connection.rows(`SELECT count(*)::INTEGER AS n FROM (
       SELECT 1 FROM ${placeOf(name)} WHERE run_id IN (${runs})
       GROUP BY ${key.map(identifier).join(", ")} HAVING count(*) > 1) AS repeated`)
     const repeated = Number(row?.["n"])
-    if (repeated > 0) found.push(`${counted(repeated, "key")} of ${name}`)
+    if (repeated > 0) found.push(`${counted(repeated, "key")} of ${told}`)
   }
   return found.length === 0 ? undefined : `repeated: ${listed(found, namedMax)}`
 })
