@@ -31,6 +31,8 @@ export interface NightView {
   readonly since: bigint
   run_id: string
   stage: "executing" | "publishing" | "deleting" | "ended"
+  /** While the tables are built anew from every run. */
+  built: { readonly done: number; readonly runs: number } | undefined
   /** What the operator asked for, if the run does not start what it could. */
   held: "paused" | "draining" | undefined
   /** What is wrong at the service, as long as it is. */
@@ -47,6 +49,7 @@ export const emptyView = (since = 0n): NightView => ({
   since,
   run_id: "",
   stage: "executing",
+  built: undefined,
   held: undefined,
   troubles: new Map(),
   tasks: 0,
@@ -89,8 +92,12 @@ export const foldProgress = (view: NightView, event: ProgressEvent): boolean => 
     case "Noted":
       noteFact(view, event.fact)
       return false
+    case "Building":
+      view.built = event
+      return false
     case "Stage":
       view.stage = event.stage
+      view.built = undefined
       return event.stage !== "ended"
     case "Started":
       view.waiting.delete(event.task_id)
@@ -117,6 +124,7 @@ export const renderView = (view: NightView, elapsedMs: number): string => {
   const parts = [
     ...(view.held !== undefined && view.stage === "executing" ? [view.held] : []),
     `${view.stage} ${view.over + view.settled.size}/${view.tasks}`,
+    ...(view.built === undefined ? [] : [`tables with ${view.built.done} of ${view.built.runs} runs`]),
     ...(view.open.size > 0 ? [`${view.open.size} running`] : []),
     ...(view.waiting.size > 0 ? [`${view.waiting.size} waiting`] : []),
     ...outcomes.flatMap((outcome) => (counts.has(outcome) ? [`${counts.get(outcome)} ${outcome}`] : [])),

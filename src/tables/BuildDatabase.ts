@@ -13,6 +13,7 @@ import type { TableSpec } from "../records/Columns.ts"
 import { addUpMisfits } from "../records/Misfits.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { recordTables, rejectedRecordsTable } from "../records/RecordTables.ts"
+import { tell } from "../task/Progress.ts"
 import { dataDictionary, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
 import { castColumns, filesAlike } from "./FileColumns.ts"
 import { filesOf } from "./Manifest.ts"
@@ -275,7 +276,9 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
       yield* connection.run(`INSERT INTO ops.${identifier(spec.name)} ${rows}`)
     }
     yield* numberRuns(connection, options.sequences)
-    for (const run of yield* runsInOrder(connection)) {
+    const order = yield* runsInOrder(connection)
+    for (const [done, run] of order.entries()) {
+      yield* tell({ _tag: "Building", done, runs: order.length })
       const { files = [] } = manifest.runs[run.run_id] ?? {}
       yield* turn(files.reduce((sum, { bytes }) => sum + bytes, 0))
       yield* step(connection, options, run, unfit, options.lost.get(run.run_id))

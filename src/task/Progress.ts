@@ -24,6 +24,8 @@ export type ProgressEvent =
   /** What the operator asked for, what became known about the service, and what was published meanwhile. */
   | { readonly _tag: "Noted"; readonly fact: RunNews }
   | { readonly _tag: "Stage"; readonly run_id: RunId; readonly stage: "publishing" | "deleting" | "ended" }
+  /** While the tables are built anew from every run: how many are in them. */
+  | { readonly _tag: "Building"; readonly done: number; readonly runs: number }
 
 export const Progress = Context.Reference<{ readonly tell: (event: ProgressEvent) => Effect.Effect<void> }>(
   "nightjar/execution/Progress",

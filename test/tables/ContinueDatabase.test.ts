@@ -38,6 +38,7 @@ import {
   rowsOf,
 } from "./night.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
+import { Progress } from "../../src/task/Progress.ts"
 import { anId } from "../harness/Id.ts"
 
 /** An output folder, its schemas, and how often a database was continued in it. */
@@ -226,7 +227,11 @@ describe("the database of the next version", () => {
       yield* within(night(1, "Bea"))
       rmSync(join(root, "nightjar.duckdb"))
       seen.continued = 0
-      yield* within(night(2, "Cid"))
+      const told: Array<unknown> = []
+      const tell = (event: unknown) => Effect.sync(() => void told.push(event))
+      yield* Effect.provideService(within(night(2, "Cid")), Progress, { tell })
+      const building = (done: number) => ({ _tag: "Building", done, runs: 2 })
+      assert.deepStrictEqual(told, [building(0), building(1)])
       assert.strictEqual(seen.continued, 1)
       assert.strictEqual(yield* names(root), "Ana Bea Cid")
       assert.deepStrictEqual(yield* differences(at), [])
