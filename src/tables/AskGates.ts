@@ -69,10 +69,10 @@ const recordsOf = ({ families }: AskedVersion) => {
   return [...own, { name: otherRecordsTable.name, rows: rowsIn(other, `(${rest}) IS NOT TRUE`) }]
 }
 
-/** What a business key identifies a record within. */
+/** Within these, a business key identifies a record. */
 const withinKey = ["task_id", "session_id", "product", "sub_family"]
 
-/** Business keys; a record's own id is unique however often its key is. Not those that are our own reading. */
+/** A record's own id is unique however often its business key is. Keys of our own readings are not asked. */
 const businessKeys = (families: ReadonlyArray<RecordFamily>) =>
   families.flatMap(({ table, key, assumed }) =>
     assumed === true || key.length === 0
