@@ -120,7 +120,11 @@ export const buildInPlace = Effect.fnUntraced(function* (store: Store, before: M
 export const parquetInPlace = Effect.fnUntraced(function* (store: Store, before: Manifest) {
   if (before.parquet === undefined) return
   const { version, holds } = before.parquet
-  yield* writeFolder(store, store.layout.database, { version, holds })
+  yield* writeFolder(store, store.layout.database, {
+    version,
+    holds,
+    isKept: before.returned !== undefined,
+  })
   // What an unfinished run ended is among it: the next version writes all of it.
   const manifest: Manifest = { ...before, parquet: { version, holds } }
   yield* fileStep(() => placeParquet(store, manifest))

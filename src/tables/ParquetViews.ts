@@ -8,15 +8,18 @@
 import { existsSync, lstatSync, readdirSync, readlinkSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
+import type { Connection } from "../base/DuckDb.ts"
+import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { parquetFolders } from "../jobs/Scalars.ts"
 import { memoryLimits, openDatabase } from "./BuildDatabase.ts"
 import type { Built } from "./ContinueDatabase.ts"
 import { publishedViews } from "./DataDictionary.ts"
+import { dimensions } from "./Dimensions.ts"
 import { parquetCells, writeParquet } from "./FileColumns.ts"
+import type { FileColumn } from "./FileColumns.ts"
 import { fileStep, filesBelow } from "./Manifest.ts"
 import type { Manifest, ParquetFolder } from "./Manifest.ts"
 import { databaseFailed } from "./Publisher.ts"
-import type { Relation } from "./RecordStore.ts"
 import type { Store } from "./Store.ts"
 
 const folderOf = (version: number): string => `published/parquet-v${version}`
@@ -28,31 +31,54 @@ interface Part {
   readonly sql: string
 }
 
-/** The files of a folder, in the order of customers; ended versions from `since` on. */
+interface View {
+  readonly schema: string
+  readonly name: string
+  readonly columns: ReadonlyArray<FileColumn>
+  /** Of today's definitions. */
+  readonly sql?: string
+}
+
+/** The files of a folder, in the order of customers; ended versions from `since` on, of views of today. */
 const partsOf = (
-  relations: ReadonlyArray<Relation>,
+  views: ReadonlyArray<View>,
   {
     version,
     since,
     holds,
   }: { readonly version: number; readonly since: number } & Pick<ParquetFolder, "holds">,
 ): ReadonlyArray<Part> =>
-  relations.flatMap((relation): ReadonlyArray<Part> => {
-    const { name, schema, sql, columns } = relation
+  views.flatMap(({ name, schema, sql, columns }): ReadonlyArray<Part> => {
     // A file cannot tell how old its rows are by now.
     const cells = parquetCells(columns.filter((column) => column.name !== "age_days"))
-    const select = (rows: string) => `SELECT ${cells} FROM (${rows}) ORDER BY 1, 2, 3, 4`
+    const select = (rows: string) => `SELECT ${cells} FROM ${rows} ORDER BY 1, 2, 3, 4`
+    const view = `${schema}.${identifier(name)}`
     if (schema === "main" && holds.includes("current"))
-      return [{ path: `current/${name}.parquet`, sql: select(sql) }]
+      return [{ path: `current/${name}.parquet`, sql: select(view) }]
     if (schema !== "history" || !holds.includes("history")) return []
+    const ended = since === 0 ? `${view} WHERE valid_to IS NOT NULL` : `(${sql} AND v._until_seq >= ${since})`
     return [
-      { path: `history/${name}/open.parquet`, sql: select(`${sql} AND v._until_seq IS NULL`) },
-      {
-        path: `history/${name}/ended-v${version}.parquet`,
-        sql: select(`${sql} AND v._until_seq >= ${since}`),
-      },
+      { path: `history/${name}/open.parquet`, sql: select(`${view} WHERE valid_to IS NULL`) },
+      { path: `history/${name}/ended-v${version}.parquet`, sql: select(ended) },
     ]
   })
+
+/** The views of a database that may have been made with other schemas; none of one without `store`. */
+const viewsIn = Effect.fnUntraced(function* (connection: Connection) {
+  const names = dimensions.map(({ name }) => literal(name)).join(", ")
+  const found = yield* connection.rows(`SELECT schema_name AS schema, view_name AS name
+    FROM duckdb_views() AS v
+    WHERE schema_name IN ('main', 'history') AND EXISTS (FROM duckdb_schemas() WHERE schema_name = 'store')
+      AND (view_name IN (${names}) OR EXISTS (FROM duckdb_views() AS h
+        WHERE h.schema_name = 'history' AND h.view_name = v.view_name))
+    ORDER BY ALL`)
+  return yield* Effect.forEach(found, ({ schema, name }) =>
+    Effect.map(
+      connection.columnTypes(`FROM ${String(schema)}.${identifier(String(name))}`),
+      (columns): View => ({ schema: String(schema), name: String(name), columns }),
+    ),
+  )
+})
 
 /** Files of versions that had ended before, in the folder before. */
 const linkEnded = (store: Store, from: number, to: number): void => {
@@ -94,10 +120,14 @@ export const parquetOf = Effect.fn("Publishing.parquetOf")(function* (
   }
   const { version } = next
   const goesOn = isSame && !isOther && isAppended
-  return yield* writeFolder(store, store.layout.build, { version, holds, ...(goesOn && { before }) })
+  const isKept = next.returned !== undefined
+  return yield* writeFolder(store, store.layout.build, { version, holds, isKept, ...(goesOn && { before }) })
 })
 
-/** The folder of a version, with the rows of this database; it has the ended versions of `before` too. */
+/**
+ * The folder of a version, with the rows of this database; it has the ended versions of `before` too. One of
+ * a version before there was a history has none.
+ */
 export const writeFolder = Effect.fn("Publishing.writeFolder")(
   function* (
     store: Store,
@@ -105,9 +135,18 @@ export const writeFolder = Effect.fn("Publishing.writeFolder")(
     {
       version,
       holds,
+      isKept,
       before,
-    }: Pick<ParquetFolder, "version" | "holds"> & { readonly before?: ParquetFolder },
+    }: Pick<ParquetFolder, "version" | "holds"> & {
+      /** An earlier version's database, as it was made then. */
+      readonly isKept: boolean
+      readonly before?: ParquetFolder
+    },
   ) {
+    const connection = yield* openDatabase(database, "read-only", memoryLimits[1])
+    const known = publishedViews(store.families, store.pseudonyms?.policy)
+    const views = isKept ? yield* viewsIn(connection) : known
+    if (views.length === 0) return undefined
     yield* fileStep(() => {
       const { files, layout, modes } = store
       files.remove(join(layout.root, folderOf(version)))
@@ -115,9 +154,7 @@ export const writeFolder = Effect.fn("Publishing.writeFolder")(
       files.makeFolder(join(layout.root, folderOf(version)), modes.folder)
       if (before !== undefined) linkEnded(store, before.version, version)
     })
-    const connection = yield* openDatabase(database, "read-only", memoryLimits[1])
     const since = before?.seq === undefined ? 0 : before.seq + 1
-    const views = publishedViews(store.families, store.pseudonyms?.policy)
     for (const part of partsOf(views, { version, since, holds })) {
       const place = join(store.layout.root, folderOf(version), part.path)
       const rows = yield* writeParquet(store, connection, place, { sql: part.sql, version })

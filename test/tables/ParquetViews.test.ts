@@ -2,7 +2,16 @@
  * `current/` and `history/` have what `main` and `history` show, after every edit that makes a whole version; a reader
  * who resolved the folder before keeps it, unless a customer was taken out.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -16,6 +25,7 @@ import { rollback } from "../../src/tables/Rollback.ts"
 import { families } from "../records/families.ts"
 import { anId } from "../harness/Id.ts"
 import {
+  account,
   append,
   begin,
   engine,
@@ -82,6 +92,81 @@ const endedIn = (root: string) =>
   filesBelow(join(realpathSync(join(root, "history")), "customer_profiles")).filter((name) =>
     name.startsWith("ended-"),
   )
+
+describe("a rollback", () => {
+  const accounts = (...columns: ReadonlyArray<string>) => `table: accounts
+comment: Accounts at a bank.
+product: accounts
+sub_families: ["bank:account"]
+features: [customer_information_read]
+columns:
+${["fetch_date", ...columns].map((name) => `  ${name}: { type: ${name === "fetch_date" ? "TIMESTAMPTZ" : "VARCHAR"}, comment: c }`).join("\n")}
+`
+  it.live("to tables with other columns has the files that these tables had", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const own = yield* folder
+      const layer = PublisherDuckDb.layer({
+        ...publisherOptions(root),
+        parquet: ["current", "history"],
+        ownSchemas: own,
+      }).pipe(Layer.provideMerge(foundation(root)))
+      const nightOf = (day: number, ...columns: ReadonlyArray<string>) => {
+        writeFileSync(join(own, "accounts.yaml"), accounts(...columns))
+        return Effect.gen(function* () {
+          yield* append([begin(runOf(day), runOf(day).slice("nightly.".length))])
+          const one = { ...account, fetch_date: "2026-11-20T03:04:05Z" }
+          yield* succeed(runOf(day), `${day}`, "c-1", resultsOf(one))
+          yield* publish(runOf(day))
+        }).pipe(Effect.provide(layer))
+      }
+      yield* nightOf(20)
+      yield* nightOf(21, "balance")
+      yield* Effect.provide(Effect.flatMap(storeOf(root), rollback), layer)
+      const balances = (path: string) =>
+        Effect.gen(function* () {
+          const { open } = yield* DuckDb
+          const memory = yield* open({ path: ":memory:", access: "read-write" })
+          return yield* memory.rows(`SELECT * FROM (DESCRIBE FROM read_parquet('${join(root, path)}'))
+            WHERE column_name = 'balance'`)
+        }).pipe(Effect.scoped, Effect.provide(DuckDb.layer))
+      assert.deepStrictEqual(yield* Effect.provide(differences(root), DuckDb.layer), [])
+      assert.deepStrictEqual(yield* balances("current/accounts.parquet"), [])
+      yield* nightOf(22, "balance")
+      assert.deepStrictEqual(yield* Effect.provide(differences(root), DuckDb.layer), [])
+      assert.lengthOf(yield* balances("history/accounts/open.parquet"), 1)
+    }),
+  )
+
+  it.live("to a database of a version that had no current rows has no such files", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* night(20, { "c-1": "Ana" })
+        yield* night(21, { "c-1": "Bea" })
+        const { previousDatabase } = layoutOf(root)
+        const { open } = yield* DuckDb
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            rmSync(previousDatabase)
+            const old = yield* open({ path: previousDatabase, access: "read-write" })
+            yield* old.run(
+              `CREATE TABLE customer_profiles AS SELECT 'Ana' AS name; CREATE MACRO published_version() AS 1;
+                CREATE SCHEMA history; CREATE VIEW history.customer_profiles AS FROM customer_profiles`,
+            )
+          }),
+        )
+        const kept = join(root, "published/previous/1.json")
+        writeFileSync(kept, readFileSync(kept, "utf8").replace('"database"', '"another"'))
+        const { _tag } = yield* Effect.flatMap(storeOf(root), rollback)
+        assert.strictEqual(_tag, "RolledBack")
+        assert.isFalse(existsSync(join(root, "current")))
+        yield* night(22, { "c-1": "Cid" })
+        assert.deepStrictEqual(yield* differences(root), [])
+      }).pipe(Effect.provide(inFolder(root)))
+    }),
+  )
+})
 
 describe("current/ and history/", () => {
   it.live("have what the views show, night after night, after a rerun, a rollback and a repair", () =>
