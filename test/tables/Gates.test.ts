@@ -354,21 +354,23 @@ describe("a gate", () => {
 })
 
 describe("the gate keys", () => {
-  it.live("names the business key that an answer has twice, though each record has an id of its own", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.provide(
-        Effect.gen(function* () {
-          yield* append([begin(runOf(20), date(20))])
-          const both = resultsOf(profileOf("Ana"), profileOf("Bea"))
-          yield* succeed(runOf(20), "20", "c-1", both, stateOf("20", "c-1"))
-          yield* arrive(20, "c-2")
-          yield* publishStage(runOf(20))
-          assert.deepStrictEqual(yield* gatesOf(20), ["keys: repeated: 1 key of customer_profiles (type)"])
-        }),
-        asking(root, { ...nothing, keys: true }),
-      )
-    }),
+  it.live(
+    "names the business key that an answer has twice, though each record has an id of its own [decision 10 gate keys]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.provide(
+          Effect.gen(function* () {
+            yield* append([begin(runOf(20), date(20))])
+            const both = resultsOf(profileOf("Ana"), profileOf("Bea"))
+            yield* succeed(runOf(20), "20", "c-1", both, stateOf("20", "c-1"))
+            yield* arrive(20, "c-2")
+            yield* publishStage(runOf(20))
+            assert.deepStrictEqual(yield* gatesOf(20), ["keys: repeated: 1 key of customer_profiles (type)"])
+          }),
+          asking(root, { ...nothing, keys: true }),
+        )
+      }),
   )
 })
 
