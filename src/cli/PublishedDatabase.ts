@@ -3,12 +3,15 @@
  * open a file, not even this one or its log.
  */
 import { existsSync } from "node:fs"
-import { Effect, Schema } from "effect"
+import { Duration, Effect, Schema } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier } from "../base/DuckDbFailed.ts"
+import { withinMachineTime } from "../base/Time.ts"
 import { Wiring } from "./Wiring.ts"
-import type { PublishedFacts } from "../report/Report.ts"
-import type { TableFigures } from "../report/TablesPage.ts"
+import { dataChanges } from "../report/Report.ts"
+import type { NightChanges, PublishedFacts } from "../report/Report.ts"
+import type { TableFigures, TableRows } from "../report/TablesPage.ts"
+import { cutMark } from "../service/BodyBounds.ts"
 import { outcomes } from "../service/EndTable.ts"
 import { placeOf } from "../tables/DataDictionary.ts"
 
@@ -27,8 +30,18 @@ export const withPublished = Effect.fnUntraced(function* <A, E, R>(
   }).pipe(Effect.scoped, Effect.provide(wiring.database))
 })
 
+/** An expression as text, or its beginning and how long it is: a cell may hold megabytes. */
+const shortSql = (expression: string, charactersMax: number): string => {
+  const text = `CAST(${expression} AS VARCHAR)`
+  const length = `length(${text})`
+  const mark = `'${cutMark(`' || ${length} || '`)}'`
+  return `CASE WHEN ${length} > ${charactersMax}
+    THEN left(${text}, ${charactersMax}) || ${mark} ELSE ${text} END`
+}
+
 // What a report takes from the published tables: durations and failures per engine over the last runs of the
-// job, and the coverage of its own run. One look at the database, however many runs it holds.
+// job, the coverage of its own run, and what the night changed. One look at the database, however many runs
+// it holds.
 
 /** The runs that the engines' lines cover. */
 const runsMax = 30
@@ -77,16 +90,117 @@ const CoverageRows = Schema.Array(
   }),
 )
 
-/** Fails if the database cannot be read; undefined if nothing is published yet. */
-export const publishedFacts = Effect.fn("PublishedFacts.read")(function* (
-  output: string,
-  { job, run_id }: { readonly job: string; readonly run_id: string },
+/** The night before, as of the run; a rerun of an older night is compared with the newest one. */
+const sinceSql = `
+  SELECT earlier.run_id AS since FROM ops.runs AS own LEFT JOIN ops.runs AS earlier
+    ON earlier.job = own.job AND coalesce(earlier.sequence, 0) < coalesce(own.sequence, 0)
+  WHERE own.run_id = $1
+  ORDER BY earlier.run_date <> own.run_date DESC NULLS LAST, earlier.sequence DESC NULLS LAST LIMIT 1`
+
+/** Without them, the report has everything else. */
+const changesWithin = Duration.seconds(30)
+/** Per table. */
+const changedRecordsMax = 10
+const changedColumnsMax = 12
+const changedCellMax = 80
+
+const countsOfChanges = dataChanges
+  .map((change) => `count(*) FILTER (change = '${change}')::INTEGER AS ${change}`)
+  .join(", ")
+/** Of a record that is new or gone, what has a value. */
+const columnsOfChange = `coalesce(r.changed_columns, list_filter(
+  json_keys(coalesce(r."after", r."before")),
+  lambda c: coalesce(r."after", r."before") ->> c <> '[]'))`
+
+/** One look at all tables; only the records that are shown are kept, and their cells are cut. */
+const changesSql = (recordsMax: number): string => `
+  WITH told AS (
+    SELECT table_name, ${countsOfChanges},
+      min_by(
+        struct_pack(change, customer_id, engine_reference, record_key, changed_columns, "before", "after"),
+        struct_pack(
+          kind := list_position([${dataChanges.map((change) => `'${change}'`).join(", ")}], change),
+          customer_id, engine_reference, record_key := CAST(record_key AS VARCHAR)),
+        ${recordsMax}) AS records
+    FROM changes($1, $2) WHERE starts_with(run_id, $3 || '.') GROUP BY table_name
+  )
+  SELECT * REPLACE (list_transform(records, lambda r: struct_pack(
+      change := r.change, customer_id := r.customer_id, engine_reference := r.engine_reference,
+      key := ${shortSql("r.record_key", changedCellMax)},
+      columns := len(${columnsOfChange})::INTEGER,
+      cells := list_transform(${columnsOfChange}[:${changedColumnsMax}], lambda c: struct_pack(
+        name := c, "before" := ${shortSql(`r."before" ->> c`, changedCellMax)},
+        "after" := ${shortSql(`r."after" ->> c`, changedCellMax)})))) AS records)
+  FROM told ORDER BY table_name LIMIT ${rowsMax}`
+
+const maybeText = Schema.NullOr(Schema.String)
+const ChangeRows = Schema.Array(
+  Schema.Struct({
+    table_name: Schema.String,
+    ...(Object.fromEntries(dataChanges.map((change) => [change, Schema.Int])) as Record<
+      (typeof dataChanges)[number],
+      typeof Schema.Int
+    >),
+    records: Schema.Array(
+      Schema.Struct({
+        change: Schema.Literals(dataChanges),
+        customer_id: maybeText,
+        engine_reference: maybeText,
+        key: maybeText,
+        columns: Schema.Int,
+        cells: Schema.Array(Schema.Struct({ name: Schema.String, before: maybeText, after: maybeText })),
+      }),
+    ),
+  }),
+)
+const SinceRows = Schema.Array(Schema.Struct({ since: maybeText }))
+
+/** Undefined if the run is not in the tables. */
+const nightChanges = Effect.fnUntraced(function* (
+  { rows }: Connection,
+  { job, run_id, hasPseudonyms }: ReportedRun,
 ) {
-  return yield* withPublished(output, ({ rows }) =>
+  const [found] = yield* Schema.decodeUnknownEffect(SinceRows)(yield* rows(sinceSql, [run_id]))
+  if (found === undefined) return undefined
+  const since = found.since ?? undefined
+  const tables =
+    since === undefined
+      ? []
+      : yield* Schema.decodeUnknownEffect(ChangeRows)(
+          yield* rows(changesSql(changedRecordsMax), [since, run_id, job]),
+        )
+  const changes: NightChanges = {
+    since,
+    tables: tables.map(({ table_name: table, records, ...counts }) => ({
+      table,
+      ...counts,
+      records: hasPseudonyms ? [] : records,
+    })),
+    hasPseudonyms,
+  }
+  return changes
+})
+
+interface ReportedRun {
+  readonly job: string
+  readonly run_id: string
+  readonly hasPseudonyms: boolean
+}
+
+/** Fails if the database cannot be read; undefined if nothing is published yet. */
+export const publishedFacts = Effect.fn("PublishedFacts.read")(function* (output: string, run: ReportedRun) {
+  const { job, run_id } = run
+  return yield* withPublished(output, (connection) =>
     Effect.gen(function* () {
+      const { rows } = connection
       const engines = yield* Schema.decodeUnknownEffect(EngineRows)(yield* rows(enginesSql, [job, run_id]))
       const coverage = yield* Schema.decodeUnknownEffect(CoverageRows)(yield* rows(coverageSql, [run_id]))
+      const changes = yield* nightChanges(connection, run).pipe(
+        withinMachineTime(changesWithin),
+        Effect.orElseSucceed(() => undefined),
+      )
       const found: PublishedFacts = {
+        changes,
         engines: engines.map((night) => ({
           ...night,
           p50_ms: night.p50_ms ?? undefined,
@@ -162,6 +276,73 @@ export const tableFigures = Effect.fn("TableFigures.read")(function* (
         })
       }
       return figures
+    }),
+  )
+})
+
+// The first rows of tables of `main`, for a person to look at: of any table few rows, of any cell a part.
+
+const firstRowsMax = 10
+const cellMax = 200
+/** A model may be any query. */
+const readWithin = Duration.seconds(10)
+
+/** `isModel`: its rows stay in the order that its query has given them. */
+export interface Looked {
+  readonly name: string
+  readonly isModel: boolean
+}
+
+const rowsOfTable = Effect.fnUntraced(function* (
+  connection: Connection,
+  { name, isModel }: Looked,
+  columns: ReadonlyArray<string>,
+  rowsMax: number,
+) {
+  const table = `main.${identifier(name)}`
+  const [all] = yield* connection.rows(`SELECT count(*)::BIGINT AS count FROM ${table}`)
+  const count = Number(all?.["count"] ?? 0)
+  if (rowsMax === 0) return { count, columns, rows: [] }
+  const cells = columns.map((column, index) => `${shortSql(identifier(column), cellMax)} AS c${index}`)
+  const order = isModel ? "" : "ORDER BY 1, 2, 3, 4"
+  const rows = yield* connection.rows(
+    `SELECT ${cells.join(", ")} FROM (SELECT * FROM ${table} ${order} LIMIT ${rowsMax})`,
+  )
+  const text = (cell: unknown) => (typeof cell === "string" ? cell : null)
+  const found: TableRows = {
+    count,
+    columns,
+    rows: rows.map((row) => columns.map((_, index) => text(row[`c${index}`]))),
+  }
+  return found
+})
+
+/** By table; undefined before anything is published. A table that cannot be read has no entry. */
+export const firstRows = Effect.fn("FirstRows.read")(function* (
+  output: string,
+  tables: ReadonlyArray<Looked>,
+  withRows: boolean,
+) {
+  return yield* withPublished(output, (connection) =>
+    Effect.gen(function* () {
+      const there = yield* decoded(
+        Columns,
+        yield* connection.rows(
+          `SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name = 'main'
+          ORDER BY table_name, column_index`,
+        ),
+      )
+      const columnsOf = Map.groupBy(there, ({ table_name }) => table_name)
+      const found = new Map<string, TableRows>()
+      for (const table of tables) {
+        const columns = (columnsOf.get(table.name) ?? []).map(({ column_name }) => column_name)
+        const rows = yield* rowsOfTable(connection, table, columns, withRows ? firstRowsMax : 0).pipe(
+          withinMachineTime(readWithin),
+          Effect.orElseSucceed(() => undefined),
+        )
+        if (rows !== undefined) found.set(table.name, rows)
+      }
+      return found
     }),
   )
 })

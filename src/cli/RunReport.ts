@@ -10,7 +10,7 @@ import type { AppendedFile } from "../base/DurableFile.ts"
 import { machineZone } from "../base/Time.ts"
 import { namedOutput, warn } from "./Output.ts"
 import { reasonOfCause, refuse } from "./Failures.ts"
-import { fileMode, folderMode, openedLedger, runFolder, writeRunFile } from "./OutputFolder.ts"
+import { fileMode, folderMode, openedLedger, policyOf, runFolder, writeRunFile } from "./OutputFolder.ts"
 import type { Share } from "./OutputFolder.ts"
 import { publishedFacts } from "./PublishedDatabase.ts"
 import { Wiring } from "./Wiring.ts"
@@ -56,7 +56,9 @@ export const writeReport = Effect.fn("RunReport.write")(function* (target: Repor
   const { before } = yield* earlierRuns(run_id)
   const job = (yield* ledger.runs).find(({ fact }) => fact.run_id === run_id)?.fact.job ?? ""
   // Without the tables, the report says so, and contains everything else.
-  const published = yield* publishedFacts(output, { job, run_id }).pipe(Effect.orElseSucceed(() => undefined))
+  const published = yield* Effect.flatMap(policyOf(output), (policy) =>
+    publishedFacts(output, { job, run_id, hasPseudonyms: policy !== undefined }),
+  ).pipe(Effect.orElseSucceed(() => undefined))
   const state = yield* ledger.state(run_id)
   const night = state === undefined ? {} : { night: yield* nightAround(ledger, state) }
   const report = reportOf({

@@ -14,7 +14,9 @@ export type Look = "good" | "warn" | "trouble" | "soft" | "running" | "queued" |
 export type Inline =
   | string
   | number
-  | { readonly [Kind in "code" | "prose" | "b" | "soft" | "key" | "link" | "file"]?: string }
+  | { readonly [Kind in "code" | "prose" | "b" | "soft" | "key" | "file"]?: string }
+  /** To the part of the page that has this id, or the id `to`. */
+  | { readonly link: string; readonly to?: string }
   | { readonly status: string; readonly look: Look }
   | { readonly bar: number; readonly label: string }
   | { readonly spark: ReadonlyArray<ReadonlyArray<number | null>>; readonly label: string }
@@ -29,7 +31,8 @@ export type Part =
   | { readonly tiles: ReadonlyArray<readonly [value: string | number, label: string, look?: Look]> }
   | { readonly legend: ReadonlyArray<readonly [Look, string]> }
   | { readonly groups: ReadonlyArray<{ readonly look: Look; readonly lines: ReadonlyArray<Inline> }> }
-  | { readonly details: string; readonly terms: ReadonlyArray<readonly [Inline, Inline]> }
+  /** Closed until a person, or a link to it, opens it. */
+  | { readonly details: string; readonly id?: string; readonly parts: ReadonlyArray<Part> }
   | {
       readonly table: string
       /** With `#`: of numbers, which stand right. */
@@ -37,6 +40,8 @@ export type Part =
       readonly rows: ReadonlyArray<ReadonlyArray<Inline>>
       /** A row becomes a block on a phone. */
       readonly stacked?: true
+      /** Of any number of columns: it scrolls, and its first column stays. */
+      readonly wide?: true
       readonly filter?: Readonly<Record<"label" | "all", string>> & {
         readonly column: number
         readonly options: ReadonlyArray<string>

@@ -1,7 +1,7 @@
 /**
  * Everything that the report of a run says, as a value: a pure fold of the run's facts, of the runs before it
- * and of what the published tables know. `RenderReport.ts` turns it into a page. Like the summary, it
- * contains ids, reasons and messages, never a value of a parameter.
+ * and of what the published tables know. `ReportPage.ts` turns it into a page. Like the summary, it
+ * contains ids, reasons and messages, never a value of a parameter; of records, the first few that changed.
  */
 import type { Fact, Recorded } from "../ledger/Fact.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
@@ -190,11 +190,48 @@ interface CoverageCount {
   readonly customers: number
 }
 
+/** As `changes()` calls them, those first of which there are usually fewest. */
+export const dataChanges = ["rejected", "gone", "changed", "added"] as const
+
+export interface ChangedRecord {
+  readonly change: (typeof dataChanges)[number]
+  readonly customer_id: string | null
+  readonly engine_reference: string | null
+  /** Business key, as JSON. */
+  readonly key: string | null
+  /** The first few columns that differ, or that have a value; long values are cut. */
+  readonly cells: ReadonlyArray<{
+    readonly name: string
+    readonly before: string | null
+    readonly after: string | null
+  }>
+  /** Of how many. */
+  readonly columns: number
+}
+
+/** What became of the records of a table; a list counts with its record. */
+export interface TableChanges extends Readonly<Record<(typeof dataChanges)[number], number>> {
+  readonly table: string
+  /** The first few of them; none if the tables have pseudonyms, as a report names customers. */
+  readonly records: ReadonlyArray<ChangedRecord>
+}
+
+/** What the runs of a job changed in the tables since the night before. */
+export interface NightChanges {
+  /** The last published run of that night; undefined if there is none. */
+  readonly since: string | undefined
+  /** Those in which something changed. */
+  readonly tables: ReadonlyArray<TableChanges>
+  readonly hasPseudonyms: boolean
+}
+
 /** What the published tables know; undefined if they cannot be read. */
 export interface PublishedFacts {
   /** Oldest run first. */
   readonly engines: ReadonlyArray<EngineNight>
   readonly coverage: ReadonlyArray<CoverageCount>
+  /** Undefined if the run is not in the tables, or the changes cannot be read. */
+  readonly changes: NightChanges | undefined
 }
 
 export interface TimelineRow extends ExecutionSpan {
@@ -228,6 +265,8 @@ export interface Report {
   }
   readonly published: PublishedFacts | undefined
   readonly finish: Finish
+  /** The output folder, if commands have to name it. */
+  readonly output: string | undefined
   /** The zone that times are shown in. */
   readonly timezone: string
   /** The place of the newest fact that it was made of. */
@@ -262,6 +301,7 @@ export const reportOf = (input: {
     deletions: deletionsOf(run, summary),
     published,
     finish: summary.finish,
+    output,
     timezone,
     newest: run.newest,
   }

@@ -2,7 +2,7 @@
  * The report of a run as a page: from a `Report` to what `page.html` shows, which makes elements and texts
  * of it and never markup. Pure.
  */
-import { andMore, counted } from "../base/Text.ts"
+import { andMore, counted, shellWord } from "../base/Text.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { actings, actionNeeded, outcomes } from "../service/EndTable.ts"
 import { changeKinds, changeTitles, nameOf } from "./Changes.ts"
@@ -10,8 +10,8 @@ import type { ChangeKind, WorkGroup } from "./Changes.ts"
 import { fillPage } from "./Page.ts"
 import type { Inline, Look, Page, Part } from "./Page.ts"
 import { capital, meaningOfExit, tellOutcomes } from "./RenderSummary.ts"
-import { loadOver } from "./Report.ts"
-import type { Report } from "./Report.ts"
+import { dataChanges, loadOver } from "./Report.ts"
+import type { ChangedRecord, Report, TableChanges } from "./Report.ts"
 import { clockIn, duration, share, sumOf } from "./TextTable.ts"
 
 const outcomeLooks = {
@@ -136,6 +136,78 @@ const worklistParts = ({ worklist }: Report): ReadonlyArray<Part> => {
       stacked: true,
       filter: { label: "Who acts", all: "everybody", column: 1, options: actings },
     },
+  ]
+}
+
+/** Names of tables have no hyphen. */
+const idOfChanges = (table: string): string => `changes-${table}`
+
+const cellOf = ({ change, cells, columns }: ChangedRecord): Inline => [
+  cells.map(({ name, before, after }, index): Inline => [
+    index === 0 ? "" : "; ",
+    { code: name },
+    " ",
+    change === "changed" ? [{ soft: before ?? "NULL" }, " → ", after ?? "NULL"] : (after ?? before ?? ""),
+  ]),
+  columns > cells.length ? { soft: ` and ${counted(columns - cells.length, "more column")}` } : "",
+]
+
+const changedRecords = (all: TableChanges): Part => {
+  const { table, records } = all
+  const count = sumOf(dataChanges.map((change) => all[change]))
+  const shown = `${records.length < count ? `${records.length} of ` : ""}${counted(count, "record")}`
+  return {
+    details: `${table}: ${shown}`,
+    id: idOfChanges(table),
+    parts: [
+      {
+        table: `Changes of ${table}`,
+        headings: ["change", "customer, engine", "business key", "values"],
+        rows: records.map((record) => [
+          record.change,
+          [record.customer_id ?? "", " ", record.engine_reference ?? ""],
+          record.key ?? "",
+          cellOf(record),
+        ]),
+        stacked: true,
+      },
+    ],
+  }
+}
+
+/** Far more than the tables that a job has; the command shows the others. */
+const changedTablesMax = 100
+
+const dataOf = ({ published, output, summary }: Report): ReadonlyArray<Part> => {
+  if (published?.changes === undefined)
+    return [{ p: "The published tables do not tell what this run changed." }]
+  const { since, tables, hasPseudonyms } = published.changes
+  if (since === undefined)
+    return [{ p: "This is the first night of the job in the tables: all that it read is new." }]
+  if (tables.length === 0) return [{ p: ["No record changed since ", { code: since }, "."] }]
+  const there = output === undefined ? "" : ` --output ${shellWord(output)}`
+  const sql = `FROM changes('${since}', '${summary.run_id}') WHERE starts_with(run_id, '${summary.job}.')`
+  const headings = ["table", ...dataChanges.map((change) => `#${change}`).toReversed()]
+  const shown = tables.slice(0, changedTablesMax)
+  const hasRows = new Set(hasPseudonyms ? [] : shown.map(({ table }) => table))
+  const rows = tables.map((one): ReadonlyArray<Inline> => [
+    hasRows.has(one.table) ? { link: one.table, to: idOfChanges(one.table) } : { code: one.table },
+    ...dataChanges.map((change) => one[change]).toReversed(),
+  ])
+  return [
+    {
+      p: [
+        "Records that this job's runs changed since ",
+        { code: since },
+        ", with their lists. Tables that are not named are as they were.",
+      ],
+    },
+    { table: "Changes in the tables", headings, rows, stacked: true },
+    ...(hasPseudonyms
+      ? [{ p: "Customers have pseudonyms in the tables and names in this report, so it shows no rows." }]
+      : shown.map(changedRecords)),
+    { p: "All of them, with every column:" },
+    { command: `nightjar query${there} "${sql}"` },
   ]
 }
 
@@ -334,6 +406,7 @@ const reportPage = (report: Report): Page => ({
     ...(report.worklist.length === 0
       ? []
       : [{ id: "work", title: "Worklist", parts: worklistParts(report) }]),
+    { id: "tables", title: "Changes in the tables", parts: dataOf(report) },
     { id: "timeline", title: "Timeline", parts: timelineParts(report) },
     { id: "engines", title: "Engines over the last runs", parts: enginesOf(report) },
     { id: "coverage", title: "Coverage", parts: coverageOf(report) },

@@ -1,6 +1,7 @@
 /**
- * The published tables as a page: what each table and column means, how the tables belong together, how full
- * and how fresh they are. It holds counts, never a value of a record, so that it can be passed on. Pure.
+ * The published tables as a page: what each table and column means, how the tables are joined, the first rows
+ * of what is true now, and how full and how fresh the rows of the nights are. Rows are those of the published
+ * database, so that pseudonyms are pseudonyms here; without them, the page has no value of a record. Pure.
  */
 import { counted } from "../base/Text.ts"
 import type { Reference } from "../tables/Dimensions.ts"
@@ -8,12 +9,27 @@ import { fillPage } from "./Page.ts"
 import type { Inline, Page, Part } from "./Page.ts"
 import { clockIn, share } from "./TextTable.ts"
 
-/** A table or view of the data dictionary, or a model of a job. */
+/** The first rows of a table of `main`. */
+export interface TableRows {
+  /** Of the whole table. */
+  readonly count: number
+  readonly columns: ReadonlyArray<string>
+  /** As text, long ones cut. */
+  readonly rows: ReadonlyArray<ReadonlyArray<string | null>>
+}
+
+/** A table or view of the data dictionary, or a model of a job, by the name that SQL has for it. */
 export interface PageView {
   readonly name: string
   readonly kind: "table" | "view" | "macro"
   readonly comment: string
+  readonly key: ReadonlyArray<string>
   readonly columns: ReadonlyArray<Readonly<Record<"name" | "type" | "comment", string>>>
+}
+
+/** `rows` is undefined if they cannot be read. */
+export interface MainTable extends PageView {
+  readonly rows: TableRows | undefined
 }
 
 /** What the published database holds of a table. */
@@ -25,8 +41,8 @@ export interface TableFigures {
   readonly columns: ReadonlyMap<string, { readonly filled: number; readonly distinct: number }>
 }
 
-export interface PageTable extends Omit<PageView, "kind"> {
-  readonly key: ReadonlyArray<string>
+/** A table with rows of every run. */
+export interface NightTable extends Omit<PageView, "kind"> {
   /** Undefined while it is not published. */
   readonly figures: TableFigures | undefined
 }
@@ -36,8 +52,15 @@ export interface TablesPage {
   /** Milliseconds since the epoch. */
   readonly madeAt: number
   readonly timezone: string
-  readonly tables: ReadonlyArray<PageTable>
-  readonly views: ReadonlyArray<PageView>
+  /** Whether rows of `main` are on the page. */
+  readonly shows: "rows" | "pseudonyms" | "no rows"
+  readonly isPublished: boolean
+  readonly main: ReadonlyArray<MainTable>
+  readonly history: ReadonlyArray<PageView>
+  /** Of the schemas `nights` and `ops`. */
+  readonly nights: ReadonlyArray<NightTable>
+  /** How tables of `main` are joined, and which table of the nights belongs to which. */
+  readonly joins: ReadonlyArray<Reference>
   readonly relations: ReadonlyArray<Reference>
 }
 
@@ -45,6 +68,99 @@ const number = new Intl.NumberFormat("en")
 
 const separated = (parts: ReadonlyArray<Inline>): Inline =>
   parts.map((part, index) => [index === 0 ? "" : ", ", part])
+const codes = (names: ReadonlyArray<string>): Inline => separated(names.map((code) => ({ code })))
+
+const links = (names: ReadonlyArray<string>): Inline => separated(names.map((link) => ({ link })))
+
+/** Which table of the nights a table belongs to, and which ones belong to it. */
+const belongingOf = (name: string, relations: ReadonlyArray<Reference>): ReadonlyArray<Part> => {
+  const up = relations.filter(({ table }) => table === name)
+  const down = relations.filter(({ of }) => of === name).map(({ table }) => table)
+  return [
+    ...up.map(({ of, columns }) => ({ p: ["Belongs to ", { link: of }, " by ", codes(columns), "."] })),
+    ...(down.length === 0 ? [] : [{ p: ["Has ", links(down), "."] }]),
+  ]
+}
+
+const isOfRecord = ({ columns }: Reference): boolean => columns.includes("record_id")
+
+const joinsOf = (name: string, joins: ReadonlyArray<Reference>): ReadonlyArray<Part> => {
+  const up = joins.filter(({ table }) => table === name)
+  const lists = joins.filter((join) => join.of === name && isOfRecord(join)).map(({ table }) => table)
+  const told = up.map(({ of, columns }): Inline => [{ link: of }, " by ", codes(columns)])
+  return [
+    ...(up.length === 0 ? [] : [{ p: ["Join it with ", separated(told), "."] }]),
+    ...(lists.length === 0 ? [] : [{ p: ["Lists of its records: ", links(lists), "."] }]),
+  ]
+}
+
+const nameOf = (name: string, key: ReadonlyArray<string>): Inline => [
+  { code: name },
+  key.includes(name) ? [" ", { key: "key" }] : "",
+]
+
+const columnsOf = ({ name, key, columns }: PageView): Part => ({
+  table: `Columns of ${name}`,
+  headings: ["Column", "Type", "Meaning"],
+  rows: columns.map((each) => [nameOf(each.name, key), { code: each.type }, each.comment]),
+  stacked: true,
+})
+
+const closedColumns = (view: PageView): Part => ({
+  details: counted(view.columns.length, "column"),
+  parts: [columnsOf(view)],
+})
+
+/** The whole comment is below. */
+const firstSentence = (comment: string): string => {
+  const [, first = comment] = /^(.*?)[.;:](?= |$)/.exec(comment) ?? []
+  return `${first}.`
+}
+
+const countOf = ({ kind, rows }: MainTable): string =>
+  kind === "macro" || rows === undefined ? "–" : number.format(rows.count)
+
+const mainOverview = (tables: ReadonlyArray<MainTable>): Part => ({
+  table: "Tables of main",
+  headings: ["Table", "#Rows", "What it is for"],
+  rows: tables.map((table) => [{ link: table.name }, countOf(table), firstSentence(table.comment)]),
+  stacked: true,
+})
+
+const rowsOf = ({ name, kind, rows }: MainTable, { shows, isPublished }: TablesPage): ReadonlyArray<Part> => {
+  if (kind === "macro" || !isPublished) return []
+  if (rows === undefined) return [{ p: "Its rows could not be read." }]
+  const { count, columns } = rows
+  if (count === 0) return [{ p: "No rows." }]
+  if (shows === "no rows") return [{ p: `${counted(count, "row")}.` }]
+  const isPart = rows.rows.length < count
+  const cells = rows.rows.map((row) => row.map((cell): Inline => (cell === null ? { soft: "NULL" } : cell)))
+  return [
+    { p: isPart ? `${rows.rows.length} of ${number.format(count)} rows:` : `${counted(count, "row")}:` },
+    { table: `Rows of ${name}`, headings: columns, rows: cells, wide: true },
+  ]
+}
+
+const titleOf = ({ name, kind }: PageView): Part => ({
+  h: [{ code: name }, kind === "macro" ? " (macro)" : ""],
+  id: name,
+})
+
+const mainParts =
+  (all: TablesPage) =>
+  (table: MainTable): ReadonlyArray<Part> => [
+    titleOf(table),
+    { p: table.comment },
+    ...joinsOf(table.name, all.joins),
+    ...rowsOf(table, all),
+    columnsOf(table),
+  ]
+
+const historyParts = (view: PageView): ReadonlyArray<Part> => [
+  titleOf(view),
+  { p: view.comment },
+  closedColumns(view),
+]
 
 /** `+12 against 2026-11-20`. */
 const difference = ({ nights: [newest, before] }: TableFigures): Inline => {
@@ -54,7 +170,7 @@ const difference = ({ nights: [newest, before] }: TableFigures): Inline => {
   return { soft: ` (${sign}${number.format(Math.abs(more))} against ${before.run_date})` }
 }
 
-const overviewOf = (tables: ReadonlyArray<PageTable>): ReadonlyArray<Part> => {
+const nightsOverview = (tables: ReadonlyArray<NightTable>): Part => {
   const rows = tables.map(({ name, figures }) => {
     const [newest] = figures?.nights ?? []
     return [
@@ -66,7 +182,7 @@ const overviewOf = (tables: ReadonlyArray<PageTable>): ReadonlyArray<Part> => {
     ]
   })
   const headings = ["Table", "#Rows", "Newest night", "#Its rows", "Difference"]
-  return [{ table: "Tables", headings, rows, stacked: true }]
+  return { table: "Tables of nights and ops", headings, rows, stacked: true }
 }
 
 /** Rows per night, oldest first; the sentence before it has the newest figures. */
@@ -87,16 +203,14 @@ const stateOf = (figures: TableFigures | undefined): Inline => {
   return [told, difference(figures), ". ", nightsOf(figures)]
 }
 
-const tableParts =
+const nightParts =
   (relations: ReadonlyArray<Reference>) =>
-  ({ name, comment, key, columns, figures }: PageTable): ReadonlyArray<Part> => {
-    const up = relations.filter((one) => one.table === name)
-    const down = relations.filter(({ of }) => of === name)
+  ({ name, comment, key, columns, figures }: NightTable): ReadonlyArray<Part> => {
     const newest = figures?.nights[0]?.rows ?? 0
     const rows = columns.map((column): ReadonlyArray<Inline> => {
       const seen = newest === 0 ? undefined : figures?.columns.get(column.name)
       return [
-        [{ code: column.name }, key.includes(column.name) ? [" ", { key: "key" }] : ""],
+        nameOf(column.name, key),
         { code: column.type },
         column.comment,
         seen === undefined ? "–" : share(seen.filled, newest),
@@ -108,54 +222,95 @@ const tableParts =
       { h: { code: name }, id: name },
       { p: comment },
       { p: stateOf(figures) },
-      ...up.map(({ of, columns: by }) => ({
-        p: ["Belongs to ", { link: of }, " by ", separated(by.map((code) => ({ code }))), "."],
-      })),
-      ...(down.length === 0
-        ? []
-        : [{ p: ["Has ", separated(down.map(({ table }) => ({ link: table }))), "."] }]),
-      { table: `Columns of ${name}`, headings, rows, stacked: true },
+      ...belongingOf(name, relations),
+      {
+        details: counted(columns.length, "column"),
+        parts: [{ table: `Columns of ${name}`, headings, rows, stacked: true }],
+      },
     ]
   }
 
-const viewParts = ({ name, kind, comment, columns }: PageView): ReadonlyArray<Part> => [
-  { h: [{ code: name }, kind === "macro" ? " (macro)" : ""], id: name },
-  { p: comment },
-  {
-    details: counted(columns.length, "column"),
-    terms: columns.map((one) => [[{ code: one.name }, " ", { soft: one.type }], one.comment]),
-  },
-]
+const hasRows = ({ figures }: NightTable): boolean => figures !== undefined && figures.rows > 0
 
-const hasRows = ({ figures }: PageTable): boolean => figures !== undefined && figures.rows > 0
+/** What may be on the page, for whoever passes it on. */
+const warnings = {
+  rows:
+    "This page has the first rows of each table of `main`: it is only for those who may read the database, " +
+    "and `nightjar forget` does not change it. With `--no-rows` it has none.",
+  pseudonyms:
+    "This page has the first rows of each table of `main`, with pseudonyms in place of customers. With " +
+    "`--no-rows` it has none.",
+  "no rows": "No value of a record is on this page.",
+} as const
+
+const relationsPart = (relations: ReadonlyArray<Reference>): Part => ({
+  relations: relations.map(({ table, of }) => [table, of]),
+  label: "Which table belongs to which; the tables below say it in words.",
+})
+
+/** Ids of sections have a hyphen, which no name of a table has. */
+const sectionsOf = (all: TablesPage): Page["sections"] => {
+  const { main, history, nights, joins, relations } = all
+  // Tables with rows first, each group in the order of the dictionary.
+  const ordered = [...nights.filter(hasRows), ...nights.filter((table) => !hasRows(table))]
+  // A table is drawn once: below the record, or else the customer, that it belongs to.
+  const lists = new Set(joins.filter(isOfRecord).map(({ table }) => table))
+  const drawn = joins.filter(
+    (join) => isOfRecord(join) || (join.columns.includes("customer_id") && !lists.has(join.table)),
+  )
+  return [
+    {
+      id: "schema-main",
+      title: "main: what is true now",
+      parts: [
+        {
+          p: {
+            prose:
+              "One row for each record, under the plain name: `SELECT * FROM customer_profiles`. " +
+              "`LEFT JOIN` keeps rows of sessions that were only read, which have no engine.",
+          },
+        },
+        mainOverview(main),
+        relationsPart(drawn),
+        ...main.flatMap(mainParts(all)),
+      ],
+    },
+    {
+      id: "schema-history",
+      title: "history: since when",
+      parts: [
+        { p: { prose: "Each version of each record of `main`, joined by `record_id`." } },
+        ...history.flatMap(historyParts),
+      ],
+    },
+    {
+      id: "schema-nights",
+      title: "nights and ops: every run",
+      parts: [
+        {
+          p: {
+            prose:
+              "What each run read (`nights`) and what happened in it (`ops`), also as Parquet in " +
+              "`tables/`. The figures of a column are those of the newest night with rows; “different” " +
+              "is an estimate. Each table belongs to the one on its left that a line leads to.",
+          },
+        },
+        nightsOverview(ordered),
+        relationsPart(relations),
+        ...ordered.flatMap(nightParts(relations)),
+      ],
+    },
+  ]
+}
 
 const pageOf = (all: TablesPage): Page => {
-  const { tables, views, relations, madeAt, timezone, toolVersion } = all
-  // Tables with rows first, each group in the order of the dictionary.
-  const ordered = [...tables.filter(hasRows), ...tables.filter((table) => !hasRows(table))]
+  const { madeAt, timezone, toolVersion, shows, isPublished } = all
   const written = `Written ${clockIn(timezone).moment(madeAt)} (${timezone}) by Nightjar ${toolVersion}.`
-  const about =
-    `${counted(tables.length, "table")} in \`nightjar.duckdb\` and, as Parquet, in \`tables/\`: the rows ` +
-    "of every run, in the schemas `nights` and `ops`. What is true now stands under the plain name, and " +
-    "since when in `history`. The figures of a column are those of the newest night with rows; " +
-    "“different” is an estimate. No value of a record is on this page."
-  const label = "Which table belongs to which; the tables below say it in words."
+  const nothingYet = "Nothing is published in this folder yet: the tables below have no rows."
   return {
     title: "Published tables",
-    head: [{ p: written, look: "soft" }, { p: { prose: about } }],
-    sections: [
-      { id: "overview", title: "Overview", parts: overviewOf(ordered) },
-      {
-        id: "relations",
-        title: "Relations",
-        parts: [
-          { p: "Each table belongs to the one on its left that a line leads to." },
-          { relations: relations.map(({ table, of }) => [table, of]), label },
-        ],
-      },
-      { id: "tables", title: "Tables", parts: ordered.flatMap(tableParts(relations)) },
-      { id: "views", title: "Views", parts: views.flatMap(viewParts) },
-    ],
+    head: [{ p: written, look: "soft" }, { p: isPublished ? { prose: warnings[shows] } : nothingYet }],
+    sections: sectionsOf(all),
     foot: [],
   }
 }
@@ -164,8 +319,7 @@ const pageOf = (all: TablesPage): Page => {
 export const renderTablesPage = (template: string, all: TablesPage): string =>
   fillPage(template, pageOf(all), {
     summary: [
-      `${counted(all.tables.length, "published table")}. This page needs JavaScript; ` +
-        `\`nightjar tables\` tells the ` +
-        "same in a terminal.",
+      `${counted(all.main.length + all.history.length + all.nights.length, "published table")}. This page ` +
+        "needs JavaScript; `nightjar tables` tells the same in a terminal.",
     ],
   })

@@ -207,10 +207,13 @@ export const secretCharactersMax = 16_384
 /** Codes, reasons and messages of the service in ledger, tables and summary. */
 const textCharactersMax = 2_000
 
+/** Stands after what is left of a text; in SQL, `characters` may be an expression between quotes. */
+export const cutMark = (characters: number | string): string => `… [cut: ${characters} characters]`
+
 /** The text itself, or its beginning and a mark, together as long as the limit. */
 export const cutText = (text: string, charactersMax = textCharactersMax): string => {
   if (text.length <= charactersMax) return text
-  const mark = `… [cut: ${text.length} characters]`
+  const mark = cutMark(text.length)
   return `${text.slice(0, Math.max(0, charactersMax - mark.length))}${mark}`.toWellFormed()
 }
 

@@ -243,3 +243,20 @@ export const mainReferences = (families: ReadonlyArray<RecordFamily>): ReadonlyA
   families.flatMap(({ table, children }) =>
     children.map((child) => ({ table: child.table, of: table, columns: ["record_id"] })),
   )
+
+/**
+ * How tables of `main` are joined: the lists of a record with it, and everything with its customer and
+ * engine. The latter is no reference: what a session that was only read brought stays, whoever is asked for.
+ */
+export const mainJoins = (
+  families: ReadonlyArray<RecordFamily>,
+  views: ReadonlyArray<Pick<Relation, "schema" | "name" | "columns">>,
+): ReadonlyArray<Reference> => [
+  ...mainReferences(families),
+  ...[customers, engines].flatMap(({ name: of, key: columns }) =>
+    views
+      .filter(({ schema, name }) => schema === "main" && name !== of)
+      .filter((view) => columns.every((key) => view.columns.some(({ name }) => name === key)))
+      .map(({ name: table }) => ({ table, of, columns })),
+  ),
+]

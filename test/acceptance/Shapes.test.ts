@@ -601,33 +601,57 @@ describe("`query`", () => {
     expect(xlsx?.stdout).toMatch(/^PK[\s\S]*xl\/worksheets\/sheet1\.xml/)
   })
 
-  it("shares its folder with a page of all tables, which holds counts and no value", async () => {
-    const file = join(place.folder, "tables.html")
-    const [written, folder, named] = await Promise.all([
-      place.nightjar("tables", "--html", file),
+  it("has a page of all tables, with the first rows of each that is true now, or with no value", async () => {
+    const files = ["tables.html", "shared.html"].map((name) => join(place.folder, name))
+    const [shown = "", shared = ""] = files
+    const ended = await Promise.all([
+      place.nightjar("tables", "--html", shown),
+      place.nightjar("tables", "--html", shared, "--no-rows"),
+      place.nightjar("tables", "--html", "-", "--no-rows"),
       place.nightjar("tables", "--html", place.output),
-      place.nightjar("tables", "runs", "--html", file),
+      place.nightjar("tables", "--html", join(place.output, "tables.html")),
+      place.nightjar("tables", "runs", "--html", shown),
+      place.nightjar("tables", "--no-rows"),
     ])
-    expect([written, folder, named].map(({ code, stdout }) => [code, stdout])).toEqual([
-      [0, `${file}\n`],
-      [2, ""],
-      [2, ""],
-    ])
-    expect(folder.stderr).toContain("it is not a file")
-    const page = readFileSync(file, "utf8")
-    const lines = linesOf(readPage(page))
-    const headings = lines.flatMap((line) => (line.startsWith("### ") ? [line.slice("### ".length)] : []))
-    const names = (await relations()).map(({ of }) => of.replace(/^main\./, ""))
-    expect(headings.toSorted()).toEqual([...names, "changes (macro)"].toSorted())
-    const [{ n } = { n: 0 }] = await place.rows("SELECT count(*)::INT AS n FROM nights.customer_profiles")
-    expect(lines.find((line) => line.startsWith("nights.customer_profiles | "))).toContain(
-      ` | ${String(n)} | `,
+    const [, , printed, ...refused] = ended
+    expect(ended.slice(0, 2).map(({ code, stdout }) => [code, stdout])).toEqual(
+      files.map((file) => [0, `${file}\n`]),
     )
+    expect([printed?.code, printed?.stdout.slice(0, 15), printed?.stdout.slice(-8)]).toEqual([
+      0,
+      "<!doctype html>",
+      "</html>\n",
+    ])
+    expect(
+      refused.map(({ code, stdout, stderr }) => [code, stdout, /\[[a-z-]+\]/.exec(stderr)?.[0]]),
+    ).toEqual([
+      [2, "", "[page-unwritable]"],
+      [2, "", "[page-unwritable]"],
+      [2, "", "[page-of-all-tables]"],
+      [2, "", "[no-rows-without-html]"],
+    ])
+    const names = (await relations()).map(({ of }) => of.replace(/^main\./, ""))
     const values = await place.rows(
       "SELECT email AS value FROM nights.emails UNION SELECT session_id FROM ops.sessions",
     )
     expect(values.length).toBeGreaterThan(3)
-    expect(values.filter(({ value }) => page.includes(String(value)))).toEqual([])
+    const [withRows, without] = files.map((file) => {
+      const page = readFileSync(file, "utf8")
+      const lines = linesOf(readPage(page))
+      const headings = lines.flatMap((line) => (line.startsWith("### ") ? [line.slice("### ".length)] : []))
+      expect(headings.toSorted()).toEqual([...names, "changes (macro)"].toSorted())
+      return { lines, found: values.filter(({ value }) => page.includes(String(value))) }
+    })
+    const [{ n } = { n: 0 }] = await place.rows("SELECT count(*)::INT AS n FROM nights.customer_profiles")
+    expect(without?.lines.find((line) => line.startsWith("nights.customer_profiles | "))).toContain(
+      ` | ${String(n)} | `,
+    )
+    expect(without?.found).toEqual([])
+    const emails = await place.rows("SELECT email FROM emails ORDER BY ALL LIMIT 3")
+    const cells = emails.map(({ email }) =>
+      withRows?.lines.some((line) => line.includes(` | ${String(email)} | `)),
+    )
+    expect(cells).toEqual(emails.map(() => true))
   })
 
   it("changes no value in CSV unless `--excel-safe` asks for it", async () => {

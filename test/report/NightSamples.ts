@@ -148,6 +148,41 @@ export const stateOf = (facts: ReadonlyArray<Recorded>): RunState => {
 export const publishedSample = (): PublishedFacts => {
   const next = numbersFrom(3)
   return {
+    changes: {
+      since: "nightly-spain.2026-11-20",
+      hasPseudonyms: false,
+      tables: [
+        {
+          table: "customer_profiles",
+          added: 1,
+          changed: 11,
+          gone: 0,
+          rejected: 0,
+          records: [
+            {
+              change: "changed",
+              customer_id: hostile,
+              engine_reference: "es-bank:api",
+              key: `{"type":"person"}`,
+              cells: [
+                { name: "name", before: null, after: hostile },
+                { name: "civil_status", before: "single", after: null },
+              ],
+              columns: 3,
+            },
+            {
+              change: "added",
+              customer_id: null,
+              engine_reference: null,
+              key: null,
+              cells: [{ name: "name", before: null, after: "Ana" }],
+              columns: 1,
+            },
+          ],
+        },
+        { table: "loans", added: 0, changed: 0, gone: 1, rejected: 2, records: [] },
+      ],
+    },
     engines: Array.from({ length: 30 }, (_, night) =>
       engines.map((engine_reference) => {
         const p50_ms = 60_000 + Math.floor(next() * 120_000)

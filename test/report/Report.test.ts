@@ -3,8 +3,9 @@ import { createHash } from "node:crypto"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { executionSpans, reportOf } from "../../src/report/Report.ts"
-import type { Report } from "../../src/report/Report.ts"
+import type { PublishedFacts, Report } from "../../src/report/Report.ts"
 import { fillPage, newestFactIn } from "../../src/report/Page.ts"
+import { mentionsIn } from "../../src/folder/Mentions.ts"
 import { renderReport, ticksOf } from "../../src/report/ReportPage.ts"
 import { worklistCsv } from "../../src/report/Changes.ts"
 import { forTerminal } from "../../src/report/TextTable.ts"
@@ -346,8 +347,8 @@ describe("the page", () => {
     expect(new Set(all(body, () => true).map(({ tag }) => tag))).toEqual(
       new Set(
         (
-          "a b button canvas code div footer h1 h2 h3 header input label li line main nav option output p path " +
-          "polyline rect section select span svg table tbody td text th thead tr ul"
+          "a b button canvas code details div footer h1 h2 h3 header input label li line main nav option output p path " +
+          "polyline rect section select span summary svg table tbody td text th thead tr ul"
         ).split(" "),
       ),
     )
@@ -364,6 +365,52 @@ describe("the page", () => {
     const named = all(body, (one) => /svg|canvas/.test(one.tag) || one.getAttribute("role") === "region")
     expect(named.filter((one) => !isNamed(one))).toEqual([])
     expect(template).toContain('<html lang="en">')
+  })
+
+  it("says what the night changed in the tables; a link opens the records, but for customers with pseudonyms", () => {
+    const changesIn = (changes: PublishedFacts["changes"], output?: string) => {
+      const report = { ...mixed(), output, published: { ...publishedSample(), changes } }
+      const body = readPage(renderReport(template, report))
+      const lines = linesOf(body)
+      const from = lines.indexOf("## Changes in the tables")
+      return { body, lines: lines.slice(from + 1, lines.indexOf("## Timeline")) }
+    }
+    const sample = publishedSample().changes!
+    const { body, lines } = changesIn(sample, "/data/it's")
+    const [link] = all(body, (one) => one.getAttribute("href") === "#changes-customer_profiles")
+    const [records] = all(body, (one) => one.getAttribute("id") === "changes-customer_profiles")
+    expect([link?.listeners.has("click"), records?.tag, lines.at(-1)]).toEqual([
+      true,
+      "details",
+      `nightjar query --output '/data/it'\\''s' "FROM changes('nightly-spain.2026-11-20', '${run_id}') ` +
+        `WHERE starts_with(run_id, 'demo.')"`,
+    ])
+    // `forget` finds the report by the customer's id in it.
+    const [{ records: [record] } = { records: [] }] = sample.tables
+    const theirs = {
+      ...sample,
+      tables: [{ ...sample.tables[0]!, records: [{ ...record!, customer_id: "c-77" }] }],
+    }
+    const named = { customer_id: "c-77", tasks: new Set<string>(), ids: [] }
+    const published = { ...publishedSample(), changes: theirs }
+    expect(mentionsIn(named, renderReport(template, { ...mixed(), published }))).toBe(true)
+    const withheld = { ...sample, hasPseudonyms: true, tables: sample.tables.slice(1) }
+    expect(changesIn(withheld).lines).toEqual([
+      "Records that this job's runs changed since nightly-spain.2026-11-20, with their lists. " +
+        "Tables that are not named are as they were.",
+      "table | added | changed | gone | rejected",
+      "loans | 0 | 0 | 1 | 2",
+      "Customers have pseudonyms in the tables and names in this report, so it shows no rows.",
+      "All of them, with every column:",
+      expect.stringMatching(/^nightjar query "FROM changes/),
+    ])
+    expect(changesIn({ ...sample, tables: [] }).lines).toEqual([
+      "No record changed since nightly-spain.2026-11-20.",
+    ])
+    expect(changesIn({ ...sample, since: undefined, tables: [] }).lines).toEqual([
+      "This is the first night of the job in the tables: all that it read is new.",
+    ])
+    expect(changesIn(undefined).lines).toEqual(["The published tables do not tell what this run changed."])
   })
 
   it("filters its worklist by words and by who acts, and sorts it by a column, up and down", () => {

@@ -1,13 +1,14 @@
 /** The page of published tables: what it says of each, and that it says it of every table. */
 import { describe, expect, it } from "vitest"
 import { renderTablesPage } from "../../src/report/TablesPage.ts"
-import type { PageTable, TablesPage } from "../../src/report/TablesPage.ts"
+import type { MainTable, NightTable, TableRows, TablesPage } from "../../src/report/TablesPage.ts"
 import { all, linesOf, readPage, template } from "./ReadPage.ts"
 import type { Element } from "./ReadPage.ts"
+import { hostile } from "./NightSamples.ts"
 
 const column = (name: string, comment = `What ${name} is.`) => ({ name, type: "VARCHAR", comment })
 
-const table = (name: string, figures: PageTable["figures"]): PageTable => ({
+const night = (name: string, figures: NightTable["figures"]): NightTable => ({
   name,
   comment: `About ${name}.`,
   key: ["id"],
@@ -15,13 +16,26 @@ const table = (name: string, figures: PageTable["figures"]): PageTable => ({
   figures,
 })
 
+const table = (name: string, rows: TableRows | undefined): MainTable => ({
+  name,
+  kind: "view",
+  comment: `About ${name}. Key: record_id. Business key: type.`,
+  key: ["record_id"],
+  columns: (rows?.columns ?? ["record_id"]).map((one) => column(one)),
+  rows,
+})
+
 const page = (more: Partial<TablesPage>) =>
   renderTablesPage(template, {
     toolVersion: "1.2.3",
     madeAt: Date.UTC(2026, 10, 22, 6, 30),
     timezone: "Europe/Madrid",
-    tables: [],
-    views: [],
+    shows: "rows",
+    isPublished: true,
+    main: [],
+    history: [],
+    nights: [],
+    joins: [],
     relations: [],
     ...more,
   })
@@ -33,8 +47,113 @@ const linesFrom = (body: Element, heading: string) => {
   return lines.slice(from + 1, size < 0 ? undefined : from + 1 + size)
 }
 
-describe("the page of tables", () => {
-  const full = table("full", {
+describe("what is true now, on the page of tables", () => {
+  const people = table("people", {
+    count: 1_085,
+    columns: ["record_id", "name"],
+    rows: [
+      ["r-1", hostile],
+      ["r-2", null],
+    ],
+  })
+  const emails = table("emails", { count: 1, columns: ["record_id"], rows: [["r-1"]] })
+  const joins = [
+    { table: "emails", of: "people", columns: ["record_id"] },
+    { table: "people", of: "customers", columns: ["customer_id"] },
+    { table: "people", of: "engines", columns: ["engine_reference"] },
+    { table: "emails", of: "customers", columns: ["customer_id"] },
+  ]
+  const told = page({ main: [people, emails], joins })
+
+  it("says what each table is for, its keys, how it is joined, and shows the first of its rows", () => {
+    const body = readPage(told)
+    expect(linesFrom(body, "## main: what is true now").slice(1, 4)).toEqual([
+      "Table | Rows | What it is for",
+      "people | 1,085 | About people.",
+      "emails | 1 | About emails.",
+    ])
+    expect(linesFrom(body, "### people")).toEqual([
+      "About people. Key: record_id. Business key: type.",
+      "Join it with customers by customer_id, engines by engine_reference.",
+      "Lists of its records: emails.",
+      "2 of 1,085 rows:",
+      "record_id | name",
+      `r-1 | ${hostile.replace("\u202e", "\\u202e")}`,
+      "r-2 | NULL",
+      "Column | Type | Meaning",
+      "record_id key | VARCHAR | What record_id is.",
+      "name | VARCHAR | What name is.",
+    ])
+    expect(linesFrom(body, "### emails").slice(1, 5)).toEqual([
+      "Join it with people by record_id, customers by customer_id.",
+      "1 row:",
+      "record_id",
+      "r-1",
+    ])
+  })
+
+  it("takes no value and no comment for markup", () => {
+    const name = "of"
+    const comment = `${hostile}</script><script>alert(1)</script>`
+    const text = page({
+      main: [{ ...people, name, comment, columns: [column("x", hostile)] }],
+      history: [{ ...people, comment, columns: [column(hostile, comment)] }],
+    })
+    expect([text.includes("<img"), text.split("</script>").length]).toEqual([false, 3])
+    const tags = all(readPage(text), () => true).map(({ tag }) => tag)
+    expect(tags.filter((tag) => tag === "img" || tag === "script")).toEqual([])
+  })
+
+  it("draws each table once, below its record or else its customer", () => {
+    const [chart] = all(readPage(told), (one) => one.getAttribute("class") === "relations")
+    const links = all(chart!, ({ tag }) => tag === "a").map((one) => one.getAttribute("href"))
+    expect(links.toSorted()).toEqual(["#customers", "#emails", "#people"])
+  })
+
+  it("has a row of sixty columns in one part that scrolls", () => {
+    const columns = Array.from({ length: 60 }, (_, n) => `c${n}`)
+    const wide = table("wide", { count: 1, columns, rows: [columns.map((each) => `of ${each}`)] })
+    const [rows] = all(
+      readPage(page({ main: [wide] })),
+      (one) => one.getAttribute("aria-label") === "Rows of wide",
+    )
+    expect(rows?.getAttribute("class")).toBe("scroll")
+    expect(all(rows!, ({ tag }) => tag === "td").map(({ textContent }) => textContent)).toEqual(
+      columns.map((each) => `of ${each}`),
+    )
+  })
+
+  it("says of a table whether it has no rows, or none that can be read", () => {
+    const empty = table("empty", { count: 0, columns: ["a"], rows: [] })
+    const body = readPage(page({ main: [empty, table("broken", undefined)] }))
+    expect(linesFrom(body, "### empty")[1]).toBe("No rows.")
+    expect(linesFrom(body, "### broken")[1]).toBe("Its rows could not be read.")
+    expect(linesFrom(body, "## main: what is true now").slice(2, 4)).toEqual([
+      "empty | 0 | About empty.",
+      "broken | – | About broken.",
+    ])
+  })
+
+  it("says who may read it: by whether it has rows, and pseudonyms in them", () => {
+    const headOf = (more: Partial<TablesPage>) => linesOf(readPage(page({ main: [people], ...more })))[2]
+    expect([
+      headOf({}),
+      headOf({ shows: "pseudonyms" }),
+      headOf({ shows: "no rows" }),
+      headOf({ isPublished: false }),
+    ]).toEqual([
+      "This page has the first rows of each table of main: it is only for those who may read the database, " +
+        "and nightjar forget does not change it. With --no-rows it has none.",
+      "This page has the first rows of each table of main, with pseudonyms in place of customers. " +
+        "With --no-rows it has none.",
+      "No value of a record is on this page.",
+      "Nothing is published in this folder yet: the tables below have no rows.",
+    ])
+  })
+})
+
+describe("what each run read, on the page of tables", () => {
+  const full = night("full", {
     rows: 25,
     nights: [
       { run_date: "2026-11-21", rows: 12 },
@@ -46,15 +165,17 @@ describe("the page of tables", () => {
     ]),
   })
   const text = page({
-    tables: [table("empty", { rows: 0, nights: [], columns: new Map() }), full, table("later", undefined)],
+    nights: [night("empty", { rows: 0, nights: [], columns: new Map() }), full, night("later", undefined)],
     relations: [{ table: "full", of: "empty", columns: ["id"] }],
-    views: [{ name: "full_latest", kind: "view", comment: "The newest.", columns: [column("id")] }],
+    history: [
+      { name: "history.full", kind: "view", comment: "Each version.", key: [], columns: [column("id")] },
+    ],
   })
 
   const body = readPage(text)
 
   it("says how many rows a table has, and how many more or fewer its newest night has [tables page]", () => {
-    expect(linesFrom(body, "## Overview")).toEqual([
+    expect(linesFrom(body, "## nights and ops: every run").slice(1, 5)).toEqual([
       "Table | Rows | Newest night | Its rows | Difference",
       "full | 25 | 2026-11-21 | 12 |  (−1 against 2026-11-20)",
       "empty | 0 | – | – | ",
@@ -65,17 +186,18 @@ describe("the page of tables", () => {
       "25 rows; newest night 2026-11-21: 12 rows (−1 against 2026-11-20). 2026-11-20: 132026-11-21: 12" +
         "[Rows of the last 2 nights with rows, oldest first.]",
       "Belongs to empty by id.",
+      "2 columns",
       "Column | Type | Meaning | Filled | Different",
       "id key | VARCHAR | What id is. | 100 % | 12",
       "note | VARCHAR | <b>not</b> markup | 25 % | 2",
     ])
     expect(linesFrom(body, "### later")[1]).toBe("Not published yet.")
     expect(linesFrom(body, "### empty").slice(1, 3)).toEqual(["No rows yet.", "Has full."])
-    expect(linesFrom(body, "### full_latest")).toEqual([
-      "The newest.",
+    expect(linesFrom(body, "### history.full")).toEqual([
+      "Each version.",
       "1 column",
-      "id VARCHAR",
-      "What id is.",
+      "Column | Type | Meaning",
+      "id | VARCHAR | What id is.",
     ])
   })
 
@@ -85,7 +207,7 @@ describe("the page of tables", () => {
   })
 
   it("draws a line from each table to the one that it belongs to", () => {
-    const [chart] = all(body, (one) => one.getAttribute("class") === "relations")
+    const [, chart] = all(body, (one) => one.getAttribute("class") === "relations")
     expect(all(chart!, (one) => one.getAttribute("class") === "relation")).toHaveLength(1)
     const links = all(chart!, ({ tag }) => tag === "a").map((one) => one.getAttribute("href"))
     expect(links.toSorted()).toEqual(["#empty", "#full"])

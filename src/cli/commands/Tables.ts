@@ -3,8 +3,8 @@
  * for other tools (without models, which are not ours) and as a page; `infer` drafts schemas for records
  * without one.
  */
-import { existsSync, lstatSync } from "node:fs"
-import { join } from "node:path"
+import { existsSync, lstatSync, realpathSync } from "node:fs"
+import { dirname, join, resolve, sep } from "node:path"
 import { Clock, Effect, Option, Schema, Stream } from "effect"
 import { Argument, Flag } from "effect/cli"
 import { stringify } from "yaml"
@@ -14,9 +14,9 @@ import { counted, suggestion } from "../../base/Text.ts"
 import { machineZone } from "../../base/Time.ts"
 import { command } from "../CommandRow.ts"
 import { refuse, toolVersion } from "../Failures.ts"
-import { note, optionalFlag, say, warn } from "../Output.ts"
+import { note, optionalFlag, say, switchFlag, warn } from "../Output.ts"
 import { familiesOf, policyOf } from "../OutputFolder.ts"
-import { tableFigures, withPublished } from "../PublishedDatabase.ts"
+import { firstRows, tableFigures, withPublished } from "../PublishedDatabase.ts"
 import { pageTemplate } from "../RunReport.ts"
 import { Wiring } from "../Wiring.ts"
 import { KeyCandidates, draftSchema, draftText, observerOf, reviseSchema } from "../../records/DraftSchema.ts"
@@ -37,7 +37,7 @@ import {
   publishedViews,
 } from "../../tables/DataDictionary.ts"
 import type { DictionaryTable } from "../../tables/DataDictionary.ts"
-import { referencesOf } from "../../tables/Dimensions.ts"
+import { mainJoins, referencesOf } from "../../tables/Dimensions.ts"
 import { publishedModels } from "../../tables/Models.ts"
 import type { PseudonymPolicy } from "../../tables/Treatments.ts"
 
@@ -47,24 +47,49 @@ interface Described {
   readonly policy: PseudonymPolicy | undefined
 }
 
-/** Only a page that is not there yet, or a file, is written: never a device, a link or a folder. */
-const writePage = Effect.fnUntraced(function* (path: string, page: string) {
+/** Links followed, as far as there is anything. */
+const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path))
+
+const isBelow = (folder: string, path: string): boolean =>
+  `${realPath(dirname(path))}${sep}`.startsWith(`${realPath(folder)}${sep}`)
+
+/**
+ * Only a page that is not there yet, or a file, is written: never a device, a link or a folder. In the output
+ * folder, `forget` would have to find the customer's rows in it.
+ */
+const writePage = Effect.fnUntraced(function* (
+  output: string,
+  path: string,
+  page: string,
+  withRows: boolean,
+) {
   const files = yield* durableFiles
   if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false)
     return yield* refuse("page-unwritable", { path, why: "it is not a file" })
+  if (withRows && isBelow(output, path))
+    return yield* refuse("page-unwritable", { path, why: "it is in the output folder" })
   yield* Effect.try({
     try: () => files.replace(path, page, 0o600),
     catch: (cause) => refuse("page-unwritable", { path, why: codeOf(cause) }),
   })
 })
 
-/** A page of all tables, for a file; it says the same of each, and how full and fresh it is. */
+/** A page of all tables; it says the same of each, and shows rows. */
 const tablesPage = Effect.fnUntraced(function* (
   output: string,
   { families, policy }: Described,
   all: ReadonlyArray<DictionaryTable>,
+  withRows: boolean,
 ) {
   const specs = publishedTables(families, policy)
+  const own = publishedViews(families, policy)
+  const keys = new Map(own.map((view) => [nameInSql(view), view.key]))
+  const views = all.map((view) => ({ ...view, name: nameInSql(view), key: keys.get(nameInSql(view)) ?? [] }))
+  const main = views.filter(({ schema }) => schema === "main")
+  const looked = main
+    .filter(({ kind }) => kind !== "macro")
+    .map(({ name }) => ({ name, isModel: !keys.has(name) }))
+  const rows = yield* firstRows(output, looked, withRows)
   const figures = yield* tableFigures(
     output,
     specs.map(({ name }) => name),
@@ -73,10 +98,12 @@ const tablesPage = Effect.fnUntraced(function* (
     toolVersion,
     madeAt: yield* Clock.currentTimeMillis,
     timezone: machineZone(),
-    tables: specs.map((spec) => ({ ...spec, name: placeOf(spec.name), figures: figures?.get(spec.name) })),
-    views: all
-      .filter(({ schema }) => schema === "main" || schema === "history")
-      .map((view) => ({ ...view, name: nameInSql(view) })),
+    shows: withRows ? (policy === undefined ? "rows" : "pseudonyms") : "no rows",
+    isPublished: rows !== undefined,
+    main: main.map((view) => ({ ...view, rows: rows?.get(view.name) })),
+    history: views.filter(({ schema }) => schema === "history"),
+    nights: specs.map((spec) => ({ ...spec, name: placeOf(spec.name), figures: figures?.get(spec.name) })),
+    joins: mainJoins(families, own),
     relations: referencesOf(families).map(({ table, of, columns }) => ({
       table: placeOf(table),
       of: placeOf(of),
@@ -103,9 +130,13 @@ export const tables = command("tables", {
   more: `
     \`--format dbt\` is for a dbt project that builds on the tables (dbt 1.10.5 or later, with dbt-duckdb
     and nightjar.duckdb attached): a sources.yml with the descriptions and types of all columns, tests of
-    keys, relations and closed lists of values, and freshness. \`--format odcs\` is an Open Data Contract.`,
+    keys, relations and closed lists of values, and freshness. \`--format odcs\` is an Open Data Contract.
+
+    The page of \`--html\` shows rows as the database has them, with pseudonyms if it has any. Keep it like
+    the database, outside the output folder; \`--no-rows\` writes one that can be passed on.`,
   examples: {
     "nightjar tables customer_profiles": "One table",
+    "nightjar tables --html tables.html": "A page: what each table is for, how to join it, its first rows",
     "nightjar tables --format dbt > models/sources.yml": "For a dbt project",
   },
   flags: {
@@ -117,9 +148,10 @@ export const tables = command("tables", {
       Flag.withDescription("odcs, dbt: as YAML"),
       Flag.withDefault("text" as const),
     ),
-    html: optionalFlag("html", "FILE", "Write a page of all tables, with how full and fresh each is"),
+    html: optionalFlag("html", "FILE", "Write a page of all tables with some rows (-: to stdout)"),
+    noRows: switchFlag("no-rows", "In the page, show no rows"),
   },
-  run: ({ name, format, html }, output) =>
+  run: ({ name, format, html, noRows }, output) =>
     Effect.gen(function* () {
       const described: Described = { families: yield* familiesOf(output), policy: yield* policyOf(output) }
       const { families, policy } = described
@@ -128,9 +160,13 @@ export const tables = command("tables", {
       const all = format === "text" ? [...own, ...(yield* modelsIn(output, known))] : own
       if (Option.isSome(html)) {
         if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
-        yield* writePage(html.value, yield* tablesPage(output, described, all))
-        return { page: { path: html.value } }
+        const page = yield* tablesPage(output, described, all, !noRows)
+        const path = html.value
+        if (path === "-") return { page: { path, html: page.trimEnd() } }
+        yield* writePage(output, path, page, !noRows)
+        return { page: { path } }
       }
+      if (noRows) return yield* refuse("no-rows-without-html")
       const chosen = Option.isNone(name) ? all : namedSo(all, name.value)
       if (chosen.length === 0 && Option.isSome(name)) {
         const names = all.map(nameInSql)
@@ -145,7 +181,7 @@ export const tables = command("tables", {
     }),
   json: ({ page, document, chosen }) => page ?? document ?? chosen,
   text: ({ page, document, chosen = [] }, out, { name }) => {
-    if (page !== undefined) return page.path
+    if (page !== undefined) return page.html ?? page.path
     if (document !== undefined)
       return stringify(document, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd()
     return chosen.flatMap((one) => {

@@ -1,5 +1,5 @@
 /** Pseudonyms through the program itself: a night with them, who is who, and their end. */
-import { existsSync, statSync } from "node:fs"
+import { existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, it } from "vitest"
 import { Workplace } from "../../acceptance/Nightjar.ts"
@@ -24,6 +24,9 @@ it("are published instead of the customers, and end when all tables are derived 
   const [row] = await place.rows(names)
   const asked = await place.start(["pseudonyms", String(row?.["customer_id"]), "--json"], key).ended
   expect(JSON.parse(asked.stdout)).toEqual([{ customer_id: "customer-001", pseudonym: row?.["customer_id"] }])
+  const file = join(place.folder, "tables.html")
+  await place.nightjar("tables", "--html", file)
+  const page = readFileSync(file, "utf8")
   const runs = () => statSync(join(place.output, "runs")).mode & 0o777
   expect([row?.["customer_id"], runs()]).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/), 0o700])
   const removal = await place.nightjar("forget", "customer-001", "--yes", "--here-only")
@@ -31,4 +34,11 @@ it("are published instead of the customers, and end when all tables are derived 
   expect(await place.json("rebuild", "--job", job)).toMatchObject({ runs: 1, left_out: [], version: 3 })
   expect(await place.rows(names)).toEqual([{ customer_id: "customer-001" }])
   expect(existsSync(join(place.output, "pseudonyms.json"))).toBe(false)
+  const people = await place.rows("SELECT DISTINCT name FROM customer_profiles WHERE length(name) > 3")
+  expect(people.length).toBeGreaterThan(0)
+  const theirs = ["customer-001", ...people.map(({ name }) => `"${String(name)}"`)]
+  expect([
+    page.includes(`"${String(row?.["customer_id"])}"`),
+    theirs.filter((one) => page.includes(one)),
+  ]).toEqual([true, []])
 }, 60_000)

@@ -1,0 +1,184 @@
+/** What pages show of the published tables: what a night changed, and the first rows; of anything large a part. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { DuckDb } from "../../src/base/DuckDb.ts"
+import { firstRows, publishedFacts } from "../../src/cli/PublishedDatabase.ts"
+import { Wiring } from "../../src/cli/Wiring.ts"
+import { append, begin, folder, layers, profileOf, publish, resultsOf, succeed } from "../tables/night.ts"
+
+const first = "nightly.2026-11-20"
+const second = "nightly.2026-11-21"
+const rerun = "nightly.2026-11-21.2"
+
+const night = Effect.fnUntraced(function* (
+  run: string,
+  customers: Readonly<Record<string, object>>,
+  more = {},
+) {
+  yield* append([
+    { ...begin(run, /\d{4}-\d\d-\d\d/.exec(run)?.[0] ?? ""), ...more } as ReturnType<typeof begin>,
+  ])
+  for (const [customer, record] of Object.entries(customers))
+    yield* succeed(run, `${run}-${customer}`, customer, resultsOf(record))
+  yield* publish(run)
+})
+
+const inNights = <A, E, R>(work: (root: string) => Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const root = yield* folder
+    yield* Effect.provide(work(root), layers(root))
+  }).pipe(Effect.provideService(Wiring, { database: DuckDb.layer } as Wiring["Service"]), Effect.scoped)
+
+const changesOf = (root: string, run_id: string, job = "nightly", hasPseudonyms = false) =>
+  Effect.map(publishedFacts(root, { job, run_id, hasPseudonyms }), (facts) => facts?.changes)
+
+describe("what a night changed", () => {
+  it.live("is what its job's runs changed since the night before, with the first records of each table", () =>
+    inNights((root) =>
+      Effect.gen(function* () {
+        assert.isUndefined(
+          yield* publishedFacts(root, { job: "nightly", run_id: first, hasPseudonyms: false }),
+        )
+        yield* night(first, { "c-1": profileOf("Ana"), "c-2": profileOf("Bob"), "c-3": profileOf("Cleo") })
+        yield* night("other.2026-11-20", { "c-9": profileOf("Zoe") }, { job: "other" })
+        const long = "y".repeat(1_000_000)
+        yield* night(second, { "c-1": { ...profileOf("Ana"), name: long }, "c-3": profileOf("Cleo") })
+        yield* night("other.2026-11-21", { "c-9": profileOf("Yan") }, { job: "other" })
+        yield* night(rerun, { "c-3": profileOf("Clio") }, { parent: second })
+        const ofKey = { engine_reference: "es-tax-agency:website", key: `{"type":"person"}` }
+        const cleo = {
+          ...ofKey,
+          change: "changed" as const,
+          customer_id: "c-3",
+          columns: 2,
+          cells: [
+            { name: "name", before: "Cleo", after: "Clio" },
+            {
+              name: "emails",
+              before: `[{"email":"Cleo@example.test","misfits":null,"extra":null}]`,
+              after: `[{"email":"Clio@example.test","misfits":null,"extra":null}]`,
+            },
+          ],
+        }
+        const ana = {
+          ...ofKey,
+          change: "changed" as const,
+          customer_id: "c-1",
+          columns: 1,
+          cells: [{ name: "name", before: "Ana", after: `${"y".repeat(80)}… [cut: 1000000 characters]` }],
+        }
+        const bob = {
+          ...ofKey,
+          change: "gone" as const,
+          customer_id: "c-2",
+          columns: 5,
+          cells: [
+            { name: "type", before: "person", after: null },
+            { name: "name", before: "Bob", after: null },
+            { name: "gender", before: "female", after: null },
+            { name: "civil_status", before: "single", after: null },
+            {
+              name: "emails",
+              before: `[{"email":"Bob@example.test","misfits":null,"extra":null}]`,
+              after: null,
+            },
+          ],
+        }
+        const table = { table: "customer_profiles", added: 0, gone: 1, rejected: 0 }
+        const told = { since: first, hasPseudonyms: false }
+        assert.deepStrictEqual(yield* changesOf(root, second), {
+          ...told,
+          tables: [{ ...table, changed: 1, records: [bob, ana] }],
+        })
+        // A rerun belongs to its night: what the night changed before it is told again.
+        assert.deepStrictEqual(yield* changesOf(root, rerun), {
+          ...told,
+          tables: [{ ...table, changed: 2, records: [bob, ana, cleo] }],
+        })
+        assert.deepStrictEqual(yield* changesOf(root, rerun, "nightly", true), {
+          since: first,
+          tables: [{ ...table, changed: 2, records: [] }],
+          hasPseudonyms: true,
+        })
+        assert.deepStrictEqual(yield* changesOf(root, first), {
+          since: undefined,
+          tables: [],
+          hasPseudonyms: false,
+        })
+        assert.isUndefined(yield* changesOf(root, "nightly.2026-11-22"))
+      }),
+    ),
+  )
+
+  it.live("shows ten records of a table and twelve columns of a record, and says how many there are", () =>
+    inNights((root) =>
+      Effect.gen(function* () {
+        yield* night(first, { "c-00": profileOf("Ana") })
+        const full = {
+          ...profileOf("Ana"),
+          name_extra: "B",
+          alias: "C",
+          birth_date: "1990-01-01",
+          birth_country: "ES",
+          nationality_country: "ES",
+          residence_country: "ES",
+          number_of_children: 1,
+          language: "es",
+          phones: ["+34600123123"],
+          member_since: "2020-01-01",
+        }
+        const ids = Array.from({ length: 15 }, (_, n) => `c-${String(n).padStart(2, "0")}`)
+        yield* night(
+          second,
+          Object.fromEntries(ids.map((id) => [id, id === "c-00" ? profileOf("Ana") : full])),
+        )
+        const [profiles, ...others] = (yield* changesOf(root, second))?.tables ?? []
+        assert.deepStrictEqual(others, [])
+        assert.deepStrictEqual(
+          [profiles?.added, profiles?.changed, profiles?.records.map(({ customer_id }) => customer_id)],
+          [14, 0, ids.slice(1, 11)],
+        )
+        assert.deepStrictEqual(
+          profiles?.records.map(({ cells, columns }) => [cells.length, columns]),
+          Array.from({ length: 10 }, () => [12, 15]),
+        )
+      }),
+    ),
+  )
+})
+
+describe("the first rows of a table", () => {
+  it.live("are ten at most, in the order of customers, each cell as text or its beginning", () =>
+    inNights((root) =>
+      Effect.gen(function* () {
+        const looked = ["customer_profiles", "missing"].map((name) => ({ name, isModel: false }))
+        assert.isUndefined(yield* firstRows(root, looked, true))
+        const ids = Array.from({ length: 12 }, (_, n) => `c-${String(n).padStart(2, "0")}`)
+        const recordOf = (id: string, index: number) => ({
+          ...profileOf(id),
+          alias: index === 1 ? "z".repeat(1_000_000) : index === 2 ? "" : null,
+        })
+        const records = ids.map((id, index) => [id, recordOf(id, index)] as const)
+        yield* night(first, Object.fromEntries(records.slice(3)))
+        yield* night(second, Object.fromEntries(records))
+        const found = yield* firstRows(root, looked, true)
+        assert.deepStrictEqual([...(found?.keys() ?? [])], ["customer_profiles"])
+        const { count, columns = [], rows = [] } = found?.get("customer_profiles") ?? {}
+        const cells = (name: string) => rows.map((row) => row[columns.indexOf(name)])
+        assert.deepStrictEqual([count, cells("customer_id")], [12, ids.slice(0, 10)])
+        assert.deepStrictEqual(cells("alias"), [
+          null,
+          `${"z".repeat(200)}… [cut: 1000000 characters]`,
+          "",
+          ...Array.from({ length: 7 }, () => null),
+        ])
+        assert.deepStrictEqual(cells("fetch_date")[0], "2026-11-20 03:04:05+00")
+        assert.deepStrictEqual((yield* firstRows(root, looked, false))?.get("customer_profiles"), {
+          count: 12,
+          columns,
+          rows: [],
+        })
+      }),
+    ),
+  )
+})
