@@ -101,37 +101,22 @@ const sinceSql = `
 const changesWithin = Duration.seconds(30)
 /** Per table. */
 const changedRecordsMax = 10
-const changedColumnsMax = 12
-const changedCellMax = 80
 
 const countsOfChanges = dataChanges
   .map((change) => `count(*) FILTER (change = '${change}')::INTEGER AS ${change}`)
   .join(", ")
-/** Of a record that is new or gone, what has a value. */
-const columnsOfChange = `coalesce(r.changed_columns, list_filter(
-  json_keys(coalesce(r."after", r."before")),
-  lambda c: coalesce(r."after", r."before") ->> c <> '[]'))`
 
-/** One look at all tables; only the records that are shown are kept, and their cells are cut. */
+/** One look at all tables; only the records that are shown are kept, and no value of any. */
 const changesSql = (recordsMax: number): string => `
-  WITH told AS (
-    SELECT table_name, ${countsOfChanges},
-      min_by(
-        struct_pack(change, customer_id, engine_reference, record_key, changed_columns, "before", "after"),
-        struct_pack(
-          kind := list_position([${dataChanges.map((change) => `'${change}'`).join(", ")}], change),
-          customer_id, engine_reference, record_key := CAST(record_key AS VARCHAR)),
-        ${recordsMax}) AS records
-    FROM changes($1, $2) WHERE starts_with(run_id, $3 || '.') GROUP BY table_name
-  )
-  SELECT * REPLACE (list_transform(records, lambda r: struct_pack(
-      change := r.change, customer_id := r.customer_id, engine_reference := r.engine_reference,
-      key := ${shortSql("r.record_key", changedCellMax)},
-      columns := len(${columnsOfChange})::INTEGER,
-      cells := list_transform(${columnsOfChange}[:${changedColumnsMax}], lambda c: struct_pack(
-        name := c, "before" := ${shortSql(`r."before" ->> c`, changedCellMax)},
-        "after" := ${shortSql(`r."after" ->> c`, changedCellMax)})))) AS records)
-  FROM told ORDER BY table_name LIMIT ${rowsMax}`
+  SELECT table_name, ${countsOfChanges},
+    min_by(
+      struct_pack(change, customer_id, engine_reference, columns := coalesce(changed_columns, [])),
+      struct_pack(
+        kind := list_position([${dataChanges.map((change) => `'${change}'`).join(", ")}], change),
+        customer_id, engine_reference, record_key := CAST(record_key AS VARCHAR)),
+      ${recordsMax}) AS records
+  FROM changes($1, $2) WHERE starts_with(run_id, $3 || '.')
+  GROUP BY table_name ORDER BY table_name LIMIT ${rowsMax}`
 
 const maybeText = Schema.NullOr(Schema.String)
 const ChangeRows = Schema.Array(
@@ -146,9 +131,7 @@ const ChangeRows = Schema.Array(
         change: Schema.Literals(dataChanges),
         customer_id: maybeText,
         engine_reference: maybeText,
-        key: maybeText,
-        columns: Schema.Int,
-        cells: Schema.Array(Schema.Struct({ name: Schema.String, before: maybeText, after: maybeText })),
+        columns: Schema.Array(Schema.String),
       }),
     ),
   }),

@@ -1,7 +1,7 @@
 /**
  * Everything that the report of a run says, as a value: a pure fold of the run's facts, of the runs before it
  * and of what the published tables know. `ReportPage.ts` turns it into a page. Like the summary, it
- * contains ids, reasons and messages, never a value of a parameter; of records, the first few that changed.
+ * contains ids, reasons and messages, never a value of a parameter or of a record.
  */
 import type { Fact, Recorded } from "../ledger/Fact.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
@@ -197,16 +197,8 @@ export interface ChangedRecord {
   readonly change: (typeof dataChanges)[number]
   readonly customer_id: string | null
   readonly engine_reference: string | null
-  /** Business key, as JSON. */
-  readonly key: string | null
-  /** The first few columns that differ, or that have a value; long values are cut. */
-  readonly cells: ReadonlyArray<{
-    readonly name: string
-    readonly before: string | null
-    readonly after: string | null
-  }>
-  /** Of how many. */
-  readonly columns: number
+  /** Those that differ in a record that changed. */
+  readonly columns: ReadonlyArray<string>
 }
 
 /** What became of the records of a table; a list counts with its record. */

@@ -11,7 +11,7 @@ import { fillPage } from "./Page.ts"
 import type { Inline, Look, Page, Part } from "./Page.ts"
 import { capital, meaningOfExit, tellOutcomes } from "./RenderSummary.ts"
 import { dataChanges, loadOver } from "./Report.ts"
-import type { ChangedRecord, Report, TableChanges } from "./Report.ts"
+import type { Report, TableChanges } from "./Report.ts"
 import { clockIn, duration, share, sumOf } from "./TextTable.ts"
 
 const outcomeLooks = {
@@ -142,16 +142,6 @@ const worklistParts = ({ worklist }: Report): ReadonlyArray<Part> => {
 /** Names of tables have no hyphen. */
 const idOfChanges = (table: string): string => `changes-${table}`
 
-const cellOf = ({ change, cells, columns }: ChangedRecord): Inline => [
-  cells.map(({ name, before, after }, index): Inline => [
-    index === 0 ? "" : "; ",
-    { code: name },
-    " ",
-    change === "changed" ? [{ soft: before ?? "NULL" }, " → ", after ?? "NULL"] : (after ?? before ?? ""),
-  ]),
-  columns > cells.length ? { soft: ` and ${counted(columns - cells.length, "more column")}` } : "",
-]
-
 const changedRecords = (all: TableChanges): Part => {
   const { table, records } = all
   const count = sumOf(dataChanges.map((change) => all[change]))
@@ -162,12 +152,11 @@ const changedRecords = (all: TableChanges): Part => {
     parts: [
       {
         table: `Changes of ${table}`,
-        headings: ["change", "customer, engine", "business key", "values"],
-        rows: records.map((record) => [
-          record.change,
-          [record.customer_id ?? "", " ", record.engine_reference ?? ""],
-          record.key ?? "",
-          cellOf(record),
+        headings: ["change", "customer, engine", "columns that changed"],
+        rows: records.map(({ change, customer_id, engine_reference, columns }) => [
+          change,
+          [customer_id ?? "", " ", engine_reference ?? ""],
+          columns.join(", "),
         ]),
         stacked: true,
       },

@@ -41,49 +41,18 @@ describe("what a night changed", () => {
         )
         yield* night(first, { "c-1": profileOf("Ana"), "c-2": profileOf("Bob"), "c-3": profileOf("Cleo") })
         yield* night("other.2026-11-20", { "c-9": profileOf("Zoe") }, { job: "other" })
-        const long = "y".repeat(1_000_000)
-        yield* night(second, { "c-1": { ...profileOf("Ana"), name: long }, "c-3": profileOf("Cleo") })
+        yield* night(second, { "c-1": { ...profileOf("Ana"), name: "Anne" }, "c-3": profileOf("Cleo") })
         yield* night("other.2026-11-21", { "c-9": profileOf("Yan") }, { job: "other" })
         yield* night(rerun, { "c-3": profileOf("Clio") }, { parent: second })
-        const ofKey = { engine_reference: "es-tax-agency:website", key: `{"type":"person"}` }
+        const engine_reference = "es-tax-agency:website"
         const cleo = {
-          ...ofKey,
           change: "changed" as const,
           customer_id: "c-3",
-          columns: 2,
-          cells: [
-            { name: "name", before: "Cleo", after: "Clio" },
-            {
-              name: "emails",
-              before: `[{"email":"Cleo@example.test","misfits":null,"extra":null}]`,
-              after: `[{"email":"Clio@example.test","misfits":null,"extra":null}]`,
-            },
-          ],
+          engine_reference,
+          columns: ["name", "emails"],
         }
-        const ana = {
-          ...ofKey,
-          change: "changed" as const,
-          customer_id: "c-1",
-          columns: 1,
-          cells: [{ name: "name", before: "Ana", after: `${"y".repeat(80)}… [cut: 1000000 characters]` }],
-        }
-        const bob = {
-          ...ofKey,
-          change: "gone" as const,
-          customer_id: "c-2",
-          columns: 5,
-          cells: [
-            { name: "type", before: "person", after: null },
-            { name: "name", before: "Bob", after: null },
-            { name: "gender", before: "female", after: null },
-            { name: "civil_status", before: "single", after: null },
-            {
-              name: "emails",
-              before: `[{"email":"Bob@example.test","misfits":null,"extra":null}]`,
-              after: null,
-            },
-          ],
-        }
+        const ana = { change: "changed" as const, customer_id: "c-1", engine_reference, columns: ["name"] }
+        const bob = { change: "gone" as const, customer_id: "c-2", engine_reference, columns: [] }
         const table = { table: "customer_profiles", added: 0, gone: 1, rejected: 0 }
         const told = { since: first, hasPseudonyms: false }
         assert.deepStrictEqual(yield* changesOf(root, second), {
@@ -110,37 +79,17 @@ describe("what a night changed", () => {
     ),
   )
 
-  it.live("shows ten records of a table and twelve columns of a record, and says how many there are", () =>
+  it.live("shows ten records of a table, and counts all", () =>
     inNights((root) =>
       Effect.gen(function* () {
         yield* night(first, { "c-00": profileOf("Ana") })
-        const full = {
-          ...profileOf("Ana"),
-          name_extra: "B",
-          alias: "C",
-          birth_date: "1990-01-01",
-          birth_country: "ES",
-          nationality_country: "ES",
-          residence_country: "ES",
-          number_of_children: 1,
-          language: "es",
-          phones: ["+34600123123"],
-          member_since: "2020-01-01",
-        }
         const ids = Array.from({ length: 15 }, (_, n) => `c-${String(n).padStart(2, "0")}`)
-        yield* night(
-          second,
-          Object.fromEntries(ids.map((id) => [id, id === "c-00" ? profileOf("Ana") : full])),
-        )
+        yield* night(second, Object.fromEntries(ids.map((id) => [id, profileOf("Ana")])))
         const [profiles, ...others] = (yield* changesOf(root, second))?.tables ?? []
         assert.deepStrictEqual(others, [])
         assert.deepStrictEqual(
           [profiles?.added, profiles?.changed, profiles?.records.map(({ customer_id }) => customer_id)],
           [14, 0, ids.slice(1, 11)],
-        )
-        assert.deepStrictEqual(
-          profiles?.records.map(({ cells, columns }) => [cells.length, columns]),
-          Array.from({ length: 10 }, () => [12, 15]),
         )
       }),
     ),
