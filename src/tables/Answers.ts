@@ -123,35 +123,29 @@ const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, in
   return meta
 })
 
-/** What a run asks for; all of the engine if its task names no feature. */
-const featuresOf = (alias: string): string =>
-  `unnest(CASE WHEN len(${alias}.features) = 0 THEN [NULL] ELSE ${alias}.features END)`
-
-/** What each job asks for, as of the newest whole runs that are there. */
+/**
+ * What each job asks for: its newest whole run that is there, and what goes on since. No other whole run takes
+ * that back, unless its job replaces this one.
+ */
 export const askedAnew = `DELETE FROM store._asked;
   INSERT INTO store._asked
-  SELECT r.job, t.customer_id, t.engine_reference, ${featuresOf("t")}
-  FROM (SELECT * FROM store._runs WHERE whole
-      QUALIFY row_number() OVER (PARTITION BY job ORDER BY seq DESC) = 1) AS r
-    JOIN ops.tasks AS t ON t.run_id = r.run_id
-  WHERE NOT EXISTS (
-    SELECT 1 FROM store._runs AS later
-    WHERE later.whole AND later.seq > r.seq AND list_contains(later.replaces, r.job))
+  SELECT DISTINCT r.job, t.customer_id, t.engine_reference,
+    unnest(CASE WHEN len(t.features) = 0 THEN [NULL] ELSE t.features END)
+  FROM store._runs AS r JOIN ops.runs AS o USING (run_id) JOIN ops.tasks AS t USING (run_id)
+  WHERE o.parent IS NULL AND NOT EXISTS (
+    SELECT 1 FROM store._runs AS later WHERE later.whole AND later.seq > r.seq
+      AND (later.job = r.job OR list_contains(later.replaces, r.job)))
   ORDER BY ALL;`
 
 const scopeNames = [...subject, ...kind]
 const cell = (name: string): string => `NULL::VARCHAR AS ${name}`
 
-/** The run among those before it, and what is asked for since. A run that goes on only adds to that. */
-const askingSql = ({ run_id, sequence, interim }: SteppedRun, { e, job, whole, isNight }: Meta): string => {
-  const own = `SELECT ${literal(job)}, t.customer_id, t.engine_reference, ${featuresOf("t")}
-    FROM ops.tasks AS t WHERE t.run_id = ${literal(run_id)}`
-  return `INSERT INTO store._runs
+/** The run among those before it, and what is asked for since. */
+const askingSql = ({ run_id, sequence }: SteppedRun, { e, job, whole, isNight }: Meta): string =>
+  `INSERT INTO store._runs
     SELECT ${literal(run_id)}, ${sequence}, DATE ${literal(e)}, ${literal(job)}, ${whole}, replaces
     FROM ops.runs WHERE run_id = ${literal(run_id)};
-  ${whole ? askedAnew : ""}
-  ${isNight && interim ? `INSERT INTO store._asked ${own} EXCEPT SELECT * FROM store._asked;` : ""}`
-}
+  ${isNight ? askedAnew : ""}`
 
 /** `step_src_<table>`: the rows of the run; `step_rows`: in which session each scope has some. */
 const rowsSql = (tables: ReadonlyArray<KeptTable>, { sources }: SteppedRun): string => {

@@ -1,0 +1,341 @@
+/**
+ * The model that tests compare the tables with: what is current after each run, and since when, told from what the
+ * runs asked for and what their bodies had. It is a fold over runs in the order in which they began, knows no table
+ * and no SQL, and is compared with `stepRun` alone and with whole output folders.
+ */
+import { assert } from "@effect/vitest"
+
+/** A record as a body has it. */
+export interface Said {
+  readonly kind: string
+  /** Its business key; undefined if its table has none. */
+  readonly key: string | undefined
+  /** Everything of it that counts, as text: equal texts are equal rows. */
+  readonly content: string
+  /** Of a session that is not the newest of its task. */
+  readonly isEarlier: boolean
+}
+
+export interface ToldTask {
+  /** Customer and engine; or a session that was only read, which nobody has to ask for. */
+  readonly subject: string
+  readonly isAlone: boolean
+  /** What is asked for; everything of the engine if it is empty. */
+  readonly features: ReadonlyArray<string>
+  /** Features of which the run tells an outcome, and those among them that succeeded. */
+  readonly told: ReadonlyArray<string>
+  readonly succeeded: ReadonlyArray<string>
+  readonly rows: ReadonlyArray<Said>
+  /** Of a run that goes on: it is planned, and nothing of it is in the tables yet. */
+  readonly isOpen?: boolean
+}
+
+export interface ToldRun {
+  readonly run_id: string
+  readonly job: string
+  /** Its night. */
+  readonly date: string
+  /** A whole run decides what its job asks for; one that the service kept from beginning has no tasks. */
+  readonly kind: "whole" | "rerun" | "empty"
+  /** It goes on: what it asks for is asked for too, and nothing ends because of it. */
+  readonly isInterim?: boolean
+  readonly replaces: ReadonlyArray<string>
+  readonly tasks: ReadonlyArray<ToldTask>
+}
+
+export interface Current extends Said {
+  readonly scope: string
+  /** The date that confirmed it. */
+  readonly as_of: string
+}
+
+export type EndedBy = "changed" | "gone" | "not requested"
+
+export interface Moment<R extends ToldRun> {
+  readonly run: R
+  /** The date of everything that begins or ends with the run. */
+  readonly e: string
+  readonly current: ReadonlyArray<Current>
+  readonly begun: ReadonlyArray<Current>
+  /** What ended. Of several records with one key, `by` says how often each reason is told, not of which. */
+  readonly ended: ReadonlyArray<Current & { readonly by: EndedBy }>
+}
+
+interface Scope {
+  readonly as_of: string
+  /** No requested feature is known to feed it: any does. */
+  readonly loose: boolean
+  readonly rows: ReadonlyArray<Said>
+}
+
+/** What one list has and the other has not, each as often as it is there. */
+export const without = <A>(
+  one: ReadonlyArray<A>,
+  other: ReadonlyArray<A>,
+  textOf: (item: A) => string,
+): ReadonlyArray<A> => {
+  const rest = new Map<string, number>()
+  for (const item of other) rest.set(textOf(item), (rest.get(textOf(item)) ?? 0) + 1)
+  return one.filter((item) => {
+    const text = textOf(item)
+    const left = rest.get(text) ?? 0
+    if (left > 0) rest.set(text, left - 1)
+    return left === 0
+  })
+}
+
+const contentOf = ({ scope, content }: Current): string => `${scope} ${content}`
+
+/** Of the rows of a scope that ended by an answer, as many have changed as others of their key came. */
+const reasons = (ended: ReadonlyArray<Current>, begun: ReadonlyArray<Current>): ReadonlyArray<EndedBy> => {
+  const places = new Map<string, number>()
+  const placeOf = ({ scope, key }: Current) => `${scope} ${key}`
+  for (const one of begun)
+    if (one.key !== undefined) places.set(placeOf(one), (places.get(placeOf(one)) ?? 0) + 1)
+  return ended.map((one) => {
+    const left = one.key === undefined ? 0 : (places.get(placeOf(one)) ?? 0)
+    if (left > 0) places.set(placeOf(one), left - 1)
+    return left > 0 ? "changed" : "gone"
+  })
+}
+
+type Feeds = (feature: string, kind: string) => boolean
+
+/** What somebody asks for: by job, of its newest whole run, and of those after it that go on. */
+class Asked {
+  readonly #byJob = new Map<string, ReadonlyArray<ToldTask>>()
+  readonly #feeds: Feeds
+
+  constructor(feeds: Feeds) {
+    this.#feeds = feeds
+  }
+
+  add({ job, kind, isInterim = false, replaces, tasks }: ToldRun): void {
+    if (kind !== "whole") return
+    const own = tasks.filter(({ isAlone }) => !isAlone)
+    this.#byJob.set(job, isInterim ? [...(this.#byJob.get(job) ?? []), ...own] : own)
+    if (!isInterim) for (const other of replaces) this.#byJob.delete(other)
+  }
+
+  has(subject: string, kind: string, loose: boolean): boolean {
+    return [...this.#byJob.values()]
+      .flat()
+      .some(
+        (task) =>
+          task.subject === subject &&
+          (loose ||
+            task.features.length === 0 ||
+            task.features.some((feature) => this.#feeds(feature, kind))),
+      )
+  }
+}
+
+/** What a run answers: by scope, what is true from now on. `known` are the scopes that ever had a record. */
+const answersOf = (
+  run: ToldRun,
+  kinds: ReadonlyArray<string>,
+  feeds: Feeds,
+  known: Set<string>,
+): ReadonlyMap<string, Omit<Scope, "as_of">> => {
+  const answers = new Map<string, Omit<Scope, "as_of">>()
+  for (const { subject, told, succeeded, rows: all, isOpen = false } of run.tasks)
+    for (const kind of isOpen ? [] : kinds) {
+      const scope = `${subject}|${kind}`
+      const rows = all.filter((row) => row.kind === kind)
+      if (rows.length > 0) known.add(scope)
+      if (!known.has(scope)) continue
+      const feeding = told.filter((feature) => feeds(feature, kind))
+      const good = feeding.filter((feature) => succeeded.includes(feature))
+      const isWhole = feeding.length > 0 && good.length === feeding.length
+      const isPartly =
+        feeding.length > 0 ? good.length > 0 : succeeded.some((feature) => told.includes(feature))
+      if (isWhole || (rows.length > 0 && isPartly))
+        answers.set(scope, {
+          loose: feeding.length === 0,
+          rows: rows.filter(({ isEarlier }) => !isEarlier),
+        })
+    }
+  return answers
+}
+
+/** Each moment of a folder whose runs are these, in the order in which they began. */
+export const moments = <R extends ToldRun>(
+  runs: ReadonlyArray<R>,
+  kinds: ReadonlyArray<string>,
+  feeds: Feeds,
+): ReadonlyArray<Moment<R>> => {
+  const asked = new Asked(feeds)
+  const alone = new Set(
+    runs.flatMap(({ tasks }) => tasks.filter((task) => task.isAlone)).map((t) => t.subject),
+  )
+  const scopes = new Map<string, Scope>()
+  const known = new Set<string>()
+  const all: Array<Moment<R>> = []
+  let e = ""
+  for (const run of runs) {
+    e = e > run.date ? e : run.date
+    asked.add(run)
+    const answers = answersOf(run, kinds, feeds, known)
+    const begun: Array<Current> = []
+    const ended: Array<Current & { readonly by: EndedBy }> = []
+    for (const scope of new Set([...scopes.keys(), ...answers.keys()])) {
+      const [kind = ""] = scope.split("|").slice(-1)
+      const subject = scope.slice(0, -kind.length - 1)
+      const answer = answers.get(scope)
+      const before = scopes.get(scope)
+      const isAsked = alone.has(subject) || asked.has(subject, kind, answer?.loose ?? before?.loose ?? false)
+      const currentOf = ({ as_of, rows }: Scope) => rows.map((row): Current => ({ ...row, scope, as_of }))
+      const were = before === undefined ? [] : currentOf(before)
+      if (!isAsked) {
+        if (before !== undefined) scopes.set(scope, { ...before, rows: [] })
+        ended.push(...were.map((one) => ({ ...one, by: "not requested" as const })))
+      } else if (answer !== undefined) {
+        const next = { as_of: e, ...answer }
+        scopes.set(scope, next)
+        const came = without(currentOf(next), were, contentOf)
+        const left = without(were, currentOf(next), contentOf)
+        const by = reasons(left, came)
+        begun.push(...came)
+        ended.push(...left.map((one, index) => ({ ...one, by: by[index]! })))
+      }
+    }
+    const current = [...scopes].flatMap(([scope, { as_of, rows }]) =>
+      rows.map((row): Current => ({ ...row, scope, as_of })),
+    )
+    all.push({ run, e, current, begun, ended })
+  }
+  return all
+}
+
+// What the tables say, beside the model.
+
+/** A version of a record as the database has it. */
+export interface FoundVersion {
+  readonly scope: string
+  readonly key: string | undefined
+  readonly content: string
+  readonly record_id: string
+  readonly since: number
+  readonly until: number | undefined
+  readonly valid_from: string
+  readonly valid_to: string | undefined
+  readonly ended_by: string | undefined
+  /** Of its scope. */
+  readonly as_of: string
+}
+
+export const sorted = (all: ReadonlyArray<unknown>): ReadonlyArray<string> =>
+  all.map((one) => JSON.stringify(one)).toSorted()
+
+/** Two lists with the same items in any order; what one lacks of the other is told. */
+export const sameItems = (
+  found: ReadonlyArray<unknown>,
+  expected: ReadonlyArray<unknown>,
+  what: string,
+): void => {
+  const [is, should] = [sorted(found), sorted(expected)]
+  const asIs = (text: string) => text
+  const [unexpected, missing] = [without(is, should, asIs), without(should, is, asIs)]
+  const few = (texts: ReadonlyArray<string>) => `${texts.length}: ${texts.slice(0, 4).join(" ")}`
+  if (unexpected.length + missing.length > 0)
+    assert.fail(`${what}\n  unexpected ${few(unexpected)}\n  missing ${few(missing)}`)
+}
+
+/** Records of one key of which there was never more than one at a time: each is one record over all nights. */
+const checkIdentity = (versions: ReadonlyArray<FoundVersion>, what: string): void => {
+  for (const [place, all] of Map.groupBy(versions, ({ scope, key }) => `${scope} ${key}`)) {
+    if (all[0]?.key === undefined) continue
+    const ordered = all.toSorted((one, other) => one.since - other.since)
+    const isSingle = ordered.every((one, at) => {
+      const next = ordered[at + 1]
+      return next === undefined || (one.until !== undefined && one.until <= next.since)
+    })
+    const ids = new Set(all.map(({ record_id }) => record_id))
+    if (isSingle) assert.strictEqual(ids.size, 1, `${what}: ${place} has several ids`)
+  }
+}
+
+/** Every version that there ever was, in each of the moments. `sequenceOf`: the number of a run in the tables. */
+export const checkVersions = <R extends ToldRun>(
+  versions: ReadonlyArray<FoundVersion>,
+  expected: ReadonlyArray<Moment<R>>,
+  sequenceOf: (run: R) => number,
+  what: string,
+): void => {
+  const open = versions.filter(({ until }) => until === undefined)
+  sameItems(
+    open.map(({ scope, content, as_of }) => [scope, content, as_of]),
+    (expected.at(-1)?.current ?? []).map(({ scope, content, as_of }) => [scope, content, as_of]),
+    `${what}: what is current`,
+  )
+  let [begins, ends] = [0, 0]
+  for (const { run, e, begun, ended } of expected) {
+    const at = sequenceOf(run)
+    const since = versions.filter((one) => one.since === at)
+    const until = versions.filter((one) => one.until === at)
+    begins += since.length
+    ends += until.length
+    sameItems(
+      since.map(({ scope, content, valid_from }) => [scope, content, valid_from]),
+      begun.map(({ scope, content }) => [scope, content, e]),
+      `${what}: what begins with ${run.run_id}`,
+    )
+    sameItems(
+      until.map(({ scope, content, valid_to }) => [scope, content, valid_to]),
+      ended.map(({ scope, content }) => [scope, content, e]),
+      `${what}: what ends with ${run.run_id}`,
+    )
+    sameItems(
+      until.map(({ scope, key, ended_by }) => [scope, key, ended_by]),
+      ended.map(({ scope, key, by }) => [scope, key, by]),
+      `${what}: why it ends with ${run.run_id}`,
+    )
+    for (const { scope, key, ended_by, record_id } of until)
+      if (ended_by === "changed")
+        assert.isTrue(
+          since.some((one) => one.scope === scope && one.key === key && one.record_id === record_id),
+          `${what}: ${record_id} changed with ${run.run_id} and is not there`,
+        )
+    const alive = versions.filter((one) => one.since <= at && (one.until === undefined || one.until > at))
+    const ids = new Set(alive.map(({ scope, record_id }) => `${scope} ${record_id}`))
+    assert.strictEqual(ids.size, alive.length, `${what}: a record stands twice after ${run.run_id}`)
+  }
+  assert.deepStrictEqual(
+    [begins, ends],
+    [versions.length, versions.length - open.length],
+    `${what}: versions of no run`,
+  )
+  checkIdentity(versions, what)
+}
+
+/** A change as `changes` tells it: contents as in the model, null where there is none. */
+export interface FoundChange {
+  readonly scope: string
+  readonly change: string
+  readonly changed_columns: unknown
+  readonly before: string | null
+  readonly after: string | null
+}
+
+/** What is told to have come and gone between two moments is what differs between their contents. */
+export const checkChanges = <R extends ToldRun>(
+  found: ReadonlyArray<FoundChange>,
+  earlier: Moment<R>,
+  later: Moment<R>,
+  what: string,
+): void => {
+  const asIs = (text: string) => text
+  const textsOf = (side: "before" | "after") =>
+    found.flatMap((one) => (one[side] === null ? [] : [`${one.scope} ${one[side]}`]))
+  const [gone, come] = [textsOf("before"), textsOf("after")]
+  const [was, is] = [earlier.current.map(contentOf), later.current.map(contentOf)]
+  // Of several records with one key, two may have changed places.
+  sameItems(without(come, gone, asIs), without(is, was, asIs), `${what}: what came`)
+  sameItems(without(gone, come, asIs), without(was, is, asIs), `${what}: what is gone`)
+  for (const { change, changed_columns } of found)
+    assert.strictEqual(
+      change === "changed",
+      Array.isArray(changed_columns) && changed_columns.length > 0,
+      `${what}: ${change}`,
+    )
+}
