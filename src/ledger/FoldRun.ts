@@ -108,6 +108,7 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
   let held: At<typeof RunHeld.Type> | undefined = before?.held
   let interim: RunState["interim"] = before?.interim
   let accepted = before?.accepted
+  let forgotten = before?.forgotten
   let ended = before?.ended
   let stages = before?.stages ?? {}
   let sources = before?.sources ?? builtInSources
@@ -126,6 +127,7 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
       held = { seq, at, fact }
       interim = undefined
     } else if (fact._tag === "RunAccepted") accepted = true
+    else if (fact._tag === "FactForgotten") forgotten = true
     else if (fact._tag === "OutcomePublished") accepted = undefined
     else if (fact._tag === "RunEnded") ended = endedBy(ended, { at, fact })
     else if (fact._tag === "ResultsSourcesSet") sources = withEarlier(fact.sources, sources)
@@ -142,6 +144,7 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
     ...(held === undefined ? {} : { held }),
     ...(interim === undefined ? {} : { interim }),
     ...(accepted === undefined ? {} : { accepted }),
+    ...(forgotten === undefined ? {} : { forgotten }),
   }
   return { started: fact, started_at, sequence, newest, tasks, sources, published, ...gated, stages, ended }
 }

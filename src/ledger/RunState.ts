@@ -109,6 +109,8 @@ export interface RunState {
   readonly interim?: At<typeof InterimPublished.Type>
   /** The newest version with this run did not pass the gates of its job; absent once one did. */
   readonly held?: At<typeof RunHeld.Type>
+  /** It had tasks of a customer who was forgotten. */
+  readonly forgotten?: true
   /** A person let it through, and its new end is not published yet. */
   readonly accepted?: boolean
   readonly stages: Stages

@@ -106,7 +106,7 @@ export interface Meta {
 
 const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, interim }: SteppedRun) {
   const [row] = yield* connection.rows(
-    `SELECT job, parent IS NULL AND tasks > 0 AS night,
+    `SELECT job, coalesce(whole, parent IS NULL AND tasks > 0) AS night,
       greatest(run_date, coalesce((SELECT max(e) FROM store._runs), run_date))::VARCHAR AS e,
       EXISTS (FROM ops.documents WHERE run_id = $1 AND record_id IS NOT NULL) AS documents
     FROM ops.runs WHERE run_id = $1`,
