@@ -10,7 +10,7 @@ import { Effect } from "effect"
 import { durableFiles } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import type { ReadSchema } from "../records/RecordSchema.ts"
-import { keptName, keptOf } from "../records/SchemasInForce.ts"
+import { keptName, keptOf, schemasOfTables } from "../records/SchemasInForce.ts"
 import { newestDerived } from "./KeptVersions.ts"
 import { fileStep, filesBelow, layoutOf, modesOf, readManifest } from "./Manifest.ts"
 import type { Layout, Manifest } from "./Manifest.ts"
@@ -76,6 +76,33 @@ export const keepSchemas = ({ layout, files, modes, schemas }: Store, current: M
     })
     return Object.fromEntries(inForce)
   })
+
+/**
+ * The store with the schemas that a version names. Those that a job has, or that the current version has, are
+ * other ones if a version stays as it is, or comes back, that was made with others.
+ */
+export const withSchemasOf = Effect.fn("Publishing.withSchemasOf")(function* (
+  store: Store,
+  { schemas }: Pick<Manifest, "schemas">,
+  { schema_files = {} }: Manifest,
+) {
+  const { layout } = store
+  if (schemas === undefined) return store
+  const isOwn = yield* fileStep(() => {
+    const names = Object.entries(schemas).map(([table, version]) => keptName(table, version))
+    const hashes = new Set(names.map((name) => schema_files[name] ?? hashIn(layout.schemas, name)))
+    const { texts } = store.schemas
+    return texts.size === names.length && [...texts.values()].every((text) => hashes.has(sha256Hex(text)))
+  })
+  if (isOwn) return store
+  const folders = { package: layout.schemas, own: undefined, kept: layout.schemas }
+  const inForce = schemasOfTables(folders, { schemas, schema_files })
+  // Those that are lost, `repair` writes again.
+  return yield* Effect.match(inForce, {
+    onSuccess: (found): Store => ({ ...store, families: found.families, schemas: found }),
+    onFailure: () => store,
+  })
+})
 
 /** With the hash of each kept file that it names; one that is known stays, whatever the file is now. */
 export const namingSchemaFiles = ({ layout }: Pick<Store, "layout">, next: Manifest) =>

@@ -190,7 +190,9 @@ export const PublisherDuckDb = {
         const context = yield* Effect.context<Ledger | Landing | DuckDb | FileSystem.FileSystem>()
         const memory: Memory = { run_id: undefined, findings: new Map() }
         const turn = yield* PublicationTurn
-        const inTurn = <A, E>(work: (store: Store) => Effect.Effect<A, E, Ledger | Landing | DuckDb>) =>
+        const inTurn = <A, E>(
+          work: (store: Store) => Effect.Effect<A, E, Ledger | Landing | DuckDb | FileSystem.FileSystem>,
+        ) =>
           turn.withPermits(1)(
             Effect.mapError(opened, asPublishFailed).pipe(Effect.flatMap(work), Effect.provide(context)),
           )

@@ -10,6 +10,7 @@ import type { FailedGate } from "../ledger/RunFacts.ts"
 import { clearStrays, commit, discarding, recover } from "./Commit.ts"
 import { nextDatabase, withDatabase } from "./ContinueDatabase.ts"
 import type { Built } from "./ContinueDatabase.ts"
+import { withSchemasOf } from "./KeepSchemas.ts"
 import { filesNeededBy, keptVersions, newestDerived, replaceKept, sweepKept } from "./KeptVersions.ts"
 import { fileStep } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
@@ -80,15 +81,16 @@ export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R
     if (next === undefined) return unchanged
     const of = { ...next, version, amends: asked.isInstead ?? false }
     const whole = yield* takeOut(store, of, asked.fresh ?? new Set())
-    const built = yield* nextDatabase(store, { current, ...whole, isAnew: asked.isAnew ?? false })
+    const own = yield* withSchemasOf(store, next, current)
+    const built = yield* nextDatabase(own, { current, ...whole, isAnew: asked.isAnew ?? false })
     const failed = gates === undefined ? [] : yield* gates
     if (failed.length > 0 && aside !== undefined) yield* aside
     if (failed.length > 0) return { ...unchanged, failed }
     const settled = asked.settled === undefined ? undefined : yield* asked.settled
     const isAnew = asked.isAnew ?? false
-    const parquet = yield* parquetOf(store, { current, next: whole.next, built, isAnew })
+    const parquet = yield* parquetOf(own, { current, next: whole.next, built, isAnew })
     const named = { ...Struct.omit(whole.next, ["parquet"]), ...(parquet && { parquet }) }
-    return { told, asked, built, failed, settled, next: yield* withDatabase(store, named, built) }
+    return { told, asked, built, failed, settled, next: yield* withDatabase(own, named, built) }
   })
   const { told, asked, next, built, failed, settled } = yield* discarding(store, current)(staging)
   if (next !== undefined) yield* commit(store, next)

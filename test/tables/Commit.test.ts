@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
@@ -531,7 +532,7 @@ describe("a rollback", () => {
     Effect.gen(function* () {
       const root = yield* folder
       const store = storeIn(root, new DurableFiles(machineCalls), 3)
-      const live = Layer.merge(DuckDb.layer, Ledger.layer({ path: ":memory:" }))
+      const live = Layer.mergeAll(DuckDb.layer, NodeFileSystem.layer, Ledger.layer({ path: ":memory:" }))
       const again = Effect.gen(function* () {
         for (const [version, schemas] of [
           [1, {}],

@@ -12,6 +12,7 @@ import { openStore } from "../../src/tables/OpenStore.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { repair } from "../../src/tables/Repair.ts"
+import { rollback } from "../../src/tables/Rollback.ts"
 import { verify } from "../../src/tables/Verify.ts"
 import { anId } from "../harness/Id.ts"
 import {
@@ -162,6 +163,7 @@ const place = Effect.map(folder, (base) => {
     problems: inPlace(
       Effect.map(Effect.flatMap(store, verify), (all) => all.map(({ id, where }) => [id, where])),
     ),
+    back: inPlace(Effect.flatMap(store, rollback)),
     repair: inPlace(Effect.flatMap(store, (opened) => repair(opened))),
   }
 })
@@ -425,6 +427,29 @@ describe("a record schema", () => {
             ...ofOne,
           },
         )
+      }),
+  )
+
+  it.live(
+    "is that of the version that is put back, and the one in force stays while an end is published",
+    () =>
+      Effect.gen(function* () {
+        const { root, night: nightOf, end, write, back, problems } = yield* place
+        const typeOf = Effect.provide(
+          rowsOf(root, "SELECT DISTINCT typeof(balance) AS type FROM accounts"),
+          DuckDb.layer,
+        )
+        const types: Array<unknown> = []
+        const look = Effect.map(typeOf, (rows) => types.push(...rows.map(({ type }) => type)))
+        for (const [day, type] of ["VARCHAR", "DOUBLE", "BIGINT"].entries()) {
+          write(type)
+          yield* nightOf(`2026-11-2${day}`, type === "VARCHAR" ? "1" : 1)
+        }
+        write("VARCHAR")
+        yield* Effect.andThen(end("2026-11-22"), look)
+        yield* Effect.andThen(back, look)
+        yield* Effect.andThen(back, look)
+        assert.deepStrictEqual([types, yield* problems], [["BIGINT", "DOUBLE", "VARCHAR"], []])
       }),
   )
 
