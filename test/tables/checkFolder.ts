@@ -1,0 +1,227 @@
+/**
+ * What the tables of an output folder have, compared with its model: `main`, `history`, `nights`, `changes`, and the
+ * Parquet beside them.
+ */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Connection } from "../../src/base/DuckDb.ts"
+import { literal } from "../../src/base/DuckDbFailed.ts"
+import { filesBelow, layoutOf, readManifest } from "../../src/tables/Manifest.ts"
+import { checkChanges, checkVersions, sameItems } from "./model.ts"
+import type { Moment, ToldRun } from "./model.ts"
+import type { ModelFolder } from "./modelFolder.ts"
+import { contentText, epoch, saidOf, sessionOf, taskId } from "./modelNights.ts"
+import type { Draw, Schemas } from "./modelNights.ts"
+import { opened } from "./night.ts"
+
+/** A folder and its model, as one seed goes through its nights. */
+export interface World {
+  readonly root: string
+  readonly model: ModelFolder
+  readonly draw: Draw
+  /** The folders of Parquet that it has. */
+  readonly parquet: ReadonlyArray<"current" | "history">
+  readonly forgotten: Set<string>
+  /** The edit, for messages. */
+  what: string
+}
+
+export const versionIn = (root: string): number => readManifest(layoutOf(root).manifest)?.version ?? 0
+
+// The tables, as the model tells them.
+
+const placeText = `CASE WHEN s._alone IS NULL THEN s.customer_id || '|' || s.engine_reference
+  ELSE 'session ' || s._alone || '|' || s.customer_id END || '|' || s.product`
+const cellsOf = ({ amount, note }: Schemas): string =>
+  `'papers' AS "table", v.type, v.name, ${amount === undefined ? "NULL" : "CAST(v.amount AS VARCHAR)"} AS amount,
+    ${note ? "v.note" : "NULL"} AS note, v.extra, v.misfits`
+const othersCells = (name: string, product: string): string =>
+  `'${name}' AS "table", ${product} AS type, ${name === "odds" ? "v.name" : "v.record ->> 'name'"} AS name,
+    NULL AS amount, NULL AS note, ${name === "odds" ? "v.extra" : "NULL"} AS extra, NULL AS misfits, NULL AS lines`
+const othersOf = ({ odds }: Schemas): ReadonlyArray<string> => ["other_records", ...(odds ? ["odds"] : [])]
+
+const versionsSql = (schemas: Schemas): string => {
+  const first = `${placeText} AS place, s.product, s.as_of::VARCHAR AS as_of, v.record_id, v.valid_from::VARCHAR AS valid_from,
+    v.valid_to::VARCHAR AS valid_to, v.ended_by, v._since_seq AS since, v._until_seq AS until`
+  const lines = `(SELECT list(l.line ORDER BY l.position) FROM store.lines AS l WHERE l._version = v._version) AS lines`
+  const from = (name: string) =>
+    `FROM store.${name} AS v JOIN store._scopes AS s USING (_scope) WHERE v.valid_from IS NOT NULL`
+  return [
+    `SELECT ${first}, ${cellsOf(schemas)}, ${lines} ${from("papers")}`,
+    ...othersOf(schemas).map((name) => `SELECT ${first}, ${othersCells(name, "s.product")} ${from(name)}`),
+  ].join(" UNION ALL ")
+}
+
+type Row = Readonly<Record<string, unknown>>
+const textOr = (value: unknown): string | undefined => (value === null ? undefined : String(value))
+const contentOf = ({ extra, ...row }: Row): string =>
+  contentText({ ...row, extra: typeof extra === "string" ? JSON.parse(extra) : extra } as never)
+
+const checkRecords = Effect.fnUntraced(function* (
+  world: World,
+  connection: Connection,
+  expected: ReadonlyArray<Moment<ToldRun>>,
+) {
+  const { current, sequenceOf } = world.model
+  const found = (yield* connection.rows(versionsSql(current.schemas))).map((row) => ({
+    scope: String(row["place"]),
+    key: row["table"] === "papers" ? String(row["type"]) : undefined,
+    content: contentOf(row),
+    record_id: String(row["record_id"]),
+    since: Number(row["since"]),
+    until: row["until"] === null ? undefined : Number(row["until"]),
+    valid_from: String(row["valid_from"]),
+    valid_to: textOr(row["valid_to"]),
+    ended_by: textOr(row["ended_by"]),
+    as_of: String(row["as_of"]),
+  }))
+  checkVersions(found, expected, sequenceOf, world.what)
+  const tables = ["papers", ...othersOf(current.schemas)]
+  const [sizes] = yield* connection.rows(
+    `SELECT ${["main", "history"]
+      .flatMap((schema) => tables.map((name) => `(SELECT count(*) FROM ${schema}.${name})`))
+      .join(" + ")} AS rows, ${tables
+      .map((name) => `(SELECT count(*) - count(DISTINCT record_id) FROM main.${name})`)
+      .join(" + ")} AS twice`,
+  )
+  const open = found.filter(({ until }) => until === undefined).length
+  assert.deepStrictEqual(
+    [Number(sizes?.["rows"]), Number(sizes?.["twice"])],
+    [found.length + open, 0],
+    `${world.what}: rows of main and history, and ids that stand twice`,
+  )
+})
+
+/** What each run read, to the row, with its own times of fetching. */
+const checkNights = Effect.fnUntraced(function* (world: World, connection: Connection) {
+  const { current } = world.model
+  const first = `v.run_id, v.record_id, v.run_date::VARCHAR AS date, v.task_id, v.session_id, epoch(v.fetch_date)::INTEGER AS fetched`
+  const lines = `(SELECT list(l.line ORDER BY l.position) FROM nights.lines AS l WHERE l.run_id = v.run_id
+    AND l.task_id = v.task_id AND l.session_id = v.session_id AND l.record_id = v.record_id) AS lines`
+  const rows = yield* connection.rows(
+    [
+      `SELECT ${first}, ${cellsOf(current.schemas)}, ${lines} FROM nights.papers AS v`,
+      ...othersOf(current.schemas).map(
+        (name) => `SELECT ${first}, ${othersCells(name, "v.product")} FROM nights.${name} AS v`,
+      ),
+    ].join(" UNION ALL "),
+  )
+  const cells = ({ run_id, date, task_id, session_id, fetched }: Row) =>
+    [run_id, date, task_id, session_id, fetched] as const
+  sameItems(
+    rows.map((row) => [...cells(row), contentOf(row)]),
+    world.model
+      .entries()
+      .flatMap(({ run, derived, over }) =>
+        run.tasks
+          .filter((task) => over?.has(taskId(run, task)) ?? true)
+          .flatMap((task) =>
+            task.rows.map((row) => [
+              run.run_id,
+              run.date,
+              taskId(run, task),
+              sessionOf(run, task, row.isEarlier),
+              epoch / 1000 + run.fetched,
+              saidOf(row, derived, current.schemas).content,
+            ]),
+          ),
+      ),
+    `${world.what}: nights`,
+  )
+  const keys = new Set(
+    rows.map((row) => [row["table"], ...cells(row).slice(0, 4), row["record_id"]].join(" ")),
+  )
+  assert.strictEqual(keys.size, rows.length, `${world.what}: a key of nights stands twice`)
+})
+
+/** `current/` and `history/` have what the views have, but for the age of the rows. */
+const checkParquet = Effect.fnUntraced(function* (world: World, connection: Connection) {
+  if (world.parquet.length === 0 || world.model.current.isInterim) return
+  for (const name of ["papers", "lines", ...othersOf(world.model.current.schemas)])
+    for (const [schema, path] of [
+      ["main", `current/${name}.parquet`],
+      ["history", `history/${name}/*.parquet`],
+    ] as const) {
+      const columns = (yield* connection.columnTypes(`SELECT * FROM ${schema}.${name}`))
+        .filter((one) => one.name !== "age_days")
+        .map((one) => (one.type === "JSON" ? `${one.name}::VARCHAR` : one.name))
+      const [view, file] = [`${schema}.${name}`, `read_parquet(${literal(join(world.root, path))})`].map(
+        (from) => `SELECT ${columns.join(", ")} FROM ${from}`,
+      )
+      const [row] = yield* connection.rows(`SELECT
+        (SELECT count(*) FROM (${view} EXCEPT ALL ${file})) + (SELECT count(*) FROM (${file} EXCEPT ALL ${view})) AS n`)
+      assert.strictEqual(Number(row?.["n"]), 0, `${world.what}: ${path} is not ${schema}.${name}`)
+    }
+})
+
+const changesSql = `SELECT CASE WHEN c.engine_reference IS NULL THEN 'session s-' || c.customer_id || '|' || c.customer_id
+    ELSE c.customer_id || '|' || c.engine_reference END || '|' || c.product AS place, c.product, c.change, c.table_name,
+  c.changed_columns, c.before, c.after FROM changes(?, ?) AS c`
+
+const contentIn = (table: unknown, product: unknown, told: unknown): string | null => {
+  if (told === null) return null
+  const { record, lines = [], ...rest } = JSON.parse(String(told))
+  if (table !== "papers") return contentOf({ ...rest, table, type: product, name: record?.name ?? rest.name })
+  return contentOf({ ...rest, table, lines: lines.map((item: { line: string }) => item.line) })
+}
+
+const checkSomeChanges = Effect.fnUntraced(function* (
+  world: World,
+  connection: Connection,
+  expected: ReadonlyArray<Moment<ToldRun>>,
+) {
+  const { int } = world.draw
+  const at = int(0, expected.length - 1)
+  for (const [from, to] of [
+    [at - int(1, 4), at],
+    [expected.length - 2, expected.length - 1],
+  ] as const) {
+    const [earlier, later] = [expected[Math.max(0, from)], expected[to]]
+    if (earlier === undefined || later === undefined) continue
+    const rows = yield* connection.rows(changesSql, [earlier.run.run_id, later.run.run_id])
+    const found = rows.map(({ place, product, table_name, change, changed_columns, before, after }) => ({
+      scope: String(place),
+      change: String(change),
+      changed_columns,
+      before: contentIn(table_name, product, before),
+      after: contentIn(table_name, product, after),
+    }))
+    checkChanges(found, earlier, later, `${world.what}: from ${earlier.run.run_id} to ${later.run.run_id}`)
+  }
+})
+
+export const check = Effect.fnUntraced(function* (world: World) {
+  assert.strictEqual(versionIn(world.root), world.model.current.version, `${world.what}: version`)
+  if (world.model.current.version === 0) return
+  const connection = yield* opened(world.root)
+  const expected = world.model.moments()
+  yield* checkRecords(world, connection, expected)
+  yield* checkNights(world, connection)
+  yield* checkParquet(world, connection)
+  yield* checkSomeChanges(world, connection, expected)
+}, Effect.scoped)
+
+/** Nothing names a customer who was forgotten: no table, no Parquet file of any version. */
+export const checkForgotten = Effect.fnUntraced(function* (world: World) {
+  const { root, forgotten } = world
+  if (forgotten.size === 0 || !existsSync(join(root, "nightjar.duckdb"))) return
+  const connection = yield* opened(root)
+  const tables = yield* connection.rows(
+    "SELECT schema_name || '.' || table_name AS name FROM duckdb_tables()",
+  )
+  const files = filesBelow(root)
+  const sources = [
+    ...tables.map(({ name }) => String(name)),
+    ...files.filter((path) => path.endsWith(".parquet")).map((path) => literal(join(root, path))),
+  ]
+  for (const customer of forgotten) {
+    const texts = sources.map(
+      (source) => `SELECT ${literal(source)} AS source FROM ${source} AS t
+        WHERE contains(CAST(t AS VARCHAR), ${literal(customer)})`,
+    )
+    const found = yield* connection.rows(texts.join(" UNION ALL "))
+    assert.deepStrictEqual(found, [], `${world.what}: ${customer} was forgotten`)
+  }
+}, Effect.scoped)
