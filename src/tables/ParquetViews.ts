@@ -100,8 +100,9 @@ interface Making {
 }
 
 /**
- * What the manifest of the next version says of the two folders, which are there; only a whole version writes
- * them. An edit that changed versions of records that are in its files has them all written by the next one.
+ * What the manifest of the next version says of the two folders, which are there. A run that goes on leaves them
+ * as they are, unless a customer is taken out meanwhile. An edit that changed versions of records that are in
+ * their files has them all written by the next one.
  */
 export const parquetOf = Effect.fn("Publishing.parquetOf")(function* (
   store: Store,
@@ -114,7 +115,7 @@ export const parquetOf = Effect.fn("Publishing.parquetOf")(function* (
   const isAppended = before?.seq !== undefined && since !== undefined && since > before.seq
   const isOther = isAnew || next.returned !== undefined || current.returned !== undefined
   const isSame = before !== undefined && before.holds.join() === holds.join()
-  if (next.interim === true || (isSame && !isOther && since === Infinity)) {
+  if ((next.interim === true && !isAnew) || (isSame && !isOther && since === Infinity)) {
     if (before === undefined || isAppended) return before
     return { version: before.version, holds: before.holds } satisfies ParquetFolder as ParquetFolder
   }

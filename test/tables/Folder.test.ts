@@ -94,12 +94,19 @@ const withdraw = ({ root, model }: World, { run_id }: Night): void => {
   model.replace({ ...current, version: versionIn(root), runs }, { trims: true })
 }
 
-const publishRun = Effect.fnUntraced(function* (world: World, run_id: string, holds = false) {
+const publishRun = Effect.fnUntraced(function* (
+  world: World,
+  run_id: string,
+  holds = false,
+  isAccepted = false,
+) {
   const { model } = world
   const known = model.known.get(run_id)!
   const { run } = known
   const also = run.tasks.length === 0 && known.state !== "held" ? [] : model.heldBefore(known)
   const result = yield* Effect.result(publishing(world, ({ publish }) => publish(anId(run_id)), holds))
+  const isHeld = holds && !isAccepted && run.tasks.length > 0
+  assert.strictEqual(result._tag, isHeld ? "Failure" : "Success", `${world.what}: ${JSON.stringify(result)}`)
   if (result._tag === "Failure") {
     if (result.failure._tag !== "PublicationHeld") return yield* result.failure
     const { database, gates } = result.failure
@@ -225,7 +232,7 @@ const acceptOne = Effect.fnUntraced(function* (world: World) {
   if (held.length === 0) return
   const { run_id } = world.draw.pick(held).run
   yield* append([{ _tag: "RunAccepted", run_id: anId(run_id) }])
-  yield* publishRun(world, run_id, true)
+  yield* publishRun(world, run_id, true, true)
 })
 
 const forgetOne = Effect.fnUntraced(function* (world: World) {

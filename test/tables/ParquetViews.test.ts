@@ -93,6 +93,15 @@ const endedIn = (root: string) =>
     name.startsWith("ended-"),
   )
 
+const forgetBea = (root: string) => {
+  const [tasks, executions] = [
+    [20, 21, 22].map((day) => `${runOf(day)}/c-2/${engine}`),
+    ["e-20-c-2", "e-21-c-2"],
+  ]
+  const forgotten = { customer_id: anId("c-2"), tasks: new Set(tasks), executions: new Set(executions) }
+  return Effect.flatMap(storeOf(root), (store) => forgetRows(store, forgotten))
+}
+
 describe("a rollback", () => {
   const accounts = (...columns: ReadonlyArray<string>) => `table: accounts
 comment: Accounts at a bank.
@@ -237,13 +246,7 @@ describe("current/ and history/", () => {
           assert.strictEqual(versionIn(root), "v2")
           yield* publish(runOf(22))
           assert.deepStrictEqual([versionIn(root), yield* differences(root)], ["v4", []])
-          const runs = [runOf(20), runOf(21), runOf(22)]
-          const forgotten = {
-            customer_id: anId("c-2"),
-            tasks: new Set(runs.map((run) => `${run}/c-2/${engine}`)),
-            executions: new Set(["e-20-c-2", "e-21-c-2"]),
-          }
-          yield* Effect.flatMap(storeOf(root), (store) => forgetRows(store, forgotten))
+          yield* forgetBea(root)
           assert.deepStrictEqual([yield* differences(root), foldersIn(root)], [[], ["parquet-v5"]])
         }).pipe(Effect.provide(inFolder(root)))
         yield* Effect.provide(Effect.asVoid(night(23, { "c-1": "Ana" })), inFolder(root, ["current"]))
@@ -259,5 +262,20 @@ describe("current/ and history/", () => {
         )
         assert.isUndefined(readManifest(layoutOf(root).manifest)?.parquet)
       }).pipe(Effect.scoped),
+  )
+
+  it.live("have nothing of a customer who was forgotten while a run went on", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        yield* night(20, { "c-1": "Ana", "c-2": "Bea" })
+        yield* append([begin(runOf(21), "2026-11-21")])
+        yield* succeed(runOf(21), "21", "c-1", resultsOf(profileOf("Eve")))
+        const { publishInterim } = yield* Publisher
+        yield* publishInterim(anId(runOf(21)), new Set([`${runOf(21)}/c-1/${engine}`]))
+        yield* forgetBea(root)
+        assert.deepStrictEqual([yield* differences(root), foldersIn(root)], [[], ["parquet-v3"]])
+      }).pipe(Effect.provide(inFolder(root)))
+    }).pipe(Effect.scoped),
   )
 })
