@@ -431,7 +431,7 @@ describe("a record schema", () => {
   )
 
   it.live(
-    "is that of the version that is put back, and the one in force stays while an end is published",
+    "is that of a version that is put back, and stays while an end is published [decision 10 own schemas]",
     () =>
       Effect.gen(function* () {
         const { root, night: nightOf, end, write, back, problems } = yield* place

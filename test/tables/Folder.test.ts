@@ -350,7 +350,7 @@ const meanwhile = Effect.fnUntraced(function* (world: World) {
   else yield* edits(world)
 })
 
-const nightsMax = Number(process.env["NIGHTS"] ?? 8)
+const nightsMax = Number(process.env["NIGHTS"] ?? 5)
 
 const live = Effect.fnUntraced(function* (seed: number) {
   const root = yield* folder
@@ -394,7 +394,7 @@ describe("an output folder", () => {
       Effect.forEach(
         Array.from(
           { length: Number(process.env["SEEDS"] ?? 3) },
-          (_, i) => Number(process.env["FROM"] ?? 1) + i,
+          (_, i) => Number(process.env["FROM"] ?? 2) + i,
         ),
         live,
         { discard: true },

@@ -264,18 +264,20 @@ describe("current/ and history/", () => {
       }).pipe(Effect.scoped),
   )
 
-  it.live("have nothing of a customer who was forgotten while a run went on", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        yield* night(20, { "c-1": "Ana", "c-2": "Bea" })
-        yield* append([begin(runOf(21), "2026-11-21")])
-        yield* succeed(runOf(21), "21", "c-1", resultsOf(profileOf("Eve")))
-        const { publishInterim } = yield* Publisher
-        yield* publishInterim(anId(runOf(21)), new Set([`${runOf(21)}/c-1/${engine}`]))
-        yield* forgetBea(root)
-        assert.deepStrictEqual([yield* differences(root), foldersIn(root)], [[], ["parquet-v3"]])
-      }).pipe(Effect.provide(inFolder(root)))
-    }).pipe(Effect.scoped),
+  it.live(
+    "have nothing of a customer who was forgotten while a run went on [decision 10 forgotten files]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          yield* night(20, { "c-1": "Ana", "c-2": "Bea" })
+          yield* append([begin(runOf(21), "2026-11-21")])
+          yield* succeed(runOf(21), "21", "c-1", resultsOf(profileOf("Eve")))
+          const { publishInterim } = yield* Publisher
+          yield* publishInterim(anId(runOf(21)), new Set([`${runOf(21)}/c-1/${engine}`]))
+          yield* forgetBea(root)
+          assert.deepStrictEqual([yield* differences(root), foldersIn(root)], [[], ["parquet-v3"]])
+        }).pipe(Effect.provide(inFolder(root)))
+      }).pipe(Effect.scoped),
   )
 })

@@ -366,30 +366,39 @@ const checkBetween = Effect.fnUntraced(function* (
 })
 
 describe("the history of records", () => {
-  it.effect("keeps what a run that goes on has brought when a run of another job is added after it", () =>
-    Effect.gen(function* () {
-      const duckdb = yield* DuckDb
-      const connection = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
-      yield* begin(connection)
-      const row = { kind: "odd" as const, type: null, name: "Ana", amount: null, lines: [], isEarlier: false }
-      const of = (customer: string, job: string, sequence: number): Run => ({
-        run_id: `r-${job}`,
-        job,
-        day: sequence,
-        sequence,
-        kind: "whole",
-        replaces: [],
-        tasks: [{ customer, engine: "bank:website", features, succeeded: features, rows: [row] }],
-        old: false,
-      })
-      const [first, second] = [of("c-1", "a", 1), of("c-2", "b", 2)]
-      yield* put(connection, first, first.tasks)
-      yield* step(connection, first, true)
-      yield* put(connection, second, second.tasks)
-      yield* step(connection, second)
-      const rows = yield* connection.rows("SELECT customer_id FROM main.other_records ORDER BY 1")
-      assert.deepStrictEqual(rows, [{ customer_id: "c-1" }, { customer_id: "c-2" }])
-    }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
+  it.effect(
+    "keeps what a run that goes on has brought when another job's is added [decision 10 goes on]",
+    () =>
+      Effect.gen(function* () {
+        const duckdb = yield* DuckDb
+        const connection = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
+        yield* begin(connection)
+        const row = {
+          kind: "odd" as const,
+          type: null,
+          name: "Ana",
+          amount: null,
+          lines: [],
+          isEarlier: false,
+        }
+        const of = (customer: string, job: string, sequence: number): Run => ({
+          run_id: `r-${job}`,
+          job,
+          day: sequence,
+          sequence,
+          kind: "whole",
+          replaces: [],
+          tasks: [{ customer, engine: "bank:website", features, succeeded: features, rows: [row] }],
+          old: false,
+        })
+        const [first, second] = [of("c-1", "a", 1), of("c-2", "b", 2)]
+        yield* put(connection, first, first.tasks)
+        yield* step(connection, first, true)
+        yield* put(connection, second, second.tasks)
+        yield* step(connection, second)
+        const rows = yield* connection.rows("SELECT customer_id FROM main.other_records ORDER BY 1")
+        assert.deepStrictEqual(rows, [{ customer_id: "c-1" }, { customer_id: "c-2" }])
+      }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
   )
 
   it.effect(
