@@ -408,3 +408,21 @@ export const databaseVersion = Effect.fnUntraced(
   Effect.scoped,
   Effect.orElseSucceed(() => undefined),
 )
+
+/** Reads every row of every table, which fails where a block is damaged. */
+export const readAll = Effect.fnUntraced(function* (connection: Connection) {
+  const tables = yield* connection.rows("SELECT schema_name AS folder, table_name AS name FROM duckdb_tables()")
+  for (const { folder, name } of tables)
+    yield* connection.rows(
+      `SELECT bit_xor(hash(t)) AS h FROM ${identifier(String(folder))}.${identifier(String(name))} AS t`,
+    )
+})
+
+/** Whether all of a database file can be read. */
+export const isReadable = (path: string) =>
+  openDatabase(path, "read-only").pipe(
+    Effect.flatMap(readAll),
+    Effect.as(true),
+    Effect.scoped,
+    Effect.orElseSucceed(() => false),
+  )

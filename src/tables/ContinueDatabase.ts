@@ -1,7 +1,7 @@
 /**
  * The database of the next version as a copy of the published one with the rows of the runs that differ, so
- * that a night costs what it holds and not what history holds. Only if the file is byte for byte the one in
- * the manifest, built by this version of the program: otherwise it is rebuilt from all Parquet files.
+ * that a night costs what it holds and not what history holds. Only if the file is the one in the
+ * manifest, built by this version of the program: otherwise it is rebuilt from all Parquet files.
  */
 import { existsSync, statSync } from "node:fs"
 import { join } from "node:path"
@@ -12,7 +12,7 @@ import { amendDatabase, databaseVersion, renumberDatabase } from "./BuildDatabas
 import { publishedTables } from "./DataDictionary.ts"
 import { madeBy } from "./EmptyDatabase.ts"
 import { isKeptDatabaseDamaged } from "./KeptVersions.ts"
-import { fileStep, filesOf, fingerprintInTurns } from "./Manifest.ts"
+import { fileStep, filesOf, isOtherDatabase, markOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import { databaseFailed } from "./Publisher.ts"
@@ -26,14 +26,16 @@ import type { Store } from "./Store.ts"
  */
 const growthMax = 2
 
-/** Whether the published database is, to the byte, the one that was put into place with this version. */
-export const isUnchanged = Effect.fn("Publishing.isUnchanged")(function* (store: Store, current: Manifest) {
-  const { database, returned } = current
-  const path = store.layout.database
-  if (database === undefined || returned !== undefined || database.made_by !== madeBy(store)) return false
-  const isOfSize = yield* fileStep(() => existsSync(path) && statSync(path).size === database.bytes)
-  return isOfSize && (yield* fingerprintInTurns(path)).sha256 === database.sha256
-})
+/** Whether the published database is the one that was put into place with this version. */
+export const isUnchanged = ({ layout, ...store }: Store, { database, returned }: Manifest) =>
+  fileStep(
+    () =>
+      database?.mark !== undefined &&
+      returned === undefined &&
+      database.made_by === madeBy(store) &&
+      existsSync(layout.database) &&
+      !isOtherDatabase(layout.database, database),
+  )
 
 /** A log that could not be emptied on closing would change the file after it was read. */
 const emptyLog = Effect.fnUntraced(
@@ -57,7 +59,7 @@ export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
   const known: Manifest = Struct.omit(manifest, ["database"])
   if (built.gaps.length > 0) return known
   yield* emptyLog(store.layout.build)
-  const file = yield* fingerprintInTurns(store.layout.build)
+  const file = yield* fileStep(() => markOf(store.layout.build))
   const built_bytes = built.builtBytes ?? file.bytes
   const database = { ...file, built_bytes, made_by: madeBy(store) }
   return { ...known, database } satisfies Manifest as Manifest

@@ -6,8 +6,8 @@
 import { existsSync, readdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
-import { databaseVersion } from "./BuildDatabase.ts"
-import { fileStep, filesBelow, filesOf, isThatFile, manifestText, readManifest } from "./Manifest.ts"
+import { databaseVersion, isReadable } from "./BuildDatabase.ts"
+import { fileStep, filesBelow, filesOf, isOtherDatabase, manifestText, readManifest } from "./Manifest.ts"
 import type { Layout, Manifest } from "./Manifest.ts"
 import { isSamePolicy } from "./Treatments.ts"
 import { temporary } from "./Store.ts"
@@ -30,15 +30,15 @@ const keptIn = (layout: Layout): ReadonlyArray<Kept> =>
         .toSorted((one, other) => one.manifest.version - other.manifest.version)
     : []
 
-/** Whether the kept database cannot be read, or is not to the byte what was current in its version. */
+/** Whether the kept database cannot be read, or is not what was current in its version. */
 export const isKeptDatabaseDamaged = Effect.fnUntraced(function* (store: Pick<Store, "layout">) {
   const path = store.layout.previousDatabase
   if (!(yield* fileStep(() => existsSync(path)))) return false
   const version = yield* databaseVersion(path)
-  return yield* fileStep(() => {
-    const known = keptVersions(store).find((kept) => kept.version === version)?.database
-    return version === undefined || (known !== undefined && !isThatFile(path, known))
-  })
+  if (version === undefined || !(yield* isReadable(path))) return true
+  return yield* fileStep(() =>
+    isOtherDatabase(path, keptVersions(store).find((kept) => kept.version === version)?.database),
+  )
 })
 
 /** Oldest first. */

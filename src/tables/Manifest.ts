@@ -3,7 +3,7 @@
  * authoritative for `tables/`: a file that it does not list was left by a crash, and the database is
  * rebuilt from the files it lists.
  */
-import { closeSync, existsSync, openSync, readFileSync, readSync, readdirSync, statSync } from "node:fs"
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { beginSha256 } from "../base/Hashes.ts"
@@ -27,12 +27,13 @@ const ManifestFile = Schema.Struct({
 })
 export type ManifestFile = typeof ManifestFile.Type
 
-/** The database file of a version, to the byte, and what it was made with. */
+/** The database file of a version, and what it was made with. */
 const BuiltDatabase = Schema.Struct({
   bytes: Schema.Int,
   /** Its size when it was last built of all files. */
   built_bytes: Schema.Int,
-  sha256: Schema.String,
+  /** What the file is known by (`markOf`); absent in manifests of older versions. */
+  mark: Schema.optionalKey(Schema.String),
   /** Hash of the program's version and of the definitions of all tables and views. */
   made_by: Schema.String,
 })
@@ -170,17 +171,8 @@ export const filesBelow = (folder: string): ReadonlyArray<string> =>
 
 const pieceBytes = 4 * 1024 * 1024
 
-interface Fingerprint {
-  readonly bytes: number
-  readonly sha256: string
-}
-
-/** Whether a file is, to the byte, the one of which this was said. */
-export const isThatFile = (path: string, { bytes, sha256 }: Fingerprint): boolean =>
-  statSync(path).size === bytes && fingerprintOf(path).sha256 === sha256
-
 /** Reads a file that may be too large for memory, piece by piece. */
-function* hashing(path: string): Generator<undefined, Fingerprint> {
+function* hashing(path: string): Generator<undefined, { readonly bytes: number; readonly sha256: string }> {
   const hash = beginSha256()
   const piece = Buffer.allocUnsafe(pieceBytes)
   const file = openSync(path, "r")
@@ -197,13 +189,38 @@ function* hashing(path: string): Generator<undefined, Fingerprint> {
   }
 }
 
-/** Size and SHA-256 of a file. */
-export const fingerprintOf = (path: string): Fingerprint => {
-  const pieces = hashing(path)
-  for (;;) {
-    const { done, value } = pieces.next()
-    if (done === true) return value
+/** A DuckDB file begins with its own header and the two that checkpoints write in turn. */
+const headBytes = 12_288
+/** Each block after them begins with the checksum of the rest of it. */
+const blockBytes = 262_144
+const checksumBytes = 8
+
+/**
+ * What a database file is known by: its size, and the SHA-256 of its headers and of the checksums of all
+ * blocks. Whatever DuckDB writes changes it, and no other database has the same; it takes one read a block. A
+ * bit that flipped within a block does not change it: DuckDB refuses such a block once it is read.
+ */
+export const markOf = (path: string) => {
+  const hash = beginSha256()
+  const piece = Buffer.allocUnsafe(headBytes)
+  const file = openSync(path, "r")
+  const take = (length: number, from: number) =>
+    hash.update(piece.subarray(0, readSync(file, piece, 0, length, from)))
+  try {
+    const bytes = fstatSync(file).size
+    take(headBytes, 0)
+    for (let from = headBytes; from < bytes; from += blockBytes) take(checksumBytes, from)
+    return { bytes, mark: hash.digest("hex") }
+  } finally {
+    closeSync(file)
   }
+}
+
+/** Whether this is another file than the one of which the manifest says this; false if it is not known. */
+export const isOtherDatabase = (path: string, database: Manifest["database"]): boolean => {
+  if (database?.mark === undefined) return false
+  const { bytes, mark } = markOf(path)
+  return bytes !== database.bytes || mark !== database.mark
 }
 
 /** One step with files; a refusal by the machine is reported without a stack trace. */
@@ -213,7 +230,7 @@ export const fileStep = <A>(step: () => A): Effect.Effect<A, PublishFailed> =>
     catch: (cause) => new PublishFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
   })
 
-/** The same, while others have their turn after each piece: a run may go on meanwhile. */
+/** Size and SHA-256 of a file, while others have their turn after each piece: a run may go on meanwhile. */
 export const fingerprintInTurns = (path: string) =>
   Effect.acquireUseRelease(
     Effect.sync(() => hashing(path)),

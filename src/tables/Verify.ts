@@ -18,7 +18,7 @@ import type { Problem } from "../messages/Catalogue.ts"
 import type { ProofLine } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import { countDifferences, databaseVersion, openDatabase } from "./BuildDatabase.ts"
+import { countDifferences, databaseVersion, openDatabase, readAll } from "./BuildDatabase.ts"
 import { strayFiles } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { lostParquet } from "./ParquetViews.ts"
@@ -27,7 +27,7 @@ import { publishedTables } from "./DataDictionary.ts"
 import { damagedEmptyDatabases } from "./EmptyDatabase.ts"
 import { lostSchemas } from "./KeepSchemas.ts"
 import { isKeptDatabaseDamaged, newestDerived, placeIn } from "./KeptVersions.ts"
-import { fileStep, filesBelow, filesOf, isThatFile, nothingPublished, readManifest } from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, isOtherDatabase, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { framesOf, loadPicture } from "./RunPicture.ts"
 import type { RunPicture } from "./RunPicture.ts"
@@ -249,10 +249,6 @@ const fileProblems = (store: Store, manifest: Manifest) =>
     ]
   })
 
-/** Of a version without a fingerprint only its rows can be checked. */
-const isOtherFile = ({ layout }: Store, { database }: Manifest): boolean =>
-  database !== undefined && !isThatFile(layout.database, database)
-
 /** The database is the published one, but a schema that it was made with is lost: its tables may differ. */
 const hasOtherTables = ({ layout }: Store, current: Manifest, isOther: boolean) =>
   fileStep(() => {
@@ -268,9 +264,10 @@ export const databaseProblems = Effect.fnUntraced(
       const state = version === undefined ? "cannot be read" : `is version ${version}`
       return [problemOf(where, "database-version", { state, version: manifest.version })]
     }
-    const isOther = yield* fileStep(() => isOtherFile(store, manifest))
+    const isOther = yield* fileStep(() => isOtherDatabase(store.layout.database, manifest.database))
     const problems: Array<Problem> = isOther ? [problemOf(where, "database-changed")] : []
     const connection = yield* openDatabase(store.layout.database, "read-only")
+    yield* readAll(connection)
     const { families } = store
     for (const { table, run_id, expected, found } of (yield* hasOtherTables(store, manifest, isOther))
       ? []

@@ -1,65 +1,130 @@
 /**
  * An output folder with many published nights, made quickly: one night is landed and published by the program, and its
- * Parquet files are written again by DuckDB for each further night, with other runs, dates and ids. Ledger and manifest
- * know every night.
+ * Parquet files are written again by DuckDB for each further night, with other runs, dates and ids, and other content in
+ * a few records. Ledger and manifest know every night.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import type { Connection } from "../../src/base/DuckDb.ts"
 import { identifier, literal } from "../../src/base/DuckDbFailed.ts"
 import { sha256Hex } from "../../src/base/Hashes.ts"
 import { filesOf, layoutOf, manifestText, readManifest } from "../../src/tables/Manifest.ts"
 import type { Manifest, ManifestFile } from "../../src/tables/Manifest.ts"
-import { append, begin, profileOf, publish, resultsOf, stateOf, succeed } from "../tables/night.ts"
+import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import {
+  append,
+  begin,
+  foundation,
+  publish,
+  publisherOptions,
+  resultsOf,
+  stateOf,
+  succeed,
+} from "../tables/night.ts"
 import { anId } from "../harness/Id.ts"
 
-const product = "customer_information"
-const recordsEach = 5
+/** How many customers a night has, and how many records each of them. */
+export interface NightSize {
+  readonly customers: number
+  readonly each: number
+}
 
-const recordsOf = (n: number, run: string): ReadonlyArray<object> => [
-  {
-    ...profileOf(`María José ${n}`),
-    identification_numbers: [
-      { type: "es:dni", value: `${10_000_000 + n}X`, validated: true, country: "ES" },
-      { type: "es:ssn", value: `28${n}`, validated: false },
-    ],
-    phones: [`+346${10_000_000 + n}`, `+349${10_000_000 + n}`],
-    addresses: [
-      { title: "home", street: `Calle Mayor ${n % 200}`, city: "Madrid", zip_code: `28${n % 999}` },
-    ],
-  },
-  ...Array.from({ length: recordsEach - 1 }, (_, each) => ({
-    product: "accounts",
-    sub_family: "bank:account",
-    iban: `ES${n}-${each}`,
-    balance: `${(n * 7_919 + each * run.length) % 100_000}.10`,
-  })),
-]
+const text = (name: string) => `  ${name}: { type: VARCHAR, comment: A text. }`
+const schema = `
+table: movements
+comment: What was booked, one row each.
+product: accounts
+sub_families: ["bank:movement"]
+features: [customer_information_read]
+key: [reference]
+columns:
+  reference: { type: VARCHAR, required: true, comment: The number of the booking. }
+  number: { type: INTEGER, required: true, comment: Its place among all. }
+  booked: { type: DATE, required: true, comment: When it was booked. }
+  amount: { type: "DECIMAL(18,2)", required: true, comment: How much. }
+  balance: { type: "DECIMAL(18,2)", comment: How much was there then. }
+  settled: { type: BOOLEAN, comment: Whether it is done. }
+  fetch_date: { type: TIMESTAMPTZ, required: true, comment: When the source was read. }
+${["account", "currency", "kind", "counterparty", "description", "branch", "channel", "note"].map(text).join("\n")}
+fetched: [fetch_date]
+`
+
+export const historyOptions = (root: string) => ({
+  ...publisherOptions(root),
+  ownSchemas: join(dirname(root), "schemas"),
+  parquet: ["current", "history"] as const,
+})
+
+/** Everything that publishes in the folder; the schema of the records stands beside it. */
+export const historyLayers = (root: string) => {
+  const { ownSchemas } = historyOptions(root)
+  mkdirSync(ownSchemas, { recursive: true })
+  writeFileSync(join(ownSchemas, "movements.yaml"), schema)
+  return PublisherDuckDb.layer(historyOptions(root)).pipe(Layer.provideMerge(foundation(root)))
+}
+
+/** One record in so many has other content in a night, and its former one again in the next. */
+const changedEach = 200
+const changesIn = (night: number, each: number) => (row: number) => night > 0 && row % each === night % each
 
 const dateOf = (night: number): string =>
   new Date(Date.UTC(2025, 0, 1 + night)).toISOString().slice(0, "2025-01-01".length)
 export const runOf = (night: number): string => `nightly.${dateOf(night)}`
 
-/** One night of this many customers and five records each, landed and told to the ledger. */
-export const liveNight = Effect.fnUntraced(function* (night: number, customers: number) {
-  const run = runOf(night)
-  yield* append([begin(run, dateOf(night))])
-  const numbers = Array.from({ length: customers }, (_, n) => n)
-  const products_count = {
-    [`${product}:user_profile@${product}`]: 1,
-    "bank:account@accounts": recordsEach - 1,
-  }
+const recordOf = (row: number, night: number, isChanged: boolean): object => ({
+  product: "accounts",
+  sub_family: "bank:movement",
+  fetch_date: `${dateOf(night)}T03:04:05Z`,
+  reference: `M-${row}`,
+  number: row,
+  booked: dateOf(-(row % 700)),
+  amount: `${(row * 7_919) % 100_000}.10`,
+  balance: `${(row * 104_729) % 1_000_000}.55`,
+  settled: row % 9 > 0,
+  account: `ES${(row * 15_485_863) % 1_000_000_007}`,
+  currency: "EUR",
+  kind: ["transfer", "card", "direct debit"][row % 3],
+  counterparty: `Company ${(row * 31) % 4_001} S.L.`,
+  description: isChanged ? `corrected in ${night}` : `Payment ${(row * 17) % 9_973}`,
+  branch: `${row % 300}`,
+  channel: row % 2 === 0 ? "web" : "app",
+})
+
+/** A run of these customers, landed and told to the ledger. */
+const liveRun = Effect.fnUntraced(function* (
+  run: string,
+  night: number,
+  { customers, each }: NightSize,
+  isChanged: (row: number) => boolean,
+) {
+  const products_count = { "bank:movement@accounts": each }
   yield* Effect.forEach(
-    numbers,
+    Array.from({ length: customers }, (_, n) => n),
     (n) => {
-      const [id, customer] = [`${night}-${n}`, `c-${n}`]
-      const body = resultsOf(...recordsOf(n, run))
+      const [id, customer] = [`${run}-${n}`, `c-${n}`]
+      const rows = Array.from({ length: each }, (_, k) => n * each + k)
+      const body = resultsOf(...rows.map((row) => recordOf(row, night, isChanged(row))))
       return succeed(run, id, customer, body, stateOf(id, customer, { products_count }))
     },
     { concurrency: 64, discard: true },
   )
+})
+
+/** One night, landed and told to the ledger. */
+export const liveNight = Effect.fnUntraced(function* (night: number, size: NightSize) {
+  yield* append([begin(runOf(night), dateOf(night))])
+  yield* liveRun(runOf(night), night, size, changesIn(night, changedEach))
+})
+
+/** The same night again for a few customers: one record in ten is another one. */
+export const liveRerun = Effect.fnUntraced(function* (night: number, size: NightSize) {
+  const run = `${runOf(night)}.2`
+  const started = begin(run, dateOf(night))
+  yield* append([{ ...started, parent: runOf(night) } as typeof started])
+  yield* liveRun(run, night + 1, size, changesIn(night + 1, 10))
+  return run
 })
 
 /** The end of a night that left nothing at the service, with its outcome published, as every night ends. */
@@ -75,11 +140,17 @@ const ids = ["task_id", "execution_id", "session_id", "external_execution_id"]
 const rowsOfNight = Effect.fnUntraced(function* (connection: Connection, path: string, night: number) {
   const source = `read_parquet(${literal(path)}, hive_partitioning = false)`
   const columns = (yield* connection.columnTypes(`SELECT * FROM ${source}`)).map(({ name }) => name)
+  const isChanged = `number % ${changedEach} = ${night % changedEach}`
   const other: Readonly<Record<string, string>> = {
     run_id: literal(runOf(night)),
     run_date: `DATE ${literal(dateOf(night))}`,
     sequence: String(night),
-    ...Object.fromEntries(ids.map((id) => [id, `${id} || '.${night}'`])),
+    ...Object.fromEntries(ids.map((id) => [id, `replace(${id}, ${literal(runOf(0))}, ${literal(runOf(night))})`])),
+    ...(columns.includes("number") && {
+      description: `CASE WHEN ${isChanged} THEN 'corrected in ${night}' ELSE description END`,
+      content_id: `CASE WHEN ${isChanged} THEN md5('${night} ' || number) ELSE content_id END`,
+      fetch_date: `TIMESTAMPTZ '${dateOf(night)} 03:04:05+00'`,
+    }),
   }
   const chosen = columns.map((name) => (name in other ? `${other[name]} AS ${name}` : identifier(name)))
   return `SELECT ${chosen.join(", ")} FROM ${source}`
@@ -93,7 +164,7 @@ const writeNight = Effect.fnUntraced(function* (
 ) {
   const files: Array<ManifestFile> = []
   for (const { table, path: from, rows } of template) {
-    const path = `tables/${table}/run_date=${dateOf(night)}/${runOf(night)}-v1.parquet`
+    const path = from.replaceAll(dateOf(0), dateOf(night))
     const place = join(root, path)
     if (!existsSync(place)) {
       mkdirSync(dirname(place), { recursive: true })
@@ -111,11 +182,11 @@ const writeNight = Effect.fnUntraced(function* (
 export const makeHistory = Effect.fn("Bench.makeHistory")(function* (
   root: string,
   nights: number,
-  customers: number,
+  size: NightSize,
 ) {
   const layout = layoutOf(root)
   if (readManifest(layout.manifest) === undefined) {
-    yield* liveNight(0, customers)
+    yield* liveNight(0, size)
     yield* publish(runOf(0))
     yield* endNight(0)
   }

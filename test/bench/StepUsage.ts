@@ -13,7 +13,7 @@ export interface StepUsage {
   readonly writtenBytes: number
 }
 
-const cpuMs = (): number => {
+export const cpuMs = (): number => {
   const { userCPUTime, systemCPUTime } = process.resourceUsage()
   return (userCPUTime + systemCPUTime) / 1_000
 }

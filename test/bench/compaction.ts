@@ -10,9 +10,17 @@ import { buildInPlace, recover } from "../../src/tables/Commit.ts"
 import { compact } from "../../src/tables/Compact.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { openStore } from "../../src/tables/OpenStore.ts"
-import { layers, publish, publisherOptions } from "../tables/night.ts"
+import { publish } from "../tables/night.ts"
 import type { Benchmark, Figure } from "./Figure.ts"
-import { endNight, liveNight, makeHistory, runOf } from "./PublishedHistory.ts"
+import {
+  endNight,
+  historyLayers,
+  historyOptions,
+  liveNight,
+  makeHistory,
+  runOf,
+} from "./PublishedHistory.ts"
+import type { NightSize } from "./PublishedHistory.ts"
 import { measureSteps } from "./StepUsage.ts"
 
 const mb = 1_048_576
@@ -34,14 +42,14 @@ const spent = <A, E, R>(name: string, work: Effect.Effect<A, E, R>) =>
     { name: `${name}: peak memory`, value: peakMb, unit: "MB" },
   ])
 
-const measured = (root: string, nights: number, customers: number) =>
+const measured = (root: string, nights: number, size: NightSize) =>
   Effect.gen(function* () {
-    yield* makeHistory(root, nights, customers)
-    const store = yield* openStore(publisherOptions(root))
+    yield* makeHistory(root, nights, size)
+    const store = yield* openStore(historyOptions(root))
     const look = Effect.fnUntraced(function* (when: string, night: number) {
       const current = yield* recover(store)
       const built = yield* spent("full build", buildInPlace(store, current))
-      yield* liveNight(night, customers)
+      yield* liveNight(night, size)
       const published = yield* spent("one more night", publish(runOf(night)))
       yield* endNight(night)
       const figures = [...tablesIn(root), ...built, ...published]
@@ -51,21 +59,23 @@ const measured = (root: string, nights: number, customers: number) =>
     const options = { overBy: Date.parse("2027-01-01"), isDry: false, monthsMax: Number.POSITIVE_INFINITY }
     const done = yield* spent("compaction", compact(store, options))
     return [...before, ...done, ...(yield* look("after", nights + 1))]
-  }).pipe(Effect.provide(layers(root)))
+  }).pipe(Effect.scoped, Effect.provide(historyLayers(root)))
 
 export const compaction: Benchmark = {
   name: "compaction",
   about: "files, a full build and one more night, before and after a year of nights is compacted",
   run: async ({ sample }) => {
     const kept = process.env["BENCH_KEEP"]
-    const root = kept ?? mkdtempSync(join(tmpdir(), "compaction-"))
+    const base = kept ?? mkdtempSync(join(tmpdir(), "compaction-"))
+    const root = join(base, "output")
     mkdirSync(root, { recursive: true })
     try {
       const customers = Number(process.env["BENCH_CUSTOMERS"] ?? 100)
-      const figures = await Effect.runPromise(measured(root, sample ? 3 : 365, sample ? 5 : customers))
+      const size = { customers: sample ? 5 : customers, each: 5 }
+      const figures = await Effect.runPromise(measured(root, sample ? 3 : 365, size))
       return { figures, complaints: [] }
     } finally {
-      if (kept === undefined) rmSync(root, { recursive: true, force: true })
+      if (kept === undefined) rmSync(base, { recursive: true, force: true })
     }
   },
 }

@@ -11,9 +11,10 @@ import { bodyBounds } from "../../src/service/BodyBounds.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { prune } from "../../src/folder/Prune.ts"
+import { isReadable } from "../../src/tables/BuildDatabase.ts"
 import { recover } from "../../src/tables/Commit.ts"
 import { nextDatabase, withDatabase } from "../../src/tables/ContinueDatabase.ts"
-import { fingerprintOf, layoutOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
+import { layoutOf, markOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { openStore } from "../../src/tables/OpenStore.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
@@ -127,15 +128,17 @@ const reasons: ReadonlyArray<{
     change: ({ root }) => changeByHand(root),
   },
   {
-    why: "it has other bytes, as many as before",
-    change: ({ root }) =>
-      Effect.sync(() => {
-        const { manifest } = layoutOf(root)
-        const text = readFileSync(manifest, "utf8")
-        const other = text.replace(/("database":[^}]*"sha256": ")./, "$1-")
-        assert.notStrictEqual(other, text)
-        writeFileSync(manifest, other)
-      }),
+    why: "it is another database of as many bytes: a copy of the same night elsewhere, with another name",
+    change: ({ root, base }) =>
+      Effect.gen(function* () {
+        const other = placeIn(join(base, "other"))
+        cpSync(join(root, "published/empty"), join(other.root, "published/empty"), { recursive: true })
+        yield* other.within(Effect.andThen(night(0, "Ana"), night(1, "Eve")))
+        const [one, another] = [root, other.root].map((each) => readFileSync(layoutOf(each).database))
+        assert.strictEqual(another?.length, one?.length)
+        assert.deepStrictEqual(another?.subarray(0, 12_288), one?.subarray(0, 12_288))
+        cpSync(layoutOf(other.root).database, layoutOf(root).database)
+      }).pipe(Effect.orDie),
   },
   {
     why: "the manifest does not say what it is",
@@ -191,8 +194,8 @@ describe("the database of the next version", () => {
       const built = { gaps: [] }
       const { database } = yield* within(Effect.flatMap(store, (one) => withDatabase(one, next, built)))
       yield* duckdb.atomicSwap(build, layoutOf(root).database)
-      const { bytes, sha256 } = fingerprintOf(layoutOf(root).database)
-      assert.deepStrictEqual([database?.bytes, database?.sha256], [bytes, sha256])
+      const { bytes, mark } = markOf(layoutOf(root).database)
+      assert.deepStrictEqual([database?.bytes, database?.mark], [bytes, mark])
     }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
   )
 
@@ -256,6 +259,25 @@ describe("the database of the next version", () => {
   )
 })
 
+describe("a database of which a bit has flipped", () => {
+  it.live("is built of all files where the night reads that block", () =>
+    Effect.gen(function* () {
+      const { root, within } = yield* place
+      yield* within(night(0, "Ana"))
+      const { database } = layoutOf(root)
+      const bytes = readFileSync(database)
+      const at = bytes.lastIndexOf("Ana@example.test")
+      assert.isAbove(at, 0)
+      bytes[at]! ^= 1
+      writeFileSync(database, bytes)
+      assert.isFalse(yield* isReadable(database))
+      yield* within(night(1, "Bea"))
+      assert.strictEqual(yield* names(root), "Ana Bea")
+      assert.isTrue(yield* isReadable(database))
+    }).pipe(Effect.provide(DuckDb.layer)),
+  )
+})
+
 describe("a version that lacks a run of the one before", () => {
   it.live("is built of all its files: the rows of that run would stay", () =>
     Effect.gen(function* () {
@@ -290,8 +312,8 @@ describe("the database of a night whose outcome is published", () => {
       )
       for (const isChanged of [false, true]) {
         if (isChanged) yield* changeByHand(root)
-        const { bytes, sha256 } = (yield* told) ?? {}
-        assert.deepStrictEqual({ bytes, sha256 }, fingerprintOf(layoutOf(root).database))
+        const { bytes, mark } = (yield* told) ?? {}
+        assert.deepStrictEqual({ bytes, mark }, markOf(layoutOf(root).database))
         assert.strictEqual(yield* names(root), "Ana")
       }
     }).pipe(Effect.provide(DuckDb.layer)),
