@@ -26,15 +26,25 @@ interface Stepping {
   readonly meta: Meta
 }
 
+/** Further columns of a list: the times of fetching. */
+const fetchedIn = (alias: string, table: KeptTable): string =>
+  fetchedOf(table)
+    .map(({ name }) => `, ${alias}.${identifier(name)}`)
+    .join("")
+
 const quoted = (columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<string> =>
   columns.map(({ name }) => identifier(name))
 
-/** `step_inc`: what came, by scope and reading; `step_same`: which open version each is, by its hash. */
+/**
+ * `step_inc`: what came, by scope and reading, without its cells, of which most are known; `step_same`: which
+ * open version each is, by its hash.
+ */
 const matchSql = ({ table, index }: Stepping): string =>
   [
     temp(
       "inc",
-      `SELECT s.*, q._scope, q._reading, q._answered,
+      `SELECT ${names(["_ord", "task_id", "session_id", "record_id", "content_id"], "s.")}${fetchedIn("s", table)},
+        q._scope, q._reading, q._answered,
         row_number() OVER (PARTITION BY q._reading, s.content_id ORDER BY s._ord) AS _nth
       FROM step_src_${index} AS s JOIN step_read AS q
         ON q.task_id = s.task_id AND ${sameSql("q", "s", ["session_id", ...kind])}`,
@@ -52,7 +62,12 @@ const matchSql = ({ table, index }: Stepping): string =>
         o.id, o._version, o.record_id
       FROM step_inc AS i JOIN step_open AS o USING (_scope, content_id, _nth)`,
     ),
-    temp("unmatched", "SELECT * FROM step_inc ANTI JOIN step_same USING (_ord)"),
+    // On its own: how few they are has to be known when their cells are looked for.
+    temp("left", "SELECT _ord, _scope, _reading, _answered FROM step_inc ANTI JOIN step_same USING (_ord)"),
+    temp(
+      "unmatched",
+      `SELECT s.*, i.* EXCLUDE (_ord) FROM step_src_${index} AS s JOIN step_left AS i USING (_ord)`,
+    ),
     temp(
       "unseen",
       `SELECT o.id, o._version FROM step_open AS o SEMI JOIN step_here USING (_scope)
@@ -271,7 +286,8 @@ const beginSql = ({ table }: Stepping): string =>
     temp(
       "taken",
       `SELECT 's' || o._scope AS place, o.record_id FROM step_open AS o
-      WHERE o._version NOT IN (SELECT _version FROM step_unseen)
+      WHERE o._scope IN (SELECT _scope FROM step_new WHERE _answered AND NOT paired)
+        AND o._version NOT IN (SELECT _version FROM step_unseen)
     UNION ALL SELECT place, record_id FROM step_new WHERE paired
     UNION ALL SELECT 'r' || s._reading, o.record_id
       FROM step_same AS s JOIN step_open AS o USING (_version) WHERE NOT s._answered`,
@@ -343,12 +359,11 @@ const seeSql = ({ table, run, meta }: Stepping, hasNew: boolean): string => {
     ["same", ...(hasNew ? ["new"] : [])]
       .map((name) => `SELECT ${columns} FROM step_${name}${where}`)
       .join(" UNION ALL ")
-  const fetched = quoted(fetchedOf(table)).map((name) => `, i.${name}`)
   const documents = `UPDATE ops.documents SET record_id = m.record_id
     FROM (${of("task_id, session_id, read_id, record_id", " WHERE record_id <> read_id")}) AS m
     WHERE documents.run_id = ${literal(run.run_id)} AND documents.task_id = m.task_id
       AND documents.session_id = m.session_id AND documents.record_id = m.read_id;`
-  return `INSERT INTO ${seenOf(table.name)} SELECT m._reading, m._version${fetched.join("")}
+  return `INSERT INTO ${seenOf(table.name)} SELECT m._reading, m._version${fetchedIn("i", table)}
     FROM (${of("_ord, _reading, _version")}) AS m JOIN step_inc AS i USING (_ord)
     ORDER BY m._reading, m._version;
   ${meta.hasDocuments ? documents : ""}`
