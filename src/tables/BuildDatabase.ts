@@ -15,6 +15,7 @@ import type { RecordFamily } from "../records/RecordSchema.ts"
 import { recordTables, rejectedRecordsTable } from "../records/RecordTables.ts"
 import { tell } from "../task/Progress.ts"
 import { dataDictionary, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
+import { gatherOutcomes } from "./Dimensions.ts"
 import { castColumns, filesAlike } from "./FileColumns.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
@@ -378,7 +379,7 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
         again.map(({ run_id }) => run_id),
       )
       for (const run of again) yield* step(connection, options, run, runs.includes(run.run_id) ? unfit : [])
-    }
+    } else yield* connection.run(gatherOutcomes(runs))
     yield* connection.run(versionMacro(manifest.version))
     yield* connection.run(`${withoutLog}; COMMIT`)
     yield* checkCounts(connection, options, runs)
@@ -411,7 +412,9 @@ export const databaseVersion = Effect.fnUntraced(
 
 /** Reads every row of every table, which fails where a block is damaged. */
 export const readAll = Effect.fnUntraced(function* (connection: Connection) {
-  const tables = yield* connection.rows("SELECT schema_name AS folder, table_name AS name FROM duckdb_tables()")
+  const tables = yield* connection.rows(
+    "SELECT schema_name AS folder, table_name AS name FROM duckdb_tables()",
+  )
   for (const { folder, name } of tables)
     yield* connection.rows(
       `SELECT bit_xor(hash(t)) AS h FROM ${identifier(String(folder))}.${identifier(String(name))} AS t`,

@@ -1,13 +1,15 @@
 /**
  * What is true now beside the records: customers, engines and features that are asked for, the newest outcome
- * of each with how old its data is, and the consents and documents of the sessions in use. Views.
+ * of each with how old its data is, and the consents and documents of the sessions in use. Views, of what is
+ * kept as runs are added, so that they take as long after a year as after a week.
  */
 import { column, required } from "../records/Columns.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
 import type { Relation } from "./RecordStore.ts"
-import { aloneSql, sameSql, subject } from "./Answers.ts"
+import { literal } from "../base/DuckDbFailed.ts"
+import { aloneSql, sameSql, subject, temp } from "./Answers.ts"
 import {
   actor,
   consentsTable,
@@ -19,6 +21,121 @@ import {
   text,
   time,
 } from "./SystemTables.ts"
+
+/** What a view needs of all runs, in a table of `store`: one row a key, which takes in those of the next run. */
+interface Gathered {
+  readonly name: string
+  readonly key: ReadonlyArray<string>
+  /** Columns beside the key and `seq`, the newest run with the key: of which type, and one of several rows. */
+  readonly columns: ReadonlyArray<readonly [name: string, type: string, together: string]>
+  /** A query for the rows of all runs, by run. */
+  readonly rows: string
+}
+
+const newestOf = "session_id, outcome, reason, who_acts, records, counted, run_id, run_date"
+
+const gathered: ReadonlyArray<Gathered> = [
+  {
+    name: "store._coverage",
+    key: [...subject, "feature", "requested"],
+    columns: [
+      [
+        "newest",
+        `STRUCT(session_id VARCHAR, outcome VARCHAR, reason VARCHAR, who_acts VARCHAR, records INTEGER,
+          counted BIGINT, run_id VARCHAR, run_date DATE)`,
+        "arg_max(newest, seq)",
+      ],
+      ["good", "STRUCT(seq BIGINT, e DATE, as_of TIMESTAMPTZ)", "arg_max(good, good.seq)"],
+    ],
+    rows: `SELECT run_id, c.customer_id, c.engine_reference, ${aloneSql("c")} AS _alone, c.feature,
+        coalesce(list_contains(t.features, c.feature), true) AS requested, r.seq,
+        {${newestOf.replaceAll(/\w+/g, (name) => `${name}: c.${name}`)}} AS newest,
+        CASE WHEN c.outcome = 'succeeded' THEN {seq: r.seq, e: r.e, as_of: c.as_of} END AS good
+      FROM ops.coverage AS c JOIN store._runs AS r USING (run_id) JOIN ops.tasks AS t USING (run_id, task_id)`,
+  },
+  {
+    name: "store._sessions",
+    key: subject,
+    columns: [
+      [
+        "newest",
+        `STRUCT(seq BIGINT, pulled_at TIMESTAMPTZ, run_id VARCHAR, run_date DATE, task_id VARCHAR,
+          session_id VARCHAR)`,
+        "max(newest)",
+      ],
+    ],
+    rows: `SELECT run_id, n.customer_id, n.engine_reference, ${aloneSql("n")} AS _alone, r.seq,
+        {seq: r.seq, pulled_at: n.pulled_at, run_id: n.run_id, run_date: n.run_date, task_id: n.task_id,
+          session_id: n.session_id} AS newest
+      FROM ops.sessions AS n JOIN store._runs AS r USING (run_id) WHERE n.records IS NOT NULL`,
+  },
+  {
+    name: "store._dates",
+    key: ["kind", "id"],
+    columns: [
+      ["first_seen", "DATE", "min(first_seen)"],
+      ["last_seen", "DATE", "max(last_seen)"],
+    ],
+    rows: `SELECT run_id, k.kind, k.id, r.seq, k.run_date AS first_seen, k.run_date AS last_seen
+      FROM (SELECT run_id, run_date, unnest([{kind: 'customer', id: customer_id},
+            {kind: 'engine', id: engine_reference}], recursive := true) FROM ops.tasks
+        UNION ALL SELECT run_id, run_date, 'feature', feature FROM ops.coverage) AS k
+        JOIN store._runs AS r USING (run_id)`,
+  },
+]
+
+export const gatheredTables: ReadonlyArray<string> = gathered.map(
+  ({ name, key, columns }) =>
+    `CREATE TABLE ${name} (${[
+      ...key.map((each) => `${each} ${each === "requested" ? "BOOLEAN" : "VARCHAR"}`),
+      "seq BIGINT",
+      ...columns.map(([each, type]) => `${each} ${type}`),
+    ].join(", ")})`,
+)
+
+const gather = ({ name, key, columns }: Gathered, from: string): string =>
+  `INSERT INTO ${name} SELECT ${key.join(", ")}, max(seq), ${columns.map(([, , sql]) => sql).join(", ")}
+    FROM (${from}) GROUP BY ${key.join(", ")} ORDER BY ${key.join(", ")};`
+
+const ofKeys = ({ name, key }: Gathered): string =>
+  `${name} AS g WHERE EXISTS (FROM step_gathered AS n WHERE ${sameSql("g", "n", key)})`
+
+/** Takes in the rows of a run that has just been added. */
+export const gatherRun = (run_id: string): string =>
+  gathered
+    .map((each) => {
+      const { key, columns, rows } = each
+      const own = [...key, "seq", ...columns.map(([column]) => column)].join(", ")
+      return `${temp("gathered", `SELECT ${own} FROM (${rows}) WHERE run_id = ${literal(run_id)}`)}
+      INSERT INTO step_gathered SELECT g.* FROM ${ofKeys(each)};
+      DELETE FROM ${ofKeys(each)};
+      ${gather(each, "FROM step_gathered")}`
+    })
+    .join("\n")
+
+/** Takes out a run that has just been taken away: what it was the newest of is gathered from all others. */
+export const gatherWithout = (seq: number): string =>
+  gathered
+    .map(
+      (each) => `${temp("gathered", `SELECT ${each.key.join(", ")} FROM ${each.name} WHERE seq = ${seq}`)}
+      DELETE FROM ${each.name} WHERE seq = ${seq};
+      ${gather(each, `SELECT h.* FROM (${each.rows}) AS h SEMI JOIN step_gathered AS n ON ${sameSql("h", "n", each.key)}`)}`,
+    )
+    .join("\n")
+
+/** Rows of coverage of some runs were replaced by others that decide the same. */
+export const gatherOutcomes = (runs: ReadonlyArray<string>): string => {
+  const [coverage] = gathered
+  if (coverage === undefined) return ""
+  const ofRuns = `run_id IN (${runs.map(literal).join(", ")})`
+  const isOf = sameSql("_coverage", "n", coverage.key)
+  return `${temp("gathered", `FROM (${coverage.rows}) WHERE ${ofRuns}`)}
+  UPDATE store._coverage SET newest = n.newest FROM step_gathered AS n WHERE ${isOf} AND _coverage.seq = n.seq;
+  UPDATE store._coverage SET good = n.good FROM step_gathered AS n WHERE ${isOf} AND _coverage.good.seq = n.seq;`
+}
+
+/** First and last date of one of a kind. */
+const dates = (kind: string, id: string): string => `store._dates AS d ON d.kind = '${kind}' AND d.id = ${id}`
 
 const date = (name: string, comment: string): ColumnSpec => column(name, "DATE", "own", comment)
 
@@ -34,13 +151,12 @@ const customers: Relation = {
     date("first_seen", "Date of the first run that asked for the customer."),
     date("last_seen", "Date of the last run that asked for the customer."),
   ],
-  sql: `SELECT a.customer_id, a.jobs, a.engines, min(t.run_date) AS first_seen, max(t.run_date) AS last_seen
+  sql: `SELECT a.customer_id, a.jobs, a.engines, d.first_seen, d.last_seen
     FROM (SELECT customer_id, list_sort(list(DISTINCT job)) AS jobs,
         coalesce(list_sort(list(DISTINCT engine_reference)
           FILTER (engine_reference IS NOT NULL)), []) AS engines
       FROM store._asked WHERE customer_id IS NOT NULL GROUP BY customer_id) AS a
-      JOIN ops.tasks AS t USING (customer_id)
-    GROUP BY ALL`,
+      JOIN ${dates("customer", "a.customer_id")}`,
 }
 
 const engines: Relation = {
@@ -59,11 +175,10 @@ const engines: Relation = {
       SELECT d.* FROM ops.engine_descriptions AS d JOIN store._runs AS r USING (run_id)
       QUALIFY row_number() OVER (PARTITION BY d.engine_reference ORDER BY r.seq DESC) = 1
     )
-    SELECT a.engine_reference, ${engineFields.map(({ name }) => `d.${name}`).join(", ")},
-      min(t.run_date) AS first_seen, max(t.run_date) AS last_seen
+    SELECT a.engine_reference, ${engineFields.map(({ name }) => `said.${name}`).join(", ")},
+      d.first_seen, d.last_seen
     FROM (SELECT DISTINCT engine_reference FROM store._asked WHERE engine_reference IS NOT NULL) AS a
-      JOIN ops.tasks AS t USING (engine_reference) LEFT JOIN described AS d USING (engine_reference)
-    GROUP BY ALL`,
+      JOIN ${dates("engine", "a.engine_reference")} LEFT JOIN described AS said USING (engine_reference)`,
 }
 
 const features: Relation = {
@@ -77,11 +192,10 @@ const features: Relation = {
     date("first_seen", "Date of the first run with the feature."),
     date("last_seen", "Date of the last run with the feature."),
   ],
-  sql: `SELECT a.feature AS code, a.engines, min(c.run_date) AS first_seen, max(c.run_date) AS last_seen
+  sql: `SELECT a.feature AS code, a.engines, d.first_seen, d.last_seen
     FROM (SELECT feature, list_sort(list(DISTINCT engine_reference)) AS engines FROM store._asked
       WHERE feature IS NOT NULL AND engine_reference IS NOT NULL GROUP BY feature) AS a
-      LEFT JOIN ops.coverage AS c USING (feature)
-    GROUP BY ALL`,
+      LEFT JOIN ${dates("feature", "a.feature")}`,
 }
 
 /** Whether somebody still asks for the customer on the engine, and what else is to hold of that. */
@@ -91,9 +205,7 @@ const isAsked = (alias: string, feature = ""): string => `(${alias}.engine_refer
       ${feature}))`
 
 /** What came without being requested is told as long as the engine is asked. */
-const ofFeature =
-  "AND (a.feature IS NULL OR c.feature IS NULL OR a.feature = c.feature " +
-  "OR NOT list_contains(t.features, c.feature))"
+const ofFeature = "AND (a.feature IS NULL OR c.feature IS NULL OR a.feature = c.feature OR NOT c.requested)"
 
 const coverage: Relation = {
   schema: "main",
@@ -128,31 +240,25 @@ const coverage: Relation = {
     text("run_id", "own", "The newest run with this customer, engine and feature."),
     date("run_date", "The date of that run."),
   ],
-  sql: `WITH told AS (SELECT c.*, ${aloneSql("c")} AS _alone, r.seq, r.e
-      FROM ops.coverage AS c JOIN store._runs AS r USING (run_id) JOIN ops.tasks AS t USING (run_id, task_id)
-      WHERE ${isAsked("c", ofFeature)}),
-    good AS (SELECT customer_id, engine_reference, _alone, feature,
-        max(e) AS fresh_date, arg_max(as_of, seq) AS as_of
-      FROM told WHERE outcome = 'succeeded' GROUP BY ALL)
-    SELECT t.customer_id, t.engine_reference, t.session_id, t.feature, t.outcome, t.reason, t.who_acts,
-      t.records, t.counted, g.as_of, g.fresh_date,
-      CAST(date_diff('day', g.fresh_date, current_date) AS INTEGER) AS age_days, t.run_id, t.run_date
-    FROM told AS t LEFT JOIN good AS g ON ${sameSql("t", "g", [...subject, "feature"])}
-    QUALIFY row_number() OVER (
-      PARTITION BY t.customer_id, t.engine_reference, t._alone, t.feature ORDER BY t.seq DESC) = 1`,
+  sql: `SELECT customer_id, engine_reference, n.session_id, feature, n.outcome, n.reason, n.who_acts,
+      n.records, n.counted, g.as_of, g.e AS fresh_date,
+      CAST(date_diff('day', g.e, current_date) AS INTEGER) AS age_days, n.run_id, n.run_date
+    FROM (SELECT customer_id, engine_reference, feature, arg_max(newest, seq) AS n,
+        arg_max(good, good.seq) AS g
+      FROM store._coverage AS c WHERE ${isAsked("c", ofFeature)}
+      GROUP BY customer_id, engine_reference, _alone, feature)`,
 }
 
 /** The sessions whose results are current: the newest that was read, and those of current records. */
 const inUse = `used AS (
-    SELECT r.run_id, r.task_id, r.session_id, r.seq FROM store._scopes AS s JOIN store._readings AS r
-      ON r._reading = s._reading WHERE ${isAsked("s")}
+    SELECT r.run_id, r.run_date, r.task_id, r.session_id, r.seq FROM store._scopes AS s
+      JOIN store._readings AS r ON r._reading = s._reading WHERE ${isAsked("s")}
     UNION
-    SELECT n.run_id, n.task_id, n.session_id, r.seq
-    FROM ops.sessions AS n JOIN store._runs AS r USING (run_id)
-    WHERE n.records IS NOT NULL AND ${isAsked("n")}
-    QUALIFY row_number() OVER (PARTITION BY n.customer_id, n.engine_reference, ${aloneSql("n")}
-      ORDER BY r.seq DESC, n.pulled_at DESC) = 1
+    SELECT n.newest.run_id, n.newest.run_date, n.newest.task_id, n.newest.session_id, n.seq
+    FROM store._sessions AS n WHERE ${isAsked("n")}
   )`
+/** By date too: rows of other nights need not be read. */
+const joinUsed = "JOIN used AS u USING (run_id, run_date, task_id, session_id)"
 
 const ofRun = ["run_id", "run_date", "task_id"]
 
@@ -165,7 +271,7 @@ const consents: Relation = {
   columns: consentColumns,
   sql: `WITH ${inUse}
     SELECT ${consentColumns.map(({ name }) => `c.${name}`).join(", ")}
-    FROM ops.consents AS c JOIN used AS u USING (run_id, task_id, session_id)
+    FROM ops.consents AS c ${joinUsed}
     QUALIFY row_number() OVER (PARTITION BY c.customer_id, c.engine_reference, ${aloneSql("c")}
       ORDER BY u.seq DESC, c.accepted_date DESC) = 1`,
 }
@@ -181,7 +287,7 @@ const documents: Relation = {
   columns: documentColumns,
   sql: `WITH ${inUse}
     SELECT ${documentColumns.map(({ name }) => `d.${name}`).join(", ")}
-    FROM ops.documents AS d JOIN used AS u USING (run_id, task_id, session_id)
+    FROM ops.documents AS d ${joinUsed}
     QUALIFY row_number() OVER (PARTITION BY d.customer_id, d.engine_reference, ${aloneSql("d")},
       d.attachment_id ORDER BY u.seq DESC, d.session_id) = 1`,
 }

@@ -15,6 +15,7 @@ import { withoutLog } from "./BuildDatabase.ts"
 import { changesSql } from "./Changes.ts"
 import { dataDictionary, operatorTables, publishedViews } from "./DataDictionary.ts"
 import type { DictionaryTable } from "./DataDictionary.ts"
+import { gatheredTables } from "./Dimensions.ts"
 import { fileStep, filesBelow } from "./Manifest.ts"
 import type { Layout } from "./Manifest.ts"
 import { databaseFailed } from "./Publisher.ts"
@@ -47,6 +48,7 @@ export const emptyStatements = ({ families, pseudonyms }: Pick<Store, "families"
     ...schemas.map((name) => `CREATE SCHEMA ${name}`),
     ...operatorTables().map(tableSql),
     ...storeStatements(tables),
+    ...gatheredTables,
     ...publishedViews(families).map(
       ({ schema, name, sql }) => `CREATE VIEW ${schema}.${identifier(name)} AS ${sql}`,
     ),

@@ -14,6 +14,7 @@ import type { ColumnSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { answer, askedAnew, kind, names, sameSql, temp } from "./Answers.ts"
 import type { Meta, SteppedRun } from "./Answers.ts"
+import { gatherRun, gatherWithout } from "./Dimensions.ts"
 import { contentOf, fetchedOf, seenOf, stored } from "./RecordStore.ts"
 import type { KeptChild, KeptTable } from "./RecordStore.ts"
 
@@ -410,6 +411,7 @@ export const stepRun = Effect.fn("Tables.stepRun")(function* (
 ) {
   const meta = yield* answer(connection, tables, families, run)
   for (const [index, table] of tables.entries()) yield* stepTable(connection, { table, index, run, meta })
+  yield* connection.run(gatherRun(run.run_id))
 })
 
 /** Takes the newest run away again: everything is as it was before it was added. Within a transaction. */
@@ -454,5 +456,6 @@ export const unstepNewest = Effect.fn("Tables.unstepNewest")(function* (
       GROUP BY b._scope) AS o
     WHERE o._scope = _scopes._scope;
   DELETE FROM store._runs WHERE seq = ${seq};
+  ${gatherWithout(seq)}
   ${askedAnew}`)
 })

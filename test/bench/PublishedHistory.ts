@@ -145,7 +145,9 @@ const rowsOfNight = Effect.fnUntraced(function* (connection: Connection, path: s
     run_id: literal(runOf(night)),
     run_date: `DATE ${literal(dateOf(night))}`,
     sequence: String(night),
-    ...Object.fromEntries(ids.map((id) => [id, `replace(${id}, ${literal(runOf(0))}, ${literal(runOf(night))})`])),
+    ...Object.fromEntries(
+      ids.map((id) => [id, `replace(${id}, ${literal(runOf(0))}, ${literal(runOf(night))})`]),
+    ),
     ...(columns.includes("number") && {
       description: `CASE WHEN ${isChanged} THEN 'corrected in ${night}' ELSE description END`,
       content_id: `CASE WHEN ${isChanged} THEN md5('${night} ' || number) ELSE content_id END`,

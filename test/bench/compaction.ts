@@ -12,14 +12,7 @@ import { filesBelow } from "../../src/tables/Manifest.ts"
 import { openStore } from "../../src/tables/OpenStore.ts"
 import { publish } from "../tables/night.ts"
 import type { Benchmark, Figure } from "./Figure.ts"
-import {
-  endNight,
-  historyLayers,
-  historyOptions,
-  liveNight,
-  makeHistory,
-  runOf,
-} from "./PublishedHistory.ts"
+import { endNight, historyLayers, historyOptions, liveNight, makeHistory, runOf } from "./PublishedHistory.ts"
 import type { NightSize } from "./PublishedHistory.ts"
 import { measureSteps } from "./StepUsage.ts"
 

@@ -355,6 +355,37 @@ describe("a run that brought no record", () => {
     }).pipe(Effect.provide(DuckDb.layer)),
   )
 
+  it.live("has in main what its outcome says once it is over", () =>
+    Effect.gen(function* () {
+      const at = yield* place
+      const { root, within } = at
+      yield* within(night(0, "Ana"))
+      const run_id = `nightly.${dateOf(1)}`
+      const told = "SELECT outcome, reason, fresh_date::VARCHAR AS fresh_date FROM main.coverage"
+      yield* within(
+        Effect.gen(function* () {
+          yield* append([begin(run_id, dateOf(1))])
+          const task = { run_id: anId(run_id), task_id: yield* failed(run_id, "c-1") }
+          yield* publish(run_id)
+          yield* append([
+            {
+              _tag: "TaskSettled",
+              ...task,
+              outcome: "unfinished",
+              reason: "RESULTS_PARTIAL",
+              who_acts: "service",
+            },
+          ])
+          yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run_id)))
+        }),
+      )
+      assert.deepStrictEqual(yield* rowsOf(root, told), [
+        { outcome: "unfinished", reason: "RESULTS_PARTIAL", fresh_date: dateOf(0) },
+      ])
+      assert.deepStrictEqual(yield* differences(at), [])
+    }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
   it.live("is one that changes can be told from, though it had no task", () =>
     Effect.gen(function* () {
       const at = yield* place

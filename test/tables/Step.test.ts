@@ -121,13 +121,13 @@ const put = Effect.fnUntraced(function* (connection: Connection, run: Run, tasks
       [${run.replaces.map(literal).join(", ")}]::VARCHAR[] AS replaces, ${run.sequence} AS sequence`,
   ]
   for (const task of run.tasks)
-    statements.push(`INSERT INTO ops.tasks BY NAME SELECT '${run.run_id}' AS run_id, '${taskId(run, task)}' AS task_id,
+    statements.push(`INSERT INTO ops.tasks BY NAME SELECT '${run.run_id}' AS run_id, ${date} AS run_date, '${taskId(run, task)}' AS task_id,
       '${task.customer}' AS customer_id, ${textOf(task.engine)} AS engine_reference,
       [${task.features.map(literal).join(", ")}]::VARCHAR[] AS features`)
   for (const task of tasks) {
     const lineage = `'${run.run_id}', ${date}, '${taskId(run, task)}'`
     for (const feature of told(task))
-      statements.push(`INSERT INTO ops.coverage BY NAME SELECT '${run.run_id}' AS run_id, '${taskId(run, task)}' AS task_id,
+      statements.push(`INSERT INTO ops.coverage BY NAME SELECT '${run.run_id}' AS run_id, ${date} AS run_date, '${taskId(run, task)}' AS task_id,
         '${task.customer}' AS customer_id, ${textOf(task.engine)} AS engine_reference, '${feature}' AS feature,
         '${sessionOf(run, task, false)}' AS session_id,
         '${task.succeeded.includes(feature) ? "succeeded" : "failed"}' AS outcome`)
@@ -295,6 +295,8 @@ const stored = [
   "_scopes",
   "_asked",
   "_readings",
+  "_coverage",
+  "_dates",
   "papers",
   "lines",
   "other_records",
@@ -305,6 +307,31 @@ const dump = (connection: Connection) =>
   Effect.forEach(stored, (name) =>
     Effect.map(connection.rows(`SELECT * FROM store.${name}`), (rows) => [name, sorted(rows)] as const),
   )
+
+/** What is kept of all runs as they are added, as the rows of all runs say it. */
+const gatheredSql = {
+  coverage: `WITH told AS (SELECT c.*, r.seq, r.e, CASE WHEN c.engine_reference IS NULL THEN c.session_id END AS alone
+      FROM ops.coverage AS c JOIN store._runs AS r USING (run_id) JOIN ops.tasks AS t USING (run_id, task_id)
+      WHERE c.engine_reference IS NULL OR EXISTS (FROM store._asked AS a WHERE a.customer_id = c.customer_id
+        AND a.engine_reference = c.engine_reference
+        AND (a.feature IS NULL OR a.feature = c.feature OR NOT list_contains(t.features, c.feature))))
+    SELECT customer_id, engine_reference, session_id, feature, outcome, run_id, run_date,
+      max(e) FILTER (outcome = 'succeeded') OVER same AS fresh_date
+    FROM told WINDOW same AS (PARTITION BY customer_id, engine_reference, alone, feature)
+    QUALIFY seq = max(seq) OVER same`,
+  customers: `SELECT customer_id, min(run_date) AS first_seen, max(run_date) AS last_seen FROM ops.tasks
+    WHERE customer_id IN (SELECT customer_id FROM store._asked) GROUP BY customer_id`,
+  features: `SELECT feature AS code, min(run_date) AS first_seen, max(run_date) AS last_seen FROM ops.coverage
+    WHERE feature IN (SELECT feature FROM store._asked WHERE engine_reference IS NOT NULL) GROUP BY feature`,
+}
+
+const checkGathered = Effect.fnUntraced(function* (connection: Connection) {
+  for (const [name, sql] of Object.entries(gatheredSql)) {
+    const columns = (yield* connection.columnTypes(sql)).map((one) => one.name).join(", ")
+    const kept = yield* connection.rows(`SELECT ${columns} FROM main.${name}`)
+    assert.deepStrictEqual(sorted(kept), sorted(yield* connection.rows(sql)), name)
+  }
+})
 
 const live = Effect.fnUntraced(function* (seed: number) {
   const { chance, int } = drawing(seed + 500_000)
@@ -321,6 +348,7 @@ const live = Effect.fnUntraced(function* (seed: number) {
     yield* put(connection, one, one.tasks)
     const before = chance(0.2) ? yield* dump(connection) : undefined
     yield* step(connection, one)
+    yield* checkGathered(connection)
     if (before === undefined) continue
     yield* unstepNewest(connection, tables, one.sequence)
     const again = yield* dump(connection)
