@@ -12,7 +12,15 @@ import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { namingSchemaFiles } from "./KeepSchemas.ts"
 import { filesNeededBy, keepVersion, keptVersions, sweepKept, trimVersions } from "./KeptVersions.ts"
-import { fileStep, filesBelow, filesOf, manifestText, nothingPublished, readManifest } from "./Manifest.ts"
+import {
+  fileStep,
+  filesBelow,
+  filesOf,
+  isOtherDatabase,
+  manifestText,
+  nothingPublished,
+  readManifest,
+} from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { placeParquet, sweepParquet, writeFolder } from "./ParquetViews.ts"
 import { buildStanding, clearBuild, readOffFiles } from "./Standing.ts"
@@ -102,9 +110,20 @@ export const recover = Effect.fn("Publishing.recover")(function* (store: Store) 
   if (next !== undefined) yield* Effect.uninterruptible(rollForward(store, next))
   const manifest = yield* standingManifest(store)
   yield* clearStrays(store, manifest)
-  return manifest.version > 0 && (yield* databaseVersion(layout.database)) !== manifest.version
-    ? yield* buildInPlace(store, manifest)
-    : manifest
+  return manifest.version === 0 || (yield* hasDatabase(store, manifest))
+    ? manifest
+    : yield* buildInPlace(store, manifest)
+})
+
+/** Opening it takes longer than the rest of a small step; if it is the one that was put there, it need not. */
+const hasDatabase = Effect.fnUntraced(function* ({ layout }: Store, { database, version }: Manifest) {
+  const isKnown = yield* fileStep(
+    () =>
+      database?.mark !== undefined &&
+      existsSync(layout.database) &&
+      !isOtherDatabase(layout.database, database),
+  )
+  return isKnown || (yield* databaseVersion(layout.database)) === version
 })
 
 /** Builds the database of the manifest anew from its files; the manifest that it returns says what it is. */

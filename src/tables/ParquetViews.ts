@@ -2,7 +2,7 @@
  * `current/` and `history/`: what `main` and `history` show, as Parquet, for those who do not use DuckDB. A
  * whole version has a folder of its own below `published/`, and both names lead into it through one link,
  * which is replaced at once: whoever resolves a folder before reading sees one version. The folder before
- * stays until the next one; versions of records that have ended stand in files that are linked on from
+ * stays until the next one; files of versions that have ended, and of tables without news, are linked on from
  * folder to folder.
  */
 import { existsSync, lstatSync, readdirSync, readlinkSync } from "node:fs"
@@ -20,6 +20,7 @@ import type { FileColumn } from "./FileColumns.ts"
 import { fileStep, filesBelow } from "./Manifest.ts"
 import type { Manifest, ParquetFolder } from "./Manifest.ts"
 import { databaseFailed } from "./Publisher.ts"
+import { keptTables, seenOf, stored } from "./RecordStore.ts"
 import type { Store } from "./Store.ts"
 
 const folderOf = (version: number): string => `published/parquet-v${version}`
@@ -80,17 +81,41 @@ const viewsIn = Effect.fnUntraced(function* (connection: Connection) {
   )
 })
 
-/** Files of versions that had ended before, in the folder before. */
-const linkEnded = (store: Store, from: number, to: number): void => {
+const isEnded = (path: string): boolean => path.includes("/ended-v")
+const tableIn = (path: string): string => path.replace(/\.parquet$/, "").split("/")[1] ?? ""
+
+/** What the folder before has of versions that had ended before, and of tables without news. */
+const linkOn = (store: Store, from: number, to: number, quiet: ReadonlySet<string>): void => {
   const { files, layout, modes } = store
-  const [before, now] = [folderOf(from), folderOf(to)].map((one) => join(layout.root, one, "history"))
-  if (before === undefined || now === undefined) return
-  for (const path of filesBelow(before)) {
-    if (!path.includes("/ended-v")) continue
-    files.makeFolder(dirname(join(now, path)), modes.folder)
-    files.link(join(before, path), join(now, path))
+  for (const path of filesBelow(join(layout.root, folderOf(from)))) {
+    if (!isEnded(path) && !quiet.has(tableIn(path))) continue
+    const place = join(layout.root, folderOf(to), path)
+    files.makeFolder(dirname(dirname(place)), modes.folder)
+    files.makeFolder(dirname(place), modes.folder)
+    files.link(join(layout.root, folderOf(from), path), place)
   }
 }
+
+/** Tables of records of which no run since has read, begun or ended anything. */
+const quietSince = Effect.fnUntraced(function* (connection: Connection, store: Store, since: number) {
+  const tables = keptTables(store.families)
+  const [first] = yield* connection.rows(
+    `SELECT min(_reading)::INTEGER AS reading FROM store._readings WHERE seq >= ${since}`,
+  )
+  const { reading = null } = first ?? {}
+  const rows = yield* connection.rows(
+    tables
+      .map(
+        ({ name }) => `SELECT ${literal(name)} AS name
+        WHERE EXISTS (FROM ${stored(name)} WHERE _since_seq >= ${since} OR _until_seq >= ${since})
+          ${reading === null ? "" : `OR EXISTS (FROM ${seenOf(name)} WHERE _reading >= ${Number(reading)})`}`,
+      )
+      .join(" UNION ALL "),
+  )
+  const told = new Set(rows.map(({ name }) => String(name)))
+  const quiet = tables.filter(({ name }) => !told.has(name))
+  return new Set(quiet.flatMap(({ name, children }) => [name, ...children.map((child) => child.name)]))
+})
 
 interface Making {
   readonly current: Manifest
@@ -153,13 +178,15 @@ export const writeFolder = Effect.fn("Publishing.writeFolder")(
       files.remove(join(layout.root, folderOf(version)))
       files.makeFolder(dirname(join(layout.root, folderOf(version))), modes.folder)
       files.makeFolder(join(layout.root, folderOf(version)), modes.folder)
-      if (before !== undefined) linkEnded(store, before.version, version)
     })
     const since = before?.seq === undefined ? 0 : before.seq + 1
+    const quiet = before === undefined ? new Set<string>() : yield* quietSince(connection, store, since)
+    if (before !== undefined) yield* fileStep(() => linkOn(store, before.version, version, quiet))
     for (const part of partsOf(views, { version, since, holds })) {
       const place = join(store.layout.root, folderOf(version), part.path)
+      if (isEnded(part.path) ? quiet.has(tableIn(part.path)) : existsSync(place)) continue
       const rows = yield* writeParquet(store, connection, place, { sql: part.sql, version })
-      if (rows === 0 && part.path.includes("/ended-v")) yield* fileStep(() => store.files.remove(place))
+      if (rows === 0 && isEnded(part.path)) yield* fileStep(() => store.files.remove(place))
     }
     yield* fileStep(() => syncFolders(store, version))
     const [row] = yield* connection.rows("SELECT coalesce(max(seq), 0)::INTEGER AS seq FROM store._runs")

@@ -59,6 +59,9 @@ const texts = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>) =>
     JSON.stringify(row, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value)),
   )
 
+/** Whether the file is one that the version before has, too. */
+const isLinked = (root: string, path: string) => statSync(join(root, path)).nlink > 1
+
 /** Every view beside its files; what differs. */
 const differences = Effect.fnUntraced(function* (root: string) {
   const { open } = yield* DuckDb
@@ -226,6 +229,39 @@ describe("current/ and history/", () => {
           ["the night after that", "v8", "parquet-v7,parquet-v8", "ended-v8.parquet"],
         ])
         assert.strictEqual(statSync(join(root, "current/customer_profiles.parquet")).mode & 0o777, 0o600)
+      }).pipe(Effect.provide(inFolder(root)))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("have the files before of tables without news, and others of those in which rows only ended", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const ofNight = Effect.fnUntraced(function* (day: number, ...records: ReadonlyArray<object>) {
+          yield* append([begin(runOf(day), runOf(day).slice("nightly.".length))])
+          const customer = day === 20 ? "c-1" : "c-2"
+          yield* succeed(runOf(day), `${day}`, customer, resultsOf(profileOf("Ana"), ...records))
+          yield* publish(runOf(day))
+          assert.deepStrictEqual(yield* differences(root), [])
+          const [profiles, degrees, others] = ["customer_profiles", "higher_education", "other_records"].map(
+            (table) =>
+              [`current/${table}.parquet`, `history/${table}/open.parquet`].map((path) =>
+                isLinked(root, path),
+              ),
+          )
+          assert.deepStrictEqual(
+            [profiles, degrees],
+            [
+              [false, false],
+              [day > 20, day > 20],
+            ],
+          )
+          return others
+        })
+        assert.deepStrictEqual(yield* ofNight(20, account), [false, false])
+        assert.deepStrictEqual(yield* ofNight(21), [false, false])
+        assert.deepStrictEqual(yield* ofNight(22), [true, true])
+        assert.deepStrictEqual(yield* ofNight(23, account), [false, false])
       }).pipe(Effect.provide(inFolder(root)))
     }).pipe(Effect.scoped),
   )
