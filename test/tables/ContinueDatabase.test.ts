@@ -1,6 +1,6 @@
 /**
  * A database that is continued from night to night has the rows of one that is built of all files, whatever happened
- * before; one that is not known to the byte, or whose earlier rows change, is not continued.
+ * before; one that is not the published one, or whose earlier rows change, is not continued.
  */
 import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
