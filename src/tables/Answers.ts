@@ -124,8 +124,8 @@ const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, in
 })
 
 /**
- * What each job asks for: its newest whole run that is there, and what goes on since. No other whole run takes
- * that back, unless its job replaces this one.
+ * What each job asks for: its newest whole run that is there, and what goes on since. No other whole run
+ * takes that back, unless its job replaces this one.
  */
 export const askedAnew = `DELETE FROM store._asked;
   INSERT INTO store._asked

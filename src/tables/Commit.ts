@@ -10,7 +10,7 @@ import { Effect } from "effect"
 import { DuckDb } from "../base/DuckDb.ts"
 import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
-import { namingSchemaFiles } from "./KeepSchemas.ts"
+import { namingSchemaFiles, withSchemasOf } from "./KeepSchemas.ts"
 import { filesNeededBy, keepVersion, keptVersions, sweepKept, trimVersions } from "./KeptVersions.ts"
 import {
   fileStep,
@@ -115,7 +115,7 @@ export const recover = Effect.fn("Publishing.recover")(function* (store: Store) 
     : yield* buildInPlace(store, manifest)
 })
 
-/** Opening it takes longer than the rest of a small step; if it is the one that was put there, it need not. */
+/** Opening it takes longer than the rest of a small step; the one that was put there need not be opened. */
 const hasDatabase = Effect.fnUntraced(function* ({ layout }: Store, { database, version }: Manifest) {
   const isKnown = yield* fileStep(
     () =>
@@ -128,8 +128,9 @@ const hasDatabase = Effect.fnUntraced(function* ({ layout }: Store, { database, 
 
 /** Builds the database of the manifest anew from its files; the manifest that it returns says what it is. */
 export const buildInPlace = Effect.fnUntraced(function* (store: Store, before: Manifest) {
-  const built = yield* buildStanding(store, before, new Set())
-  const manifest = yield* withDatabase(store, before, built)
+  const own = yield* withSchemasOf(store, before, before)
+  const built = yield* buildStanding(own, before, new Set())
+  const manifest = yield* withDatabase(own, before, built)
   yield* swapDatabase(store)
   yield* replace(store, store.layout.manifest, manifestText(manifest))
   return manifest
@@ -139,11 +140,8 @@ export const buildInPlace = Effect.fnUntraced(function* (store: Store, before: M
 export const parquetInPlace = Effect.fnUntraced(function* (store: Store, before: Manifest) {
   if (before.parquet === undefined) return
   const { version, holds } = before.parquet
-  yield* writeFolder(store, store.layout.database, {
-    version,
-    holds,
-    isKept: before.returned !== undefined,
-  })
+  const own = yield* withSchemasOf(store, before, before)
+  yield* writeFolder(own, store.layout.database, { version, holds })
   // What an unfinished run ended is among it: the next version writes all of it.
   const manifest: Manifest = { ...before, parquet: { version, holds } }
   yield* fileStep(() => placeParquet(store, manifest))

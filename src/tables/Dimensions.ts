@@ -22,11 +22,11 @@ import {
   time,
 } from "./SystemTables.ts"
 
-/** What a view needs of all runs, in a table of `store`: one row a key, which takes in those of the next run. */
+/** What a view needs of all runs: one row a key in a table of `store`, which takes in those of each run. */
 interface Gathered {
   readonly name: string
   readonly key: ReadonlyArray<string>
-  /** Columns beside the key and `seq`, the newest run with the key: of which type, and one of several rows. */
+  /** Columns beside the key and `seq`, its newest run: their types, and what several rows become. */
   readonly columns: ReadonlyArray<readonly [name: string, type: string, together: string]>
   /** A query for the rows of all runs, by run. */
   readonly rows: string
@@ -51,7 +51,8 @@ const gathered: ReadonlyArray<Gathered> = [
         coalesce(list_contains(t.features, c.feature), true) AS requested, r.seq,
         {${newestOf.replaceAll(/\w+/g, (name) => `${name}: c.${name}`)}} AS newest,
         CASE WHEN c.outcome = 'succeeded' THEN {seq: r.seq, e: r.e, as_of: c.as_of} END AS good
-      FROM ops.coverage AS c JOIN store._runs AS r USING (run_id) JOIN ops.tasks AS t USING (run_id, task_id)`,
+      FROM ops.coverage AS c JOIN store._runs AS r USING (run_id)
+        JOIN ops.tasks AS t USING (run_id, task_id)`,
   },
   {
     name: "store._sessions",
@@ -119,7 +120,10 @@ export const gatherWithout = (seq: number): string =>
     .map(
       (each) => `${temp("gathered", `SELECT ${each.key.join(", ")} FROM ${each.name} WHERE seq = ${seq}`)}
       DELETE FROM ${each.name} WHERE seq = ${seq};
-      ${gather(each, `SELECT h.* FROM (${each.rows}) AS h SEMI JOIN step_gathered AS n ON ${sameSql("h", "n", each.key)}`)}`,
+      ${gather(
+        each,
+        `SELECT h.* FROM (${each.rows}) AS h SEMI JOIN step_gathered AS n ON ${sameSql("h", "n", each.key)}`,
+      )}`,
     )
     .join("\n")
 
@@ -130,8 +134,10 @@ export const gatherOutcomes = (runs: ReadonlyArray<string>): string => {
   const ofRuns = `run_id IN (${runs.map(literal).join(", ")})`
   const isOf = sameSql("_coverage", "n", coverage.key)
   return `${temp("gathered", `FROM (${coverage.rows}) WHERE ${ofRuns}`)}
-  UPDATE store._coverage SET newest = n.newest FROM step_gathered AS n WHERE ${isOf} AND _coverage.seq = n.seq;
-  UPDATE store._coverage SET good = n.good FROM step_gathered AS n WHERE ${isOf} AND _coverage.good.seq = n.seq;`
+  UPDATE store._coverage SET newest = n.newest FROM step_gathered AS n
+    WHERE ${isOf} AND _coverage.seq = n.seq;
+  UPDATE store._coverage SET good = n.good FROM step_gathered AS n
+    WHERE ${isOf} AND _coverage.good.seq = n.seq;`
 }
 
 /** First and last date of one of a kind. */

@@ -38,7 +38,7 @@ export const fileMetadata = (
 })
 
 /** Columns as files have them: JSON, of which Parquet has none of its own, as text. */
-export const parquetCells = (columns: ReadonlyArray<FileColumn>): string =>
+export const parquetCells = (columns: ReadonlyArray<ColumnSpec>): string =>
   columns
     .map(({ name, type }) =>
       type === "JSON" ? `CAST(${identifier(name)} AS VARCHAR) AS ${identifier(name)}` : identifier(name),

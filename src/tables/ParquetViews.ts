@@ -14,13 +14,12 @@ import { parquetFolders } from "../jobs/Scalars.ts"
 import { memoryLimits, openDatabase } from "./BuildDatabase.ts"
 import type { Built } from "./ContinueDatabase.ts"
 import { publishedViews } from "./DataDictionary.ts"
-import { dimensions } from "./Dimensions.ts"
 import { parquetCells, writeParquet } from "./FileColumns.ts"
-import type { FileColumn } from "./FileColumns.ts"
 import { fileStep, filesBelow } from "./Manifest.ts"
 import type { Manifest, ParquetFolder } from "./Manifest.ts"
 import { databaseFailed } from "./Publisher.ts"
 import { keptTables, seenOf, stored } from "./RecordStore.ts"
+import type { Relation } from "./RecordStore.ts"
 import type { Store } from "./Store.ts"
 
 const folderOf = (version: number): string => `published/parquet-v${version}`
@@ -32,17 +31,9 @@ interface Part {
   readonly sql: string
 }
 
-interface View {
-  readonly schema: string
-  readonly name: string
-  readonly columns: ReadonlyArray<FileColumn>
-  /** Of today's definitions. */
-  readonly sql?: string
-}
-
-/** The files of a folder, in the order of customers; ended versions from `since` on, of views of today. */
+/** The files of a folder, in the order of customers; ended versions from `since` on. */
 const partsOf = (
-  views: ReadonlyArray<View>,
+  views: ReadonlyArray<Relation>,
   {
     version,
     since,
@@ -57,29 +48,14 @@ const partsOf = (
     if (schema === "main" && holds.includes("current"))
       return [{ path: `current/${name}.parquet`, sql: select(view) }]
     if (schema !== "history" || !holds.includes("history")) return []
-    const ended = since === 0 ? `${view} WHERE valid_to IS NOT NULL` : `(${sql} AND v._until_seq >= ${since})`
     return [
       { path: `history/${name}/open.parquet`, sql: select(`${view} WHERE valid_to IS NULL`) },
-      { path: `history/${name}/ended-v${version}.parquet`, sql: select(ended) },
+      {
+        path: `history/${name}/ended-v${version}.parquet`,
+        sql: select(`(${sql} AND v._until_seq >= ${since})`),
+      },
     ]
   })
-
-/** The views of a database that may have been made with other schemas; none of one without `store`. */
-const viewsIn = Effect.fnUntraced(function* (connection: Connection) {
-  const names = dimensions.map(({ name }) => literal(name)).join(", ")
-  const found = yield* connection.rows(`SELECT schema_name AS schema, view_name AS name
-    FROM duckdb_views() AS v
-    WHERE schema_name IN ('main', 'history') AND EXISTS (FROM duckdb_schemas() WHERE schema_name = 'store')
-      AND (view_name IN (${names}) OR EXISTS (FROM duckdb_views() AS h
-        WHERE h.schema_name = 'history' AND h.view_name = v.view_name))
-    ORDER BY ALL`)
-  return yield* Effect.forEach(found, ({ schema, name }) =>
-    Effect.map(
-      connection.columnTypes(`FROM ${String(schema)}.${identifier(String(name))}`),
-      (columns): View => ({ schema: String(schema), name: String(name), columns }),
-    ),
-  )
-})
 
 const isEnded = (path: string): boolean => path.includes("/ended-v")
 const tableIn = (path: string): string => path.replace(/\.parquet$/, "").split("/")[1] ?? ""
@@ -125,9 +101,9 @@ interface Making {
 }
 
 /**
- * What the manifest of the next version says of the two folders, which are there. A run that goes on leaves them
- * as they are, unless a customer is taken out meanwhile. An edit that changed versions of records that are in
- * their files has them all written by the next one.
+ * What the manifest of the next version says of the two folders, which are there. A run that goes on leaves
+ * them as they are, unless a customer is taken out meanwhile. An edit that changed versions of records that
+ * are in their files has them all written by the next one.
  */
 export const parquetOf = Effect.fn("Publishing.parquetOf")(function* (
   store: Store,
@@ -146,8 +122,7 @@ export const parquetOf = Effect.fn("Publishing.parquetOf")(function* (
   }
   const { version } = next
   const goesOn = isSame && !isOther && isAppended
-  const isKept = next.returned !== undefined
-  return yield* writeFolder(store, store.layout.build, { version, holds, isKept, ...(goesOn && { before }) })
+  return yield* writeFolder(store, store.layout.build, { version, holds, ...(goesOn && { before }) })
 })
 
 /**
@@ -161,24 +136,19 @@ export const writeFolder = Effect.fn("Publishing.writeFolder")(
     {
       version,
       holds,
-      isKept,
       before,
-    }: Pick<ParquetFolder, "version" | "holds"> & {
-      /** An earlier version's database, as it was made then. */
-      readonly isKept: boolean
-      readonly before?: ParquetFolder
-    },
+    }: Pick<ParquetFolder, "version" | "holds"> & { readonly before?: ParquetFolder },
   ) {
     const connection = yield* openDatabase(database, "read-only", memoryLimits[1])
-    const known = publishedViews(store.families, store.pseudonyms?.policy)
-    const views = isKept ? yield* viewsIn(connection) : known
-    if (views.length === 0) return undefined
+    const kept = yield* connection.rows("FROM duckdb_schemas() WHERE schema_name = 'store'")
+    if (kept.length === 0) return undefined
     yield* fileStep(() => {
       const { files, layout, modes } = store
       files.remove(join(layout.root, folderOf(version)))
       files.makeFolder(dirname(join(layout.root, folderOf(version))), modes.folder)
       files.makeFolder(join(layout.root, folderOf(version)), modes.folder)
     })
+    const views = publishedViews(store.families, store.pseudonyms?.policy)
     const since = before?.seq === undefined ? 0 : before.seq + 1
     const quiet = before === undefined ? new Set<string>() : yield* quietSince(connection, store, since)
     if (before !== undefined) yield* fileStep(() => linkOn(store, before.version, version, quiet))

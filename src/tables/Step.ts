@@ -44,8 +44,8 @@ const matchSql = ({ table, index }: Stepping): string =>
   [
     temp(
       "inc",
-      `SELECT ${names(["_ord", "task_id", "session_id", "record_id", "content_id"], "s.")}${fetchedIn("s", table)},
-        q._scope, q._reading, q._answered,
+      `SELECT ${names(["_ord", "task_id", "session_id", "record_id", "content_id"], "s.")}
+        ${fetchedIn("s", table)}, q._scope, q._reading, q._answered,
         row_number() OVER (PARTITION BY q._reading, s.content_id ORDER BY s._ord) AS _nth
       FROM step_src_${index} AS s JOIN step_read AS q
         ON q.task_id = s.task_id AND ${sameSql("q", "s", ["session_id", ...kind])}`,

@@ -261,13 +261,16 @@ const parquet = (root: string, run: string, ending: string) => {
   return inDatabase(":memory:", `COPY (SELECT range AS n FROM range(3)) TO '${path}' (FORMAT parquet)`)
 }
 
+const live = Layer.mergeAll(DuckDb.layer, Ledger.layer({ path: ":memory:" }), NodeFileSystem.layer)
+
 describe("what a crash left", () => {
   const machine = new DurableFiles(machineCalls)
-  const recovering = <A, E>(test: (store: Store, root: string) => Effect.Effect<A, E, DuckDb | Ledger>) =>
+  const recovering = <A, E>(
+    test: (store: Store, root: string) => Effect.Effect<A, E, Layer.Success<typeof live>>,
+  ) =>
     Effect.gen(function* () {
       const root = yield* folder
       const store = storeIn(root, machine)
-      const live = Layer.merge(DuckDb.layer, Ledger.layer({ path: ":memory:" }))
       return yield* Effect.provide(test(store, root), live)
     }).pipe(Effect.scoped)
   const modeOf = (path: string) => statSync(path).mode & 0o777
@@ -276,10 +279,7 @@ describe("what a crash left", () => {
     Effect.gen(function* () {
       const root = join(yield* folder, "new")
       const store = storeIn(root, machine)
-      const found = yield* Effect.provide(
-        recover(store),
-        Layer.merge(DuckDb.layer, Ledger.layer({ path: ":memory:" })),
-      )
+      const found = yield* Effect.provide(recover(store), live)
       assert.deepStrictEqual(
         [found, filesBelow(root), modeOf(root), modeOf(store.layout.tables)],
         [nothingPublished, [], store.modes.root, store.modes.folder],
