@@ -7,6 +7,7 @@ import { column, required } from "../records/Columns.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
+import { ageSql } from "./RecordStore.ts"
 import type { Relation } from "./RecordStore.ts"
 import { literal } from "../base/DuckDbFailed.ts"
 import { aloneSql, sameSql, subject, temp } from "./Answers.ts"
@@ -248,7 +249,7 @@ const coverage: Relation = {
   ],
   sql: `SELECT customer_id, engine_reference, n.session_id, feature, n.outcome, n.reason, n.who_acts,
       n.records, n.counted, g.as_of, g.e AS fresh_date,
-      CAST(date_diff('day', g.e, current_date) AS INTEGER) AS age_days, n.run_id, n.run_date
+      ${ageSql("g.e")} AS age_days, n.run_id, n.run_date
     FROM (SELECT customer_id, engine_reference, feature, arg_max(newest, seq) AS n,
         arg_max(good, good.seq) AS g
       FROM store._coverage AS c WHERE ${isAsked("c", ofFeature)}

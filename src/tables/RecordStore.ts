@@ -192,6 +192,10 @@ const from = (alias: string, columns: ReadonlyArray<ColumnSpec>): string =>
   columns.map(({ name }) => `${alias}.${identifier(name)}`).join(", ")
 const scopes = "JOIN store._scopes AS s ON s._scope = v._scope"
 
+/** Days from a date until now; that of a job east of whoever reads may be tomorrow's there. */
+export const ageSql = (date: string): string =>
+  `CAST(CASE WHEN ${date} > current_date THEN 0 ELSE date_diff('day', ${date}, current_date) END AS INTEGER)`
+
 const keyText = ({ key }: KeptTable): string =>
   key.length === 0
     ? " No business key."
@@ -219,7 +223,7 @@ const mainOf = (table: KeptTable): Relation => {
     ],
     sql: `SELECT ${listed("s.customer_id, s.engine_reference, v.record_id", from("v", columns))},
       s.product, s.sub_family, v.valid_from, s.as_of,
-      CAST(date_diff('day', s.as_of, current_date) AS INTEGER) AS age_days,
+      ${ageSql("s.as_of")} AS age_days,
       ${listed("v.content_id, v.session_id, v.execution_id", from("v", rest))}
       FROM ${stored(name)} AS v ${scopes} WHERE v._until_seq IS NULL`,
   }

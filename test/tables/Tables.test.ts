@@ -20,6 +20,7 @@ import {
   engine,
   folder,
   layers,
+  liveNight,
   profileOf,
   resultsOf,
   rowsOf,
@@ -92,6 +93,17 @@ const cellsOf = (root: string, sql: string) =>
 const current = "SELECT as_of, session_id, sub_family, record FROM other_records ORDER BY sub_family"
 
 describe("published tables and views", () => {
+  it.live("are not younger than today, where the date of the job is tomorrow's", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const ages = "SELECT age_days FROM customer_profiles UNION ALL SELECT age_days FROM coverage"
+      yield* Effect.gen(function* () {
+        yield* liveNight("nightly.2999-01-01", "1", profileOf("Ana"))
+        assert.deepStrictEqual(yield* cellsOf(root, ages), [[0], [0]])
+      }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
   it.live(
     "keep what a failed feature could not read, and drop what a repeated night no longer has [decision 10 current]",
     () =>
