@@ -113,7 +113,7 @@ export interface SqlFile {
 
 /** What a new version of the tables must pass to become current. Shares are from 0 to 1. */
 export interface Gates {
-  readonly keys: boolean
+  readonly keys: boolean | "business"
   readonly rows?: { readonly min: number; readonly nights: number }
   readonly rejected?: number
   readonly coverage?: number

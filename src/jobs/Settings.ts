@@ -306,9 +306,10 @@ const RecordSchemas = Schema.Union([Schema.Literal("all"), Schema.Array(Schema.L
 
 /** A job without `gates` asks nothing, so no default of ours can ever hold back good data. */
 const Gates = Schema.Struct({
-  keys: flag(
+  keys: Value.setting(
+    Schema.Union([Schema.Boolean, Schema.Literal("business")]),
     true,
-    "No key repeats in the tables of the night, nor a business key among the records of an answer.",
+    "No key repeats in the tables of the night; with business, no business key in one answer either.",
   ),
   rows: optional(
     Schema.Struct({

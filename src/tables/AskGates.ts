@@ -72,18 +72,18 @@ const recordsOf = ({ families }: AskedVersion) => {
 /** Within these, a business key identifies a record. */
 const withinKey = ["task_id", "session_id", "product", "sub_family"]
 
-/** A record's own id is unique however often its business key is. Keys of our own readings are not asked. */
+/** A record's own id is unique however often its business key is. */
 const businessKeys = (families: ReadonlyArray<RecordFamily>) =>
-  families.flatMap(({ table, key, assumed }) =>
-    assumed === true || key.length === 0
+  families.flatMap(({ table, key }) =>
+    key.length === 0
       ? []
       : [{ name: table, key: ["run_id", ...withinKey, ...key], told: `${table} (${key.join(", ")})` }],
   )
 
-const askKeys = Effect.fnUntraced(function* ({ connection, families, runs }: Asking) {
+const askKeys = Effect.fnUntraced(function* ({ connection, families, runs }: Asking, keys: Gates["keys"]) {
   const found: Array<string> = []
   const ofProgram = systemTables.map(({ name, key }) => ({ name, key, told: name }))
-  for (const { name, key, told } of [...ofProgram, ...businessKeys(families)]) {
+  for (const { name, key, told } of [...ofProgram, ...(keys === "business" ? businessKeys(families) : [])]) {
     const [row] = yield* connection.rows(`SELECT count(*)::INTEGER AS n FROM (
       SELECT 1 FROM ${placeOf(name)} WHERE run_id IN (${runs})
       GROUP BY ${key.map(identifier).join(", ")} HAVING count(*) > 1) AS repeated`)
@@ -164,7 +164,7 @@ const gatesOf = (
   asking: Asking,
   { keys, rows, rejected, coverage, freshnessDays, tests }: Gates,
 ): ReadonlyArray<Omit<FailedGate, "found"> & { readonly ask: Gate }> => [
-  ...(keys ? [{ gate: "keys", expected: "no key twice", ask: askKeys(asking) }] : []),
+  ...(keys === false ? [] : [{ gate: "keys", expected: "no key twice", ask: askKeys(asking, keys) }]),
   ...(rows === undefined
     ? []
     : [

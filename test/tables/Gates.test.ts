@@ -368,7 +368,7 @@ describe("the gate keys", () => {
             yield* publishStage(runOf(20))
             assert.deepStrictEqual(yield* gatesOf(20), ["keys: repeated: 1 key of customer_profiles (type)"])
           }),
-          asking(root, { ...nothing, keys: true }),
+          asking(root, { ...nothing, keys: "business" }),
         )
       }),
   )
