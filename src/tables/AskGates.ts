@@ -15,11 +15,10 @@ import type { RunState } from "../ledger/RunState.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
 import { asSubquery, openClosedOff } from "./BuildDatabase.ts"
-import { placeOf } from "./DataDictionary.ts"
+import { placeOf, publishedTables } from "./DataDictionary.ts"
 import { databaseFailed } from "./Publisher.ts"
 import { sameSql } from "./Answers.ts"
 import type { Store } from "./Store.ts"
-import { systemTables } from "./SystemTables.ts"
 
 interface AskedVersion {
   /** The finished database; it is only read, and its SQL can open no other file. */
@@ -82,8 +81,9 @@ const businessKeys = (families: ReadonlyArray<RecordFamily>) =>
 
 const askKeys = Effect.fnUntraced(function* ({ connection, families, runs }: Asking, keys: Gates["keys"]) {
   const found: Array<string> = []
-  const ofProgram = systemTables.map(({ name, key }) => ({ name, key, told: name }))
-  for (const { name, key, told } of [...ofProgram, ...(keys === "business" ? businessKeys(families) : [])]) {
+  const own = publishedTables(families).map(({ name, key }) => ({ name, key, told: name }))
+  for (const { name, key, told } of [...own, ...(keys === "business" ? businessKeys(families) : [])]) {
+    if (key.length === 0) continue
     const [row] = yield* connection.rows(`SELECT count(*)::INTEGER AS n FROM (
       SELECT 1 FROM ${placeOf(name)} WHERE run_id IN (${runs})
       GROUP BY ${key.map(identifier).join(", ")} HAVING count(*) > 1) AS repeated`)

@@ -11,6 +11,7 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
+import { gatherRun } from "../../src/tables/Dimensions.ts"
 import { failedGates, isAsked } from "../../src/tables/AskGates.ts"
 import { askedAnew } from "../../src/tables/Answers.ts"
 import { placeEmptyDatabase } from "../../src/tables/EmptyDatabase.ts"
@@ -243,7 +244,13 @@ const findings = (statements: ReadonlyArray<string>, all: ReadonlyArray<Partial<
     const duckdb = yield* DuckDb
     const fill = duckdb.open({ path: layout.build, access: "read-write" })
     yield* Effect.scoped(
-      Effect.flatMap(fill, ({ run }) => run(["BEGIN", ...statements, asking, "COMMIT"].join(";\n"))),
+      Effect.gen(function* () {
+        const { run, rows: found } = yield* fill
+        yield* run(["BEGIN", ...statements, asking].join(";\n"))
+        for (const { run_id } of yield* found("SELECT run_id FROM store._runs ORDER BY seq"))
+          yield* run(gatherRun(String(run_id)))
+        yield* run("COMMIT")
+      }),
     )
     const run = fold([started, planned("c"), ...executed("c", { a: 1 })])
     return yield* Effect.forEach(all, (gates) =>
