@@ -498,8 +498,13 @@ describe("the normaliser", () => {
   })
 
   it("gives rows that are equal in their columns one content_id, however their bodies spell them [promise 18 content]", () => {
-    const contentOf = (change: object) => {
-      const normaliser = makeNormaliser(families)
+    const typed = (type: "DECIMAL(18,6)" | "INTEGER") =>
+      families.map((family) => ({
+        ...family,
+        columns: family.columns.map((each) => (each.name === "total_credits" ? { ...each, type } : each)),
+      }))
+    const contentOf = (change: object, of = typed("DECIMAL(18,6)")) => {
+      const normaliser = makeNormaliser(of)
       normaliser.add(lineage, [{ ...degree, ...change }])
       return (flushedRows(normaliser)["higher_education"] ?? [])[0]?.["content_id"]
     }
@@ -511,6 +516,8 @@ describe("the normaliser", () => {
       [{ fetch_date: "2026-11-20T03:04:05Z" }, { fetch_date: "2026-11-21T03:04:05Z" }],
     ]
     for (const [one, other] of same) expect(contentOf(one)).toBe(contentOf(other))
+    const credits = { total_credits: 240 }
+    expect(contentOf(credits, typed("INTEGER"))).toBe(contentOf(credits))
     const different: ReadonlyArray<readonly [object, object]> = [
       [{ total_credits: "240" }, { total_credits: "24" }],
       [{ total_credits: 0 }, { total_credits: null }],
