@@ -124,7 +124,7 @@ export const renderView = (view: NightView, elapsedMs: number): string => {
   const parts = [
     ...(view.held !== undefined && view.stage === "executing" ? [view.held] : []),
     `${view.stage} ${view.over + view.settled.size}/${view.tasks}`,
-    ...(view.built === undefined ? [] : [`tables with ${view.built.done} of ${view.built.runs} runs`]),
+    ...(view.built === undefined ? [] : [`${view.built.done} of ${view.built.runs} runs in the tables`]),
     ...(view.open.size > 0 ? [`${view.open.size} running`] : []),
     ...(view.waiting.size > 0 ? [`${view.waiting.size} waiting`] : []),
     ...outcomes.flatMap((outcome) => (counts.has(outcome) ? [`${counts.get(outcome)} ${outcome}`] : [])),

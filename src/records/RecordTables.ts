@@ -7,12 +7,17 @@ import { column, required } from "./Columns.ts"
 import type { ColumnSpec, TableSpec } from "./Columns.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 
-const lineage: ReadonlyArray<ColumnSpec> = [
+/** Which run read a record, and where. */
+export const readBy: ReadonlyArray<ColumnSpec> = [
   { ...required("run_id", "VARCHAR", "own", "The run that read the record."), repeats: true },
   required("run_date", "DATE", "own", "The date of that run."),
   required("task_id", "VARCHAR", "task", "The task that read the record."),
   column("execution_id", "VARCHAR", "clear", "The remote execution; NULL for a session that was only read."),
   column("session_id", "VARCHAR", "session", "The flow session whose results contained the record."),
+]
+
+const lineage: ReadonlyArray<ColumnSpec> = [
+  ...readBy,
   column("customer_id", "VARCHAR", "customer_id", "The customer that the record belongs to."),
   { ...column("engine_reference", "VARCHAR", "own", "The engine that retrieved it."), repeats: true },
   // Hashes of whose record it is and of all that it says: a guess could be tested against them.
@@ -30,8 +35,18 @@ const lineage: ReadonlyArray<ColumnSpec> = [
   ),
 ]
 
-const product = required("product", "VARCHAR", "clear", "Product of the record, as the service names it.")
-const subFamily = required("sub_family", "VARCHAR", "clear", "Family of the record, as the service names it.")
+export const product = required(
+  "product",
+  "VARCHAR",
+  "clear",
+  "Product of the record, as the service names it.",
+)
+export const subFamily = required(
+  "sub_family",
+  "VARCHAR",
+  "clear",
+  "Family of the record, as the service names it.",
+)
 const misfits = column(
   "misfits",
   "VARCHAR[]",

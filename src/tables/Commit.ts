@@ -16,7 +16,7 @@ import {
   fileStep,
   filesBelow,
   filesOf,
-  isOtherDatabase,
+  isThatDatabase,
   manifestText,
   nothingPublished,
   readManifest,
@@ -117,12 +117,7 @@ export const recover = Effect.fn("Publishing.recover")(function* (store: Store) 
 
 /** Opening it takes longer than the rest of a small step; the one that was put there need not be opened. */
 const hasDatabase = Effect.fnUntraced(function* ({ layout }: Store, { database, version }: Manifest) {
-  const isKnown = yield* fileStep(
-    () =>
-      database?.mark !== undefined &&
-      existsSync(layout.database) &&
-      !isOtherDatabase(layout.database, database),
-  )
+  const isKnown = yield* fileStep(() => isThatDatabase(layout.database, database))
   return isKnown || (yield* databaseVersion(layout.database)) === version
 })
 

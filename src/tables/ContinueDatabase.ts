@@ -12,7 +12,7 @@ import { amendDatabase, databaseVersion, renumberDatabase } from "./BuildDatabas
 import { publishedTables } from "./DataDictionary.ts"
 import { madeBy } from "./EmptyDatabase.ts"
 import { isKeptDatabaseDamaged } from "./KeptVersions.ts"
-import { fileStep, filesOf, isOtherDatabase, markOf } from "./Manifest.ts"
+import { fileStep, filesOf, isThatDatabase, markOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import { databaseFailed } from "./Publisher.ts"
@@ -30,11 +30,9 @@ const growthMax = 2
 export const isUnchanged = ({ layout, ...store }: Store, { database, returned }: Manifest) =>
   fileStep(
     () =>
-      database?.mark !== undefined &&
       returned === undefined &&
-      database.made_by === madeBy(store) &&
-      existsSync(layout.database) &&
-      !isOtherDatabase(layout.database, database),
+      database?.made_by === madeBy(store) &&
+      isThatDatabase(layout.database, database),
   )
 
 /** A log that could not be emptied on closing would change the file after it was read. */

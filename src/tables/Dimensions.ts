@@ -35,26 +35,28 @@ interface Gathered {
 
 const newestOf = "session_id, outcome, reason, who_acts, records, counted, run_id, run_date"
 
-const gathered: ReadonlyArray<Gathered> = [
-  {
-    name: "store._coverage",
-    key: [...subject, "feature", "requested"],
-    columns: [
-      [
-        "newest",
-        `STRUCT(session_id VARCHAR, outcome VARCHAR, reason VARCHAR, who_acts VARCHAR, records INTEGER,
+const ofCoverage: Gathered = {
+  name: "store._coverage",
+  key: [...subject, "feature", "requested"],
+  columns: [
+    [
+      "newest",
+      `STRUCT(session_id VARCHAR, outcome VARCHAR, reason VARCHAR, who_acts VARCHAR, records INTEGER,
           counted BIGINT, run_id VARCHAR, run_date DATE)`,
-        "arg_max(newest, seq)",
-      ],
-      ["good", "STRUCT(seq BIGINT, e DATE, as_of TIMESTAMPTZ)", "arg_max(good, good.seq)"],
+      "arg_max(newest, seq)",
     ],
-    rows: `SELECT run_id, c.customer_id, c.engine_reference, ${aloneSql("c")} AS _alone, c.feature,
+    ["good", "STRUCT(seq BIGINT, e DATE, as_of TIMESTAMPTZ)", "arg_max(good, good.seq)"],
+  ],
+  rows: `SELECT run_id, c.customer_id, c.engine_reference, ${aloneSql("c")} AS _alone, c.feature,
         coalesce(list_contains(t.features, c.feature), true) AS requested, r.seq,
         {${newestOf.replaceAll(/\w+/g, (name) => `${name}: c.${name}`)}} AS newest,
         CASE WHEN c.outcome = 'succeeded' THEN {seq: r.seq, e: r.e, as_of: c.as_of} END AS good
       FROM ops.coverage AS c JOIN store._runs AS r USING (run_id)
         JOIN ops.tasks AS t USING (run_id, task_id)`,
-  },
+}
+
+const gathered: ReadonlyArray<Gathered> = [
+  ofCoverage,
   {
     name: "store._sessions",
     key: subject,
@@ -130,11 +132,9 @@ export const gatherWithout = (seq: number): string =>
 
 /** Rows of coverage of some runs were replaced by others that decide the same. */
 export const gatherOutcomes = (runs: ReadonlyArray<string>): string => {
-  const [coverage] = gathered
-  if (coverage === undefined) return ""
   const ofRuns = `run_id IN (${runs.map(literal).join(", ")})`
-  const isOf = sameSql("_coverage", "n", coverage.key)
-  return `${temp("gathered", `FROM (${coverage.rows}) WHERE ${ofRuns}`)}
+  const isOf = sameSql("_coverage", "n", ofCoverage.key)
+  return `${temp("gathered", `FROM (${ofCoverage.rows}) WHERE ${ofRuns}`)}
   UPDATE store._coverage SET newest = n.newest FROM step_gathered AS n
     WHERE ${isOf} AND _coverage.seq = n.seq;
   UPDATE store._coverage SET good = n.good FROM step_gathered AS n
@@ -228,7 +228,7 @@ const coverage: Relation = {
     text("session_id", "session", "The flow session whose results the newest run read."),
     text("feature", "clear", "Code of the feature; NULL for a task whose features are not known."),
     { ...outcome, nullable: true },
-    text("reason", "own", "Reason for the outcome in that run."),
+    text("reason", "clear", "Reason for the outcome in that run."),
     { ...actor, nullable: true },
     column("records", "INTEGER", "own", "Number of records published in that run; NULL if it is not known."),
     column(

@@ -134,13 +134,13 @@ const jsonOf = (value: string, type: string): string =>
 
 /** The kinds of JSON value, as DuckDB names them: one of each. */
 const kinds = { BIGINT: 0, UBIGINT: 0, DOUBLE: 0, VARCHAR: "", BOOLEAN: true, ARRAY: [], OBJECT: {} }
-const allKinds = Object.keys(kinds)
 
 const kindsOf = (type: string): ReadonlyArray<string> => {
-  if (type === "INTEGER" || type === "BIGINT") return allKinds.slice(0, 2)
-  if (type === "DOUBLE") return allKinds.slice(0, 3)
-  if (type === "JSON") return allKinds
-  if (type.startsWith("DECIMAL")) return allKinds.slice(0, 4)
+  const whole = ["BIGINT", "UBIGINT"]
+  if (type === "INTEGER" || type === "BIGINT") return whole
+  if (type === "DOUBLE") return [...whole, "DOUBLE"]
+  if (type.startsWith("DECIMAL")) return [...whole, "DOUBLE", "VARCHAR"]
+  if (type === "JSON") return Object.keys(kinds)
   return [type === "BOOLEAN" ? type : type === "VARCHAR[]" ? "ARRAY" : "VARCHAR"]
 }
 
@@ -232,15 +232,10 @@ export const castColumns = (spec: TableSpec, files: ReadonlyArray<FileColumn>): 
     ...gone.map((name) => [`${identifier(name)} IS NOT NULL`, name] as const),
   ].map(([is, name]) => [is, `'"${name}":' || ${jsonOf(identifier(name), typeOf(name))}`] as const)
   const reasons = taken.map((each) => {
-    const kind = `json_type(${memberOf(each.name)})`
-    const { isUnfit } = columns.find(({ name }) => name === each.name) ?? {}
+    const { isUnfit = "false" } = columns.find(({ name }) => name === each.name) ?? {}
     const was = literal(kindsOf(typeOf(each.name))[0] ?? "")
-    return isUnfit === undefined
-      ? ([staysInExtra(each), reasonOf(each, kind)] as const)
-      : ([
-          `${isUnfit} OR ${staysInExtra(each)}`,
-          reasonOf(each, `CASE WHEN ${isUnfit} THEN ${was} ELSE ${kind} END`),
-        ] as const)
+    const kind = `CASE WHEN ${isUnfit} THEN ${was} ELSE json_type(${memberOf(each.name)}) END`
+    return [`${isUnfit} OR ${staysInExtra(each)}`, reasonOf(each, kind)] as const
   })
   const names = [...taken.map(({ name }) => name), ...gone].join("|")
   const others = `list_filter(coalesce(misfits, []),

@@ -223,6 +223,10 @@ export const isOtherDatabase = (path: string, database: Manifest["database"]): b
   return bytes !== database.bytes || mark !== database.mark
 }
 
+/** Whether the file is there and is the one of which the manifest says this. */
+export const isThatDatabase = (path: string, database: Manifest["database"]): boolean =>
+  database?.mark !== undefined && existsSync(path) && !isOtherDatabase(path, database)
+
 /** One step with files; a refusal by the machine is reported without a stack trace. */
 export const fileStep = <A>(step: () => A): Effect.Effect<A, PublishFailed> =>
   Effect.try({

@@ -11,7 +11,14 @@ import { column, required } from "../records/Columns.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import { isColumnName } from "../records/RecordSchema.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { childTable, familyTable, otherRecordsTable } from "../records/RecordTables.ts"
+import {
+  childTable,
+  familyTable,
+  otherRecordsTable,
+  product,
+  readBy,
+  subFamily,
+} from "../records/RecordTables.ts"
 import { customer, engine, text } from "./SystemTables.ts"
 
 /** A table, or a view, as it can be read: of which schema, with a comment for it and for each column. */
@@ -152,8 +159,6 @@ const uniqueRecordId: ColumnSpec = {
   ...recordId,
   comment: "The record: unique in this table, and the same over nights while its business key is.",
 }
-const product = required("product", "VARCHAR", "clear", "Product of the record, as the service names it.")
-const subFamily = required("sub_family", "VARCHAR", "clear", "Family of the record, as the service names it.")
 const contentId = required(
   "content_id",
   "VARCHAR",
@@ -177,14 +182,6 @@ const execution = text(
   "The execution that brought this content; NULL if a session was read.",
 )
 const position = required("position", "INTEGER", "own", "Position in the record's list, from 0.")
-const lineageOfNight: ReadonlyArray<ColumnSpec> = [
-  { ...required("run_id", "VARCHAR", "own", "The run that read the record."), repeats: true },
-  required("run_date", "DATE", "own", "The date of that run."),
-  required("task_id", "VARCHAR", "task", "The task that read the record."),
-  text("execution_id", "clear", "The remote execution; NULL for a session that was only read."),
-  text("session_id", "session", "The flow session whose results contained the record."),
-]
-
 const lastColumns = [contentId, session, execution]
 
 /** `alias.name` for each column, in order. */
@@ -268,17 +265,7 @@ const nightsOf = (table: KeptTable): Relation => {
       `${table.comment} What each run read. ` +
       `Key: run_id, task_id, session_id, record_id.${keyText(table)}`,
     key: ["run_id", "task_id", "session_id", "record_id"],
-    columns: [
-      ...lineageOfNight,
-      customer,
-      engine,
-      recordId,
-      contentId,
-      product,
-      subFamily,
-      ...columns,
-      ...rest,
-    ],
+    columns: [...readBy, customer, engine, recordId, contentId, product, subFamily, ...columns, ...rest],
     sql: `SELECT r.run_id, r.run_date, r.task_id, r.execution_id, r.session_id,
       s.customer_id, s.engine_reference, v.record_id, v.content_id,
       ${listed("s.product, s.sub_family", cells.join(", "), from("v", rest))}
@@ -328,7 +315,7 @@ const childrenOf = (table: KeptTable): ReadonlyArray<Relation> =>
           `${comment} Of the rows of nights.${table.name}. ` +
           "Key: run_id, task_id, session_id, record_id, position.",
         key: ["run_id", "task_id", "session_id", "record_id", "position"],
-        columns: [...lineageOfNight, customer, engine, recordId, contentId, ...own],
+        columns: [...readBy, customer, engine, recordId, contentId, ...own],
         sql: `SELECT r.run_id, r.run_date, r.task_id, r.execution_id, r.session_id,
           s.customer_id, s.engine_reference, v.record_id, v.content_id, ${cells}
           FROM ${seenOf(table.name)} AS n JOIN store._readings AS r ON r._reading = n._reading

@@ -1,7 +1,7 @@
 /**
  * Tables of runs whose landed bodies are gone by age, and whose files are lost: their rows are in the
- * database, if that is, to the byte, the one that was published with the files. They are written as files of
- * the run again, in a version with the same rows.
+ * database, if that is the one that was published with the files. They are written as files of the run
+ * again, in a version with the same rows.
  */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"

@@ -275,7 +275,7 @@ describe("progress", () => {
     expect(renderView(view, 61_000)).toBe("executing 3/5, 1 running, 1 waiting, 1 failed, 1 min 1 s  demo.1")
     expect(foldProgress(view, { _tag: "Stage", run_id: anId("demo.1"), stage: "publishing" })).toBe(true)
     expect(foldProgress(view, { _tag: "Building", done: 12, runs: 400 })).toBe(false)
-    expect(renderView(view, 61_000)).toContain("publishing 3/5, tables with 12 of 400 runs, ")
+    expect(renderView(view, 61_000)).toContain("publishing 3/5, 12 of 400 runs in the tables, ")
   })
 
   it("shows a pause, and what is wrong at the service as long as it is", () => {
