@@ -64,8 +64,9 @@ export const closedConfiguration = (limits: DuckDbLimits): Record<string, string
   allow_community_extensions: "false",
   // An explicit INSTALL must not reach the network either: it looks in a folder that does not exist.
   custom_extension_repository: "/nonexistent",
-  // Freed memory goes back to the system at once; otherwise the allocator keeps up to twice the memory limit.
-  allocator_bulk_deallocation_flush_threshold: "1MB",
+  // Freed memory goes back to the system soon; otherwise the allocator keeps up to twice the memory limit. It
+  // is more than the groups of one statement need, or that would be taken and given back for each of them.
+  allocator_bulk_deallocation_flush_threshold: "32MB",
   // A Parquet file is read once or twice: what a cache of them would keep is memory that others need.
   enable_external_file_cache: "false",
   ...(limits.memoryLimit === undefined ? {} : { memory_limit: limits.memoryLimit }),

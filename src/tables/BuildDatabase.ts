@@ -125,17 +125,16 @@ const checkCounts = Effect.fnUntraced(function* (
   }
 })
 
-/** By run: how many rows the database has of a table; records are counted where each run names them. */
-const countSql = (name: string, kept: ReadonlyArray<KeptTable>, only: ReadonlyArray<string> | undefined) => {
+/** The run of each row of a table; records are counted where each run names them. */
+const runsSql = (name: string, index: number, kept: ReadonlyArray<KeptTable>): string => {
   const isRecords = kept.some((one) => one.name === name)
   const rows = isRecords ? `${seenOf(name)} JOIN store._readings USING (_reading)` : placeOf(name)
-  return `SELECT ${literal(name)} AS name, run_id, count(*)::INTEGER AS rows
-    FROM ${rows}${ofRuns(only)} GROUP BY run_id`
+  return `SELECT ${index} AS place, run_id FROM ${rows}`
 }
 
 /**
- * One query for all tables: planning one for each costs several times as much as counting. `only` these runs
- * are compared, if they are given.
+ * One query for all tables, which are counted together: one for each costs several times as much, and so does
+ * a group of its own for each. `only` these runs are compared, if they are given.
  */
 export const countDifferences = Effect.fnUntraced(function* (
   connection: Connection,
@@ -145,8 +144,11 @@ export const countDifferences = Effect.fnUntraced(function* (
   const compared = Object.entries(manifest.runs).filter(([run_id]) => only?.includes(run_id) ?? true)
   const names = publishedTables(families).map(({ name }) => name)
   const kept = keptTables(families)
-  const rows = yield* connection.rows(names.map((name) => countSql(name, kept, only)).join(" UNION ALL "))
-  const byTable = Map.groupBy(rows, (row) => String(row["name"]))
+  const all = names.map((name, index) => runsSql(name, index, kept)).join(" UNION ALL ")
+  const rows = yield* connection.rows(
+    `SELECT place, run_id, count(*)::INTEGER AS rows FROM (${all})${ofRuns(only)} GROUP BY place, run_id`,
+  )
+  const byTable = Map.groupBy(rows, (row) => names[Number(row["place"])])
   const differences: Array<{ table: string; run_id: string; expected: number; found: number }> = []
   for (const name of names) {
     const found = new Map(
