@@ -55,7 +55,7 @@ const { values } = parseArgs({
 
 const { sample } = values
 const amounts = sample
-  ? { nights: 2, sizes: 1, points: 1, runs: 4, removals: 2, compactions: 1 }
+  ? { nights: 1, sizes: 1, points: 1, runs: 3, removals: 1, compactions: 1 }
   : {
       nights: Number(values.nights ?? 0),
       sizes: values.enospc ? Number(values.sizes) : 0,

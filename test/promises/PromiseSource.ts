@@ -11,8 +11,9 @@ const Campaign = Schema.Struct({
   /** The program, from the root of the repository, and words of the runtime before it. */
   command: Schema.String,
   figures: Schema.Array(Schema.String),
-  /** Its words on the command line, for a sample and for the whole; quoted where one holds blanks. */
+  /** Its words on the command line for a sample, or the file of the tests that try one. */
   sample: Schema.String,
+  /** Its words for the whole; quoted where one holds blanks. */
   full: Schema.String,
 })
 export type Campaign = typeof Campaign.Type
@@ -47,6 +48,10 @@ export const readTable = (): Table =>
 /** `--rows "^promise " --sample 6` as words. */
 export const wordsOf = (line: string): ReadonlyArray<string> =>
   [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "")
+
+/** The tests that try a sample of the campaign, if it is tested so. */
+export const testsOf = ({ sample }: Campaign): string | undefined =>
+  sample.endsWith(".test.ts") ? sample : undefined
 
 /** The campaigns that have a figure of one of these promises. */
 export const campaignsFor = (

@@ -1,7 +1,8 @@
 /** What the table of promises says of campaigns and tests that went well, went wrong, or did not run. */
+import { existsSync } from "node:fs"
 import { describe, expect, it } from "vitest"
 import { countByPromise, figuresLine, readFigures } from "./Figure.ts"
-import { campaignsFor, decodeTable, promisesIn, readTable, wordsOf } from "./PromiseSource.ts"
+import { campaignsFor, decodeTable, promisesIn, readTable, testsOf, wordsOf } from "./PromiseSource.ts"
 import { isSound, renderRows, rowOf, summaryOf } from "./PromiseTable.ts"
 import type { Evidence } from "./PromiseTable.ts"
 
@@ -110,9 +111,18 @@ describe("a campaign", () => {
     )
   })
 
-  it("tests promises that are numbered without a gap", () => {
-    expect(readTable().promises.map(({ number }) => number)).toEqual(
-      Array.from({ length: 16 }, (_, index) => index + 1),
-    )
+  it("may be sampled by tests that are there, which are then named for what it tries", () => {
+    const { campaigns, promises } = readTable()
+    const files = Object.values(campaigns).flatMap((campaign) => testsOf(campaign) ?? [])
+    expect(files.length).toBeGreaterThan(0)
+    expect(files.filter((file) => !existsSync(new URL(`../../${file}`, import.meta.url)))).toEqual([])
+    expect(testsOf({ command: "a.ts", figures: ["x"], sample: "--seeds 2", full: "" })).toBeUndefined()
+    expect(
+      rowOf(
+        { number: 3, promise: "p", tried: ["nights"] },
+        { ...evidence, campaigns: { simulate: { sampledBy: "a.test.ts" } } },
+      ),
+    ).toMatchObject({ state: "not tried", lines: ["nights: a sample is in a.test.ts"] })
+    expect(promises.map(({ number }) => number)).toEqual(promises.map((_, index) => index + 1))
   })
 })

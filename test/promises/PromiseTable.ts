@@ -6,8 +6,9 @@
 import type { Count, Figure } from "./Figure.ts"
 import type { Promised } from "./PromiseSource.ts"
 
-/** What a campaign came to: its figures, or why it gave none. */
+/** What a campaign came to: its figures, or why it gave none, or the tests that try a sample of it. */
 export type CampaignEnd =
+  | { readonly sampledBy: string }
   | { readonly figures: ReadonlyArray<Figure>; readonly seconds: number }
   | { readonly broken: string; readonly seconds: number }
 
@@ -47,6 +48,7 @@ const nothing = { tried: 0, failed: 0, broken: false }
 const lineOf = (name: string, number: number, { campaigns, campaignOf }: Evidence): Line => {
   const end = campaigns[campaignOf[name] ?? ""]
   if (end === undefined) return { ...nothing, text: `${name}: not run` }
+  if ("sampledBy" in end) return { ...nothing, text: `${name}: a sample is in ${end.sampledBy}` }
   if ("broken" in end) return { ...nothing, broken: true, text: `${name}: no figure, ${end.broken}` }
   const figure = end.figures.find(({ of }) => of === name)
   if (figure === undefined)
