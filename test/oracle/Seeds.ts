@@ -10,6 +10,7 @@ import { Effect } from "effect"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { loadRecordSchemas } from "../../src/records/RecordSchema.ts"
 import { helpPages } from "../project/helpPages.ts"
+import type { PlantedServices } from "../simulation/NightLayers.ts"
 import { textsOfFolder } from "./Scenes.ts"
 import { packageFolder } from "./Texts.ts"
 import type { Texts } from "./Texts.ts"
@@ -49,11 +50,12 @@ const families = () =>
   )
 let loaded: ReturnType<typeof families> | undefined
 
-export const textsOf = async (name: string): Promise<Texts> => {
+/** `plant` is what somebody does wrong in a night or a folder. */
+export const textsOf = async (name: string, plant?: PlantedServices): Promise<Texts> => {
   const [kind, number] = name.split("-")
   const seed = Number(number)
-  if (kind === "folder") return textsOfFolder(seed)
-  if (kind === "night") return textsOfNight(seed, await (loaded ??= families()))
+  if (kind === "folder") return textsOfFolder(seed, plant)
+  if (kind === "night") return textsOfNight(seed, await (loaded ??= families()), plant)
   if (kind === "accounts") return textsOfAccounts(seed)
   if (kind === "program") return textsOfProgram()
   throw new Error(`there is no seed ${name}`)
