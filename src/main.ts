@@ -113,9 +113,10 @@ const subscriptions = (target: RemoteTarget) =>
 
 const catalogue = lazily(async () => {
   const { ServiceCatalogue } = await import("./client/EngineForms.ts")
-  const { FormThread } = await import("./client/FormThread.ts")
+  const { FormChecking } = await import("./client/FormThread.ts")
   const { FormCache } = await import("./client/EngineForms.ts")
-  return FormCache.layer.pipe(Layer.provide(Layer.merge(ServiceCatalogue.layer, FormThread.layer())))
+  const checking = Layer.unwrap(FormChecking)
+  return FormCache.layer.pipe(Layer.provide(Layer.merge(ServiceCatalogue.layer, checking)))
 })
 
 const plan: Wiring["Service"]["plan"] = (target, output, through) =>
@@ -203,26 +204,23 @@ const sandboxServer = ({ port, host, speed, ...options }: SandboxServing) =>
     )
   })
 
-const wiring = Layer.succeed(
-  Wiring,
-  Wiring.of({
-    night,
-    nights,
-    plan,
-    catalogue: catalogueOnly,
-    tokens,
-    subscriptions,
-    tokenStore: (job, output) => tokenStore(job, output, "look").pipe(Layer.provide(secrets)),
-    ledger,
-    landing,
-    secrets,
-    receivers,
-    database,
-    packageFolder,
-    recordSchemas,
-    sandboxServer,
-  }),
-)
+export const wiring = Wiring.of({
+  night,
+  nights,
+  plan,
+  catalogue: catalogueOnly,
+  tokens,
+  subscriptions,
+  tokenStore: (job, output) => tokenStore(job, output, "look").pipe(Layer.provide(secrets)),
+  ledger,
+  landing,
+  secrets,
+  receivers,
+  database,
+  packageFolder,
+  recordSchemas,
+  sandboxServer,
+})
 
 const output = Layer.unwrap(Effect.map(Settings, ({ noColor }) => Output.layer(noColor)))
 
@@ -233,11 +231,14 @@ const cleanLog = Logger.map(Logger.formatLogFmt, (line) => {
 })
 
 const live = Layer.mergeAll(
-  wiring,
+  Layer.succeed(Wiring, wiring),
   Presenter.layer,
   NightjarFlags.layer,
   Logger.layer([Logger.withConsoleError(cleanLog)]),
   output.pipe(Layer.provideMerge(Settings.layer)),
 ).pipe(Layer.provideMerge(NodeServices.layer))
 
-runProcess(runNightjar(process.argv.slice(2)).pipe(Effect.provide(live)))
+/** The launcher calls it; whoever imports the wiring starts nothing. */
+export const start = (): void => runProcess(runNightjar(process.argv.slice(2)).pipe(Effect.provide(live)))
+
+if (import.meta.main) start()

@@ -165,3 +165,8 @@ const make = Effect.fnUntraced(function* (within: Bounds) {
 export const FormThread = {
   layer: (changes: Partial<Bounds> = {}) => Layer.effect(FormChecker, make({ ...bounds, ...changes })),
 }
+
+const checking = { defaultValue: (): Layer.Layer<FormChecker> => FormThread.layer() }
+
+/** What a run checks forms with. Tests whose forms are known do without a thread for every run. */
+export const FormChecking = Context.Reference("nightjar/forms/FormChecking", checking)

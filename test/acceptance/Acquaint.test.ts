@@ -6,7 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { Workplace } from "./Nightjar.ts"
-import type { Running } from "./Nightjar.ts"
+import type { Running } from "../harness/ProgramHere.ts"
 
 // Processes on a busy machine take their time; how long is nothing that these checks judge.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { FakeService } from "./FakeService.ts"
 import { jobText, login, Workplace } from "./Nightjar.ts"
-import type { Running } from "./Nightjar.ts"
+import type { Running } from "../harness/ProgramHere.ts"
 
 // Processes on a busy machine take their time; how long is nothing that these checks judge.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -82,8 +82,8 @@ describe.concurrent("a read-only command", () => {
   })
 
   it("`init` writes a commented job file that is valid, and overwrites nothing", async () => {
-    const first = await place.nightjar("init", "mine")
-    const second = await place.nightjar("init", "mine")
+    const first = await place.spawned("init", "mine")
+    const second = await place.spawned("init", "mine")
     const text = readFileSync(join(place.folder, "jobs/mine.yaml"), "utf8")
     expect([first.code, second.code, text.includes("#"), text.includes("name: mine")]).toEqual([
       0,

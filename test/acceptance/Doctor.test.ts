@@ -104,7 +104,7 @@ describe("`doctor`", () => {
   })
 
   it("warns of a TZ that is no time zone", async () => {
-    const { ended } = place.start(["doctor", "--json"], { TZ: "Mars/Olympus" })
+    const { ended } = place.spawn(["doctor", "--json"], { TZ: "Mars/Olympus" })
     const lines = JSON.parse((await ended).stdout) as ReadonlyArray<Line>
     expect(lines.filter(({ what }) => what === "time zone")).toEqual([
       {

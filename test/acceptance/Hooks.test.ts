@@ -5,7 +5,7 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { Workplace } from "./Nightjar.ts"
-import type { Running } from "./Nightjar.ts"
+import type { Running } from "../harness/ProgramHere.ts"
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 

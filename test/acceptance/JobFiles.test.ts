@@ -8,7 +8,7 @@ import { DuckDBInstance } from "@duckdb/node-api"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { FakeService } from "./FakeService.ts"
 import { Workplace } from "./Nightjar.ts"
-import type { Ended } from "./Nightjar.ts"
+import type { Ended } from "../harness/ProgramHere.ts"
 
 // Processes on a busy machine take their time; how long is nothing that these checks judge.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -214,9 +214,9 @@ describe("a job in every form", () => {
     for (const file of ["customers.csv", "customers.ndjson", "deep/customers.parquet"])
       chmodSync(join(place.folder, file), 0o600)
     place.write("every.yaml", everyForm)
-    planned = await place.start(["plan", "every.yaml", "--json"], environment()).ended
+    planned = await place.spawn(["plan", "every.yaml", "--json"], environment()).ended
     requestsOfPlan = fake.seen.filter(({ method }) => method !== "GET").length
-    night = await place.start(["run", "every.yaml"], environment()).ended
+    night = await place.spawn(["run", "every.yaml"], environment()).ended
   })
   afterAll(() => fake.close())
 
@@ -280,7 +280,7 @@ describe("a job in every form", () => {
 
   it("dates its run in the job's time zone", async () => {
     const date = new Intl.DateTimeFormat("sv-SE", { timeZone: "Pacific/Kiritimati" }).format(fake.listening)
-    const { stdout } = await place.start(["runs", "--json"], environment()).ended
+    const { stdout } = await place.spawn(["runs", "--json"], environment()).ended
     expect(JSON.parse(stdout)).toMatchObject([{ run_id: `every-form.${date}`, run_date: date }])
   })
 })

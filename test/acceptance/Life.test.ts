@@ -2,7 +2,15 @@
  * Nights over time, as processes: killed and taken up, repeated, forced, rerun, found by the next night, overlapping,
  * refused, interrupted, two in one command. The fake counts every start, so that none is ever made twice.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync } from "node:fs"
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+} from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -12,7 +20,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { ended, FakeService, html, profileOf, resultsBody, working } from "./FakeService.ts"
 import type { Script } from "./FakeService.ts"
 import { jobText, login, Workplace } from "./Nightjar.ts"
-import type { Running } from "./Nightjar.ts"
+import type { Running } from "../harness/ProgramHere.ts"
 
 // Processes on a busy machine take their time; how long is nothing that these checks judge.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -91,7 +99,7 @@ describe.concurrent("a run that was killed", () => {
       },
       { rest: "" },
     )
-    const first = killed.place.start(["run", "job.yaml"])
+    const first = killed.place.spawn(["run", "job.yaml"])
     const { fake } = killed
     const reached = await until(
       first,
@@ -302,7 +310,7 @@ describe("`rerun`", () => {
       const gone = await place.nightjar(...half)
       expect([gone.code, gone.stderr]).toEqual([
         2,
-        `nightjar: ${before}, the job file of ${first}, does not exist [job-file-gone]\nNothing was started. Give ` +
+        `nightjar: job.yaml, the job file of ${first}, does not exist [job-file-gone]\nNothing was started. Give ` +
           "--job FILE: where it is now. A path that is not absolute is relative to the current folder.\n",
       ])
       expect((await place.nightjar(...half, "--job", "moved.yaml")).code).toBe(3)
@@ -520,11 +528,10 @@ describe.concurrent("a job's settings", () => {
 
 describe.concurrent("a night whose tables a gate holds back", () => {
   it("deletes nothing, keeps yesterday current, exits 3 and says why; `accept` lets it through [gate accept]", async () => {
-    const extra =
-      "gates: { tests: ./tests }\n" +
-      'notify: [{ command: [sh, -c, "cat >> told.json"], on: [failed, recovered] }]\n'
-    const gated = await scene({ one: {} }, { extra })
+    const gated = await scene({ one: {} }, { extra: "gates: { tests: ./tests }\n" })
     const { fake, place } = gated
+    const notify = `notify: [{ command: [sh, -c, "cat >> ${place.folder}/told.json"], on: [failed, recovered] }]\n`
+    appendFileSync(join(place.folder, "job.yaml"), notify)
     mkdirSync(join(place.folder, "tests"))
     place.write("tests/nobody_fails.sql", "SELECT 1 WHERE false")
     expect((await place.nightjar("run", "job.yaml")).code).toBe(0)
@@ -575,13 +582,13 @@ describe.concurrent("a night whose tables a gate holds back", () => {
     const { fake, place } = gated
     mkdirSync(join(place.folder, "tests"))
     place.write("tests/never.sql", "SELECT 1")
-    const first = place.start(["run", "job.yaml"])
+    const first = place.spawn(["run", "job.yaml"])
     await until(first, () => existsSync(join(place.output, "published/held")))
     first.kill("SIGKILL")
     await first.ended
     const again = await place.nightjar("run", "job.yaml")
     expect([again.code, startsOf(gated), fake.executions.length]).toEqual([3, { one: 1 }, 1])
-    const accepting = place.start(["accept"])
+    const accepting = place.spawn(["accept"])
     await until(accepting, () => existsSync(join(place.output, "nightjar.duckdb")))
     accepting.kill("SIGKILL")
     await accepting.ended

@@ -1,6 +1,6 @@
 /**
- * The program as a user meets it: a process with arguments, an environment, two streams, an exit code and a folder.
- * Nothing of its sources is imported.
+ * The program as a user meets it: arguments, an environment, two streams, an exit code and a folder. It runs in this
+ * process, and in one of its own where a test kills it.
  */
 import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
@@ -10,27 +10,24 @@ import { DuckDBInstance } from "@duckdb/node-api"
 import { command } from "./BuiltCommand.ts"
 import type { FakeService } from "./FakeService.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
-
-export interface Ended {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
-export interface Running {
-  readonly ended: Promise<Ended>
-  /** What it said first on stdout, or everything if it ended without a whole line. */
-  readonly firstLine: Promise<string>
-  readonly kill: (signal: NodeJS.Signals) => void
-}
+import { startHere } from "../harness/ProgramHere.ts"
+import type { Ended, Running } from "../harness/ProgramHere.ts"
 
 export class Workplace {
   readonly folder = mkdtempSync(join(tmpdir(), "acceptance-"))
   readonly output = join(this.folder, "output")
   readonly environment: Record<string, string> = {
     ...plainEnvironment,
+    NIGHTJAR_OUTPUT: this.output,
     FAKE_SECRET: "fake-secret-1",
     LOGIN_PASSWORD: "correct horse",
+  }
+
+  /** Whether the streams name files from the folder, and not by their whole paths. */
+  readonly tellsFromFolder: boolean
+
+  constructor(tellsFromFolder = true) {
+    this.tellsFromFolder = tellsFromFolder
   }
 
   remove(): void {
@@ -43,6 +40,12 @@ export class Workplace {
   }
 
   start(args: ReadonlyArray<string>, environment: Readonly<Record<string, string>> = {}): Running {
+    const { folder, tellsFromFolder } = this
+    return startHere(args, { environment: { ...this.environment, ...environment }, folder, tellsFromFolder })
+  }
+
+  /** In a process of its own. */
+  spawn(args: ReadonlyArray<string>, environment: Readonly<Record<string, string>> = {}): Running {
     const child = spawn(process.execPath, [command, ...args], {
       cwd: this.folder,
       env: { ...this.environment, ...environment },
@@ -62,6 +65,11 @@ export class Workplace {
       child.on("close", () => resolve(stdout))
     })
     return { ended, firstLine, kill: (signal) => child.kill(signal) }
+  }
+
+  /** What depends on the folder, the PATH or the name of the process itself. */
+  spawned(...args: ReadonlyArray<string>): Promise<Ended> {
+    return this.spawn(args).ended
   }
 
   nightjar(...args: ReadonlyArray<string>): Promise<Ended> {

@@ -10,7 +10,7 @@ import { encodeReading } from "../../src/sandbox/readings/SettingFiles.ts"
 import { seeded } from "../simulation/NightPlan.ts"
 import { mixReadings } from "../simulation/ReadingMix.ts"
 import { Workplace } from "./Nightjar.ts"
-import type { Running } from "./Nightjar.ts"
+import type { Running } from "../harness/ProgramHere.ts"
 
 vi.setConfig({ testTimeout: 180_000 })
 

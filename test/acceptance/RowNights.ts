@@ -7,7 +7,7 @@ import { join } from "node:path"
 import type { EndRow } from "./EndRows.ts"
 import { FakeService } from "./FakeService.ts"
 import { jobText, login, Workplace } from "./Nightjar.ts"
-import type { Ended } from "./Nightjar.ts"
+import type { Ended } from "../harness/ProgramHere.ts"
 
 export interface Night {
   readonly fake: FakeService

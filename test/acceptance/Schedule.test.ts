@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { parseAllDocuments } from "yaml"
 import { Workplace } from "./Nightjar.ts"
-import type { Ended } from "./Nightjar.ts"
+import type { Ended } from "../harness/ProgramHere.ts"
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
@@ -56,7 +56,7 @@ const plainly = ({ code, stdout, stderr }: Ended) => ({
   stderr: stderr.replaceAll(place.folder, "DIR"),
 })
 const schedule = async (...args: ReadonlyArray<string>) =>
-  plainly(await place.nightjar("schedule", "job.yaml", ...args))
+  plainly(await place.spawned("schedule", "job.yaml", ...args))
 
 const refused = (id: string, line: string, afterwards: string) => ({
   code: 2,
@@ -78,7 +78,7 @@ describe("a timer that is printed", () => {
   it("starts several jobs of one night in one command, each with the variables of its own folder", async () => {
     const timed = async (other: string) => {
       place.write("far/other.yaml", other)
-      return plainly(await place.nightjar("schedule", "job.yaml", "far/other.yaml", "--cron"))
+      return plainly(await place.spawned("schedule", "job.yaml", "far/other.yaml", "--cron"))
     }
     const other = job().replace("name: nightly", "name: another").replace("user: somebody", "user: another")
     mkdirSync(join(place.folder, "far"))

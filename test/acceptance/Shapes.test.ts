@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { ended, FakeService, profileOf, resultsBody } from "./FakeService.ts"
 import type { Script } from "./FakeService.ts"
 import { jobText, login, Workplace } from "./Nightjar.ts"
-import type { Ended } from "./Nightjar.ts"
+import type { Ended } from "../harness/ProgramHere.ts"
 import {
   firstColumns,
   lastColumns,
@@ -615,7 +615,7 @@ describe("`query`", () => {
     ])
     const [, , printed, ...refused] = ended
     expect(ended.slice(0, 2).map(({ code, stdout }) => [code, stdout])).toEqual(
-      files.map((file) => [0, `${file}\n`]),
+      ["tables.html", "shared.html"].map((name) => [0, `${name}\n`]),
     )
     expect([printed?.code, printed?.stdout.slice(0, 15), printed?.stdout.slice(-8)]).toEqual([
       0,

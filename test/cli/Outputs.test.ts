@@ -7,7 +7,7 @@ import { mkdirSync, realpathSync } from "node:fs"
 import { afterAll, beforeAll, describe, it, vi } from "vitest"
 import type { TestContext } from "vitest"
 import { Workplace } from "../acceptance/Nightjar.ts"
-import type { Ended } from "../acceptance/Nightjar.ts"
+import type { Ended } from "../harness/ProgramHere.ts"
 
 // Processes on a busy machine take their time; how long is nothing that these checks judge.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })

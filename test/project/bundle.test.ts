@@ -32,8 +32,9 @@ beforeAll(async () => {
   writeFileSync(
     join(root, "src/main.ts"),
     'import { word } from "./records/Word.ts"\n' +
+      "export const start = () => {\n" +
       'console.log(word, new URL("../schemas/", import.meta.url).pathname, ...process.argv.slice(2))\n' +
-      "process.exitCode = 3\n",
+      "process.exitCode = 3\n}\n",
   )
   writeFileSync(join(root, "src/records/Word.ts"), 'export const word: string = "ran"\n')
   writeFileSync(join(root, "src/records/PackWorker.ts"), "export const packed = 1\n")

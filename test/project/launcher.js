@@ -46,7 +46,8 @@ async function start() {
   // Beside the program, where nobody can plant code who could not change the program itself; what cannot be written
   // there is compiled each time.
   enableCompileCache(fileURLToPath(new URL("compiled", import.meta.url)))
-  await import("./program.js")
+  const program = await import("./program.js")
+  program.start()
 }
 
 /** undefined: these arguments ask for more than a page, or a checkout was built without pages. */

@@ -8,7 +8,7 @@ import { setTimeout as wait } from "node:timers/promises"
 import type { ExecutionSeen } from "../../../src/sandbox/admin/Truth.ts"
 import { readTruth } from "../../faults/ServiceProcess.ts"
 import { Workplace } from "../Nightjar.ts"
-import type { Ended } from "../Nightjar.ts"
+import type { Ended } from "../../harness/ProgramHere.ts"
 
 /** A line of a customers file: who, the words for the embedded service, and the engine. */
 export interface Customer {
@@ -78,7 +78,7 @@ export const isOurs = ({ external_execution_id }: Pick<ExecutionSeen, "external_
   external_execution_id?.startsWith("nj-") === true
 
 export class BadNight {
-  readonly place = new Workplace()
+  readonly place = new Workplace(false)
   /** Each command with its exit code, dates left out. */
   readonly story: Array<string> = []
   readonly told: Array<string> = []
@@ -131,7 +131,7 @@ export class BadNight {
   /** Lives a command until its log has such a fact, and kills it there. */
   async killed(command: string, fact: string): Promise<void> {
     const [, ...args] = wordsOf(command)
-    const running = this.place.start([...args, "--no-progress"])
+    const running = this.place.spawn([...args, "--no-progress"])
     const isOver = running.ended.then(() => true)
     while (!this.#hasLogged(fact) && !(await Promise.race([isOver, wait(5, false)])));
     running.kill("SIGKILL")

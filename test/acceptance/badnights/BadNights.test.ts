@@ -164,9 +164,9 @@ describe.concurrent("a bad night", () => {
     expect(night.story).toEqual([
       "nightjar run job.yaml # killed → null",
       "nightjar status → 0",
-      "nightjar run /job.yaml # killed → null",
+      "nightjar run /job.yaml --output /output # killed → null",
       "nightjar status → 0",
-      "nightjar run /job.yaml → 0",
+      "nightjar run /job.yaml --output /output → 0",
     ])
     expect([last.code, night.left()]).toEqual([0, nothingLeft])
     expect(await night.records()).toEqual(recordsOf(customers))

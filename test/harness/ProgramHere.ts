@@ -1,0 +1,173 @@
+/**
+ * The whole program in this process: the live wiring, command line, environment, streams and exit code of a process of
+ * its own, without its start, which costs more than most commands. What is about a process (signals, locks, memory,
+ * closed streams) starts a real one.
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import {
+  Cause,
+  ConfigProvider,
+  Console,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Logger,
+  Sink,
+  Stdio,
+  Stream,
+} from "effect"
+import { endingOfCause } from "../../src/cli/Failures.ts"
+import { NightjarFlags, Presenter, runNightjar } from "../../src/cli/Nightjar.ts"
+import { Output, Settings } from "../../src/cli/Output.ts"
+import { readingsOf } from "../../src/cli/ReadingsOfJob.ts"
+import { Wiring } from "../../src/cli/Wiring.ts"
+import type { Job } from "../../src/jobs/Job.ts"
+import { wiring } from "../../src/main.ts"
+import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
+import { FormChecking } from "../../src/client/FormThread.ts"
+import { FormCheckerInProcess } from "./FormCheckerInProcess.ts"
+import { filesBelow, layoutOf } from "../../src/tables/Manifest.ts"
+
+export interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Running {
+  readonly ended: Promise<Ended>
+  /** What it said first on stdout, or everything if it ended without a whole line. */
+  readonly firstLine: Promise<string>
+  readonly kill: (signal: NodeJS.Signals) => void
+}
+
+export interface Surroundings {
+  /** All of it: the variables of this process are not seen. */
+  readonly environment?: Readonly<Record<string, string>>
+  readonly stdin?: string
+  /** Arguments name files from here: a thread has no working directory of its own. */
+  readonly folder?: string
+  /** Whether the streams name its files as the arguments did, and not by their whole paths. */
+  readonly tellsFromFolder?: boolean
+  /** Called with all of stderr whenever there is more. */
+  readonly onStderr?: (all: string) => void
+}
+
+/** What the tables of a job depend on; what else there may be makes the file again. */
+const kindOf = (job: Job): string =>
+  JSON.stringify([readingsOf(job), job.schemas], (_, value: unknown) =>
+    value instanceof Set ? [...value] : value,
+  )
+const emptyDatabases = new Map<string, ReadonlyArray<readonly [name: string, bytes: Uint8Array]>>()
+
+/**
+ * Hundreds of statements make the tables that every database begins with, and a publication keeps the file that they
+ * made: the next folder of a job with the same tables is given it.
+ */
+const withEmptyDatabase = <A, E, R>(job: Job, output: string, layer: Layer.Layer<A, E, R>) => {
+  const { empty, manifest } = layoutOf(output)
+  const kept = Effect.acquireRelease(
+    Effect.sync(() => {
+      const known = emptyDatabases.get(kindOf(job))
+      if (known === undefined || existsSync(manifest) || existsSync(dirname(empty))) return
+      for (const folder of [dirname(empty), empty]) mkdirSync(folder, { mode: 0o700 })
+      for (const [name, bytes] of known) writeFileSync(join(empty, name), bytes, { mode: 0o600 })
+    }),
+    () =>
+      Effect.sync(() => {
+        const left = filesBelow(empty).map((name) => [name, readFileSync(join(empty, name))] as const)
+        if (left.length > 0) emptyDatabases.set(kindOf(job), left)
+      }),
+  )
+  return layer.pipe(Layer.provideMerge(Layer.effectDiscard(kept)))
+}
+
+const here = Wiring.of({
+  ...wiring,
+  night: (job, output, through) => withEmptyDatabase(job, output, wiring.night(job, output, through)),
+  nights: (jobs, output, hooksUrl) =>
+    Effect.map(wiring.nights(jobs, output, hooksUrl), ({ ledger, night }) => ({
+      ledger,
+      night: (job) => withEmptyDatabase(job, output, night(job)),
+    })),
+})
+
+const isPath = /^[\w./-]+\.(?:csv|json|md|parquet|txt|yaml)$/
+const inFolder = (folder: string, args: ReadonlyArray<string>): ReadonlyArray<string> =>
+  args.map((arg, index) => {
+    const isNamed = args[index - 1] === "--output" || isPath.test(arg) || existsSync(join(folder, arg))
+    return isNamed && arg !== "" && !arg.startsWith("/") ? join(folder, arg) : arg
+  })
+
+export const startHere = (
+  args: ReadonlyArray<string>,
+  { environment = {}, stdin = "", folder, tellsFromFolder = true, onStderr }: Surroundings = {},
+): Running => {
+  const left = folder === undefined || !tellsFromFolder ? undefined : `${folder}/`
+  const said = { stdout: "", stderr: "" }
+  const first = Promise.withResolvers<string>()
+  const hear = (stream: keyof typeof said, text: string) => {
+    said[stream] += left === undefined ? text : text.replaceAll(left, "")
+    if (stream === "stderr") onStderr?.(said.stderr)
+    else if (said.stdout.includes("\n")) first.resolve(said.stdout.split("\n", 1)[0] ?? "")
+  }
+  const into = (stream: keyof typeof said) => () =>
+    Sink.forEach((chunk: string | Uint8Array) =>
+      Effect.sync(() => hear(stream, typeof chunk === "string" ? chunk : Buffer.from(chunk).toString())),
+    )
+  const secrets = makeKnownSecrets()
+  const log = Logger.make((entry) =>
+    hear("stderr", `${secrets.clean(Logger.formatLogFmt.log(entry), "own")}\n`),
+  )
+  const services = Layer.mergeAll(
+    Layer.succeed(Wiring, here),
+    Presenter.layer,
+    NightjarFlags.layer,
+    Logger.layer([log]),
+    Output.layer(true).pipe(Layer.provideMerge(Settings.layer)),
+  ).pipe(
+    Layer.provideMerge(
+      Stdio.layerTest({
+        stdout: into("stdout"),
+        stderr: into("stderr"),
+        stdin: Stream.make(Buffer.from(stdin)),
+      }),
+    ),
+    Layer.provideMerge(NodeServices.layer),
+  )
+  const fiber = Effect.runFork(
+    runNightjar(folder === undefined ? args : inFolder(folder, args)).pipe(
+      Effect.provide(services),
+      Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(environment)),
+      Effect.provideService(KnownSecrets, secrets),
+      Effect.provideService(Console.Console, {
+        ...globalThis.console,
+        log: (text: string) => hear("stdout", `${text}\n`),
+        error: (text: string) => hear("stderr", `${text}\n`),
+      }),
+      Effect.provideService(FormChecking, FormCheckerInProcess.layer),
+    ),
+  )
+  let signalled: NodeJS.Signals | undefined
+  const ended = new Promise<Ended>((resolve) => {
+    fiber.addObserver((exit) => {
+      const ending = Exit.isSuccess(exit)
+        ? { exit_code: 0, lines: [] }
+        : Cause.hasInterruptsOnly(exit.cause)
+          ? { exit_code: 130, lines: [] }
+          : endingOfCause(exit.cause)
+      const lines = signalled === undefined ? ending.lines : []
+      hear("stderr", secrets.clean(lines.map((line) => `${line}\n`).join(""), "own"))
+      first.resolve(said.stdout)
+      resolve({ code: signalled === "SIGTERM" ? 143 : ending.exit_code, ...said })
+    })
+  })
+  const kill = (signal: NodeJS.Signals) => {
+    signalled ??= signal
+    Effect.runFork(Fiber.interrupt(fiber))
+  }
+  return { ended, firstLine: first.promise, kill }
+}
