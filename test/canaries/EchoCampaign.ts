@@ -2,11 +2,9 @@
  * One campaign: nights against a service that repeats secrets in every place of every answer, the other commands
  * after them, and a search of everything that was written or shown.
  */
-import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { command } from "../acceptance/BuiltCommand.ts"
 import type { Canary } from "./Echo.ts"
 import { Collector } from "../report/Collector.ts"
 import { echoPlaces } from "./EchoPlaces.ts"
@@ -16,6 +14,7 @@ import type { EchoCase } from "./EchoService.ts"
 import { filesIn, searchFor, tablesIn } from "./SearchOutput.ts"
 import type { Leak, Text } from "./SearchOutput.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
+import { startHere } from "../harness/ProgramHere.ts"
 
 const application: Canary = { user: "app", secret: 'app-canary+/7&"kQ-secret' }
 const stranger: Canary = { user: "user-stranger", secret: "stranger canary/7 ü+Q~z" }
@@ -124,22 +123,17 @@ const commandsOf = (cases: ReadonlyArray<EchoCase>): ReadonlyArray<ReadonlyArray
 }
 
 /** Streams as Latin-1, as everything that is searched. */
-const runCommand = (folder: string, args: ReadonlyArray<string>) => {
-  const child = spawn(process.execPath, [command, ...args, "--output", join(folder, "output")], {
-    cwd: folder,
-    env: {
+const runCommand = async (folder: string, args: ReadonlyArray<string>) => {
+  const { code, stdout, stderr } = await startHere([...args, "--output", join(folder, "output")], {
+    folder,
+    environment: {
       ...plainEnvironment,
       ECHO_APP_SECRET: application.secret,
       ECHO_STORE_KEY: storeKey.secret,
     },
-    stdio: ["ignore", "pipe", "pipe"],
-  })
-  const end = { stdout: "", stderr: "" }
-  child.stdout.setEncoding("latin1").on("data", (chunk: string) => (end.stdout += chunk))
-  child.stderr.setEncoding("latin1").on("data", (chunk: string) => (end.stderr += chunk))
-  return new Promise<typeof end & { readonly code: number | null }>((resolve) => {
-    child.on("close", (code) => resolve({ ...end, code }))
-  })
+  }).ended
+  const latin = (text: string) => Buffer.from(text).toString("latin1")
+  return { code, stdout: latin(stdout), stderr: latin(stderr) }
 }
 
 /** Tries each `every`-th place, from `first` on, of all operations or of one. */

@@ -12,7 +12,7 @@ import type { Ended } from "../harness/ProgramHere.ts"
 // Processes on a busy machine take their time; how long is nothing that these checks judge.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
-const place = new Workplace()
+const place = new Workplace(false)
 afterAll(() => place.remove())
 
 /**
@@ -81,7 +81,6 @@ const compared = async (args: string, { expect }: TestContext): Promise<void> =>
 
 beforeAll(async () => {
   mkdirSync(place.output, { mode: 0o700 })
-  place.environment["NIGHTJAR_OUTPUT"] = place.output
   place.environment["COLUMNS"] = "80"
   place.write("small.yaml", job)
   place.write("wrong.yaml", wrongJob)

@@ -1,5 +1,4 @@
-/** `--webhooks` and flow sessions by the real command: what it says, when it refuses, what a night leaves. */
-import { spawnSync } from "node:child_process"
+/** `--webhooks` and flow sessions by the whole program: what it says, when it refuses, what a night leaves. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -7,9 +6,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { command as main } from "../acceptance/BuiltCommand.ts"
 import { readingTables } from "../../src/jobs/Settings.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
+import { startHere } from "../harness/ProgramHere.ts"
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url))
 const root = mkdtempSync(join(tmpdir(), "webhooks-"))
@@ -27,16 +26,13 @@ customers:
   - { id: k-2, parameters: { username: end-BLOCKED_USER+queue-9+run-9, password: file:jobs/demo-password.txt } }
 `
 
-const nightjar = (output: string, ...args: ReadonlyArray<string>) => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args, "--no-progress"], {
-    cwd: root,
-    encoding: "utf8",
-    env: { ...plainEnvironment, NIGHTJAR_OUTPUT: join(root, output) },
-  })
-  return { status, stdout, stderr }
-}
-const rows = (output: string, sql: string) => {
-  const { stdout, stderr } = nightjar(output, "query", sql, "--format", "json")
+const nightjar = (output: string, ...args: ReadonlyArray<string>) =>
+  startHere([...args, "--no-progress"], {
+    environment: { ...plainEnvironment, NIGHTJAR_OUTPUT: join(root, output) },
+    folder: root,
+  }).ended
+const rows = async (output: string, sql: string) => {
+  const { stdout, stderr } = await nightjar(output, "query", sql, "--format", "json")
   expect(stderr).toBe("")
   return JSON.parse(stdout) as ReadonlyArray<Readonly<Record<string, unknown>>>
 }
@@ -46,40 +42,46 @@ const journal = (output: string): ReadonlyArray<Readonly<Record<string, unknown>
     .split("\n")
     .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
 
-const heldPort = async (use: (port: number) => void) => {
+const heldPort = async (use: (port: number) => Promise<void>) => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  use((server.address() as AddressInfo).port)
+  await use((server.address() as AddressInfo).port)
   await new Promise((resolve) => server.close(resolve))
 }
 
 describe("run --webhooks", () => {
-  it("subscribes the embedded service, says where it listens, and ends like a run without it", () => {
-    const { status, stdout, stderr } = nightjar("hooked", "run", "small.yaml", "--webhooks", "0")
-    expect([status, stdout.includes("2 tasks: 1 succeeded, 1 failed")]).toEqual([3, true])
+  it("subscribes the embedded service, says where it listens, and ends like a run without it", async () => {
+    const { code, stdout, stderr } = await nightjar("hooked", "run", "small.yaml", "--webhooks", "0")
+    expect([code, stdout.includes("2 tasks: 1 succeeded, 1 failed")]).toEqual([3, true])
     expect(stderr).toMatch(/^webhooks: events are received at http:\/\/127\.0\.0\.1:\d+\/\n$/)
     const delivered = journal("hooked").filter(({ _tag }) => _tag === "HookDelivered")
     const events = delivered.map(({ event }) => event)
     for (const event of ["started", "auth_ended", "ended"]) expect(events).toContain(event)
     const outcomes = "SELECT customer_id, outcome, reason FROM ops.tasks ORDER BY 1"
-    expect(nightjar("plain", "run", "small.yaml").status).toBe(3)
-    expect(rows("hooked", outcomes)).toEqual(rows("plain", outcomes))
-    const landed = rows("hooked", "SELECT count(*) AS n FROM ops.executions WHERE end_hook IS NULL")
+    expect((await nightjar("plain", "run", "small.yaml")).code).toBe(3)
+    expect(await rows("hooked", outcomes)).toEqual(await rows("plain", outcomes))
+    const landed = await rows("hooked", "SELECT count(*) AS n FROM ops.executions WHERE end_hook IS NULL")
     expect(landed).toEqual([{ n: 0 }])
   }, 60_000)
 
-  it("warns where others can reach it", () => {
-    const { status, stderr } = nightjar("plain", "run", "small.yaml", "--webhooks", "0.0.0.0:0")
-    expect(status).toBe(3)
+  it("warns where others can reach it", async () => {
+    const { code, stderr } = await nightjar("plain", "run", "small.yaml", "--webhooks", "0.0.0.0:0")
+    expect(code).toBe(3)
     expect(stderr).toMatch(
       /^webhooks: events are received at http:\/\/127\.0\.0\.1:\d+\/\nwarning: .*not authenticated \[webhooks-exposed\]\n$/,
     )
   }, 60_000)
 
   it("refuses a port that is taken or none, before anything is started", async () => {
-    await heldPort((port) => {
-      const { status, stdout, stderr } = nightjar("taken", "run", "small.yaml", "--webhooks", String(port))
-      expect([status, stdout, stderr]).toEqual([
+    await heldPort(async (port) => {
+      const { code, stdout, stderr } = await nightjar(
+        "taken",
+        "run",
+        "small.yaml",
+        "--webhooks",
+        String(port),
+      )
+      expect([code, stdout, stderr]).toEqual([
         2,
         "",
         `nightjar: events cannot be received: --webhooks 127.0.0.1:${port}: another program already listens there [webhooks-unavailable]\n` +
@@ -87,17 +89,17 @@ describe("run --webhooks", () => {
       ])
     })
     for (const command of ["run small.yaml", "rerun"]) {
-      const { status, stderr } = nightjar("hooked", ...command.split(" "), "--webhooks", "70000")
-      expect([command, status]).toEqual([command, 2])
+      const { code, stderr } = await nightjar("hooked", ...command.split(" "), "--webhooks", "70000")
+      expect([command, code]).toEqual([command, 2])
       expect(stderr).toMatch(/--webhooks takes \[HOST:\]PORT/)
     }
   }, 60_000)
 })
 
 describe("a job of flow sessions only", () => {
-  it("is pulled until everything is final: consents, documents, records, and no execution", () => {
-    const { status, stdout } = nightjar("sessions", "run", "jobs/sessions.yaml")
-    expect([status, stdout.includes("8 tasks: 8 succeeded\n0 executions")]).toEqual([0, true])
+  it("is pulled until everything is final: consents, documents, records, and no execution", async () => {
+    const { code, stdout } = await nightjar("sessions", "run", "jobs/sessions.yaml")
+    expect([code, stdout.includes("8 tasks: 8 succeeded\n0 executions")]).toEqual([0, true])
     // Which families a session may bring is not known before, so each of our readings has its table.
     const read = readingTables.map((table) => `(SELECT count(*) FROM ${table})`).join(" + ")
     const tables = `SELECT
@@ -113,15 +115,15 @@ describe("a job of flow sessions only", () => {
         + ${read} AND (SELECT count(*) FROM nights.other_records) + (SELECT count(*) FROM ops.rejected_records) = 0
         AS everywhere`
     const expected = { tasks: 8, executions: 0, sessions: 8, anonymous: 2, consents: 7, documents: 14 }
-    expect(rows("sessions", tables)).toEqual([{ ...expected, missing: 0, everywhere: true }])
+    expect(await rows("sessions", tables)).toEqual([{ ...expected, missing: 0, everywhere: true }])
   }, 60_000)
 
-  it("ends in front of an engineer where the customer never started a session", () => {
+  it("ends in front of an engineer where the customer never started a session", async () => {
     writeFileSync(
       join(root, "unstarted.yaml"),
       "name: unstarted\nservice: { sandbox: { seed: 7, speed: 300 } }\nsessions: [5e5500000000000000000002]\n",
     )
-    const { status, stdout } = nightjar("unstarted", "run", "unstarted.yaml")
-    expect([status, stdout.includes("SESSION_UNKNOWN")]).toEqual([3, true])
+    const { code, stdout } = await nightjar("unstarted", "run", "unstarted.yaml")
+    expect([code, stdout.includes("SESSION_UNKNOWN")]).toEqual([3, true])
   }, 60_000)
 })

@@ -95,10 +95,12 @@ const here = Wiring.of({
     })),
 })
 
+const beforePaths = new Set(["--output", "backup"])
 const isPath = /^[\w./-]+\.(?:csv|json|md|parquet|txt|yaml)$/
 const inFolder = (folder: string, args: ReadonlyArray<string>): ReadonlyArray<string> =>
   args.map((arg, index) => {
-    const isNamed = args[index - 1] === "--output" || isPath.test(arg) || existsSync(join(folder, arg))
+    const isNamed =
+      beforePaths.has(args[index - 1] ?? "") || isPath.test(arg) || existsSync(join(folder, arg))
     return isNamed && arg !== "" && !arg.startsWith("/") ? join(folder, arg) : arg
   })
 

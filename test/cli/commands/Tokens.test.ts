@@ -2,7 +2,6 @@
  * Tokens through the program itself: two nights over HTTP, the three commands, and a search of every file and
  * every word that was printed for the tickets and keys that travelled.
  */
-import { spawn } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { createServer, request } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -13,8 +12,9 @@ import { Effect, Redacted } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { lockFolder } from "../../../src/base/FolderLock.ts"
 import { TokenStore } from "../../../src/tokens/TokenStore.ts"
-import { command as main } from "../../acceptance/BuiltCommand.ts"
 import { plainEnvironment } from "../../harness/Environment.ts"
+import { startHere } from "../../harness/ProgramHere.ts"
+import type { Ended } from "../../harness/ProgramHere.ts"
 
 const root = mkdtempSync(join(tmpdir(), "tokens-cli-"))
 const output = join(root, "output")
@@ -26,33 +26,17 @@ const environment = {
   TOKEN_KEY: storeKey,
 }
 
-interface Ended {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
-}
 const printed: Array<string> = []
 
-const nightjar = (
+const nightjar = async (
   args: ReadonlyArray<string>,
   more: { readonly env?: Readonly<Record<string, string>>; readonly stdin?: string } = {},
-) =>
-  new Promise<Ended>((resolve) => {
-    const child = spawn(process.execPath, [main, ...args], {
-      cwd: root,
-      env: { ...environment, ...more.env },
-      stdio: ["pipe", "pipe", "pipe"],
-    })
-    let [stdout, stderr] = ["", ""]
-    child.stdout.setEncoding("utf8").on("data", (chunk: string) => (stdout += chunk))
-    child.stderr.setEncoding("utf8").on("data", (chunk: string) => (stderr += chunk))
-    child.on("close", (code) => {
-      printed.push(stdout, stderr, ...args)
-      resolve({ code, stdout, stderr })
-    })
-    child.stdin.on("error", () => undefined)
-    child.stdin.end(more.stdin ?? "")
-  })
+): Promise<Ended> => {
+  const { env, stdin = "" } = more
+  const ended = await startHere(args, { environment: { ...environment, ...env }, stdin }).ended
+  printed.push(ended.stdout, ended.stderr, ...args)
+  return ended
+}
 
 /** Tickets and keys as they went over the wire. */
 const travelled = { tickets: new Set<string>(), keys: new Set<string>(), starts: new Array<string>() }
@@ -102,25 +86,19 @@ customers:
   - { id: k-1, tokenized_access: true, parameters: { username: ok+queue-1+run-6, password: long-password } }
 `,
   )
-  return `${name}.yaml`
+  return join(root, `${name}.yaml`)
 }
 
 let base = ""
 let path = ""
 let stop = () => undefined as void
 beforeAll(async () => {
-  const service = spawn(process.execPath, [main, "sandbox", "--port", "0", "--speed", "60"], {
-    cwd: root,
-    stdio: ["ignore", "pipe", "ignore"],
-  })
-  const line = await new Promise<string>((resolve) => {
-    service.stdout.setEncoding("utf8").on("data", (chunk: string) => resolve(chunk))
-  })
-  const address = JSON.parse(line.split("\n")[0] ?? "") as { readonly base_url: string }
+  const service = startHere(["sandbox", "--port", "0", "--speed", "60"])
+  const address = JSON.parse(await service.firstLine) as { readonly base_url: string }
   const server = proxy(Number(new URL(address.base_url).port))
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   stop = () => {
-    service.kill()
+    service.kill("SIGTERM")
     server.close()
     server.closeAllConnections()
   }
@@ -261,9 +239,9 @@ describe("tokens by hand", () => {
       { name: "mine", customer_id: "k-2", features: ["accounts_read"], status: "active" },
     ])
     const named = job("named-k-2", "env:TOKEN_KEY", base)
-    const text = readFileSync(join(root, named), "utf8").split("customers:")[0] ?? ""
+    const text = readFileSync(named, "utf8").split("customers:")[0] ?? ""
     writeFileSync(
-      join(root, named),
+      named,
       `${text}customers:\n  - { id: k-2, engines: [{ reference: "sandbox-bank:website", token: mine }] }\n`,
     )
     const abort = await nightjar(["run", named])
