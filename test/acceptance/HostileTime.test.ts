@@ -110,7 +110,7 @@ describe.concurrent("answers that never end", () => {
       },
       quick.replace("3 seconds", "1 hour"),
     )
-    const running = made.place.start(["run", "job.yaml"])
+    const running = made.place.spawn(["run", "job.yaml"])
     const asked = () =>
       made.fake.calls("GET", "attachments").length > 0 &&
       made.fake.startsOf("start").length > 0 &&
