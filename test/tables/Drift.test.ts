@@ -2,7 +2,7 @@
  * What happens to published tables when the service, the schemas or the program change: older files, records
  * that no longer fit, schemas that are gone.
  */
-import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
@@ -25,7 +25,6 @@ import {
   publisherOptions,
   resultsOf,
   rowsOf,
-  schemasFolder,
   stateOf,
   storeOf,
   succeed,
@@ -58,58 +57,47 @@ const rewrite = Effect.fnUntraced(function* (root: string, table: string, select
 
 describe("tables of a changing world", () => {
   it.live(
-    "give the rows of an older version the date of their run, and the content_id that they have by now",
+    "give rows of an older version their date and content_id, and keep every profile when one field changes its type",
     () =>
       Effect.gen(function* () {
         const root = yield* folder
         yield* Effect.gen(function* () {
-          yield* night("2026-11-20", profileOf("Ana"))
+          const changing = Array.from({ length: 20 }, (_, n) => profileOf(`Ana ${n}`))
+          yield* night("2026-11-20", profileOf("Bea"), ...changing)
           yield* rewrite(root, "customer_profiles", "* EXCLUDE (run_date, content_id)")
-          yield* night("2026-11-21", profileOf("Ana"))
+          const changed = changing.map((each) => ({ ...each, gender: 2 }))
+          const published = yield* night("2026-11-21", profileOf("Bea"), ...changed)
+          assert.deepStrictEqual(
+            [published.misfits, published.rejected],
+            [[{ table: "customer_profiles", column: "gender", count: 20 }], []],
+          )
           assert.deepStrictEqual(
             yield* rowsOf(
               root,
-              "SELECT run_date::VARCHAR AS run_date, content_id IS NULL AS without, name FROM nights.customer_profiles ORDER BY 1",
+              `SELECT run_date::VARCHAR AS run_date, content_id IS NULL AS without
+              FROM nights.customer_profiles WHERE name = 'Bea' ORDER BY 1`,
+            ),
+            [20, 21].map((day) => ({ run_date: `2026-11-${day}`, without: false })),
+          )
+          assert.deepStrictEqual(
+            yield* rowsOf(
+              root,
+              `SELECT as_of::VARCHAR AS as_of, gender, extra->>'gender' AS kept, misfits,
+                count(*)::INTEGER AS rows
+              FROM customer_profiles WHERE name <> 'Bea' GROUP BY ALL`,
             ),
             [
-              { run_date: "2026-11-20", without: false, name: "Ana" },
-              { run_date: "2026-11-21", without: false, name: "Ana" },
+              {
+                as_of: "2026-11-21",
+                gender: null,
+                kept: "2",
+                misfits: ["gender: expected VARCHAR, got number"],
+                rows: 20,
+              },
             ],
           )
         }).pipe(Effect.provide(layers(root)))
       }),
-  )
-
-  it.live("keep every profile when one field changes its type", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        const profiles = Array.from({ length: 20 }, (_, n) => profileOf(`Ana ${n}`))
-        yield* night("2026-11-20", ...profiles)
-        const published = yield* night("2026-11-21", ...profiles.map((each) => ({ ...each, gender: 2 })))
-        assert.deepStrictEqual(
-          [published.misfits, published.rejected],
-          [[{ table: "customer_profiles", column: "gender", count: 20 }], []],
-        )
-        assert.deepStrictEqual(
-          yield* rowsOf(
-            root,
-            `SELECT as_of::VARCHAR AS as_of, gender, extra->>'gender' AS kept, misfits,
-               count(*)::INTEGER AS rows
-             FROM customer_profiles GROUP BY ALL`,
-          ),
-          [
-            {
-              as_of: "2026-11-21",
-              gender: null,
-              kept: "2",
-              misfits: ["gender: expected VARCHAR, got number"],
-              rows: 20,
-            },
-          ],
-        )
-      }).pipe(Effect.provide(layers(root)))
-    }),
   )
 })
 
@@ -129,15 +117,13 @@ const accountOf = (balance: unknown) => ({
   balance,
 })
 
-/** A place with the program's schemas and one for accounts, and its nights, each in a process of its own. */
+/** A place whose program has a schema for accounts alone, and its nights, each in a process of its own. */
 const place = Effect.map(folder, (base) => {
   const root = join(base, "output")
   const program = join(base, "program")
   const own = join(base, "own")
   const file = join(program, "accounts.yaml")
-  mkdirSync(root)
-  mkdirSync(own)
-  cpSync(schemasFolder, program, { recursive: true })
+  for (const each of [root, own, program]) mkdirSync(each)
   const options = { ...publisherOptions(root), schemasFolder: program, ownSchemas: own }
   const inPlace = <A, E>(
     work: Effect.Effect<A, E, Publisher | Layer.Success<ReturnType<typeof foundation>>>,
@@ -151,7 +137,8 @@ const place = Effect.map(folder, (base) => {
     write: (type: string) => writeFileSync(file, accountsSchema(type)),
     night: (date: string, ...balances: ReadonlyArray<unknown>) =>
       inPlace(night(date, ...balances.map(accountOf))),
-    record: (date: string, fields: object) => inPlace(night(date, { ...accountOf("0"), ...fields })),
+    record: (date: string, fields: object | undefined) =>
+      inPlace(night(date, ...(fields === undefined ? [] : [{ ...accountOf("0"), ...fields }]))),
     end: (date: string) =>
       inPlace(Effect.flatMap(Publisher, ({ publishOutcome }) => publishOutcome(anId(`nightly.${date}`)))),
     accounts: inPlace(
@@ -167,6 +154,21 @@ const place = Effect.map(folder, (base) => {
     repair: inPlace(Effect.flatMap(store, (opened) => repair(opened))),
   }
 })
+
+/** Values whose new type cannot hold them. */
+const unholdable = [
+  { from: "VARCHAR", to: "INTEGER", value: "none", why: "expected INTEGER, got text" },
+  { from: "VARCHAR", to: "DECIMAL(6,2)", value: "1.005", why: "expected DECIMAL(6,2), got another text" },
+  {
+    from: "DECIMAL(9,3)",
+    to: "DECIMAL(6,2)",
+    value: "1.005",
+    why: "expected DECIMAL(6,2), got another number",
+  },
+  { from: "DOUBLE", to: "BOOLEAN", value: 1.5, why: "expected BOOLEAN, got number" },
+  { from: "VARCHAR[]", to: "VARCHAR", value: ["a", "b"], why: "expected VARCHAR, got list" },
+  { from: "TIMESTAMPTZ", to: "DATE", value: "2026-11-20T03:04:05Z", why: "expected DATE, got another text" },
+].map((one, at) => ({ ...one, name: `value_${at}` }))
 
 describe("a record schema", () => {
   it.live(
@@ -227,85 +229,71 @@ describe("a record schema", () => {
     }),
   )
 
-  it.live("that was changed back is in force as it was, also once it is gone from its folder", () =>
-    Effect.gen(function* () {
-      const { file, night: nightOf, accounts, problems, write: writeSchema } = yield* place
-      for (const [date, type] of [
-        ["2026-11-20", "VARCHAR"],
-        ["2026-11-21", "DOUBLE"],
-        ["2026-11-22", "VARCHAR"],
-      ] as const) {
-        writeSchema(type)
-        yield* nightOf(date, "none")
-      }
-      rmSync(file)
-      assert.deepStrictEqual((yield* nightOf("2026-11-23", "none")).gone, ["accounts"])
-      const balances = (yield* accounts).map(({ balance }) => balance)
-      assert.deepStrictEqual(balances, ["none", "none", "none", "none"])
-      assert.deepStrictEqual(yield* problems, [])
-    }),
-  )
-
-  it.live("that is there only when the end of a run is published has its table in that version", () =>
-    Effect.gen(function* () {
-      const { root, night: nightOf, end, write: writeSchema } = yield* place
-      yield* nightOf("2026-11-20", "1.10")
-      writeSchema("VARCHAR")
-      yield* end("2026-11-20")
-      const balances = Effect.provide(rowsOf(root, "SELECT balance FROM nights.accounts"), DuckDb.layer)
-      assert.deepStrictEqual(yield* balances, [{ balance: "1.10" }])
-    }),
-  )
-
-  it.live("whose records another one claims by now keeps its earlier rows, and none of them is current", () =>
-    Effect.gen(function* () {
-      const { root, own, file, night: nightOf, write: writeSchema, problems } = yield* place
-      writeSchema("VARCHAR")
-      yield* nightOf("2026-11-20", "1.10")
-      rmSync(file)
-      writeFileSync(
-        join(own, "bank.yaml"),
-        accountsSchema("VARCHAR").replace("table: accounts", "table: bank"),
-      )
-      yield* nightOf("2026-11-21", "2.20")
-      const rows = Effect.forEach(["nights.accounts", "accounts", "nights.bank", "bank"], (table) =>
-        Effect.map(rowsOf(root, `SELECT balance FROM ${table}`), (found) =>
-          found.map(({ balance }) => balance),
-        ),
-      ).pipe(Effect.provide(DuckDb.layer))
-      assert.deepStrictEqual(yield* rows, [["1.10"], [], ["2.20"], ["2.20"]])
-      assert.deepStrictEqual(yield* problems, [])
-    }),
-  )
-
   it.live(
-    "that is gone from its folder is still used, with a warning, and nothing is lost [decision 10 kept schemas]",
+    "that was changed back is in force as it was, also once it is gone from its folder: with a warning, and nothing is lost [decision 10 kept schemas]",
     () =>
       Effect.gen(function* () {
-        const { file, night: nightOf, accounts, problems, root, ...rest } = yield* place
-        rest.write("VARCHAR")
-        assert.deepStrictEqual((yield* nightOf("2026-11-20", "1.10")).gone, [])
+        const { root, file, night: nightOf, accounts, problems, write: writeSchema } = yield* place
+        for (const [date, type] of [
+          ["2026-11-20", "VARCHAR"],
+          ["2026-11-21", "DOUBLE"],
+          ["2026-11-22", "VARCHAR"],
+        ] as const) {
+          writeSchema(type)
+          assert.deepStrictEqual((yield* nightOf(date, "none")).gone, [])
+        }
         rmSync(file)
-        assert.deepStrictEqual((yield* nightOf("2026-11-21", "2.20")).gone, ["accounts"])
-        assert.deepStrictEqual(yield* accounts, [
-          { d: "2026-11-20", balance: "1.10", extra: null },
-          { d: "2026-11-21", balance: "2.20", extra: null },
-        ])
-        assert.deepStrictEqual(yield* problems, [])
+        assert.deepStrictEqual((yield* nightOf("2026-11-23", "none")).gone, ["accounts"])
+        const rows = [20, 21, 22, 23].map((day) => ({ d: `2026-11-${day}`, balance: "none", extra: null }))
+        assert.deepStrictEqual([yield* accounts, yield* problems], [rows, []])
         const kept = join(root, "schemas")
         assert.deepStrictEqual(
-          readdirSync(kept).toSorted(),
-          ["accounts", "customer_profiles", "higher_education", "secondary_education"].map(
-            (table) => `${table}.v1.yaml`,
-          ),
+          readdirSync(kept)
+            .toSorted()
+            .map((name) => [name, readFileSync(join(kept, name), "utf8")]),
+          [
+            ["accounts.v1.yaml", accountsSchema("VARCHAR")],
+            ["accounts.v2.yaml", accountsSchema("DOUBLE")],
+          ],
         )
-        assert.strictEqual(readFileSync(join(kept, "accounts.v1.yaml"), "utf8"), accountsSchema("VARCHAR"))
         // Gone from the output folder as well: now it is known that rows are missing.
-        rmSync(join(kept, "accounts.v1.yaml"))
+        for (const name of readdirSync(kept)) rmSync(join(kept, name))
         assert.deepStrictEqual(yield* problems, [
           ["table-without-schema", "tables/accounts"],
           ["schema-missing", "schemas/accounts.v1.yaml"],
+          ["schema-missing", "schemas/accounts.v2.yaml"],
         ])
+      }),
+  )
+
+  it.live(
+    "that comes with the end of a run has its table then, and keeps its rows, none of them current, once another one claims its records",
+    () =>
+      Effect.gen(function* () {
+        const { root, own, file, night: nightOf, end, write: writeSchema, problems } = yield* place
+        const balancesIn = (...tables: ReadonlyArray<string>) =>
+          Effect.forEach(tables, (table) =>
+            Effect.map(rowsOf(root, `SELECT balance FROM ${table}`), (found) =>
+              found.map(({ balance }) => balance),
+            ),
+          ).pipe(Effect.provide(DuckDb.layer))
+        yield* nightOf("2026-11-20", "1.10")
+        writeSchema("VARCHAR")
+        yield* end("2026-11-20")
+        assert.deepStrictEqual(yield* balancesIn("nights.accounts", "accounts"), [["1.10"], ["1.10"]])
+        rmSync(file)
+        writeFileSync(
+          join(own, "bank.yaml"),
+          accountsSchema("VARCHAR").replace("table: accounts", "table: bank"),
+        )
+        yield* nightOf("2026-11-21", "2.20")
+        assert.deepStrictEqual(yield* balancesIn("nights.accounts", "accounts", "nights.bank", "bank"), [
+          ["1.10"],
+          [],
+          ["2.20"],
+          ["2.20"],
+        ])
+        assert.deepStrictEqual(yield* problems, [])
       }),
   )
 
@@ -341,45 +329,67 @@ describe("a record schema", () => {
       }),
   )
 
-  it.live.each([
-    { from: "VARCHAR", to: "INTEGER", value: "none", why: "expected INTEGER, got text" },
-    { from: "VARCHAR", to: "'DECIMAL(6,2)'", value: "1.005", why: "expected DECIMAL(6,2), got another text" },
-    {
-      from: "'DECIMAL(9,3)'",
-      to: "'DECIMAL(6,2)'",
-      value: "1.005",
-      why: "expected DECIMAL(6,2), got another number",
-    },
-    { from: "DOUBLE", to: "BOOLEAN", value: 1.5, why: "expected BOOLEAN, got number" },
-    { from: "'VARCHAR[]'", to: "VARCHAR", value: ["a", "b"], why: "expected VARCHAR, got list" },
-    {
-      from: "TIMESTAMPTZ",
-      to: "DATE",
-      value: "2026-11-20T03:04:05Z",
-      why: "expected DATE, got another text",
-    },
-  ])(
-    "keeps $value of $from beside the $to that cannot hold it, and nothing has changed [decision 10 changed type]",
-    ({ from, to, value, why }) =>
+  it.live(
+    "may change any type to any other: what its column cannot hold is kept beside it, and nothing has changed [decision 10 changed type]",
+    () =>
       Effect.gen(function* () {
-        const { root, write, night: nightOf } = yield* place
-        write(from)
-        yield* nightOf("2026-11-20", value)
-        write(to)
-        yield* nightOf("2026-11-21")
-        const kept = yield* Effect.provide(
-          rowsOf(root, "SELECT balance, extra, misfits, valid_to::VARCHAR AS until FROM history.accounts"),
+        const { root, file, record, write } = yield* place
+        write("VARCHAR")
+        const text = readFileSync(file, "utf8")
+        const declare = (columns: ReadonlyArray<readonly [name: string, type: string]>) =>
+          writeFileSync(
+            file,
+            text.replace(
+              / {2}balance: .*\n/,
+              columns.map(([name, type]) => `  ${name}: { type: "${type}", comment: c }\n`).join(""),
+            ),
+          )
+        const values = Object.entries({
+          VARCHAR: "x",
+          "VARCHAR[]": ["y"],
+          BOOLEAN: true,
+          TIMESTAMPTZ: "2026-11-20T00:00:00Z",
+          "DECIMAL(6,2)": "1.25",
+          DATE: "2026-11-20",
+          DOUBLE: 1.5,
+          JSON: { z: 1 },
+        })
+        const changes = values.map(([from, value], at) => {
+          const [to] = values[(at + 1) % values.length]!
+          return { name: `other_${at}`, from, to, value }
+        })
+        const all = [...unholdable, ...changes]
+        declare(all.map(({ name, from }) => [name, from]))
+        yield* record("2026-11-20", Object.fromEntries(all.map(({ name, value }) => [name, value])))
+        declare(all.map(({ name, to }) => [name, to]))
+        yield* record("2026-11-21", undefined)
+        const names = unholdable.map(({ name }) => name)
+        const [kept, ...others] = yield* Effect.provide(
+          rowsOf(
+            root,
+            `SELECT [${names.join("::VARCHAR, ")}::VARCHAR] AS held, extra, misfits, valid_to::VARCHAR AS until
+              FROM history.accounts`,
+          ),
           DuckDb.layer,
         )
-        const written = typeof value === "string" && from.includes("DECIMAL") ? Number(value) : value
-        assert.deepStrictEqual(kept, [
-          {
-            balance: null,
-            extra: JSON.stringify({ balance: written }),
-            misfits: [`balance: ${why}`],
-            until: "2026-11-21",
-          },
-        ])
+        const extra = JSON.parse(String(kept?.["extra"])) as Record<string, unknown>
+        const misfits = kept?.["misfits"] as ReadonlyArray<string>
+        assert.deepStrictEqual(
+          [others, kept?.["held"], kept?.["until"], names.map((name) => extra[name])],
+          [
+            [],
+            names.map(() => null),
+            "2026-11-21",
+            // A number is kept as one, however it was written.
+            unholdable.map(({ value, from }) =>
+              typeof value === "string" && from.includes("DECIMAL") ? Number(value) : value,
+            ),
+          ],
+        )
+        assert.includeMembers(
+          [...misfits],
+          unholdable.map(({ name, why }) => `${name}: ${why}`),
+        )
       }),
   )
 
@@ -453,62 +463,28 @@ describe("a record schema", () => {
       }),
   )
 
-  it.live("that makes texts of numbers takes numbers as they are written, in old nights and new ones", () =>
-    Effect.gen(function* () {
-      const { write, night: nightOf, accounts } = yield* place
-      write("BIGINT")
-      yield* nightOf("2026-11-20", 12)
-      write("VARCHAR")
-      const published = yield* nightOf("2026-11-21", 1.5, "none", true)
-      assert.deepStrictEqual(
-        [published.unfit, published.misfits],
-        [[], [{ table: "accounts", column: "balance", count: 1 }]],
-      )
-      assert.deepStrictEqual(yield* accounts, [
-        { d: "2026-11-20", balance: "12", extra: null },
-        { d: "2026-11-21", balance: "1.5", extra: null },
-        { d: "2026-11-21", balance: "none", extra: null },
-        { d: "2026-11-21", balance: null, extra: '{"balance":true}' },
-      ])
-    }),
-  )
-
-  it.live("may change a type to any other without blocking a publication", () =>
-    Effect.gen(function* () {
-      const { write, night: nightOf, accounts } = yield* place
-      const types = [
-        "VARCHAR",
-        "'VARCHAR[]'",
-        "BOOLEAN",
-        "TIMESTAMPTZ",
-        "'DECIMAL(6,2)'",
-        "DATE",
-        "DOUBLE",
-        "JSON",
-      ]
-      const values = ["x", ["y"], true, "2026-11-20T00:00:00Z", "1.25", "2026-11-20", 1.5, { z: 1 }]
-      for (const [at, type] of types.entries()) {
-        write(type)
-        yield* nightOf(`2026-11-${10 + at}`, values[at])
-        assert.strictEqual((yield* accounts).length, at + 1)
-      }
-    }),
-  )
-
-  it.live("of the job replaces the program's for the same table", () =>
-    Effect.gen(function* () {
-      const { own, write, night: nightOf, accounts, problems } = yield* place
-      write("VARCHAR")
-      writeFileSync(join(own, "ours.yaml"), accountsSchema("DOUBLE"))
-      yield* nightOf("2026-11-20", 1.25)
-      assert.deepStrictEqual(yield* accounts, [{ d: "2026-11-20", balance: 1.25, extra: null }])
-      assert.deepStrictEqual(yield* problems, [])
-      rmSync(join(own, "ours.yaml"))
-      yield* nightOf("2026-11-21", "2")
-      assert.deepStrictEqual(
-        (yield* accounts).map(({ balance }) => balance),
-        ["1.25", "2"],
-      )
-    }),
+  it.live(
+    "of the job replaces the program's while it is there; that makes texts of numbers takes them as they are written",
+    () =>
+      Effect.gen(function* () {
+        const { own, write, night: nightOf, accounts, problems } = yield* place
+        write("VARCHAR")
+        writeFileSync(join(own, "ours.yaml"), accountsSchema("DOUBLE"))
+        yield* nightOf("2026-11-20", 1.25)
+        assert.deepStrictEqual(yield* accounts, [{ d: "2026-11-20", balance: 1.25, extra: null }])
+        rmSync(join(own, "ours.yaml"))
+        const published = yield* nightOf("2026-11-21", 1.5, "none", true)
+        assert.deepStrictEqual(
+          [published.unfit, published.misfits],
+          [[], [{ table: "accounts", column: "balance", count: 1 }]],
+        )
+        assert.deepStrictEqual(yield* accounts, [
+          { d: "2026-11-20", balance: "1.25", extra: null },
+          { d: "2026-11-21", balance: "1.5", extra: null },
+          { d: "2026-11-21", balance: "none", extra: null },
+          { d: "2026-11-21", balance: null, extra: '{"balance":true}' },
+        ])
+        assert.deepStrictEqual(yield* problems, [])
+      }),
   )
 })
