@@ -292,8 +292,8 @@ const around = (look: (call: string) => void): FileCalls => {
   return Object.fromEntries(watched) as unknown as FileCalls
 }
 
-/** Every sixth one is tried: `NIGHTJAR_CUTS_EVERY=1` tries all, and `npm run faults -- --removals N` kills for real. */
-const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 6)
+/** Every twentieth one is tried: `NIGHTJAR_CUTS_EVERY=1` tries all, and `npm run faults -- --removals N` kills for real. */
+const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 20)
 
 /**
  * A removal, for all tests that only look at what it leaves, and the folders that a kill would have left: one before

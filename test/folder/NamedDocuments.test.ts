@@ -33,12 +33,12 @@ import { filesBelow } from "../../src/tables/Manifest.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
 import { faultyCalls, refusal } from "../base/FaultyCalls.ts"
+import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 import {
   append,
   begin,
   engine,
-  folder,
   layers,
   problemsIn,
   profileOf,
@@ -190,6 +190,14 @@ const named = (root: string) =>
   filesBelow(join(root, "documents")).filter((name) => name !== ".nightjar-documents")
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
+const hostile = { id: "a-1", title: "../../x", text: "one" }
+const twins = [
+  { id: "a-2", title: "Letter", text: "two" },
+  { id: "a-3", title: "Letter", text: "three" },
+]
+const firstNight = copiesOf((root) => Effect.provide(night(first, "1", [hostile, ...twins]), layers(root)))
+
+/** In a copy of the folder after the first night, with three documents. */
 const inFolder = <A, E>(
   work: (
     root: string,
@@ -197,22 +205,15 @@ const inFolder = <A, E>(
 ) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* firstNight
       return yield* Effect.provide(work(root), layers(root))
     }),
   )
-
-const hostile = { id: "a-1", title: "../../x", text: "one" }
-const twins = [
-  { id: "a-2", title: "Letter", text: "two" },
-  { id: "a-3", title: "Letter", text: "three" },
-]
 
 describe("nameDocuments", () => {
   it.live("copies each document once, for its owner only, and the next night adds and renames nothing", () =>
     inFolder((root) =>
       Effect.gen(function* () {
-        yield* night(first, "1", [hostile, ...twins])
         assert.deepStrictEqual(yield* nameIn(root), {
           added: 3,
           removed: 0,
@@ -252,9 +253,8 @@ describe("nameDocuments", () => {
   it.live("leaves what has landed as it is, whatever somebody does to a copy [promise 13 copies]", () =>
     inFolder((root) =>
       Effect.gen(function* () {
-        yield* night(first, "1", [hostile])
         yield* nameIn(root)
-        const [name = ""] = named(root)
+        const name = nameOf("2026-11-20", "x", "one")
         writeFileSync(join(root, "documents", name), "signed")
         assert.strictEqual(readFileSync(join(root, "attachments", sha256Hex("one")), "utf8"), "one")
         assert.deepStrictEqual(yield* problemsIn(root), [])
@@ -268,7 +268,6 @@ describe("nameDocuments", () => {
   it.live("shows a copy only once it is complete, and goes on where a full disk stopped it", () =>
     inFolder((root) =>
       Effect.gen(function* () {
-        yield* night(first, "1", twins)
         let copies = 0
         const full = faultyCalls({
           refuse: (name) =>
@@ -281,7 +280,7 @@ describe("nameDocuments", () => {
           1,
         )
         const { added, documents } = yield* nameIn(root)
-        assert.deepStrictEqual([added, documents, named(root).length], [1, 2, 2])
+        assert.deepStrictEqual([added, documents, named(root).length], [2, 3, 3])
       }),
     ),
   )
@@ -289,7 +288,6 @@ describe("nameDocuments", () => {
   it.live("touches no folder of this name that is somebody else's, and no link", () =>
     inFolder((root) =>
       Effect.gen(function* () {
-        yield* night(first, "1", [hostile])
         const place = join(root, "documents")
         mkdirSync(join(place, "c-1"), { recursive: true })
         writeFileSync(join(place, "thesis.odt"), "mine")
@@ -314,7 +312,6 @@ describe("nameDocuments", () => {
   it.live("lets a copy go with its document, and leaves what a person put beside it [promise 15 aged]", () =>
     inFolder((root) =>
       Effect.gen(function* () {
-        yield* night(first, "1", twins)
         yield* endsClean
         yield* nameIn(root)
         writeFileSync(join(root, "documents/c-1/notes.txt"), "mine")
@@ -323,11 +320,11 @@ describe("nameDocuments", () => {
         const removes = (isDry: boolean) =>
           Effect.flatMap(storeOf(root), (store) => prune(store, rules, { now, isDry, runsMax: 9 }))
         yield* removes(true)
-        assert.lengthOf(named(root), 3)
+        assert.lengthOf(named(root), 4)
         yield* removes(false)
         assert.deepStrictEqual(named(root), ["c-1/notes.txt"])
         const after = yield* nameIn(root)
-        assert.deepStrictEqual([after.added, after.documents, after.gone], [0, 0, 2])
+        assert.deepStrictEqual([after.added, after.documents, after.gone], [0, 0, 3])
       }),
     ),
   )

@@ -21,6 +21,7 @@ import { repair } from "../../src/tables/Repair.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
 import { worksHere } from "../harness/CommandsHere.ts"
+import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 import {
   append,
@@ -90,6 +91,31 @@ const night = Effect.fnUntraced(function* (run: string, id: string, ...documents
   return paths
 })
 
+/** One night that is over; and one of which nothing is published yet, then published with its deletions. */
+const afterNight = copiesOf((root) => Effect.provide(night(run_id, "1"), layers(root)))
+const landed = Effect.andThen(
+  append([begin(run_id, "2026-11-20")]),
+  succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana"))),
+)
+const publishedNight = Effect.andThen(landed, publish(run_id))
+const afterPublished = copiesOf((root) => Effect.provide(publishedNight, layers(root)))
+
+const readAgain: Fact = {
+  _tag: "ResultsRead",
+  ...taskOf(run_id),
+  session_id: anId("s-1"),
+  http_status: 200,
+  kind: "results",
+  is_closed: true,
+}
+const leftOut: Fact = {
+  _tag: "RunPublished",
+  run_id: anId(run_id),
+  version: 1,
+  receipts: [],
+  left_out: [{ ...taskOf(run_id), where: "segment-000001.njl:1", reason: "too deep" }],
+}
+
 const soon = () => Date.now() + Duration.toMillis(days(100))
 const pruned = Effect.fnUntraced(function* (root: string, rules: Partial<PruneRules>, isDry = false) {
   const store = yield* storeOf(root)
@@ -101,18 +127,12 @@ const bytesBelow = (folder: string) => filesBelow(folder).length
 describe("prune", () => {
   it.live("removes old landing and says so; tables stay, and nothing calls it missing", () =>
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* afterNight
       yield* Effect.gen(function* () {
-        yield* night(run_id, "1")
         const landing = join(root, "landing", run_id)
         const dry = yield* pruned(root, { landing: days(90) }, true)
         assert.deepStrictEqual([bytesBelow(landing), (yield* (yield* Ledger).pruned).landing.size], [1, 0])
-        assert.deepStrictEqual(yield* pruned(root, { landing: days(101) }), {
-          removed: [],
-          kept: [],
-          compressed: [],
-          archived: [],
-        })
+        assert.deepStrictEqual(yield* pruned(root, { landing: days(101) }), none)
         const { removed, ...rest } = yield* pruned(root, { landing: days(90) })
         assert.deepStrictEqual({ removed, ...rest }, dry)
         assert.deepStrictEqual(
@@ -123,12 +143,7 @@ describe("prune", () => {
         assert.deepStrictEqual(yield* problemsIn(root), [])
         const names = yield* rowsOf(root, "SELECT name FROM nights.customer_profiles")
         assert.deepStrictEqual(names, [{ name: "name-1" }])
-        assert.deepStrictEqual(yield* pruned(root, { landing: days(90) }), {
-          removed: [],
-          kept: [],
-          compressed: [],
-          archived: [],
-        })
+        assert.deepStrictEqual(yield* pruned(root, { landing: days(90) }), none)
         const today = new Date().toISOString().slice(0, 10)
         const reason = `its landed bodies were pruned on ${today}`
         const { runs, kept: keeps } = yield* rebuild(yield* storeOf(root), true)
@@ -254,8 +269,7 @@ describe("prune", () => {
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
-        yield* append([begin(run_id, "2026-11-20")])
-        yield* first
+        yield* landed
         yield* work
         for (let later = 0; later < 10; later += 1) {
           const run = `nightly.2026-12-${10 + later}`
@@ -275,9 +289,8 @@ describe("prune", () => {
 
   it.live("compresses old landing, from which all tables can still be derived", () =>
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* afterNight
       yield* Effect.gen(function* () {
-        yield* night(run_id, "1")
         const below = () => readdirSync(join(root, "landing", run_id))
         const people = () => rowsOf(root, "SELECT record_id, content_id, name FROM nights.customer_profiles")
         const before = yield* people()
@@ -308,84 +321,56 @@ describe("prune", () => {
     }).pipe(Effect.scoped),
   )
 
-  const first = succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana")))
-  const deleted = Effect.flatMap(publish(run_id), ({ receipts }) =>
-    deletes(run_id, "1", receipts[0]?.landed_sha256 ?? ""),
-  )
+  const deleted = Effect.gen(function* () {
+    const state = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(anId(run_id)))
+    yield* deletes(run_id, "1", state?.published?.fact.receipts[0]?.landed_sha256 ?? "")
+  })
   it.live.each([
-    ["is unfinished", Effect.andThen(first, deleted), undefined],
+    ["is unfinished", deleted, undefined],
     [
       "was interrupted after its end",
-      Effect.andThen(
-        Effect.andThen(first, deleted),
-        Effect.andThen(ends(run_id), append([{ _tag: "RunResumed", run_id: anId(run_id) }])),
-      ),
+      Effect.all([deleted, ends(run_id), append([{ _tag: "RunResumed", run_id: anId(run_id) }])]),
       undefined,
     ],
-    [
-      "left an execution at the service",
-      Effect.andThen(Effect.andThen(first, publish(run_id)), ends(run_id)),
-      "something of it is still at the service",
-    ],
+    ["left an execution at the service", ends(run_id), "something of it is still at the service"],
     [
       "has leftovers",
-      Effect.andThen(Effect.andThen(first, deleted), ends(run_id, { leftovers: true })),
+      Effect.andThen(deleted, ends(run_id, { leftovers: true })),
       "something of it is still at the service",
     ],
     [
       "is held back by a gate",
-      Effect.gen(function* () {
-        yield* first
-        yield* deleted
-        yield* append([{ _tag: "RunHeld", run_id: anId(run_id), database: "published/held/x", gates: [] }])
-        yield* ends(run_id)
-      }),
+      Effect.all([
+        deleted,
+        append([{ _tag: "RunHeld", run_id: anId(run_id), database: "published/held/x", gates: [] }]),
+        ends(run_id),
+      ]),
       "a gate holds its tables back",
     ],
     [
       "has landed more since it was published",
-      Effect.gen(function* () {
-        yield* first
-        yield* deleted
-        yield* succeed(run_id, "2", "c-1", resultsOf(profileOf("Bea")))
-        yield* deletes(run_id, "2", "x")
-        yield* ends(run_id)
-      }),
+      Effect.all([
+        deleted,
+        succeed(run_id, "2", "c-1", resultsOf(profileOf("Bea"))),
+        deletes(run_id, "2", "x"),
+        ends(run_id),
+      ]),
       "not all of it is published",
     ],
     [
       "has read more results since it was published",
-      Effect.gen(function* () {
-        yield* first
-        yield* deleted
-        const read = {
-          ...taskOf(run_id),
-          session_id: anId("s-1"),
-          http_status: 200,
-          kind: "results" as const,
-        }
-        yield* append([{ _tag: "ResultsRead", ...read, is_closed: true }])
-        yield* ends(run_id)
-      }),
+      Effect.all([deleted, append([readAgain]), ends(run_id)]),
       "not all of it is published",
     ],
     [
       "has a body that is not in the tables",
-      Effect.gen(function* () {
-        yield* first
-        yield* deleted
-        const where = { ...taskOf(run_id), where: "segment-000001.njl:1", reason: "too deep" }
-        const left_out = [{ ...where, kind: "results" as const }]
-        yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version: 1, receipts: [], left_out }])
-        yield* ends(run_id)
-      }),
+      Effect.all([deleted, append([leftOut]), ends(run_id)]),
       "some of its bodies are not in the tables",
     ],
   ] as const)("keeps the landing of a run that %s [promise 5 pruned]", ([, work, reason]) =>
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* afterPublished
       yield* Effect.gen(function* () {
-        yield* append([begin(run_id, "2026-11-20")])
         yield* work
         const kept = reason === undefined ? [] : [{ run_id: anId(run_id), what: "landing" as const, reason }]
         assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), {
@@ -401,9 +386,8 @@ describe("prune", () => {
 
   it.live("keeps the landing of a run whose tables are damaged [promise 5 last copy]", () =>
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* afterNight
       yield* Effect.gen(function* () {
-        yield* night(run_id, "1")
         const path = `tables/customer_profiles/run_date=2026-11-20/${run_id}-v1.parquet`
         writeFileSync(join(root, path), "something else")
         assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), {
@@ -420,9 +404,7 @@ describe("prune", () => {
     Effect.gen(function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
-        yield* append([begin(run_id, "2026-11-20")])
-        yield* first
-        yield* publish(run_id)
+        yield* publishedNight
         yield* append([{ _tag: "AttemptDisowned", ...taskOf(run_id), attempt: 1, execution_id: anId("e-1") }])
         yield* TestClock.adjust(days(10))
         yield* ends(run_id)
@@ -472,9 +454,8 @@ describe("prune", () => {
 
   it.live("looks once at a run without documents, and at no more runs than it may", () =>
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* afterNight
       yield* Effect.gen(function* () {
-        yield* night(run_id, "1")
         yield* night(later, "2", "a document")
         const store = yield* storeOf(root)
         const next = (isDry: boolean) =>

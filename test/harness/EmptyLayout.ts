@@ -13,7 +13,7 @@ import { placeEmptyDatabase } from "../../src/tables/EmptyDatabase.ts"
 import { filesBelow, layoutOf } from "../../src/tables/Manifest.ts"
 import { openStore } from "../../src/tables/OpenStore.ts"
 
-const schemasFolder = fileURLToPath(new URL("../../schemas/records", import.meta.url))
+const schemasFolder = fileURLToPath(new URL("../tables/schemas", import.meta.url))
 
 interface Made {
   readonly name: string

@@ -81,7 +81,7 @@ const settingsOf = (seed: number) => {
 /** Twice as many as the most features that an engine has. */
 const seeds = Array.from({ length: 30 }, (_, index) => index)
 const wordsOf = (seed: number) =>
-  seed % 2 === 1 ? "ok+records-30+attach-2" : (["ok", "ok+company", "ok+records-40"][seed % 3] ?? "ok")
+  seed % 2 === 1 ? "ok+records-8+attach-2" : (["ok", "ok+company", "ok+records-10"][seed % 3] ?? "ok")
 
 /** Records of one customer and engine by the key of their family; a word that sets their number repeats some. */
 const keysOf = (data: object) =>

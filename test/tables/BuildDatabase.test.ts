@@ -7,7 +7,7 @@ import { amendDatabase, buildDatabase, renumberDatabase } from "../../src/tables
 import { publishedTables } from "../../src/tables/DataDictionary.ts"
 import { layoutOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
 import { families } from "../records/families.ts"
-import { folder, foundation, layers, liveNight, profileOf } from "./night.ts"
+import { folder, foundation, layers, liveNight, profileOf, storeOf } from "./night.ts"
 
 describe("a database", () => {
   it.live("that is continued tells which values do not fit a column whose type has changed", () =>
@@ -17,6 +17,7 @@ describe("a database", () => {
         liveNight("nightly.2026-11-20", "1", profileOf("Ana"), profileOf("7")),
         layers(root),
       )
+      const { families } = yield* Effect.provide(storeOf(root), foundation(root))
       const { database, build: path, manifest: place } = layoutOf(root)
       copyFileSync(database, path)
       const changed = families.map((family) => ({

@@ -39,25 +39,31 @@ const parquetIn = (root: string) =>
   filesBelow(join(root, "tables")).flatMap((path) => (path.endsWith(".parquet") ? [`tables/${path}`] : []))
 const tablesIn = (root: string) => new Set(filesOf(manifestIn(root)).map(({ table }) => table))
 
-/** All rows of all tables, in the order of their text, by every way in which people read Parquet files. */
-const readingsOf = Effect.fnUntraced(function* (root: string) {
+/** Every way in which people read Parquet files. */
+const ways = {
+  simply: { glob: "**", options: "" },
+  byDate: { glob: "run_date=*", options: "" },
+  asFiles: { glob: "*", options: ", hive_partitioning = false" },
+}
+/** All rows of all tables, in the order of their text. */
+const readingOf = Effect.fnUntraced(function* (root: string, way: keyof typeof ways) {
   const duckdb = yield* DuckDb
   const { query } = yield* duckdb.open({ path: ":memory:", access: "read-write" })
-  const read = Effect.fnUntraced(function* (glob: string, options = "") {
-    const texts: Array<string> = []
-    for (const table of [...tablesIn(root)].toSorted()) {
-      const place = `${root}/tables/${table}/${glob}/*.parquet`
-      const { columns, rows } = yield* query(`SELECT * FROM read_parquet('${place}'${options}) ORDER BY ALL`)
-      texts.push(JSON.stringify([table, columns, rows]))
-    }
-    return texts
-  })
-  return {
-    simply: yield* read("**"),
-    byDate: yield* read("run_date=*"),
-    asFiles: yield* read("*", ", hive_partitioning = false"),
+  const { glob, options } = ways[way]
+  const texts: Array<string> = []
+  for (const table of [...tablesIn(root)].toSorted()) {
+    const place = `${root}/tables/${table}/${glob}/*.parquet`
+    const { columns, rows } = yield* query(`SELECT * FROM read_parquet('${place}'${options}) ORDER BY ALL`)
+    texts.push(JSON.stringify([table, columns, rows]))
   }
+  return texts
 }, Effect.scoped)
+const readingsOf = (root: string) =>
+  Effect.all({
+    simply: readingOf(root, "simply"),
+    byDate: readingOf(root, "byDate"),
+    asFiles: readingOf(root, "asFiles"),
+  })
 
 const template = mkdtempSync(join(tmpdir(), "nightjar-compact-"))
 const base = join(template, "base")
@@ -165,12 +171,12 @@ describe("compact", () => {
         assert.deepStrictEqual(yield* problemsIn(root), [])
         yield* publisher.publish(anId(runOf(dates[0])))
         assert.deepStrictEqual(yield* problemsIn(root), [])
-        const rowsOf = ({ simply }: typeof before) => simply.filter((text) => !text.startsWith('["runs"'))
-        assert.deepStrictEqual(rowsOf(yield* readingsOf(root)), rowsOf(before))
+        const rowsOf = (texts: ReadonlyArray<string>) => texts.filter((text) => !text.startsWith('["runs"'))
+        assert.deepStrictEqual(rowsOf(yield* readingOf(root, "simply")), rowsOf(before.simply))
         assert.deepStrictEqual(yield* namesIn(root), names)
         // The next time, they are together again.
         assert.strictEqual((yield* compactIn(root)).version, 7)
-        assert.deepStrictEqual(rowsOf(yield* readingsOf(root)), rowsOf(before))
+        assert.deepStrictEqual(rowsOf(yield* readingOf(root, "simply")), rowsOf(before.simply))
         assert.strictEqual(parquetIn(root).length, tablesIn(root).size * 2)
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
@@ -207,7 +213,7 @@ describe("compact", () => {
         truncateSync(join(root, profilesPath), 9)
         const again = yield* Effect.flatMap(storeOf(root), (store) => repair(store))
         assert.deepStrictEqual([again.done.length, again.left, yield* problemsIn(root)], [2, [], []])
-        assert.deepStrictEqual((yield* readingsOf(root)).asFiles.slice(1, 3), before.asFiles.slice(1, 3))
+        assert.deepStrictEqual((yield* readingOf(root, "asFiles")).slice(1, 3), before.asFiles.slice(1, 3))
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )
@@ -227,12 +233,9 @@ describe("compact", () => {
           [[runOf(dates[0]), runOf(dates[1])], []],
         )
         assert.match(repaired.done[0] ?? "", /from nightjar\.duckdb/)
-        const after = yield* readingsOf(root)
+        const after = yield* readingOf(root, "asFiles")
         const profiles = (all: ReadonlyArray<string>) => all.filter((text) => text.includes("of 2025-10-30"))
-        assert.deepStrictEqual(
-          [profiles(after.asFiles), yield* problemsIn(root)],
-          [profiles(before.asFiles), []],
-        )
+        assert.deepStrictEqual([profiles(after), yield* problemsIn(root)], [profiles(before.asFiles), []])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )

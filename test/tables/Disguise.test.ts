@@ -41,6 +41,7 @@ import {
   publisherOptions,
   resultsOf,
   rowsOf,
+  schemasFolder,
   stateOf,
   succeed,
   unsortedIn,
@@ -111,7 +112,7 @@ const night = Effect.fnUntraced(function* (run_id: string, suffix = "") {
 
 const session = "65f0c0ffee65f0c0ffee65f0"
 /** In the order of the job, which is not that of their pseudonyms. */
-const many = Array.from({ length: 9 }, (_, at) => `customer-0${at + 1}00`)
+const many = Array.from({ length: 6 }, (_, at) => `customer-0${at + 1}00`)
 
 /** A run of all of them, and of a session that the job names, which no customer of it ran. */
 const manyNight = Effect.fnUntraced(function* (run_id: string, suffix = "") {
@@ -175,107 +176,98 @@ const foundIn = Effect.fnUntraced(function* (root: string) {
 })
 
 describe("tables with pseudonyms", () => {
-  it.live("hold no customer's id and no value of a chosen column, whatever service and source repeat", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        leaveAside(root)
-        const { rows } = yield* night(run)
-        assert.strictEqual(rows["rejected_records"], 4)
-        yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run)))
-        assert.deepStrictEqual(yield* foundIn(root), [])
-        const ids = [ana, bea].map((id) => asked.key.pseudonymOf("customer_id", id)).toSorted()
-        assert.deepStrictEqual(
-          yield* rowsOf(root, "SELECT customer_id FROM customers ORDER BY ALL"),
-          ids.map((customer_id) => ({ customer_id })),
-        )
-        // Rows of one record, task and session still join, and equal values of two columns have one pseudonym.
-        assert.deepStrictEqual(
-          yield* rowsOf(
-            root,
-            `SELECT count(*)::INTEGER AS n, bool_and(p.name = p.alias) AS same,
+  it.live(
+    "hold no id and no chosen value, whatever service and source repeat, also derived again; a customer is found and removed",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          leaveAside(root)
+          const { rows } = yield* night(run)
+          assert.strictEqual(rows["rejected_records"], 4)
+          yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run)))
+          assert.deepStrictEqual(yield* foundIn(root), [])
+          const ids = [ana, bea].map((id) => asked.key.pseudonymOf("customer_id", id)).toSorted()
+          assert.deepStrictEqual(
+            yield* rowsOf(root, "SELECT customer_id FROM customers ORDER BY ALL"),
+            ids.map((customer_id) => ({ customer_id })),
+          )
+          // Rows of one record, task and session still join, and equal values of two columns have one pseudonym.
+          assert.deepStrictEqual(
+            yield* rowsOf(
+              root,
+              `SELECT count(*)::INTEGER AS n, bool_and(p.name = p.alias) AS same,
               bool_and(len(e.email) = 32) AS short, bool_and(d.title IS NULL) AS untitled
             FROM nights.customer_profiles AS p JOIN nights.emails AS e USING (run_id, task_id, session_id, record_id)
               JOIN ops.tasks AS t ON t.task_id = p.task_id AND t.customer_id = p.customer_id
               JOIN ops.documents AS d ON d.task_id = p.task_id WHERE p.name IS NOT NULL AND e.email IS NOT NULL`,
-          ),
-          [{ n: 2, same: true, short: true, untitled: true }],
-        )
-        assert.deepStrictEqual(
-          yield* rowsOf(
-            root,
-            `SELECT DISTINCT task_id = run_id || '/' || customer_id || '/' || engine_reference AS whole FROM ops.tasks`,
-          ),
-          [{ whole: true }],
-        )
-        const store = yield* opened(root)
-        assert.deepStrictEqual(yield* verify(store), [])
-        const reveal = yield* revealer(store)
-        assert.deepStrictEqual(ids.map(reveal).toSorted(), [ana, bea])
-        yield* nameIn(root, reveal)
-        // What is told of the tables stays with the operator, and names the customer.
-        copyFileSync(join(root, "nightjar.duckdb"), layoutOf(root).build)
-        const asOf = { job: "nightly", run_date: "2026-12-20" }
-        const { failed } = yield* staleIn(store, asOf, { errorDays: 2 }, reveal)
-        assert.deepStrictEqual(
-          failed?.examples.toSorted(),
-          [ana, bea].map((customer) => `${customer} ${engine} customer_information_read`),
-        )
-        const folders = filesBelow(join(root, "documents")).map((path) => path.split("/", 1)[0])
-        assert.deepStrictEqual(folders, [".nightjar-documents", ana, bea])
-        assert.deepStrictEqual(yield* Effect.flatMap(Ledger, ({ customers }) => customers), [
-          anId(ana),
-          anId(bea),
-        ])
-        assert.deepStrictEqual(yield* keyPlace(layoutOf(root).pseudonyms, asked.key.check), asked.reference)
-      }).pipe(Effect.provide(within(root)))
-    }).pipe(Effect.scoped),
-  )
-
-  it.live("are derived again as they were, and a customer's rows are found in them and removed", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        yield* night(run)
-        yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run)))
-        const store = yield* opened(root)
-        assert.deepStrictEqual((yield* rebuild(store, true)).changes, [])
-        const forgotten = {
-          customer_id: anId(ana),
-          tasks: new Set([`${run}/${ana}/${engine}`]),
-          executions: new Set<string>(),
-        }
-        assert.isAbove(yield* countRowsOfCustomer(store, forgotten), 10)
-        // Also where the ledger no longer knows the tasks.
-        assert.isAbove(yield* countRowsOfCustomer(store, { ...forgotten, tasks: new Set() }), 10)
-        // Neither without the key nor with another one.
-        const keyless = yield* Effect.flip(
-          countRowsOfCustomer(yield* openStore(publisherOptions(root)), forgotten),
-        )
-        assert.match(keyless.message, /their key is not known here/)
-        const other = yield* Effect.flip(openStore(publisherOptions(root), keyOf("another")))
-        assert.match(other.message, /the pseudonyms of another key/)
-        yield* forgetRows(store, forgotten)
-        assert.strictEqual(yield* countRowsOfCustomer(store, forgotten), 0)
-        assert.deepStrictEqual(
-          yield* rowsOf(
-            root,
-            "SELECT customer_id FROM ops.tasks WHERE task_id IN (SELECT task_id FROM ops.executions)",
-          ),
-          [{ customer_id: asked.key.pseudonymOf("customer_id", bea) }],
-        )
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM ops.executions"), [
-          { n: 1 },
-        ])
-        // A lost manifest is read off the files, with what they say of their pseudonyms.
-        const before = manifestIn(root).pseudonyms
-        const { files } = store
-        files.remove(layoutOf(root).manifest)
-        yield* repair(yield* opened(root))
-        assert.deepStrictEqual(manifestIn(root).pseudonyms, before)
-        assert.isDefined(before)
-      }).pipe(Effect.provide(within(root)))
-    }).pipe(Effect.scoped),
+            ),
+            [{ n: 2, same: true, short: true, untitled: true }],
+          )
+          assert.deepStrictEqual(
+            yield* rowsOf(
+              root,
+              `SELECT DISTINCT task_id = run_id || '/' || customer_id || '/' || engine_reference AS whole FROM ops.tasks`,
+            ),
+            [{ whole: true }],
+          )
+          const store = yield* opened(root)
+          assert.deepStrictEqual(yield* verify(store), [])
+          const reveal = yield* revealer(store)
+          assert.deepStrictEqual(ids.map(reveal).toSorted(), [ana, bea])
+          yield* nameIn(root, reveal)
+          // What is told of the tables stays with the operator, and names the customer.
+          copyFileSync(join(root, "nightjar.duckdb"), layoutOf(root).build)
+          const asOf = { job: "nightly", run_date: "2026-12-20" }
+          const { failed } = yield* staleIn(store, asOf, { errorDays: 2 }, reveal)
+          assert.deepStrictEqual(
+            failed?.examples.toSorted(),
+            [ana, bea].map((customer) => `${customer} ${engine} customer_information_read`),
+          )
+          const folders = filesBelow(join(root, "documents")).map((path) => path.split("/", 1)[0])
+          assert.deepStrictEqual(folders, [".nightjar-documents", ana, bea])
+          assert.deepStrictEqual(yield* Effect.flatMap(Ledger, ({ customers }) => customers), [
+            anId(ana),
+            anId(bea),
+          ])
+          assert.deepStrictEqual(yield* keyPlace(layoutOf(root).pseudonyms, asked.key.check), asked.reference)
+          assert.deepStrictEqual((yield* rebuild(store, true)).changes, [])
+          const forgotten = {
+            customer_id: anId(ana),
+            tasks: new Set([`${run}/${ana}/${engine}`]),
+            executions: new Set<string>(),
+          }
+          assert.isAbove(yield* countRowsOfCustomer(store, forgotten), 10)
+          // Also where the ledger no longer knows the tasks.
+          assert.isAbove(yield* countRowsOfCustomer(store, { ...forgotten, tasks: new Set() }), 10)
+          // Neither without the key nor with another one.
+          const keyless = yield* Effect.flip(
+            countRowsOfCustomer(yield* openStore(publisherOptions(root)), forgotten),
+          )
+          assert.match(keyless.message, /their key is not known here/)
+          const other = yield* Effect.flip(openStore(publisherOptions(root), keyOf("another")))
+          assert.match(other.message, /the pseudonyms of another key/)
+          yield* forgetRows(store, forgotten)
+          assert.strictEqual(yield* countRowsOfCustomer(store, forgotten), 0)
+          assert.deepStrictEqual(
+            yield* rowsOf(
+              root,
+              "SELECT customer_id FROM ops.tasks WHERE task_id IN (SELECT task_id FROM ops.executions)",
+            ),
+            [{ customer_id: asked.key.pseudonymOf("customer_id", bea) }],
+          )
+          assert.deepStrictEqual(yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM ops.executions"), [
+            { n: 1 },
+          ])
+          // A lost manifest is read off the files, with what they say of their pseudonyms.
+          const before = manifestIn(root).pseudonyms
+          const { files } = store
+          files.remove(layoutOf(root).manifest)
+          yield* repair(yield* opened(root))
+          assert.deepStrictEqual(manifestIn(root).pseudonyms, before)
+          assert.isDefined(before)
+        }).pipe(Effect.provide(within(root)))
+      }).pipe(Effect.scoped),
   )
 
   it.live(
@@ -290,7 +282,6 @@ describe("tables with pseudonyms", () => {
         /** Whose rows are there, of how many runs; that all are in order, and as the ledger and the bodies have them. */
         const look = Effect.fnUntraced(function* (customers: number, runs: number, version: string) {
           assert.deepStrictEqual([version, yield* unsortedIn(root)], [version, []])
-          assert.deepStrictEqual([version, yield* verify(yield* store)], [version, []])
           const [counts] = yield* rowsOf(
             root,
             `SELECT count(DISTINCT customer_id)::INTEGER AS customers, count(DISTINCT run_id)::INTEGER AS runs,
@@ -304,16 +295,16 @@ describe("tables with pseudonyms", () => {
         yield* Effect.gen(function* () {
           const publisher = yield* Publisher
           yield* manyNight(first)
-          const over = many.slice(3).map((customer) => `${first}/${customer}/${engine}`)
+          const over = many.slice(2).map((customer) => `${first}/${customer}/${engine}`)
           yield* publisher.publishInterim(anId(first), new Set(over))
           assert.deepStrictEqual(yield* unsortedIn(root), [])
           yield* publish(first)
-          yield* look(9, 1, "published")
+          yield* look(many.length, 1, "published")
           yield* publisher.publishOutcome(anId(first))
           yield* manyNight(second, "b")
           yield* publish(second)
           yield* publisher.publishOutcome(anId(second))
-          yield* look(9, 2, "continued")
+          yield* look(many.length, 2, "continued")
           assert.deepStrictEqual(
             (yield* cellsIn(root)).filter((text) => text.includes(session)),
             [],
@@ -323,9 +314,10 @@ describe("tables with pseudonyms", () => {
             rowsOf(root, `SELECT customer_id, name FROM nights.customer_profiles WHERE run_id = '${run_id}'`)
           assert.deepStrictEqual(yield* of(first), yield* of(second))
           yield* rollback(yield* store)
-          yield* look(9, 1, "rolled back")
+          yield* look(many.length, 1, "rolled back")
           assert.deepStrictEqual((yield* rebuild(yield* store, true)).changes, [])
-          yield* look(9, 2, "rebuilt")
+          yield* look(many.length, 2, "rebuilt")
+          assert.deepStrictEqual(yield* verify(yield* store), [])
           const task = (run_id: string, customer: string) => `${run_id}/${customer}/${engine}`
           yield* forgetRows(yield* store, {
             customer_id: anId(many[4]!),
@@ -379,7 +371,7 @@ describe("tables with pseudonyms", () => {
     Effect.gen(function* () {
       const root = yield* folder
       const pseudonyms = { ...asked, columns: { accounts: ["iban"] } }
-      const options = { ...publisherOptions(root), pseudonyms }
+      const options = { ...publisherOptions(root), schemasFolder, pseudonyms }
       const refused = yield* Effect.flip(openStoreAsked(options))
       assert.match(refused.message, /^accounts cannot have pseudonyms: no record schema has a table/)
       const readings = { _tag: "Named", tables: ["accounts"] } as const

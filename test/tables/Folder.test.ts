@@ -393,7 +393,7 @@ describe("an output folder", () => {
     () =>
       Effect.forEach(
         Array.from(
-          { length: Number(process.env["SEEDS"] ?? 3) },
+          { length: Number(process.env["SEEDS"] ?? 2) },
           (_, i) => Number(process.env["FROM"] ?? 2) + i,
         ),
         live,

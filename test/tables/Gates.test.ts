@@ -33,6 +33,7 @@ import {
   publisherOptions,
   resultsOf,
   rowsOf,
+  schemasFolder,
   stateOf,
   storeOf,
   succeed,
@@ -200,6 +201,11 @@ const afterFirstNight = copiesOf((root) =>
   Effect.provide(Effect.andThen(land(20, ...many), publishStage(runOf(20))), asking(root, undefined)),
 )
 
+/** A first night of one customer, without gates. */
+const afterSmallNight = copiesOf((root) =>
+  Effect.provide(Effect.andThen(land(20, "c-1"), publishStage(runOf(20))), asking(root, undefined)),
+)
+
 /** The gates that hold back a second night, after a first one of twelve customers without gates. */
 const secondNight = (gates: Gates, ...names: ReadonlyArray<string>) =>
   Effect.gen(function* () {
@@ -243,7 +249,7 @@ describe("a gate", () => {
         })
         yield* Effect.provide(night(20, 12), asking(root, gates))
         const readings = { _tag: "Fed", features: new Set(["accounts_read"]) } as const
-        const later = { ...publisherOptions(root), gates, readings }
+        const later = { ...publisherOptions(root), schemasFolder, gates, readings }
         const found = Effect.gen(function* () {
           assert.deepStrictEqual(yield* night(21, 12), [])
           assert.deepStrictEqual(yield* night(22, 5), [
@@ -381,10 +387,8 @@ describe("a version that a gate holds back", () => {
     "is readable aside, changes nothing that is current, and lets nothing be deleted [gate receipts]",
     () =>
       Effect.gen(function* () {
-        const root = yield* folder
+        const root = yield* afterSmallNight
         yield* Effect.gen(function* () {
-          yield* land(20, "c-1")
-          yield* publishStage(runOf(20))
           const before = filesBelow(join(root, "tables"))
           yield* land(21, "c-1")
           // Published before its newest body came: what that version proved is no permission any more.
@@ -428,11 +432,9 @@ describe("a version that a gate holds back", () => {
 
   it.live("is contained in the next version that passes, and only then may be deleted [gate released]", () =>
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* afterSmallNight
       const passes = test("SELECT 1 WHERE (SELECT max(run_date) FROM ops.runs) = '2026-11-21'")
       yield* Effect.gen(function* () {
-        yield* land(20, "c-1")
-        yield* publishStage(runOf(20))
         yield* land(21, "c-1")
         yield* publishStage(runOf(21))
         yield* append([{ _tag: "RunEnded", run_id: runOf(21), exit_code: 3, leftovers: true }])
@@ -482,11 +484,9 @@ describe("a version that a gate holds back", () => {
     "stays back with the next one if that does not pass either; accepting the newest lets both through",
     () =>
       Effect.gen(function* () {
-        const root = yield* folder
+        const root = yield* afterSmallNight
         const always = test("SELECT 1 FROM ops.runs WHERE run_date > '2026-11-20'")
         yield* Effect.gen(function* () {
-          yield* land(20, "c-1")
-          yield* publishStage(runOf(20))
           for (const day of [21, 22]) {
             yield* land(day, "c-1")
             yield* publishStage(runOf(day))

@@ -20,7 +20,15 @@ import { otherRecordsTable, rejectedRecordsTable } from "../../src/records/Recor
 import { standingSessionId } from "../../src/sandbox/flows/StandingSessions.ts"
 import { anId } from "../harness/Id.ts"
 import { customer, features, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
-import { folder, opened, publisherOptions, relationsIn, sourcesIn, unsortedIn } from "./night.ts"
+import {
+  folder,
+  opened,
+  publisherOptions,
+  relationsIn,
+  schemasFolder,
+  sourcesIn,
+  unsortedIn,
+} from "./night.ts"
 
 const customersCount = 60
 const key = readPseudonymKey(Redacted.make(hash("sha256", "of the night", "hex")))!
@@ -161,6 +169,7 @@ const publishedNight = Effect.fnUntraced(function* (root: string, ids: ReadonlyA
   const { run_id } = live(nights, Effect.provideServiceEffect(runNight(job, options), Ledger, fixed))
   const layers = PublisherDuckDb.layer({
     ...publisherOptions(root),
+    schemasFolder,
     pseudonyms: { key, reference, columns },
   }).pipe(
     Layer.provideMerge(Layer.mergeAll(nights.ledger, nights.landing, DuckDb.layer, NodeFileSystem.layer)),

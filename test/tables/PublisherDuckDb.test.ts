@@ -35,10 +35,12 @@ import {
   publisherOptions,
   resultsOf,
   rowsOf,
+  schemasFolder,
   stateOf,
   storeOf,
   succeed,
 } from "./night.ts"
+import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 
 const run_id = anId("nightly.2026-11-20")
@@ -51,14 +53,17 @@ const oneNight = Effect.gen(function* () {
   yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana"), account, { ...profileOf("Eve"), type: 1 }))
 })
 
-const deletionFacts = (landed_sha256: string) => {
-  const task = { run_id, task_id: anId(`${run_id}/c-1/${engine}`), execution_id: anId("e-1") }
+/** The night, published, for all tests that begin with it. */
+const published = copiesOf((root) => Effect.provide(Effect.andThen(oneNight, publish(run_id)), layers(root)))
+
+const deletionFacts = (landed_sha256: string, id = "1") => {
+  const task = { run_id, task_id: anId(`${run_id}/c-${id}/${engine}`), execution_id: anId(`e-${id}`) }
   return [
     { _tag: "DeleteIntended", ...task, landed_sha256 },
     { _tag: "DeleteAnswered", ...task, http_status: 204, outcome: "deleted" },
-    { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false },
   ] as const
 }
+const ended = { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false } as const
 
 const parquetCount = (root: string, table: string) =>
   Effect.gen(function* () {
@@ -86,30 +91,25 @@ describe("PublisherDuckDb", () => {
         const landing = yield* Landing
         const hashes = (yield* landing.list(run_id)).map(({ ref }) => ref.sha256)
         const landed_sha256 = createHash("sha256").update(hashes.toSorted().join("\n")).digest("hex")
-        const published = yield* publish(run_id)
-        assert.deepStrictEqual(published.receipts, [
-          { execution_id: anId("e-1"), landed_sha256, whole: true },
-        ])
-        assert.deepStrictEqual(
-          Object.fromEntries(Object.entries(published.rows).filter(([, rows]) => rows > 0)),
-          {
-            runs: 1,
-            tasks: 1,
-            executions: 1,
-            execution_features: 1,
-            execution_messages: 1,
-            execution_errors: 1,
-            products_count: 2,
-            sessions: 1,
-            consents: 1,
-            consent_documents: 1,
-            coverage: 1,
-            customer_profiles: 1,
-            emails: 1,
-            other_records: 1,
-            rejected_records: 1,
-          },
-        )
+        const told = yield* publish(run_id)
+        assert.deepStrictEqual(told.receipts, [{ execution_id: anId("e-1"), landed_sha256, whole: true }])
+        assert.deepStrictEqual(Object.fromEntries(Object.entries(told.rows).filter(([, rows]) => rows > 0)), {
+          runs: 1,
+          tasks: 1,
+          executions: 1,
+          execution_features: 1,
+          execution_messages: 1,
+          execution_errors: 1,
+          products_count: 2,
+          sessions: 1,
+          consents: 1,
+          consent_documents: 1,
+          coverage: 1,
+          customer_profiles: 1,
+          emails: 1,
+          other_records: 1,
+          rejected_records: 1,
+        })
         const first = {
           run_id,
           run_date: "2026-11-20",
@@ -263,7 +263,13 @@ describe("PublisherDuckDb", () => {
         assert.deepStrictEqual(columns, expected)
         const bare = "SELECT table_name FROM duckdb_tables() WHERE comment IS NULL AND schema_name <> 'store'"
         assert.deepStrictEqual(yield* rowsOf(root, bare), [])
-      }).pipe(Effect.provide(layers(root)))
+      }).pipe(
+        Effect.provide(
+          PublisherDuckDb.layer({ ...publisherOptions(root), schemasFolder }).pipe(
+            Layer.provideMerge(foundation(root)),
+          ),
+        ),
+      )
     }),
   )
 
@@ -274,15 +280,15 @@ describe("PublisherDuckDb", () => {
         yield* oneNight
         const { receipts } = yield* publish(run_id)
         const landed_sha256 = receipts[0]?.landed_sha256 ?? ""
-        yield* append(deletionFacts(landed_sha256))
+        yield* append([...deletionFacts(landed_sha256), ended])
         yield* publishOutcome(run_id)
         assert.deepStrictEqual(
           yield* rowsOf(root, "SELECT execution_id, http_status, outcome, landed_sha256 FROM ops.deletions"),
           [{ execution_id: anId("e-1"), http_status: 204, outcome: "deleted", landed_sha256 }],
         )
-        const ended =
+        const told =
           "SELECT status, exit_code, deleted_at IS NOT NULL AS gone FROM ops.runs JOIN ops.executions USING (run_id)"
-        assert.deepStrictEqual(yield* rowsOf(root, ended), [{ status: "finished", exit_code: 0, gone: true }])
+        assert.deepStrictEqual(yield* rowsOf(root, told), [{ status: "finished", exit_code: 0, gone: true }])
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT records, counted FROM ops.coverage"), [
           { records: 1, counted: 1 },
         ])
@@ -304,10 +310,8 @@ describe("PublisherDuckDb", () => {
 
   it.live("leaves an open reader its version, and a moved folder still answers", () =>
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* published
       yield* Effect.gen(function* () {
-        yield* oneNight
-        yield* publish(run_id)
         const duckdb = yield* DuckDb
         const reader = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
         const next = "nightly.2026-11-21"
@@ -334,49 +338,30 @@ describe("PublisherDuckDb", () => {
     }),
   )
 
-  it.live("makes the empty database again if the one that each full build begins with is damaged", () =>
+  const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex")
+  it.live.each([
+    { why: "is damaged", renames: false },
+    // As a kill leaves it that comes before its hash is taken: the head of a database without tables.
+    { why: "was cut off before its hash was taken", renames: true },
+  ])("makes the empty database again if the one that each full build begins with $why", ({ renames }) =>
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* published
       yield* Effect.gen(function* () {
-        yield* oneNight
-        yield* publish(run_id)
         const kept = join(root, "published/empty")
         const [name = ""] = filesBelow(kept)
-        const bytes = readFileSync(join(kept, name))
-        writeFileSync(join(kept, name), bytes.subarray(0, bytes.length / 2))
-        rmSync(join(root, "nightjar.duckdb"))
-        yield* publish(run_id)
-        assert.deepStrictEqual(yield* namesIn(root), ["Ana"])
-        const hashes = filesBelow(kept).map((one) => {
-          const hash = createHash("sha256")
-            .update(readFileSync(join(kept, one)))
-            .digest("hex")
-          return one.endsWith(`-${hash}.duckdb`)
-        })
-        assert.deepStrictEqual(hashes, [true])
-        assert.deepStrictEqual(yield* problems(root), [])
-      }).pipe(Effect.provide(layers(root)))
-    }),
-  )
-
-  it.live("makes the empty database again if a kill cut it off before its hash was taken", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        yield* oneNight
-        yield* publish(run_id)
-        const kept = join(root, "published/empty")
-        const [name = ""] = filesBelow(kept)
-        // The head of a database without tables, which DuckDB opens.
         const half = readFileSync(join(kept, name)).subarray(0, 12_288)
-        const hash = createHash("sha256").update(half).digest("hex")
         rmSync(join(kept, name))
-        writeFileSync(join(kept, name.replace(/-.*/, `-${hash}.duckdb`)), half)
+        writeFileSync(join(kept, renames ? name.replace(/-.*/, `-${sha256(half)}.duckdb`) : name), half)
         rmSync(join(root, "nightjar.duckdb"))
         yield* publish(run_id)
         assert.deepStrictEqual(yield* namesIn(root), ["Ana"])
-        assert.deepStrictEqual(filesBelow(kept), [name])
-        assert.deepStrictEqual(yield* problems(root), [])
+        const hashes = filesBelow(kept).map((one) => sha256(readFileSync(join(kept, one))))
+        const beginning = name.replace(/-.*/, "")
+        assert.deepStrictEqual(
+          filesBelow(kept),
+          hashes.map((hash) => `${beginning}-${hash}.duckdb`),
+        )
+        assert.deepStrictEqual([hashes.length, yield* problems(root)], [1, []])
       }).pipe(Effect.provide(layers(root)))
     }),
   )
@@ -416,10 +401,8 @@ describe("PublisherDuckDb", () => {
 
   it.live("verify names every disagreement", () =>
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* published
       yield* Effect.gen(function* () {
-        yield* oneNight
-        yield* publish(run_id)
         const stray = "tables/emails/stray.parquet"
         writeFileSync(join(root, stray), "x")
         const changed = `tables/emails/run_date=2026-11-20/${run_id}-v1.parquet`
@@ -461,55 +444,79 @@ describe("PublisherDuckDb", () => {
           basis: "counted" as const,
           families: [{ family: "customer_information:user_profile", counted, landed }],
         })
-        const deletedWith = Effect.fnUntraced(function* (
-          products_count: unknown,
-          proof: { readonly basis: "counted" | "unwanted"; readonly families: ReadonlyArray<ProofLine> },
-        ) {
-          const root = yield* folder
-          return yield* Effect.gen(function* () {
-            yield* append([begin(run_id, "2026-11-20")])
-            const state = stateOf("1", "c-1", { products_count })
-            yield* succeed(run_id, "1", "c-1", resultsOf(profileOf("Ada")), state)
-            const about = { run_id, task_id: anId(`${run_id}/c-1/${engine}`), execution_id: anId("e-1") }
+        const missing = (records: string) => `deleted, but landing does not contain all of it: ${records}`
+        const unread = missing("its products_count cannot be read")
+        const counted = { [key]: 1 }
+        const cases: ReadonlyArray<{
+          readonly id: string
+          readonly products_count: unknown
+          readonly proof: {
+            readonly basis: "counted" | "unwanted"
+            readonly families: ReadonlyArray<ProofLine>
+          }
+          readonly whole: boolean
+          readonly problem?: string
+        }> = [
+          { id: "fine", products_count: counted, proof: proofOf(1, 1), whole: true },
+          {
+            id: "lost",
+            products_count: { [key]: 3 },
+            proof: proofOf(3, 3),
+            whole: false,
+            problem: missing("2 records missing"),
+          },
+          { id: "text", products_count: { [key]: "1" }, proof: proofOf(1, 1), whole: false, problem: unread },
+          { id: "none", products_count: undefined, proof: proofOf(1, 1), whole: false, problem: unread },
+          {
+            id: "more",
+            products_count: counted,
+            proof: proofOf(1, 2),
+            whole: true,
+            problem: "landing contains fewer records than the proof of its deletion",
+          },
+          {
+            id: "unwanted",
+            products_count: { [key]: 3 },
+            proof: { basis: "unwanted", families: [] },
+            whole: true,
+          },
+        ]
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          yield* append([begin(run_id, "2026-11-20")])
+          for (const { id, products_count, proof } of cases) {
+            const customer = `c-${id}`
+            const state = stateOf(id, customer, { products_count })
+            yield* succeed(run_id, id, customer, resultsOf(profileOf("Ada")), state)
+            const task_id = anId(`${run_id}/${customer}/${engine}`)
+            const about = { run_id, task_id, execution_id: anId(`e-${id}`) }
             yield* append([{ _tag: "AttemptDrained", ...about, attempt: 1, proof }])
-            const { receipts } = yield* publish(run_id)
-            yield* append(deletionFacts(receipts[0]?.landed_sha256 ?? ""))
-            yield* publishOutcome(run_id)
-            const rows = yield* rowsOf(root, "SELECT counted, landed, proof FROM ops.deletions")
-            return { rows, problems: yield* problems(root), whole: receipts[0]?.whole }
-          }).pipe(Effect.provide(layers(root)))
-        })
-        assert.deepStrictEqual(yield* deletedWith({ [key]: 1 }, proofOf(1, 1)), {
-          rows: [
+          }
+          const { receipts } = yield* publish(run_id)
+          const receiptOf = (id: string) => receipts.find(({ execution_id }) => execution_id === `e-${id}`)
+          for (const { id } of cases) yield* append(deletionFacts(receiptOf(id)?.landed_sha256 ?? "", id))
+          yield* append([ended])
+          yield* publishOutcome(run_id)
+          const sql = "SELECT counted, landed, proof FROM ops.deletions WHERE execution_id = 'e-fine'"
+          assert.deepStrictEqual(yield* rowsOf(root, sql), [
             {
               counted: 1,
               landed: 1,
               proof:
                 '{"basis":"counted","families":{"customer_information:user_profile":{"counted":1,"landed":1}}}',
             },
-          ],
-          problems: [],
-          whole: true,
-        })
-        const missing = (records: string) => `deleted, but landing does not contain all of it: ${records}`
-        const problem = (text: string) => [{ problem: text, where: "e-1" }]
-        const told = yield* Effect.forEach(
-          [
-            [{ [key]: 3 }, proofOf(3, 3)],
-            [{ [key]: "1" }, proofOf(1, 1)],
-            [undefined, proofOf(1, 1)],
-            [{ [key]: 1 }, proofOf(1, 2)],
-            [{ [key]: 3 }, { basis: "unwanted" as const, families: [] }],
-          ] as const,
-          ([count, proof]) => Effect.map(deletedWith(count, proof), (end) => [end.whole, end.problems]),
-        )
-        assert.deepStrictEqual(told, [
-          [false, problem(missing("2 records missing"))],
-          [false, problem(missing("its products_count cannot be read"))],
-          [false, problem(missing("its products_count cannot be read"))],
-          [true, problem("landing contains fewer records than the proof of its deletion")],
-          [true, []],
-        ])
+          ])
+          const found = yield* problems(root)
+          assert.deepStrictEqual(
+            cases.map(({ id }) => [
+              id,
+              receiptOf(id)?.whole,
+              ...found.flatMap(({ problem, where }) => (where === `e-${id}` ? [problem] : [])),
+            ]),
+            cases.map(({ id, whole, problem }) => [id, whole, ...(problem === undefined ? [] : [problem])]),
+          )
+          assert.lengthOf(found, cases.filter(({ problem }) => problem !== undefined).length)
+        }).pipe(Effect.provide(layers(root)))
       }),
   )
 

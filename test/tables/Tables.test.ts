@@ -1,6 +1,7 @@
 /** What analysts find without joins: what is current, since when, what changed, who left, and how fresh it is. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import type { Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { identifier } from "../../src/base/DuckDbFailed.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -11,6 +12,7 @@ import { Publisher } from "../../src/tables/Publisher.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import { publishNights } from "../acceptance/TenNights.ts"
+import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 import { families } from "../records/families.ts"
@@ -75,6 +77,16 @@ const secondNightAgain = night(
   second,
 )
 
+/** Both nights are over; and the second once more. */
+const afterNights = copiesOf((root) => Effect.provide(Effect.andThen(firstNight, secondNight), layers(root)))
+const inNights = <A, E>(
+  test: (root: string) => Effect.Effect<A, E, Layer.Success<ReturnType<typeof layers>>>,
+) =>
+  Effect.gen(function* () {
+    const root = yield* afterNights
+    yield* Effect.provide(test(root), layers(root))
+  })
+
 const inTables = <A, E, R>(test: (root: string) => Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const root = yield* folder
@@ -107,10 +119,8 @@ describe("published tables and views", () => {
   it.live(
     "keep what a failed feature could not read, and drop what a repeated night no longer has [decision 10 current]",
     () =>
-      inTables((root) =>
+      inNights((root) =>
         Effect.gen(function* () {
-          yield* firstNight
-          yield* secondNight
           const read = JSON.stringify(account("2"))
           assert.deepStrictEqual(yield* cellsOf(root, current), [
             ["2026-11-21", sessionOf(second), "bank:account", read],
@@ -133,10 +143,8 @@ describe("published tables and views", () => {
   )
 
   it.live("tell since when a record is as it is, and what changed between two nights, but for times", () =>
-    inTables((root) =>
+    inNights((root) =>
       Effect.gen(function* () {
-        yield* firstNight
-        yield* secondNight
         yield* secondNightAgain
         assert.deepStrictEqual(
           yield* cellsOf(

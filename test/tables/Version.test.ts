@@ -3,7 +3,7 @@
  * stays, or what the edit makes is there, whole; what was left over goes with the next start.
  * `NIGHTJAR_CUTS_EVERY=1` tries every call.
  */
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
@@ -12,7 +12,7 @@ import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { recover } from "../../src/tables/Commit.ts"
 import { compact } from "../../src/tables/Compact.ts"
 import { forgetRows } from "../../src/tables/ForgetRows.ts"
-import { filesBelow, layoutOf, readManifest } from "../../src/tables/Manifest.ts"
+import { filesBelow, filesOf, layoutOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { rebuild } from "../../src/tables/Rebuild.ts"
@@ -28,13 +28,12 @@ import {
   foundation,
   layers,
   liveNight,
-  namesIn,
+  opened,
   problemsIn,
   profileOf,
   publish,
   publisherOptions,
   resultsOf,
-  rowsOf,
   storeOf,
   succeed,
 } from "./night.ts"
@@ -78,6 +77,8 @@ interface EditCase {
   readonly isHeld?: true
   /** A table that it cannot write stays as it is, and the others are done. */
   readonly isByTable?: true
+  /** What `verify` says once it is done: a ledger from which nobody was removed. */
+  readonly leaves?: ReadonlyArray<string>
 }
 
 const inStore =
@@ -89,9 +90,9 @@ const publisher =
   () =>
     Effect.flatMap(Publisher, work)
 
+const manifestIn = (root: string) => readManifest(layoutOf(root).manifest) ?? nothingPublished
 const lostFile = (root: string): string =>
-  readManifest(layoutOf(root).manifest)?.runs[first]?.files.find(({ table }) => table === "customer_profiles")
-    ?.path ?? ""
+  manifestIn(root).runs[first]?.files.find(({ table }) => table === "customer_profiles")?.path ?? ""
 const forgotten = {
   customer_id: anId("c-2"),
   tasks: new Set([taskOf(second, "c-2")]),
@@ -115,7 +116,7 @@ const cases: ReadonlyArray<EditCase> = [
       compact(store, { overBy: Date.parse("2025-11-15"), isDry: false, monthsMax: 12 }),
     ),
   },
-  { edit: "forget", work: inStore((store) => forgetRows(store, forgotten)) },
+  { edit: "forget", work: inStore((store) => forgetRows(store, forgotten)), leaves: ["e-3"] },
   {
     edit: "restore",
     prepare: (root) =>
@@ -136,19 +137,21 @@ const inFolder = (root: string, { isHeld }: Pick<EditCase, "isHeld">, calls: Fil
     ...(isHeld === true ? { gates } : {}),
   }).pipe(Layer.provideMerge(foundation(root)), Layer.provide(Layer.succeed(FileCalls, calls)))
 
-/** What readers see: rows, deletions, files, and what `verify` says. */
+/** What readers see: rows, deletions and files. */
 const seen = Effect.fnUntraced(function* (root: string) {
-  const [deletions] = yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM ops.deletions")
+  const { rows } = yield* opened(root)
+  const namesOf = (table: string) =>
+    Effect.map(rows(`SELECT name FROM ${table} ORDER BY ALL`), (all) => all.map(({ name }) => name))
+  const [deletions] = yield* rows("SELECT count(*)::INTEGER AS n FROM ops.deletions")
   return JSON.stringify({
-    names: yield* namesIn(root),
-    current: (yield* rowsOf(root, "SELECT name FROM customer_profiles ORDER BY ALL")).map(({ name }) => name),
+    names: yield* namesOf("nights.customer_profiles"),
+    current: yield* namesOf("customer_profiles"),
     deletions: deletions?.["n"],
     files: filesBelow(join(root, "tables")).length,
     held: filesBelow(join(root, "published/held")),
     parquet: filesBelow(join(root, "published")).filter((path) => path.startsWith("parquet-")),
-    problems: yield* problemsIn(root),
   })
-})
+}, Effect.scoped)
 
 /** What does not depend on how many files hold the rows. */
 const withoutFiles = (state: string): string => state.replace(/"files":\d+/, "")
@@ -187,9 +190,13 @@ const applied = Effect.fnUntraced(function* (from: string, one: EditCase, { at, 
     Effect.scoped,
   )
   const last = done.findLastIndex((name) => name === "rename") + 1
-  const there = Effect.andThen(Effect.flatMap(storeOf(root), recover), seen(root))
-  const state = yield* Effect.provide(Effect.scoped(there), foundation(root))
-  return { exit: exit._tag, state, calls: done.length, commit: commits[0] ?? last, last }
+  const started = Effect.gen(function* () {
+    yield* Effect.flatMap(storeOf(root), recover)
+    const problems = at === Infinity ? [] : yield* problemsIn(root)
+    return { state: yield* seen(root), problems: problems.map(({ where }) => where) }
+  })
+  const found = yield* Effect.provide(started, foundation(root))
+  return { exit: exit._tag, ...found, calls: done.length, commit: commits[0] ?? last, last }
 }, Effect.scoped)
 
 const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 0)
@@ -201,17 +208,20 @@ describe("an edit of the tables that is cut off leaves what was current or what 
       Effect.gen(function* () {
         const from = yield* copyOf(prepared)
         if (one.prepare !== undefined) yield* Effect.provide(Effect.scoped(one.prepare(from)), layers(from))
-        const before = yield* Effect.provide(Effect.scoped(seen(from)), foundation(from))
+        const before = yield* Effect.provide(seen(from), foundation(from))
+        const damaged = filesOf(manifestIn(from)).filter(({ path }) => !existsSync(join(from, path)))
         const whole = yield* applied(from, one, { at: Infinity, isKill: true })
         assert.notStrictEqual(whole.state, before)
         assert.strictEqual(whole.exit, one.isHeld === true ? "Failure" : "Success")
         const { commit, last } = whole
         const all = Array.from({ length: whole.calls }, (_, index) => index + 1)
-        const cuts = every > 0 ? all.filter((at) => at % every === 0) : [commit, commit + 1, last]
+        // The call that decides and the one after it; of one edit, the last call too.
+        const sample = one.edit === "publish" ? [commit, commit + 1, last] : [commit, commit + 1]
+        const cuts = every > 0 ? all.filter((at) => at % every === 0) : sample
         const states = new Set<string>()
         for (const at of cuts)
           for (const isKill of every > 0 ? [true, false] : [at !== last]) {
-            const { state, exit } = yield* applied(from, one, { at, isKill })
+            const { state, exit, problems } = yield* applied(from, one, { at, isKill })
             const where = `${one.edit}: call ${at} of ${whole.calls}, ${isKill ? "and all after it" : "alone"}`
             if (one.isByTable === true && !isKill) {
               assert.include(withoutFiles(whole.state), withoutFiles(state), where)
@@ -222,6 +232,8 @@ describe("an edit of the tables that is cut off leaves what was current or what 
             if (exit === "Failure" && at <= commit && one.isHeld !== true)
               assert.strictEqual(state, before, where)
             if (exit === "Success") assert.strictEqual(state, whole.state, where)
+            const lost = state === whole.state ? (one.leaves ?? []) : damaged.map(({ path }) => path)
+            assert.deepStrictEqual(problems, lost, where)
             states.add(state)
           }
         // A sample may lie on one side of the commit.
