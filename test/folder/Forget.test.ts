@@ -313,8 +313,10 @@ const removal = Effect.runSync(
         cpSync(root, left, { recursive: true })
         cuts.set(call, left)
       }
-      const done = yield* inFolder(root, forgetIn(root), around(cut))
-      return { root, done, cuts: [...cuts].filter(([, left]) => left !== "") }
+      const reports: Array<RunId> = []
+      const notWritten = (run_id: RunId) => Effect.sync(() => reports.push(run_id) < 0)
+      const done = yield* inFolder(root, forgetIn(root, gone, notWritten), around(cut))
+      return { root, done, reports, cuts: [...cuts].filter(([, left]) => left !== "") }
     }),
   ),
 )
@@ -337,16 +339,12 @@ describe("forget", () => {
 
   it.live("leaves nothing of the customer in any file, and everything of the others [promise 15]", () =>
     Effect.gen(function* () {
-      const root = yield* aCopy
-      const before = yield* inFolder(root, othersIn(root))
-      const rows = yield* inFolder(root, countRows(root))
-      assert.isAbove((yield* inFolder(root, findTraces(root))).length, 30)
-      const reports: Array<RunId> = []
-      const notWritten = (run_id: RunId) => Effect.sync(() => reports.push(run_id) < 0)
-      const documents = () => filesBelow(join(root, "attachments")).length
-      const kept = documents()
-      const done = yield* inFolder(root, forgetIn(root, gone, notWritten))
-      assert.strictEqual(kept - documents(), done?.plan.counts.documents)
+      const { root, done, reports } = yield* removal
+      const before = yield* inFolder(template, othersIn(template))
+      const rows = yield* inFolder(template, countRows(template))
+      assert.isAbove((yield* inFolder(template, findTraces(template))).length, 30)
+      const documentsIn = (folder: string) => filesBelow(join(folder, "attachments")).length
+      assert.strictEqual(documentsIn(template) - documentsIn(root), done?.plan.counts.documents)
       assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
       assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
       assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])

@@ -261,46 +261,48 @@ const findings = (statements: ReadonlyArray<string>, all: ReadonlyArray<Partial<
   }).pipe(Effect.provide(DuckDb.layer), Effect.scoped)
 
 describe("a gate that is asked of a finished version", () => {
-  it.live("of its rows compares the night, reruns included, with the median of the nights before", () =>
-    Effect.gen(function* () {
-      const history = [
-        // Another job, a night of nobody, and a night after this one.
-        nightOf(20, ".w", "'other' AS job, 1 AS tasks"),
-        nightOf(17, "", "'demo' AS job, 0 AS tasks"),
-        ...[18, 19, 20, 21, 22].map((day) => nightOf(day)),
-        nightOf(20, ".2"),
-        nightOf(21, ".2"),
-        rows("customer_profiles", "r.20.w", 90),
-        rows("customer_profiles", "r.22", 90),
-        rows("customer_profiles", "r.18", 20),
-        rows("customer_profiles", "r.19", 10),
-        rows("customer_profiles", "r.20", 9),
-        rows("customer_profiles", "r.20.2", 3),
-        rows("customer_profiles", "r.21", 4),
-        rows("customer_profiles", "r.21.2", 1),
-        // Too few to be compared, and enough.
-        ...[18, 19, 20].map((day) => rows("higher_education", `r.${day}`, 9)),
-        ...[18, 19, 20].map((day) => rows("other_records", `r.${day}`, 10)),
-        rows("other_records", "r.21", 5),
-      ]
-      const ofRows = (min: number, nights: number) => ({ rows: { min, nights } })
-      expect(
-        yield* findings(history, [
-          ofRows(0.5, 3),
-          ofRows(0.5, 2),
-          ofRows(0.51, 1),
-          ofRows(0.4, 3),
-          ofRows(0.5, 7),
-        ]),
-      ).toEqual([
-        "rows: customer_profiles has 5 of 12; expected: 50% of the median of 3 nights before",
-        "rows: customer_profiles has 5 of 11; expected: 50% of the median of 2 nights before",
-        "rows: customer_profiles has 5 of 12, other_records has 5 of 10; " +
-          "expected: 51% of the median of 1 night before",
-        "",
-        "rows: customer_profiles has 5 of 12; expected: 50% of the median of 7 nights before",
-      ])
-    }),
+  it.live(
+    "of its rows compares the night, reruns included, with the median of the nights before [gate rows]",
+    () =>
+      Effect.gen(function* () {
+        const history = [
+          // Another job, a night of nobody, and a night after this one.
+          nightOf(20, ".w", "'other' AS job, 1 AS tasks"),
+          nightOf(17, "", "'demo' AS job, 0 AS tasks"),
+          ...[18, 19, 20, 21, 22].map((day) => nightOf(day)),
+          nightOf(20, ".2"),
+          nightOf(21, ".2"),
+          rows("customer_profiles", "r.20.w", 90),
+          rows("customer_profiles", "r.22", 90),
+          rows("customer_profiles", "r.18", 20),
+          rows("customer_profiles", "r.19", 10),
+          rows("customer_profiles", "r.20", 9),
+          rows("customer_profiles", "r.20.2", 3),
+          rows("customer_profiles", "r.21", 4),
+          rows("customer_profiles", "r.21.2", 1),
+          // Too few to be compared, and enough.
+          ...[18, 19, 20].map((day) => rows("higher_education", `r.${day}`, 9)),
+          ...[18, 19, 20].map((day) => rows("other_records", `r.${day}`, 10)),
+          rows("other_records", "r.21", 5),
+        ]
+        const ofRows = (min: number, nights: number) => ({ rows: { min, nights } })
+        expect(
+          yield* findings(history, [
+            ofRows(0.5, 3),
+            ofRows(0.5, 2),
+            ofRows(0.51, 1),
+            ofRows(0.4, 3),
+            ofRows(0.5, 7),
+          ]),
+        ).toEqual([
+          "rows: customer_profiles has 5 of 12; expected: 50% of the median of 3 nights before",
+          "rows: customer_profiles has 5 of 11; expected: 50% of the median of 2 nights before",
+          "rows: customer_profiles has 5 of 12, other_records has 5 of 10; " +
+            "expected: 51% of the median of 1 night before",
+          "",
+          "rows: customer_profiles has 5 of 12; expected: 50% of the median of 7 nights before",
+        ])
+      }),
   )
 
   it.live("of its keys names the tables with a key that two rows share, and how many keys", () =>
