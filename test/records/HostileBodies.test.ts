@@ -11,7 +11,7 @@ import type { Normaliser } from "../../src/records/Normalise.ts"
 import { degree, families, lineage, profile, readBack } from "./families.ts"
 import { damaged, hostileBody, lossOf, rowsIn } from "./HostileBody.ts"
 
-const numRuns = Number(process.env["NIGHTJAR_FUZZ_RUNS"] ?? 300)
+const numRuns = Number(process.env["NIGHTJAR_FUZZ_RUNS"] ?? 100)
 
 /** Adds one body and checks that rows and records balance. */
 const balance = (normaliser: Normaliser, bytes: Uint8Array): void => {

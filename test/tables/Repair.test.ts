@@ -2,14 +2,14 @@
  * Two nights of which something is lost afterwards: a later night is published all the same, and what can be made good
  * is. The kinds of damage, one by one, are in `test/cli/Damage.test.ts`.
  */
-import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { repair } from "../../src/tables/Repair.ts"
 import { folder, layers, liveNight, namesIn, problemsIn, profileOf, rowsOf, storeOf } from "./night.ts"
+import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 
 const first = "nightly.2026-11-20"
@@ -29,19 +29,8 @@ const profiles = `tables/customer_profiles/run_date=2026-11-20/${first}-v1.parqu
 const gone = (root: string) => (path: string) => rmSync(join(root, path), { recursive: true })
 const derived = [`${first}: its tables were derived again from landing/${first}`]
 
-/** A folder in which both nights were lived, copied by whoever damages it. */
-const template = mkdtempSync(join(tmpdir(), "nightjar-repair-"))
-beforeAll(
-  () =>
-    Effect.runPromise(
-      Effect.gen(function* () {
-        yield* nights
-        assert.deepStrictEqual(yield* look(template), [])
-      }).pipe(Effect.provide(layers(template))),
-    ),
-  60_000,
-)
-afterAll(() => rmSync(template, { recursive: true, force: true }))
+/** A folder in which both nights were lived. */
+const afterNights = copiesOf((root) => Effect.provide(nights, layers(root)))
 
 describe("a later run", () => {
   const damages: ReadonlyArray<{ readonly how: string; readonly damage: (root: string) => void }> = [
@@ -57,8 +46,7 @@ describe("a later run", () => {
   ]
   it.live.each(damages)("is published although an older file $how: reported, and rebuilt", ({ damage }) =>
     Effect.gen(function* () {
-      const root = yield* folder
-      cpSync(template, root, { recursive: true })
+      const root = yield* afterNights
       yield* Effect.gen(function* () {
         damage(root)
         const third = anId("nightly.2026-11-22")
@@ -77,8 +65,7 @@ describe("a later run", () => {
 describe("a run that is in the tables but not in the ledger", () => {
   it.live("is reported: these tables belong to another ledger", () =>
     Effect.gen(function* () {
-      const root = yield* folder
-      cpSync(template, root, { recursive: true })
+      const root = yield* afterNights
       yield* Effect.gen(function* () {
         const path = join(root, "tables/manifest.json")
         const text = readFileSync(path, "utf8")
