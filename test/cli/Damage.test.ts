@@ -3,7 +3,6 @@
  * to do. Whatever it mends, all tables have the rows that they had; what it cannot mend costs nothing besides. What a
  * later night makes of damage is in `test/tables/Repair.test.ts`, more of the ledger in `DamagedLedger.test.ts`.
  */
-import { spawnSync } from "node:child_process"
 import {
   appendFileSync,
   cpSync,
@@ -20,13 +19,12 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Struct } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { command as main } from "../acceptance/BuiltCommand.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { readTables } from "../faults/PublishedTables.ts"
 import { commandHere } from "../harness/CommandsHere.ts"
-import { plainEnvironment } from "../harness/Environment.ts"
 import { anId } from "../harness/Id.ts"
+import { startHere } from "../harness/ProgramHere.ts"
 
 const base = mkdtempSync(join(tmpdir(), "nightjar-damage-"))
 const template = join(base, "template")
@@ -71,8 +69,8 @@ beforeAll(async () => {
   writeFileSync(ownSchema, ownText)
   writeFileSync(join(base, "small.yaml"), job)
   for (const more of [[], ["--new"]]) {
-    const argv = [main, "run", "small.yaml", "--no-progress", "--output", template, ...more]
-    expect(spawnSync(process.execPath, argv, { cwd: base, env: plainEnvironment }).status).toBe(0)
+    const argv = ["run", "small.yaml", "--no-progress", "--output", template, ...more]
+    expect((await startHere(argv, { folder: base }).ended).code).toBe(0)
   }
   const [first = "", second = ""] = readdirSync(join(template, "landing")).toSorted()
   const rows = await rowsIn(template)

@@ -2,18 +2,14 @@
  * A ledger that is damaged, or lost beside what was landed, as the commands meet it: named with what to do, never a
  * defect, never replaced.
  */
-import { spawnSync } from "node:child_process"
 import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { toolVersion } from "../../src/cli/Failures.ts"
-import { Secrets } from "../../src/jobs/Secrets.ts"
-import { command as main } from "../acceptance/BuiltCommand.ts"
-import { commandWork } from "../harness/CommandsHere.ts"
 import type { Ended } from "../harness/CommandsHere.ts"
+import { startHere } from "../harness/ProgramHere.ts"
 
 const root = mkdtempSync(join(tmpdir(), "nightjar-damaged-"))
 const template = join(root, "template")
@@ -21,16 +17,9 @@ const output = join(root, "output")
 const job = join(root, "small.yaml")
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-/** A run has a process of its own; every other command is asked in this one. */
 const nightjar = async (folder: string, ...args: ReadonlyArray<string>): Promise<Ended> => {
-  const argv = [...args, "--output", folder]
-  if (args[0] !== "run")
-    return Effect.runPromise(commandWork(argv, { secrets: Secrets.layerMemory(new Map()) }))
-  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...argv], {
-    cwd: root,
-    encoding: "utf8",
-  })
-  return { code: status ?? -1, stdout, stderr: stderr.trimEnd() }
+  const { code, stdout, stderr } = await startHere([...args, "--output", folder]).ended
+  return { code: code ?? -1, stdout, stderr: stderr.trimEnd() }
 }
 
 beforeAll(async () => {

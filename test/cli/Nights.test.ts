@@ -2,13 +2,14 @@
  * Jobs that are given together, as a real process: killed in the middle and given again, both finish, in one
  * ledger and one set of tables.
  */
-import { spawn, spawnSync } from "node:child_process"
+import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
 import { command as main } from "../acceptance/BuiltCommand.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
+import { startHere } from "../harness/ProgramHere.ts"
 
 const root = mkdtempSync(join(tmpdir(), "beside-"))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
@@ -26,11 +27,7 @@ customers:
   return path
 }
 
-const nightjar = (...args: ReadonlyArray<string>) => {
-  const options = { cwd: root, encoding: "utf8", env } as const
-  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], options)
-  return { status, stdout, stderr }
-}
+const nightjar = (...args: ReadonlyArray<string>) => startHere(args, { environment: env, folder: root }).ended
 
 /** Kills the run as soon as this much of its progress was told. */
 const killedAfter = (told: RegExp, ...args: ReadonlyArray<string>) =>
@@ -48,21 +45,20 @@ describe("two jobs that share nothing", () => {
   it("go on side by side, and after a kill both are finished by the next run", async () => {
     const jobs = [job("a"), job("b")]
     await killedAfter(/executing.*\n[^]*executing/, "run", ...jobs)
-    const { status, stdout, stderr } = nightjar("run", "--json", ...jobs, "./a.yaml")
+    const { code, stdout, stderr } = await nightjar("run", "--json", ...jobs, "./a.yaml")
     expect(stderr.split("\n").slice(0, 2)).toEqual([
       "warning: the job file a.yaml is given more than once [job-given-twice]",
       // The kill may come before the other one has started: whichever is under way goes first.
       expect.stringMatching(/^Side by side: (a, b|b, a)\.$/),
     ])
-    expect({ status, told: JSON.parse(stdout) as unknown }).toMatchObject({
-      status: 0,
+    expect({ code, told: JSON.parse(stdout) as unknown }).toMatchObject({
+      code: 0,
       told: [
         { run_id: expect.stringMatching(/^a\./) as unknown, executions: 1 },
         { run_id: expect.stringMatching(/^b\./) as unknown, executions: 1 },
       ],
     })
-    expect(
-      nightjar("query", "SELECT job, exit_code FROM ops.runs ORDER BY ALL", "--format", "csv").stdout,
-    ).toBe("job,exit_code\r\na,0\r\nb,0\r\n")
+    const sql = "SELECT job, exit_code FROM ops.runs ORDER BY ALL"
+    expect((await nightjar("query", sql, "--format", "csv")).stdout).toBe("job,exit_code\r\na,0\r\nb,0\r\n")
   })
 })

@@ -1,11 +1,12 @@
 /**
- * The program as a real process: exit codes, what goes to which stream, files and their modes, interrupts,
- * the lock.
+ * The program as its caller meets it: exit codes, what goes to which stream, files and their modes, the lock; and what
+ * signals do to a real process.
  */
 import { anId } from "../harness/Id.ts"
-import { spawn, spawnSync } from "node:child_process"
-import type { ChildProcess } from "node:child_process"
+import { spawn } from "node:child_process"
 import {
+  appendFileSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -17,13 +18,15 @@ import {
 } from "node:fs"
 import { hostname, tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { Effect, Exit, Scope } from "effect"
 import { command as main } from "../acceptance/BuiltCommand.ts"
 import { lockFolder } from "../../src/base/FolderLock.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
+import { startHere } from "../harness/ProgramHere.ts"
+import type { Ended, Running } from "../harness/ProgramHere.ts"
 
 const root = mkdtempSync(join(tmpdir(), "cli-"))
 const output = join(root, "output")
@@ -31,14 +34,9 @@ const canary = "canary-5f2c9d"
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 const environment = { ...plainEnvironment, NIGHTJAR_OUTPUT: output, DEMO_PASSWORD: canary }
-const nightjar = (...args: ReadonlyArray<string>) => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
-    cwd: root,
-    encoding: "utf8",
-    env: environment,
-  })
-  return { status, stdout, stderr }
-}
+const nightjar = (...args: ReadonlyArray<string>) => startHere(args, { environment, folder: root }).ended
+/** As the streams name files, which is from the folder. */
+const fromRoot = (text: string): string => text.replaceAll(`${root}/`, "")
 
 const job = (name: string, usernames: ReadonlyArray<string>, speed = 2_000) => {
   const customers = usernames.map(
@@ -61,27 +59,27 @@ ${customers.join("\n")}
 const mode = (path: string) => statSync(join(output, path)).mode & 0o777
 
 describe("a run", () => {
-  let first: ReturnType<typeof nightjar>
-  let again: ReturnType<typeof nightjar>
-  beforeAll(() => {
+  let first: Ended
+  let again: Ended
+  beforeAll(async () => {
     const path = job("small", ["ok+queue-5+run-9+records-4", "end-BLOCKED_USER+queue-5+run-9"])
-    first = nightjar("run", path)
+    first = await nightjar("run", path)
     // As if the process had been killed while it wrote the report.
     const [run = ""] = readdirSync(join(output, "runs"))
     rmSync(join(output, "runs", run, "report.html"))
     renameSync(join(output, "runs", run, "worklist.csv"), join(output, "runs", run, "worklist.csv.tmp"))
-    again = nightjar("run", path, "--json")
+    again = await nightjar("run", path, "--json")
   })
   const run_id = () => (JSON.parse(again.stdout) as ReadonlyArray<{ run_id: string }>)[0]?.run_id ?? ""
 
   it("prints its summary to stdout and its progress to stderr, and ends with its exit code", () => {
-    expect(first.status).toBe(3)
+    expect(first.code).toBe(3)
     expect(first.stdout).toMatch(/2 tasks: 1 succeeded, 1 failed\n.*BLOCKED_USER.*Executions: 2 deleted/s)
     expect(first.stderr).toMatch(/^executing 0\/2.*\npublishing 2\/2.*\ndeleting 2\/2.*\n$/)
   })
 
   it("is not repeated: a second call returns the same exit code and starts nothing", () => {
-    expect([again.status, again.stderr]).toEqual([3, ""])
+    expect([again.code, again.stderr]).toEqual([3, ""])
     expect(JSON.parse(again.stdout)).toMatchObject([{ nothing_to_do: true, executions: 2, exit_code: 3 }])
   })
 
@@ -115,28 +113,28 @@ describe("a run", () => {
     expect(all.filter((text) => text.includes(canary))).toEqual([])
   })
 
-  it("writes its report again if that is older than the run, and only then", () => {
+  it("writes its report again if that is older than the run, and only then", async () => {
     const page = join(output, "runs", run_id(), "report.html")
     const whole = readFileSync(page, "utf8")
     const written = () => [readFileSync(page, "utf8") === whole, statSync(page).ino]
     const before = written()
-    nightjar("run", "small.yaml")
+    await nightjar("run", "small.yaml")
     expect(written()).toEqual(before)
     // As if the run had gone on since, and the process had been killed before it wrote the page again.
     const older = (_: string, newest: string) => `data-newest-fact="${Number(newest) - 1}"`
     writeFileSync(page, whole.replace(/data-newest-fact="(\d+)"/, older))
     expect(written()[0]).toBe(false)
-    nightjar("run", "small.yaml")
+    await nightjar("run", "small.yaml")
     expect(written()[0]).toBe(true)
   })
 })
 
 describe("the report of a run", () => {
-  it("is written at the run's end and again on request, with what a job shares open to its group", () => {
+  it("is written at the run's end and again on request, with what a job shares open to its group", async () => {
     const path = job("reported", ["ok+queue-1+run-2", "end-TIMEOUT+queue-1+run-2"])
     writeFileSync(join(root, path), `${readFileSync(join(root, path), "utf8")}output: { share: group }\n`)
     const folder = join(root, "shared")
-    expect(nightjar("run", path, "--no-progress", "--output", folder).status).toBe(3)
+    expect((await nightjar("run", path, "--no-progress", "--output", folder)).code).toBe(3)
     const run = readdirSync(join(folder, "runs"))[0] ?? ""
     const files = ["report.html", "worklist.csv"].map((name) => join(folder, "runs", run, name))
     const modes = () => files.map((file) => statSync(file).mode & 0o777)
@@ -144,38 +142,40 @@ describe("the report of a run", () => {
     const [page, worklist] = files.map((file) => readFileSync(file, "utf8"))
     expect([page?.includes(`<title>${run}</title>`), worklist?.split("\r\n").length]).toEqual([true, 3])
     for (const file of files) rmSync(file)
-    expect(nightjar("report", "--output", folder)).toEqual({
-      status: 0,
-      stdout: `${files.join("\n")}\n`,
+    expect(await nightjar("report", "--output", folder)).toEqual({
+      code: 0,
+      stdout: fromRoot(`${files.join("\n")}\n`),
       stderr: "",
     })
     expect([modes(), readFileSync(files[0] ?? "", "utf8")]).toEqual([[0o640, 0o640], page])
-    expect(JSON.parse(nightjar("report", run, "--json", "--output", folder).stdout)).toEqual({
+    expect(JSON.parse((await nightjar("report", run, "--json", "--output", folder)).stdout)).toEqual({
       run_id: run,
-      report: files[0],
-      worklist: files[1],
+      report: fromRoot(files[0] ?? ""),
+      worklist: fromRoot(files[1] ?? ""),
       worklist_rows: 1,
     })
     rmSync(join(folder, "nightjar.duckdb"))
     writeFileSync(join(folder, "nightjar.duckdb"), "no database")
-    expect(nightjar("report", "--output", folder).status).toBe(0)
+    expect((await nightjar("report", "--output", folder)).code).toBe(0)
     expect(readFileSync(files[0] ?? "", "utf8")).toContain("The published tables could not be read.")
   })
 
-  it("costs a warning if it cannot be written, and nothing else", () => {
+  it("costs a warning if it cannot be written, and nothing else", async () => {
     const path = job("blocked", ["end-TIMEOUT+queue-1+run-2"])
     const folder = join(root, "blocked")
-    expect(nightjar("run", path, "--no-progress", "--output", folder).status).toBe(3)
+    expect((await nightjar("run", path, "--no-progress", "--output", folder)).code).toBe(3)
     const [run = ""] = readdirSync(join(folder, "runs"))
     const report = join(folder, "runs", `${run}.2`, "report.html")
     mkdirSync(join(report, "in-the-way"), { recursive: true })
     // A rerun has the date of its night, however late the embedded service's clock has become.
-    const { status, stdout, stderr } = nightjar("rerun", "--no-progress", "--output", folder)
-    expect([status, stdout.includes("1 task: 1 failed")]).toEqual([3, true])
+    const { code, stdout, stderr } = await nightjar("rerun", "--no-progress", "--output", folder)
+    expect([code, stdout.includes("1 task: 1 failed")]).toEqual([3, true])
     expect(stderr).toBe(
-      `warning: ${report} could not be written: the output folder cannot be written: ${report}: ` +
-        "cannot rename: illegal operation on a directory (EISDIR); the previous version is unchanged [output-unwritable] " +
-        "[report-unwritten]\n",
+      fromRoot(
+        `warning: ${report} could not be written: the output folder cannot be written: ${report}: ` +
+          "cannot rename: illegal operation on a directory (EISDIR); the previous version is unchanged [output-unwritable] " +
+          "[report-unwritten]\n",
+      ),
     )
   })
 })
@@ -183,8 +183,8 @@ describe("the report of a run", () => {
 describe("a reason that is explained", () => {
   it("needs no run, and gives way to an id with the same spelling", async () => {
     const folder = join(root, "explained")
-    expect(nightjar("explain", "TIMEOUT", "--output", folder)).toEqual({
-      status: 0,
+    expect(await nightjar("explain", "TIMEOUT", "--output", folder)).toEqual({
+      code: 0,
       stdout: `TIMEOUT: The execution took longer than \`execution_timeout\`.
 Outcome: failed, action needed from an engineer, exit code 3
 Tried again in the same run: no
@@ -204,56 +204,60 @@ Next: Raise \`execution_timeout\` or ask for fewer features, then rerun.
     mkdirSync(folder)
     const ledger = openLedger({ path: join(folder, "ledger.sqlite") })
     await Effect.runPromise(Effect.provide(written, Ledger.layerOver(ledger)))
-    expect(nightjar("explain", "PARTIAL", "--output", folder).stdout).toContain(task_id)
-    expect(JSON.parse(nightjar("explain", "FEATURE_FAILED", "--json", "--output", folder).stdout)).toEqual({
+    expect((await nightjar("explain", "PARTIAL", "--output", folder)).stdout).toContain(task_id)
+    expect(
+      JSON.parse((await nightjar("explain", "FEATURE_FAILED", "--json", "--output", folder)).stdout),
+    ).toEqual({
       reason: "FEATURE_FAILED",
       outcome: "failed",
       who_acts: "engineer",
       means: "The engine failed to read the feature.",
       next: "Report the engine.",
     })
-    expect(nightjar("explain", "NO_SUCH_REASON", "--output", folder)).toMatchObject({
-      status: 2,
+    expect(await nightjar("explain", "NO_SUCH_REASON", "--output", folder)).toMatchObject({
+      code: 2,
       stderr: expect.stringContaining("no task, customer, execution, session, reason or message has this id"),
     })
   })
 })
 
 describe("wrong usage", () => {
-  it("exits 2, says nothing on stdout and names what was probably meant", () => {
-    expect(nightjar("rnu")).toEqual({
-      status: 2,
+  it("exits 2, says nothing on stdout and names what was probably meant", async () => {
+    expect(await nightjar("rnu")).toEqual({
+      code: 2,
       stdout: "",
       stderr:
         "nightjar: unknown command `rnu`; did you mean `run` or `runs`? [usage-wrong]\nSee `nightjar --help`.\n",
     })
-    expect(nightjar("run", "x.yaml", "--nwe")).toEqual({
-      status: 2,
+    expect(await nightjar("run", "x.yaml", "--nwe")).toEqual({
+      code: 2,
       stdout: "",
       stderr:
         "nightjar: unknown flag --nwe; did you mean `--new`? [usage-wrong]\nSee `nightjar run --help`.\n",
     })
   })
 
-  it("says what is wrong with a flag, an argument or a folder in plain words", () => {
+  it("says what is wrong with a flag, an argument or a folder in plain words", async () => {
     writeFileSync(join(root, "a-file"), "")
-    const firstLineOf = (...args: ReadonlyArray<string>) => {
-      const { status, stdout, stderr } = nightjar(...args)
-      return [status, stdout, stderr.split("\n", 1)[0]]
+    const firstLineOf = async (...args: ReadonlyArray<string>) => {
+      const { code, stdout, stderr } = await nightjar(...args)
+      return [code, stdout, stderr.split("\n", 1)[0]]
     }
     const refused = (line: string) => [2, "", `nightjar: ${line}`]
-    expect([
-      firstLineOf("run", "x.yaml", "--outptu", "out"),
-      firstLineOf("run", "x.yaml", "--log-levl", "warn"),
-      firstLineOf("sandbox", "--seed", "x"),
-      firstLineOf("sandbox", "--seed", "1.5"),
-      firstLineOf("sandbox", "--seed"),
-      firstLineOf("query", " ;\n"),
-      firstLineOf("status", "--output", "a-file"),
-      firstLineOf("query", "SELECT 1", "--output", "a-file"),
-      firstLineOf("backup", "a-file"),
-      firstLineOf("validate", "gone.yaml"),
-    ]).toEqual([
+    expect(
+      await Promise.all([
+        firstLineOf("run", "x.yaml", "--outptu", "out"),
+        firstLineOf("run", "x.yaml", "--log-levl", "warn"),
+        firstLineOf("sandbox", "--seed", "x"),
+        firstLineOf("sandbox", "--seed", "1.5"),
+        firstLineOf("sandbox", "--seed"),
+        firstLineOf("query", " ;\n"),
+        firstLineOf("status", "--output", "a-file"),
+        firstLineOf("query", "SELECT 1", "--output", "a-file"),
+        firstLineOf("backup", "a-file"),
+        firstLineOf("validate", "gone.yaml"),
+      ]),
+    ).toEqual([
       refused("unknown flag --outptu; did you mean `--output`? [usage-wrong]"),
       refused("unknown flag --log-levl; did you mean `--log-level`? [usage-wrong]"),
       refused("--seed: expected a number [usage-wrong]"),
@@ -262,22 +266,22 @@ describe("wrong usage", () => {
       refused("no query was given [query-missing]"),
       refused("a-file is not a folder [output-not-a-folder]"),
       refused("a-file is not a folder [output-not-a-folder]"),
-      refused(`${join(root, "a-file")} is not an empty folder [backup-not-empty]`),
+      refused(`a-file is not an empty folder [backup-not-empty]`),
       [2, "", "gone.yaml:1:1: the job file cannot be read (there is no such file)"],
     ])
   })
 
-  it("reports every problem of a job file with its line and column, and starts nothing", () => {
+  it("reports every problem of a job file with its line and column, and starts nothing", async () => {
     writeFileSync(join(root, "bad.yaml"), "name: Bad_Name\nservice: sandbox\nengins: []\n")
-    const { status, stdout, stderr } = nightjar("run", "bad.yaml")
-    expect([status, stdout]).toEqual([2, ""])
+    const { code, stdout, stderr } = await nightjar("run", "bad.yaml")
+    expect([code, stdout]).toEqual([2, ""])
     expect(stderr).toMatch(
       /^bad\.yaml:1:7: .*\nbad\.yaml:3:1: .*did you mean `engines`\?.*\nnightjar: 2 problems in the job files \[job-invalid\]\nNothing was started/m,
     )
   })
 
-  it("refuses a service that would expose the secret to the network, before anything is sent", () => {
-    const { status, stderr } = nightjar(
+  it("refuses a service that would expose the secret to the network, before anything is sent", async () => {
+    const { code, stderr } = await nightjar(
       "engines",
       "list",
       "--base-url",
@@ -285,7 +289,7 @@ describe("wrong usage", () => {
       "--app-secret",
       "env:DEMO_PASSWORD",
     )
-    expect(status).toBe(2)
+    expect(code).toBe(2)
     expect(stderr).toMatch(/plain http to far\.example/)
     expect(stderr).not.toContain(canary)
   })
@@ -293,24 +297,22 @@ describe("wrong usage", () => {
 
 describe("one process at a time", () => {
   /** A run beside a lock that is held here until the run says that it waits, or for as long as it goes on. */
-  const beside = async (
-    args: ReadonlyArray<string>,
-    onWait: (run: ChildProcess, release: () => void) => void,
-  ) => {
+  const beside = async (args: ReadonlyArray<string>, onWait: (run: Running, release: () => void) => void) => {
     const scope = Scope.makeUnsafe()
     const lock = lockFolder(join(output, "run.lock"), ["run other.2026-11-21"])
     await Effect.runPromise(Scope.provide(lock, scope))
     const release = () => Effect.runSync(Scope.close(scope, Exit.void))
-    const child = spawn(process.execPath, [main, "run", ...args], { cwd: root, env: environment })
-    let stderr = ""
     let isTold = false
-    child.stderr.on("data", (chunk: Buffer) => {
-      stderr += chunk.toString()
-      if (isTold || !stderr.includes("Waiting for it")) return
-      isTold = true
-      onWait(child, release)
+    const run = startHere(["run", ...args], {
+      environment,
+      folder: root,
+      onStderr: (all) => {
+        if (isTold || !all.includes("Waiting for it")) return
+        isTold = true
+        onWait(run, release)
+      },
     })
-    const code = await new Promise((resolve) => child.on("close", resolve))
+    const { code, stderr } = await run.ended
     release()
     const whom = `process ${process.pid} on ${hostname()} since TIME, run other.2026-11-21`
     const said = stderr.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME").replaceAll(whom, "HOLDER")
@@ -346,39 +348,38 @@ describe("one process at a time", () => {
 
   it.each(["0 seconds", "soon", "5", "-1 hours", "25 hours", "Infinity days"])(
     "waits for no time such as %s: exit 2",
-    (time) => {
-      const { status, stderr } = nightjar("run", job("absurd", ["ok"]), `--wait=${time}`)
-      expect([status, stderr]).toEqual([2, expect.stringContaining("a number and a unit, such as 8 hours")])
+    async (time) => {
+      const { code, stderr } = await nightjar("run", job("absurd", ["ok"]), `--wait=${time}`)
+      expect([code, stderr]).toEqual([2, expect.stringContaining("a number and a unit, such as 8 hours")])
     },
   )
 })
 
 describe("an interrupted run", () => {
-  it("exits 130 or 143, says that its state is saved, and is resumed by the next call", async () => {
+  it("exits 130 or 143, says that its state is saved, opens no debugger, and is resumed by the next call", async () => {
     const path = job("cut", ["ok+queue-300+run-30+records-2"], 300)
-    for (const [signal, code] of [
-      ["SIGTERM", 143],
-      ["SIGINT", 130],
+    // The launcher and the program behind it each refuse the signal that opens Node's debugger.
+    for (const [program, signal, code] of [
+      [main, "SIGTERM", 143],
+      [join(main, "../program.js"), "SIGINT", 130],
     ] as const) {
-      const child = spawn(process.execPath, [main, "run", path], { cwd: root, env: environment })
+      const child = spawn(process.execPath, [program, "run", path], { cwd: root, env: environment })
       let stderr = ""
       child.stderr.on("data", (chunk: Buffer) => {
+        if (!stderr.includes("executing") && chunk.includes("executing"))
+          for (const each of ["SIGUSR1", signal] as const) child.kill(each)
         stderr += chunk.toString()
-        if (stderr.includes("executing")) child.kill(signal)
       })
       expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(code)
+      expect(stderr).not.toMatch(/debugger/i)
       expect(stderr).toMatch(
         /interrupted: the state is saved\. .*`nightjar run JOB` to resume\. \[interrupted\]\n$/,
       )
     }
-    const { status, stdout } = nightjar("run", path, "--json", "--no-progress")
-    expect(status).toBe(0)
-    expect(JSON.parse(stdout)).toMatchObject([{ executions: 1, outcomes: { succeeded: 1 } }])
-    expect(
-      (JSON.parse(nightjar("runs", "--json").stdout) as ReadonlyArray<{ job: string }>).filter(
-        (run) => run.job === "cut",
-      ).length,
-    ).toBe(1)
+    const { code, stdout } = await nightjar("run", path, "--json", "--no-progress")
+    expect([code, JSON.parse(stdout)]).toMatchObject([0, [{ executions: 1, outcomes: { succeeded: 1 } }]])
+    const runs = JSON.parse((await nightjar("runs", "--json")).stdout) as ReadonlyArray<{ job: string }>
+    expect(runs.filter((run) => run.job === "cut").length).toBe(1)
   })
 })
 
@@ -386,19 +387,17 @@ describe("a running night", () => {
   const usernames = ["ok+queue-900+run-30+records-1", "ok+queue-900+run-31+records-1", "ok+queue-9+run-32"]
   const folder = join(root, "watched")
   const ask = (...args: ReadonlyArray<string>) => nightjar(...args, "--output", folder)
-  /** Calls `then` once the run executes; resolves with its exit code. */
-  const running = async (path: string, then: (child: ReturnType<typeof spawn>) => void) => {
-    const child = spawn(process.execPath, [main, "run", path, "--output", folder], {
-      cwd: root,
-      env: environment,
+  /** Calls `then` once the run executes; resolves with its end. */
+  const running = async (path: string, then: () => Promise<void>) => {
+    const executing = Promise.withResolvers<void>()
+    const { ended } = startHere(["run", path, "--output", folder], {
+      environment,
+      folder: root,
+      onStderr: (all) => (all.includes("executing") ? executing.resolve() : undefined),
     })
-    let stderr = ""
-    child.stderr.on("data", (chunk: Buffer) => {
-      if (!stderr.includes("executing") && chunk.includes("executing")) then(child)
-      stderr += chunk.toString()
-    })
-    const code = await new Promise((resolve) => child.on("exit", resolve))
-    return { code, stderr }
+    await Promise.race([executing.promise, ended])
+    await then()
+    return ended
   }
 
   it("answers others: what it does, a pause, limits and a drain, after which the next run does the rest", async () => {
@@ -407,22 +406,29 @@ describe("a running night", () => {
       join(root, path),
       `${readFileSync(join(root, path), "utf8")}concurrency: { max_in_flight: 2, per_engine: 2 }\n`,
     )
-    const said: Array<ReturnType<typeof nightjar>> = []
+    const said: Array<Ended> = []
     const seen: Array<unknown> = []
-    const { code, stderr } = await running(path, () => {
-      said.push(ask("pause"), ask("limit", "max_in_flight=3"), ask("limit", "per_engine=1"), ask("resume"))
+    const started = () => {
+      const [log = ""] = globSync(join(folder, "runs/steered.*/log.ndjson"))
+      return readFileSync(log, "utf8").split('"StartAnswered"').length - 1
+    }
+    const { code, stderr } = await running(path, async () => {
+      await vi.waitUntil(() => started() === 2, { interval: 5, timeout: 20_000 })
+      for (const order of ["pause", "limit max_in_flight=3", "limit per_engine=1", "resume"])
+        said.push(await ask(...order.split(" ")))
       seen.push(statSync(join(folder, "nightjar.sock")).mode & 0o777)
-      said.push(ask("runs"), ask("drain"))
+      said.push(await ask("runs"), await ask("drain"))
+      const watched = await ask("status", "--watch", "--json")
       seen.push(
-        ask("status", "--watch", "--json")
-          .stdout.split("\n")
+        watched.stdout
+          .split("\n")
           .slice(0, -1)
           .map((line) => JSON.parse(line)),
       )
     })
     expect(code).toBe(4)
     expect(said[4]?.stdout).toMatch(/^steered\S+ +\S+ +running/m)
-    expect(said.map(({ status }) => status)).toEqual([0, 2, 0, 0, 0, 0])
+    expect(said.map(({ code }) => code)).toEqual([0, 2, 0, 0, 0, 0])
     expect(said[0]?.stdout).toMatch(
       /^steered\S+ is now paused: 1 task not started, 2 running tasks are followed/,
     )
@@ -443,38 +449,18 @@ describe("a running night", () => {
     expect(stderr).toMatch(
       /the run was paused: .*\nthe limits are now 2 in flight and 1 per engine\n.*the run is drained: /s,
     )
-    expect(ask("status", "--json").stdout).toContain("RUN_DRAINED")
-    const rest = ask("run", path, "--no-progress", "--json")
-    expect([rest.status, JSON.parse(rest.stdout)]).toMatchObject([0, [{ outcomes: { succeeded: 3 } }]])
+    expect((await ask("status", "--json")).stdout).toContain("RUN_DRAINED")
+    const rest = await ask("run", path, "--no-progress", "--json")
+    expect([rest.code, JSON.parse(rest.stdout)]).toMatchObject([0, [{ outcomes: { succeeded: 3 } }]])
   })
 
-  it("that was killed is no running night, and the next one is", async () => {
-    const path = job("killed", ["ok+queue-600+run-30+records-1"], 60)
-    await running(path, (child) => child.kill("SIGKILL"))
-    expect(statSync(join(folder, "nightjar.sock")).isSocket()).toBe(true)
-    expect(ask("pause")).toMatchObject({
-      status: 2,
-      stderr: `nightjar: no run is executing in ${folder} [night-not-running]\nNothing was changed. \`nightjar runs\` lists all runs; --output names another folder.\n`,
-    })
-    const watched = ask("status", "--watch")
-    expect([watched.status, watched.stderr]).toEqual([0, `No run is executing in ${folder}.\n`])
-    expect(watched.stdout).toMatch(
-      /\nkilled\S+ was interrupted: no process has worked on it since .*\nIn flight: .*\nThis command resumes it.*:\n  nightjar run \S+killed\.yaml\S*.*\n$/s,
-    )
-    expect(ask("runs").stdout).toMatch(/^killed\S+ +\S+ +interrupted$/m)
-    const again: Array<number | null> = []
-    const { code } = await running(path, () => again.push(ask("pause").status, ask("resume").status))
-    expect([code, again]).toEqual([0, [0, 0]])
-    expect(statSync(folder).mode & 0o777).toBe(0o700)
-    expect(() => statSync(join(folder, "nightjar.sock"))).toThrow("ENOENT")
-  })
-
-  it("publishes what is over if its job asks for it, and says so, also once it was killed", async () => {
+  it("publishes what is over if its job asks for it; once killed it is none, and the next one is", async () => {
     const path = job("live", ["ok+queue-1+run-1+records-1", "ok+queue-900+run-31+records-1"], 60)
-    const text = readFileSync(join(root, path), "utf8")
-    writeFileSync(join(root, path), `${text}publish: { every: 1 minute }\n`)
-    const args = [main, "run", path, "--output", folder]
-    const child = spawn(process.execPath, args, { cwd: root, env: environment })
+    appendFileSync(join(root, path), "publish: { every: 1 minute }\n")
+    const child = spawn(process.execPath, [main, "run", path, "--output", folder], {
+      cwd: root,
+      env: environment,
+    })
     let stderr = ""
     child.stderr.on("data", (chunk: Buffer) => {
       stderr += chunk.toString()
@@ -482,37 +468,41 @@ describe("a running night", () => {
     })
     await new Promise((resolve) => child.on("exit", resolve))
     expect(stderr).toMatch(/^1 of 2 tasks published as version \d+ while the run continues$/m)
-    expect(ask("status").stdout).toMatch(
+    expect(statSync(join(folder, "nightjar.sock")).isSocket()).toBe(true)
+    expect(await ask("pause")).toEqual({
+      code: 2,
+      stdout: "",
+      stderr:
+        "nightjar: no run is executing in watched [night-not-running]\nNothing was changed. " +
+        "`nightjar runs` lists all runs; --output names another folder.\n",
+    })
+    const watched = await ask("status", "--watch")
+    expect([watched.code, watched.stderr]).toEqual([0, "No run is executing in watched.\n"])
+    expect(watched.stdout).toMatch(
+      /\nlive\S+ was interrupted: no process has worked on it since .*\nIn flight: .*\nThis command resumes it.*:\n {2}nightjar run live\.yaml\S*.*\n$/s,
+    )
+    expect(watched.stdout).toMatch(
       /^1 of 2 tasks are in the tables, published as version \d+ at \S+ while the run went on\.$/m,
     )
+    expect((await ask("runs")).stdout).toMatch(/^live\S+ +\S+ +interrupted$/m)
     const sql = `SELECT string_agg(customer_id || ' ' || outcome, ', ' ORDER BY customer_id) AS found
       FROM ops.tasks WHERE run_id LIKE 'live.%'`
-    expect(ask("query", sql, "--json").stdout).toContain('"k-1 succeeded, k-2 unfinished"')
-    expect(ask("verify")).toMatchObject({ status: 0, stdout: "Files, ledger and tables agree.\n" })
-    expect(ask("run", path, "--no-progress").status).toBe(0)
-    expect(ask("query", sql, "--json").stdout).toContain('"k-1 succeeded, k-2 succeeded"')
-    expect(ask("status").stdout).not.toContain("while the run went on")
+    const found = async () => (await ask("query", sql, "--json")).stdout
+    expect(await found()).toContain('"k-1 succeeded, k-2 unfinished"')
+    expect(await ask("verify")).toMatchObject({ code: 0, stdout: "Files, ledger and tables agree.\n" })
+    const again: Array<number | null> = []
+    const { code } = await running(path, async () => {
+      for (const order of ["pause", "resume"]) again.push((await ask(order)).code)
+    })
+    expect([code, again]).toEqual([0, [0, 0]])
+    expect(statSync(folder).mode & 0o777).toBe(0o700)
+    expect(() => statSync(join(folder, "nightjar.sock"))).toThrow("ENOENT")
+    expect(await found()).toContain('"k-1 succeeded, k-2 succeeded"')
+    expect((await ask("status")).stdout).not.toContain("while the run went on")
   })
 
-  it("refuses a limit that is none, before anybody is asked", () => {
+  it("refuses a limit that is none, before anybody is asked", async () => {
     for (const given of ["per_engine=0", "per_engine", "speed=3", "per_engine=1 per_engine=2"])
-      expect(ask("limit", ...given.split(" "))).toMatchObject({ status: 2, stdout: "" })
-  })
-})
-
-describe("a process that holds passwords", () => {
-  it("opens no debugger when it is asked to by a signal", async () => {
-    const path = job("debugged", ["ok+queue-60+run-9+records-1"], 300)
-    for (const program of [main, join(import.meta.dirname, "../../src/main.ts")]) {
-      const child = spawn(process.execPath, [program, "run", path, "--new"], { cwd: root, env: environment })
-      let stderr = ""
-      child.stderr.on("data", (chunk: Buffer) => {
-        if (!stderr.includes("executing") && chunk.includes("executing")) child.kill("SIGUSR1")
-        stderr += chunk.toString()
-      })
-      expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(0)
-      expect(stderr).toContain("executing")
-      expect(stderr).not.toMatch(/debugger/i)
-    }
+      expect(await ask("limit", ...given.split(" "))).toMatchObject({ code: 2, stdout: "" })
   })
 })

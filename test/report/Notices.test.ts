@@ -2,7 +2,6 @@
 import { createServer } from "node:http"
 import type { IncomingMessage, Server } from "node:http"
 import type { AddressInfo } from "node:net"
-import { spawn } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { hostname, tmpdir } from "node:os"
 import { join } from "node:path"
@@ -12,8 +11,8 @@ import { sha256Hex } from "../../src/base/Hashes.ts"
 import { eventsOf, noticeOf } from "../../src/report/Notice.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { planned, run_id, runOf, settled } from "./Samples.ts"
-import { command } from "../acceptance/BuiltCommand.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
+import { startHere } from "../harness/ProgramHere.ts"
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
@@ -50,9 +49,13 @@ afterAll(() => {
 })
 
 const nightjar = async (...args: ReadonlyArray<string>) => {
-  const child = spawn(process.execPath, [command, ...args, "--no-progress"], {
-    cwd: root,
-    env: {
+  const {
+    code: status,
+    stdout,
+    stderr,
+  } = await startHere([...args, "--no-progress"], {
+    folder: root,
+    environment: {
       ...plainEnvironment,
       GOOD: `${base}/hook-secret-9f?key=k1`,
       CHAT: `${base}/chat`,
@@ -62,11 +65,7 @@ const nightjar = async (...args: ReadonlyArray<string>) => {
       SLOW: `${base}/slow`,
       DEAD: "http://127.0.0.1:1/dead-secret-77",
     },
-  })
-  let [stdout, stderr] = ["", ""]
-  child.stdout.setEncoding("utf8").on("data", (chunk: string) => (stdout += chunk))
-  child.stderr.setEncoding("utf8").on("data", (chunk: string) => (stderr += chunk))
-  const status = await new Promise<number | null>((done) => child.on("close", done))
+  }).ended
   return { status, stdout, stderr }
 }
 
@@ -155,7 +154,7 @@ describe("receivers", () => {
       `  - { url: "env:GOOD" }
   - { url: "env:CHAT", format: slack, on: [new_trouble] }
   - { ping: "env:WATCHDOG" }
-  - { command: [sh, -c, "cat > told.json"], on: [new_trouble] }
+  - { command: [sh, -c, "cat > ${root}/told.json"], on: [new_trouble] }
   - { url: "env:BROKEN" }
   - { url: "env:MOVED" }
   - { url: "env:SLOW" }
