@@ -2,7 +2,7 @@
  * The README is the product's face: its commands and those of the pages are run here, and what they print must be what
  * is said there. A line that is only `…` stands for any lines; dates and durations may differ.
  */
-import { spawn, spawnSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -10,6 +10,8 @@ import { fileURLToPath } from "node:url"
 import { afterAll, describe, expect, it } from "vitest"
 import { readPages } from "../../src/cli/commands/Help.ts"
 import { program } from "../acceptance/BuiltCommand.ts"
+import { plainEnvironment } from "../harness/Environment.ts"
+import { startHere } from "../harness/ProgramHere.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const readme = readFileSync(join(root, "README.md"), "utf8")
@@ -17,25 +19,21 @@ const pages = readPages(root)
 const output = mkdtempSync(join(tmpdir(), "nightjar-readme-"))
 afterAll(() => rmSync(output, { recursive: true, force: true }))
 
-const nightjar = (args: ReadonlyArray<string>, cwd = root, folder = output) =>
-  spawnSync(process.execPath, [program(), ...args, "--output", folder], {
-    cwd,
-    encoding: "utf8",
-    env: { ...process.env, NO_COLOR: "1", COLUMNS: "120" },
-  })
+const environment = { ...plainEnvironment, NO_COLOR: "1", COLUMNS: "120" }
+const nightjar = (args: ReadonlyArray<string>, folder = root, to = output) =>
+  startHere([...args, "--output", to], { environment, folder }).ended
 
 /** What a server says first, and how to stop it. The port may differ. */
-const served = (args: ReadonlyArray<string>) =>
-  new Promise<{ readonly said: string; readonly stop: () => void }>((resolve) => {
-    const free = args.map((arg, index) => (args[index - 1] === "--port" ? "0" : arg))
-    const server = spawn(process.execPath, [program(), ...free], { cwd: root })
-    let said = ""
-    server.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-      said += chunk
-      if (said.includes("\n")) resolve({ said, stop: () => server.kill("SIGTERM") })
-    })
-    server.on("close", () => resolve({ said, stop: () => undefined }))
-  })
+const served = async (args: ReadonlyArray<string>) => {
+  const free = args.map((arg, index) => (args[index - 1] === "--port" ? "0" : arg))
+  const server = startHere(free, { environment, folder: root })
+  const said = `${await server.firstLine}\n`
+  const stop = () => {
+    server.kill("SIGTERM")
+    return server.ended
+  }
+  return { said, stop }
+}
 
 const wordsOf = (args: string): ReadonlyArray<string> =>
   [...args.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "")
@@ -85,10 +83,10 @@ const missingFrom = (expected: ReadonlyArray<string>, printed: string): string |
 }
 
 describe("the README", () => {
-  it("shows what `npm start` prints", () => {
+  it("shows what `npm start` prints", async () => {
     const start = examples.find(({ command }) => command === "npm ci && npm start")
-    const { status, stdout } = nightjar(["demo"])
-    expect(status).toBe(0)
+    const { code, stdout } = await nightjar(["demo"])
+    expect(code).toBe(0)
     expect(missingFrom(start?.lines ?? ["no such example"], stdout)).toBeUndefined()
   }, 60_000)
 
@@ -102,9 +100,9 @@ describe("the README", () => {
       const words = wordsOf(args)
       if (words[0] === "sandbox") {
         const { said, stop } = await served(words)
-        stop()
+        await stop()
         expect(missingFrom(lines, said)).toBeUndefined()
-      } else expect(missingFrom(lines, nightjar(words).stdout)).toBeUndefined()
+      } else expect(missingFrom(lines, (await nightjar(words)).stdout)).toBeUndefined()
     }
   }, 90_000)
 
@@ -119,10 +117,14 @@ describe("the README", () => {
       expect(steps.length).toBeGreaterThan(4)
       for (const { command, lines } of steps) {
         const [name = "", ...words] = wordsOf(command)
-        const { stdout } =
-          name === "nightjar"
-            ? nightjar(words, home, join(home, "output"))
-            : spawnSync(name, words, { cwd: home, encoding: "utf8" })
+        const options = { cwd: home, encoding: "utf8", env: environment } as const
+        const isHere = name === "nightjar" && words[0] !== "init"
+        // `init` writes into the working folder, which only a process has.
+        const { stdout } = isHere
+          ? await nightjar(words, home, join(home, "output"))
+          : name === "nightjar"
+            ? spawnSync(process.execPath, [program(), ...words], options)
+            : spawnSync(name, words, options)
         expect(missingFrom(lines, stdout), command).toBeUndefined()
         if (words[0] !== "init") continue
         mkdirSync(join(home, "jobs"), { recursive: true })
@@ -135,7 +137,7 @@ describe("the README", () => {
           )
       }
     } finally {
-      stop()
+      await stop()
       rmSync(home, { recursive: true, force: true })
     }
   }, 60_000)
