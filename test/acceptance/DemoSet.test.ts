@@ -1,7 +1,4 @@
-/**
- * The jobs of `jobs/` that run on the embedded service, as a user runs them: nights with tokens only, one that
- * listens for webhooks, and one with flow sessions only. What they leave is read back with SQL.
- */
+/** The job of `jobs/` that logs in with tokens; those with webhooks and with sessions only are in `test/cli/Webhooks`. */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -54,35 +51,5 @@ describe.concurrent("the demo set", () => {
       expect(again.map(({ token_id }) => token_id)).toEqual(tokens.map(({ token_id }) => token_id))
       const password = readFileSync(join(jobs, "demo-password.txt"))
       expect(filesOf(place).filter((bytes) => bytes.includes(password.subarray(0, -1)))).toEqual([])
-    }))
-
-  it("jobs/webhooks.yaml listens, ends as it does without webhooks, and the service counts its deliveries", () =>
-    inPlace(async (place) => {
-      const run = await place.nightjar("run", join(jobs, "webhooks.yaml"), "--webhooks", "0", "--no-progress")
-      expect(run.code).toBe(3)
-      expect(run.stdout).toContain("8 tasks: 6 succeeded, 1 partial, 1 failed")
-      expect(run.stderr).toMatch(/^webhooks: events are received at http:\/\/127\.0\.0\.1:\d+\/$/m)
-      const journal = readFileSync(join(place.output, "sandbox.ndjson"), "utf8")
-      const delivered = journal.split("\n").filter((line) => line.includes('"_tag":"HookDelivered"'))
-      expect(delivered.length).toBeGreaterThanOrEqual(8)
-      expect(await place.rows("SELECT DISTINCT end_hook FROM ops.executions")).not.toContainEqual({
-        end_hook: "skipped",
-      })
-    }))
-
-  it("jobs/sessions.yaml executes nothing and reads every session until it is final", () =>
-    inPlace(async (place) => {
-      const run = await place.nightjar("run", join(jobs, "sessions.yaml"), "--no-progress")
-      expect({ code: run.code, said: run.stdout.includes("8 tasks: 8 succeeded") }).toEqual({
-        code: 0,
-        said: true,
-      })
-      expect(
-        await place.rows(
-          "SELECT count(*)::INT AS sessions, count_if(is_closed)::INT AS final, " +
-            "(SELECT count(*)::INT FROM ops.executions) AS executions, " +
-            "(SELECT count_if(status = 'downloaded')::INT FROM ops.attachments) AS documents FROM ops.sessions",
-        ),
-      ).toEqual([{ sessions: 8, final: 8, executions: 0, documents: 10 }])
     }))
 })
