@@ -2,10 +2,9 @@
  * Many small files become one a month: every way of reading them gives the same rows, a run that is published again
  * or lost afterwards is whole again, and whatever stops it, the folder is as before or compacted.
  */
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readParquet } from "parquet-wasm"
 import { DuckDb } from "../../src/base/DuckDb.ts"
@@ -20,6 +19,7 @@ import { rollback } from "../../src/tables/Rollback.ts"
 import { account, append, layers, liveNight, namesIn, problemsIn, profileOf, storeOf } from "./night.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
 import { commandHere } from "../harness/CommandsHere.ts"
+import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 
 /** The first and the last two share a month, and only the first month is over. */
@@ -65,36 +65,29 @@ const readingsOf = (root: string) =>
     asFiles: readingOf(root, "asFiles"),
   })
 
-const template = mkdtempSync(join(tmpdir(), "nightjar-compact-"))
-const base = join(template, "base")
-const compacted = join(template, "compacted")
-beforeAll(async () => {
-  mkdirSync(base)
-  const nights = Effect.forEach(dates, (date) =>
-    liveNight(runOf(date), date, profileOf(nameOf(date)), account),
-  )
-  await Effect.runPromise(Effect.provide(nights, layers(base)))
-  cpSync(base, compacted, { recursive: true })
-  await Effect.runPromise(Effect.provide(compactIn(compacted), layers(compacted)))
-}, 60_000)
-afterAll(() => rmSync(template, { recursive: true, force: true }))
-
-const copyOf = (from: string) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const root = mkdtempSync(join(tmpdir(), "nightjar-compact-"))
-      cpSync(from, root, { recursive: true })
-      return root
-    }),
-    (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true })),
-  )
-
-const readings = Effect.runSync(Effect.cached(Effect.provide(readingsOf(base), layers(base))))
+const base = copiesOf((root) =>
+  Effect.provide(
+    Effect.forEach(dates, (date) => liveNight(runOf(date), date, profileOf(nameOf(date)), account)),
+    layers(root),
+  ),
+)
+const compacted = copiesOf((root) =>
+  Effect.gen(function* () {
+    cpSync(yield* base, root, { recursive: true })
+    yield* Effect.provide(compactIn(root), layers(root))
+  }).pipe(Effect.scoped),
+)
+/** Those of the nights before anything is done to them. */
+const readings = Effect.runSync(
+  Effect.cached(
+    Effect.scoped(Effect.flatMap(base, (root) => Effect.provide(readingsOf(root), layers(root)))),
+  ),
+)
 
 describe("compact", () => {
   it.live("changes nothing for readers but the number of files, and is done once", () =>
     Effect.gen(function* () {
-      const root = yield* copyOf(base)
+      const root = yield* base
       yield* Effect.gen(function* () {
         const before = yield* readings
         const tables = tablesIn(root).size
@@ -140,7 +133,7 @@ describe("compact", () => {
     "is foretold: the same tables, files and sizes, and what keeps its files because one is damaged",
     () =>
       Effect.gen(function* () {
-        const root = yield* copyOf(base)
+        const root = yield* base
         yield* Effect.gen(function* () {
           const [damaged] = filesOf(manifestIn(root)).filter(({ table }) => table === "other_records")
           rmSync(join(root, damaged?.path ?? ""))
@@ -161,7 +154,7 @@ describe("compact", () => {
 
   it.live("of a run that is published again leaves each of its rows in one place", () =>
     Effect.gen(function* () {
-      const root = yield* copyOf(compacted)
+      const root = yield* compacted
       yield* Effect.gen(function* () {
         const before = yield* readings
         const publisher = yield* Publisher
@@ -184,7 +177,7 @@ describe("compact", () => {
 
   it.live("is undone by `rollback` to earlier rows, and the next publication goes on from it", () =>
     Effect.gen(function* () {
-      const root = yield* copyOf(compacted)
+      const root = yield* compacted
       yield* Effect.gen(function* () {
         const back = yield* Effect.flatMap(storeOf(root), rollback)
         assert.deepInclude(back, { to: 2, from: 4, without: [runOf(dates[2])] })
@@ -200,7 +193,7 @@ describe("compact", () => {
 
   it.live("leaves a folder that can be read off its files and repaired", () =>
     Effect.gen(function* () {
-      const root = yield* copyOf(compacted)
+      const root = yield* compacted
       yield* Effect.gen(function* () {
         const before = yield* readings
         const { runs } = manifestIn(root)
@@ -220,7 +213,7 @@ describe("compact", () => {
 
   it.live("is put together again from the database where landed bodies are gone by age", () =>
     Effect.gen(function* () {
-      const root = yield* copyOf(compacted)
+      const root = yield* compacted
       yield* Effect.gen(function* () {
         const before = yield* readings
         const run_id = anId(runOf(dates[0]))
@@ -248,7 +241,7 @@ describe("the command `compact`, and a night with `retain: { compact: … }`", (
       Effect.gen(function* () {
         const place = new Workplace()
         yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
-        cpSync(base, place.output, { recursive: true })
+        cpSync(yield* base, place.output, { recursive: true })
         mkdirSync(join(place.output, "runs"))
         place.write(
           "job.yaml",
@@ -258,7 +251,7 @@ describe("the command `compact`, and a night with `retain: { compact: … }`", (
         )
         const here = (...args: ReadonlyArray<string>) =>
           Effect.promise(() => commandHere(...args, "--output", place.output))
-        const { size } = tablesIn(base)
+        const { size } = tablesIn(place.output)
         const young = yield* here("compact", "--older-than", "36000 days")
         assert.deepStrictEqual(
           [young.code, young.stdout],

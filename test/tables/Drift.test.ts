@@ -172,61 +172,45 @@ const unholdable = [
 
 describe("a record schema", () => {
   it.live(
-    "that a job keeps stays in force when a job beside it, which began before, publishes after it",
+    "that two jobs write differently is kept once for each, and stays in force when a job that began before publishes after it",
     () =>
       Effect.gen(function* () {
         const { root, own } = yield* place
+        /** A job as it begins, with the schemas that it has then. */
         const begun = (ownSchemas: object) =>
           Effect.map(
             Layer.build(PublisherDuckDb.layer({ ...publisherOptions(root), ...ownSchemas })),
             (context) => Context.get(context, Publisher),
           )
+        const job = (name: string, type: string) => {
+          const ownSchemas = join(own, name)
+          mkdirSync(ownSchemas)
+          writeFileSync(join(ownSchemas, "accounts.yaml"), accountsSchema(type))
+          return begun({ ownSchemas })
+        }
         const nightOf = (publisher: Publisher["Service"], date: string, data: unknown) =>
           Effect.provideService(night(date, data), Publisher, publisher)
+        const balances = Effect.map(
+          rowsOf(root, "SELECT balance FROM nights.accounts ORDER BY run_date"),
+          (rows) => rows.map(({ balance }) => balance),
+        )
         yield* Effect.gen(function* () {
-          writeFileSync(join(own, "accounts.yaml"), accountsSchema("VARCHAR"))
-          yield* nightOf(yield* begun({ ownSchemas: own }), "2026-11-20", accountOf("1.10"))
-          writeFileSync(join(own, "accounts.yaml"), accountsSchema("DOUBLE"))
-          const [one, beside] = [yield* begun({ ownSchemas: own }), yield* begun({})]
-          yield* nightOf(one, "2026-11-21", accountOf(2.5))
+          const texts = yield* job("texts", "VARCHAR")
+          yield* nightOf(texts, "2026-11-20", accountOf("none"))
+          const [numbers, beside] = [yield* job("numbers", "DOUBLE"), yield* begun({})]
+          yield* nightOf(numbers, "2026-11-21", accountOf(2.5))
           yield* nightOf(beside, "2026-11-22", profileOf("Ana"))
+          assert.deepStrictEqual(yield* balances, [null, 2.5])
+          yield* nightOf(texts, "2026-11-23", accountOf("nothing"))
           const kept = readdirSync(join(root, "schemas")).filter((name) => name.startsWith("accounts"))
           assert.deepStrictEqual(kept.toSorted(), ["accounts.v1.yaml", "accounts.v2.yaml"])
-          assert.deepStrictEqual(
-            yield* rowsOf(root, "SELECT balance FROM nights.accounts WHERE run_date = '2026-11-21'"),
-            [{ balance: 2.5 }],
-          )
+          const { runs = {} } = readManifest(join(root, "tables/manifest.json")) ?? {}
+          const versions = Object.values(runs).map(({ schemas }) => schemas?.["accounts"])
+          assert.deepStrictEqual(versions, [1, 2, 2, 1])
+          assert.deepStrictEqual(yield* balances, ["none", "2.5", "nothing"])
+          assert.deepStrictEqual(yield* Effect.flatMap(storeOf(root), verify), [])
         }).pipe(Effect.provide(foundation(root)))
       }),
-  )
-
-  it.live("that two jobs write differently is kept once for each, however often they take turns", () =>
-    Effect.gen(function* () {
-      const { root, own } = yield* place
-      const job = (name: string, type: string) => {
-        const ownSchemas = join(own, name)
-        mkdirSync(ownSchemas)
-        writeFileSync(join(ownSchemas, "accounts.yaml"), accountsSchema(type))
-        return Effect.provide(PublisherDuckDb.layer({ ...publisherOptions(root), ownSchemas }))
-      }
-      const [texts, numbers] = [job("texts", "VARCHAR"), job("numbers", "DOUBLE")]
-      yield* Effect.gen(function* () {
-        yield* texts(night("2026-11-20", accountOf("none")))
-        yield* numbers(night("2026-11-21", accountOf(2.5)))
-        yield* texts(night("2026-11-22", accountOf("nothing")))
-        const kept = readdirSync(join(root, "schemas")).filter((name) => name.startsWith("accounts"))
-        assert.deepStrictEqual(kept.toSorted(), ["accounts.v1.yaml", "accounts.v2.yaml"])
-        const { runs = {} } = readManifest(join(root, "tables/manifest.json")) ?? {}
-        const versions = Object.values(runs).map(({ schemas }) => schemas?.["accounts"])
-        assert.deepStrictEqual(versions, [1, 2, 1])
-        const balances = yield* rowsOf(root, "SELECT balance FROM nights.accounts ORDER BY run_date")
-        assert.deepStrictEqual(
-          balances.map(({ balance }) => balance),
-          ["none", "2.5", "nothing"],
-        )
-        assert.deepStrictEqual(yield* Effect.flatMap(storeOf(root), verify), [])
-      }).pipe(Effect.provide(foundation(root)))
-    }),
   )
 
   it.live(

@@ -2,19 +2,9 @@
  * The rows of a customer are taken out of the files of every version, and nothing else: which files are written
  * again, which stay as they are, which versions stay, and what is said where a file holds other rows than counted.
  */
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs"
-import { tmpdir } from "node:os"
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
@@ -27,11 +17,13 @@ import { filesBelow, filesOf, readManifest } from "../../src/tables/Manifest.ts"
 import type { Manifest } from "../../src/tables/Manifest.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import { faultyCalls, refusal } from "../base/FaultyCalls.ts"
+import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 import {
   append,
   begin,
   engine,
+  folder,
   foundation,
   layers,
   namesIn,
@@ -45,12 +37,6 @@ import {
 } from "./night.ts"
 
 const [first, second] = ["nightly.2026-11-20", "nightly.2026-11-21"] as const
-const base = mkdtempSync(join(tmpdir(), "nightjar-rows-"))
-/** One version, with a night of `c-1` and `c-2`. */
-const one = join(base, "one")
-/** The same night published again, with `c-3`, and another of `c-2` alone: the first version is kept, with its files. */
-const three = join(base, "three")
-
 const night = Effect.fnUntraced(function* (run: string, customers: Readonly<Record<string, string>>) {
   for (const [customer, name] of Object.entries(customers))
     yield* succeed(run, `${run.slice(-2)}-${customer}`, customer, resultsOf(profileOf(name)))
@@ -58,35 +44,18 @@ const night = Effect.fnUntraced(function* (run: string, customers: Readonly<Reco
 })
 const begins = (run: string) => append([begin(run, run.slice("nightly.".length))])
 
-beforeAll(
-  () =>
-    Effect.runPromise(
-      Effect.gen(function* () {
-        mkdirSync(one)
-        const begun = Effect.andThen(begins(first), night(first, { "c-1": "Ann", "c-2": "Bea" }))
-        yield* Effect.scoped(Effect.provide(begun, layers(one)))
-        cpSync(one, three, { recursive: true })
-        const later = Effect.gen(function* () {
-          yield* night(first, { "c-3": "Cy" })
-          yield* begins(second)
-          yield* night(second, { "c-2": "Bea" })
-        })
-        yield* Effect.scoped(Effect.provide(later, layers(three)))
-      }),
-    ),
-  60_000,
+/** One version, with a night of `c-1` and `c-2`. */
+const one = copiesOf((root) =>
+  Effect.provide(Effect.andThen(begins(first), night(first, { "c-1": "Ann", "c-2": "Bea" })), layers(root)),
 )
-afterAll(() => rmSync(base, { recursive: true, force: true }))
-
-const aCopy = (of: string) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const root = mkdtempSync(join(base, "copy-"))
-      cpSync(of, root, { recursive: true })
-      return root
-    }),
-    (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true })),
-  )
+/** The same night published again, with `c-3`, and another of `c-2` alone: the first version is kept, with its files. */
+const three = copiesOf((root) =>
+  Effect.gen(function* () {
+    cpSync(yield* one, root, { recursive: true })
+    const later = Effect.all([night(first, { "c-3": "Cy" }), begins(second), night(second, { "c-2": "Bea" })])
+    yield* Effect.provide(later, layers(root))
+  }).pipe(Effect.scoped),
+)
 
 const inFolder = <A, E>(
   root: string,
@@ -176,7 +145,7 @@ describe("the rows of a customer who is removed", () => {
     "were asked for alone: what ended because of that has ended still [decision 10 forgotten night]",
     () =>
       Effect.gen(function* () {
-        const root = yield* aCopy(three)
+        const root = yield* three
         yield* forgetIn(root, "c-2")
         const ended = yield* inFolder(
           root,
@@ -191,7 +160,7 @@ describe("the rows of a customer who is removed", () => {
 
   it.live("leave every file that has some, of the current version and of those that are kept", () =>
     Effect.gen(function* () {
-      const root = yield* aCopy(three)
+      const root = yield* three
       const [before, kept] = [manifestOf(root), yield* keptIn(root)]
       const held = join(root, "published/held/nightly.2026-11-22.duckdb")
       mkdirSync(dirname(held), { recursive: true })
@@ -238,7 +207,7 @@ describe("the rows of a customer who is removed", () => {
 
   it.live("take the file with them that has no other, also where no version was kept before", () =>
     Effect.gen(function* () {
-      const root = yield* aCopy(one)
+      const root = yield* one
       rmSync(join(root, "published"), { recursive: true, force: true })
       assert.strictEqual(yield* forgetIn(root, "c-1"), 2)
       assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
@@ -258,7 +227,7 @@ describe("the rows of a customer who is removed", () => {
 
   it.live("are none: every version and file stays, but for what a crash left", () =>
     Effect.gen(function* () {
-      const root = yield* aCopy(three)
+      const root = yield* three
       const before = [manifestOf(root), yield* keptIn(root), parquetIn(root)]
       const stray = join(root, dirname(fileOf(manifestOf(root), "tasks")), "stray.parquet")
       const old = join(
@@ -275,7 +244,7 @@ describe("the rows of a customer who is removed", () => {
 
   it.live("cannot be told in a damaged file: its version is not kept, and the others are", () =>
     Effect.gen(function* () {
-      const root = yield* aCopy(three)
+      const root = yield* three
       const [oldest] = yield* keptIn(root)
       damage(join(root, "published/previous", fileOf(oldest as Manifest, "emails")))
       assert.strictEqual(yield* forgetIn(root, "c-9"), 3)
@@ -289,7 +258,7 @@ describe("the rows of a customer who is removed", () => {
 
   it.live("are counted, and damage is found, in what the next night continues, also after a rollback", () =>
     Effect.gen(function* () {
-      const root = yield* aCopy(three)
+      const root = yield* three
       const found = inFolder(
         root,
         Effect.flatMap(storeOf(root), (store) =>
@@ -311,7 +280,7 @@ describe("the rows of a customer who is removed", () => {
     "are not removed where a file has other rows than its version says, or the ledger lacks the run",
     () =>
       Effect.gen(function* () {
-        const root = yield* aCopy(one)
+        const root = yield* one
         const manifest = readFileSync(join(root, "tables/manifest.json"), "utf8")
         const path = fileOf(manifestOf(root), "tasks")
         writeFileSync(join(root, "tables/manifest.json"), manifest.replace(/"rows": 2/, '"rows": 3'))
@@ -329,7 +298,7 @@ describe("the rows of a customer who is removed", () => {
 
   it.live("are none where nothing was published yet", () =>
     Effect.gen(function* () {
-      const root = mkdtempSync(join(base, "empty-"))
+      const root = yield* folder
       const store = yield* inFolder(root, storeOf(root))
       const work = Effect.all([
         countRowsOfCustomer(store, forgottenOf("c-1")),
@@ -342,7 +311,7 @@ describe("the rows of a customer who is removed", () => {
 
   it.live("leave every part of a table under one version's number, and whatever columns a part has", () =>
     Effect.gen(function* () {
-      const root = yield* aCopy(one)
+      const root = yield* one
       const manifest = manifestOf(root)
       const path = fileOf(manifest, "emails")
       const part = path.replace(".parquet", "-2.parquet")
@@ -379,7 +348,7 @@ describe("the rows of a customer who is removed", () => {
 
   it.live("are gone for good before a version names the new files: each is synced under its name", () =>
     Effect.gen(function* () {
-      const root = yield* aCopy(one)
+      const root = yield* one
       rmSync(join(root, "published"), { recursive: true })
       const [calls, modes] = [[] as Array<string>, new Map<string, number>()]
       yield* forgetIn(root, "c-1", {
@@ -411,7 +380,7 @@ describe("the rows of a customer who is removed", () => {
       const failsAs = <A, E extends { readonly _tag: string; readonly message: string }>(
         work: Effect.Effect<A, E>,
       ) => Effect.map(Effect.flip(work), ({ _tag, message }) => `${_tag}: ${message.split("\n")[0]}`)
-      const root = yield* aCopy(one)
+      const root = yield* one
       const before = manifestOf(root)
       const { calls } = faultyCalls({
         refuse: (name) => (name === "syncData" ? refusal("EIO", name) : undefined),
@@ -436,7 +405,7 @@ describe("the rows of a customer who is removed", () => {
 
   it.live("that were being removed are removed by the next attempt, under names that no version has", () =>
     Effect.gen(function* () {
-      const root = yield* aCopy(three)
+      const root = yield* three
       const rename: FileCalls["rename"] = (from, to) => {
         if (to.endsWith("manifest.next.json")) throw new Error("killed")
         machineCalls.rename(from, to)

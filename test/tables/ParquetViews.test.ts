@@ -74,18 +74,22 @@ const differences = Effect.fnUntraced(function* (root: string) {
   const { open } = yield* DuckDb
   const { rows } = yield* open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
   const memory = yield* open({ path: ":memory:", access: "read-write" })
-  const views = yield* rows(`SELECT schema_name, view_name FROM duckdb_views()
-    WHERE NOT internal AND schema_name IN ('main', 'history') ORDER BY ALL`)
-  assert.isAbove(views.length, 4)
+  const found = yield* rows(`SELECT v.schema_name, v.view_name, c.column_name, c.data_type
+    FROM duckdb_views() AS v JOIN duckdb_columns() AS c
+      ON c.schema_name = v.schema_name AND c.table_name = v.view_name
+    WHERE NOT v.internal AND v.schema_name IN ('main', 'history') AND c.column_name <> 'age_days'
+    ORDER BY v.schema_name, v.view_name, c.column_index`)
+  const views = Map.groupBy(found, ({ schema_name, view_name }) => `${schema_name}.${view_name}`)
+  assert.isAbove(views.size, 4)
   const wrong: Array<string> = []
-  for (const { schema_name, view_name } of views) {
-    const isMain = schema_name === "main"
-    const place = isMain ? `current/${view_name}.parquet` : `history/${view_name}/*.parquet`
-    const columns = (yield* rows(`SELECT * FROM (DESCRIBE ${schema_name}.${view_name})`))
-      .filter(({ column_name }) => column_name !== "age_days")
-      .map(({ column_name, column_type }) => `"${column_name}"${column_type === "JSON" ? "::VARCHAR" : ""}`)
+  for (const [view, all] of views) {
+    const [schema, name] = view.split(".")
+    const place = schema === "main" ? `current/${name}.parquet` : `history/${name}/*.parquet`
+    const columns = all.map(
+      ({ column_name, data_type }) => `"${column_name}"${data_type === "JSON" ? "::VARCHAR" : ""}`,
+    )
     const select = `SELECT ${columns.join(", ")} FROM`
-    const shown = yield* rows(`${select} ${schema_name}.${view_name} ORDER BY ALL`)
+    const shown = yield* rows(`${select} ${view} ORDER BY ALL`)
     const filed = yield* memory.rows(`${select} read_parquet('${root}/${place}') ORDER BY ALL`)
     if (texts(shown).join("\n") !== texts(filed).join("\n")) wrong.push(place)
   }
