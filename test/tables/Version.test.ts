@@ -3,10 +3,9 @@
  * stays, or what the edit makes is there, whole; what was left over goes with the next start.
  * `NIGHTJAR_CUTS_EVERY=1` tries every call.
  */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { cpSync, existsSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { recover } from "../../src/tables/Commit.ts"
@@ -20,11 +19,13 @@ import { restoreRows } from "../../src/tables/RestoreRows.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import type { Store } from "../../src/tables/Store.ts"
 import { faultyCalls, refusal } from "../base/FaultyCalls.ts"
+import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 import {
   append,
   begin,
   engine,
+  folder,
   foundation,
   layers,
   liveNight,
@@ -41,14 +42,11 @@ import {
 const [first, second, third, next] = ["2025-10-30", "2025-10-31", "2025-11-20", "2025-11-21"].map(
   (date) => `nightly.${date}`,
 ) as [string, string, string, string]
-const base = mkdtempSync(join(tmpdir(), "nightjar-version-"))
-const prepared = join(base, "prepared")
 const taskOf = (run: string, customer: string) => anId(`${run}/${customer}/${engine}`)
 
 /** Three published nights, the newest with an outcome to be told, and one that is not published. */
-beforeAll(async () => {
-  mkdirSync(prepared)
-  const nights = Effect.gen(function* () {
+const prepared = copiesOf((root) =>
+  Effect.gen(function* () {
     yield* liveNight(first, "1", profileOf("Ana"))
     yield* append([begin(second, "2025-10-31")])
     yield* succeed(second, "2", "c-1", resultsOf(profileOf("Bea")))
@@ -64,10 +62,8 @@ beforeAll(async () => {
     ])
     yield* append([begin(next, "2025-11-21")])
     yield* succeed(next, "5", "c-1", resultsOf(profileOf("Eve")))
-  })
-  await Effect.runPromise(Effect.scoped(Effect.provide(nights, layers(prepared))))
-}, 60_000)
-afterAll(() => rmSync(base, { recursive: true, force: true }))
+  }).pipe(Effect.scoped, Effect.provide(layers(root))),
+)
 
 type Within = Layer.Success<ReturnType<typeof layers>>
 interface EditCase {
@@ -156,16 +152,6 @@ const seen = Effect.fnUntraced(function* (root: string) {
 /** What does not depend on how many files hold the rows. */
 const withoutFiles = (state: string): string => state.replace(/"files":\d+/, "")
 
-const copyOf = (from: string) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const root = mkdtempSync(join(base, "copy-"))
-      cpSync(from, root, { recursive: true })
-      return root
-    }),
-    (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true })),
-  )
-
 interface Cut {
   /** The number of the call that is refused. */
   readonly at: number
@@ -175,7 +161,8 @@ interface Cut {
 
 /** Applies an edit to a copy, cut off or not, starts again, and says what is there. */
 const applied = Effect.fnUntraced(function* (from: string, one: EditCase, { at, isKill }: Cut) {
-  const root = yield* copyOf(from)
+  const root = yield* folder
+  cpSync(from, root, { recursive: true })
   const { calls, done } = faultyCalls({
     refuse: (name, nth) => ((isKill ? nth >= at : nth === at) ? refusal("EIO", name) : undefined),
   })
@@ -206,7 +193,7 @@ describe("an edit of the tables that is cut off leaves what was current or what 
     "$edit [promise 6] [promise 7]",
     (one) =>
       Effect.gen(function* () {
-        const from = yield* copyOf(prepared)
+        const from = yield* prepared
         if (one.prepare !== undefined) yield* Effect.provide(Effect.scoped(one.prepare(from)), layers(from))
         const before = yield* Effect.provide(seen(from), foundation(from))
         const damaged = filesOf(manifestIn(from)).filter(({ path }) => !existsSync(join(from, path)))
