@@ -1,9 +1,7 @@
 /**
- * The embedded service in a process of its own, as any developer starts it, and the program's own night in
- * another one, with a job of the demo set pointed at an address of ours.
+ * The embedded service over HTTP, as any developer starts it, and the program's own night, with a job of the demo set
+ * pointed at an address of ours.
  */
-import { spawn } from "node:child_process"
-import type { ChildProcess } from "node:child_process"
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
@@ -12,31 +10,12 @@ import { fileURLToPath } from "node:url"
 import { stringify } from "yaml"
 import type { Reading } from "../../src/sandbox/state/Reading.ts"
 import { encodeReading } from "../../src/sandbox/readings/SettingFiles.ts"
-import { program } from "../acceptance/BuiltCommand.ts"
+import { plainEnvironment } from "../harness/Environment.ts"
+import { startHere } from "../harness/ProgramHere.ts"
 import { isObject } from "../project/schemaNodes.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const secret = "sandbox-app-1"
-
-const running = new Set<ChildProcess>()
-process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")))
-
-const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): ChildProcess => {
-  const child = spawn(process.execPath, [program(), ...args], {
-    cwd: root,
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, NO_COLOR: "1", ...env },
-  })
-  running.add(child)
-  child.on("close", () => running.delete(child))
-  return child
-}
-
-const textOf = async (stream: ChildProcess["stdout"]): Promise<string> => {
-  let text = ""
-  for await (const chunk of stream ?? []) text += String(chunk)
-  return text
-}
 
 export interface ServiceUnderTest {
   readonly origin: string
@@ -54,19 +33,17 @@ export const startService = async (
   const readingFile = join(folder, "reading.yaml")
   writeFileSync(readingFile, encodeReading(reading))
   const files = ["--faults", file, "--reading", readingFile]
-  const child = start(["sandbox", "--port", "0", "--seed", "7", "--speed", String(speed), ...files])
-  child.on("close", () => rmSync(folder, { recursive: true, force: true }))
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
-  let said = ""
-  child.stdout?.on("data", (chunk: Buffer) => {
-    said += chunk.toString()
-    if (said.includes("\n")) resolve(said)
-  })
-  const complaint = textOf(child.stderr)
-  child.on("close", () => void complaint.then((text) => reject(new Error(`no service: ${text}`))))
-  const address: unknown = JSON.parse((await promise).split("\n")[0] ?? "")
+  const server = startHere(["sandbox", "--port", "0", "--seed", "7", "--speed", String(speed), ...files])
+  const said = await server.firstLine
+  if (said === "") throw new Error(`no service: ${(await server.ended).stderr}`)
+  const address: unknown = JSON.parse(said)
   const base_url = isObject(address) ? String(address["base_url"]) : ""
-  return { origin: new URL(base_url).origin, stop: () => child.kill("SIGTERM") }
+  const stop = async () => {
+    server.kill("SIGTERM")
+    await server.ended
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return { origin: new URL(base_url).origin, stop: () => void stop() }
 }
 
 /** What makes a night of a demo's size pass in seconds on the machine's own clock. */
@@ -161,11 +138,9 @@ export const runNights = async (
       const output = ["--output", join(folder, "output"), "--no-progress"]
       const further = night.further === true ? ["--new"] : []
       const listening = night.webhooks === true ? await subscribe(service) : []
-      const child = start(["run", ...further, ...listening, writeJob(folder, origin, night), ...output], {
-        NIGHTJAR_APP_SECRET: secret,
-      })
-      const ended = new Promise<number | null>((resolve) => child.on("close", resolve))
-      const [stdout, stderr, code] = await Promise.all([textOf(child.stdout), textOf(child.stderr), ended])
+      const args = ["run", ...further, ...listening, writeJob(folder, origin, night), ...output]
+      const environment = { ...plainEnvironment, NO_COLOR: "1", NIGHTJAR_APP_SECRET: secret }
+      const { code, stdout, stderr } = await startHere(args, { environment }).ended
       ends.push({ ...night, code, stdout, stderr })
     }
     return ends
