@@ -138,11 +138,45 @@ export const executionsOf = ({ attempts }: Pick<TaskState, "attempts">): Readonl
   )
 const mayHaveRun: ReadonlySet<string | undefined> = new Set([undefined, "lost", "taken"])
 
-/** An execution of ours that the service has not closed, as far as is known here. */
+/**
+ * What the service may have of an attempt, as far as is known here: the one place that says so. `unseen`: a
+ * start of ours may run, and nobody knows its id. `foreign`: somebody else's execution answered. `open`: not
+ * closed yet. `forgotten`: closed, and the service says that there is none. `unread`: nobody has said yet
+ * whether all of it is here; `kept`: not all of it is. `due`: all of it is here, and it may be deleted;
+ * `asked`: it was asked to, and has not said that it did. `nothing`: never created, or deleted.
+ */
+type Remains = "nothing" | "foreign" | "unseen" | "open" | "forgotten" | "unread" | "kept" | "due" | "asked"
+
+export const remainsOf = (attempt: AttemptState): Remains => {
+  const { execution_id, answer, probed, closed, deletion } = attempt
+  if (attempt.disowned === true) return "foreign"
+  if (deletion?.deleted_at !== undefined) return "nothing"
+  if (closed === undefined && execution_id !== undefined) return "open"
+  if (closed === undefined) {
+    const isCertain = answer?.answer === "refused" || (!probed && createsNothing.has(answer?.answer))
+    return isCertain ? "nothing" : "unseen"
+  }
+  if (closed.fact.landed === undefined) return "forgotten"
+  if (!attempt.drained) return attempt.kept === undefined ? "unread" : "kept"
+  return deletion === undefined ? "due" : "asked"
+}
+const createsNothing: ReadonlySet<string | undefined> = new Set(["not_created", "foreign"])
+
+/** An execution of ours that the service has not closed. */
 export const isOpenAtService = (
   attempt: AttemptState,
-): attempt is AttemptState & { readonly execution_id: ExecutionId } =>
-  attempt.execution_id !== undefined && attempt.closed === undefined && attempt.disowned !== true
+): attempt is AttemptState & { readonly execution_id: ExecutionId } => remainsOf(attempt) === "open"
+
+/** Something may run at the service because of the attempt. */
+export const mayRun = (attempt: AttemptState): boolean =>
+  ["open", "unseen", "foreign"].includes(remainsOf(attempt))
+
+/** All of it is here, and the service may still have it. */
+export const isToDelete = (attempt: AttemptState): boolean => ["due", "asked"].includes(remainsOf(attempt))
+
+/** The closed executions of a settled task that stay at the service: it is not proved that all of them is here. */
+export const keptOf = ({ settled, attempts }: TaskState): ReadonlyArray<AttemptState> =>
+  settled === undefined ? [] : attempts.filter((one) => ["unread", "kept"].includes(remainsOf(one)))
 
 /** What a task is settled with; one that is not settled is in progress. */
 export const verdictOfTask = ({ settled }: TaskState): Verdict => settled?.fact ?? own("IN_PROGRESS")

@@ -6,7 +6,7 @@
 import { shellWord } from "../base/Text.ts"
 import type { Job } from "../jobs/Job.ts"
 import { isOpenAtService, subjectOf, verdictOfTask } from "../ledger/RunState.ts"
-import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { isTooOld, newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { RunChanges } from "./Changes.ts"
@@ -54,12 +54,6 @@ export const alarmCodeOf = (
 /** Whether the service still has something of this run that a later run has to collect or delete. */
 export const hasLeftovers = (run: RunState, after_export: "delete" | "keep"): boolean =>
   [...run.tasks.values()].some(isLeftAtService) || (after_export === "delete" && pendingDeletions(run) > 0)
-
-/** Closed executions that stay at the service because it is not proved that all of them is here. */
-export const keptExecutions = (run: RunState): ReadonlyArray<AttemptState> =>
-  [...run.tasks.values()]
-    .flatMap(({ attempts }) => attempts)
-    .filter(({ kept, drained }) => kept !== undefined && !drained)
 
 const isLeftAtService = ({ settled, attempts }: TaskState): boolean =>
   settled === undefined || settled.fact.reason === "RESULTS_PARTIAL" || attempts.some(isOpenAtService)

@@ -5,10 +5,10 @@
  */
 import type { Fact, Recorded } from "../ledger/Fact.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
+import { keptOf } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { compareRun, groupsOf, worklistOf } from "./Changes.ts"
 import type { WorkGroup, WorkRow } from "./Changes.ts"
-import { keptExecutions } from "./Finish.ts"
 import type { Finish } from "./Finish.ts"
 import { summarise } from "./Summary.ts"
 import type { Summary } from "./Summary.ts"
@@ -323,10 +323,11 @@ const deletionsOf = (run: RunState, { deletions }: Summary): Report["deletions"]
   const answered = (outcome: "deleted" | "gone") =>
     attempts.filter(({ deletion }) => deletion?.outcome === outcome).length
   const kept = new Map<string, number>()
-  for (const attempt of keptExecutions(run)) {
-    const reason = attempt.kept?.reason ?? "RECORDS_UNREACHABLE"
-    kept.set(reason, (kept.get(reason) ?? 0) + 1)
-  }
+  for (const task of run.tasks.values())
+    for (const attempt of keptOf(task)) {
+      const reason = attempt.kept?.reason ?? "RESULTS_PARTIAL"
+      kept.set(reason, (kept.get(reason) ?? 0) + 1)
+    }
   return {
     deleted: answered("deleted"),
     gone: answered("gone"),

@@ -4,8 +4,8 @@
  */
 import { andMore, counted, listed } from "../base/Text.ts"
 import type { MisfitCount, OtherRecords, RejectedCount, RunHeld, StaleData } from "../ledger/RunFacts.ts"
-import { isOpenAtService, verdictOfTask } from "../ledger/RunState.ts"
-import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import { isOpenAtService, keptOf, remainsOf, verdictOfTask } from "../ledger/RunState.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { told } from "../messages/Catalogue.ts"
 import { messageMax, nameOf, reasonMax } from "./Changes.ts"
@@ -324,23 +324,22 @@ const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => 
 }
 
 const deletionsOf = (tasks: ReadonlyArray<TaskState>): Summary["deletions"] => {
-  let [done, pending, kept] = [0, 0, 0]
-  for (const { attempts, settled } of tasks)
-    for (const { closed, deletion, execution_id, drained } of attempts) {
-      if (execution_id === undefined || closed === undefined) continue
-      if (deletion !== undefined && deletion.outcome !== "pending") done += 1
-      else if (closed.fact.landed === undefined) continue
-      else if (settled !== undefined && !drained) kept += 1
-      else pending += 1
+  let [done, pending] = [0, 0]
+  for (const { attempts } of tasks)
+    for (const attempt of attempts) {
+      if (attempt.deletion?.deleted_at !== undefined) done += 1
+      else if (["unread", "kept", "due", "asked"].includes(remainsOf(attempt))) pending += 1
     }
-  return { done, pending, kept }
+  const kept = sumOf(tasks.map((task) => keptOf(task).length))
+  return { done, pending: pending - kept, kept }
 }
 
 /** Differences between counts and records, for executions that are kept and for those that are not. */
-const recordWarnings = (attempts: ReadonlyArray<AttemptState>): ReadonlyArray<string> => {
-  const kept = attempts.filter((one) => one.kept !== undefined && !one.drained)
+const recordWarnings = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> => {
+  const kept = tasks.flatMap(keptOf)
   const missing = sumOf(kept.map((one) => shortfallOf(one.kept?.families ?? [])))
   const short = missing > 0 ? `; ${counted(missing, "counted record")} not returned` : ""
+  const attempts = tasks.flatMap((task) => task.attempts)
   const whole = attempts.filter(({ proof }) => proof?.basis === "counted" && surplusOf(proof.families) > 0)
   const surplus = sumOf(whole.map(({ proof }) => surplusOf(proof?.families ?? [])))
   return [
@@ -373,7 +372,7 @@ const warningsOf = (
     ...(open > 0 ? [told("executions-in-flight", { executions: counted(open, "execution") })] : []),
     ...(orphans > 0 ? [told("start-repeated", { starts: counted(orphans, "start") })] : []),
     ...tokenWarnings(tasks),
-    ...recordWarnings(attempts),
+    ...recordWarnings(tasks),
     ...files("attachments-missing", missing),
     ...files("attachments-refused", refused),
     ...files("attachments-failed", failed),

@@ -10,12 +10,11 @@ import type { Assignment, Job } from "../jobs/Job.ts"
 import type { ParameterSource } from "../jobs/Scalars.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { runsBesideMax } from "../ledger/RunState.ts"
+import { mayRun, runsBesideMax } from "../ledger/RunState.ts"
 import { valueKey } from "../privacy/Fingerprint.ts"
 import type { Candidate } from "../service/Execution.ts"
 import { accessKey, accessOf } from "../service/Ids.ts"
 import type { RunId } from "../service/Ids.ts"
-import { resumeAttempt } from "../task/Attempt.ts"
 import { resolveReferences } from "../task/Assignment.ts"
 import type { ResolvedReferences } from "../task/Assignment.ts"
 import { deadlineOf } from "../task/ChooseRun.ts"
@@ -44,11 +43,10 @@ const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean
       const { task_id, customer_id, engine_reference } = planned
       if (customer_id === undefined || engine_reference === undefined) continue
       for (const attempt of attempts) {
-        const { _tag } = resumeAttempt(attempt)
-        if (_tag === "Closed" || _tag === "NeverStarted" || _tag === "Start") continue
+        if (!mayRun(attempt)) continue
         const { fingerprint, account, intended_at: since } = attempt
         const login = { fingerprint, account: account?.account }
-        const isFollowed = _tag === "Follow"
+        const isFollowed = attempt.execution_id !== undefined
         open.push({ job, task_id, customer_id, engine_reference, ...login, since, isFollowed })
       }
     }

@@ -12,6 +12,7 @@ import type { Job } from "../jobs/Job.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunStarted } from "../ledger/RunFacts.ts"
+import { keptOf } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { nightAround, nightExitCode, statesOf } from "../ledger/WholeNight.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
@@ -25,7 +26,7 @@ import {
   standingsAfter,
 } from "../report/Changes.ts"
 import type { News, Standing } from "../report/Changes.ts"
-import { alarmCodeOf, hasLeftovers, keptExecutions } from "../report/Finish.ts"
+import { alarmCodeOf, hasLeftovers } from "../report/Finish.ts"
 import { chooseNight } from "./ChooseNight.ts"
 import type { NightChoice } from "./ChooseNight.ts"
 import { leftOpenBeside } from "./JobTurns.ts"
@@ -405,7 +406,7 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const isHeld = state.held !== undefined
   // Until it is published after all, later runs of the job look at a run that is held back.
   const leftovers = isHeld || hasLeftovers(state, job.after_export)
-  const kept = keptExecutions(state).length
+  const kept = [...state.tasks.values()].flatMap(keptOf).length
   const compared = changes === undefined ? {} : { changes }
   yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers, kept, ...compared }])
   if (!isHeld)

@@ -8,8 +8,8 @@ import type { Assignment, Job, JobFeature } from "../jobs/Job.ts"
 import { AccountBook } from "../ledger/Accounts.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { runsLearntFrom, subjectOf } from "../ledger/RunState.ts"
-import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import { mayRun, runsLearntFrom, subjectOf } from "../ledger/RunState.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { deliveredInNight, statesOf } from "../ledger/WholeNight.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
@@ -29,7 +29,6 @@ import {
   seeEngine,
 } from "../task/Assignment.ts"
 import type { Grounds, Task, TaskVerdict } from "../task/Assignment.ts"
-import { resumeAttempt } from "../task/Attempt.ts"
 import { carriedOver, holdLogins, holdPasswords, inLine, namedInOrder, planTasks } from "../task/Plan.ts"
 import type { Plan } from "../task/Plan.ts"
 import { expectedDuration, expectedDurations, neededBefore } from "../task/Expectations.ts"
@@ -254,13 +253,7 @@ const isIdle = (task: TaskState | undefined): boolean => {
   if (task.settled === undefined) return task.attempts.length === 0
   const { outcome, reason } = task.settled.fact
   if (outcome !== "unfinished" || reason === "RESULTS_PARTIAL") return false
-  return task.attempts.every(isOver)
-}
-
-/** Closed, refused or certainly never created; a start that nobody answered may be running. */
-const isOver = (attempt: AttemptState): boolean => {
-  const { _tag } = resumeAttempt(attempt)
-  return _tag === "Closed" || _tag === "NeverStarted" || _tag === "Start"
+  return !task.attempts.some(mayRun)
 }
 
 /** Every task of the run, with the means to start it if the plan has them. */

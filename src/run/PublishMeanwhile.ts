@@ -7,6 +7,7 @@ import { Cause, Clock, Duration, Effect } from "effect"
 import type { Fact, RunNews } from "../ledger/Fact.ts"
 import { Ledger, append } from "../ledger/Ledger.ts"
 import type { LeftOutBody, RunPublished } from "../ledger/RunFacts.ts"
+import { isToDelete } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import type { RunId } from "../service/Ids.ts"
 import { Publisher } from "../tables/Publisher.ts"
@@ -198,7 +199,7 @@ const keptFacts = (
     (one): ReadonlyArray<Fact> => {
       const { task_id, execution_id, where, reason } = one
       const of = tasks.get(task_id)?.attempts.find((one) => one.execution_id === execution_id)
-      if (of?.closed === undefined || execution_id === undefined || !of.drained) return []
+      if (of === undefined || execution_id === undefined || !isToDelete(of)) return []
       const message = `landing/${run_id}/${where} is not in the tables: ${reason}`
       const ids = { run_id, task_id, attempt: of.attempt, execution_id }
       return [{ _tag: "AttemptKept", ...ids, reason: "ANSWER_UNUSABLE", families: [], message }]

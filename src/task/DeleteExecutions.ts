@@ -12,6 +12,7 @@ import { waitMs } from "../base/Time.ts"
 import type { WaitPolicy } from "../base/Time.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { defectOf } from "./Quarantine.ts"
+import { isToDelete } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { answeredBy } from "./Ending.ts"
 
@@ -56,15 +57,10 @@ export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
   )
 }
 
-const mayDelete = (run: RunState, task: TaskState, attempt: AttemptState): boolean => {
-  const { closed, deletion } = attempt
-  if (task.settled === undefined || !attempt.drained) return false
-  if (closed?.fact.landed === undefined || (deletion !== undefined && deletion.outcome !== "pending"))
-    return false
+const mayDelete = ({ published }: RunState, { settled }: TaskState, attempt: AttemptState): boolean =>
+  isToDelete(attempt) &&
   // What was learnt after the publication is not part of it.
-  const published = run.published?.seq ?? -Infinity
-  return closed.seq < published && task.settled.seq < published
-}
+  [settled, attempt.closed].every((one) => one !== undefined && one.seq < (published?.seq ?? -Infinity))
 
 /**
  * Executions that are to be deleted and, as far as is known, are still at the service. None of a run that is
@@ -74,8 +70,7 @@ export const pendingDeletions = (run: RunState): number =>
   (run.held === undefined ? [...run.tasks.values()] : [])
     .filter((task) => task.settled !== undefined)
     .flatMap((task) => task.attempts)
-    .filter(({ drained, closed }) => drained && closed?.fact.landed !== undefined)
-    .filter(({ deletion }) => (deletion?.outcome ?? "pending") === "pending").length
+    .filter(isToDelete).length
 
 /** Until `untilAt`, a clock time; what is not deleted by then stays pending. */
 export const deleteExecutions = (run: RunState, untilAt: number) =>

@@ -6,6 +6,7 @@ import { Duration } from "effect"
 import type { ExecutionId } from "../service/Ids.ts"
 import { isAccepted } from "../service/Ends.ts"
 import type { AttemptClosed, AttemptKept } from "../ledger/Fact.ts"
+import { remainsOf } from "../ledger/RunState.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import type { Candidate } from "../service/Execution.ts"
@@ -148,8 +149,10 @@ export interface KeptAttempt {
 export const attemptsToReadAgain = (task: TaskState | undefined): ReadonlyArray<KeptAttempt> => {
   const reason = task?.settled?.fact.reason
   if (task === undefined || reason === undefined) return []
-  return task.attempts.flatMap(({ attempt, closed, abort, drained, kept, deletion }) => {
-    if (closed === undefined || drained || kept === undefined || deletion !== undefined) return []
+  return task.attempts.flatMap((one) => {
+    const { attempt, closed, abort, kept, deletion } = one
+    if (remainsOf(one) !== "kept" || deletion !== undefined) return []
+    if (closed === undefined || kept === undefined) return []
     const isEnd = reason === kept.reason && attempt === task.attempts.at(-1)?.attempt
     return [{ closed: closed.fact, abort, kept, isEnd }]
   })

@@ -11,7 +11,7 @@ import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { applyRetain } from "../../src/cli/PruneJobs.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { backup } from "../../src/folder/Backup.ts"
-import { prune } from "../../src/folder/Prune.ts"
+import { prune, reasonToKeep } from "../../src/folder/Prune.ts"
 import type { PruneRules } from "../../src/folder/Prune.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
@@ -23,6 +23,7 @@ import { Workplace } from "../acceptance/Nightjar.ts"
 import { worksHere } from "../harness/CommandsHere.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
+import { answered, fold, intended, run_id as lifeId, settled, task_id } from "../task/Lives.ts"
 import {
   append,
   begin,
@@ -383,6 +384,26 @@ describe("prune", () => {
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )
+
+  it("does not keep it for an execution that the service has forgotten", () => {
+    const attempt = { run_id: lifeId, task_id, attempt: 1, execution_id: anId("e-1") }
+    const end = { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" }
+    const reasonAfter = (...facts: ReadonlyArray<Fact>) =>
+      reasonToKeep(
+        fold([
+          intended(1),
+          answered(1, "accepted"),
+          ...facts,
+          settled("unfinished", "EXECUTION_GONE"),
+          { _tag: "RunPublished", run_id: lifeId, version: 1, receipts: [] },
+          { _tag: "RunEnded", run_id: lifeId, exit_code: 4, leftovers: false },
+        ]),
+      )
+    assert.deepStrictEqual(
+      [reasonAfter(), reasonAfter({ _tag: "AttemptClosed", ...attempt, ...end })],
+      ["something of it is still at the service", undefined],
+    )
+  })
 
   it.live("keeps the landing of a run whose tables are damaged [promise 5 last copy]", () =>
     Effect.gen(function* () {

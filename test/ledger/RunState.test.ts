@@ -6,7 +6,16 @@ import { own } from "../../src/service/Ends.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { attemptKeys, taskKeys } from "../../src/ledger/FactKeys.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
-import { executionsOf, newestAnswer, verdictOfTask } from "../../src/ledger/RunState.ts"
+import {
+  executionsOf,
+  isOpenAtService,
+  isToDelete,
+  keptOf,
+  mayRun,
+  newestAnswer,
+  remainsOf,
+  verdictOfTask,
+} from "../../src/ledger/RunState.ts"
 import {
   answered,
   begun,
@@ -376,6 +385,69 @@ describe("the state of a run", () => {
       [1, 1, 1, 1, 1],
       [0, 0, 0],
     ])
+  })
+
+  it("says of each attempt what the service may have of it [promise 5 left]", () => {
+    const lost = [intended(1), answered(1, "lost")]
+    const kept: Fact = {
+      _tag: "AttemptKept",
+      ...attempt,
+      reason: "RECORDS_SHORT",
+      families: [],
+      message: "1",
+    }
+    const gone: Fact = {
+      _tag: "AttemptClosed",
+      ...attempt,
+      status_code: "UNKNOWN",
+      status_reason: "EXECUTION_GONE",
+    }
+    const cases: ReadonlyArray<readonly [ReturnType<typeof remainsOf>, ...ReadonlyArray<Fact>]> = [
+      ["unseen", intended(1)],
+      ["unseen", ...lost],
+      ["unseen", ...lost, intended(1, true), answered(1, "not_created")],
+      ["unseen", ...lost, intended(1, true), answered(1, "lost")],
+      ["unseen", intended(1), answered(1, "taken")],
+      ["unseen", intended(1), answered(1, "unusable")],
+      ["nothing", intended(1), answered(1, "not_created")],
+      ["nothing", intended(1), answered(1, "foreign")],
+      ["nothing", intended(1), answered(1, "refused")],
+      ["open", ...began],
+      ["open", ...began, observed(1)],
+      ["foreign", ...began, { _tag: "AttemptDisowned", ...attempt }],
+      ["nothing", ...began, asked, removed(204, "deleted")],
+      ["forgotten", ...began, gone],
+      ["unread", ...began, closed(1)],
+      ["kept", ...began, closed(1), kept],
+      ["kept", ...began, closed(1), drained(1), kept],
+      ["kept", ...began, closed(1), drained(1), asked, kept],
+      ["due", ...began, closed(1), drained(1)],
+      ["due", ...began, closed(1), kept, drained(1)],
+      ["asked", ...began, closed(1), drained(1), asked],
+      ["asked", ...began, closed(1), drained(1), asked, removed(409, "pending")],
+      ["nothing", ...began, closed(1), drained(1), asked, removed(404, "gone")],
+      ["nothing", ...began, closed(1), drained(1), asked, removed(204, "deleted"), kept],
+    ]
+    for (const [left, ...facts] of cases) {
+      const over = taskOf([...facts, settled("partial", "RESULTS_PARTIAL")])
+      const [one] = over.attempts
+      if (one === undefined) throw new Error("no attempt")
+      expect({
+        facts,
+        left: remainsOf(one),
+        open: isOpenAtService(one),
+        runs: mayRun(one),
+        deletes: isToDelete(one),
+        keeps: [keptOf(over).length, keptOf(taskOf(facts)).length],
+      }).toEqual({
+        facts,
+        left,
+        open: left === "open",
+        runs: ["open", "unseen", "foreign"].includes(left),
+        deletes: ["due", "asked"].includes(left),
+        keeps: [["unread", "kept"].includes(left) ? 1 : 0, 0],
+      })
+    }
   })
 
   it("replaces the plan of a task by a later one, without a second task", () => {

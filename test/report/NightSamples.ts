@@ -117,6 +117,7 @@ export const nightFacts = (options: NightOptions): ReadonlyArray<Recorded> => {
             landed,
           },
         },
+        { at: at + queue + work, fact: { _tag: "AttemptDrained", ...ids, execution_id } },
       )
       at += queue + work
       if (isLast) {

@@ -320,7 +320,7 @@ describe("the page", () => {
         "nightjar rerun nightly-spain.2026-11-21 --only OUT_OF_SERVICE</p>",
       "<p>The rest of this page needs JavaScript; `nightjar status` shows the same in a terminal.</p>",
     ])
-    expect([newestFactIn(page), newestFactIn("<body>")]).toEqual([58, 0])
+    expect([newestFactIn(page), newestFactIn("<body>")]).toEqual([66, 0])
   })
 
   it("allows its own style and script by their hashes, and nothing else", () => {

@@ -117,6 +117,7 @@ describe("summary", () => {
       warnings: [
         "1 execution still in flight at the service [executions-in-flight]",
         "1 start sent again because the answer was lost: the first may have run at the service [start-repeated]",
+        "1 execution kept at the service, because records may be missing here [executions-kept]",
       ],
     })
     expect(troubles.map(({ reason, who_acts }) => [reason, who_acts])).toEqual([

@@ -173,6 +173,7 @@ const settled = (name: string, verdict: keyof typeof verdicts): Fact => ({
   task_id: taskOf(name),
   ...verdicts[verdict],
 })
+const landed = { segment: "segment-000001.njl", offset: 0, bytes: 10, sha256: "aa" }
 const closed = (name: string): ReadonlyArray<Fact> => {
   const attempt = { run_id, task_id: taskOf(name), attempt: 1 }
   const execution_id = anId(`e-${name}`)
@@ -180,7 +181,7 @@ const closed = (name: string): ReadonlyArray<Fact> => {
   return [
     { _tag: "StartIntended", ...attempt, external_execution_id: "x", probe: false },
     { _tag: "StartAnswered", ...attempt, answer: "accepted", execution_id },
-    { _tag: "AttemptClosed", ...attempt, execution_id, ...end },
+    { _tag: "AttemptClosed", ...attempt, execution_id, landed, ...end },
   ]
 }
 const kept = (name: string): Fact => {

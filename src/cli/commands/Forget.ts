@@ -21,11 +21,11 @@ import { namesLeft } from "../../folder/Mentions.ts"
 import type { NamesLeft } from "../../folder/Mentions.ts"
 import type { Job } from "../../jobs/Job.ts"
 import type { ForgetCounts } from "../../ledger/Fact.ts"
+import { remainsOf } from "../../ledger/RunState.ts"
 import type { RunState } from "../../ledger/RunState.ts"
 import { CustomerId } from "../../service/Ids.ts"
 import type { RunId } from "../../service/Ids.ts"
 import type { Store } from "../../tables/Store.ts"
-import { resumeAttempt } from "../../task/Attempt.ts"
 import { deleteAll, dueDeletions } from "../../task/DeleteExecutions.ts"
 import type { DueDeletion } from "../../task/DeleteExecutions.ts"
 import { revokeByHand } from "../../tokens/ExchangeTicket.ts"
@@ -68,7 +68,7 @@ export const remoteOf = Effect.fnUntraced(function* (output: string, plan: Forge
     paths.set(state.started.job, state.started.job_path)
     const proved = new Map(dueDeletions(state).map((due) => [due.execution_id, due]))
     const attempts = attemptsOf(state, plan)
-    for (const one of attempts.flatMap(remainsOf)) {
+    for (const one of attempts.flatMap(stillThere)) {
       remaining.push(one)
       told.add(one.external_execution_id)
     }
@@ -79,11 +79,11 @@ export const remoteOf = Effect.fnUntraced(function* (output: string, plan: Forge
     const gone = attempts.filter(({ deletion }) => deletion?.deleted_at !== undefined)
     deleted += gone.length
     given_up += gone.filter(({ deletion }) => deletion?.landed_sha256 === "").length
-    const due = attempts.flatMap(({ task_id, execution_id, deletion, disowned }) =>
-      execution_id === undefined || disowned === true || deletion?.deleted_at !== undefined
-        ? []
-        : [proved.get(execution_id) ?? { task_id, execution_id, landed_sha256: "" }],
-    )
+    const due = attempts.flatMap((attempt) => {
+      const { task_id, execution_id } = attempt
+      if (execution_id === undefined || ["nothing", "foreign"].includes(remainsOf(attempt))) return []
+      return [proved.get(execution_id) ?? { task_id, execution_id, landed_sha256: "" }]
+    })
     if (due.length > 0) runs.push({ run_id, job: state.started.job, due })
   }
   return {
@@ -104,8 +104,8 @@ const attemptsOf = ({ tasks }: RunState, plan: ForgetPlan) =>
   })
 
 /** Starts whose execution nobody knows, and executions that are still there; an orphan is beside its own. */
-const remainsOf = (attempt: ReturnType<typeof attemptsOf>[number]): ReadonlyArray<Remaining> => {
-  const { external_execution_id, execution_id, planned, deletion, disowned, orphanSuspected } = attempt
+const stillThere = (attempt: ReturnType<typeof attemptsOf>[number]): ReadonlyArray<Remaining> => {
+  const { external_execution_id, execution_id, planned, orphanSuspected } = attempt
   const engine_reference = planned?.engine_reference
   const of = {
     external_execution_id,
@@ -113,14 +113,10 @@ const remainsOf = (attempt: ReturnType<typeof attemptsOf>[number]): ReadonlyArra
     sent_at: new Date(attempt.intended_at).toISOString(),
   }
   const orphan: ReadonlyArray<Remaining> = orphanSuspected ? [{ kind: "possible_orphan", ...of }] : []
-  const { _tag } = resumeAttempt(attempt)
-  if (execution_id === undefined || disowned === true) {
-    const isKnown = _tag === "Closed" || _tag === "NeverStarted" || _tag === "Start"
-    return isKnown ? orphan : [{ kind: "unknown_start", ...of }, ...orphan]
-  }
-  if (deletion?.deleted_at !== undefined) return orphan
-  const kind = attempt.closed === undefined ? "open_execution" : "execution"
-  return [{ kind, ...of, execution_id }, ...orphan]
+  const left = remainsOf(attempt)
+  if (left === "nothing") return orphan
+  if (execution_id === undefined || left === "foreign") return [{ kind: "unknown_start", ...of }, ...orphan]
+  return [{ kind: left === "open" ? "open_execution" : "execution", ...of, execution_id }, ...orphan]
 }
 
 /** Logins that an account counts besides, also of runs whose facts were removed by age. */
