@@ -70,6 +70,8 @@ const foldAttempt = (
   switch (fact._tag) {
     case "StartAnswered": {
       const { answer, execution_id, session_id } = fact
+      // A request has one answer: earlier versions also wrote one for a probe that was never sent.
+      if (attempt.answer !== undefined) return attempt
       const answered = { ...attempt, answer: fact }
       return answer === "accepted" || answer === "adopted"
         ? { ...answered, accepted_at: place.at, execution_id, session_id }

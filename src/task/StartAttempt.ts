@@ -162,11 +162,13 @@ const sendOnce = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCa
     ...(order.token_id === undefined ? {} : { token_id: order.token_id }),
   }
   const ledger = yield* Ledger
+  let hasLeft = false
   // Only now: a start that still waits for its turn has not been sent, and if the process dies then,
   // nothing is lost.
-  const leaving = ledger.append([
-    { _tag: "StartIntended", ...attemptKeys(order), external_execution_id, ...login, probe },
-  ])
+  const leaving = Effect.andThen(
+    ledger.append([{ _tag: "StartIntended", ...attemptKeys(order), external_execution_id, ...login, probe }]),
+    Effect.sync(() => void (hasLeft = true)),
+  )
   const answer = yield* service.startExecution(call, leaving).pipe(
     Effect.catchIf(
       (failure): failure is CallFailure => !(failure instanceof LedgerFailed),
@@ -175,6 +177,8 @@ const sendOnce = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCa
   )
   const withToken = call.login._tag === "Token"
   const read = readStart({ external_execution_id, withToken }, answer, yield* askAbout(order, answer))
+  // What was held back says nothing of the request before it, which may have been lost, nor of its login.
+  if (!hasLeft && read.answer === "not_created") return read
   const started = yield* claim(order, read.answer === "conflict" ? yield* identify(order, read) : read)
   const ofTicket = "execution_id" in started ? yield* keepTicket(order, call, answer, started) : []
   yield* append(...startFacts(order, started, probe), ...judgeStart(order, started, probe), ...ofTicket)

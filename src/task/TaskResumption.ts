@@ -115,7 +115,9 @@ export const resumeTask = (task: TaskState | undefined, mode: Mode): TaskResumpt
   if (settled !== undefined && settled.fact.outcome !== "unfinished")
     return lookAgain(task, settled.fact.reason)
   const last = task.attempts.at(-1)
-  const attemptsMade = task.attempts.length - task.attemptsBefore
+  // As in a process: a start that created nothing, such as one with a token that was refused, is no attempt.
+  const since = task.attempts.slice(task.attemptsBefore)
+  const attemptsMade = since.filter(({ execution_id }) => execution_id !== undefined).length
   if (last === undefined) return mode === "night" ? start(1, false, 0) : notStarted(task)
   const resumption = resumeAttempt(last)
   if (resumption._tag === "Closed") return resumeClosed(task, last, attemptsMade, mode)
@@ -175,14 +177,12 @@ const resumeOpen = (
   attemptsMade: number,
   mode: Mode,
 ): TaskResumption => {
-  // The attempt that continues is counted when it starts again.
-  const before = Math.max(0, attemptsMade - 1)
   switch (resumption._tag) {
     case "Start":
-      return mode === "night" ? start(last.attempt, false, before) : notStarted(task)
+      return mode === "night" ? start(last.attempt, false, attemptsMade) : notStarted(task)
     case "Probe":
       // A collected run only follows: another night's login may be sent to the account by now.
-      return mode === "night" ? start(last.attempt, true, before) : { _tag: "StartUnknown" }
+      return mode === "night" ? start(last.attempt, true, attemptsMade) : { _tag: "StartUnknown" }
     case "GiveUpStart":
       return { _tag: "StartUnknown" }
     case "NotOurs":
@@ -198,7 +198,7 @@ const resumeOpen = (
       }
     case "NeverStarted":
       if (task.settled === undefined && mode === "night" && isTokenRefused(last))
-        return start(last.attempt + 1, false, before)
+        return start(last.attempt + 1, false, attemptsMade)
       if (task.settled === undefined) return { _tag: "Refused", status_reason: resumption.status_reason }
       // An unfinished refusal was the service's own fault: an answered start is not repeated, but a new one
       // may be sent.

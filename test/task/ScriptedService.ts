@@ -106,6 +106,8 @@ export interface Script {
   readonly hear?: (verb: string, engine: string | undefined) => void
   /** So long a start waits for its turn before it leaves. */
   readonly turnMs?: number
+  /** Why a start is not sent at all, as the pace of the host says it. */
+  readonly held?: (call: StartCall) => CallFailure | undefined
   readonly state?: (execution_id: string, times: number) => Answer<StateAnswer>
   /** The external id that an execution's state names; without it what the answer to its start said. */
   readonly whose?: (execution_id: string) => string | undefined
@@ -192,9 +194,17 @@ export const scripted = (script: Script, calls: Array<Call>) => {
   return Layer.succeed(
     Service,
     Service.of({
-      startExecution: (call, leaving) =>
+      startExecution: <E extends { readonly _tag: string }>(
+        call: StartCall,
+        leaving: Effect.Effect<void, E>,
+      ) =>
         Effect.sleep(script.turnMs ?? 0).pipe(
-          Effect.andThen(leaving),
+          Effect.andThen(
+            Effect.suspend((): Effect.Effect<void, E | CallFailure> => {
+              const held = script.held?.(call)
+              return held === undefined ? leaving : Effect.fail(held)
+            }),
+          ),
           Effect.andThen(
             ask("start", call.customer_id, (times) =>
               remember(call, script.start?.(call, times) ?? accepted(`${call.customer_id}-${times}`)),

@@ -217,6 +217,29 @@ describe("a lost start", () => {
     }),
   )
 
+  it.effect(
+    "whose probe was held back before it was sent is probed by the next process [decision 2 held back]",
+    () =>
+      Effect.gen(function* () {
+        const place = makePlace()
+        const one = { customer: "c-1", fingerprint: "f-1" }
+        let starts = 0
+        const held = () => (starts++ === 0 ? undefined : throttled(429, 20 * minute))
+        const before = yield* night({
+          place,
+          tasks: [one],
+          script: { start: () => lost, held },
+          killAfter: minute,
+        })
+        const judged = (facts: ReadonlyArray<Fact>) =>
+          facts.flatMap((fact) => (fact._tag === "LoginJudged" ? [fact.verdict] : []))
+        // What was not sent is in no fact: neither an answer to it, nor anything of its login.
+        expect([startFacts(before.facts), judged(before.facts)]).toEqual([["start", "lost"], ["unproven"]])
+        const end = yield* night({ place, tasks: [one], script: { start: () => accepted("1") } })
+        expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "accepted", "orphan"])
+      }),
+  )
+
   it.effect("accepted without an id is probed like a lost one", () =>
     Effect.gen(function* () {
       const blind: StartAnswer = { ...accepted("1"), _tag: "Accepted", view: {} } as StartAnswer

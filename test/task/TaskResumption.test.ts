@@ -288,7 +288,9 @@ describe("resuming", () => {
         intended(1),
         answered(1, "accepted"),
       ]),
-    ]).toEqual([2, 1, 1, 0, 1])
+      // A start with a token that the service refused, and one with the parameters behind it.
+      made([intended(1), answered(1, "refused"), intended(2), answered(2, "accepted"), closed(2, "FAILED")]),
+    ]).toEqual([2, 1, 1, 0, 1, 1])
   })
 
   it("settles a refusal without a reason as an unlisted answer", () => {
