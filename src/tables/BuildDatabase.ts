@@ -401,26 +401,31 @@ export const renumberDatabase = Effect.fnUntraced(
   Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
 )
 
-/** The version recorded in a database file; undefined if there is no readable one. */
-export const databaseVersion = Effect.fnUntraced(
-  function* (path: string) {
-    const connection = yield* openDatabase(path, "read-only")
-    const [row] = yield* connection.rows("SELECT published_version() AS version")
-    return Number(row?.["version"])
-  },
-  Effect.scoped,
-  Effect.orElseSucceed(() => undefined),
-)
+/** The version recorded in a database; undefined if it says none. */
+export const versionIn = (connection: Connection): Effect.Effect<number | undefined> =>
+  connection.rows("SELECT published_version() AS version").pipe(
+    Effect.map(([row]) => Number(row?.["version"])),
+    Effect.orElseSucceed(() => undefined),
+  )
+
+/** The same of a file; undefined if there is no readable one, too. */
+export const databaseVersion = (path: string) =>
+  openDatabase(path, "read-only").pipe(
+    Effect.flatMap(versionIn),
+    Effect.scoped,
+    Effect.orElseSucceed(() => undefined),
+  )
 
 /** Reads every row of every table, which fails where a block is damaged. */
 export const readAll = Effect.fnUntraced(function* (connection: Connection) {
   const tables = yield* connection.rows(
     "SELECT schema_name AS folder, table_name AS name FROM duckdb_tables()",
   )
-  for (const { folder, name } of tables)
-    yield* connection.rows(
+  const reads = tables.map(
+    ({ folder, name }) =>
       `SELECT bit_xor(hash(t)) AS h FROM ${identifier(String(folder))}.${identifier(String(name))} AS t`,
-    )
+  )
+  if (reads.length > 0) yield* connection.rows(reads.join(" UNION ALL "))
 })
 
 /** Whether all of a database file can be read. */

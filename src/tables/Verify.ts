@@ -18,7 +18,7 @@ import type { Problem } from "../messages/Catalogue.ts"
 import type { ProofLine } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import { countDifferences, databaseVersion, openDatabase, readAll } from "./BuildDatabase.ts"
+import { countDifferences, openDatabase, readAll, versionIn } from "./BuildDatabase.ts"
 import { strayFiles } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { lostParquet } from "./ParquetViews.ts"
@@ -258,15 +258,16 @@ const hasOtherTables = ({ layout }: Store, current: Manifest, isOther: boolean) 
 
 export const databaseProblems = Effect.fnUntraced(
   function* (store: Store, manifest: Manifest, accepted: ReadonlyMap<string, string>) {
-    const version = yield* databaseVersion(store.layout.database)
     const where = "nightjar.duckdb"
-    if (version !== manifest.version) {
+    const opened = yield* Effect.result(openDatabase(store.layout.database, "read-only"))
+    const version = opened._tag === "Failure" ? undefined : yield* versionIn(opened.success)
+    if (opened._tag === "Failure" || version !== manifest.version) {
       const state = version === undefined ? "cannot be read" : `is version ${version}`
       return [problemOf(where, "database-version", { state, version: manifest.version })]
     }
     const isOther = yield* fileStep(() => isOtherDatabase(store.layout.database, manifest.database))
     const problems: Array<Problem> = isOther ? [problemOf(where, "database-changed")] : []
-    const connection = yield* openDatabase(store.layout.database, "read-only")
+    const connection = opened.success
     yield* readAll(connection)
     const { families } = store
     for (const { table, run_id, expected, found } of (yield* hasOtherTables(store, manifest, isOther))
