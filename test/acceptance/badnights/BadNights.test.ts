@@ -150,15 +150,19 @@ describe.concurrent("a bad night", () => {
   it("that is killed while it executes and again while it deletes is resumed by what `status` suggests", async ({
     expect,
   }) => {
-    const customers = Array.from({ length: 6 }, (_, index): Customer => {
-      const words = index < 3 ? quick : "queue-120+run-10"
-      return { id: `c-${index}`, words, records: 3 }
+    const customers = ["quick", "open"].map((id): Customer => ({ id, words: quick, records: 3 }))
+    const night = nightOf({
+      customers,
+      speed,
+      faults: ["{ on: readExecution, customer: open, hang: true }"],
     })
-    const night = nightOf({ customers, speed })
     await night.killed(run, "AttemptClosed")
     const first = await night.do("nightjar status")
+    // Neither killed run can end before it is killed, however late that is.
+    night.faults(["{ on: deleteExecution, hang: true }"])
     await night.killed(suggested(first.stdout) ?? "", "DeleteIntended")
     const second = await night.do("nightjar status")
+    night.faults([])
     const last = await night.follow(second)
     expect(await night.disagreements(last)).toEqual([])
     expect(night.story).toEqual([
