@@ -174,7 +174,7 @@ export const mayRun = (attempt: AttemptState): boolean =>
 /** All of it is here, and the service may still have it. */
 export const isToDelete = (attempt: AttemptState): boolean => ["due", "asked"].includes(remainsOf(attempt))
 
-/** The closed executions of a settled task that stay at the service: it is not proved that all of them is here. */
+/** Closed executions of a settled task that stay there: it is not proved that all of them is here. */
 export const keptOf = ({ settled, attempts }: TaskState): ReadonlyArray<AttemptState> =>
   settled === undefined ? [] : attempts.filter((one) => ["unread", "kept"].includes(remainsOf(one)))
 
