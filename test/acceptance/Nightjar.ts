@@ -3,15 +3,23 @@
  * process, and in one of its own where a test kills it.
  */
 import { spawn } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DuckDBInstance } from "@duckdb/node-api"
+import type { DuckDBConnection } from "@duckdb/node-api"
 import { command } from "./BuiltCommand.ts"
 import type { FakeService } from "./FakeService.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
 import { startHere } from "../harness/ProgramHere.ts"
 import type { Ended, Running } from "../harness/ProgramHere.ts"
+
+/** The published database as it was when this file was its newest. */
+interface Opened {
+  readonly of: string
+  readonly connection: DuckDBConnection
+  readonly close: () => void
+}
 
 export class Workplace {
   readonly folder = mkdtempSync(join(tmpdir(), "acceptance-"))
@@ -30,7 +38,10 @@ export class Workplace {
     this.tellsFromFolder = tellsFromFolder
   }
 
+  #opened: Opened | undefined
+
   remove(): void {
+    this.close()
     rmSync(this.folder, { recursive: true, force: true })
   }
 
@@ -85,18 +96,24 @@ export class Workplace {
     }
   }
 
-  /** Rows of the published database, read as an analyst would: read-only, by another process. */
+  /** Rows of the published database, read as an analyst would: read-only, and opened again once it is another file. */
   async rows(sql: string): Promise<ReadonlyArray<Readonly<Record<string, unknown>>>> {
-    const instance = await DuckDBInstance.create(join(this.output, "nightjar.duckdb"), {
-      access_mode: "READ_ONLY",
-    })
-    const connection = await instance.connect()
-    try {
-      return (await connection.runAndReadAll(sql)).getRowObjectsJson()
-    } finally {
-      connection.closeSync()
-      instance.closeSync()
+    const path = join(this.output, "nightjar.duckdb")
+    const { ino, mtimeMs } = statSync(path)
+    const of = `${ino} ${mtimeMs}`
+    if (this.#opened?.of !== of) {
+      this.close()
+      const instance = await DuckDBInstance.create(path, { access_mode: "READ_ONLY", threads: "1" })
+      const connection = await instance.connect()
+      const close = () => [connection, instance].forEach((one) => one.closeSync())
+      this.#opened = { of, connection, close }
     }
+    return (await this.#opened.connection.runAndReadAll(sql)).getRowObjectsJson()
+  }
+
+  close(): void {
+    this.#opened?.close()
+    this.#opened = undefined
   }
 }
 

@@ -6,7 +6,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { Effect } from "effect"
+import { Effect, Exit, Scope } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { dbtSources } from "../../src/tables/DataContract.ts"
 import { dbtStatements } from "../tables/DbtTests.ts"
@@ -28,12 +28,13 @@ const questions = readdirSync(folder)
     return { file, question: text.split("\n", 1)[0]?.replace("-- ", "") ?? "", query, rows }
   })
 
+const scope = Scope.makeUnsafe()
+/** Opened once: that costs more than the answers. */
+const database = Effect.flatMap(DuckDb, (duckdb) =>
+  duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" }),
+).pipe(Effect.provide(DuckDb.layer), Scope.provide(scope), Effect.cached, Effect.runSync)
 const answerOf = (sql: string, values: ReadonlyArray<string> = []) =>
-  Effect.gen(function* () {
-    const duckdb = yield* DuckDb
-    const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
-    return yield* connection.rows(sql, values)
-  }).pipe(Effect.scoped, Effect.provide(DuckDb.layer), Effect.runPromise)
+  Effect.runPromise(Effect.flatMap(database, (connection) => connection.rows(sql, values)))
 
 const shown = (value: unknown): string =>
   value instanceof Date
@@ -43,7 +44,10 @@ const shown = (value: unknown): string =>
       : String(value)
 
 beforeAll(() => publishTenNights(root), 600_000)
-afterAll(() => rmSync(root, { recursive: true, force: true }))
+afterAll(async () => {
+  await Effect.runPromise(Scope.close(scope, Exit.void))
+  rmSync(root, { recursive: true, force: true })
+})
 
 describe("an analyst", () => {
   it("asks twenty questions, each in a sentence", () => {

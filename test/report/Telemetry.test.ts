@@ -1,39 +1,45 @@
-/** What a run sends to a collector, by a real process: the whole story, valid, and no secret or customer in it. */
-import { spawn } from "node:child_process"
+/** What a run sends to a collector, by the whole program: the whole story, valid, and no secret or customer in it. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { command } from "../acceptance/BuiltCommand.ts"
 import { Collector, valuesOf } from "./Collector.ts"
 import type { Metric, Span } from "./Collector.ts"
 import { metricTable } from "../../src/report/Spans.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
+import { startHere } from "../harness/ProgramHere.ts"
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 const root = mkdtempSync(join(tmpdir(), "telemetry-"))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
+// What the environment says counts for nothing.
+const misleading = { OTEL_RESOURCE_ATTRIBUTES: "host.name=canary-host,=,%", OTEL_SERVICE_NAME: "canary-name" }
+const ours = Object.fromEntries(Object.keys(misleading).map((name) => [name, process.env[name]]))
+beforeAll(() => void Object.assign(process.env, misleading))
+afterAll(() => {
+  for (const [name, value] of Object.entries(ours))
+    if (value === undefined) delete process.env[name]
+    else process.env[name] = value
+})
+
 const nightjar = async (job: string, otlp: string) => {
   const begun = performance.now()
-  const child = spawn(process.execPath, [command, "run", job, "--output", `${job}.out`, "--no-progress"], {
-    cwd: root,
-    env: {
-      ...plainEnvironment,
-      COLLECTOR: otlp,
-      COLLECTOR_HEADERS: "authorization=Bearer%20collector-canary-5x,x-team=night",
-      PASSWORD: "password-canary-8q+Z",
-      // What the environment says counts for nothing.
-      OTEL_RESOURCE_ATTRIBUTES: "host.name=canary-host,=,%",
-      OTEL_SERVICE_NAME: "canary-name",
-    },
-  })
-  let [stdout, stderr] = ["", ""]
-  child.stdout.setEncoding("utf8").on("data", (chunk: string) => (stdout += chunk))
-  child.stderr.setEncoding("utf8").on("data", (chunk: string) => (stderr += chunk))
-  const status = await new Promise<number | null>((done) => child.on("close", done))
-  return { status, stdout, stderr, seconds: (performance.now() - begun) / 1_000 }
+  const environment = {
+    ...plainEnvironment,
+    ...misleading,
+    COLLECTOR: otlp,
+    COLLECTOR_HEADERS: "authorization=Bearer%20collector-canary-5x,x-team=night",
+    PASSWORD: "password-canary-8q+Z",
+  }
+  const args = ["run", job, "--output", `${job}.out`, "--no-progress"]
+  // What is said once the services of the night close, they say on the streams of the process.
+  const heard = vi.spyOn(process.stderr, "write").mockReturnValue(true)
+  const { code, stderr } = await startHere(args, { environment, folder: root }).ended
+  const said = heard.mock.calls.map(([text]) => String(text)).join("")
+  heard.mockRestore()
+  return { status: code, stderr: stderr + said, seconds: (performance.now() - begun) / 1_000 }
 }
 
 const jobFile = (name: string, telemetry: string): string => {
@@ -42,6 +48,7 @@ const jobFile = (name: string, telemetry: string): string => {
     `name: ${name}
 service: { sandbox: { seed: 3, speed: 20000 } }
 engines: [sandbox-bank:website]
+record_schemas: []
 telemetry: ${telemetry}
 customers:
   - { id: customer-canary-0, parameters: { username: ok+records-3+user-canary-1, password: "env:PASSWORD" } }
