@@ -99,6 +99,7 @@ const firstIn = (folder: string, of = template) => `${folder}/${readdirSync(join
 const segment = () => `landing/${known.first}/segment-000001.njl`
 /** Of the first run. */
 const accounts = () => firstIn(firstIn("tables/accounts"))
+const profiles = () => firstIn(firstIn("tables/customer_profiles"))
 const strayFile = () => accounts().replace("-v1", "-v0")
 const document = () => firstIn("attachments")
 
@@ -160,15 +161,15 @@ const emptyDatabase = () => `published/empty/${readdirSync(at("published/empty")
 /** What `repair` mends, and what it says of it. */
 const mended: ReadonlyArray<Damage & { readonly done: () => ReadonlyArray<string> }> = [
   {
-    what: "a bit of a Parquet file is flipped",
-    damage: () => flip(accounts()),
-    told: () => [`${accounts()}: a published file is damaged [file-differs]; ${again}`],
-    done: derived,
-  },
-  {
-    what: "a Parquet file is missing",
-    damage: () => remove(accounts()),
-    told: () => [`${accounts()}: a published file is missing [file-differs]; ${again}`],
+    what: "a bit of a Parquet file is flipped, and another one is missing",
+    damage: () => {
+      flip(accounts())
+      remove(profiles())
+    },
+    told: () => [
+      `${accounts()}: a published file is damaged [file-differs]; ${again}`,
+      `${profiles()}: a published file is missing [file-differs]; ${again}`,
+    ],
     done: derived,
   },
   {
@@ -181,23 +182,9 @@ const mended: ReadonlyArray<Damage & { readonly done: () => ReadonlyArray<string
     done: () => [...derived(), `${known.second}: its tables were derived again from landing/${known.second}`],
   },
   {
-    what: "a Parquet file is there that no manifest lists",
-    damage: () => cpSync(at(accounts()), at(strayFile())),
-    told: () => [
-      `${strayFile()}: no manifest lists this file [file-unlisted]; The next publication corrects it`,
-    ],
-    done: () => [`tables: 1 file that no manifest lists removed: ${strayFile()}`],
-  },
-  {
     what: "a bit of the database is flipped",
     damage: () => flip("nightjar.duckdb", (size) => size - 100),
     told: () => ["nightjar.duckdb: the database"],
-    done: rebuilt,
-  },
-  {
-    what: "the database is missing",
-    damage: () => remove("nightjar.duckdb"),
-    told: lostDatabase,
     done: rebuilt,
   },
   {
@@ -230,26 +217,33 @@ const mended: ReadonlyArray<Damage & { readonly done: () => ReadonlyArray<string
     done: restored,
   },
   {
-    what: "a kept record schema of the program is missing",
-    damage: () => remove("schemas/customer_profiles.v1.yaml"),
+    what:
+      "at once: a Parquet file that no manifest lists is there, the marker and a schema of the job are changed, one of the program is missing, and both databases " +
+      "that save work are damaged",
+    damage: () => {
+      cpSync(at(accounts()), at(strayFile()))
+      flip(".nightjar")
+      flip("schemas/accounts.v1.yaml", () => 5)
+      remove("schemas/customer_profiles.v1.yaml")
+      truncateSync(at(emptyDatabase()), 5_000)
+      flip(keptDatabase, (size) => size - 100)
+    },
     told: () => [
-      `schemas/customer_profiles.v1.yaml: the kept record schema is missing [schema-missing]; ${sameText}`,
-    ],
-    done: () => ["schemas/customer_profiles.v1.yaml: written again with the same text"],
-  },
-  {
-    what: "a kept record schema of the job is changed, so that it cannot be read",
-    damage: () => flip("schemas/accounts.v1.yaml", () => 5),
-    told: () => [
+      ".nightjar: the marker file was changed [marker-damaged]; ",
       "schemas/accounts.v1.yaml: the kept record schema has changed since it was written [schema-changed]; ",
+      `schemas/customer_profiles.v1.yaml: the kept record schema is missing [schema-missing]; ${sameText}`,
+      `${strayFile()}: no manifest lists this file [file-unlisted]; The next publication corrects it`,
+      `${emptyDatabase()}: ${helperDamaged}`,
+      `${keptDatabase}: ${helperDamaged}`,
     ],
-    done: () => ["schemas/accounts.v1.yaml: written again with the same text"],
-  },
-  {
-    what: "the empty database with which others begin is cut off",
-    damage: () => truncateSync(at(emptyDatabase()), 5_000),
-    told: () => [`${emptyDatabase()}: ${helperDamaged}`],
-    done: () => [`${emptyDatabase()}: made again`],
+    done: () => [
+      ".nightjar: written again",
+      "schemas/customer_profiles.v1.yaml: written again with the same text",
+      "schemas/accounts.v1.yaml: written again with the same text",
+      `tables: 1 file that no manifest lists removed: ${strayFile()}`,
+      `${emptyDatabase()}: made again`,
+      `${keptDatabase}: removed, since it was damaged`,
+    ],
   },
   {
     what: "the empty database has no bytes, and no night can continue the published one",
@@ -260,18 +254,6 @@ const mended: ReadonlyArray<Damage & { readonly done: () => ReadonlyArray<string
     told: () => [`${emptyDatabase()}: ${helperDamaged}`, ...lostDatabase()],
     done: rebuilt,
   },
-  {
-    what: "a bit of the kept database of an earlier version is flipped",
-    damage: () => flip(keptDatabase, (size) => size - 100),
-    told: () => [`${keptDatabase}: ${helperDamaged}`],
-    done: () => [`${keptDatabase}: removed, since it was damaged`],
-  },
-  {
-    what: "the marker is changed",
-    damage: () => flip(".nightjar"),
-    told: () => [".nightjar: the marker file was changed [marker-damaged]; "],
-    done: () => [".nightjar: written again"],
-  },
 ]
 
 const landingLost = () =>
@@ -280,18 +262,19 @@ const landingLost = () =>
 /** What only a copy mends: `repair` changes nothing, and `verify` says the same afterwards. */
 const kept: ReadonlyArray<Damage & { readonly left?: () => ReadonlyArray<string> }> = [
   {
-    what: "a bit of a landed body is flipped, and the tables still contain its rows",
-    damage: () => flip(segment(), () => readFileSync(at(segment())).indexOf('"products_count"')),
-    told: () => [`${segment()}:`],
+    what: "a bit of a landed body is flipped, and the tables still contain its rows; a document is changed",
+    damage: () => {
+      flip(segment(), () => readFileSync(at(segment())).indexOf('"products_count"'))
+      flip(document())
+    },
+    told: () => [
+      `${segment()}:`,
+      `${document()}: the document has changed since it was downloaded [document-changed]; ${restore}`,
+    ],
   },
   {
     what: "a landing segment is cut",
     damage: () => truncateSync(at(segment()), 2_000),
-    told: () => [landingLost()],
-  },
-  {
-    what: "a landing segment is missing",
-    damage: () => remove(segment()),
     told: () => [landingLost()],
   },
   {
@@ -309,21 +292,10 @@ const kept: ReadonlyArray<Damage & { readonly left?: () => ReadonlyArray<string>
     told: () => [`schemas/accounts.v1.yaml: the kept record schema is missing [schema-missing]; ${sameText}`],
   },
   {
-    what: "a document is missing",
-    damage: () => remove(document()),
-    told: () => [`${document()}: the document is missing [document-missing]; ${restore}`],
-  },
-  {
-    what: "a document is changed",
-    damage: () => flip(document()),
-    told: () => [
-      `${document()}: the document has changed since it was downloaded [document-changed]; ${restore}`,
-    ],
-  },
-  {
-    what: "a receipt disagrees with what is landed",
-    damage: () =>
-      inLedger((ledger) =>
+    what: "a document is missing, and a receipt disagrees with what is landed",
+    damage: () => {
+      remove(document())
+      return inLedger((ledger) =>
         ledger.append([
           {
             _tag: "DeleteIntended",
@@ -333,9 +305,11 @@ const kept: ReadonlyArray<Damage & { readonly left?: () => ReadonlyArray<string>
             landed_sha256: "00".repeat(32),
           },
         ]),
-      ),
+      )
+    },
     told: () => [
       `${known.execution}: the receipt of its deletion does not match the landed bodies [receipt-mismatch]; Leave the folder`,
+      `${document()}: the document is missing [document-missing]; ${restore}`,
     ],
   },
   {
