@@ -1,35 +1,16 @@
 /**
- * Nights over time, as processes: killed and taken up, repeated, forced, rerun, found by the next night, overlapping,
- * refused, interrupted, two in one command. The fake counts every start, so that none is ever made twice.
+ * Nights that follow each other, from the command line to the tables: read again, rerun, two in one command, held back
+ * by a gate. Kills, signals, locks and what is left after each are in `badnights`, `cli/Processes` and `faults`.
  */
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-} from "node:fs"
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
+import { appendFileSync, mkdirSync, readFileSync, renameSync } from "node:fs"
 import { join } from "node:path"
-import { DatabaseSync } from "node:sqlite"
-import { setTimeout as wait } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { ended, FakeService, html, profileOf, resultsBody, working } from "./FakeService.ts"
+import { ended, FakeService, profileOf, resultsBody } from "./FakeService.ts"
 import type { Script } from "./FakeService.ts"
 import { jobText, login, Workplace } from "./Nightjar.ts"
-import type { Running } from "../harness/ProgramHere.ts"
 
 // Processes on a busy machine take their time; how long is nothing that these checks judge.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
-
-/** Nights that take long, or that differ little from others here. */
-/** A check that takes too long for every day: it is only there where NIGHTJAR_ACCEPTANCE=all asks for it. */
-const slowly = (title: string, check: () => Promise<void>, timeoutMs?: number) => {
-  if (process.env["NIGHTJAR_ACCEPTANCE"] === "all") it(title, check, timeoutMs)
-}
 
 interface Scene {
   readonly fake: FakeService
@@ -64,14 +45,6 @@ afterAll(async () => {
   }
 })
 
-/** Until a condition of the fake holds; the process may end first. */
-const until = async (running: Running, condition: () => boolean) => {
-  let over = false
-  void running.ended.then(() => (over = true))
-  while (!condition() && !over) await wait(20)
-  return condition()
-}
-
 const failing = (code: string, reason: string, authentication_status = "not-performed"): Script => ({
   state: (execution) => ended(execution, code, reason, { authentication_status }),
 })
@@ -81,102 +54,7 @@ const startsOf = ({ fake }: Scene) =>
   )
 const runsOf = ({ place }: Scene) =>
   place.json("runs") as Promise<ReadonlyArray<Readonly<Record<string, unknown>>>>
-/** Makes everything that the ledger knows this much older. */
-const age = ({ place }: Scene, hours: number) => {
-  const ledger = new DatabaseSync(join(place.output, "ledger.sqlite"))
-  // Without its chain it is a ledger of an earlier version, which is chained as it is found.
-  ledger.exec(`UPDATE facts SET at = at - ${hours * 3_600_000}, chain = NULL`)
-  ledger.close()
-}
-
-describe.concurrent("a run that was killed", () => {
-  const cut = async () => {
-    let open = true
-    const killed = await scene(
-      {
-        quick: {},
-        slow: { state: (execution) => (open ? working(execution) : undefined) },
-      },
-      { rest: "" },
-    )
-    const first = killed.place.spawn(["run", "job.yaml"])
-    const { fake } = killed
-    const reached = await until(
-      first,
-      () => fake.calls("GET", "exec-slow").length > 1 && fake.calls("GET", "/results").length > 0,
-    )
-    first.kill("SIGKILL")
-    await first.ended
-    open = false
-    return { ...killed, reached }
-  }
-
-  it("is resumed by `run`: nothing is started twice, everything is published and deleted", async () => {
-    const killed = await cut()
-    const { place, fake } = killed
-    const again = await place.nightjar("run", "job.yaml")
-    expect([killed.reached, again.code, startsOf(killed), fake.breaches]).toEqual([
-      true,
-      0,
-      { quick: 1, slow: 1 },
-      [],
-    ])
-    expect(fake.executions).toEqual([])
-    expect(await place.rows("SELECT customer_id, outcome FROM ops.tasks ORDER BY 1")).toEqual([
-      { customer_id: "quick", outcome: "succeeded" },
-      { customer_id: "slow", outcome: "succeeded" },
-    ])
-    expect((await runsOf(killed)).length).toBe(1)
-  })
-
-  it("is collected first by a run 21 hours later, which then starts its own tasks", async () => {
-    const killed = await cut()
-    age(killed, 21)
-    const { place, fake } = killed
-    const again = await place.nightjar("run", "job.yaml")
-    expect([again.code, startsOf(killed), fake.breaches]).toEqual([0, { quick: 2, slow: 2 }, []])
-    const order = fake.seen.map(({ method, path }) => `${method} ${path}`)
-    const collected = order.findIndex(
-      (line) => line.includes("DELETE") && line.includes("exec-slow-fake-bank-website-1"),
-    )
-    const started = order.findLastIndex((line) => line.includes("POST"))
-    expect(collected).toBeGreaterThan(0)
-    expect(collected).toBeLessThan(started)
-    expect(fake.executions).toEqual([])
-    const runs = await runsOf(killed)
-    expect(runs.map(({ leftovers }) => leftovers)).toEqual([false, false])
-    expect(
-      await place.rows(
-        "SELECT count(DISTINCT run_id)::INT AS runs, count(*)::INT AS n FROM ops.tasks WHERE outcome = 'succeeded'",
-      ),
-    ).toEqual([{ runs: 2, n: 4 }])
-  })
-
-  slowly("is resumed by a run 19 hours later, whatever its date", async () => {
-    const killed = await cut()
-    age(killed, 19)
-    const again = await killed.place.nightjar("run", "job.yaml")
-    expect([again.code, startsOf(killed)]).toEqual([0, { quick: 1, slow: 1 }])
-    expect((await runsOf(killed)).length).toBe(1)
-  })
-})
-
 describe.concurrent("a finished run", () => {
-  it("is a no-op when run again, and `--new` starts another run as `.2`", async () => {
-    const done = await scene({ one: {}, bad: failing("FAILED", "FAILED") })
-    const first = await done.place.nightjar("run", "job.yaml")
-    const requests = done.fake.seen.length
-    const second = await done.place.nightjar("run", "job.yaml")
-    expect([first.code, second.code, done.fake.seen.length - requests]).toEqual([3, 3, 0])
-    const forced = await done.place.nightjar("run", "job.yaml", "--new")
-    expect([forced.code, startsOf(done)]).toEqual([3, { one: 2, bad: 2 }])
-    const ids = (await runsOf(done)).map(({ run_id }) => String(run_id))
-    expect(ids).toEqual([expect.stringMatching(/^life\.\d{4}-\d\d-\d\d$/), `${ids[0]}.2`])
-    expect(await done.place.rows("SELECT DISTINCT run_id FROM ops.tasks ORDER BY ALL")).toEqual(
-      ids.map((run_id) => ({ run_id })),
-    )
-  })
-
   it("with partial results is read again by the next run", async () => {
     let final = false
     const partial = await scene(
@@ -203,21 +81,6 @@ describe.concurrent("a finished run", () => {
     expect(await partial.place.rows("SELECT outcome, reason FROM ops.tasks")).toEqual([
       { outcome: "succeeded", reason: "COMPLETED" },
     ])
-  })
-
-  slowly("with a pending deletion exits 4, and the next run deletes without starting anything", async () => {
-    let refuses = true
-    const pending = await scene({ kept: { remove: () => (refuses ? { status: 409 } : undefined) } })
-    const first = await pending.place.nightjar("run", "job.yaml")
-    expect(first.code).toBe(4)
-    expect(
-      await pending.place.rows(
-        "SELECT outcome, deleted_at FROM ops.deletions JOIN ops.executions USING (execution_id)",
-      ),
-    ).toEqual([{ outcome: "pending", deleted_at: null }])
-    refuses = false
-    const second = await pending.place.nightjar("run", "job.yaml")
-    expect([second.code, startsOf(pending), pending.fake.executions]).toEqual([0, { kept: 1 }, []])
   })
 })
 
@@ -328,82 +191,13 @@ describe("`rerun`", () => {
       tasks: [{ outcome: "failed", reason: "BLOCKED_USER", who_acts: "customer", attempts: 0 }],
     })
   })
-
-  slowly("sends it again once it is changed or released", async () => {
-    const first = String((await runsOf(night))[0]?.["run_id"])
-    const changed = await night.place.start(["rerun", first, "--customer", "locked"], {
-      LOGIN_PASSWORD: "another horse",
-    }).ended
-    expect([changed.code, night.fake.startsOf("locked").length]).toEqual([3, 2])
-    const list = (await night.place.json("credentials", "list")) as ReadonlyArray<{ fingerprint: string }>
-    expect(list.length).toBe(2)
-    for (const { fingerprint } of list)
-      expect((await night.place.nightjar("credentials", "release", fingerprint)).code).toBe(0)
-    await night.place.nightjar("rerun", first, "--customer", "locked")
-    expect(night.fake.startsOf("locked").length).toBe(3)
-  })
 })
 
-describe.concurrent("one output folder", () => {
-  it("serves one process: a second one exits 5 without a request; an interrupt saves the state, and `run` resumes", async () => {
-    let open = true
-    const shared = await scene(
-      { slow: { state: (execution) => (open ? working(execution) : undefined) } },
-      { rest: "" },
-    )
-    const first = shared.place.start(["run", "job.yaml"])
-    expect(await until(first, () => shared.fake.calls("GET", "exec-slow").length > 0)).toBe(true)
-    const posts = () => shared.fake.calls("POST", "").length
-    const second = await shared.place.nightjar("run", "job.yaml")
-    expect([second.code, posts()]).toEqual([5, 1])
-    first.kill("SIGTERM")
-    expect((await first.ended).code).toBe(143)
-    const third = shared.place.start(["run", "job.yaml"])
-    const reads = shared.fake.calls("GET", "exec-slow").length
-    await until(third, () => shared.fake.calls("GET", "exec-slow").length > reads)
-    third.kill("SIGINT")
-    expect((await third.ended).code).toBe(130)
-    open = false
-    expect([(await shared.place.nightjar("run", "job.yaml")).code, posts()]).toEqual([0, 1])
-  })
-})
-
-describe.concurrent("a service that cannot be used", () => {
-  slowly("exits 6 if it forbids the secret; nothing is started, and no secret is shown", async () => {
-    const refusing = await scene({ one: {} })
-    refusing.fake.listReply = { status: 403, body: { detail: "no" } }
-    const { code, stderr } = await refusing.place.nightjar("run", "job.yaml")
-    expect([code, refusing.fake.starts]).toEqual([6, []])
-    expect(stderr).not.toContain("fake-secret-1")
-  })
-
-  it("exits 6 if the secret is wrong or nothing listens", async () => {
-    const wrong = await scene({ one: {} })
-    const { code } = await wrong.place.start(["run", "job.yaml"], { FAKE_SECRET: "not it" }).ended
-    expect([code, wrong.fake.starts]).toEqual([6, []])
-    await wrong.fake.close()
-    expect((await wrong.place.nightjar("run", "job.yaml")).code).toBe(6)
-  })
-
-  it("exits 2 before any request if the secret's reference cannot be resolved", async () => {
+describe("a job whose secret cannot be resolved", () => {
+  it("exits 2 before any request", async () => {
     const unset = await scene({ one: {} }, { secret: "env:NOT_SET" })
     const { code, stderr } = await unset.place.nightjar("run", "job.yaml")
     expect([code, unset.fake.seen, stderr.includes("NOT_SET")]).toEqual([2, [], true])
-  })
-
-  it("never follows a redirect with the secret, and sends it only to the configured origins", async () => {
-    const heard: Array<string> = []
-    const elsewhere = createServer((request, response) => {
-      heard.push(`${request.method} ${request.url}`)
-      response.end("[]")
-    })
-    await new Promise<void>((resolve) => elsewhere.listen(0, "127.0.0.1", resolve))
-    const location = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/api`
-    const redirected = await scene({ one: {} })
-    redirected.fake.listReply = { status: 302, headers: { location } }
-    const { code } = await redirected.place.nightjar("run", "job.yaml")
-    expect([code, heard, redirected.fake.starts]).toEqual([6, [], []])
-    await new Promise((resolve) => elsewhere.close(resolve))
   })
 })
 
@@ -428,102 +222,6 @@ describe.concurrent("several jobs in one command", () => {
       { job: "second", code: 4 },
     ])
   })
-})
-
-describe.concurrent("a job's settings", () => {
-  it("`after_export: keep` deletes nothing and still succeeds; `share: group` opens the published part", async () => {
-    const slow: Script = { state: (execution) => (execution.looks < 2 ? working(execution) : undefined) }
-    const kept = await scene(
-      { one: slow, two: slow, three: slow, four: slow, five: {} },
-      {
-        concurrency: "{ max_in_flight: 3, per_engine: 2 }",
-        extra: "after_export: keep\noutput: { share: group }\n",
-      },
-    )
-    const { code } = await kept.place.nightjar("run", "job.yaml")
-    expect([code, kept.fake.calls("DELETE", "").length, kept.fake.executions.length]).toEqual([0, 0, 5])
-    expect(kept.fake.mostOpen).toBe(2)
-    const { output } = kept.place
-    const mode = (path: string) => (statSync(join(output, path)).mode & 0o777).toString(8)
-    expect(["", "nightjar.duckdb", "tables", "tables/tasks"].map(mode)).toEqual(["750", "640", "750", "750"])
-    expect(["ledger.sqlite", "landing"].map(mode)).toEqual(["600", "700"])
-    const parquet = readdirSync(join(output, "tables"), { recursive: true, encoding: "utf8" }).filter(
-      (path) => path.endsWith(".parquet"),
-    )
-    expect([...new Set(parquet.map((path) => mode(`tables/${path}`)))]).toEqual(["640"])
-  })
-
-  it("a job with only sessions reads them, executes nothing, and names no engine", async () => {
-    const sessions = await scene({}, { name: "sessions" })
-    const { fake, place } = sessions
-    const ids = ["65f0c0ffee65f0c0ffee65f0", "65e000000000000000000000", "65f0c0ffee65f0c0ffee65f2"] as const
-    fake.loneSessions.set(ids[0], () => resultsBody([profileOf("c-7")]))
-    fake.loneSessions.set(ids[1], (read) => resultsBody([], { is_closed: read > 1 }))
-    place.write(
-      "job.yaml",
-      jobText(fake, {
-        name: "sessions",
-        engines: "[]",
-        customers: `sessions:\n  - { id: ${ids[0]}, customer: c-0007 }\n  - ${ids[1]}\n  - ${ids[2]}\n`,
-        rest: "",
-      }).replace("engines: []\n", ""),
-    )
-    const { code } = await place.nightjar("run", "job.yaml")
-    const [run] = await runsOf(sessions)
-    expect([code, fake.starts, fake.breaches]).toEqual([3, [], []])
-    const prefix = `${String(run?.["run_id"])}/session/`
-    expect(
-      await place.rows(
-        "SELECT task_id, customer_id, engine_reference, outcome FROM ops.tasks ORDER BY task_id",
-      ),
-    ).toEqual([
-      { task_id: prefix + ids[1], customer_id: null, engine_reference: null, outcome: "succeeded" },
-      { task_id: prefix + ids[0], customer_id: "c-0007", engine_reference: null, outcome: "succeeded" },
-      { task_id: prefix + ids[2], customer_id: null, engine_reference: null, outcome: "failed" },
-    ])
-    expect(
-      await place.rows(
-        "SELECT customer_id, engine_reference, execution_id, session_id FROM nights.customer_profiles",
-      ),
-    ).toEqual([{ customer_id: "c-0007", engine_reference: null, execution_id: null, session_id: ids[0] }])
-    fake.loneSessions.set(ids[2], () => resultsBody([]))
-    const again = await place.nightjar("rerun")
-    expect([again.code, fake.sessionReads.get(ids[0])?.length, fake.breaches]).toEqual([0, 1, []])
-    expect(await place.json("status")).toMatchObject({
-      run_id: `${String(run?.["run_id"])}.2`,
-      tasks: [{ session_id: ids[2], outcome: "succeeded" }],
-    })
-  })
-
-  slowly(
-    "a deadline ends the run: open executions are aborted, waiting ones are not started",
-    async () => {
-      const at = new Date(Date.now() + 90_000)
-      const time = `${String(at.getHours()).padStart(2, "0")}:${String(at.getMinutes()).padStart(2, "0")}`
-      const late = await scene(
-        { open: { state: (execution) => working(execution) }, waiting: { start: () => ({ status: 503 }) } },
-        { rest: `deadline: "${time}"` },
-      )
-      const { code } = await late.place.nightjar("run", "job.yaml")
-      expect([code, late.fake.executions]).toEqual([4, []])
-      expect(
-        await late.place.rows("SELECT customer_id, outcome, reason, who_acts FROM ops.tasks ORDER BY 1"),
-      ).toEqual([
-        { customer_id: "open", outcome: "unfinished", reason: "CLIENT_CANCELLED", who_acts: "service" },
-        { customer_id: "waiting", outcome: "unfinished", reason: expect.any(String), who_acts: "service" },
-      ])
-    },
-    120_000,
-  )
-
-  slowly(
-    "an HTML page instead of the catalogue is exit 6, and instead of an engine not a defect",
-    async () => {
-      const odd = await scene({ one: {} })
-      odd.fake.listReply = { ...html, status: 200 }
-      expect((await odd.place.nightjar("run", "job.yaml")).code).toBe(6)
-    },
-  )
 })
 
 describe.concurrent("a night whose tables a gate holds back", () => {
@@ -575,25 +273,5 @@ describe.concurrent("a night whose tables a gate holds back", () => {
     expect((await place.nightjar("accept")).stdout).toBe("No gate holds a run back: nothing to accept.\n")
     expect((await place.nightjar("accept", run_id)).code).toBe(2)
     expect(await place.nightjar("verify")).toMatchObject({ code: 0 })
-  })
-
-  it("killed at any moment around the gate, is resumed and held back once more", async () => {
-    const gated = await scene({ one: {} }, { extra: "gates: { tests: ./tests }\n" })
-    const { fake, place } = gated
-    mkdirSync(join(place.folder, "tests"))
-    place.write("tests/never.sql", "SELECT 1")
-    const first = place.spawn(["run", "job.yaml"])
-    await until(first, () => existsSync(join(place.output, "published/held")))
-    first.kill("SIGKILL")
-    await first.ended
-    const again = await place.nightjar("run", "job.yaml")
-    expect([again.code, startsOf(gated), fake.executions.length]).toEqual([3, { one: 1 }, 1])
-    const accepting = place.spawn(["accept"])
-    await until(accepting, () => existsSync(join(place.output, "nightjar.duckdb")))
-    accepting.kill("SIGKILL")
-    await accepting.ended
-    const ended = await place.nightjar("accept")
-    expect([ended.code, fake.executions]).toEqual([0, []])
-    expect(await place.rows("SELECT outcome FROM ops.tasks")).toEqual([{ outcome: "succeeded" }])
   })
 })

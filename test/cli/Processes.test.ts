@@ -64,9 +64,9 @@ describe("a run", () => {
   beforeAll(async () => {
     const path = job("small", ["ok+queue-5+run-9+records-4", "end-BLOCKED_USER+queue-5+run-9"])
     first = await nightjar("run", path)
-    // As if the process had been killed while it wrote the report.
+    // As if the process had been killed once the run had ended, before its summary or while it wrote the report.
     const [run = ""] = readdirSync(join(output, "runs"))
-    rmSync(join(output, "runs", run, "report.html"))
+    for (const name of ["summary.json", "report.html"]) rmSync(join(output, "runs", run, name))
     renameSync(join(output, "runs", run, "worklist.csv"), join(output, "runs", run, "worklist.csv.tmp"))
     again = await nightjar("run", path, "--json")
   })
