@@ -6,6 +6,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, 
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { parseAllDocuments } from "yaml"
+import { command } from "./BuiltCommand.ts"
 import { Workplace } from "./Nightjar.ts"
 import type { Ended } from "../harness/ProgramHere.ts"
 
@@ -24,20 +25,26 @@ customers:
 `
 
 let place: Workplace
+const [, started = ""] = process.argv
 beforeEach(() => {
-  place = new Workplace()
+  place = new Workplace(false)
   const home = join(place.folder, "home")
   mkdirSync(home)
-  Object.assign(place.environment, {
-    HOME: home,
-    TZ: "Europe/Madrid",
-    PATH: `${join(place.folder, "bin")}:/usr/bin:/bin`,
-  })
+  const PATH = `${join(place.folder, "bin")}:/usr/bin:/bin`
+  Object.assign(place.environment, { HOME: home, TZ: "Europe/Madrid", PATH })
+  // What a process of its own would have: a timer is written for the program, folder and PATH of whoever asks for it.
+  vi.stubEnv("PATH", PATH)
+  vi.spyOn(process, "cwd").mockReturnValue(place.folder)
+  process.argv[1] = command
   place.write("job.yaml", job())
   place.write(".env", "APP=a\nP=p\nHOST=service.example\n")
   chmodSync(join(place.folder, ".env"), 0o600)
 })
-afterEach(() => place.remove())
+afterEach(() => {
+  vi.unstubAllEnvs()
+  process.argv[1] = started
+  place.remove()
+})
 
 /** A command that notes how it was called. */
 const standIn = (name: string, script: string): void => {
@@ -55,8 +62,11 @@ const plainly = ({ code, stdout, stderr }: Ended) => ({
   stdout: stdout.replaceAll(place.folder, "DIR").replaceAll(/\S+\/nightjar\.js/g, "NIGHTJAR"),
   stderr: stderr.replaceAll(place.folder, "DIR"),
 })
+/** In a process of its own: its time zone and its home matter. */
 const schedule = async (...args: ReadonlyArray<string>) =>
   plainly(await place.spawned("schedule", "job.yaml", ...args))
+const scheduleHere = async (...args: ReadonlyArray<string>) =>
+  plainly(await place.nightjar("schedule", "job.yaml", ...args))
 
 const refused = (id: string, line: string, afterwards: string) => ({
   code: 2,
@@ -78,7 +88,7 @@ describe("a timer that is printed", () => {
   it("starts several jobs of one night in one command, each with the variables of its own folder", async () => {
     const timed = async (other: string) => {
       place.write("far/other.yaml", other)
-      return plainly(await place.spawned("schedule", "job.yaml", "far/other.yaml", "--cron"))
+      return plainly(await place.nightjar("schedule", "job.yaml", "far/other.yaml", "--cron"))
     }
     const other = job().replace("name: nightly", "name: another").replace("user: somebody", "user: another")
     mkdirSync(join(place.folder, "far"))
@@ -127,7 +137,7 @@ describe("a timer that is printed", () => {
   it("has the PATH of this shell only if the job starts programs: for a secret, or to tell somebody", async () => {
     const pathOf = async (rest: string) => {
       place.write("job.yaml", job(`night: { starts: "22:30", until: "07:00" }\n${rest}`))
-      const { stdout } = await schedule("--cron")
+      const { stdout } = await scheduleHere("--cron")
       return / PATH=(\S+) /.exec(stdout)?.[1]?.replaceAll("'", "")
     }
     const path = "DIR/bin:/usr/bin:/bin"
@@ -142,8 +152,8 @@ describe("a timer that is printed", () => {
     const nothing = "Nothing was written."
     const one = `${nothing} Give one of --systemd, --cron and --kubernetes.`
     const kind = refused("timer-kind-missing", "no kind of timer was given, or more than one", one)
-    expect([await schedule(), await schedule("--cron", "--systemd")]).toEqual([kind, kind])
-    expect(await schedule("--cron", "--at", "23:00")).toEqual(
+    expect([await scheduleHere(), await scheduleHere("--cron", "--systemd")]).toEqual([kind, kind])
+    expect(await scheduleHere("--cron", "--at", "23:00")).toEqual(
       refused(
         "timer-time-twice",
         "the job `nightly` starts at 22:30, as its `night` says, and --at gives another time",
@@ -151,19 +161,19 @@ describe("a timer that is printed", () => {
       ),
     )
     place.write("job.yaml", job('deadline: "07:00"'))
-    expect(await schedule("--cron")).toEqual(
+    expect(await scheduleHere("--cron")).toEqual(
       refused(
         "timer-time-missing",
         "the job `nightly` does not say when it runs",
         `${nothing} Add \`night: { starts: "22:30", until: "07:00" }\` to the job, or give --at HH:MM.`,
       ),
     )
-    const { code, stdout } = await schedule("--systemd", "--at", "23:05")
+    const { code, stdout } = await scheduleHere("--systemd", "--at", "23:05")
     expect([code, stdout.match(/^OnCalendar=.*$/gm)]).toEqual([
       0,
       ["OnCalendar=*-*-* 23:05:00 Europe/Madrid"],
     ])
-    expect((await schedule("--cron", "--at", "25:00")).stderr).toContain("--at: expected")
+    expect((await scheduleHere("--cron", "--at", "25:00")).stderr).toContain("--at: expected")
   })
 
   it("is refused while the file of variables lacks one that the job needs, whatever this shell has", async () => {
@@ -311,7 +321,7 @@ To undo: systemctl --user disable --now nightjar-nightly.timer, then delete the 
 
   it("says which command to run if systemd does not answer", async () => {
     standIn("systemctl", "echo 'Failed to connect to bus' >&2; exit 1")
-    const { code, stderr } = await schedule("--systemd", "--install")
+    const { code, stderr } = await scheduleHere("--systemd", "--install")
     expect([code, stderr]).toEqual([
       2,
       "nightjar: the command `systemctl --user daemon-reload` did not succeed (exit code 1: Failed to connect to bus) " +
@@ -363,31 +373,31 @@ esac`,
     crontab()
     place.write("tab", `# ${"long ".repeat(250_000)}\n@daily other\n`)
     const long = noted("tab")
-    expect(await schedule("--cron", "--install")).toEqual(unusable("it prints more than 1000000 bytes"))
+    expect(await scheduleHere("--cron", "--install")).toEqual(unusable("it prints more than 1000000 bytes"))
     expect(noted("tab") === long).toBe(true)
     const latin = Buffer.from("# na\xefve\n@daily other\n", "latin1")
     writeFileSync(join(place.folder, "tab"), latin)
-    expect(await schedule("--cron", "--install")).toEqual(unusable("it prints what is not UTF-8"))
+    expect(await scheduleHere("--cron", "--install")).toEqual(unusable("it prints what is not UTF-8"))
     expect(readFileSync(join(place.folder, "tab"))).toEqual(latin)
   })
 
   it("begins a crontab where there is none", async () => {
     crontab()
-    expect((await schedule("--cron", "--install")).code).toBe(0)
+    expect((await scheduleHere("--cron", "--install")).code).toBe(0)
     expect(noted("tab")).toMatch(/^# nightjar nightly: begin/)
   })
 
   it("changes nothing if cron does not answer, or if the job's lines have no end", async () => {
     crontab()
     place.write("tab", "# nightjar nightly: begin (written by `nightjar schedule`)\n@daily other\n")
-    const damaged = await schedule("--cron", "--install")
+    const damaged = await scheduleHere("--cron", "--install")
     expect([damaged.code, damaged.stderr]).toEqual([
       2,
       "nightjar: the lines of the job `nightly` in the crontab have no end mark [timer-lines-damaged]\nThe crontab was " +
         "not changed. Correct them with `crontab -e`: delete them, or restore the line that ends with `: end`.\n",
     ])
     standIn("crontab", "echo 'you may not' >&2; exit 1")
-    expect((await schedule("--cron", "--install")).stderr).toContain(
+    expect((await scheduleHere("--cron", "--install")).stderr).toContain(
       "`crontab -l` did not succeed (exit code 1: you may not) [crontab-unusable]",
     )
     expect(noted("tab")).toContain("@daily other")

@@ -91,6 +91,7 @@ export class BadNight {
       `night: { starts: "${clock(-60)}", until: "${clock(untilMinutes)}" }`,
       ...job,
       `engines: [{ reference: "${bank}", features: [accounts_read, cards_read, customer_information_read] }]`,
+      "record_schemas: [accounts, cards]",
       "customers: [{ from: customers.csv, references: [password] }]",
       "",
     ]
