@@ -6,11 +6,11 @@
 import {
   amountOf,
   cifOf,
-  countOccurrences,
   dateOf,
   family,
   newestOccurrence,
   occurrenceDay,
+  occurrencesIn,
   personOf,
   recurrenceOf,
 } from "./Person.ts"
@@ -21,15 +21,10 @@ import { seeded } from "../state/Reading.ts"
 const taxNumber = ({ seed, customer_id, company }: RecordContext) =>
   personOf(seed, customer_id, 0, company).identification.value
 
-const invoicesOf = (
-  product: string,
-  { seed, customer_id, engine_reference, settings, today }: DatesContext,
-) => {
-  const { from_date = today, to_date = today } = settings
+const invoicesOf = (product: string, context: DatesContext) => {
+  const { seed, customer_id, engine_reference } = context
   const recurrence = recurrenceOf([6, 14], product, seed, customer_id, engine_reference)
-  const until = to_date < today ? to_date : today
-  const count = countOccurrences(recurrence, from_date, until)
-  return { recurrence, count, newest: newestOccurrence(recurrence, until) }
+  return { recurrence, ...occurrencesIn(recurrence, context) }
 }
 
 /** Newest first; more than the source issued in these days only if a behaviour word asks for more. */
@@ -102,28 +97,17 @@ const job = (context: RecordContext): RecordBody => {
 }
 
 const publicFamilies = {
-  labor_check: family(
-    "labor_check",
-    ["labor_check:work_life", "labor_check:contribution_bases"],
-    [1, 5],
-    job,
-    countJobs,
-  ),
-  public_pensions: family(
-    "public_pensions",
-    ["public_pension:retirement", "public_pension:widowhood"],
-    [0, 1],
-    ({ draw }) => ({
-      monthly_amount: amountOf(draw, 400, 3_000),
-      payments_per_year: 14,
-      currency: "EUR",
-      granted_on: dateOf(draw, 2005, 2025),
-      managing_body: draw.pick(["INSS", "ISM"]),
-    }),
-  ),
+  labor_check: family("labor_check", "labor_check:work_life|contribution_bases", [1, 5], job, countJobs),
+  public_pensions: family("public_pensions", "public_pension:retirement|widowhood", [0, 1], ({ draw }) => ({
+    monthly_amount: amountOf(draw, 400, 3_000),
+    payments_per_year: 14,
+    currency: "EUR",
+    granted_on: dateOf(draw, 2005, 2025),
+    managing_body: draw.pick(["INSS", "ISM"]),
+  })),
   public_document_verification: family(
     "public_document_verification",
-    ["public_document:certificate"],
+    "public_document:certificate",
     [1, 2],
     ({ draw }) => ({
       secure_code: `CSV-${draw.digits(16)}`,
@@ -134,7 +118,7 @@ const publicFamilies = {
   ),
   yearly_individual_tax: family(
     "yearly_individual_tax",
-    ["yearly_individual_tax:es_irpf"],
+    "yearly_individual_tax:es_irpf",
     [3, 3],
     (context) => ({
       fiscal_year: Number(context.today.slice(0, 4)) - 1 - context.position,
@@ -145,33 +129,23 @@ const publicFamilies = {
       filing: context.draw.pick(["individual", "joint"]),
     }),
   ),
-  properties_data: family(
-    "properties_data",
-    ["properties_data:urban", "properties_data:rural"],
-    [0, 3],
-    ({ draw }) => ({
-      cadastral_reference: `${draw.digits(7)}VK${draw.digits(4)}S${draw.digits(4)}`,
-      surface_m2: draw.int(30, 900),
-      ownership_percent: draw.pick([100, 50, 33.33]),
-      cadastral_value: amountOf(draw, 20_000, 400_000),
-    }),
-  ),
+  properties_data: family("properties_data", "properties_data:urban|rural", [0, 3], ({ draw }) => ({
+    cadastral_reference: `${draw.digits(7)}VK${draw.digits(4)}S${draw.digits(4)}`,
+    surface_m2: draw.int(30, 900),
+    ownership_percent: draw.pick([100, 50, 33.33]),
+    cadastral_value: amountOf(draw, 20_000, 400_000),
+  })),
 } satisfies Readonly<Record<string, RecordFamily>>
 
 const trafficFamilies = {
-  vehicles_data: family(
-    "vehicles_data",
-    ["vehicles_data:car", "vehicles_data:motorcycle"],
-    [0, 2],
-    ({ draw, settings }) => ({
-      plate: `${draw.digits(4)} ${draw.pick(["BCD", "FGH", "JKL", "MNP"])}`,
-      registered_on: dateOf(draw, 2004, 2025),
-      ...(settings.simple_vehicle_report === true
-        ? { report: "simple" }
-        : { report: "full", vin: `VSS${draw.digits(14)}`, inspection_until: dateOf(draw, 2026, 2029) }),
-    }),
-  ),
-  driver_data: family("driver_data", ["driver_data:licence"], [1, 1], ({ draw, settings }) => ({
+  vehicles_data: family("vehicles_data", "vehicles_data:car|motorcycle", [0, 2], ({ draw, settings }) => ({
+    plate: `${draw.digits(4)} ${draw.pick(["BCD", "FGH", "JKL", "MNP"])}`,
+    registered_on: dateOf(draw, 2004, 2025),
+    ...(settings.simple_vehicle_report === true
+      ? { report: "simple" }
+      : { report: "full", vin: `VSS${draw.digits(14)}`, inspection_until: dateOf(draw, 2026, 2029) }),
+  })),
+  driver_data: family("driver_data", "driver_data:licence", [1, 1], ({ draw, settings }) => ({
     points: draw.int(0, 15),
     valid_until: dateOf(draw, 2027, 2034),
     classes: [{ code: "B", since: dateOf(draw, 1990, 2022) }],
@@ -184,7 +158,7 @@ const trafficFamilies = {
 const invoices = (product: string, kind: string, usual: RecordFamily["usual"]): RecordFamily =>
   family(
     product,
-    [kind],
+    kind,
     usual,
     (context) => invoice(product, context),
     (context) => invoicesOf(product, context).count,
@@ -193,7 +167,7 @@ const invoices = (product: string, kind: string, usual: RecordFamily["usual"]): 
 const commercialFamilies = {
   cloud_resource_read: family(
     "cloud_resources",
-    ["cloud_resource:virtual_machine", "cloud_resource:bucket"],
+    "cloud_resource:virtual_machine|bucket",
     [1, 6],
     ({ draw }) => ({
       resource_id: `r-${draw.digits(12)}`,

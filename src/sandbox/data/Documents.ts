@@ -2,10 +2,12 @@
  * Official documents of a session (section 2.7): how many there are, their identifiers, and their bytes,
  * created when they are downloaded. Equal identifiers give equal bytes.
  */
+import { Struct } from "effect"
 import { sha256Hex } from "../../base/Hashes.ts"
 import { flowMomentOf } from "../state/FlowTimeline.ts"
 import type { FlowSession } from "../state/FlowTimeline.ts"
 import { fingerprint, seeded } from "../state/Reading.ts"
+import { iso } from "../state/Timeline.ts"
 import type { Retrieval } from "../state/ResultsPlan.ts"
 
 /** Features whose sources provide a report besides their records. */
@@ -15,9 +17,7 @@ const reporting: ReadonlySet<string> = new Set([
   "public_document_verification",
 ])
 
-export interface SessionDocument {
-  readonly attachment_id: string
-  readonly title: string
+export type SessionDocument = Readonly<Record<"title" | "attachment_id", string>> & {
   readonly media_type: "application/pdf"
 }
 
@@ -32,9 +32,9 @@ export const documentsOf = ({ started }: Retrieval): ReadonlyArray<SessionDocume
     ...Array.from({ length: results.documents }, (_, index) => `documento ${index + 1}`),
   ]
   return titles.map((title, index) => ({
-    attachment_id: fingerprint("attachment", ...bearer, index).slice(0, 24),
     title,
     media_type: "application/pdf",
+    attachment_id: fingerprint("attachment", ...bearer, index).slice(0, 24),
   }))
 }
 
@@ -90,7 +90,6 @@ export const consentDocuments = [
   ),
 ]
 
-const iso = (at: number): string => new Date(at).toISOString()
 const signatureProvider = "nightjar-sandbox"
 
 export const defaultSignature = {
@@ -131,7 +130,7 @@ export const givenConsent = (session: FlowSession, at: number) => {
   const consent = steps.findLast((step) => step._tag === "consent")
   const start = steps.findLast((step) => step._tag === "start")
   if (consent === undefined) return undefined
-  const { _tag: _start, ...browser } = start ?? { _tag: "start" }
+  const browser = start === undefined ? {} : Struct.omit(start, ["_tag"])
   const documents = consent.documents.map(({ document_id, signature_provider, ...document }) => [
     document_id,
     {

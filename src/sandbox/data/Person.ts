@@ -3,6 +3,7 @@
  * security numbers with their check digits. The same customer is the same person on every engine; no real
  * person is meant.
  */
+import { given } from "../../base/Schemas.ts"
 import { seeded } from "../state/Reading.ts"
 import type { Draw, SeedInput } from "../state/Reading.ts"
 import { dayNumber, numberedDay } from "../state/ResultsPlan.ts"
@@ -27,30 +28,14 @@ export interface Person {
   readonly address: Address
 }
 
-const women = [
-  "María del Carmen",
-  "Lucía",
-  "Ana Belén",
-  "Núria",
-  "Itziar",
-  "Paula",
-  "Sofía",
-  "Begoña",
-] as const
-const men = ["José Luis", "Hugo", "Íñigo", "Martí", "Álvaro", "Xoán", "Daniel", "Andrés"] as const
-const surnames = [
-  "García",
-  "Fernández",
-  "Muñoz",
-  "Peña",
-  "de la Fuente",
-  "Etxeberria",
-  "Puig",
-  "Núñez",
-  "Ibáñez",
-  "López",
-] as const
-const trades = ["Talleres", "Panadería", "Consultoría", "Transportes", "Viveros", "Imprenta"] as const
+const listed = (text: string) => text.split(", ") as [string, ...ReadonlyArray<string>]
+
+const women = listed("María del Carmen, Lucía, Ana Belén, Núria, Itziar, Paula, Sofía, Begoña")
+const men = listed("José Luis, Hugo, Íñigo, Martí, Álvaro, Xoán, Daniel, Andrés")
+const surnames = listed(
+  "García, Fernández, Muñoz, Peña, de la Fuente, Etxeberria, Puig, Núñez, Ibáñez, López",
+)
+const trades = listed("Talleres, Panadería, Consultoría, Transportes, Viveros, Imprenta")
 const forms = ["S.L.", "S.A."] as const
 const places = [
   { city: "Madrid", municipality: "Madrid", state: "Madrid", zip: "28" },
@@ -59,13 +44,7 @@ const places = [
   { city: "Donostia", municipality: "Donostia", state: "Gipuzkoa", zip: "20" },
   { city: "Logroño", municipality: "Logroño", state: "La Rioja", zip: "26" },
 ] as const
-const streets = [
-  "Calle Mayor",
-  "Avenida de la Constitución",
-  "Plaza Nueva",
-  "Carrer d'Aragó",
-  "Rúa Nova",
-] as const
+const streets = listed("Calle Mayor, Avenida de la Constitución, Plaza Nueva, Carrer d'Aragó, Rúa Nova")
 
 const checkLetters = "TRWAGMYFPDXBNJZSQVHLCKE"
 export const dniLetter = (number: number): string => checkLetters.charAt(number % 23)
@@ -241,13 +220,18 @@ export interface RecordFamily {
   readonly make: (context: RecordContext) => RecordBody
 }
 
+/** `kinds`: the prefix and what may follow it, `account:checking|savings`. */
 export const family = (
   product: string,
-  kinds: RecordFamily["kinds"],
+  kinds: string,
   usual: RecordFamily["usual"],
   make: RecordFamily["make"],
   countByDates?: RecordFamily["countByDates"],
-): RecordFamily => ({ product, kinds, usual, make, ...(countByDates === undefined ? {} : { countByDates }) })
+): RecordFamily => {
+  const [prefix = "", ends = ""] = kinds.split(":")
+  const [first = "", ...rest] = ends.split("|").map((end) => `${prefix}:${end}`)
+  return { product, kinds: [first, ...rest], usual, make, ...given({ countByDates }) }
+}
 
 /** An amount of money as a string with two decimals, as banks print it. */
 export const amountOf = (draw: Draw, min: number, max: number): string =>
@@ -277,8 +261,12 @@ export const occurrenceDay = ({ everyDays, offset }: Recurrence, occurrence: num
 export const newestOccurrence = ({ everyDays, offset }: Recurrence, day: string): number =>
   Math.floor((dayNumber(day) - offset) / everyDays)
 
-/** How many occurrences there are from one day to another, both included. */
-export const countOccurrences = (recurrence: Recurrence, from: string, to: string): number => {
-  const before = Math.ceil((dayNumber(from) - recurrence.offset) / recurrence.everyDays)
-  return Math.max(0, newestOccurrence(recurrence, to) - before + 1)
+/** Those from `from_date` to `to_date`, both included, never after the day of the start. */
+export const occurrencesIn = (
+  recurrence: Recurrence,
+  { settings: { from_date, to_date }, today }: Pick<RecordContext, "settings" | "today">,
+) => {
+  const newest = newestOccurrence(recurrence, to_date === undefined || to_date > today ? today : to_date)
+  const before = Math.ceil((dayNumber(from_date ?? today) - recurrence.offset) / recurrence.everyDays)
+  return { newest, count: Math.max(0, newest - before + 1) }
 }

@@ -7,11 +7,10 @@ import {
   addressOf,
   amountOf,
   cifOf,
-  countOccurrences,
   dateOf,
   family,
-  newestOccurrence,
   occurrenceDay,
+  occurrencesIn,
   personOf,
   recurrenceOf,
 } from "./Person.ts"
@@ -247,14 +246,13 @@ const holders = ({ seed, customer_id, company }: RecordContext) => {
   return [{ name: `${person.name} ${person.surnames}`.trim(), role: "holder" }]
 }
 
-/** Newest first, from `from_date` to `to_date`, never after the day of the start. */
-const movements = ({ seed, customer_id, engine_reference, kind, nth, settings, today }: RecordContext) => {
-  const { from_date = today, to_date = today } = settings
+/** Newest first. */
+const movements = (context: RecordContext) => {
+  const { seed, customer_id, engine_reference, kind, nth } = context
   const of = [seed, customer_id, engine_reference, kind, nth]
   const recurrence = recurrenceOf([2, 5], "movement", ...of)
-  const until = to_date < today ? to_date : today
-  const newest = newestOccurrence(recurrence, until)
-  return Array.from({ length: countOccurrences(recurrence, from_date, until) }, (_, position) => {
+  const { newest, count } = occurrencesIn(recurrence, context)
+  return Array.from({ length: count }, (_, position) => {
     const draw = seeded("movement", ...of, newest - position)
     return {
       value_date: occurrenceDay(recurrence, newest - position),
@@ -294,15 +292,19 @@ const card = (context: RecordContext): RecordBody => {
   }
 }
 
-const contractOf =
-  (extra: (draw: Draw) => RecordBody) =>
-  (context: RecordContext): RecordBody => ({
+const contracts = (
+  product: string,
+  kinds: string,
+  usual: RecordFamily["usual"],
+  extra: (draw: Draw) => RecordBody,
+): RecordFamily =>
+  family(product, kinds, usual, (context) => ({
     contract_number: context.draw.digits(16),
     currency: "EUR",
     opened_on: dateOf(context.draw, 2008, 2025),
     ...extra(context.draw),
     ...details(context),
-  })
+  }))
 
 const borrowed = (draw: Draw): RecordBody => ({
   granted: amountOf(draw, 1_000, 250_000),
@@ -317,36 +319,26 @@ const positioned = (draw: Draw): RecordBody => ({
 })
 
 export const financialFamilies = {
-  accounts_read: family("accounts", ["account:checking", "account:savings"], [1, 4], account),
-  cards_read: family(
-    "cards",
-    ["financial_card:debit", "financial_card:credit", "financial_card:prepaid", "financial_card:mixed"],
-    [0, 3],
-    card,
-  ),
-  deposits_read: family(
-    "deposits",
-    ["deposit:fixed_term"],
-    [0, 2],
-    contractOf((draw) => ({
-      principal: amountOf(draw, 1_000, 60_000),
-      matures_on: dateOf(draw, 2027, 2030),
-    })),
-  ),
-  loans_read: family("loans", ["loan:mortgage", "loan:personal"], [0, 2], contractOf(borrowed)),
-  credits_read: family("credits", ["credit:line"], [0, 1], contractOf(borrowed)),
-  investment_accounts_read: family(
+  accounts_read: family("accounts", "account:checking|savings", [1, 4], account),
+  cards_read: family("cards", "financial_card:debit|credit|prepaid|mixed", [0, 3], card),
+  deposits_read: contracts("deposits", "deposit:fixed_term", [0, 2], (draw) => ({
+    principal: amountOf(draw, 1_000, 60_000),
+    matures_on: dateOf(draw, 2027, 2030),
+  })),
+  loans_read: contracts("loans", "loan:mortgage|personal", [0, 2], borrowed),
+  credits_read: contracts("credits", "credit:line", [0, 1], borrowed),
+  investment_accounts_read: contracts(
     "investment_accounts",
-    ["investment_account:securities"],
+    "investment_account:securities",
     [0, 1],
-    contractOf((draw) => ({ market_value: amountOf(draw, 0, 300_000) })),
+    (draw) => ({ market_value: amountOf(draw, 0, 300_000) }),
   ),
-  funds_read: family("funds", ["fund:mixed", "fund:equity"], [0, 3], contractOf(positioned)),
-  stocks_read: family("stocks", ["stock:listed"], [0, 5], contractOf(positioned)),
-  pensions_read: family("pensions", ["pension:individual_plan"], [0, 2], contractOf(positioned)),
+  funds_read: contracts("funds", "fund:mixed|equity", [0, 3], positioned),
+  stocks_read: contracts("stocks", "stock:listed", [0, 5], positioned),
+  pensions_read: contracts("pensions", "pension:individual_plan", [0, 2], positioned),
   accounts_certificates: family(
     "accounts_certificates",
-    ["account_certificate:ownership"],
+    "account_certificate:ownership",
     [1, 1],
     (context) => ({
       iban: ibanOf(seeded("certificate", context.seed, context.customer_id)),
@@ -354,23 +346,18 @@ export const financialFamilies = {
       holders: holders(context),
     }),
   ),
-  direct_debits_read: family("direct_debits", ["direct_debit:recurring"], [0, 6], ({ draw }) => ({
+  direct_debits_read: family("direct_debits", "direct_debit:recurring", [0, 6], ({ draw }) => ({
     creditor: `Suministros ${draw.pick(["Norte", "Sur", "Levante"])} S.A.`,
     creditor_id: cifOf(draw),
     mandate: draw.digits(20),
     last_amount: amountOf(draw, 5, 300),
   })),
-  source_contracts_read: family(
-    "source_contracts",
-    ["source_contract:service"],
-    [1, 2],
-    contractOf((draw) => ({
-      tariff: draw.pick(["2.0TD", "Fibra 600", "Plan básico"]),
-    })),
-  ),
+  source_contracts_read: contracts("source_contracts", "source_contract:service", [1, 2], (draw) => ({
+    tariff: draw.pick(["2.0TD", "Fibra 600", "Plan básico"]),
+  })),
   credit_registry_data: family(
     "credit_registry_data",
-    ["credit_registry_data:es_cirbe_detailed", "credit_registry_data:es_cirbe_aggregated"],
+    "credit_registry_data:es_cirbe_detailed|es_cirbe_aggregated",
     [1, 2],
     ({ draw }) => ({
       period: `2026-${String(draw.int(1, 10)).padStart(2, "0")}`,

@@ -7,7 +7,7 @@ import type { ErrorObject, ValidateFunction } from "ajv"
 import ajvFormats from "ajv-formats"
 import { Clock, Effect } from "effect"
 import { engineDefinitions, findEngine } from "./EngineCatalogue.ts"
-import { featureSettings, whyUnavailable } from "./EngineDefinition.ts"
+import { featureSettings, maintenanceNote, whyUnavailable } from "./EngineDefinition.ts"
 import type { EngineDefinition } from "./EngineDefinition.ts"
 import type { ErrorItem } from "../state/ResultsPlan.ts"
 import { CallingApplication } from "../state/SandboxState.ts"
@@ -30,7 +30,7 @@ const restrictionsOf = ({ keepsMonths, shields }: EngineDefinition): ReadonlyArr
 ]
 const issuesOf = ({ status, window }: EngineDefinition): ReadonlyArray<string> => [
   ...(status === "maintenance" ? ["En mantenimiento."] : []),
-  ...(window === undefined ? [] : [window.said]),
+  ...(window ? [maintenanceNote] : []),
 ]
 
 /** 2.2, list view. `pingedAt` is when the platform last checked the source. */

@@ -6,7 +6,6 @@
 import {
   bankFeatures,
   defineEngine as define,
-  lastTenMinutesOfEveryHour,
   loginForm,
   nif,
   password,
@@ -14,8 +13,7 @@ import {
   text,
 } from "./EngineDefinition.ts"
 import type { EngineDefinition } from "./EngineDefinition.ts"
-
-// For testing: the four of the product's contract, one for every reason why an engine cannot run (4.8, 4.9).
+import { firstApplication } from "../state/SandboxState.ts"
 
 const bank = (reference: string, name: string, more: More) =>
   define(reference, {
@@ -35,6 +33,7 @@ const publicSource = (
   more: More,
 ) => define(reference, { name, category: "public", subCategories: [`public:${kind}`], features, ...more })
 
+/** The four of the product's contract. */
 const promisedEngines = [
   bank("sandbox-bank:website", "Banco Sandbox", { markets: ["ES", "CO"] }),
   publicSource(
@@ -52,27 +51,21 @@ const promisedEngines = [
       "public_pensions",
       "public_document_verification",
     ],
-    {
-      defaults: ["customer_information_read", "yearly_individual_tax"],
-      color: "#8b1f3d",
-    },
+    { defaults: ["customer_information_read", "yearly_individual_tax"], color: "#8b1f3d" },
   ),
   bank("sandbox-always:website", "Banco Siempre Presente", { frequency: "always" }),
   bank("sandbox-maintenance:website", "Banco en Obras", { status: "maintenance" }),
 ]
 
-/** The application behind `sandbox-app-1`. */
-const firstApplication = "65f0c0ffee00000000000001"
-
-/** Each exists, but cannot be run by everybody at any time. */
+/** One for every reason why an engine that exists cannot run (4.8, 4.9). */
 const reservedEngines = [
   bank("sandbox-draft:website", "Banco en Papel", { status: "draft" }),
   bank("sandbox-implementing:api", "Banco por Hacer", { status: "implementing" }),
   bank("sandbox-partial:mobile", "Banco a Medias", { status: "partial" }),
   bank("sandbox-production:website", "Banco de Verdad", { environment: "production" }),
   bank("sandbox-offline:other", "Banco Callado", { answering: false }),
-  bank("sandbox-private:website", "Banco Privado", { enabledFor: [firstApplication] }),
-  bank("sandbox-window:website", "Banco con Horario", { window: lastTenMinutesOfEveryHour }),
+  bank("sandbox-private:website", "Banco Privado", { enabledFor: [firstApplication.app_id] }),
+  bank("sandbox-window:website", "Banco con Horario", { window: true }),
   // Needs a setting of its own: the only engine that does (4.1, `configurations`).
   bank("sandbox-settings:website", "Banco por Sucursales", {
     configurations: settingsForm(
@@ -116,7 +109,7 @@ const publicSources = [
     {
       defaults: ["labor_check", "customer_information_read"],
       parameters: loginForm(
-        { nif: nif(), pin: password("PIN", { maxLength: 16 }), alias },
+        { nif, pin: password("PIN", { maxLength: 16 }), alias },
         { required: ["nif", "pin"], locking: ["nif"], lazy: ["alias"], instructions: wordsNote("alias") },
       ),
       wordsField: "alias",
@@ -150,7 +143,7 @@ const publicSources = [
     description: "Dirección de Tráfico, simulada por el servicio embebido; sin tokenización.",
     parameters: loginForm(
       {
-        nif: nif(),
+        nif,
         support_number: text("Número de soporte", { pattern: "^[A-Z]{3}[0-9]{6}$" }),
         contact_date: text("Fecha de validez", { format: "date" }),
         alias,

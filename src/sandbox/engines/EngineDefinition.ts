@@ -2,6 +2,7 @@
  * What the embedded service knows about an engine (sections 2.2 and 2.3), with the defaults for engines
  * whose definition does not say otherwise.
  */
+import { given } from "../../base/Schemas.ts"
 import { definedSettings } from "../../service/Engine.ts"
 import type { FormSchema, Setting } from "../../service/Engine.ts"
 import { features } from "../../service/Vocabulary.ts"
@@ -20,8 +21,10 @@ export const text = (title: string, more: Field = {}): Field => ({ type: "string
 export const password = (title: string, more: Field = {}): Field =>
   text(title, { format: "password", minLength: 4, maxLength: 128, ...more })
 /** DNI or NIE; the source checks the check letter, the form only knows the pattern. */
-export const nif = (title = "DNI o NIE"): Field =>
-  text(title, { pattern: "^([0-9]{8}|[XYZ][0-9]{7})[A-Z]$", examples: ["12345678Z", "X1234567L"] })
+export const nif: Field = text("DNI o NIE", {
+  pattern: "^([0-9]{8}|[XYZ][0-9]{7})[A-Z]$",
+  examples: ["12345678Z", "X1234567L"],
+})
 
 interface FormOptions {
   readonly required?: ReadonlyArray<string>
@@ -65,13 +68,13 @@ export const settingsForm = (
 })
 
 /** The form of a second factor (2.4); its only field is `code`. */
-const secondFactorForm: FormSchema = loginForm(
+const secondFactorForm = loginForm(
   { code: text("Código de un solo uso", { minLength: 1, maxLength: 32 }) },
   { title: "Segundo factor", instructions: "Introduzca el código que le ha enviado la entidad." },
 )
 
 /** What a source may ask beyond a second factor (INPUT_REQUIRED); not shown; own choice: these two fields. */
-const inputForm: FormSchema = loginForm(
+const inputForm = loginForm(
   {
     delivery: text("Cómo quiere recibirlo", { enum: ["sms", "app", "post"] }),
     code: text("Dato solicitado", { minLength: 1, maxLength: 32 }),
@@ -108,10 +111,7 @@ const fieldOf = (name: string, setting: Setting): Field => {
     case "count":
       return { type: "integer", title, default: setting.default, minimum: 1, maximum: 10 }
     case "one_of":
-      return text(title, {
-        enum: setting.values,
-        ...(setting.default === undefined ? {} : { default: setting.default }),
-      })
+      return text(title, given({ enum: setting.values, default: setting.default }))
     case "some_of":
       return { type: "array", minItems: 1, items: { $ref: "#/$defs/card_type" }, default: setting.default }
   }
@@ -147,7 +147,8 @@ export interface EngineDefinition {
   readonly status: (typeof engineStatuses)[number]
   /** Whether its source answers at all. */
   readonly answering: boolean
-  readonly window?: MaintenanceWindow
+  /** Whether it is closed for the last ten minutes of every hour. */
+  readonly window: boolean
   /** The applications that it is enabled for; if absent, all. */
   readonly enabledFor?: ReadonlyArray<string>
   readonly category: (typeof mainCategories)[number]
@@ -189,6 +190,7 @@ export const defineEngine = (
   environment: "sandbox",
   status: "published",
   answering: true,
+  window: false,
   markets: ["ES"],
   languages: ["es"],
   defaults: definition.features,
@@ -206,43 +208,17 @@ export const defineEngine = (
 
 export const bankFeatures = ["accounts_read", "cards_read", "customer_information_read"] as const
 
-// 4.9: recurring maintenance follows from the time of a call and affects no run in flight; own choice when.
+/** 4.9, own choice: from minute 50 to 60 of every hour (UTC), so that a test meets it on any clock. */
+export const isInMaintenance = (at: number): boolean => new Date(at).getUTCMinutes() >= 50
+export const maintenanceNote = "En mantenimiento del minuto 50 al 60 de cada hora (UTC)."
 
-/** Times in milliseconds of UTC: every `everyMs` since midnight, from `fromMs` on, for `lengthMs`. */
-interface MaintenanceWindow {
-  readonly everyMs: number
-  readonly fromMs: number
-  readonly lengthMs: number
-  /** For `engine_issues`. */
-  readonly said: string
-}
-
-const minuteMs = 60_000
-
-/** Short and frequent, so that a test meets one on any clock. */
-export const lastTenMinutesOfEveryHour: MaintenanceWindow = {
-  everyMs: 60 * minuteMs,
-  fromMs: 50 * minuteMs,
-  lengthMs: 10 * minuteMs,
-  said: "En mantenimiento del minuto 50 al 60 de cada hora (UTC).",
-}
-
-export const isInMaintenance = ({ everyMs, fromMs, lengthMs }: MaintenanceWindow, at: number): boolean => {
-  const since = (((at - fromMs) % everyMs) + everyMs) % everyMs
-  return since < lengthMs
-}
-
-// 4.8 and 4.9: an engine that exists but is not admitted is unavailable, never unknown.
-
-/** Every application of this service is a test application. */
-const environment = "sandbox"
-
-/** Why the engine cannot run now, for `detail`; undefined if it can. */
+/** 4.8 and 4.9: why an engine that exists cannot run now, for `detail`; undefined if it can. */
 export const whyUnavailable = (engine: EngineDefinition, app_id: string, at: number): string | undefined => {
   if (engine.enabledFor?.includes(app_id) === false) return "engine not enabled for this application"
-  if (engine.environment !== environment) return `engine of the ${engine.environment} environment`
+  // Every application of this service is a test application.
+  if (engine.environment !== "sandbox") return `engine of the ${engine.environment} environment`
   if (engine.status === "maintenance") return "engine in maintenance"
   if (engine.status !== "published") return `engine not published (${engine.status})`
-  if (engine.window !== undefined && isInMaintenance(engine.window, at)) return "engine in maintenance"
+  if (engine.window && isInMaintenance(at)) return "engine in maintenance"
   return engine.answering ? undefined : "the source is not answering"
 }

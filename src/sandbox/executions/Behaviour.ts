@@ -3,6 +3,7 @@
  * execution. One table documents every word for README and help; `readBehaviour` turns a text into what the
  * words ask for. Unknown words mean nothing, so any other text is a login that succeeds.
  */
+import { given } from "../../base/Schemas.ts"
 import { fingerprint, seeded } from "../state/Reading.ts"
 import { isOpenReason, statusCodeOf } from "../state/Timeline.ts"
 import type { AuthenticationStatus, Timeline } from "../state/Timeline.ts"
@@ -63,14 +64,10 @@ const changing =
       : {}
   }
 
-const timed = (key: Extract<keyof Behaviour, `${string}Ms`>) => (argument: string) => {
-  const ms = seconds(argument)
-  return ms === undefined ? {} : { [key]: ms }
-}
-const counted = (key: "records" | "documents", max: number) => (argument: string) => {
-  const n = count(argument, max)
-  return n === undefined ? {} : { [key]: n }
-}
+const timed = (key: Extract<keyof Behaviour, `${string}Ms`>) => (argument: string) =>
+  given({ [key]: seconds(argument) })
+const counted = (key: "records" | "documents", max: number) => (argument: string) =>
+  given({ [key]: count(argument, max) })
 
 /** What a word with an argument asks for, or what one without any does. */
 type Read = Behaviour | ((argument: string) => Behaviour)
@@ -225,7 +222,7 @@ const endsBeforeVerdict: ReadonlySet<StatusReason> = new Set<StatusReason>([
   "INPUT_REQUIRED",
 ])
 
-export const loginVerdictOf = (end: StatusReason): AuthenticationStatus => {
+const loginVerdictOf = (end: StatusReason): AuthenticationStatus => {
   const code = statusCodeOf(end)
   if (code === "AUTH_ERROR" || code === "UNHANDLED_AUTH_ERROR") return end as AuthenticationStatus
   if (code === "CONFIGURATION_ERROR" || endsBeforeVerdict.has(end)) return "not-performed"
@@ -249,14 +246,8 @@ export const challengeHash = (seed: number, code: string): string => fingerprint
 
 /** Section 4.1: without a person up to three hours in the queue; with one, its turn comes within seconds. */
 const seededDurations = (input: TimelineInput) => {
-  const draw = seeded(
-    "timeline",
-    input.seed,
-    input.application,
-    input.customer_id,
-    input.engine_reference,
-    input.ordinal,
-  )
+  const { seed, application, customer_id, engine_reference, ordinal } = input
+  const draw = seeded("timeline", seed, application, customer_id, engine_reference, ordinal)
   const night = minuteMs + Math.floor(draw.unit() ** 2.5 * 178 * minuteMs)
   const day = draw.int(1, 30) * secondMs
   const runMs = draw.int(60, 540) * secondMs
@@ -268,11 +259,7 @@ const challengeOf = (input: TimelineInput, end: StatusReason): Timeline["challen
   const expireMs = input.behaviour.expireMs ?? 2 * minuteMs
   const { challengeCode, challengeReason = "MFA_REQUIRED", askedBy, cancelMs } = input.behaviour
   if (askedBy !== undefined && input.asked?.includes(askedBy) !== true) return undefined
-  const more = {
-    expireMs,
-    ...(askedBy === undefined ? {} : { producer: askedBy }),
-    ...(cancelMs === undefined ? {} : { cancelMs }),
-  }
+  const more = { expireMs, ...given({ producer: askedBy, cancelMs }) }
   if (challengeCode !== undefined) {
     return { codeHash: challengeHash(input.seed, challengeCode), reason: challengeReason, ...more }
   }
@@ -301,23 +288,20 @@ export const planTimeline = (input: TimelineInput): Timeline => {
     end: isOpenReason(end) ? "COMPLETED" : end,
     interaction: input.interaction,
     stillborn: false,
-    ...(challenge === undefined ? {} : { challenge }),
+    ...given({ challenge }),
     unstoppableMs: input.behaviour.unstoppableMs ?? 0,
     parts: input.behaviour.parted ?? false,
   }
 }
 
+const nothingDone = { queueMs: 0, warmMs: 0, workMs: 0, asyncMs: 0, unstoppableMs: 0, parts: false }
+
 /** The life of a run that is refused because of its parameters, their encryption or its configurations. */
 export const stillbornTimeline = (end: StatusReason, timeoutMs: number): Timeline => ({
-  queueMs: 0,
-  warmMs: 0,
-  workMs: 0,
-  asyncMs: 0,
+  ...nothingDone,
   timeoutMs,
   login: "not-performed",
   end,
   interaction: false,
   stillborn: true,
-  unstoppableMs: 0,
-  parts: false,
 })

@@ -3,6 +3,7 @@
  * answer and the events that it causes. A start is checked in the reference's order: the engine, what the
  * application and the engine allow, conflicts; forms and encryption are judged only after the acceptance.
  */
+import { Struct } from "effect"
 import { given } from "../../base/Schemas.ts"
 import { answered, decidedBy, noteStateRead, refused } from "../core/SandboxCore.ts"
 import type { Call } from "../core/SandboxCore.ts"
@@ -36,15 +37,13 @@ import { issueTicket } from "../state/TokenState.ts"
 import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
 import type { StatusReason } from "../../service/Vocabulary.ts"
 
-// A behaviour word creates somebody else's run, one per customer and engine; it answers reads like any other.
-
 interface Access {
   readonly application: string
   readonly customer_id: string
   readonly engine_reference: string
 }
 
-/** In flight since `at`, for `foreignMs`. */
+/** Somebody else's run, in flight since `at`, for `foreignMs`: one per customer and engine. */
 const foreignRun = (
   { seed, at, reading }: Call,
   access: Access,
@@ -73,11 +72,7 @@ const foreignRun = (
 
 const hadForeignRun = (state: SandboxState, access: Access): boolean =>
   [...state.executions.values()].some(
-    ({ started }) =>
-      started.foreign &&
-      started.application === access.application &&
-      started.customer_id === access.customer_id &&
-      started.engine_reference === access.engine_reference,
+    ({ started }) => started.foreign && Struct.keys(access).every((name) => started[name] === access[name]),
   )
 
 /** 4.12: the token that a start came with, and what prevents it. */
@@ -95,9 +90,9 @@ export interface StartInput extends Call {
 }
 
 /** The text that is read for behaviour words. */
-const wordsOf = (engine: EngineDefinition, { values }: OpenedValues): Behaviour => {
-  const text = values[engine.wordsField]
-  return typeof text === "string" ? readBehaviour(text) : {}
+export const wordsIn = ({ wordsField }: EngineDefinition, values: OpenedValues["values"]): string => {
+  const text = values[wordsField]
+  return typeof text === "string" ? text : ""
 }
 
 /** 4.1: same customer and engine, unless both external ids differ; or one external id; or one token. */
@@ -275,7 +270,7 @@ export const decideStart = (input: StartInput) => {
   const running = findConflict(input)
   if (running !== undefined) return conflict(input, running)
   const opened = openParameters(request.parameters)
-  const behaviour = wordsOf(engine, opened)
+  const behaviour = readBehaviour(wordsIn(engine, opened.values))
   const { customer_id, engine_reference } = request
   const access = { application: application.app_id, customer_id, engine_reference }
   if (behaviour.foreignMs !== undefined && behaviour.foreignMs > 0 && !hadForeignRun(state, access)) {
@@ -385,10 +380,7 @@ export const resumeExecution = decidedBy((call, execution_id: string, payload: u
   )
 })
 
-/** 4.4: for how long the state does not show an abort. */
-const abortLateMs = { at_once: 0, late: 1_000 } as const
-
-/** 4.4 */
+/** 4.4: under one reading, the state shows it a second later. */
 export const abortExecution = decidedBy((call, execution_id: string) => {
   const { at, reading } = call
   if (!isExecutionId(execution_id)) return notAnId
@@ -400,8 +392,7 @@ export const abortExecution = decidedBy((call, execution_id: string) => {
   if (at < execution.started.at + execution.started.timeline.unstoppableMs) {
     return refused({ _tag: "Conflict", detail: "cannot be stopped at the moment" })
   }
-  const lateMs = abortLateMs[reading.abort_effect]
-  const late = lateMs === 0 ? {} : { stops_at: at + lateMs }
+  const late = reading.abort_effect === "late" ? { stops_at: at + 1_000 } : {}
   return answered({ _tag: "NoContent" }, { _tag: "Aborted", at, execution_id, ...late })
 })
 
@@ -445,11 +436,12 @@ export const readProfile = decidedBy((call, execution_id: string) => {
   return answered(body, ...(body.is_closed ? deliveryOf(call, execution, "profile", [body.profile]) : []))
 })
 
-/** 4.12, own addition: the records of one family; undefined if there are none. */
+/** 4.12, own addition: the records of one family. */
 export const readRecords = decidedBy((call, execution_id: string, family: string) => {
   const execution = findExecution(call, execution_id)
   const body = execution && familyBody(call.seed, execution, family, call.at)
-  if (execution === undefined || body === undefined) return answered(undefined)
+  if (execution === undefined || body === undefined)
+    return refused({ _tag: "NotFound", detail: "no such results" })
   const { is_final, records } = body
   return answered(body, ...(is_final ? deliveryOf(call, execution, `records/${family}`, records) : []))
 })

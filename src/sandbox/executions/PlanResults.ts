@@ -3,6 +3,7 @@
  * how they are counted (`<family>:<subtype>@<product>`, section 2.4). Counts depend only on the plan,
  * without making a single record, so that thousands of executions cost no memory.
  */
+import { given } from "../../base/Schemas.ts"
 import { civicFamilies } from "../data/CivicRecords.ts"
 import type { RecordFamily } from "../data/Person.ts"
 import { financialFamilies, personalFamilies } from "../data/PersonalRecords.ts"
@@ -56,11 +57,6 @@ export const askedFeatures = (
   })
 }
 
-const reportKinds = {
-  work_life_report: "labor_check:work_life",
-  contribution_base_report: "labor_check:contribution_bases",
-}
-
 /** The kinds of a feature, narrowed by its settings if they name some, in the family's order. */
 const narrowedKinds = (
   family: RecordFamily,
@@ -70,7 +66,7 @@ const narrowedKinds = (
   if (code === "labor_check") {
     const { work_life_report, contribution_base_report } = settings
     return family.kinds.filter((kind) =>
-      kind === reportKinds.work_life_report ? work_life_report === true : contribution_base_report === true,
+      kind === "labor_check:work_life" ? work_life_report === true : contribution_base_report === true,
     )
   }
   const wanted = [configurations["filter_by_type"], configurations["preferred_type"]].flat()
@@ -107,14 +103,6 @@ const countOfTurn = (records: number, turn: number, kinds: number): number =>
 const dealtCount = (total: number, features: number, position: number): number =>
   Math.floor(total / features) + (position < total % features ? 1 : 0)
 
-const endedPartially = (records: number, position: number, features: number) => {
-  const isLast = position === features - 1
-  if (!isLast) return { records, outcome: "FEATURE_COMPLETED" as const }
-  return features === 1
-    ? { records: Math.ceil(records / 2), outcome: "FEATURE_PARTIAL" as const }
-    : { records: 0, outcome: "FEATURE_FAILED" as const }
-}
-
 interface ResultsInput {
   readonly seed: number
   readonly customer_id: string
@@ -132,22 +120,15 @@ interface ResultsInput {
 const recordsOfOutcome = (full: number, outcome: FeatureStatusReason): number =>
   outcome === "FEATURE_COMPLETED" ? full : outcome === "FEATURE_PARTIAL" ? Math.ceil(full / 2) : 0
 
-interface Given {
-  readonly records: number
-  readonly outcome: FeatureStatusReason
-}
-
-const givenBy = (input: ResultsInput, full: number, position: number): Given => {
-  const { asked, behaviour, end } = input
-  const said = position === asked.length - 1 ? behaviour.featureEnd : undefined
-  if (said !== undefined && !isOpenOutcome(said)) {
-    return { records: recordsOfOutcome(full, said), outcome: said }
-  }
-  if (end === "FAILED") return { records: 0, outcome: "FEATURE_FAILED" }
-  // A word that sets one feature's outcome makes the run partial, not the other way round.
-  return end === "PARTIAL" && (behaviour.featureEnd === undefined || isOpenOutcome(behaviour.featureEnd))
-    ? endedPartially(full, position, asked.length)
-    : { records: full, outcome: "FEATURE_COMPLETED" }
+/** A word that sets one feature's outcome makes the run partial, not the other way round. */
+const outcomeOf = ({ asked, behaviour, end }: ResultsInput, position: number): FeatureStatusReason => {
+  const isLast = position === asked.length - 1
+  const set = behaviour.featureEnd
+  const isSet = set !== undefined && !isOpenOutcome(set)
+  if (isSet && isLast) return set
+  if (end === "FAILED") return "FEATURE_FAILED"
+  if (end !== "PARTIAL" || isSet || !isLast) return "FEATURE_COMPLETED"
+  return asked.length === 1 ? "FEATURE_PARTIAL" : "FEATURE_FAILED"
 }
 
 const planFeature = (input: ResultsInput, feature: AskedFeature, position: number): FeaturePlan => {
@@ -164,15 +145,18 @@ const planFeature = (input: ResultsInput, feature: AskedFeature, position: numbe
         ? usualCount(input, feature, family, settings, kinds)
         : dealtCount(behaviour.records, asked.length, position)
   const shielded = input.unlocked !== true && engine?.shields.some((shield) => shield === code) === true
-  const said = position === asked.length - 1 ? behaviour.featureEnd : undefined
+  const outcome = outcomeOf(input, position)
   return {
     code,
-    ...givenBy(input, full, position),
-    ...(Object.keys(settings).length === 0 ? {} : { settings }),
-    ...(adapted.length === 0 ? {} : { adapted }),
-    ...(shielded ? { shielded } : {}),
-    ...(said === undefined ? {} : { said }),
-    ...(family === undefined || kinds.length === family.kinds.length ? {} : { kinds }),
+    records: recordsOfOutcome(full, outcome),
+    outcome,
+    ...given({
+      settings: Object.keys(settings).length === 0 ? undefined : settings,
+      adapted: adapted.length === 0 ? undefined : adapted,
+      shielded: shielded || undefined,
+      said: position === asked.length - 1 ? behaviour.featureEnd : undefined,
+      kinds: kinds.length === family?.kinds.length ? undefined : kinds,
+    }),
   }
 }
 
@@ -184,20 +168,27 @@ export const planResults = (input: ResultsInput): ResultsPlan => ({
   lockedMs: input.behaviour.lockedMs ?? 0,
   documents: input.behaviour.documents ?? 0,
   odd: input.behaviour.odd ?? false,
-  ...(input.behaviour.company === true ? { company: true } : {}),
+  ...given({ company: input.behaviour.company }),
 })
 
 export const kindsOf = (feature: FeaturePlan): ReadonlyArray<string> =>
   feature.kinds ?? familyOf(feature.code)?.kinds ?? []
 
-export const recordsPlanned = (plan: ResultsPlan): number =>
-  plan.features.reduce((total, feature) => total + feature.records, 0)
+const sumOf = (features: ResultsPlan["features"]): number =>
+  features.reduce((total, { records }) => total + records, 0)
+export const recordsPlanned = ({ features }: ResultsPlan): number => sumOf(features)
 
 /** What comes before one feature's own records. */
-const recordsBefore = (plan: ResultsPlan, code: string): number => {
-  const index = plan.features.findIndex((feature) => feature.code === code)
-  return plan.features.slice(0, Math.max(0, index)).reduce((total, feature) => total + feature.records, 0)
-}
+const recordsBefore = ({ features }: ResultsPlan, code: string): number =>
+  sumOf(
+    features.slice(
+      0,
+      Math.max(
+        0,
+        features.findIndex((feature) => feature.code === code),
+      ),
+    ),
+  )
 
 /** Of the first `retrieved` records of a plan, how many belong to each feature, in order. */
 export const retrievedByFeature = (plan: ResultsPlan, retrieved: number): ReadonlyArray<number> => {
@@ -212,6 +203,7 @@ export const retrievedByFeature = (plan: ResultsPlan, retrieved: number): Readon
 /** The key under which odd records are counted: a family that nobody documents. */
 export const oddSubFamily = "sandbox_oddity:unheard_of"
 export const oddProduct = "sandbox_oddity"
+const oddProfile = "customer_information:user_profile@customer_information"
 
 /** 2.4: the counts of the first `retrieved` records; kinds without a record have no key. */
 export const countProducts = (plan: ResultsPlan, retrieved: number): Readonly<Record<string, number>> => {
@@ -227,8 +219,7 @@ export const countProducts = (plan: ResultsPlan, retrieved: number): Readonly<Re
     })
   })
   if (plan.odd && retrieved > 0 && retrieved >= recordsPlanned(plan)) {
-    counts["customer_information:user_profile@customer_information"] =
-      (counts["customer_information:user_profile@customer_information"] ?? 0) + 1
+    counts[oddProfile] = (counts[oddProfile] ?? 0) + 1
     counts[`${oddSubFamily}@${oddProduct}`] = 2
   }
   return counts

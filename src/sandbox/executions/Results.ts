@@ -3,7 +3,7 @@
  * are read. A record depends only on seed, customer, engine and feature: another attempt gives the same
  * data, except `fetch_date`.
  */
-import type { StatusReason } from "../../service/Vocabulary.ts"
+import { Struct } from "effect"
 import { documentsOf, inventedConsent } from "../data/Documents.ts"
 import { featuresAt } from "./StateBody.ts"
 import {
@@ -16,11 +16,14 @@ import {
   retrievedAt,
   retrievedByFeature,
 } from "./PlanResults.ts"
+import { flowMoves } from "../state/FlowMoves.ts"
+import { sessionEnds } from "../state/FlowTimeline.ts"
 import { dayOf } from "../state/ResultsPlan.ts"
 import type { FeaturePlan, Retrieval } from "../state/ResultsPlan.ts"
 import { closesAt, momentAt } from "../state/SandboxState.ts"
 import type { Execution } from "../state/SandboxState.ts"
 import { seeded } from "../state/Reading.ts"
+import { acceptedIn } from "../state/Timeline.ts"
 
 type Record_ = Readonly<Record<string, unknown>>
 
@@ -35,7 +38,7 @@ const recordOf = (seed: number, execution: Retrieval, feature: FeaturePlan, posi
   if (family === undefined) return {}
   const nth = Math.floor(position / kinds.length)
   const draw = seeded("record", seed, customer_id, engine_reference, feature.code, kind, nth)
-  const fetched = execution.phases.find((phase) => phase.authentication_status === "AUTH_OK")
+  const fetched = acceptedIn(execution.phases)
   return {
     product: family.product,
     sub_family: kind,
@@ -81,15 +84,11 @@ const rawJson = JSON as typeof JSON & { readonly rawJSON: (text: string) => unkn
 /** Records by feature, in order. */
 const recordsBy = (seed: number, execution: Retrieval, retrieved: number): Array<Record_> => {
   const { results } = execution.started
-  const records: Array<Record_> = []
-  retrievedByFeature(results, retrieved).forEach((count, index) => {
+  return retrievedByFeature(results, retrieved).flatMap((count, index) => {
     const feature = results.features[index]
-    if (feature === undefined) return
-    for (let position = 0; position < count; position += 1) {
-      records.push(recordOf(seed, execution, feature, position))
-    }
+    if (feature === undefined) return []
+    return Array.from({ length: count }, (_, position) => recordOf(seed, execution, feature, position))
   })
-  return records
 }
 
 /** A record that the source shows for a while and then withdraws; no plan reaches its position. */
@@ -139,28 +138,7 @@ export const retrievalData = (seed: number, sources: ReadonlyArray<ShownRetrieva
     ;(byProduct[product] ??= []).push(record)
   }
   const listed = shown.flatMap(({ listed: documents }) => documents)
-  return {
-    ...byProduct,
-    ...(listed.length === 0
-      ? {}
-      : {
-          documents: listed.map(({ attachment_id, title, media_type }) => ({
-            title,
-            media_type,
-            attachment_id,
-          })),
-        }),
-  }
-}
-
-const sessionStatuses: Readonly<Partial<Record<StatusReason, string>>> = {
-  COMPLETED: "COMPLETED",
-  PARTIAL: "COMPLETED",
-  CLIENT_CANCELLED: "CLIENT_CANCELLED",
-  USER_CANCELLED: "CUSTOMER_CANCELLED",
-  SYSTEM_CANCELLED: "SYSTEM_CANCELLED",
-  TIMEOUT: "TIMED_OUT",
-  ACTION_TIMEOUT: "TIMED_OUT",
+  return { ...byProduct, ...(listed.length === 0 ? {} : { documents: listed }) }
 }
 
 const retrievedOutcomes: ReadonlySet<string> = new Set(["FEATURE_COMPLETED", "FEATURE_PARTIAL"])
@@ -174,7 +152,7 @@ export const retrievedFeatures = (retrieval: Retrieval, at: number): ReadonlyArr
 /** 2.7: the session status code of an execution's session. */
 export const sessionStatusAt = (execution: Execution, at: number): string => {
   const { closed, phase } = momentAt(execution, at)
-  return closed ? (sessionStatuses[phase.status_reason] ?? "FAILED") : "WAITING"
+  return closed ? flowMoves[sessionEnds[phase.status_reason] ?? "failed"].status : "WAITING"
 }
 
 /** 2.7. `session_status` and `session_cursor` are this service's own names: the reference shows none. */
@@ -196,16 +174,15 @@ export const flowResultsBody = (seed: number, execution: Execution, at: number) 
 
 /** 4.12: the answer is not shown; this is this service's own, around the documented record. */
 export const profileBody = (seed: number, execution: Execution, at: number) => {
-  const { features } = execution.started.results
+  const { results } = execution.started
+  const { features } = results
   const index = features.findIndex(({ code }) => code === "customer_information_read")
   const feature = features[index]
-  const retrieved = retrievedByFeature(execution.started.results, retrievedAt(execution, at))[index] ?? 0
+  const retrieved = retrievedByFeature(results, retrievedAt(execution, at))[index] ?? 0
   if (feature === undefined || retrieved === 0) return undefined
   return {
     shape: "nightjar-sandbox",
-    execution_id: execution.started.execution_id,
-    session_id: execution.started.session_id,
-    customer_id: execution.started.customer_id,
+    ...Struct.pick(execution.started, ["execution_id", "session_id", "customer_id"]),
     is_closed: momentAt(execution, at).closed,
     profile: recordOf(seed, execution, feature, 0),
   }

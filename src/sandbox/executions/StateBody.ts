@@ -13,7 +13,7 @@ import type { DeliveryRecord, HookState } from "../state/HookState.ts"
 import type { FeaturePlan, Retrieval } from "../state/ResultsPlan.ts"
 import { closesAt, momentAt } from "../state/SandboxState.ts"
 import type { Execution, Started } from "../state/SandboxState.ts"
-import { isClosedPhase, isJudged, statusCodeOf } from "../state/Timeline.ts"
+import { acceptedIn, isClosedPhase, isJudged, iso, statusCodeOf } from "../state/Timeline.ts"
 import type { Phase } from "../state/Timeline.ts"
 import type { ExecutionMessage } from "../../service/Execution.ts"
 import type { FeatureStatusReason, StatusReason, endHooks } from "../../service/Vocabulary.ts"
@@ -80,71 +80,52 @@ const notified: ReadonlySet<StatusReason> = new Set<StatusReason>([
   "MANUAL_INTERVENTION",
 ])
 
-const iso = (at: number): string => new Date(at).toISOString()
-
-const closingMessages = (phase: Phase): ReadonlyArray<Message> => {
-  const reason = phase.status_reason
-  if (!isClosedPhase(phase) || reason === "COMPLETED" || reason === "PARTIAL") return []
-  const message = { date: iso(phase.from), loc: [], message: statusMessage(reason) }
-  const id = `${statusCodeOf(reason)}.${reason}`.toLowerCase()
-  return [
-    { ...message, type: "error", id },
-    ...(notified.has(reason) ? [{ ...message, type: "notification" as const, id: `${id}.notice` }] : []),
-  ]
-}
+const said = (
+  date: string,
+  type: Message["type"],
+  id: string,
+  message: string,
+  ...loc: ReadonlyArray<string>
+): Message => ({ date, type, id, loc, message })
 
 const hidden = "Faltan datos protegidos: no se ha pedido desbloquearlos."
 const incomplete = "La fuente no ha dado todos los datos."
+const adjusted = "La fecha se ha ajustado a lo que guarda la fuente."
+
+const closingMessages = ({ started }: Execution, phase: Phase): ReadonlyArray<Message> => {
+  if (!isClosedPhase(phase)) return []
+  const date = iso(phase.from)
+  const reason = phase.status_reason
+  const id = `${statusCodeOf(reason)}.${reason}`.toLowerCase()
+  const isBad = reason !== "COMPLETED" && reason !== "PARTIAL"
+  const failed = started.results.features.filter(({ outcome }) => outcome !== "FEATURE_COMPLETED")
+  return [
+    ...(isBad ? [said(date, "error", id, statusMessage(reason))] : []),
+    ...(notified.has(reason) ? [said(date, "notification", `${id}.notice`, statusMessage(reason))] : []),
+    ...failed.map(({ code }) => said(date, "warning", "feature.incomplete", incomplete, "features", code)),
+  ]
+}
 
 /** What the platform reports once the login was accepted, with that date. */
 const readingMessages = (execution: Execution, at: number, phase: Phase): ReadonlyArray<Message> => {
   if (phase.authentication_status !== "AUTH_OK") return []
   const { results } = execution.started
-  const accepted = execution.phases.find(({ authentication_status }) => authentication_status === "AUTH_OK")
-  const date = new Date((accepted ?? phase).from).toISOString()
+  const date = iso((acceptedIn(execution.phases) ?? phase).from)
   const counts = retrievedByFeature(results, retrievedAt(execution, at))
-  return [
-    { date, type: "info", id: "login.accepted", loc: [], message: "Acceso correcto." },
-    ...results.features.flatMap(({ code, adapted = [], shielded = false }, index): ReadonlyArray<Message> => [
-      ...adapted.map((name): Message => ({
-        date,
-        type: "warning",
-        id: "feature.dates_adapted",
-        loc: ["features", code, "configurations", name],
-        message: "La fecha se ha ajustado a lo que guarda la fuente.",
-      })),
-      ...(shielded && (counts[index] ?? 0) > 0
-        ? [
-            {
-              date,
-              type: "info" as const,
-              id: "feature.protected_data",
-              loc: ["features", code],
-              message: hidden,
-            },
-          ]
-        : []),
-    ]),
-  ]
+  const ofFeature = ({ code, adapted = [], shielded = false }: FeaturePlan, index: number) => {
+    const loc = ["features", code]
+    const moved = adapted.map((name) =>
+      said(date, "warning", "feature.dates_adapted", adjusted, ...loc, "configurations", name),
+    )
+    const isHidden = shielded && (counts[index] ?? 0) > 0
+    return isHidden ? [...moved, said(date, "info", "feature.protected_data", hidden, ...loc)] : moved
+  }
+  return [said(date, "info", "login.accepted", "Acceso correcto."), ...results.features.flatMap(ofFeature)]
 }
 
 const messagesAt = (execution: Execution, at: number): ReadonlyArray<Message> => {
   const { phase } = momentAt(execution, at)
-  const failed = isClosedPhase(phase)
-    ? execution.started.results.features.filter(({ outcome }) => outcome !== "FEATURE_COMPLETED")
-    : []
-  const date = new Date(phase.from).toISOString()
-  return [
-    ...readingMessages(execution, at, phase),
-    ...closingMessages(phase),
-    ...failed.map(({ code }): Message => ({
-      date,
-      type: "warning",
-      id: "feature.incomplete",
-      loc: ["features", code],
-      message: incomplete,
-    })),
-  ]
+  return [...readingMessages(execution, at, phase), ...closingMessages(execution, phase)]
 }
 
 const openOutcomes: Readonly<Partial<Record<StatusReason, FeatureStatusReason>>> = {
@@ -182,18 +163,18 @@ const challengeEnds: ReadonlySet<StatusReason> = new Set<StatusReason>([
 ])
 
 /** The outcome that a behaviour word sets, once the run is far enough to have one. */
-const saidAt = (phase: Phase, said: FeatureStatusReason | undefined): FeatureStatusReason | undefined => {
-  if (said === undefined || phase.authentication_status !== "AUTH_OK") return undefined
-  const shown = isClosedPhase(phase) ? !isOpenOutcome(said) : phase.status_reason === "RUNNING"
-  return shown && (isClosedPhase(phase) || isOpenOutcome(said)) ? said : undefined
+const wordAt = (phase: Phase, word: FeatureStatusReason | undefined): FeatureStatusReason | undefined => {
+  if (word === undefined || phase.authentication_status !== "AUTH_OK") return undefined
+  const isShown = isOpenOutcome(word) ? phase.status_reason === "RUNNING" : isClosedPhase(phase)
+  return isShown ? word : undefined
 }
 
 /** A feature that had all its records before a run broke off is still complete. */
 const outcomeAt = (phase: Phase, feature: FeaturePlan, retrieved: number): FeatureStatusReason => {
   const reason = phase.status_reason
   if (reason === "COMPLETED" || reason === "PARTIAL" || reason === "FAILED") return feature.outcome
-  const said = saidAt(phase, feature.said)
-  if (said !== undefined) return said
+  const word = wordAt(phase, feature.said)
+  if (word !== undefined) return word
   if (retrieved > 0 && retrieved === feature.records) return "FEATURE_COMPLETED"
   const others = phase.heldBy !== undefined && phase.heldBy !== feature.code
   if (!isClosedPhase(phase)) return others ? "FEATURE_RUNNING" : (openOutcomes[reason] ?? "FEATURE_RUNNING")

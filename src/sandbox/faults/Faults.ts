@@ -28,11 +28,9 @@ const DurationText = Schema.String.check(
 )
 const Share = (expected: string, isShare: (value: number) => boolean) =>
   Schema.Finite.check(Schema.makeFilter(isShare, { expected }))
-const Count = Schema.Int.check(
-  Schema.makeFilter((count: number) => count >= 1 && count <= 1_000_000_000, {
-    expected: "a whole number from 1",
-  }),
-)
+const Whole = (expected: string, min: number, max: number) =>
+  Schema.Int.check(Schema.makeFilter((value: number) => value >= min && value <= max, { expected }))
+const Count = Whole("a whole number from 1", 1, 1_000_000_000)
 const Text = Schema.String.check(Schema.isMinLength(1, { expected: "a non-empty string" }))
 
 const EndpointName = Schema.String.check(
@@ -56,13 +54,7 @@ const FaultFields = Schema.Struct({
   rate: Schema.optionalKey(Share("a number from 0 to 1", (rate) => rate >= 0 && rate <= 1)),
   script: Schema.optionalKey(Schema.NonEmptyArray(Count)),
   first: Schema.optionalKey(Count),
-  status: Schema.optionalKey(
-    Schema.Int.check(
-      Schema.makeFilter((status: number) => status >= 200 && status <= 599, {
-        expected: "a status from 200 to 599",
-      }),
-    ),
-  ),
+  status: Schema.optionalKey(Whole("a status from 200 to 599", 200, 599)),
   /** For `status`: the call takes effect anyway. */
   applied: Schema.optionalKey(Schema.Boolean),
   body: Schema.optionalKey(Schema.String),
@@ -106,9 +98,7 @@ const FaultRule = FaultFields.check(Schema.makeFilter(judgeTogether))
 
 /** What the whole file contains. */
 export const Faults = Schema.Struct({
-  seed: Schema.optionalKey(
-    Schema.Int.check(Schema.makeFilter((seed: number) => seed >= 0, { expected: "a whole number from 0" })),
-  ),
+  seed: Schema.optionalKey(Whole("a whole number from 0", 0, Number.MAX_SAFE_INTEGER)),
   faults: Schema.Array(FaultRule).check(
     Schema.makeFilter((faults: ReadonlyArray<Fault>) => faults.length <= 1_000, {
       expected: "at most 1000 faults",
@@ -157,13 +147,8 @@ const increase = <Key>(counts: Map<Key, number>, key: Key): number => {
 const isAbout = (fault: Fault, call: JudgedCall): boolean => {
   const endpoints = typeof fault.on === "string" ? [fault.on] : fault.on
   const endpoint = endpoints.includes("*") || endpoints.includes(call.endpoint)
-  const agrees = (wanted: string | undefined, is: string | undefined) => wanted === undefined || wanted === is
-  return (
-    endpoint &&
-    agrees(fault.customer, call.customer) &&
-    agrees(fault.engine, call.engine) &&
-    agrees(fault.application, call.application)
-  )
+  const narrowed = ["customer", "engine", "application"] as const
+  return endpoint && narrowed.every((key) => fault[key] === undefined || fault[key] === call[key])
 }
 
 /** Whether the rule applies to its `matched`-th call, which is the customer's `nth` at this endpoint. */

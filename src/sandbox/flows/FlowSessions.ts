@@ -2,7 +2,7 @@
  * The flow API's calls (sections 4.10 and 4.12): a session's current results and its documents; and the
  * widget's own, whose shapes are this service's, since the reference shows none of them.
  */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { given } from "../../base/Schemas.ts"
 import { answered, beginCall, decidedBy, refused, settle } from "../core/SandboxCore.ts"
 import type { Call, Look } from "../core/SandboxCore.ts"
@@ -16,8 +16,7 @@ import {
 import { checkForm } from "../engines/AnswerEngines.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
 import { whyUnavailable } from "../engines/EngineDefinition.ts"
-import type { EngineDefinition } from "../engines/EngineDefinition.ts"
-import { deliveryOf, judgeCode } from "../executions/Executions.ts"
+import { deliveryOf, judgeCode, wordsIn } from "../executions/Executions.ts"
 import { openParameters } from "../executions/JudgeRequest.ts"
 import { resultsAreFinal, resultsAreWhole, retrievedAt } from "../executions/PlanResults.ts"
 import { flowResultsBody, retrievalData, retrievedFeatures } from "../executions/Results.ts"
@@ -31,8 +30,9 @@ import { fingerprint } from "../state/Reading.ts"
 import type { ErrorItem, Retrieval } from "../state/ResultsPlan.ts"
 import { closesAt, findSession, momentAt } from "../state/SandboxState.ts"
 import type { Execution, SandboxEvent } from "../state/SandboxState.ts"
-import { heldUntil, judgeRead } from "../state/Timeline.ts"
+import { heldUntil, iso, judgeRead } from "../state/Timeline.ts"
 import type { SessionReads } from "../state/Timeline.ts"
+import { features as featureCodes } from "../../service/Vocabulary.ts"
 
 /** The sources that were connected by then. */
 const connectedAt = (session: FlowSession, at: number): ReadonlyArray<FlowSource> =>
@@ -204,13 +204,7 @@ export const sessionsSeen = (state: FlowState) =>
       session_id,
       application,
       ...given({ customer_id, found_at: session.foundAt }),
-      phases: session.phases.map(({ from, status, cursor, started, closed }) => ({
-        from,
-        status,
-        cursor,
-        started,
-        closed,
-      })),
+      phases: session.phases,
       events: flowEventsOf(session),
       results_reads: session.reads,
       locked_at: session.lockedAt,
@@ -220,35 +214,38 @@ export const sessionsSeen = (state: FlowState) =>
 
 // The widget's calls are answered with the session as the code that draws a widget needs it.
 
-interface CreateRequest {
-  readonly customer_id?: string
-  readonly features?: ReadonlyArray<string>
-  readonly behaviour?: string
-}
-
+const text = Schema.optionalKey(Schema.String)
+const codes = Schema.optionalKey(Schema.Array(Schema.Literals(featureCodes)))
 /** A bare identifier is accepted without a signature. */
-type SignedDocument =
-  | string
-  | {
-      readonly document_id: string
-      readonly signature_provider?: string
-      readonly signature_metadata?: Readonly<Record<string, unknown>>
-    }
+const SignedDocument = Schema.Union([
+  Schema.String,
+  Schema.Struct({
+    document_id: Schema.String,
+    signature_provider: text,
+    signature_metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
+  }),
+])
 
+/** The bodies of the calls that have one. */
+export const widgetBodies = {
+  create: Schema.Struct({ customer_id: text, features: codes, behaviour: text }),
+  start: Schema.Struct({ user_ip: text, user_agent: text, origin: text }),
+  consent: Schema.Struct({ features: codes, documents: Schema.optionalKey(Schema.Array(SignedDocument)) }),
+  connect: Schema.Struct({
+    engine_reference: Schema.String,
+    parameters: Schema.Record(Schema.String, Schema.Unknown),
+    features: codes,
+  }),
+  answer: Schema.Struct({ code: Schema.String }),
+}
+type BodyOf<Name extends keyof typeof widgetBodies> = (typeof widgetBodies)[Name]["Type"]
+type StepOf<Name extends "start" | "consent" | "connect" | "answer"> = BodyOf<Name> & { readonly _tag: Name }
 export type StepRequest =
-  | Exclude<FlowStep, { _tag: "consent" | "connect" | "answer" }>
-  | {
-      readonly _tag: "consent"
-      readonly features?: ReadonlyArray<string>
-      readonly documents?: ReadonlyArray<SignedDocument>
-    }
-  | {
-      readonly _tag: "connect"
-      readonly engine_reference: string
-      readonly parameters: Readonly<Record<string, unknown>>
-      readonly features?: ReadonlyArray<string>
-    }
-  | { readonly _tag: "answer"; readonly code: string }
+  | StepOf<"start">
+  | StepOf<"consent">
+  | StepOf<"connect">
+  | StepOf<"answer">
+  | { readonly _tag: "leave" | "cancel" | "client-cancel" }
 
 const sessionNotFound = refused({ _tag: "NotFound", detail: "session not found" })
 const conflict = (detail: string) => ({ _tag: "Conflict", detail }) as const
@@ -261,7 +258,7 @@ const wrongValue = (loc: ErrorItem["loc"], msg: string) => invalid([{ loc, msg, 
 /** Answers the new session's id. */
 const decideCreate = (
   { state, seed, at, application: { app_id: application } }: Look,
-  request: CreateRequest,
+  request: BodyOf<"create">,
   offered: ReadonlyArray<string>,
 ) => {
   const ordinal = state.flows.sessions.size
@@ -280,10 +277,7 @@ const decideCreate = (
 /** A step ready to be recorded, or why there is none. */
 type Prepared = FlowStep | ReturnType<typeof conflict | typeof invalid>
 
-const prepareConsent = (
-  { created }: FlowSession,
-  { features, documents }: Extract<StepRequest, { _tag: "consent" }>,
-): Prepared => {
+const prepareConsent = ({ created }: FlowSession, { features, documents }: StepOf<"consent">): Prepared => {
   const accepted = [...new Set(features ?? created.features)]
   const foreign = accepted.find((code) => !created.features.includes(code))
   if (foreign !== undefined) return wrongValue(["features"], `${foreign} is not offered`)
@@ -302,22 +296,13 @@ const prepareConsent = (
   return { _tag: "consent", features: accepted, documents: known }
 }
 
-const wordsIn = (engine: EngineDefinition, parameters: Readonly<Record<string, unknown>>): string => {
-  const text = parameters[engine.wordsField]
-  return typeof text === "string" ? text : ""
-}
-
 /** The features that the customer let this session read. */
 const acceptedFeatures = (session: FlowSession, at: number): ReadonlyArray<string> =>
   session.created.plan.asksConsent
     ? (givenConsent(session, at)?.accepted_features ?? [])
     : session.created.features
 
-const prepareConnect = (
-  { seed, at }: Look,
-  session: FlowSession,
-  request: Extract<StepRequest, { _tag: "connect" }>,
-): Prepared => {
+const prepareConnect = ({ seed, at }: Look, session: FlowSession, request: StepOf<"connect">): Prepared => {
   const engine = findEngine(request.engine_reference)
   if (engine === undefined) return wrongValue(["engine_reference"], "no such engine")
   const unavailable = whyUnavailable(engine, session.created.application, at)
@@ -343,10 +328,12 @@ const prepareConnect = (
   return { _tag: "connect", source: planSource({ seed, at, created, engine, features, words, ordinal }) }
 }
 
+/** The source that waits for an answer of the customer. */
+const askingAt = (session: FlowSession, at: number): FlowSource | undefined =>
+  connectedAt(session, at).find((source) => momentAt(source, at).phase.challenge !== undefined)
+
 const prepareAnswer = ({ seed, at }: Look, session: FlowSession, code: string): Prepared => {
-  const asking = session.sources.find(
-    (source) => source.started.at <= at && momentAt(source, at).phase.challenge !== undefined,
-  )
+  const asking = askingAt(session, at)
   if (asking === undefined) return conflict("no source asks for anything")
   const { challenge } = asking.started.timeline
   return { _tag: "answer", source_id: asking.source_id, ...judgeCode(seed, challenge?.codeHash, code) }
@@ -369,7 +356,7 @@ const prepare = (look: Look, session: FlowSession, request: StepRequest): Prepar
 export const allowedSteps = (session: FlowSession, at: number): ReadonlyArray<FlowStepName> => {
   const phase = flowMomentOf(session.phases, at)
   const names = ["start", "consent", "connect", "answer", "leave", "cancel", "client-cancel"] as const
-  const asks = session.sources.some((source) => momentAt(source, at).phase.challenge !== undefined)
+  const asks = askingAt(session, at) !== undefined
   return names.filter(
     (name) =>
       refusalOf(phase, session.created.plan.asksConsent, name) === undefined && (name !== "answer" || asks),
@@ -391,9 +378,7 @@ const decideStep = (look: Look, session_id: string, request: StepRequest) => {
     : answered(session_id, ...found, { _tag: "FlowStepTaken", at, session_id, step })
 }
 
-const iso = (at: number): string => new Date(at).toISOString()
-
-const sourceView = (source: FlowSession["sources"][number], at: number) => {
+const sourceView = (source: FlowSource, at: number) => {
   const { phase } = momentAt(source, at)
   return {
     engine_reference: source.started.engine_reference,
@@ -413,9 +398,7 @@ const sessionView = (session: FlowSession, at: number) => {
     is_closed: phase.closed,
     features,
     documents: plan.asksConsent ? consentDocuments : [],
-    sources: session.sources
-      .filter((source) => source.started.at <= at)
-      .map((source) => sourceView(source, at)),
+    sources: connectedAt(session, at).map((source) => sourceView(source, at)),
     steps: allowedSteps(session, at),
     events: flowEventsOf(session)
       .filter((event) => event.at <= at)
@@ -434,7 +417,7 @@ const viewOf = (decide: (call: Call) => ReturnType<typeof decideCreate | typeof 
     return session === undefined ? yield* settle(call, sessionNotFound) : sessionView(session, call.at)
   })
 
-export const createSession = (request: CreateRequest) =>
+export const createSession = (request: BodyOf<"create">) =>
   viewOf((call) => decideCreate(call, request, usualFeatures))
 
 /** 4.10 has no such call: code that draws the widget reads the session here. */

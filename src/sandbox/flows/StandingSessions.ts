@@ -4,6 +4,7 @@
  * last eight hex digits choose the script of what happens in it. Seconds of a script count from the first
  * read of the session; negative ones are before it.
  */
+import { Struct } from "effect"
 import { consentDocuments, defaultSignature } from "../data/Documents.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
@@ -13,13 +14,13 @@ import type { FlowPlan, FlowSessionCreated, FlowSourcePlan, FlowStep, TakenStep 
 import { recordsCustomerOf } from "../state/FlowTimeline.ts"
 import { fingerprint, seeded } from "../state/Reading.ts"
 import type { Draw } from "../state/Reading.ts"
-
-// What happens in the standing sessions: one script per number, in the words of the widget's steps and of
-// logins. Seconds count from the first read of the session; negative ones are before it.
+import { firstApplication } from "../state/SandboxState.ts"
 
 type ScriptStep =
   | readonly [seconds: number, name: "start" | "consent" | "leave" | "cancel" | "client-cancel"]
   | readonly [seconds: number, name: "connect", engine_reference: string, words: string]
+
+const at = (...step: ScriptStep): ScriptStep => step
 
 interface StandingScript {
   readonly name: string
@@ -38,10 +39,10 @@ const traffic = "es-traffic:website"
 const over = (
   ...sources: ReadonlyArray<readonly [engine: string, words: string]>
 ): ReadonlyArray<ScriptStep> => [
-  [-900, "start"],
-  [-870, "consent"],
+  at(-900, "start"),
+  at(-870, "consent"),
   ...sources.map(([engine, words], index) => [-840 + index * 20, "connect", engine, words] as const),
-  [-700, "leave"],
+  at(-700, "leave"),
 ]
 
 const quick = "queue-1+run-30"
@@ -59,11 +60,11 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
       "partial: one source reads for 4 more minutes and gains records; for 2 more it shows a record that " +
       "the final results do not have and lacks one that they have",
     steps: [
-      [-300, "start"],
-      [-285, "consent"],
-      [-280, "connect", university, `${quick}+records-4`],
-      [-270, "connect", work, "queue-0+run-510+records-20+late-120"],
-      [-200, "leave"],
+      at(-300, "start"),
+      at(-285, "consent"),
+      at(-280, "connect", university, `${quick}+records-4`),
+      at(-270, "connect", work, "queue-0+run-510+records-20+late-120"),
+      at(-200, "leave"),
     ],
   },
   { name: "unstarted", meaning: "created, never started by the customer: 412", steps: [] },
@@ -76,19 +77,16 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
     name: "customer_cancelled",
     meaning: "the customer cancelled while a source was being read: the records read so far remain",
     steps: [
-      [-600, "start"],
-      [-580, "consent"],
-      [-560, "connect", taxes, "queue-0+run-100+records-10"],
-      [-500, "cancel"],
+      at(-600, "start"),
+      at(-580, "consent"),
+      at(-560, "connect", taxes, "queue-0+run-100+records-10"),
+      at(-500, "cancel"),
     ],
   },
   {
     name: "timed_out",
     meaning: "timed out: the customer gave consent and never came back",
-    steps: [
-      [-7200, "start"],
-      [-7170, "consent"],
-    ],
+    steps: [at(-7200, "start"), at(-7170, "consent")],
   },
   {
     name: "locked",
@@ -110,27 +108,19 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
   {
     name: "client_cancelled",
     meaning: "the client cancelled before the customer connected a source",
-    steps: [
-      [-600, "start"],
-      [-580, "consent"],
-      [-500, "client-cancel"],
-    ],
+    steps: [at(-600, "start"), at(-580, "consent"), at(-500, "client-cancel")],
   },
   {
     name: "system_cancelled",
     meaning: "the platform cancelled while a source was being read",
     words: "system-120",
-    steps: [
-      [-600, "start"],
-      [-580, "consent"],
-      [-560, "connect", taxes, "queue-0+run-300+records-9"],
-    ],
+    steps: [at(-600, "start"), at(-580, "consent"), at(-560, "connect", taxes, "queue-0+run-300+records-9")],
   },
   {
     name: "misconfigured",
     meaning: "ended with CONFIGURATION_ERROR as soon as it was started",
     words: "broken",
-    steps: [[-600, "start"]],
+    steps: [at(-600, "start")],
   },
   {
     name: "no_consent",
@@ -159,10 +149,10 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
       "the customer is at the consent form at the first read, consents after 60 seconds, connects " +
       "after 90, leaves after 150; final after about 5 minutes",
     steps: [
-      [-30, "start"],
-      [60, "consent"],
-      [90, "connect", taxes, "queue-10+run-200+records-8"],
-      [150, "leave"],
+      at(-30, "start"),
+      at(60, "consent"),
+      at(90, "connect", taxes, "queue-10+run-200+records-8"),
+      at(150, "leave"),
     ],
   },
   {
@@ -199,11 +189,7 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
     meaning:
       "completed: the customer never closed the widget, which gave up half an hour after the last record",
     words: "idle-1800",
-    steps: [
-      [-7200, "start"],
-      [-7170, "consent"],
-      [-7150, "connect", university, `${quick}+records-4`],
-    ],
+    steps: [at(-7200, "start"), at(-7170, "consent"), at(-7150, "connect", university, `${quick}+records-4`)],
   },
 ]
 
@@ -370,8 +356,6 @@ export const featuresOf = (references: ReadonlyArray<string>): ReadonlyArray<str
 ]
 
 const standingPrefix = "5e55000000000000"
-/** The application whose secret is `sandbox-app-1`. */
-const standingApplication = "65f0c0ffee00000000000001"
 /** From here on, the seed chooses. Lower numbers without a script are sessions that do not exist. */
 export const firstDrawnScript = 256
 
@@ -415,10 +399,8 @@ const planStep = (
         origin: "https://widget.sandbox.invalid",
       } satisfies FlowStep
     case "consent": {
-      const documents = consentDocuments.map(({ document_id, version, hash }) => ({
-        document_id,
-        version,
-        hash,
+      const documents = consentDocuments.map((document) => ({
+        ...Struct.pick(document, ["document_id", "version", "hash"]),
         ...defaultSignature,
       }))
       return { _tag: name, features: created.features, documents } satisfies FlowStep
@@ -455,7 +437,7 @@ export const planStanding = (seed: number, at: number, session_id: string): Stan
   const created: FlowSessionCreated = {
     _tag: "FlowSessionCreated",
     at: Math.min(at, startsAt) - aheadMs,
-    application: standingApplication,
+    application: firstApplication.app_id,
     session_id,
     customer_id: `standing-${numberOf(session_id) ?? 0}`,
     features: featuresOf(engines.length === 0 ? ["sandbox-tax:website"] : engines),

@@ -5,7 +5,7 @@
  * choice: the envelope of execution events, with the results under `results` where the event carries data.
  */
 import { Duration } from "effect"
-import { DelayQueue } from "../../base/Time.ts"
+import { given } from "../../base/Schemas.ts"
 import { recordEvents } from "../core/SandboxCore.ts"
 import type { SandboxCore } from "../core/SandboxCore.ts"
 import { findEngine, raisesEvent } from "../engines/EngineCatalogue.ts"
@@ -21,9 +21,9 @@ import type { HookEvent, HookRule, HookState } from "../state/HookState.ts"
 import { fingerprint, seeded } from "../state/Reading.ts"
 import { closesAt } from "../state/SandboxState.ts"
 import type { Execution, SandboxEvent, SandboxState } from "../state/SandboxState.ts"
-import { isClosedPhase, isJudged } from "../state/Timeline.ts"
+import { acceptedIn, isClosedPhase, isJudged, iso } from "../state/Timeline.ts"
 import type { AuthenticationStatus, Phase } from "../state/Timeline.ts"
-import type { ExecutionEvent, FlowEvent } from "../../service/Execution.ts"
+import type { ExecutionEvent } from "../../service/Execution.ts"
 import type { FlowEventName, StatusReason, engineEvents } from "../../service/Vocabulary.ts"
 
 // 6.1: read from the phases, so no event disagrees with a state. Own choice: payloads like `auth_ended`'s.
@@ -66,23 +66,15 @@ const startedOf = ({ phases, started, stop }: Execution): ReadonlyArray<Raised> 
 const pausesOf = ({ phases }: Execution): ReadonlyArray<Raised> =>
   phases.flatMap((phase) => {
     if (phase.challenge === undefined) return []
-    const action_required_expires = new Date(phase.challenge.expires).toISOString()
-    return [{ ...raisedIn(phase), data: { action_required_expires } }]
+    return [{ ...raisedIn(phase), data: { action_required_expires: iso(phase.challenge.expires) } }]
   })
 
 /** Rules 1 and 2 for `auth_ended`: the verdict on the login, accepted or not. */
 const loginEndOf = ({ phases }: Execution): ReadonlyArray<Raised> => {
-  const resolved = phases.find((phase) => phase.authentication_status !== "not-performed")
+  const resolved = phases.find(isJudged)
   return resolved === undefined
     ? []
-    : [
-        {
-          ...raisedIn(resolved),
-          status_reason: resolved.authentication_status,
-          producer: "engine",
-          judged: true,
-        },
-      ]
+    : [{ ...raisedIn(resolved), status_reason: resolved.authentication_status, producer: "engine" }]
 }
 
 const endOf = ({ phases }: Execution): ReadonlyArray<Raised> => {
@@ -112,12 +104,10 @@ const executionEventBody = ({ started }: Execution, raised: RaisedEvent): Execut
   customer_id: started.customer_id,
   execution_id: started.execution_id,
   session_id: started.session_id,
-  ...(started.external_execution_id === undefined
-    ? {}
-    : { external_execution_id: started.external_execution_id }),
+  ...given({ external_execution_id: started.external_execution_id }),
   event: raised.event,
   event_class: "ExecutionEvent",
-  date: new Date(raised.at).toISOString(),
+  date: iso(raised.at),
   customer_available: started.timeline.interaction,
   status_reason: raised.status_reason,
   status_message: messageOf(raised.status_reason),
@@ -152,21 +142,29 @@ interface Subject {
   readonly occasions: ReadonlyArray<Occasion>
 }
 
-/** What every event of a session carries; the customer where one is known. */
-const flowEvent = (
+/** What every event of a session carries; the customer where one is known, results where it has them. */
+const flowOccasion = (
   about: { readonly application: string; readonly session_id: string; readonly customer_id?: string },
   event: FlowEventName,
   at: number,
   session_status: string,
-): FlowEvent => ({
-  app_id: about.application,
-  session_id: about.session_id,
-  ...(about.customer_id === undefined ? {} : { customer_id: about.customer_id }),
+  results?: () => unknown,
+): Occasion => ({
   event,
-  event_class: "FlowEvent",
-  producer: "es-public-administration",
-  date: new Date(at).toISOString(),
-  session_status,
+  ordinal: 0,
+  at,
+  status_reason: session_status,
+  body: () => ({
+    app_id: about.application,
+    session_id: about.session_id,
+    ...given({ customer_id: about.customer_id }),
+    event,
+    event_class: "FlowEvent",
+    producer: "es-public-administration",
+    date: iso(at),
+    session_status,
+    ...given({ results: results?.() }),
+  }),
 })
 
 /**
@@ -176,23 +174,16 @@ const flowEvent = (
  * the flow API does not have raises nothing.
  */
 const sessionOccasions = (seed: number, execution: Execution): ReadonlyArray<Occasion> => {
-  const { engine_reference, results } = execution.started
-  const accepted = execution.phases.find((phase) => phase.authentication_status === "AUTH_OK")
-  const isPublic = findEngine(engine_reference)?.category === "public"
-  if (!isPublic || results.session !== "answers" || accepted === undefined) return []
-  const told = (event: FlowEventName, at: number, status: string, more: () => object): Occasion => ({
-    event,
-    ordinal: 0,
-    at,
-    status_reason: status,
-    body: () => ({ ...flowEvent(execution.started, event, at, status), ...more() }),
-  })
-  const started = told("es-public-administration:started", accepted.from, "WAITING", () => ({}))
-  const endsAt = closesAt(execution) + results.lateMs
-  if (results.neverFinal || !Number.isFinite(endsAt)) return [started]
-  const final = () => ({ results: flowResultsBody(seed, execution, endsAt) })
+  const { started } = execution
+  const accepted = acceptedIn(execution.phases)
+  const isPublic = findEngine(started.engine_reference)?.category === "public"
+  if (!isPublic || started.results.session !== "answers" || accepted === undefined) return []
+  const begun = flowOccasion(started, "es-public-administration:started", accepted.from, "WAITING")
+  const endsAt = closesAt(execution) + started.results.lateMs
+  if (started.results.neverFinal || !Number.isFinite(endsAt)) return [begun]
   const status = sessionStatusAt(execution, endsAt)
-  return [started, told("es-public-administration:ended", endsAt, status, final)]
+  const final = () => flowResultsBody(seed, execution, endsAt)
+  return [begun, flowOccasion(started, "es-public-administration:ended", endsAt, status, final)]
 }
 
 const executionSubject = (seed: number, execution: Execution): Subject => {
@@ -200,7 +191,7 @@ const executionSubject = (seed: number, execution: Execution): Subject => {
   return {
     id: execution_id,
     application,
-    ...(external_execution_id === undefined ? {} : { external_execution_id }),
+    ...given({ external_execution_id }),
     extra: hooks_extra_data ?? {},
     occasions: [
       ...executionEventsOf(execution)
@@ -233,15 +224,8 @@ const flowSubject = (seed: number, session: FlowSession): Subject => ({
   occasions: flowEventsOf(session)
     .filter(({ at }) => session.foundAt === undefined || at >= session.foundAt)
     .map(({ event, at }) => {
-      const status = statusAfter(session, event)
-      const results = () => (carriesResults.has(event) ? { results: flowSessionBody(seed, session, at) } : {})
-      return {
-        event,
-        ordinal: 0,
-        at,
-        status_reason: status,
-        body: () => ({ ...flowEvent(session.created, event, at, status), ...results() }),
-      }
+      const results = carriesResults.has(event) ? () => flowSessionBody(seed, session, at) : undefined
+      return flowOccasion(session.created, event, at, statusAfter(session, event), results)
     }),
 })
 
@@ -315,19 +299,17 @@ const repeatedAt = (seed: number, { rule, subject, occasion }: Delivery, at: num
   return draw.chance(0.5) ? at + draw.int(1, 60) * secondMs : undefined
 }
 
-const nextAt = (at: number | undefined) => (at === undefined ? {} : { next_at: at })
-
 const decideAttempt = (seed: number, delivery: Delivery, at: number, answer: Answer): HookEvent => {
   const { subject, occasion, rule, attempt, repeats } = delivery
   const { event, ordinal } = occasion
   const which = { at, subject: subject.id, event, ordinal, rule: rule.id }
   if (repeats) return { _tag: "HookRepeated", ...which }
   if (answer === "taken") {
-    return { _tag: "HookDelivered", ...which, ...nextAt(repeatedAt(seed, delivery, at)) }
+    return { _tag: "HookDelivered", ...which, ...given({ next_at: repeatedAt(seed, delivery, at) }) }
   }
   const wait = retryWaits[attempt - 1]
   const retryAt = wait === undefined ? undefined : at + Duration.toMillis(wait)
-  return { _tag: "HookFailed", ...which, doubtful: answer === "unclear", ...nextAt(retryAt) }
+  return { _tag: "HookFailed", ...which, doubtful: answer === "unclear", ...given({ next_at: retryAt }) }
 }
 
 /** 4.1: the three variables that are shown; one without a value is empty, others are sent verbatim. */
@@ -405,55 +387,3 @@ export const outboxOf = (core: SandboxCore) => ({
   },
 })
 export type Outbox = ReturnType<typeof outboxOf>
-
-interface Entry {
-  readonly name: string
-  readonly at: number
-}
-
-export class DueTimes {
-  readonly #queue = new DelayQueue<Entry>()
-  /** The valid entry of a name; its other entries are left in place and skipped. */
-  readonly #valid = new Map<string, Entry>()
-
-  get size(): number {
-    return this.#valid.size
-  }
-
-  /** The earliest time; undefined if nothing is due. */
-  nextAt(): number | undefined {
-    for (;;) {
-      const { next } = this.#queue
-      if (next === undefined || this.#isValid(next)) return next?.at
-      this.#queue.takeDue(Number.POSITIVE_INFINITY)
-    }
-  }
-
-  /** Sets when a name is due; any earlier entry no longer counts. */
-  set(name: string, at: number): void {
-    if (this.#valid.get(name)?.at === at) return
-    const entry = { name, at }
-    this.#valid.set(name, entry)
-    this.#queue.add(entry, at)
-    if (this.#queue.size > 2 * this.#valid.size + 64) this.#queue.remove((known) => !this.#isValid(known))
-  }
-
-  delete(name: string): void {
-    this.#valid.delete(name)
-  }
-
-  /** Takes the earliest name whose time has come. */
-  takeDue(now: number): string | undefined {
-    for (;;) {
-      const entry = this.#queue.takeDue(now)
-      if (entry === undefined) return undefined
-      if (!this.#isValid(entry)) continue
-      this.#valid.delete(entry.name)
-      return entry.name
-    }
-  }
-
-  #isValid(entry: Entry): boolean {
-    return this.#valid.get(entry.name) === entry
-  }
-}

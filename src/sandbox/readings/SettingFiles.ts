@@ -3,7 +3,7 @@
  * back to a file, with a comment for each key that says where the reference leaves room and which other
  * values there are.
  */
-import { Effect, Predicate, Schema } from "effect"
+import { Effect, Predicate, Record, Schema } from "effect"
 import type { Result } from "effect"
 import { Problem } from "../../base/DurableFile.ts"
 import { decodeYaml, problemLines, readYaml, suggest } from "../../base/YamlText.ts"
@@ -11,38 +11,34 @@ import type { YamlKind } from "../../base/YamlText.ts"
 import { Faults, endpointNames } from "../faults/Faults.ts"
 import { Reading, readingChoices, wrapWords } from "../state/Reading.ts"
 
+const problems = { problems: Schema.Array(Problem) }
+
 /** The file cannot be used; every problem at once, from top to bottom. */
-export class ReadingInvalid extends Schema.TaggedError<ReadingInvalid>()("ReadingInvalid", {
-  problems: Schema.Array(Problem),
-}) {
-  override get message(): string {
-    return problemLines(this.problems)
-  }
+export class ReadingInvalid extends Schema.TaggedError<ReadingInvalid>()("ReadingInvalid", problems) {
+  override readonly message = problemLines(this.problems)
+}
+export class FaultsInvalid extends Schema.TaggedError<FaultsInvalid>()("FaultsInvalid", problems) {
+  override readonly message = problemLines(this.problems)
 }
 
-const choicesOf = (key: PropertyKey | undefined) => readingChoices.find((choice) => choice.key === key)
-
-/** YAML's own null is the word `null` of the keys that have one, and an empty file sets nothing. */
-const prepare = (root: unknown): unknown => {
-  if (root === null) return {}
-  if (!Predicate.isObject(root)) return root
-  return Object.fromEntries(
-    Object.entries(root).map(([key, value]) => [
-      key,
-      value === null && choicesOf(key)?.values.includes("null") === true ? "null" : value,
-    ]),
-  )
-}
+const choiceOf = (key: PropertyKey | undefined) => readingChoices.find((choice) => choice.key === key)
 
 const readingFile: YamlKind<Reading> = {
   named: "the reading file",
   schema: Reading,
   wordsFor: (path, value) => {
-    const choice = choicesOf(path[0])
+    const choice = choiceOf(path[0])
     if (choice === undefined || !Predicate.isString(value)) return undefined
     return `\`${choice.key}\` cannot be \`${value}\`${suggest(value, choice.values)}`
   },
-  prepare,
+  /** YAML's own null is the word `null` of the keys that have one, and an empty file sets nothing. */
+  prepare: (root) => {
+    if (root === null) return {}
+    if (!Predicate.isObject(root)) return root
+    const word = (key: string, value: unknown) =>
+      value === null && choiceOf(key)?.values.includes("null") === true ? "null" : value
+    return Record.map({ ...root }, (value, key) => word(key, value))
+  },
 }
 
 /** Judges the text of such a file; `file` is only used as a name. */
@@ -56,22 +52,13 @@ export const readReading = (path: string): Effect.Effect<Reading, ReadingInvalid
 /** The text of a file that sets exactly this; `decodeReading` gives the same reading again. */
 export const encodeReading = (reading: Reading): string =>
   readingChoices
-    .flatMap(({ key, section, about, values }) => {
+    .flatMap(({ key, about, values }) => {
       const value: unknown = Reflect.get(reading, key)
       if (!Predicate.isString(value)) return []
-      const comment = wrapWords(`${section}: ${about} (${values.join(" | ")})`, "# ")
+      const comment = wrapWords(`${about} (${values.join(" | ")})`, "# ")
       return [[...comment, `${key}: ${value === "null" ? '"null"' : value}`, ""].join("\n")]
     })
     .join("\n")
-
-/** The file cannot be used; every problem at once, from top to bottom. */
-export class FaultsInvalid extends Schema.TaggedError<FaultsInvalid>()("FaultsInvalid", {
-  problems: Schema.Array(Problem),
-}) {
-  override get message(): string {
-    return problemLines(this.problems)
-  }
-}
 
 const faultsFile: YamlKind<Faults> = {
   named: "the faults file",

@@ -3,26 +3,18 @@
  * everything that is decided at the service's edge. What depends on the state (ids, ends, whose id a
  * conflict names) is decided where the state is.
  */
-import { Predicate } from "effect"
+import { Predicate, Record, Struct } from "effect"
+import { given } from "../../base/Schemas.ts"
 import type { FullReading } from "../state/Reading.ts"
 
 type Fields = Readonly<Record<string, unknown>>
 
 /** Fields that may be absent or null: if a reading wants them so, they are, even if there is a value. */
-const shapeOptionals = (
-  { optionals }: Pick<FullReading, "optionals">,
-  names: ReadonlyArray<string>,
-  body: Fields,
-): Fields => {
+const shapeOptionals = ({ optionals }: FullReading, names: ReadonlyArray<string>, body: Fields): Fields => {
   if (optionals === "shown") return body
-  const kept = Object.entries(body).filter(([name]) => !names.includes(name))
   const nulls = optionals === "null" ? names.map((name) => [name, null] as const) : []
-  return Object.fromEntries([...kept, ...nulls])
+  return { ...Struct.omit(body, names), ...Object.fromEntries(nulls) }
 }
-
-/** 2.5 */
-const shapeAcceptance = (reading: FullReading, body: Fields): Fields =>
-  shapeOptionals(reading, ["external_execution_id", "status_message"], body)
 
 interface Request {
   readonly external_execution_id?: string
@@ -33,23 +25,12 @@ interface Running extends Request {
 
 /** 4.1: the ids of the run in flight, with the external id that the reading asks for, or null. */
 export const withConflictId = <Ids extends Running>(
-  { conflict_external_id }: Pick<FullReading, "conflict_external_id">,
-  running: Ids,
-  request: Request,
+  { conflict_external_id }: FullReading,
+  { external_execution_id: theirs, ...ids }: Ids,
+  { external_execution_id: ours }: Request,
 ): Omit<Ids, "external_execution_id"> & { readonly external_execution_id?: string | null } => {
-  const { external_execution_id: theirs, ...ids } = running
-  switch (conflict_external_id) {
-    case "running":
-      return { ...ids, external_execution_id: theirs ?? null }
-    case "request":
-      return request.external_execution_id === undefined
-        ? ids
-        : { ...ids, external_execution_id: request.external_execution_id }
-    case "absent":
-      return ids
-    case "null":
-      return { ...ids, external_execution_id: null }
-  }
+  const shown = { running: theirs ?? null, request: ours, absent: undefined, null: null }
+  return { ...ids, ...given({ external_execution_id: shown[conflict_external_id] }) }
 }
 
 interface ResultsBody {
@@ -86,23 +67,19 @@ const flowError = ({ flow_error_body }: FullReading, status: number): ErrorBody 
   if (flow_error_body === "html") {
     return { text: `<html><body><h1>${status}</h1></body></html>`, contentType: "text/html" }
   }
-  const text = JSON.stringify({ error: { code, message: `the session answers ${status}` } })
-  return { text, contentType: "application/json" }
+  return json({ error: { code, message: `the session answers ${status}` } })
 }
 
 type Shape = (reading: FullReading, body: Fields) => Fields
 
 const fieldsOf = (value: unknown): Fields => (Predicate.isObject(value) ? { ...value } : {})
 const itemsOf = (value: unknown): ReadonlyArray<Fields> => (Array.isArray(value) ? value.map(fieldsOf) : [])
-const without = (body: Fields, name: string): Fields =>
-  Object.fromEntries(Object.entries(body).filter(([key]) => key !== name))
+const without = (body: Fields, name: string): Fields => Struct.omit(body, [name])
 
 const shapeCounts = (reading: FullReading["products_count"], counts: Fields): unknown => {
-  const each = (change: (count: number) => unknown) =>
-    Object.fromEntries(Object.entries(counts).map(([key, count]) => [key, change(Number(count))]))
   if (reading === "null") return null
-  if (reading === "text") return each(String)
-  if (reading === "float") return each((count) => count + 0.5)
+  if (reading === "text") return Record.map(counts, String)
+  if (reading === "float") return Record.map(counts, (count) => Number(count) + 0.5)
   return Object.entries(counts).map(([key, count]) => ({ key, count }))
 }
 
@@ -128,32 +105,20 @@ const shapeRejected: Shape = ({ rejected_state }, body) => {
   return { ...without(body, "date_ended"), is_closed: false }
 }
 
-const dated = [
-  "date_created",
-  "date_started",
-  "date_ended",
-  "action_required_expires",
-  "next_kick_date",
-] as const
+const dated: ReadonlySet<string> = new Set(
+  "date_created date_started date_ended action_required_expires next_kick_date".split(" "),
+)
 const rewritten = (reading: FullReading["dates"], date: unknown): unknown =>
   Predicate.isString(date) ? date.replace(/Z$/, reading === "offset" ? "+00:00" : "") : date
 
-const shapeDates: Shape = ({ dates }, body) => {
-  if (dates === "zulu") return body
-  const there = dated.filter((name) => name in body)
-  return {
-    ...body,
-    ...Object.fromEntries(there.map((name) => [name, rewritten(dates, body[name])])),
-    ...("messages" in body
-      ? {
-          messages: itemsOf(body["messages"]).map((item) => ({
-            ...item,
-            date: rewritten(dates, item["date"]),
-          })),
-        }
-      : {}),
-  }
-}
+const shapeDates: Shape = ({ dates }, body) =>
+  dates === "zulu"
+    ? body
+    : Record.map(body, (value, name) => {
+        if (name === "messages")
+          return itemsOf(value).map((item) => ({ ...item, date: rewritten(dates, item["date"]) }))
+        return dated.has(name) ? rewritten(dates, value) : value
+      })
 
 const shapeStateOptionals: Shape = (reading, body) => ({
   ...shapeOptionals(reading, ["external_execution_id", "status_message", "locking_hash"], body),
@@ -168,7 +133,7 @@ const shapeState: Shape = (reading, body) =>
   )
 
 /** 2.3 */
-const shapeForm = ({ form_optionals }: Pick<FullReading, "form_optionals">, form: Fields): Fields =>
+const shapeForm = ({ form_optionals }: FullReading, form: Fields): Fields =>
   form_optionals === "null" ? { $defs: null, required: null, "x-meta": null, ...form } : form
 
 /** 2.4, 423: the four fields, beside a state if the reading wants one. */
@@ -198,18 +163,15 @@ const json = (value: unknown): ErrorBody => ({
   text: JSON.stringify(value),
   contentType: "application/json",
 })
-const detail = (status: number, text: string): EdgeAnswer => ({ status, body: json({ detail: text }) })
+const detail = (status: number, text: unknown): EdgeAnswer => ({ status, body: json({ detail: text }) })
+const notFound = detail(404, "Not Found")
 const notAllowed: EdgeAnswer = { status: 405, body: { text: "", contentType: "text/plain" } }
 
-const missing = (loc: ReadonlyArray<string>) => ({
-  loc: ["body", ...loc],
-  msg: "field required",
-  type: "value_error.missing",
-})
-export const invalidBody = (...fields: ReadonlyArray<string>): EdgeAnswer => ({
-  status: 422,
-  body: json({ detail: fields.map((field) => missing([field])) }),
-})
+export const invalidBody = (...fields: ReadonlyArray<string>): EdgeAnswer =>
+  detail(
+    422,
+    fields.map((field) => ({ loc: ["body", field], msg: "field required", type: "value_error.missing" })),
+  )
 
 /** 1 and 4.10: answered before the secret is checked. */
 export const gatewayAnswer = ({ flow_api }: FullReading, path: string): EdgeAnswer | undefined => {
@@ -219,23 +181,19 @@ export const gatewayAnswer = ({ flow_api }: FullReading, path: string): EdgeAnsw
     : { status: 404, body: { text: gatewayPage, contentType: "text/html" } }
 }
 
-/** Endpoints of 4.12 that do not exist, or not in this form. */
+/** Endpoints of 4.12 that do not exist, or not in this form, by key and value of the reading. */
+const refusedBy: Readonly<
+  Record<string, readonly [key: keyof FullReading, answers: Readonly<Record<string, EdgeAnswer>>]>
+> = {
+  pollExecution: ["head", { not_allowed: notAllowed }],
+  readProfile: ["profile", { absent: notFound }],
+  downloadAttachment: ["attachments", { absent: notFound }],
+  readToken: ["token_status", { absent: notFound }],
+  startTokenized: ["tokenized_body", { absent: notAllowed, refused: invalidBody("parameters") }],
+}
 export const refusedEndpoint = (reading: FullReading, endpoint: string): EdgeAnswer | undefined => {
-  switch (endpoint) {
-    case "pollExecution":
-      return reading.head === "answers" ? undefined : notAllowed
-    case "readProfile":
-      return reading.profile === "present" ? undefined : detail(404, "Not Found")
-    case "downloadAttachment":
-      return reading.attachments === "present" ? undefined : detail(404, "Not Found")
-    case "readToken":
-      return reading.token_status === "present" ? undefined : detail(404, "Not Found")
-    case "startTokenized":
-      if (reading.tokenized_body === "absent") return notAllowed
-      return reading.tokenized_body === "refused" ? invalidBody("parameters") : undefined
-    default:
-      return undefined
-  }
+  const [key, answers] = refusedBy[endpoint] ?? []
+  return key === undefined ? undefined : answers?.[reading[key]]
 }
 
 /** 4.12: the pair beside the other fields becomes what this service reads; undefined if it is missing. */
@@ -254,7 +212,8 @@ export const shapeBody = (
 ): ((body: Fields) => Fields) | undefined => {
   const accepted =
     endpoint === "startExecution" || endpoint === "startTokenized" || endpoint === "resumeExecution"
-  if (accepted && status === 202) return (body) => shapeAcceptance(reading, body)
+  if (accepted && status === 202)
+    return (body) => shapeOptionals(reading, ["external_execution_id", "status_message"], body)
   if (endpoint === "showEngine" && status === 200) return (body) => shapeEngine(reading, body)
   if (endpoint !== "readExecution") return undefined
   if (status === 423) return (body) => shapeChallenge(reading, body)

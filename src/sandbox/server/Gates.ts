@@ -34,21 +34,18 @@ import {
 import type { EdgeAnswer } from "../readings/ShapeAnswer.ts"
 import { Sandbox } from "./Sandbox.ts"
 import type { FullReading } from "../state/Reading.ts"
-import { CallingApplication } from "../state/SandboxState.ts"
+import { CallingApplication, firstApplication } from "../state/SandboxState.ts"
 import type { Application } from "../state/SandboxState.ts"
 import { secretHeader } from "../../service/Api.ts"
 import { measureBody } from "../../service/BodyBounds.ts"
 
 /** The applications by their secrets: all but the second may tokenize; none can see another's executions. */
-const applications: ReadonlyMap<string, Application> = new Map([
-  ["sandbox-app-1", { app_id: "65f0c0ffee00000000000001", mayTokenize: true }],
+const applications: ReadonlyMap<string | undefined, Application> = new Map([
+  ["sandbox-app-1", firstApplication],
   ["sandbox-app-2", { app_id: "65f0c0ffee00000000000002", mayTokenize: false }],
   ["sandbox-app-3", { app_id: "65f0c0ffee00000000000003", mayTokenize: true }],
 ])
-
-/** The application with this secret; undefined for an unknown one. */
-export const applicationOf = (secret: string | undefined): Application | undefined =>
-  secret === undefined ? undefined : applications.get(secret)
+const applicationOf = ({ headers }: Request) => applications.get(headers[secretHeader.toLowerCase()])
 
 export class SandboxGate extends HttpApiMiddleware.Service<SandboxGate, { provides: CallingApplication }>()(
   "nightjar/sandbox/SandboxGate",
@@ -125,6 +122,12 @@ const asInvalid = (response: HttpServerResponse.HttpServerResponse) =>
 type Response = HttpServerResponse.HttpServerResponse
 type Request = HttpServerRequest.HttpServerRequest
 
+/** The path of the route that takes the request, and its endpoint if the contract has it. */
+const matchedRoute = Effect.map(HttpRouter.RouteContext, ({ route: { method, path } }) => ({
+  path,
+  endpoint: endpointOfRoute.get(`${method} ${path}`),
+}))
+
 /** The connection broke: in process there is no socket to show it. */
 export class ConnectionLost extends Schema.TaggedError<ConnectionLost>()("ConnectionLost", {
   message: Schema.String,
@@ -147,7 +150,7 @@ const callOf = Effect.fnUntraced(function* (endpoint: string, request: Request) 
     endpoint,
     customer: named("customer_id") ?? owned.customer_id,
     engine: named("engine_reference") ?? params["engine_reference"] ?? owned.engine_reference,
-    application: applicationOf(request.headers[secretHeader.toLowerCase()])?.app_id,
+    application: applicationOf(request)?.app_id,
   }
   return call
 })
@@ -236,8 +239,7 @@ export const FaultGate = {
       return HttpRouter.middleware((route) =>
         Effect.gen(function* () {
           const request = yield* HttpServerRequest.HttpServerRequest
-          const { route: matched } = yield* HttpRouter.RouteContext
-          const endpoint = endpointOfRoute.get(`${matched.method} ${matched.path}`)
+          const { endpoint } = yield* matchedRoute
           if (endpoint === undefined) return yield* route
           const call = yield* Effect.provideService(callOf(endpoint, request), Sandbox, sandbox)
           const fault = judgeCall(faults.file, faults.tally, call)
@@ -294,11 +296,10 @@ export const ReadingGate = {
         HttpRouter.middleware((route) =>
           Effect.gen(function* () {
             const request = yield* HttpServerRequest.HttpServerRequest
-            const { route: matched } = yield* HttpRouter.RouteContext
-            const gateway = gatewayAnswer(reading, matched.path)
+            const { endpoint, path } = yield* matchedRoute
+            const gateway = gatewayAnswer(reading, path)
             if (gateway !== undefined) return sent(gateway)
-            const endpoint = endpointOfRoute.get(`${matched.method} ${matched.path}`)
-            const known = applicationOf(request.headers[secretHeader.toLowerCase()]) !== undefined
+            const known = applicationOf(request) !== undefined
             if (endpoint === undefined || !known) return yield* route
             const refused = refusedEndpoint(reading, endpoint)
             if (refused !== undefined) return sent(refused)

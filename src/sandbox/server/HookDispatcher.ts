@@ -7,7 +7,7 @@ import { Clock, Duration, Effect, Latch, Layer, Option, Stream, Tracer } from "e
 import { HttpClient, HttpClientRequest } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 import { codeOf } from "../../base/DurableFile.ts"
-import { DueTimes } from "../hooks/Outbox.ts"
+import { DelayQueue } from "../../base/Time.ts"
 import type { Answer, Delivery, Outbox } from "../hooks/Outbox.ts"
 import { Sandbox } from "./Sandbox.ts"
 
@@ -62,7 +62,9 @@ const sendHook = Effect.fnUntraced(
 
 /** Which executions and sessions are due when, updated by what happens to them. */
 class Agenda {
-  readonly due = new DueTimes()
+  /** The queue may also hold times that no longer count. */
+  readonly queue = new DelayQueue<string>()
+  readonly due = new Map<string, number>()
   /** Those for which something is being sent right now. */
   readonly busy = new Set<string>()
   readonly woken = Latch.makeUnsafe(false)
@@ -75,10 +77,11 @@ class Agenda {
 
   look(subject: string): void {
     if (this.busy.has(subject)) return
-    const next = this.outbox.next(subject)
-    if (next === undefined) return this.due.delete(subject)
-    this.due.set(subject, next.dueAt)
-    if (next.dueAt < this.sleepsUntil) this.woken.openUnsafe()
+    const at = this.outbox.next(subject)?.dueAt
+    if (at === undefined) return void this.due.delete(subject)
+    if (this.due.get(subject) !== at) this.queue.add(subject, at)
+    this.due.set(subject, at)
+    if (at < this.sleepsUntil) this.woken.openUnsafe()
   }
 
   lookAtAll(): void {
@@ -88,21 +91,23 @@ class Agenda {
   /** The next delivery whose time has come; its subject is busy from then on. */
   take(now: number): Delivery | undefined {
     for (;;) {
-      const subject = this.due.takeDue(now)
+      const subject = this.queue.takeDue(now)
       if (subject === undefined) return undefined
+      if ((this.due.get(subject) ?? Number.POSITIVE_INFINITY) > now) continue
+      this.due.delete(subject)
       const delivery = this.outbox.next(subject)
       if (delivery !== undefined && delivery.dueAt <= now) {
         this.busy.add(subject)
         return delivery
       }
-      if (delivery !== undefined) this.due.set(subject, delivery.dueAt)
+      this.look(subject)
     }
   }
 
   /** If all workers are busy, only one of them wakes the dispatcher; if nothing is due, only news. */
   wakesAt(): number {
     if (this.busy.size >= atOnceMax) return Number.NEGATIVE_INFINITY
-    return this.due.nextAt() ?? Number.POSITIVE_INFINITY
+    return this.queue.nextAt ?? Number.POSITIVE_INFINITY
   }
 
   leave(subject: string): void {

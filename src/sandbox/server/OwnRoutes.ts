@@ -8,25 +8,14 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { adminPage } from "../admin/AdminPage.ts"
 import type { AdminFilter } from "../admin/AdminPage.ts"
-import { Core } from "../core/SandboxCore.ts"
 import { readRecords } from "../executions/Executions.ts"
 import { encryptionKey } from "../executions/JudgeRequest.ts"
-import { createSession, takeStep, viewSession } from "../flows/FlowSessions.ts"
+import { createSession, takeStep, viewSession, widgetBodies } from "../flows/FlowSessions.ts"
 import { bindHooks, listHooks, unbindHooks } from "../hooks/Hooks.ts"
 import { Sandbox } from "./Sandbox.ts"
-import { SandboxGate, applicationOf, refuse } from "./Gates.ts"
-import { deliveryOrders } from "../state/HookState.ts"
-import { CallingApplication } from "../state/SandboxState.ts"
-import {
-  Conflict,
-  Forbidden,
-  Invalid,
-  NoContent,
-  NotFound,
-  Unauthorized,
-  secretHeader,
-} from "../../service/Api.ts"
-import { features as featureCodes } from "../../service/Vocabulary.ts"
+import { SandboxGate, refuse } from "./Gates.ts"
+import { Webhook, deliveryOrders } from "../state/HookState.ts"
+import { Conflict, Forbidden, Invalid, NoContent, NotFound, Unauthorized } from "../../service/Api.ts"
 
 const limitMax = 1_000
 const limitDefault = 100
@@ -92,58 +81,50 @@ export const OpenRoutes = {
   ),
 }
 
+const denied = [Unauthorized, Forbidden] as const
+
 // 4.12, path and answer own choice: with it a service without the flow API can still be read completely.
 
-const answer = ({ core }: Sandbox["Service"]) =>
-  Effect.gen(function* () {
-    const { headers } = yield* HttpServerRequest.HttpServerRequest
-    const secret = headers[secretHeader.toLowerCase()]
-    const application = applicationOf(secret)
-    if (secret === undefined) return refuse(401, `${secretHeader} is missing`)
-    if (application === undefined) return refuse(403, "unknown application secret")
-    const { params } = yield* HttpRouter.RouteContext
-    const { execution_id = "", family = "" } = params
-    const body = yield* readRecords(execution_id, family).pipe(
-      Effect.provideService(CallingApplication, application),
-      Effect.provideService(Core, core),
-    )
-    return body === undefined ? refuse(404, "no such results") : HttpServerResponse.jsonUnsafe(body)
-  })
+const Records = HttpApiGroup.make("records").add(
+  HttpApiEndpoint.get("readRecords", "/:execution_id/:family/v1/records", {
+    params: { execution_id: Schema.String, family: Schema.String },
+    success: Schema.Unknown,
+    error: [NotFound, ...denied],
+  }),
+)
+
+class RecordsApi extends HttpApi.make("sandbox-records")
+  .add(Records.prefix("/api/executions/results"))
+  .middleware(SandboxGate) {}
+
+const records = HttpApiBuilder.group(RecordsApi, "records", (handlers) =>
+  handlers.handleAll({ readRecords: ({ params }) => readRecords(params.execution_id, params.family) }),
+)
 
 /** Needs the service and a router. */
 export const RecordsRoutes = {
   layer: Layer.unwrap(
-    Effect.map(Sandbox, (sandbox) =>
-      sandbox.reading.result_kinds === "absent"
+    Effect.map(Sandbox, ({ reading }) =>
+      reading.result_kinds === "absent"
         ? Layer.empty
-        : HttpRouter.add("GET", "/api/executions/results/:execution_id/:family/v1/records", answer(sandbox)),
+        : HttpApiBuilder.layer(RecordsApi).pipe(Layer.provide(records), Layer.provide(SandboxGate.layer)),
     ),
   ),
 }
 
 // `{origin}/sandbox/hooks`: the reference does not say how to subscribe to execution events.
 
-const order = Schema.Literals(deliveryOrders)
-
 /** One execution event of an application and where it goes. */
 const ExecutionHook = Schema.Struct({
   event: Schema.String,
   url: Schema.String,
-  order,
+  order: Schema.Literals(deliveryOrders),
   duplicates: Schema.Boolean,
 })
-const denied = [Unauthorized, Forbidden] as const
-
 const Hooks = HttpApiGroup.make("executionHooks").add(
   HttpApiEndpoint.get("listHooks", "/hooks", { success: Schema.Array(ExecutionHook), error: denied }),
   HttpApiEndpoint.put("bindHooks", "/hooks", {
-    payload: Schema.Struct({
-      url: Schema.String,
-      /** All four if absent. */
-      events: Schema.optionalKey(Schema.Array(Schema.String)),
-      order: Schema.optionalKey(order),
-      duplicates: Schema.optionalKey(Schema.Boolean),
-    }),
+    payload: Webhook,
     success: Schema.Array(ExecutionHook),
     error: [Invalid, ...denied],
   }),
@@ -172,48 +153,26 @@ export const HookRoutes = {
 
 // `{flows_url}/es-public-administration/v1/widget`: the reference does not show how a widget is used.
 
-const text = Schema.optionalKey(Schema.String)
-const codes = Schema.optionalKey(Schema.Array(Schema.Literals(featureCodes)))
 const widgetErrors = [NotFound, Conflict, Invalid, Unauthorized, Forbidden] as const
 const success = Schema.Unknown
 const ofSession = { params: { session_id: Schema.String }, success, error: widgetErrors }
 
-const SignedDocument = Schema.Union([
-  Schema.String,
-  Schema.Struct({
-    document_id: Schema.String,
-    signature_provider: text,
-    signature_metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
-  }),
-])
+const step = <Name extends string, Payload extends Schema.Struct<Schema.Struct.Fields>>(
+  name: Name,
+  payload: Payload,
+) => HttpApiEndpoint.post(name, `/widget/:session_id/${name}`, { ...ofSession, payload })
 
 const Widget = HttpApiGroup.make("widget").add(
   HttpApiEndpoint.post("createSession", "/widget", {
-    payload: Schema.Struct({ customer_id: text, features: codes, behaviour: text }),
+    payload: widgetBodies.create,
     success: success.pipe(HttpApiSchema.status(201)),
     error: widgetErrors,
   }),
   HttpApiEndpoint.get("viewSession", "/widget/:session_id", ofSession),
-  HttpApiEndpoint.post("start", "/widget/:session_id/start", {
-    ...ofSession,
-    payload: Schema.Struct({ user_ip: text, user_agent: text, origin: text }),
-  }),
-  HttpApiEndpoint.post("consent", "/widget/:session_id/consent", {
-    ...ofSession,
-    payload: Schema.Struct({ features: codes, documents: Schema.optionalKey(Schema.Array(SignedDocument)) }),
-  }),
-  HttpApiEndpoint.post("connect", "/widget/:session_id/connect", {
-    ...ofSession,
-    payload: Schema.Struct({
-      engine_reference: Schema.String,
-      parameters: Schema.Record(Schema.String, Schema.Unknown),
-      features: codes,
-    }),
-  }),
-  HttpApiEndpoint.post("answer", "/widget/:session_id/answer", {
-    ...ofSession,
-    payload: Schema.Struct({ code: Schema.String }),
-  }),
+  step("start", widgetBodies.start),
+  step("consent", widgetBodies.consent),
+  step("connect", widgetBodies.connect),
+  step("answer", widgetBodies.answer),
   HttpApiEndpoint.post("leave", "/widget/:session_id/leave", ofSession),
   HttpApiEndpoint.post("cancel", "/widget/:session_id/cancel", ofSession),
   HttpApiEndpoint.post("cancelByClient", "/widget/:session_id/client-cancel", ofSession),

@@ -18,6 +18,7 @@ import {
 import type { HttpClientRequest, HttpServerError } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { LocalServer } from "../../base/LocalServer.ts"
+import { given } from "../../base/Schemas.ts"
 import { isLoopback } from "../../base/Text.ts"
 import { beginCall, noteCatalogueRead } from "../core/SandboxCore.ts"
 import { listEngines, showEngine } from "../engines/AnswerEngines.ts"
@@ -31,9 +32,6 @@ import { coreOfSandbox } from "./Sandbox.ts"
 import type { Sandbox } from "./Sandbox.ts"
 import * as Tokens from "../tokens/Tokens.ts"
 import { ServiceApi } from "../../service/Api.ts"
-
-// The embedded service behind its HTTP contract: `/api` and `/flows`, every route with the contract's own
-// codecs and behind the gate.
 
 /** Section 7: everything that is wrong with a body is reported at once. */
 const GatedApi = ServiceApi.middleware(SandboxGate).annotate(HttpApi.PayloadParseOptions, { errors: "all" })
@@ -110,13 +108,13 @@ export const SandboxRoutes = {
 
 const origin = "https://sandbox.invalid"
 
-/** As an HTTP client reports it: a fault broke the connection after the request was sent. */
-const brokenBy = (request: HttpClientRequest.HttpClientRequest, { message }: ConnectionLost) =>
+/** As an HTTP client reports a connection that cannot be made, or that a fault broke after the request. */
+const lost = (request: HttpClientRequest.HttpClientRequest, description: string, code?: string) =>
   new HttpClientError.HttpClientError({
     reason: new HttpClientError.TransportError({
       request,
-      description: message,
-      cause: Object.assign(new Error(message), { code: "ECONNRESET", syscall: "read" }),
+      description,
+      ...given({ cause: code && Object.assign(new Error(description), { code, syscall: "read" }) }),
     }),
   })
 
@@ -125,13 +123,7 @@ const make: Effect.Effect<HttpClient.HttpClient, never, Sandbox | Scope.Scope> =
     SandboxRoutes.layer.pipe(Layer.provide(HttpServer.layerServices)),
   ).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
   return HttpClient.make((request, url) => {
-    if (url.origin !== origin) {
-      return Effect.fail(
-        new HttpClientError.HttpClientError({
-          reason: new HttpClientError.TransportError({ request, description: "nobody listens there" }),
-        }),
-      )
-    }
+    if (url.origin !== origin) return Effect.fail(lost(request, "nobody listens there"))
     return handler.pipe(
       Effect.catch(() => Effect.succeed(HttpServerResponse.empty({ status: 404 }))),
       Effect.map((response) => HttpServerResponse.toClientResponse(response, { request })),
@@ -141,7 +133,9 @@ const make: Effect.Effect<HttpClient.HttpClient, never, Sandbox | Scope.Scope> =
       ),
       Effect.scoped,
       Effect.catchDefect((defect) =>
-        defect instanceof ConnectionLost ? Effect.fail(brokenBy(request, defect)) : Effect.die(defect),
+        defect instanceof ConnectionLost
+          ? Effect.fail(lost(request, defect.message, "ECONNRESET"))
+          : Effect.die(defect),
       ),
     )
   })

@@ -14,7 +14,7 @@ import type {
   TakenStep,
 } from "./FlowMoves.ts"
 import type { ErrorItem, Retrieval } from "./ResultsPlan.ts"
-import { afterAsking, isClosedPhase, lifeOf, statusCodeOf, unread } from "./Timeline.ts"
+import { acceptedIn, afterAsking, isClosedPhase, lifeOf, statusCodeOf, unread } from "./Timeline.ts"
 import type { ChallengeAnswer, SessionReads, Stop } from "./Timeline.ts"
 import type { FlowEventName, StatusReason } from "../../service/Vocabulary.ts"
 
@@ -48,17 +48,12 @@ const liveSource = (
   plan: FlowSourcePlan,
   answers: ReadonlyArray<GivenAnswer>,
   stop?: Stop,
-): FlowSource | undefined => {
-  const [first, ...rest] = lifeOf(plan.timeline, at, answers, stop)
-  if (first === undefined) return undefined
-  const { session_id } = created
-  return {
-    source_id: plan.source_id,
-    answers,
-    started: { at, session_id, customer_id: recordsCustomerOf(created), ...plan },
-    phases: [first, ...rest],
-  }
-}
+): FlowSource => ({
+  source_id: plan.source_id,
+  answers,
+  started: { at, session_id: created.session_id, customer_id: recordsCustomerOf(created), ...plan },
+  phases: lifeOf(plan.timeline, at, answers, stop),
+})
 
 const endOfSource = ({ phases }: FlowSource) => {
   const last = phases.at(-1)
@@ -73,11 +68,10 @@ const settlesAt = (source: FlowSource): number => {
   return end.from + (end.authentication_status === "AUTH_OK" ? lateMs : 0)
 }
 
-const loginAt = ({ phases }: FlowSource): number | undefined =>
-  phases.find((phase) => phase.authentication_status === "AUTH_OK")?.from
-
-const goodEnds: ReadonlySet<StatusReason | undefined> = new Set<StatusReason>(["COMPLETED", "PARTIAL"])
-const otherEnds: Readonly<Partial<Record<StatusReason, FlowMoveName>>> = {
+/** How the end of a run ends its session; any other has failed. */
+export const sessionEnds: Readonly<Partial<Record<StatusReason, FlowMoveName>>> = {
+  COMPLETED: "completed",
+  PARTIAL: "completed",
   TIMEOUT: "timed_out",
   ACTION_TIMEOUT: "timed_out",
   SYSTEM_CANCELLED: "system_cancelled",
@@ -88,13 +82,13 @@ const otherEnds: Readonly<Partial<Record<StatusReason, FlowMoveName>>> = {
 /** Not shown; own choice: one successful source completes the session, else the last one's end decides. */
 const outcomeOf = (sources: ReadonlyArray<FlowSource>): FlowMoveName => {
   if (sources.length === 0) return "customer_cancelled"
-  if (sources.some((source) => goodEnds.has(endOfSource(source)?.status_reason))) return "completed"
-  const last = sources
-    .map(endOfSource)
-    .reduce((latest, end) => ((end?.from ?? 0) >= (latest?.from ?? 0) ? end : latest))
+  const ends = sources.map(endOfSource)
+  if (ends.some((end) => end !== undefined && sessionEnds[end.status_reason] === "completed"))
+    return "completed"
+  const last = ends.reduce((latest, end) => ((end?.from ?? 0) >= (latest?.from ?? 0) ? end : latest))
   if (last === undefined) return "failed"
   if (statusCodeOf(last.status_reason) === "CONFIGURATION_ERROR") return "misconfigured"
-  return otherEnds[last.status_reason] ?? "failed"
+  return sessionEnds[last.status_reason] ?? "failed"
 }
 
 /** Something that happens by itself at its time. */
@@ -132,17 +126,9 @@ class Walk {
   lay(at: number, name: FlowMoveName, change: Partial<FlowPhase> = {}) {
     const move: FlowMove = flowMoves[name]
     const cursor = move.cursor === "kept" ? this.now.cursor : move.cursor
-    const working = move.closes ? [] : this.now.working
-    const next = {
-      ...this.now,
-      from: at,
-      move: name,
-      status: move.status,
-      cursor,
-      closed: move.closes,
-      working,
-    }
-    this.phases.push({ ...next, ...change })
+    const { status, closes: closed } = move
+    const working = closed ? [] : this.now.working
+    this.phases.push({ ...this.now, from: at, move: name, status, cursor, closed, working, ...change })
   }
 
   /** An inactive customer while no source is working: the widget gives up. */
@@ -179,10 +165,9 @@ class Walk {
     this.lay(turn.at, this.now.left ? outcomeOf(this.sources) : "source_over", { working })
   }
 
-  wait(...turns: ReadonlyArray<Turn>) {
-    const finite = turns.filter(({ at }) => Number.isFinite(at))
+  wait(turn: Turn) {
     // A stable sort: at equal times a login is accepted before its source is done.
-    this.turns = [...this.turns, ...finite].sort((a, b) => a.at - b.at)
+    if (Number.isFinite(turn.at)) this.turns = [...this.turns, turn].sort((a, b) => a.at - b.at)
   }
 
   connect(at: number, plan: FlowSourcePlan) {
@@ -192,16 +177,12 @@ class Walk {
         : [],
     )
     const source = liveSource(this.input.created, at, plan, answers)
-    if (source === undefined) return
     const { engine_reference } = plan
     this.sources.push(source)
     this.lay(at, "connected", { working: [...this.now.working, engine_reference] })
-    const login = loginAt(source)
-    this.wait(...(login === undefined ? [] : [{ at: login, kind: "login" as const, engine_reference }]), {
-      at: settlesAt(source),
-      kind: "settled",
-      engine_reference,
-    })
+    const login = acceptedIn(source.phases)
+    if (login !== undefined) this.wait({ at: login.from, kind: "login", engine_reference })
+    this.wait({ at: settlesAt(source), kind: "settled", engine_reference })
   }
 
   step(at: number, { step }: TakenStep) {
@@ -240,7 +221,7 @@ const cutSources = (walk: Walk): ReadonlyArray<FlowSource> => {
     const { source_id, started } = source
     const stop = { at: from, reason: "CLIENT_CANCELLED" } as const
     const before = source.answers.filter((answer) => answer.at <= from)
-    return liveSource(walk.input.created, started.at, { ...started, source_id }, before, stop) ?? source
+    return liveSource(walk.input.created, started.at, { ...started, source_id }, before, stop)
   })
 }
 
@@ -289,8 +270,6 @@ export interface FlowSession extends FlowLife, SessionReads {
 export interface FlowState {
   readonly sessions: Map<string, FlowSession>
 }
-
-export const emptyFlowState = (): FlowState => ({ sessions: new Map() })
 
 export const newFlowSession = (
   created: FlowSessionCreated,

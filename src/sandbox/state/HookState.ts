@@ -26,8 +26,6 @@ export interface HookState {
   readonly deliveries: Map<string, ReadonlyArray<DeliveryRecord>>
 }
 
-export const emptyHooks = (): HookState => ({ rules: new Map(), deliveries: new Map() })
-
 type Attempted = Exclude<HookEvent, { readonly _tag: "HookBound" | "HookUnbound" }>
 type Which = Pick<DeliveryRecord, "event" | "ordinal" | "rule">
 
@@ -134,17 +132,18 @@ export type HookEvent = typeof HookEvents.Type
 export const isHookEvent = (event: { readonly _tag: string }): event is HookEvent =>
   Object.hasOwn(HookEvents.cases, event._tag)
 
-/** A target given at start-up: the events of all applications go there. */
-export interface Webhook {
+/** A target given at start-up, or the body that binds one: the events of all applications, or of one. */
+export const Webhook = Schema.Struct({
   /** http or https, without a user in it. */
-  readonly url: string
-  /** All events of section 6 if absent. */
-  readonly events?: ReadonlyArray<string>
+  url: Schema.String,
+  /** All that there are if absent. */
+  events: Schema.optionalKey(Schema.Array(Schema.String)),
   /** `shuffled`: deliveries are delayed at random, so that later events overtake them. */
-  readonly order?: (typeof deliveryOrders)[number]
+  order: Schema.optionalKey(Schema.Literals(deliveryOrders)),
   /** About half of the deliveries come a second time. */
-  readonly duplicates?: boolean
-}
+  duplicates: Schema.optionalKey(Schema.Boolean),
+})
+export type Webhook = typeof Webhook.Type
 
 /** Own choice: http and https only, without user or password, because URLs are shown in answers. */
 export const readTarget = (text: unknown): URL | undefined => {

@@ -6,150 +6,123 @@
 import { Schema, Struct } from "effect"
 import { sha256Hex } from "../../base/Hashes.ts"
 
-/** One place: its sections of the reference, what is open there, and its possible values. */
+/** One place: where the reference leaves what open, and the possible values; the first is today's. */
 const choice = <const Values extends readonly [string, ...ReadonlyArray<string>]>(
-  section: string,
-  about: string,
   values: Values,
-) => Schema.optionalKey(Schema.Literals(values).annotate({ title: section, description: about }))
+  description: string,
+) => Schema.optionalKey(Schema.Literals(values).annotate({ description }))
+const presence = (about: string) => choice(["present", "absent"], `${about}: present, or 404.`)
 
 export const Reading = Schema.Struct({
   conflict_external_id: choice(
-    "2.5, 4.1",
-    "Which external id a 409 carries: that of the run in flight, the request's own, none, or null.",
     ["running", "request", "absent", "null"],
+    "2.5, 4.1: Which external id a 409 carries: that of the run in flight, the request's own, none, or null.",
   ),
-  execution_id_form: choice("2.4", "What an execution id looks like: the reference only calls it a string.", [
-    "uuid",
-    "hex",
-    "object_id",
-  ]),
+  execution_id_form: choice(
+    ["uuid", "hex", "object_id"],
+    "2.4: What an execution id looks like: the reference only calls it a string.",
+  ),
   session_id_form: choice(
-    "2.4, 4.10",
-    "What an execution's session id looks like; `execution_id`: the same text as the execution's id.",
     ["object_id", "uuid", "execution_id"],
+    "2.4, 4.10: What an execution's session id looks like; `execution_id`: the same text as the " +
+      "execution's id.",
   ),
   flow_session_ids: choice(
-    "4.10",
-    "Which session ids the flow API takes: ObjectIds only (any other answers 422), or any text.",
     ["object_id", "any"],
+    "4.10: Which session ids the flow API takes: ObjectIds only (any other answers 422), or any text.",
   ),
   challenge_body: choice(
-    "2.4, 4.2",
-    "What a 423 carries: the four fields of a challenge, or also the full execution state.",
     ["fields", "state"],
+    "2.4, 4.2: What a 423 carries: the four fields of a challenge, or also the full execution state.",
   ),
   optionals: choice(
-    "2.4, 2.5",
-    "Optional, nullable fields of states and acceptances: shown, absent, or null.",
     ["shown", "absent", "null"],
+    "2.4, 2.5: Optional, nullable fields of states and acceptances: shown, absent, or null.",
   ),
   form_optionals: choice(
-    "2.3",
-    "`$defs`, `required` and `x-meta` of a form that has none: absent, or null.",
     ["absent", "null"],
+    "2.3: `$defs`, `required` and `x-meta` of a form that has none: absent, or null.",
   ),
-  error_lists: choice("2.4", "`parameters_errors` and `configurations_errors` when there are none.", [
-    "absent",
-    "empty",
-  ]),
-  messages: choice("2.4", "`messages` when there is none: an empty list, or absent (default empty).", [
-    "shown",
-    "absent_when_empty",
-  ]),
+  error_lists: choice(
+    ["absent", "empty"],
+    "2.4: `parameters_errors` and `configurations_errors` when there are none.",
+  ),
+  messages: choice(
+    ["shown", "absent_when_empty"],
+    "2.4: `messages` when there is none: an empty list, or absent (default empty).",
+  ),
   products_count: choice(
-    "2.4",
-    "`products_count`: shown, absent, null, or of another type: numbers as strings, half a product more, " +
-      "or a list of `{key, count}`.",
     ["shown", "absent", "null", "text", "float", "list"],
+    "2.4: `products_count`: shown, absent, null, or of another type: numbers as strings, half a " +
+      "product more, or a list of `{key, count}`.",
   ),
-  dates: choice("2.4", "How dates are written: with `Z`, with `+00:00`, or without a zone, meaning UTC.", [
-    "zulu",
-    "offset",
-    "naive",
-  ]),
+  dates: choice(
+    ["zulu", "offset", "naive"],
+    "2.4: How dates are written: with `Z`, with `+00:00`, or without a zone, meaning UTC.",
+  ),
   rejected_state: choice(
-    "4.2",
-    "How a run that was rejected over its parameters or configurations answers: as closed, or as open.",
     ["closed", "open"],
+    "4.2: How a run that was rejected over its parameters or configurations answers: as closed, or as open.",
   ),
   limits_behaviour_error: choice(
-    "4.1",
-    "How `limits_behaviour: error` aborts: CONFIGURATION_ERROR, or ABORTED with SYSTEM_CANCELLED.",
     ["configuration_error", "aborted"],
+    "4.1: How `limits_behaviour: error` aborts: CONFIGURATION_ERROR, or ABORTED with SYSTEM_CANCELLED.",
   ),
   unknown_engine_start: choice(
-    "4.1",
-    "How a start refuses an unknown engine: with 422, or with 503, as for an engine that cannot be used.",
     ["invalid", "unavailable"],
+    "4.1: How a start refuses an unknown engine: with 422, or with 503, as for an engine that " +
+      "cannot be used.",
   ),
   abort_effect: choice(
-    "4.4",
-    "When an abort that was answered 204 shows in the state: at once, or a second later.",
     ["at_once", "late"],
+    "4.4: When an abort that was answered 204 shows in the state: at once, or a second later.",
   ),
   flow_api: choice(
-    "1, 4.10",
-    "Whether there is a flow API for this account: present, absent (404 with a gateway's page), or 403.",
     ["present", "absent", "forbidden"],
+    "1, 4.10: Whether there is a flow API for this account: present, absent (404 with a gateway's " +
+      "page), or 403.",
   ),
-  flow_data: choice("2.7", "How the records of `data` are arranged: by product, or in one list.", [
-    "map",
-    "list",
-  ]),
+  flow_data: choice(
+    ["map", "list"],
+    "2.7: How the records of `data` are arranged: by product, or in one list.",
+  ),
   flow_error_body: choice(
-    "7",
-    "The body of the flow API's own errors: `detail`, a code and a message, a page, or nothing.",
     ["detail", "code", "html", "empty"],
+    "7: The body of the flow API's own errors: `detail`, a code and a message, a page, or nothing.",
   ),
-  retry_after: choice("7, 8", "`Retry-After` with 429, 503 and 504: absent, in seconds, or as a date.", [
-    "absent",
-    "seconds",
-    "date",
-  ]),
-  profile: choice("4.12", "Whether the customer's profile can be read: present, or 404.", [
-    "present",
-    "absent",
-  ]),
+  retry_after: choice(
+    ["absent", "seconds", "date"],
+    "7, 8: `Retry-After` with 429, 503 and 504: absent, in seconds, or as a date.",
+  ),
+  profile: presence("4.12: Whether the customer's profile can be read"),
   result_kinds: choice(
-    "4.12",
-    "Whether every kind of result can be read without the flow API, from `GET {base_url}/executions/" +
-      "results/{execution_id}/{family}/v1/records` (a path of this service's own).",
     ["absent", "present"],
+    "4.12: Whether every kind of result can be read without the flow API, from `GET {base_url}/executions/" +
+      "results/{execution_id}/{family}/v1/records` (a path of this service's own).",
   ),
-  attachments: choice("4.12", "Whether documents can be downloaded: present, or 404.", ["present", "absent"]),
+  attachments: presence("4.12: Whether documents can be downloaded"),
   tokenized_body: choice(
-    "4.12",
-    "How a start with a token names it: as `token`, as `token_id` and `token_key` beside the other fields, " +
-      "or not at all: it is always refused (422), or the method is not allowed (405).",
     ["token", "flat", "refused", "absent"],
+    "4.12: How a start with a token names it: as `token`, as `token_id` and `token_key` beside the " +
+      "other fields, " +
+      "or not at all: it is always refused (422), or the method is not allowed (405).",
   ),
-  token_status: choice("4.12", "Whether a token's status can be read: present, or 404.", [
-    "present",
-    "absent",
-  ]),
-  head: choice("4.12", "Whether an execution can be polled with HEAD: it is answered, or 405.", [
-    "answers",
-    "not_allowed",
-  ]),
+  token_status: presence("4.12: Whether a token's status can be read"),
+  head: choice(
+    ["answers", "not_allowed"],
+    "4.12: Whether an execution can be polled with HEAD: it is answered, or 405.",
+  ),
 })
 export type Reading = typeof Reading.Type
 export type FullReading = Required<Reading>
 
-/** A key as shown to people; the first of its values is today's. */
-interface ReadingChoice {
-  readonly key: string
-  readonly section: string
-  readonly about: string
-  readonly values: ReadonlyArray<string>
-}
-
-export const readingChoices: ReadonlyArray<ReadingChoice> = Object.entries(Reading.fields).map(
-  ([key, { schema }]) => {
-    const { title = "", description = "" } = Schema.resolveAnnotations(schema) ?? {}
-    return { key, section: title, about: description, values: schema.literals }
-  },
-)
+/** A key as shown to people. */
+export const readingChoices = Object.entries(Reading.fields).map(([key, { schema }]) => {
+  const { description = "" } = Schema.resolveAnnotations(schema) ?? {}
+  const [section = ""] = description.split(":")
+  const values: ReadonlyArray<string> = schema.literals
+  return { key, section, about: description, values }
+})
 
 /** How the service behaves if nothing else is chosen: by the first value of each key. */
 export const todaysReading: FullReading = Schema.decodeUnknownSync(
@@ -174,9 +147,13 @@ export interface Draw {
 
 export type SeedInput = string | number
 
-/** Four 32-bit words of the inputs; a length before each input keeps ("ab","c") apart from ("a","bc"). */
+/** A length before each input keeps ("ab","c") apart from ("a","bc"). */
+const joined = (inputs: ReadonlyArray<SeedInput>): string =>
+  inputs.map((input) => `${String(input).length}:${input}`).join("|")
+
+/** Four 32-bit words of the inputs. */
 const mix = (inputs: ReadonlyArray<SeedInput>): [number, number, number, number] => {
-  const text = inputs.map((input) => `${String(input).length}:${input}`).join("|")
+  const text = joined(inputs)
   let a = 1779033703
   let b = 3144134277
   let c = 1013904242
@@ -219,10 +196,7 @@ export const seeded = (...inputs: ReadonlyArray<SeedInput>): Draw => {
 }
 
 /** Hex of a SHA-256 over the inputs, for ids and fingerprints that must not collide. */
-export const fingerprint = (...inputs: ReadonlyArray<SeedInput>): string =>
-  sha256Hex(inputs.map((input) => `${String(input).length}:${input}`).join("|"))
-
-type IdForms = Pick<FullReading, "execution_id_form" | "session_id_form">
+export const fingerprint = (...inputs: ReadonlyArray<SeedInput>): string => sha256Hex(joined(inputs))
 
 const idOf = (hex: string, form: "uuid" | "hex" | "object_id"): string => {
   if (form === "hex") return hex.slice(0, 32)
@@ -235,7 +209,7 @@ const idOf = (hex: string, form: "uuid" | "hex" | "object_id"): string => {
  * executions, ObjectId-shaped for sessions.
  */
 export const executionIds = (
-  { execution_id_form, session_id_form }: IdForms,
+  { execution_id_form, session_id_form }: FullReading,
   seed: number,
   ...parts: ReadonlyArray<SeedInput>
 ) => {
@@ -264,8 +238,8 @@ export const readingHelp = [
   "--reading FILE chooses in YAML how the service behaves where the reference leaves room, one line per key",
   "(`flow_api: absent`). Each key is listed with its section; the first value is the default:",
   "",
-  ...readingChoices.flatMap(({ key, section, about, values }) => [
+  ...readingChoices.flatMap(({ key, about, values }) => [
     `  ${key}: ${values.join(" | ")}`,
-    ...wrapWords(`${section}: ${about}`, "    "),
+    ...wrapWords(about, "    "),
   ]),
 ].join("\n")

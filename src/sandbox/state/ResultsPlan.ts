@@ -3,7 +3,7 @@
  * and delays, never a record. Records are made from it when they are read.
  */
 import { Schema } from "effect"
-import type { Phase, Timeline } from "./Timeline.ts"
+import type { Phases, Timeline } from "./Timeline.ts"
 import { definedSettings } from "../../service/Engine.ts"
 import type { Setting } from "../../service/Engine.ts"
 import type { ValidationItem } from "../../service/Execution.ts"
@@ -206,5 +206,5 @@ export interface Retrieval {
     readonly timeline: Timeline
     readonly results: ResultsPlan
   }
-  readonly phases: readonly [Phase, ...ReadonlyArray<Phase>]
+  readonly phases: Phases
 }

@@ -5,14 +5,14 @@
  */
 import { Context, Schema } from "effect"
 import { flowEventSchemas, isFlowSessionEvent } from "./FlowMoves.ts"
-import { applyFlowEvent, emptyFlowState } from "./FlowTimeline.ts"
+import { applyFlowEvent } from "./FlowTimeline.ts"
 import type { FlowState } from "./FlowTimeline.ts"
-import { applyHookEvent, emptyHooks, hookEventSchemas, isHookEvent } from "./HookState.ts"
+import { applyHookEvent, hookEventSchemas, isHookEvent } from "./HookState.ts"
 import type { HookState } from "./HookState.ts"
 import { ErrorItem, ResultsPlan } from "./ResultsPlan.ts"
 import type { Retrieval } from "./ResultsPlan.ts"
 import { Timeline, afterAsking, isClosedPhase, lifeOf, momentOf, unread } from "./Timeline.ts"
-import type { ChallengeAnswer, Moment, Phase, SessionReads, Stop } from "./Timeline.ts"
+import type { ChallengeAnswer, Moment, Phases, SessionReads, Stop } from "./Timeline.ts"
 import {
   addConflict,
   addRun,
@@ -27,7 +27,7 @@ import type { TokenState } from "./TokenState.ts"
 
 export interface Execution {
   readonly started: Started
-  readonly phases: readonly [Phase, ...ReadonlyArray<Phase>]
+  readonly phases: Phases
   readonly answers: ReadonlyArray<ChallengeAnswer & { readonly payload_errors: ReadonlyArray<ErrorItem> }>
   readonly stop?: Stop
   readonly deletedAt?: number
@@ -64,8 +64,8 @@ export const emptyState = (): SandboxState => ({
   runs: new Map(),
   refusals: [],
   tokens: emptyTokenState(),
-  hooks: emptyHooks(),
-  flows: emptyFlowState(),
+  hooks: { rules: new Map(), deliveries: new Map() },
+  flows: { sessions: new Map() },
   sequence: 0,
 })
 
@@ -112,17 +112,14 @@ export const closesAt = (retrieval: Retrieval): number => {
 
 const relive = (execution: Execution): Execution => {
   const { started, answers, stop } = execution
-  const [first, ...rest] = lifeOf(started.timeline, started.at, answers, stop)
-  return first === undefined ? execution : { ...execution, phases: [first, ...rest] }
+  return { ...execution, phases: lifeOf(started.timeline, started.at, answers, stop) }
 }
 
 const applyStarted = (state: SandboxState, started: Started): void => {
-  const [first, ...rest] = lifeOf(started.timeline, started.at, [], undefined)
-  if (first === undefined) return
   const { application, customer_id, engine_reference, execution_id } = started
   state.executions.set(execution_id, {
     started,
-    phases: [first, ...rest],
+    phases: lifeOf(started.timeline, started.at),
     answers: [],
     startedSequence: state.sequence,
     session: unread,
@@ -165,30 +162,28 @@ export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
   if (isHookEvent(event)) return applyHookEvent(state.hooks, event)
   const execution = state.executions.get(event.execution_id)
   if (execution === undefined) return
-  const change = (next: Execution) => void state.executions.set(event.execution_id, next)
+  const change = (next: Partial<Execution>) =>
+    void state.executions.set(event.execution_id, { ...execution, ...next })
+  const stop = (at: number, reason: Stop["reason"]) => change(relive({ ...execution, stop: { at, reason } }))
   switch (event._tag) {
     case "Resumed":
       return change(relive({ ...execution, answers: [...execution.answers, event] }))
     case "Aborted":
-      return change(
-        relive({ ...execution, stop: { at: event.stops_at ?? event.at, reason: "CLIENT_CANCELLED" } }),
-      )
+      return stop(event.stops_at ?? event.at, "CLIENT_CANCELLED")
     case "Parted":
-      return change(relive({ ...execution, stop: { at: event.at, reason: "ENGINE_UNAVAILABLE" } }))
+      return stop(event.at, "ENGINE_UNAVAILABLE")
     case "Deleted":
       dropFromCustomer(state, execution)
       dropTicket(state.tokens, event.execution_id, "deleted")
-      return change({ ...execution, deletedAt: event.at })
+      return change({ deletedAt: event.at })
     case "FinalStateRead":
-      return change({ ...execution, finalStateReadAt: event.at, finalStateReadSequence: state.sequence })
+      return change({ finalStateReadAt: event.at, finalStateReadSequence: state.sequence })
     case "ResultsRead":
     case "ResultsLocked":
     case "ResultsRefused":
-      return change({ ...execution, session: afterAsking(execution.session, event) })
-    case "RecordsDelivered": {
-      const delivered = new Map(execution.delivered).set(event.source, event.counts)
-      return change({ ...execution, delivered })
-    }
+      return change({ session: afterAsking(execution.session, event) })
+    case "RecordsDelivered":
+      return change({ delivered: new Map(execution.delivered).set(event.source, event.counts) })
   }
 }
 
@@ -302,12 +297,14 @@ export const SandboxEvent = Schema.Union([
 ])
 export type SandboxEvent = typeof SandboxEvent.Type
 
-// Executions, sessions and tokens belong to an application (section 5); no other can see them.
-
+/** Executions, sessions and tokens belong to an application (section 5); no other can see them. */
 export interface Application {
   readonly app_id: string
   readonly mayTokenize: boolean
 }
+
+/** Behind the secret `sandbox-app-1`. */
+export const firstApplication: Application = { app_id: "65f0c0ffee00000000000001", mayTokenize: true }
 
 /** The application whose secret a request carries. */
 export class CallingApplication extends Context.Service<CallingApplication, Application>()(

@@ -4,7 +4,7 @@
  * `momentOf` reads the state at any time from them. Both are pure: nothing runs in the background and no
  * time passes by itself.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { authenticationStatuses, statusReasons, statusReasonsByCode } from "../../service/Vocabulary.ts"
 import type { StatusCode, StatusReason } from "../../service/Vocabulary.ts"
 
@@ -71,6 +71,9 @@ export interface Phase {
   readonly heldBy?: string
 }
 
+/** A life has at least its end. */
+export type Phases = readonly [Phase, ...ReadonlyArray<Phase>]
+
 /** How long an answered challenge is queued again before its source judges it. */
 const requeueMs = 300
 const wrongAnswersMax = 3
@@ -92,6 +95,13 @@ export const isClosedPhase = (phase: Phase): boolean => !openCodes.has(phase.sta
  */
 export const isJudged = ({ authentication_status }: Pick<Phase, "authentication_status">): boolean =>
   authentication_status !== "not-performed"
+
+/** Where the source has accepted the login. */
+export const acceptedIn = (phases: Phases): Phase | undefined =>
+  phases.find((phase) => phase.authentication_status === "AUTH_OK")
+
+/** As the service writes times. */
+export const iso = (at: number): string => new Date(at).toISOString()
 
 /** Lays out phases one after another and counts active work against the limit. */
 class Course {
@@ -215,35 +225,33 @@ const layLife = (course: Course, timeline: Timeline, answers: ReadonlyArray<Chal
   if (layWork(course, timeline, answers)) course.close(timeline.end)
 }
 
+const lived = ([first, ...rest]: ReadonlyArray<Phase>): Phases => {
+  if (first === undefined) throw new Error("a life without a phase")
+  return [first, ...rest]
+}
+
 /** The phases of an execution accepted at `startedAt`; only the end may have no length. */
 export const lifeOf = (
   timeline: Timeline,
   startedAt: number,
-  answers: ReadonlyArray<ChallengeAnswer>,
-  stop: Stop | undefined,
-): ReadonlyArray<Phase> => {
+  answers: ReadonlyArray<ChallengeAnswer> = [],
+  stop?: Stop,
+): Phases => {
   const course = new Course(startedAt, timeline.timeoutMs)
   layLife(course, timeline, answers)
   const phases = course.phases.filter(
     (phase, index) => isClosedPhase(phase) || phase.from !== course.phases[index + 1]?.from,
   )
-  if (stop === undefined) return phases
   // A clock that was set back must not put an abort before its run.
-  const stoppedAt = Math.max(stop.at, startedAt)
-  const last = phases.findLast((phase) => phase.from <= stoppedAt)
-  if (last === undefined || isClosedPhase(last)) return phases
-  return [
-    ...phases.filter((phase) => phase.from < stoppedAt),
-    {
-      from: stoppedAt,
-      status_code: statusCodeOf(stop.reason),
-      status_reason: stop.reason,
-      authentication_status: last.authentication_status,
-      attempted: last.attempted,
-      spends: "nothing",
-      ...(last.heldBy === undefined ? {} : { heldBy: last.heldBy }),
-    },
-  ]
+  const from = Math.max(stop?.at ?? startedAt, startedAt)
+  const last = phases.findLast((phase) => phase.from <= from)
+  if (stop === undefined || last === undefined || isClosedPhase(last)) return lived(phases)
+  const { reason: status_reason } = stop
+  const end = { from, status_code: statusCodeOf(status_reason), status_reason, spends: "nothing" } as const
+  return lived([
+    ...phases.filter((phase) => phase.from < from),
+    { ...Struct.omit(last, ["kicks", "challenge"]), ...end },
+  ])
 }
 
 /** A run that was refused when it was accepted, or stopped in the queue, never saw its engine begin. */
@@ -265,7 +273,7 @@ export interface Moment {
 }
 
 /** Reads the phases at `at`; a time before the first phase reads as the first phase. */
-export const momentOf = (phases: readonly [Phase, ...ReadonlyArray<Phase>], at: number): Moment => {
+export const momentOf = (phases: Phases, at: number): Moment => {
   let phase = phases[0]
   let activeMs = 0
   let personMs = 0
@@ -315,7 +323,7 @@ export const unread: SessionReads = {
 }
 
 interface Asked {
-  readonly _tag: `${"Flow" | ""}ResultsRead` | `${"Flow" | ""}ResultsLocked` | `${"Flow" | ""}ResultsRefused`
+  readonly _tag: `${"Flow" | ""}Results${"Read" | "Locked" | "Refused"}`
   readonly at: number
   readonly is_closed?: boolean
   readonly heldUntil?: number

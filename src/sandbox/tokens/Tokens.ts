@@ -11,6 +11,7 @@ import { decideStart, invalidStart, t10nForbidden, unknownToken } from "../execu
 import type { StartInput } from "../executions/Executions.ts"
 import { fingerprint } from "../state/Reading.ts"
 import type { Execution, SandboxState } from "../state/SandboxState.ts"
+import { iso, isJudged } from "../state/Timeline.ts"
 import {
   damageSealed,
   isVerified,
@@ -32,8 +33,6 @@ import type {
 import { LoginParameters } from "../../service/Execution.ts"
 import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
 import type { TokenizedStartRequest } from "../../service/Token.ts"
-
-// A token is locked from the moment in which a source refused its login in a run that it started.
 
 /** Form of a token id: not shown; own choice. */
 const isTokenId = (text: string): boolean => /^t10n-[0-9a-f]{32}$/.test(text)
@@ -59,12 +58,10 @@ const findToken = ({ state, application }: Look, token_id: string): StoredToken 
   return token?.exchanged.application === application.app_id ? token : undefined
 }
 
-/** 3.2: when the source refused a login of the token, or will, as far as the run's life is planned. */
+/** 3.2: when the source refused the login in a run of the token, or will, as far as its life is planned. */
 const locksAt = (state: SandboxState, token: StoredToken): number | undefined => {
   const refusals = token.runs.flatMap((execution_id) => {
-    const judged = state.executions
-      .get(execution_id)
-      ?.phases.find((phase) => phase.authentication_status !== "not-performed")
+    const judged = state.executions.get(execution_id)?.phases.find(isJudged)
     return judged === undefined || judged.authentication_status === "AUTH_OK" ? [] : [judged.from]
   })
   return refusals.length === 0 ? undefined : Math.min(...refusals)
@@ -257,8 +254,6 @@ export const startTokenized = decidedBy((call, request: TokenizedStartRequest) =
   return detail.length > 0 ? invalidStart(start, detail) : decideStart(start)
 })
 
-const iso = (at: number | undefined) => (at === undefined ? undefined : new Date(at).toISOString())
-
 /** 4.12: the answer is not shown; own choice of its fields. */
 export const readToken = decidedBy((call, token_id: string) => {
   if (!isTokenId(token_id)) return malformed
@@ -273,7 +268,7 @@ export const readToken = decidedBy((call, token_id: string) => {
     date_expires: iso(token.expiresAt),
     ...given({
       date_locked: lockedAt !== undefined && lockedAt <= call.at ? iso(lockedAt) : undefined,
-      date_revoked: iso(token.revokedAt),
+      date_revoked: token.revokedAt === undefined ? undefined : iso(token.revokedAt),
     }),
   })
 })

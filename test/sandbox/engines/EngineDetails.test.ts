@@ -4,7 +4,7 @@
  */
 import { expect } from "@effect/vitest"
 import { TestClock } from "effect/testing"
-import { field, ofTheService } from "../server/Caller.ts"
+import { field, ofTheService, shows } from "../server/Caller.ts"
 import { bankForm, cloudDetails } from "./ShownEngines.ts"
 import { details, items, reserved } from "./ReadEngines.ts"
 
@@ -15,12 +15,12 @@ ofTheService("one engine", (told) => {
       "[field engine-details.features] [field engine-feature.code] [field engine-feature.configurations]",
     function* () {
       const shown = yield* details("sandbox-bank:website")
-      expect([shown.status, field(shown, "events"), field(shown, "parameters", "format")]).toEqual([
-        200,
-        ["started", "action_required", "ended", "auth_ended"],
-        "cg-params",
-      ])
-      expect(field(shown, "configurations")).toEqual({ type: "object", format: "cg-configs", properties: {} })
+      shows(shown, {
+        status: 200,
+        events: ["started", "action_required", "ended", "auth_ended"],
+        "parameters.format": "cg-params",
+        configurations: { type: "object", format: "cg-configs", properties: {} },
+      })
       const [accounts, cards, customer] = items({ json: field(shown, "features") })
       expect([accounts, cards].map((feature) => field(feature, "code"))).toEqual([
         "accounts_read",
@@ -64,12 +64,8 @@ ofTheService("one engine", (told) => {
       function* (caller) {
         const shown = yield* details(reference)
         const started = yield* caller.start("ok", { engine_reference: reference })
-        expect([shown.status, shown.json, started.status, started.json]).toEqual([
-          503,
-          { detail },
-          503,
-          { detail },
-        ])
+        shows(shown, { status: 503, json: { detail } })
+        shows(started, { status: 503, json: { detail } })
       },
     )
   }
@@ -77,11 +73,8 @@ ofTheService("one engine", (told) => {
   told("that is enabled for one application is unavailable for another [showEngine 503]", function* () {
     const ours = yield* details("sandbox-private:website")
     const theirs = yield* details("sandbox-private:website", "sandbox-app-2")
-    expect([ours.status, theirs.status, theirs.json]).toEqual([
-      200,
-      503,
-      { detail: "engine not enabled for this application" },
-    ])
+    shows(ours, { status: 200 })
+    shows(theirs, { status: 503, json: { detail: "engine not enabled for this application" } })
   })
 
   told(
@@ -98,12 +91,9 @@ ofTheService("one engine", (told) => {
       yield* TestClock.adjust("50 minutes")
       const shown = yield* details("sandbox-window:website")
       const refused = yield* caller.start("ok", { ...engine, customer_id: "c-2" })
-      expect([before.status, shown.status, refused.status, refused.json]).toEqual([
-        202,
-        503,
-        503,
-        { detail: "engine in maintenance" },
-      ])
+      shows(before, { status: 202 })
+      shows(shown, { status: 503 })
+      shows(refused, { status: 503, json: { detail: "engine in maintenance" } })
       const state = yield* caller.read(String(field(before, "execution_id")))
       expect([state.status, field(state, "status_reason")]).toEqual([200, "TIMEOUT"])
       yield* TestClock.adjust("10 minutes")
@@ -117,22 +107,18 @@ ofTheService("one engine", (told) => {
     function* () {
       const unknown = yield* details("nobody:website")
       const channel = yield* details("sandbox-bank:mobile")
-      expect([unknown.status, unknown.json, channel.status, channel.json]).toEqual([
-        404,
-        { detail: "no such engine" },
-        404,
-        { detail: "no such channel of this engine" },
-      ])
+      shows(unknown, { status: 404, json: { detail: "no such engine" } })
+      shows(channel, { status: 404, json: { detail: "no such channel of this engine" } })
       for (const text of ["sandbox-bank", "Sandbox-Bank:website", "a b:website", "x:"]) {
         const malformed = yield* details(text)
-        expect([malformed.status, malformed.json]).toEqual([
-          422,
-          {
+        shows(malformed, {
+          status: 422,
+          json: {
             detail: [
               { loc: ["path", "engine_reference"], msg: "not an engine reference", type: "value_error" },
             ],
           },
-        ])
+        })
       }
     },
   )
@@ -141,9 +127,9 @@ ofTheService("one engine", (told) => {
     "that needs a person at every run is not started without one [startExecution 400] [error 1]",
     function* (caller) {
       const refused = yield* caller.start("ok", { engine_reference: "sandbox-always:website" })
-      expect([refused.status, refused.json]).toEqual([
-        400,
-        {
+      shows(refused, {
+        status: 400,
+        json: {
           app_id: "65f0c0ffee00000000000001",
           auth_origin: "app-secret",
           customer_id: "c-1",
@@ -151,7 +137,7 @@ ofTheService("one engine", (told) => {
           status_code: "ABORTED",
           status_reason: "CUSTOMER_INTERVENTION_REQUIRED",
         },
-      ])
+      })
     },
   )
 
@@ -162,11 +148,13 @@ ofTheService("one engine", (told) => {
       const engine = { engine_reference: "sandbox-settings:website" }
       const bare = yield* caller.start("queue-0+run-0", engine)
       const state = yield* caller.read(String(field(bare, "execution_id")))
-      expect([bare.status, state.status, field(state, "configurations_errors")]).toEqual([
-        202,
-        200,
-        [{ loc: ["branch"], msg: "must have required property 'branch'", type: "missing" }],
-      ])
+      shows(bare, { status: 202 })
+      shows(state, {
+        status: 200,
+        configurations_errors: [
+          { loc: ["branch"], msg: "must have required property 'branch'", type: "missing" },
+        ],
+      })
       const told = yield* caller.start("queue-0+run-0", { ...engine, configurations: { branch: "0049" } })
       const good = yield* caller.read(String(field(told, "execution_id")))
       expect(field(good, "status_reason")).toBe("COMPLETED")
@@ -179,11 +167,11 @@ ofTheService("one engine", (told) => {
     function* (caller) {
       const shown = yield* details("es-tax-agency:website")
       const form = items({ json: field(shown, "features") })[1]
-      expect([
-        field(form, "code"),
-        field(form, "configurations", "properties", "last_n_years", "maximum"),
-        field(form, "configurations", "properties", "filing", "enum"),
-      ]).toEqual(["yearly_individual_tax", 5, ["individual", "joint", "any"]])
+      shows(form, {
+        code: "yearly_individual_tax",
+        "configurations.properties.last_n_years.maximum": 5,
+        "configurations.properties.filing.enum": ["individual", "joint", "any"],
+      })
       const configurations = { last_n_years: 6, filing: "alone" }
       const started = yield* caller.start("queue-0+run-0", {
         engine_reference: "es-tax-agency:website",

@@ -9,7 +9,7 @@ import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { encryptionKey, openParameters } from "../../../src/sandbox/executions/JudgeRequest.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, field, ofTheService, textField } from "../server/Caller.ts"
+import { Caller, field, ofTheService, textField, shows } from "../server/Caller.ts"
 
 const wrap = (key: string, bytes: Buffer): string =>
   publicEncrypt({ key, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" }, bytes).toString(
@@ -72,30 +72,18 @@ ofTheService("encrypted parameters", (told) => {
         const key = yield* servedKey
         const lost = seal(stranger, "correct")
         const state = yield* stateOf({ username: seal(key, words), password: lost })
-        expect([
-          state.status,
-          field(state, "status_code"),
-          field(state, "status_reason"),
-          field(state, "total_elapsed_time"),
-          field(state, "authentication_status"),
-          field(state, "parameters_errors", 0, "loc"),
-          field(state, "parameters_errors", 0, "type"),
-          field(state, "parameters_errors", 1),
-        ]).toEqual([
-          200,
-          "CONFIGURATION_ERROR",
-          "ENCRYPTION_ERROR",
-          0,
-          "not-performed",
-          ["password"],
-          "encryption_error",
-          undefined,
-        ])
+        shows(state, {
+          status: 200,
+          status_code: "CONFIGURATION_ERROR",
+          status_reason: "ENCRYPTION_ERROR",
+          total_elapsed_time: 0,
+          authentication_status: "not-performed",
+          "parameters_errors.0.loc": ["password"],
+          "parameters_errors.0.type": "encryption_error",
+          "parameters_errors.1": undefined,
+        })
         const whole = yield* stateOf(seal(stranger, JSON.stringify({ username: words })), "c-2")
-        expect([field(whole, "status_reason"), field(whole, "parameters_errors", 0, "loc")]).toEqual([
-          "ENCRYPTION_ERROR",
-          [],
-        ])
+        shows(whole, { status_reason: "ENCRYPTION_ERROR", "parameters_errors.0.loc": [] })
       },
     )
   }
@@ -109,16 +97,16 @@ ofTheService("encrypted parameters", (told) => {
         hybrid(key, JSON.stringify({ username: words, password: "zyx" })),
       ]) {
         const state = yield* stateOf(parameters)
-        expect([field(state, "status_reason"), field(state, "parameters_errors")]).toEqual([
-          "INCORRECT_PARAMETERS_FORMAT",
-          [
+        shows(state, {
+          status_reason: "INCORRECT_PARAMETERS_FORMAT",
+          parameters_errors: [
             {
               loc: ["password"],
               msg: "must NOT have fewer than 4 characters",
               type: "value_error.minLength",
             },
           ],
-        ])
+        })
         expect(state.text).not.toContain("zyx")
       }
     },
@@ -182,10 +170,10 @@ ofTheService("an encrypted answer to a challenge", (told) => {
           expect((yield* caller.resume(id, body)).status).toBe(202)
           yield* TestClock.adjust(1_000)
           const state = yield* caller.read(id)
-          expect([field(state, "status_reason"), field(state, "parameters_errors")]).toEqual([
-            "ENCRYPTION_ERROR",
-            [{ loc, msg: "value cannot be decrypted", type: "encryption_error" }],
-          ])
+          shows(state, {
+            status_reason: "ENCRYPTION_ERROR",
+            parameters_errors: [{ loc, msg: "value cannot be decrypted", type: "encryption_error" }],
+          })
         }
       },
     )

@@ -4,7 +4,7 @@
  */
 import { expect } from "@effect/vitest"
 import { TestClock } from "effect/testing"
-import { field, ofTheService, textField } from "../server/Caller.ts"
+import { field, ofTheService, textField, shows } from "../server/Caller.ts"
 
 const person = { base_configurations: { customer_interaction_available: true } }
 const stateOf = (answer: unknown) => [field(answer, "status_code"), field(answer, "status_reason")]
@@ -83,12 +83,13 @@ ofTheService("a call on a run", (told) => {
       expect((yield* caller.abort(id)).status).toBe(204)
       const unknown = yield* caller.abort("nobody")
       const malformed = yield* caller.abort("no.body")
-      expect([unknown.status, unknown.json, malformed.status, malformed.json]).toEqual([
-        404,
-        { detail: "no such execution" },
-        422,
-        { detail: [{ loc: ["path", "execution_id"], msg: "not an execution id", type: "value_error" }] },
-      ])
+      shows(unknown, { status: 404, json: { detail: "no such execution" } })
+      shows(malformed, {
+        status: 422,
+        json: {
+          detail: [{ loc: ["path", "execution_id"], msg: "not an execution id", type: "value_error" }],
+        },
+      })
     },
   )
 
@@ -101,12 +102,8 @@ ofTheService("a call on a run", (told) => {
       const early = yield* caller.remove(id)
       yield* TestClock.adjust(10_000)
       const removed = yield* caller.remove(id)
-      expect([early.status, early.json, removed.status, removed.text]).toEqual([
-        409,
-        { detail: "still running" },
-        204,
-        "",
-      ])
+      shows(early, { status: 409, json: { detail: "still running" } })
+      shows(removed, { status: 204, text: "" })
       const never = "00000000-0000-0000-0000-000000000000"
       for (const method of ["GET", "HEAD"] as const) {
         const [gone, strange] = [

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { engineOf, readFeature, rowsOf, windows } from "../engines/ReadFeature.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, field, ofTheService, textField } from "../server/Caller.ts"
+import { Caller, field, ofTheService, textField, shows } from "../server/Caller.ts"
 
 const names = (value: unknown): ReadonlyArray<string> =>
   typeof value === "object" && value !== null ? Object.keys(value).toSorted() : []
@@ -229,9 +229,9 @@ ofTheService("a start", (told) => {
       function* (caller) {
         const features = ["loans_read", { code, configurations: { [name]: value } }]
         const refused = yield* caller.start("ok", { engine_reference: engineOf(code), features })
-        expect([refused.status, field(refused, "detail")]).toEqual([
-          422,
-          [
+        shows(refused, {
+          status: 422,
+          detail: [
             {
               loc: ["body", "features", 1, "configurations", name],
               msg: expect.any(String),
@@ -239,7 +239,7 @@ ofTheService("a start", (told) => {
               input: value,
             },
           ],
-        ])
+        })
       },
     )
   }
@@ -257,9 +257,9 @@ ofTheService("a start", (told) => {
           { code: "cards_read", configurations: { filter_by_type: ["financial_card:debit", "gold"] } },
         ],
       })
-      expect([refused.status, refused.json]).toEqual([
-        422,
-        {
+      shows(refused, {
+        status: 422,
+        json: {
           detail: [
             {
               loc: ["body", "features", 0],
@@ -283,7 +283,7 @@ ofTheService("a start", (told) => {
             },
           ],
         },
-      ])
+      })
     },
   )
 

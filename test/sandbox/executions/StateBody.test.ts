@@ -9,7 +9,7 @@ import fc from "fast-check"
 import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.ts"
 import { ExecutionState } from "../../../src/service/Execution.ts"
 import { featureStatusReasons, features, statusReasons } from "../../../src/service/Vocabulary.ts"
-import { Caller, field, inProcess, morning, ofTheService, textField } from "../server/Caller.ts"
+import { Caller, field, inProcess, morning, ofTheService, textField, shows } from "../server/Caller.ts"
 
 const rowsOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
 
@@ -120,10 +120,10 @@ ofTheService("a closed run", (told) => {
     function* (caller) {
       const started = yield* caller.start("", { parameters: { username: "", password: "abc" } })
       const state = yield* caller.read(textField(started, "execution_id"))
-      expect([started.status, state.status, field(state, "parameters_errors")]).toEqual([
-        202,
-        200,
-        [
+      shows(started, { status: 202 })
+      shows(state, {
+        status: 200,
+        parameters_errors: [
           {
             loc: ["username"],
             msg: '"" must NOT have fewer than 1 characters',
@@ -139,7 +139,7 @@ ofTheService("a closed run", (told) => {
             ctx: { given: "abc" },
           },
         ],
-      ])
+      })
     },
   )
 })
@@ -150,10 +150,10 @@ ofTheService("a running execution", (told) => {
     yield* TestClock.adjust("30 seconds")
     const same = "execution_id session_id app_id customer_id auth_origin engine_reference end_hook".split(" ")
     const state = yield* caller.read(textField(started, "execution_id"))
-    expect([state.status, state.contentType, state.json]).toEqual([
-      202,
-      "application/json",
-      {
+    shows(state, {
+      status: 202,
+      contentType: "application/json",
+      json: {
         ...Object.fromEntries(same.map((name) => [name, fields[name]])),
         status_code: "ONGOING",
         status_reason: "ACCEPTED",
@@ -173,7 +173,7 @@ ofTheService("a running execution", (told) => {
         })),
         messages: [],
       },
-    ])
+    })
   })
   told(
     "has a locking_hash once its login is with the source, and not while it is queued [field execution.locking_hash]",
@@ -201,9 +201,9 @@ ofTheService("an acceptance", (told) => {
       "[field start.external_execution_id] [field start.engine_reference] [auth-rule 6]",
     function* (caller) {
       const started = yield* caller.start("queue-60", { external_execution_id: "x-1", customer_id: "" })
-      expect([started.status, started.json]).toEqual([
-        202,
-        {
+      shows(started, {
+        status: 202,
+        json: {
           app_id: "65f0c0ffee00000000000001",
           customer_id: "",
           auth_origin: "app-secret",
@@ -214,16 +214,14 @@ ofTheService("an acceptance", (told) => {
           session_id: expect.stringMatching(/^[0-9a-f]{24}$/),
           external_execution_id: "x-1",
         },
-      ])
+      })
     },
   )
   told("carries a session_token on request only [field acceptance.session_token]", function* (caller) {
     const plain = yield* caller.start("queue-60")
     const asked = yield* caller.start("queue-60+session-token", { customer_id: "c-2" })
-    expect([field(plain, "session_token"), field(asked, "session_token")]).toEqual([
-      undefined,
-      expect.stringMatching(/^[0-9a-f]{64}$/),
-    ])
+    shows(plain, { session_token: undefined })
+    shows(asked, { session_token: expect.stringMatching(/^[0-9a-f]{64}$/) })
   })
   told(
     "of a run in flight is its own, and nothing is created [startExecution 409] [error 3] [limit 6] " +
@@ -238,16 +236,18 @@ ofTheService("an acceptance", (told) => {
       ]) {
         const refused = yield* caller.start("queue-60", more)
         statuses.push(refused.status)
-        expect(refused.json).toEqual({
-          app_id: "65f0c0ffee00000000000001",
-          customer_id: "c-1",
-          auth_origin: "app-secret",
-          engine_reference: "sandbox-bank:website",
-          execution_id: field(first, "execution_id"),
-          session_id: field(first, "session_id"),
-          external_execution_id: "x-1",
-          status_code: "TEMPORARY_ERROR",
-          status_reason: "ALREADY_EXECUTING",
+        shows(refused, {
+          json: {
+            app_id: "65f0c0ffee00000000000001",
+            customer_id: "c-1",
+            auth_origin: "app-secret",
+            engine_reference: "sandbox-bank:website",
+            execution_id: field(first, "execution_id"),
+            session_id: field(first, "session_id"),
+            external_execution_id: "x-1",
+            status_code: "TEMPORARY_ERROR",
+            status_reason: "ALREADY_EXECUTING",
+          },
         })
       }
       for (const [more, secret] of [
@@ -278,13 +278,15 @@ ofTheService("the profile of a run", (told) => {
       const nobody = yield* caller.call("GET", caller.profileUrl("nobody"))
       expect([early, profile, none, nobody].map(({ status }) => status)).toEqual([404, 200, 404, 404])
       const results = yield* caller.results(textField(started, "session_id"))
-      expect(profile.json).toEqual({
-        shape: "nightjar-sandbox",
-        execution_id: id,
-        session_id: field(started, "session_id"),
-        customer_id: "c-1",
-        is_closed: true,
-        profile: field(results, "data", "customer_information", 0),
+      shows(profile, {
+        json: {
+          shape: "nightjar-sandbox",
+          execution_id: id,
+          session_id: field(started, "session_id"),
+          customer_id: "c-1",
+          is_closed: true,
+          profile: field(results, "data", "customer_information", 0),
+        },
       })
     },
   )
@@ -348,10 +350,10 @@ const look = Effect.fnUntraced(function* (
     if (state.status === 423) continue
     decode(state.json)
     const messages = rowsOf(field(state, "messages")).map((message) => field(message, "type"))
-    expect([field(state, "warnings_count"), field(state, "errors_count")]).toEqual([
-      messages.filter((type) => type === "warning").length,
-      messages.filter((type) => type === "error").length,
-    ])
+    shows(state, {
+      warnings_count: messages.filter((type) => type === "warning").length,
+      errors_count: messages.filter((type) => type === "error").length,
+    })
     const counted = results.status === 200 ? countedIn(field(results, "data")) : {}
     expect([results.status === 200 || results.status === 412, field(state, "products_count")]).toEqual([
       true,

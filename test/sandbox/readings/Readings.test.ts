@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import type { Reading } from "../../../src/sandbox/state/Reading.ts"
-import { Caller, field, morning, textField, toldAt } from "../server/Caller.ts"
+import { Caller, field, morning, textField, toldAt, shows } from "../server/Caller.ts"
 import type { Steps } from "../server/Caller.ts"
 
 const told = (title: string, reading: Reading, steps: Steps, more: Partial<SandboxOptions> = {}) =>
@@ -150,8 +150,7 @@ describe("states of a reading", () => {
     const good = yield* state(done)
     expect(errors.map((part) => field(good, part))).toEqual([[], []])
     const bad = yield* state(done, { customer_id: "c-2", parameters: {} })
-    expect(field(bad, "configurations_errors")).toEqual([])
-    expect(field(bad, "parameters_errors", 1, "loc")).toEqual(["password"])
+    shows(bad, { configurations_errors: [], "parameters_errors.1.loc": ["password"] })
   })
   told("lists of errors are absent if there are none", {}, function* () {
     expect(names((yield* state(done)).json).filter((one) => one.endsWith("_errors"))).toEqual([])
@@ -208,8 +207,7 @@ describe("states of a reading", () => {
         true,
       ])
       const loc = ["features", 0, "configurations", "from_date"]
-      expect(field(answer, "configurations_errors", 0, "loc")).toEqual(loc)
-      expect(field(answer, "messages", 0, "id")).toBe("aborted.system_cancelled")
+      shows(answer, { "configurations_errors.0.loc": loc, "messages.0.id": "aborted.system_cancelled" })
       const wrong = { features: [{ code: "accounts_read", configurations: { from_date: 7 } }] }
       expect((yield* (yield* Caller).start(done, wrong)).status).toBe(422)
     },

@@ -3,7 +3,7 @@
  * that what is compared is what travels. It serves the in-process service and a real server alike.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import { describe, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import type { HttpServerError } from "effect/http"
@@ -34,6 +34,17 @@ export const field = (answer: Answer | unknown, ...path: ReadonlyArray<string | 
   )
 export const textField = (answer: Answer | unknown, ...path: ReadonlyArray<string | number>): string =>
   String(field(answer, ...path))
+
+/** What an answer shows: its `status`, whole `json` or `text`, and fields of its body by their paths. */
+export const shows = (answer: Answer | unknown, expected: Readonly<Record<string, unknown>>): void => {
+  const shown = Object.keys(expected).map((path) => {
+    const [name = "", ...rest] = path.split(".")
+    const own =
+      isRecord(answer) && name in answer ? field(answer[name], ...rest) : field(answer, name, ...rest)
+    return [path, own]
+  })
+  expect(Object.fromEntries(shown)).toEqual(expected)
+}
 
 const parse = (text: string): unknown => {
   try {

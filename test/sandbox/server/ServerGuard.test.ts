@@ -5,11 +5,10 @@
 import { connect } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
-import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxServer, serverLimits } from "../../../src/sandbox/server/SandboxServer.ts"
-import { Caller, field, inBothWays, ofTheService, textField } from "./Caller.ts"
+import { Caller, field, inBothWays, textField } from "./Caller.ts"
 
 const server = (host: string) =>
   SandboxServer.layer({ port: 0, host }).pipe(Layer.provide(Sandbox.layer({ seed: 7 })))
@@ -242,26 +241,4 @@ inBothWays("the application secret", (told) => {
     expect(answers.map(({ status }) => status)).toEqual([202, 200, 200, 422, 200, 403])
     for (const { text } of answers) expect(text).not.toMatch(/sandbox-app-\d/)
   })
-})
-
-ofTheService("the engine directory", (told) => {
-  told(
-    "is the same all day, and a caller that polls it in a loop is reported [limit 10]",
-    function* (caller) {
-      const { truth } = yield* Sandbox
-      const breaks = Effect.map(truth, ({ ruleBreaks }) => ruleBreaks.map(({ rule }) => rule))
-      const list = Effect.map(caller.call("GET", `${caller.base_url}/config/engines/list`), (answer) => {
-        const json = field(answer)
-        return Array.isArray(json) ? json.map((engine) => field(engine, "reference")) : []
-      })
-      const first = yield* list
-      for (let hour = 0; hour < 24; hour += 1) {
-        yield* TestClock.adjust("1 hour")
-        expect(yield* list).toEqual(first)
-      }
-      expect(yield* breaks).toEqual([])
-      for (let n = 0; n < 100; n += 1) yield* list
-      expect(yield* breaks).toEqual(["catalogue_polled_in_loop"])
-    },
-  )
 })

@@ -5,25 +5,12 @@ import { TestClock } from "effect/testing"
 import { Caller, field, inBothWays, inProcess, textField } from "./Caller.ts"
 
 inBothWays("the embedded service", (told) => {
-  told("a run queues, works and ends when its words say so, and reports its times", function* (caller) {
+  told("a run queues, works and ends when its words say so", function* (caller) {
     const started = yield* caller.start("queue-10+run-20+async-5+records-3", {
       external_execution_id: "x-1",
     })
     const execution_id = textField(started, "execution_id")
-    const session_id = textField(started, "session_id")
-    const ids = {
-      app_id: "65f0c0ffee00000000000001",
-      auth_origin: "app-secret",
-      customer_id: "c-1",
-      engine_reference: "sandbox-bank:website",
-      execution_id,
-      external_execution_id: "x-1",
-      session_id,
-    }
     expect(started.status).toBe(202)
-    expect(started.json).toEqual({ ...ids, status_code: "ONGOING", status_reason: "ACCEPTED" })
-    expect(session_id).toMatch(/^[0-9a-f]{24}$/)
-
     const seen = []
     for (const seconds of [0, 10, 2, 9, 5, 9]) {
       yield* TestClock.adjust(seconds * 1000)
@@ -39,44 +26,6 @@ inBothWays("the embedded service", (told) => {
       [202, "ONGOING", "RUNNING", "AUTH_OK"],
       [200, "COMPLETED", "COMPLETED", "AUTH_OK"],
     ])
-    yield* TestClock.adjust(100_000)
-    const last = yield* caller.read(execution_id)
-    expect(last.json).toEqual({
-      ...ids,
-      status_code: "COMPLETED",
-      status_reason: "COMPLETED",
-      status_message: "Terminado.",
-      authentication_status: "AUTH_OK",
-      is_closed: true,
-      products_count: {
-        "account:checking@accounts": 1,
-        "customer_information:user_profile@customer_information": 1,
-        "financial_card:debit@cards": 1,
-      },
-      end_hook: "skipped",
-      warnings_count: 0,
-      errors_count: 0,
-      locking_hash: expect.stringMatching(/^v1\.[0-9a-f]{64}$/),
-      date_created: "2026-11-21T09:00:00.000Z",
-      date_started: "2026-11-21T09:00:10.000Z",
-      date_ended: "2026-11-21T09:00:35.000Z",
-      execution_time: 20,
-      running_time: 20,
-      total_elapsed_time: 35,
-      features: ["accounts_read", "cards_read", "customer_information_read"].map((code) => ({
-        code,
-        status_reason: "FEATURE_COMPLETED",
-      })),
-      messages: [
-        {
-          date: "2026-11-21T09:00:12.000Z",
-          type: "info",
-          id: "login.accepted",
-          loc: [],
-          message: "Acceso correcto.",
-        },
-      ],
-    })
   })
 })
 

@@ -82,7 +82,7 @@ const walkAtRandom = (
 ): Walked => {
   const caller = new DirectCaller(nightStart)
   const bodies: Array<Walked["bodies"][number]> = []
-  const features = ["academic_data", ...taxFeatures]
+  const features = ["academic_data", ...taxFeatures] as const
   const created = caller.call(application, createSession({ customer_id: "c-1", behaviour, features }))
   const session_id = "session_id" in created ? created.session_id : ""
   const look = () => {
@@ -101,7 +101,12 @@ const walkAtRandom = (
   }
   return { state: caller.core.state, events: caller.events, session_id, end: caller.now, bodies }
 }
-const taxFeatures = ["customer_information_read", "yearly_individual_tax", "properties_data", "vehicles_data"]
+const taxFeatures = [
+  "customer_information_read",
+  "yearly_individual_tax",
+  "properties_data",
+  "vehicles_data",
+] as const
 
 const statuses: ReadonlySet<string> = new Set(sessionStatusCodes)
 const cursors: ReadonlySet<string> = new Set(sessionCursors)

@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { featureStatusReasons, statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
-import { Caller, field, ofTheService, textField } from "../server/Caller.ts"
+import { Caller, field, ofTheService, textField, shows } from "../server/Caller.ts"
 
 const person = { base_configurations: { customer_interaction_available: true } }
 const open = new Set(["ONGOING", "ACTION_REQUIRED"])
@@ -72,14 +72,14 @@ ofTheService("a run", (told) => {
       `is ${reason} while it is running [state ONGOING] [reason ${reason}] [auth ${auth}] [readExecution 202]`,
       function* () {
         const state = yield* startAndWait(words, seconds)
-        expect([
-          state.status,
-          field(state, "status_code"),
-          field(state, "status_reason"),
-          field(state, "authentication_status"),
-          field(state, "is_closed"),
-          field(state, "date_ended"),
-        ]).toEqual([202, "ONGOING", reason, auth, false, undefined])
+        shows(state, {
+          status: 202,
+          status_code: "ONGOING",
+          status_reason: reason,
+          authentication_status: auth,
+          is_closed: false,
+          date_ended: undefined,
+        })
         expect(field(state, "next_kick_date") === undefined).toBe(reason !== "ASYNC_WAIT")
       },
     )
@@ -177,12 +177,9 @@ ofTheService("a run", (told) => {
       const waiting = yield* caller.read(id)
       const second = yield* caller.start("ok", person)
       const removed = yield* caller.remove(id)
-      expect([waiting.status, second.status, field(second, "execution_id"), removed.status]).toEqual([
-        423,
-        409,
-        id,
-        409,
-      ])
+      shows(waiting, { status: 423 })
+      shows(second, { status: 409, execution_id: id })
+      shows(removed, { status: 409 })
       yield* TestClock.adjust(12_000)
       expect([(yield* caller.read(id)).status, (yield* caller.start("ok", person)).status]).toEqual([
         200, 202,
@@ -227,15 +224,11 @@ ofTheService("a feature", (told) => {
         expect([shown.length, shown.at(-1)]).toEqual([3, outcome])
         if (whileOpen) return
         const records = { FEATURE_COMPLETED: 2, FEATURE_PARTIAL: 1 }[String(outcome)]
-        expect([
-          field(state, "status_reason"),
-          field(state, "products_count", "customer_information:user_profile@customer_information"),
-          field(state, "warnings_count"),
-        ]).toEqual([
-          outcome === "FEATURE_COMPLETED" ? "COMPLETED" : "PARTIAL",
-          records,
-          records === 2 ? 0 : 1,
-        ])
+        shows(state, {
+          status_reason: outcome === "FEATURE_COMPLETED" ? "COMPLETED" : "PARTIAL",
+          "products_count.customer_information:user_profile@customer_information": records,
+          warnings_count: records === 2 ? 0 : 1,
+        })
         expect(shown.slice(0, 2)).toEqual(["FEATURE_COMPLETED", "FEATURE_COMPLETED"])
       },
     )
@@ -247,21 +240,17 @@ ofTheService("a feature", (told) => {
     function* () {
       const more = { features: ["accounts_read"] }
       const state = yield* startAndWait("queue-0+run-0+feature-DISABLED", 0, more)
-      expect([
-        field(state, "status_reason"),
-        field(state, "products_count"),
-        field(state, "features"),
-      ]).toEqual([
-        "FAILED",
-        {},
-        [
+      shows(state, {
+        status_reason: "FAILED",
+        products_count: {},
+        features: [
           {
             code: "accounts_read",
             status_reason: "FEATURE_DISABLED",
             status_message: "La fuente no ha dado todos los datos.",
           },
         ],
-      ])
+      })
     },
   )
 

@@ -2,20 +2,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
 import { statusReasons } from "../../../src/service/Vocabulary.ts"
-import {
-  behaviourWords,
-  loginVerdictOf,
-  planTimeline,
-  readBehaviour,
-} from "../../../src/sandbox/executions/Behaviour.ts"
-import {
-  isClosedPhase,
-  isOpenReason,
-  lifeOf,
-  momentOf,
-  statusCodeOf,
-} from "../../../src/sandbox/state/Timeline.ts"
-import type { Phase } from "../../../src/sandbox/state/Timeline.ts"
+import { behaviourWords, planTimeline, readBehaviour } from "../../../src/sandbox/executions/Behaviour.ts"
+import { isClosedPhase, lifeOf, momentOf } from "../../../src/sandbox/state/Timeline.ts"
 
 const seconds = fc.integer({ min: 0, max: 5_000 })
 const words = fc
@@ -43,12 +31,6 @@ const inputOf = (text: string, seed: number, interaction: boolean) => ({
   timeoutMs: 1_200_000,
 })
 
-const livedBy = (phases: ReadonlyArray<Phase>): readonly [Phase, ...ReadonlyArray<Phase>] => {
-  const [first, ...rest] = phases
-  if (first === undefined) throw new Error("a life without a phase")
-  return [first, ...rest]
-}
-
 describe("the life of an execution", () => {
   it("is the same for the same seed and words, and different for another seed", () => {
     fc.assert(
@@ -66,12 +48,12 @@ describe("the life of an execution", () => {
       fc.property(words, fc.boolean(), fc.option(fc.nat({ max: 20_000_000 })), (text, interaction, abort) => {
         const startedAt = 1_000_000
         const timeline = planTimeline(inputOf(text, 7, interaction))
-        const plain = livedBy(lifeOf(timeline, startedAt, [], undefined))
+        const plain = lifeOf(timeline, startedAt)
         const asked = plain.find((phase) => phase.challenge !== undefined)
         const answers = asked === undefined ? [] : [{ at: asked.from + 1_000, right: true }]
         const stop =
           abort === null ? undefined : { at: startedAt + abort, reason: "CLIENT_CANCELLED" as const }
-        const phases = livedBy(lifeOf(timeline, startedAt, answers, stop))
+        const phases = lifeOf(timeline, startedAt, answers, stop)
         const times = phases.map(({ from }) => from)
         expect(times).toEqual([...times].sort((a, b) => a - b))
         expect(times[0]).toBe(startedAt)
@@ -85,22 +67,6 @@ describe("the life of an execution", () => {
         expect(momentOf(phases, Number.MAX_SAFE_INTEGER).closed).toBe(true)
       }),
     )
-  })
-
-  it("has the end set by the words, with its family in the reference, and a matching login", () => {
-    for (const end of statusReasons.filter((reason) => !isOpenReason(reason))) {
-      const phases = livedBy(
-        lifeOf(planTimeline(inputOf(`queue-1+run-2+end-${end}`, 7, false)), 0, [], undefined),
-      )
-      const { phase, activeMs } = momentOf(phases, 3_000)
-      expect([phase.status_code, phase.status_reason, phase.authentication_status, activeMs]).toEqual([
-        statusCodeOf(end),
-        end,
-        loginVerdictOf(end),
-        2_000,
-      ])
-      expect(momentOf(phases, 2_999).closed).toBe(false)
-    }
   })
 
   it("takes minutes to hours if no word says otherwise, at most three in the queue, and seconds there with a person [limit 4]", () => {

@@ -18,7 +18,7 @@ import {
   verifierOf,
 } from "../../../src/sandbox/state/TokenState.ts"
 import type { Seal } from "../../../src/sandbox/state/TokenState.ts"
-import { Caller, field, inProcess, textField, toldAt } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField, toldAt, shows } from "../server/Caller.ts"
 import { tokenFor, truth } from "./TokenSuite.ts"
 import { effect } from "../../harness/Steps.ts"
 
@@ -141,10 +141,7 @@ describe("an encrypted login", () => {
       yield* TestClock.adjust(11_000)
       const states = [execution_id, textField(started, "execution_id")].map((id) => caller.read(id))
       const [first, second] = yield* Effect.all(states)
-      expect([field(second, "status_reason"), field(second, "locking_hash")]).toEqual([
-        "COMPLETED",
-        field(first, "locking_hash"),
-      ])
+      shows(second, { status_reason: "COMPLETED", locking_hash: field(first, "locking_hash") })
     }
     expect(new Set((yield* truth).executions.map(({ login_key }) => login_key)).size).toBe(1)
   })

@@ -6,7 +6,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
-import { field, textField } from "../server/Caller.ts"
+import { field, textField, shows } from "../server/Caller.ts"
 import { midnight, restingToken, tokenFor, truth } from "./TokenSuite.ts"
 import type { Told } from "../server/Caller.ts"
 
@@ -25,9 +25,9 @@ export const tokenStartSuite = (told: Told) => {
       const words = "records-7+attach-2+partial"
       const { token, token_id, execution_id } = yield* restingToken(words)
       const accepted = yield* caller.startTokenized(token, named("x-1"))
-      expect([accepted.status, accepted.json]).toEqual([
-        202,
-        {
+      shows(accepted, {
+        status: 202,
+        json: {
           app_id: "65f0c0ffee00000000000001",
           auth_origin: "app-secret",
           customer_id: "c-1",
@@ -38,7 +38,7 @@ export const tokenStartSuite = (told: Told) => {
           status_code: "ONGOING",
           status_reason: "ACCEPTED",
         },
-      ])
+      })
       yield* TestClock.adjust(60_000)
       const bare = (state: unknown) =>
         Object.fromEntries(
@@ -106,20 +106,14 @@ export const tokenStartSuite = (told: Told) => {
         customer_id: "c-2",
         features: ["customer_information_read"],
       })
-      expect([elsewhere.status, field(elsewhere, "detail")]).toEqual([
-        422,
-        [item("engine_reference"), item("customer_id"), item("features", 0)],
-      ])
+      shows(elsewhere, {
+        status: 422,
+        detail: [item("engine_reference"), item("customer_id"), item("features", 0)],
+      })
       const malformed = yield* caller.startTokenized({ token_id: "abc", token_key: "x" })
-      expect([malformed.status, field(malformed, "detail", 0, "loc")]).toEqual([
-        422,
-        ["body", "token", "token_id"],
-      ])
+      shows(malformed, { status: 422, "detail.0.loc": ["body", "token", "token_id"] })
       const halved = yield* caller.startTokenized({ token_id: field(token, "token_id") })
-      expect([halved.status, field(halved, "detail", 0, "loc")]).toEqual([
-        422,
-        ["body", "token", "token_key"],
-      ])
+      shows(halved, { status: 422, "detail.0.loc": ["body", "token", "token_key"] })
       const hasty = yield* caller.startTokenized(token, { base_configurations: { execution_timeout: 59 } })
       expect(hasty.status).toBe(422)
       expect((yield* truth).executions.length).toBe(4)
@@ -142,25 +136,24 @@ export const tokenStartSuite = (told: Told) => {
       expect([first, sameToken, sameAccess, elsewhere, byParameters].map(({ status }) => status)).toEqual([
         202, 409, 409, 202, 202,
       ])
-      expect(sameToken.json).toEqual({
-        app_id: "65f0c0ffee00000000000001",
-        auth_origin: "app-secret",
-        customer_id: "c-1",
-        engine_reference: "sandbox-bank:website",
-        execution_id: field(first, "execution_id"),
-        session_id: field(first, "session_id"),
-        external_execution_id: "x-1",
-        status_code: "TEMPORARY_ERROR",
-        status_reason: "ALREADY_EXECUTING",
+      shows(sameToken, {
+        json: {
+          app_id: "65f0c0ffee00000000000001",
+          auth_origin: "app-secret",
+          customer_id: "c-1",
+          engine_reference: "sandbox-bank:website",
+          execution_id: field(first, "execution_id"),
+          session_id: field(first, "session_id"),
+          external_execution_id: "x-1",
+          status_code: "TEMPORARY_ERROR",
+          status_reason: "ALREADY_EXECUTING",
+        },
       })
       yield* caller.abort(textField(first, "execution_id"))
       const sameName = yield* caller.startTokenized(token, named("x-3"))
       const freed = yield* caller.startTokenized(token, named("x-4"))
-      expect([sameName.status, field(sameName, "execution_id"), freed.status]).toEqual([
-        409,
-        field(byParameters, "execution_id"),
-        202,
-      ])
+      shows(sameName, { status: 409, execution_id: field(byParameters, "execution_id") })
+      shows(freed, { status: 202 })
       expect((yield* truth).tokens.map(({ conflicts, runs }) => [conflicts, runs.length])).toEqual([
         [2, 2],
         [0, 1],
@@ -179,9 +172,9 @@ export const tokenStartSuite = (told: Told) => {
       expect([foreign.status, foreign.json]).toEqual([404, { detail: "no such token" }])
       expect([unknown.status, unknown.text]).toEqual([404, foreign.text])
       const incapable = yield* caller.startTokenized(token, {}, "sandbox-app-2")
-      expect([incapable.status, incapable.json]).toEqual([
-        400,
-        {
+      shows(incapable, {
+        status: 400,
+        json: {
           app_id: "65f0c0ffee00000000000002",
           auth_origin: "app-secret",
           customer_id: "c-1",
@@ -189,7 +182,7 @@ export const tokenStartSuite = (told: Told) => {
           status_code: "CONFIGURATION_ERROR",
           status_reason: "T10N_FORBIDDEN",
         },
-      ])
+      })
       expect((yield* truth).starts.map(({ outcome }) => outcome)).toEqual([
         "accepted",
         "unknown_token",
@@ -206,11 +199,7 @@ export const tokenStartSuite = (told: Told) => {
       const attended = { tokenized_access: true, customer_interaction_available: true }
       const person = yield* restingToken("ok", { ...always, base_configurations: attended })
       const alone = yield* caller.startTokenized(person.token, always)
-      expect([alone.status, field(alone, "status_reason"), field(alone, "execution_id")]).toEqual([
-        400,
-        "CUSTOMER_INTERVENTION_REQUIRED",
-        undefined,
-      ])
+      shows(alone, { status: 400, status_reason: "CUSTOMER_INTERVENTION_REQUIRED", execution_id: undefined })
       const windowed = { customer_id: "c-3", engine_reference: "sandbox-window:website" }
       const { token } = yield* restingToken("ok", windowed)
       yield* TestClock.setTime(midnight + 55 * 60_000)
@@ -268,10 +257,7 @@ export const tokenStartSuite = (told: Told) => {
         "T10N_NOT_AVAILABLE",
         "not-performed",
       ])
-      expect(field(state, "configurations_errors", 0, "loc")).toEqual([
-        "base_configurations",
-        "tokenized_access",
-      ])
+      shows(state, { "configurations_errors.0.loc": ["base_configurations", "tokenized_access"] })
       const without = yield* caller.start("", traffic)
       expect(field(yield* caller.read(textField(without, "execution_id")), "is_closed")).toBe(false)
     },
