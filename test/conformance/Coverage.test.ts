@@ -77,6 +77,6 @@ describe("the checker of the inventory", () => {
     expect(gate.map(({ title }) => plainTitle(title))).toContain(
       "the gate > answers 401 without an application secret",
     )
-    expect(titles.filter(({ title }) => title.includes("[ticket-rule 1]")).length).toBe(1)
+    expect(titles.filter(({ title }) => title.includes("[ticket-rule 3]")).length).toBe(1)
   }, 60_000)
 })

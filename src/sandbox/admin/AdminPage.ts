@@ -6,12 +6,14 @@
  */
 import { Struct } from "effect"
 import { escapeHtml } from "../../base/Text.ts"
+import { ownerOf } from "./Truth.ts"
 import type { ExecutionSeen, Truth } from "./Truth.ts"
 import { tooSoonMax } from "../core/SandboxCore.ts"
 import { flowMomentOf } from "../state/FlowTimeline.ts"
 import type { FlowSession } from "../state/FlowTimeline.ts"
 import { momentAt } from "../state/SandboxState.ts"
 import type { SandboxState } from "../state/SandboxState.ts"
+import { deliveriesSeen } from "../state/HookState.ts"
 
 export interface AdminFilter {
   /** The most rows of each list. */
@@ -91,13 +93,11 @@ const hooksView = (state: SandboxState, filter: AdminFilter) => {
     application === undefined || filter.application === undefined || application === filter.application
   const rules = [...state.hooks.rules.values()].filter(ofApplication)
   const shown = new Set(rules.map(({ id }) => id))
-  const deliveries = [...state.hooks.deliveries].flatMap(([subject, records]) => {
-    const customer_id =
-      state.executions.get(subject)?.started.customer_id ??
-      state.flows.sessions.get(subject)?.created.customer_id
-    if (filter.customer !== undefined && customer_id !== filter.customer) return []
-    return records.filter(({ rule }) => shown.has(rule)).map((record) => ({ subject, ...record }))
-  })
+  const isOf = (subject: string) => ownerOf(state, { execution_id: subject, session_id: subject }).customer_id
+  const deliveries = deliveriesSeen(state.hooks).filter(
+    ({ subject, rule }) =>
+      shown.has(rule) && (filter.customer === undefined || isOf(subject) === filter.customer),
+  )
   return {
     rules: newest(rules, filter, ({ url, since, ...rule }) => ({
       ...rule,
@@ -138,7 +138,6 @@ const faultsView = ({ faults }: Truth, filter: AdminFilter) => {
   }
 }
 
-/** The truth as observers request it. */
 export const adminView = (state: SandboxState, truth: Truth, at: number, filter: AdminFilter) => {
   const asked = isAsked(filter)
   const executions = truth.executions.filter(asked)
@@ -167,13 +166,13 @@ export type AdminView = ReturnType<typeof adminView>
 /** Plain and dense, in the reader's own light or dark mode; on a phone each row becomes a card. */
 const style = `
 :root { color-scheme: light dark;
-  --ink: #1b1f24; --soft: #59636e; --line: #d5dae0; --page: #fff; --head: #f4f6f8;
-  --good: #e0f2e4; --good-ink: #14532d; --bad: #fde4e1; --bad-ink: #8c1d18;
-  --open: #e1ecfb; --open-ink: #123f7d; --plain: #eceff2; --plain-ink: #3b434c; }
-@media (prefers-color-scheme: dark) { :root {
-  --ink: #e6e9ed; --soft: #9aa4af; --line: #343b43; --page: #14171a; --head: #1c2024;
-  --good: #16351f; --good-ink: #a5e0b4; --bad: #43201d; --bad-ink: #ffb4ab;
-  --open: #172c47; --open-ink: #a9cbf7; --plain: #262b31; --plain-ink: #c3cad2; } }
+  --ink: light-dark(#1b1f24, #e6e9ed); --soft: light-dark(#59636e, #9aa4af);
+  --line: light-dark(#d5dae0, #343b43); --page: light-dark(#fff, #14171a);
+  --head: light-dark(#f4f6f8, #1c2024); --good: light-dark(#e0f2e4, #16351f);
+  --good-ink: light-dark(#14532d, #a5e0b4); --bad: light-dark(#fde4e1, #43201d);
+  --bad-ink: light-dark(#8c1d18, #ffb4ab);
+  --open: light-dark(#e1ecfb, #172c47); --open-ink: light-dark(#123f7d, #a9cbf7);
+  --plain: light-dark(#eceff2, #262b31); --plain-ink: light-dark(#3b434c, #c3cad2); }
 * { box-sizing: border-box; }
 body { margin: 0; color: var(--ink); background: var(--page); font: 14px/1.45 system-ui, sans-serif; }
 header, main { max-width: 1500px; margin: 0 auto; padding: 0 20px; }
@@ -196,8 +195,7 @@ th, td { padding: 6px 10px; border-bottom: 1px solid var(--line); vertical-align
 td { overflow-wrap: anywhere; min-width: 6.5em; }
 time { white-space: nowrap; }
 code { font: 12px/1.5 ui-monospace, monospace; }
-.tag { display: inline-block; padding: 0 7px; border-radius: 9px; font-size: 12.5px; }
-.tag { white-space: nowrap; }
+.tag { display: inline-block; padding: 0 7px; border-radius: 9px; font-size: 12.5px; white-space: nowrap; }
 .good { background: var(--good); color: var(--good-ink); }
 .bad { background: var(--bad); color: var(--bad-ink); }
 .open { background: var(--open); color: var(--open-ink); }
@@ -417,7 +415,6 @@ const tiles = (view: AdminView): string =>
 const field = (label: string, name: string, value: string | number = "") =>
   `<label>${label} <input name="${name}" value="${escapeHtml(String(value))}"></label>`
 
-/** The whole page. */
 export const adminPage = (view: AdminView): string =>
   `<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

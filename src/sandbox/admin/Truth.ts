@@ -25,10 +25,9 @@ const retrievedBy = (execution: Execution): FamilyCounts | undefined => {
   const at = execution.deletedAt ?? closesAt(execution)
   if (!Number.isFinite(at)) return undefined
   const counted: Record<string, number> = {}
-  for (const [key, count] of Object.entries(
-    countProducts(execution.started.results, retrievedAt(execution, at)),
-  )) {
-    const family = key.slice(0, key.lastIndexOf("@"))
+  const products = countProducts(execution.started.results, retrievedAt(execution, at))
+  for (const [product, count] of Object.entries(products)) {
+    const family = product.slice(0, product.lastIndexOf("@"))
     counted[family] = (counted[family] ?? 0) + count
   }
   return counted
@@ -41,10 +40,6 @@ const deliveredBy = ({ delivered }: Execution): FamilyCounts => {
     for (const [family, count] of Object.entries(counts)) most[family] = Math.max(most[family] ?? 0, count)
   return most
 }
-
-/** Families for which no single source carried every record. */
-const undelivered = (retrieved: FamilyCounts, delivered: FamilyCounts): ReadonlyArray<string> =>
-  Object.keys(retrieved).filter((family) => (delivered[family] ?? 0) < (retrieved[family] ?? 0))
 
 /** The shortest time between two of them is there after the second. */
 const stateReadsSeen = ({ count, shortestMs, tooSoon }: StateReads) => ({
@@ -145,13 +140,8 @@ const startsSeen = (state: SandboxState): ReadonlyArray<StartRequestSeen> => {
   return [...accepted, ...refused].sort((a, b) => a.at - b.at)
 }
 
-/** For the logins with one key: when the first refusal was given, and where in the sequence one was read. */
-interface Refusals {
-  readonly at: number
-  readonly readSequence: number
-}
-
-const refusalOf = (execution: Execution): Refusals | undefined => {
+/** When the first refusal of a login was given, and where in the sequence one was read. */
+const refusalOf = (execution: Execution) => {
   const login = loginOf(execution)
   if (login === undefined || login.verdict === "AUTH_OK") return undefined
   return { at: login.at, readSequence: execution.finalStateReadSequence ?? Number.POSITIVE_INFINITY }
@@ -161,16 +151,16 @@ const refusalOf = (execution: Execution): Refusals | undefined => {
 const repeatedLogins = (
   pairs: ReadonlyArray<readonly [ExecutionSeen, Execution]>,
 ): ReadonlyArray<RuleBreak> => {
-  const refusals = new Map<string, Refusals>()
+  const refusals = new Map<string, NonNullable<ReturnType<typeof refusalOf>>>()
   return pairs.flatMap(([seen, execution]) => {
     const { login_key, at } = execution.started
     const earlier = refusals.get(login_key)
     const refused = refusalOf(execution)
-    if (refused !== undefined)
-      refusals.set(login_key, {
-        at: Math.min(refused.at, earlier?.at ?? refused.at),
-        readSequence: Math.min(refused.readSequence, earlier?.readSequence ?? refused.readSequence),
-      })
+    if (refused !== undefined) {
+      const { at: first, readSequence: read } = earlier ?? refused
+      const readSequence = Math.min(refused.readSequence, read)
+      refusals.set(login_key, { at: Math.min(refused.at, first), readSequence })
+    }
     if (earlier === undefined || earlier.at > at) return []
     const answer_read = earlier.readSequence < execution.startedSequence
     return [{ ...breakOf(seen, "rejected_login_repeated", at), answer_read }]
@@ -183,10 +173,10 @@ const breakOf = (
   at: number,
 ): RuleBreak => ({ at, rule, application, execution_id, customer_id, engine_reference })
 
-/** Reported for every deletion, whether the caller wanted the records or not: the observer knows no jobs. */
+/** Families that no single source carried whole, wanted or not: the observer knows no jobs. */
 const unreadOf = (seen: ExecutionSeen): ReadonlyArray<RuleBreak> => {
   const { deleted_at, retrieved = {}, delivered } = seen
-  const families = undelivered(retrieved, delivered)
+  const families = Object.keys(retrieved).filter((name) => (delivered[name] ?? 0) < (retrieved[name] ?? 0))
   if (deleted_at === undefined || families.length === 0) return []
   return [{ ...breakOf(seen, "deleted_unread", deleted_at), families }]
 }

@@ -168,9 +168,7 @@ const otherSources = [
     category: "financial",
     subCategories: ["financial:bank", "financial:investment"],
     features: [
-      "accounts_read",
-      "cards_read",
-      "customer_information_read",
+      ...bankFeatures,
       "deposits_read",
       "loans_read",
       "credits_read",
@@ -183,7 +181,7 @@ const otherSources = [
       "source_contracts_read",
       "credit_registry_data",
     ],
-    defaults: ["accounts_read", "cards_read", "customer_information_read"],
+    defaults: bankFeatures,
     parameters: loginForm(
       {
         document_type: { $ref: "#/$defs/document_type" },

@@ -4,7 +4,7 @@
  * after the start was accepted. Also the keyed hashes by which a login is recognised without being stored.
  */
 import { constants, createDecipheriv, createPrivateKey, createPublicKey, privateDecrypt } from "node:crypto"
-import { Predicate } from "effect"
+import { Predicate, Record, Struct } from "effect"
 import { checkForm, featureForm } from "../engines/AnswerEngines.ts"
 import type { FormFinding } from "../engines/AnswerEngines.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
@@ -113,31 +113,21 @@ const complain = (loc: ReadonlyArray<string>, input: unknown): FormFinding => ({
   input,
 })
 
-const nothingSealed: ReadonlySet<string> = new Set()
-
 /** Decrypts login parameters, stored credentials or the body of a resume, into the original strings. */
 export const openParameters = (parameters: unknown): OpenedValues => {
   if (!Predicate.isObject(parameters)) {
     const values = isSealed(parameters) ? openObject(parameters) : undefined
     return values === undefined
-      ? { values: {}, findings: [complain([], parameters)], sealed: nothingSealed }
+      ? { values: {}, findings: [complain([], parameters)], sealed: new Set() }
       : { values, findings: [], sealed: new Set(Object.keys(values)) }
   }
-  const entries = Object.entries(parameters)
-  if (!entries.some(([, value]) => isSealed(value))) {
-    return { values: parameters, findings: [], sealed: nothingSealed }
-  }
-  const opened = entries.map(
-    ([name, value]) => [name, value, isSealed(value) ? openText(value) : value] as const,
-  )
+  const sealed = Object.keys(parameters).filter((name) => isSealed(parameters[name]))
+  const opened = Record.map({ ...parameters }, (value) => (isSealed(value) ? openText(value) : value))
+  const lost = sealed.filter((name) => opened[name] === undefined)
   return {
-    values: Object.fromEntries(
-      opened.filter(([, , clear]) => clear !== undefined).map(([name, , clear]) => [name, clear]),
-    ),
-    findings: opened
-      .filter(([, , clear]) => clear === undefined)
-      .map(([name, value]) => complain([name], value)),
-    sealed: new Set(entries.filter(([, value]) => isSealed(value)).map(([name]) => name)),
+    values: Struct.omit(opened, lost),
+    findings: lost.map((name) => complain([name], parameters[name])),
+    sealed: new Set(sealed),
   }
 }
 

@@ -81,7 +81,6 @@ const oddRecords = (execution: Retrieval): ReadonlyArray<Record_> => {
 /** JSON.rawJSON is in every Node that this runs on, but not yet in the type library. */
 const rawJson = JSON as typeof JSON & { readonly rawJSON: (text: string) => unknown }
 
-/** Records by feature, in order. */
 const recordsBy = (seed: number, execution: Retrieval, retrieved: number): Array<Record_> => {
   const { results } = execution.started
   return retrievedByFeature(results, retrieved).flatMap((count, index) => {

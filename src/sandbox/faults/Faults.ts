@@ -96,7 +96,6 @@ const judgeTogether = (fault: Fault) => {
 
 const FaultRule = FaultFields.check(Schema.makeFilter(judgeTogether))
 
-/** What the whole file contains. */
 export const Faults = Schema.Struct({
   seed: Schema.optionalKey(Whole("a whole number from 0", 0, Number.MAX_SAFE_INTEGER)),
   faults: Schema.Array(FaultRule).check(

@@ -125,7 +125,6 @@ const isLockedElsewhere = (session: FlowSession, at: number): boolean => {
   return started !== undefined && at < started.from + session.created.plan.lockedMs
 }
 
-/** A flow session without an execution. */
 const readOwnSession = (call: Call, session_id: string) => {
   const { at } = call
   const there = findFlowSession(call, session_id)
@@ -255,7 +254,6 @@ const invalid = (detail: ReadonlyArray<ErrorItem>) => ({
 })
 const wrongValue = (loc: ErrorItem["loc"], msg: string) => invalid([{ loc, msg, type: "value_error" }])
 
-/** Answers the new session's id. */
 const decideCreate = (
   { state, seed, at, application: { app_id: application } }: Look,
   request: BodyOf<"create">,
@@ -363,7 +361,6 @@ export const allowedSteps = (session: FlowSession, at: number): ReadonlyArray<Fl
   )
 }
 
-/** Answers the session's id. */
 const decideStep = (look: Look, session_id: string, request: StepRequest) => {
   const { at } = look
   const there = findFlowSession(look, session_id)

@@ -30,11 +30,18 @@ import type { FlowEventName, StatusReason, engineEvents } from "../../service/Vo
 
 type EngineEventName = (typeof engineEvents)[number]
 
-interface RaisedEvent {
-  readonly event: EngineEventName
+/** Something that happened, and what is sent about it. */
+interface Occasion {
+  readonly event: string
   /** A run may pause more than once: counts the events of one name from 0. */
   readonly ordinal: number
   readonly at: number
+  readonly status_reason: string
+  readonly body: () => unknown
+}
+
+interface RaisedEvent extends Omit<Occasion, "body"> {
+  readonly event: EngineEventName
   readonly status_reason: StatusReason | AuthenticationStatus
   /** 6.1: `engine`, or the feature that asks. */
   readonly producer: string
@@ -98,7 +105,7 @@ const executionEventsOf = (execution: Execution): ReadonlyArray<RaisedEvent> =>
     .flatMap(([event, raised]) => raised.map((one, ordinal) => ({ ...one, event, ordinal })))
     .toSorted((one, other) => one.at - other.at)
 
-/** The payload (6.1). */
+/** 6.1 */
 const executionEventBody = ({ started }: Execution, raised: RaisedEvent): ExecutionEvent => ({
   app_id: started.application,
   customer_id: started.customer_id,
@@ -122,16 +129,6 @@ const messageOf = (reason: RaisedEvent["status_reason"]): string =>
     : reason === "not-performed"
       ? "Sin acceso."
       : statusMessage(reason)
-
-/** Something that happened, and what is sent about it. */
-interface Occasion {
-  readonly event: string
-  /** A run may pause more than once: counts the events of one name from 0. */
-  readonly ordinal: number
-  readonly at: number
-  readonly status_reason: string
-  readonly body: () => unknown
-}
 
 interface Subject {
   readonly id: string

@@ -234,7 +234,7 @@ const inject = <E>(
 export const FaultGate = {
   layer: Layer.unwrap(
     Effect.map(Sandbox, (sandbox) => {
-      const { faults } = sandbox.watch
+      const { faults } = sandbox.core.watch
       if (faults === undefined) return Layer.empty
       return HttpRouter.middleware((route) =>
         Effect.gen(function* () {
@@ -292,7 +292,7 @@ export const ReadingGate = {
   layer: Layer.unwrap(
     Effect.map(
       Sandbox,
-      ({ reading }) =>
+      ({ core: { reading } }) =>
         HttpRouter.middleware((route) =>
           Effect.gen(function* () {
             const request = yield* HttpServerRequest.HttpServerRequest

@@ -104,7 +104,7 @@ const records = HttpApiBuilder.group(RecordsApi, "records", (handlers) =>
 /** Needs the service and a router. */
 export const RecordsRoutes = {
   layer: Layer.unwrap(
-    Effect.map(Sandbox, ({ reading }) =>
+    Effect.map(Sandbox, ({ core: { reading } }) =>
       reading.result_kinds === "absent"
         ? Layer.empty
         : HttpApiBuilder.layer(RecordsApi).pipe(Layer.provide(records), Layer.provide(SandboxGate.layer)),

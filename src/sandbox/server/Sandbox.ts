@@ -76,8 +76,6 @@ const serviceOf = (core: SandboxCore) => ({
   truth: Effect.sync((): Truth => truthOf(core.state, core.watch)),
   admin: (at: number, filter: AdminFilter): AdminView =>
     adminView(core.state, truthOf(core.state, core.watch), at, filter),
-  watch: core.watch,
-  reading: core.reading,
   keepTime: timeKeeperOf(core),
   owner: (ids: Ids): Owner => ownerOf(core.state, ids),
 })

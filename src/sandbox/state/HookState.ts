@@ -48,7 +48,6 @@ const recordAfter = (before: DeliveryRecord | undefined, attempted: Attempted): 
   return { ...which, ...result, ...given({ nextAt: attempted.next_at }) }
 }
 
-/** The fold of hook events. */
 export const applyHookEvent = (hooks: HookState, event: HookEvent): void => {
   if (event._tag === "HookBound") return void hooks.rules.set(event.rule.id, event.rule)
   if (event._tag === "HookUnbound") return void hooks.rules.delete(event.rule)

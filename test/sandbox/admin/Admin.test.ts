@@ -5,19 +5,17 @@ import { HttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
-import { Caller, field, textField, toldAt, shows } from "../server/Caller.ts"
+import { Caller, field, textField, toldAt, shows, truth, itemsOf } from "../server/Caller.ts"
 import type { Answer } from "../server/Caller.ts"
 
 // What observers read over the service's own address, the same over every way to reach it.
 
-const adminUrl = (caller: Caller["Service"], path: string) => caller.base_url.replace(/api$/, `admin${path}`)
+const adminUrl = (caller: Caller["Service"], path: string) => `${caller.origin}/admin${path}`
 /** Without a secret. */
 const look = (caller: Caller["Service"], path: string) =>
   caller.call("GET", adminUrl(caller, path), { secret: undefined })
-const rules = (truth: Answer) => {
-  const rows = field(truth, "rule_breaks", "rows")
-  return Array.isArray(rows) ? rows.map((row) => [field(row, "rule"), field(row, "customer_id")]) : rows
-}
+const rules = (seen: Answer) =>
+  itemsOf(seen, "rule_breaks", "rows").map((row) => [field(row, "rule"), field(row, "customer_id")])
 
 const adminSuite = () => {
   toldAt(
@@ -98,8 +96,7 @@ const adminSuite = () => {
         ["state_polled_too_fast", "c-head"],
         ["state_polled_too_fast", "c-hasty"],
       ])
-      const rows = field(truth, "executions", "rows")
-      expect(Array.isArray(rows) ? rows.map((row) => field(row, "state_reads")) : rows).toEqual([
+      expect(itemsOf(truth, "executions", "rows").map((row) => field(row, "state_reads"))).toEqual([
         { count: 7, shortest_ms: 10, too_soon: 6 },
         { count: 7, shortest_ms: 999, too_soon: 6 },
         { count: 6, shortest_ms: 999, too_soon: 5 },
@@ -140,9 +137,8 @@ const adminSuite = () => {
       yield* caller.start("queue-60", { customer_id: "c-3" }, "sandbox-app-2")
       const customers = (path: string) =>
         Effect.map(look(caller, path), (truth) => {
-          const rows = field(truth, "executions", "rows")
-          const total = field(truth, "executions", "total")
-          return [total, Array.isArray(rows) ? rows.map((row) => field(row, "customer_id")) : rows]
+          const rows = itemsOf(truth, "executions", "rows")
+          return [field(truth, "executions", "total"), rows.map((row) => field(row, "customer_id"))]
         })
       expect(yield* customers("/truth")).toEqual([4, ["c-3", "c-3", "c-2", "c-1"]])
       expect(yield* customers("/truth?limit=2")).toEqual([4, ["c-3", "c-3"]])
@@ -211,8 +207,6 @@ describe("the admin page", () => {
 })
 
 // What observers see, and what survives a restart.
-
-const truth = Effect.flatMap(Sandbox, (sandbox) => sandbox.truth)
 
 describe("the truth", () => {
   toldAt(0, "names every rule that the caller broke, and nothing if there is none", function* (caller) {

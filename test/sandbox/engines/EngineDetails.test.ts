@@ -4,9 +4,9 @@
  */
 import { expect } from "@effect/vitest"
 import { TestClock } from "effect/testing"
-import { field, ofTheService, shows } from "../server/Caller.ts"
+import { field, ofTheService, shows, itemsOf } from "../server/Caller.ts"
 import { bankForm, cloudDetails } from "./ShownEngines.ts"
-import { details, items, reserved } from "./ReadEngines.ts"
+import { details, reserved } from "./ReadEngines.ts"
 
 ofTheService("one engine", (told) => {
   told(
@@ -21,7 +21,7 @@ ofTheService("one engine", (told) => {
         "parameters.format": "cg-params",
         configurations: { type: "object", format: "cg-configs", properties: {} },
       })
-      const [accounts, cards, customer] = items({ json: field(shown, "features") })
+      const [accounts, cards, customer] = itemsOf(shown, "features")
       expect([accounts, cards].map((feature) => field(feature, "code"))).toEqual([
         "accounts_read",
         "cards_read",
@@ -166,7 +166,7 @@ ofTheService("one engine", (told) => {
       "[readExecution 200] [state CONFIGURATION_ERROR] [field execution.configurations_errors]",
     function* (caller) {
       const shown = yield* details("es-tax-agency:website")
-      const form = items({ json: field(shown, "features") })[1]
+      const form = itemsOf(shown, "features")[1]
       shows(form, {
         code: "yearly_individual_tax",
         "configurations.properties.last_n_years.maximum": 5,
@@ -178,7 +178,7 @@ ofTheService("one engine", (told) => {
         features: ["properties_data", { code: "yearly_individual_tax", configurations }],
       })
       const state = yield* caller.read(String(field(started, "execution_id")))
-      const named = items({ json: field(state, "configurations_errors") }).map((error) => field(error, "loc"))
+      const named = itemsOf(state, "configurations_errors").map((error) => field(error, "loc"))
       expect([started.status, state.status, field(state, "status_reason"), named]).toEqual([
         202,
         200,

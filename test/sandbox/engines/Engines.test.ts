@@ -26,9 +26,9 @@ import {
   features,
   mainCategories,
 } from "../../../src/service/Vocabulary.ts"
-import { isAmong, isText, isTexts, items, list, references, reserved } from "./ReadEngines.ts"
+import { isAmong, isText, isTexts, list, references, reserved } from "./ReadEngines.ts"
 import { shownEngines } from "./ShownEngines.ts"
-import { field, ofTheService, shows } from "../server/Caller.ts"
+import { field, ofTheService, shows, itemsOf } from "../server/Caller.ts"
 
 const engineFields: Readonly<Record<string, (value: unknown) => boolean>> = {
   reference: (value) => /^[a-z0-9-]+:[a-z]+$/.test(String(value)),
@@ -86,7 +86,7 @@ ofTheService("the engines", (told) => {
 
   for (const [name, check] of Object.entries(engineFields)) {
     told(`all carry ${name} as the reference has it [field engine.${name}]`, function* () {
-      const listed = items(yield* list())
+      const listed = itemsOf(yield* list())
       expect(listed.filter((engine) => !check(field(engine, name)))).toEqual([])
       expect(listed.length).toBeGreaterThan(8)
       const places = Object.entries(shownEngines).map(([reference, engine]) => ({
@@ -99,7 +99,7 @@ ofTheService("the engines", (told) => {
 
   for (const color of colors) {
     told(`carry the colour ${color} [field color.${color}]`, function* () {
-      const listed = items(yield* list())
+      const listed = itemsOf(yield* list())
       expect(listed.map((engine) => field(engine, "color_primary", color)).filter(isText)).toHaveLength(
         listed.length,
       )
@@ -109,16 +109,16 @@ ofTheService("the engines", (told) => {
   }
 
   told("say when the platform last checked their source [field live.last_ping_date]", function* () {
-    const [engine] = items(yield* list())
+    const [engine] = itemsOf(yield* list())
     expect(field(engine, "live", "last_ping_date")).toBe("2026-11-21T09:00:00.000Z")
     yield* TestClock.adjust("9 minutes")
-    expect(field(items(yield* list())[0], "live", "last_ping_date")).toBe("2026-11-21T09:05:00.000Z")
+    expect(field(itemsOf(yield* list())[0], "live", "last_ping_date")).toBe("2026-11-21T09:05:00.000Z")
   })
 
   for (const code of features) {
     told(`offer ${code} somewhere, and the filter finds it [code ${code}] [filter features]`, function* () {
-      const all = items(yield* list())
-      const found = items(yield* list(`?features=${code}`))
+      const all = itemsOf(yield* list())
+      const found = itemsOf(yield* list(`?features=${code}`))
       expect(found.length).toBeGreaterThan(0)
       for (const engine of found) expect(field(engine, "features")).toContain(code)
       const others = all.filter((engine) => !references({ json: found }).includes(field(engine, "reference")))
@@ -128,8 +128,8 @@ ofTheService("the engines", (told) => {
 
   for (const category of mainCategories) {
     told(`are found by their main category ${category} [filter main_category]`, function* () {
-      const all = items(yield* list())
-      const found = items(yield* list(`?main_category=${category}`))
+      const all = itemsOf(yield* list())
+      const found = itemsOf(yield* list(`?main_category=${category}`))
       expect(found).toEqual(all.filter((engine) => field(engine, "main_category") === category))
       expect(found.length).toBeGreaterThan(0)
     })

@@ -3,7 +3,7 @@
  * Nothing of our own client is in between.
  */
 import { Effect } from "effect"
-import { Caller, field } from "../server/Caller.ts"
+import { Caller, field, itemsOf } from "../server/Caller.ts"
 
 export const list = (query = "", secret = "sandbox-app-1") =>
   Effect.gen(function* () {
@@ -18,11 +18,7 @@ export const details = (reference: string, secret = "sandbox-app-1") =>
     })
   })
 
-export const items = (answer: unknown): ReadonlyArray<unknown> => {
-  const json = field(answer)
-  return Array.isArray(json) ? json : []
-}
-export const references = (answer: unknown) => items(answer).map((engine) => field(engine, "reference"))
+export const references = (answer: unknown) => itemsOf(answer).map((engine) => field(engine, "reference"))
 export const isText = (value: unknown) => typeof value === "string" && value !== ""
 export const isTexts = (value: unknown) => Array.isArray(value) && value.every(isText)
 export const isAmong = (words: ReadonlyArray<string>) => (value: unknown) => words.includes(String(value))

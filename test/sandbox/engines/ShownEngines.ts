@@ -12,6 +12,8 @@ const colours = {
   contrastText: "#ffffff",
 }
 
+const invented = "Datos inventados: ninguna persona real."
+
 const common = {
   engine_version: "2026.11.0",
   environment: "sandbox",
@@ -38,28 +40,17 @@ export const shownEngines: Readonly<Record<string, Readonly<Record<string, unkno
     description: "Banco Ejemplo, simulada por el servicio embebido.",
     markets: ["ES"],
     engine_restrictions: [
-      "Datos inventados: ninguna persona real.",
+      invented,
       "La fuente guarda 24 meses.",
       "Con datos protegidos: accounts_read, cards_read.",
     ],
     action_required_frequency: "on_first_use",
     website: "https://es-bank.invalid",
     features: [
-      "accounts_read",
-      "cards_read",
-      "customer_information_read",
-      "deposits_read",
-      "loans_read",
-      "credits_read",
-      "investment_accounts_read",
-      "funds_read",
-      "stocks_read",
-      "pensions_read",
-      "accounts_certificates",
-      "direct_debits_read",
-      "source_contracts_read",
-      "credit_registry_data",
-    ],
+      "accounts_read cards_read customer_information_read deposits_read loans_read credits_read",
+      "investment_accounts_read funds_read stocks_read pensions_read accounts_certificates",
+      "direct_debits_read source_contracts_read credit_registry_data",
+    ].flatMap((codes) => codes.split(" ")),
   },
   "es-university:website": {
     ...common,
@@ -74,7 +65,7 @@ export const shownEngines: Readonly<Record<string, Readonly<Record<string, unkno
     description: "Universidad de Ejemplo, simulada por el servicio embebido.",
     markets: ["ES"],
     languages: ["es", "ca"],
-    engine_restrictions: ["Datos inventados: ninguna persona real.", "La fuente guarda 120 meses."],
+    engine_restrictions: [invented, "La fuente guarda 120 meses."],
     action_required_frequency: "never",
     website: "https://es-university.invalid",
     features: ["academic_data", "customer_information_read"],
@@ -91,7 +82,7 @@ export const shownEngines: Readonly<Record<string, Readonly<Record<string, unkno
     name: "Banco con Horario",
     description: "Banco con Horario, simulada por el servicio embebido.",
     markets: ["ES"],
-    engine_restrictions: ["Datos inventados: ninguna persona real.", "La fuente guarda 120 meses."],
+    engine_restrictions: [invented, "La fuente guarda 120 meses."],
     engine_issues: ["En mantenimiento del minuto 50 al 60 de cada hora (UTC)."],
     action_required_frequency: "rarely",
     website: "https://sandbox-window.invalid",
@@ -130,6 +121,8 @@ export const bankForm = {
   },
 }
 
+const outside = { type: "string", title: "Fuera de límites" }
+
 /** What the detail view of `cloud-hosting:api` adds to the list view. */
 export const cloudDetails = {
   events: ["started", "ended", "auth_ended"],
@@ -164,12 +157,7 @@ export const cloudDetails = {
         properties: {
           from_date: { type: "string", title: "Desde", default: "30 days ago" },
           to_date: { type: "string", title: "Hasta", default: "today" },
-          limits_behaviour: {
-            type: "string",
-            title: "Fuera de límites",
-            enum: ["error", "adapt"],
-            default: "error",
-          },
+          limits_behaviour: { ...outside, enum: ["error", "adapt"], default: "error" },
         },
       },
     },

@@ -2,13 +2,14 @@
  * The observer's rule against deleting what nobody was given: told from what each execution had retrieved and
  * from what its answers carried, whatever the service showed of it.
  */
-import * as NodeServices from "@effect/platform-node/NodeServices"
-import { describe, expect, it } from "@effect/vitest"
-import { Effect, FileSystem } from "effect"
+import { readFileSync } from "node:fs"
+import { describe, expect } from "@effect/vitest"
+import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, inProcess, textField, toldAt } from "../server/Caller.ts"
+import { Caller, inProcess, textField, toldAt, truth } from "../server/Caller.ts"
+import { folder } from "../../harness/Folder.ts"
+import { effect } from "../../harness/Steps.ts"
 
 const profile = "customer_information:user_profile"
 const both = { features: ["customer_information_read", "accounts_read"] }
@@ -41,7 +42,7 @@ const deleteAfter = ({ words, more = profileOnly, reads }: Asked) =>
   })
 
 const seen = Effect.gen(function* () {
-  const { executions, ruleBreaks } = yield* (yield* Sandbox).truth
+  const { executions, ruleBreaks } = yield* truth
   return {
     executions: executions.map(({ retrieved, delivered }) => [retrieved, delivered]),
     breaks: ruleBreaks.map(({ rule, families }) => [rule, families]),
@@ -157,29 +158,26 @@ describe("deleted unread", () => {
   toldAt(0, "is on the admin page, with what nobody received", function* () {
     yield* deleteAfter({ words: "records-3", reads: [] })
     const caller = yield* Caller
-    const { text } = yield* caller.call("GET", `${caller.base_url.replace(/\/api$/, "")}/admin`)
+    const { text } = yield* caller.call("GET", `${caller.origin}/admin`)
     expect(text).toContain("deleted unread")
     expect(text).toContain(`never answered in full: ${profile}`)
   })
 
-  it.effect("is reported after a restart as before it", () =>
-    Effect.gen(function* () {
-      const files = yield* FileSystem.FileSystem
-      const journal = `${yield* files.makeTempDirectoryScoped()}/journal.ndjson`
-      const first = inProcess({ seed: 7, journal })
-      yield* deleteAfter({ words: "records-3", reads: ["flow", "wait", "flow"] }).pipe(Effect.provide(first))
-      yield* deleteAfter({ words: "noflow+records-3", reads: ["profile"] }).pipe(
-        Effect.provide(inProcess({ seed: 7, journal })),
-      )
-      expect(yield* Effect.provide(seen, inProcess({ seed: 7, journal }))).toEqual({
-        executions: [
-          [three, three],
-          [three, { [profile]: 1 }],
-        ],
-        breaks: [["deleted_unread", [profile]]],
-      })
-      const events = (yield* files.readFileString(journal)).split("\n")
-      expect(events.filter((line) => line.includes('"RecordsDelivered"'))).toHaveLength(2)
-    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
-  )
+  effect("is reported after a restart as before it", function* () {
+    const journal = `${yield* folder}/journal.ndjson`
+    const first = inProcess({ seed: 7, journal })
+    yield* deleteAfter({ words: "records-3", reads: ["flow", "wait", "flow"] }).pipe(Effect.provide(first))
+    yield* deleteAfter({ words: "noflow+records-3", reads: ["profile"] }).pipe(
+      Effect.provide(inProcess({ seed: 7, journal })),
+    )
+    expect(yield* Effect.provide(seen, inProcess({ seed: 7, journal }))).toEqual({
+      executions: [
+        [three, three],
+        [three, { [profile]: 1 }],
+      ],
+      breaks: [["deleted_unread", [profile]]],
+    })
+    const events = readFileSync(journal, "utf8").split("\n")
+    expect(events.filter((line) => line.includes('"RecordsDelivered"'))).toHaveLength(2)
+  })
 })

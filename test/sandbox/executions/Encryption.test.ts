@@ -9,7 +9,7 @@ import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { encryptionKey, openParameters } from "../../../src/sandbox/executions/JudgeRequest.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, field, ofTheService, textField, shows } from "../server/Caller.ts"
+import { Caller, field, ofTheService, textField, shows, person } from "../server/Caller.ts"
 
 const wrap = (key: string, bytes: Buffer): string =>
   publicEncrypt({ key, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" }, bytes).toString(
@@ -142,7 +142,6 @@ ofTheService("encrypted parameters", (told) => {
 ofTheService("an encrypted answer to a challenge", (told) => {
   const asked = Effect.gen(function* () {
     const caller = yield* Caller
-    const person = { base_configurations: { customer_interaction_available: true } }
     const started = yield* caller.start("queue-0+run-2+challenge-4711", person)
     yield* TestClock.adjust(1_000)
     return { caller, id: textField(started, "execution_id") }

@@ -4,10 +4,7 @@
  */
 import { expect } from "@effect/vitest"
 import { TestClock } from "effect/testing"
-import { field, ofTheService, textField, shows } from "../server/Caller.ts"
-
-const person = { base_configurations: { customer_interaction_available: true } }
-const stateOf = (answer: unknown) => [field(answer, "status_code"), field(answer, "status_reason")]
+import { field, ofTheService, textField, shows, person } from "../server/Caller.ts"
 
 ofTheService("a call on a run", (told) => {
   told(
@@ -56,14 +53,10 @@ ofTheService("a call on a run", (told) => {
         const aborted = yield* caller.abort(id)
         const state = yield* caller.read(id)
         const again = yield* caller.abort(id)
-        expect([
-          read.status,
-          aborted.status,
-          aborted.text,
-          ...stateOf(state),
-          again.status,
-          again.text,
-        ]).toEqual([before, 204, "", "ABORTED", "CLIENT_CANCELLED", 304, ""])
+        shows(read, { status: before })
+        shows(aborted, { status: 204, text: "" })
+        shows(state, { status_code: "ABORTED", status_reason: "CLIENT_CANCELLED" })
+        shows(again, { status: 304, text: "" })
         if (read.status === 202) {
           expect(field(state, "products_count")).toEqual(field(read, "products_count"))
         }

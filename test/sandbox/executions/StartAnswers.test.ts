@@ -6,13 +6,10 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { engineOf, readFeature, rowsOf, windows } from "../engines/ReadFeature.ts"
-import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, field, ofTheService, textField, shows } from "../server/Caller.ts"
+import { Caller, field, ofTheService, textField, shows, truth, itemsOf } from "../server/Caller.ts"
 
 const names = (value: unknown): ReadonlyArray<string> =>
   typeof value === "object" && value !== null ? Object.keys(value).toSorted() : []
-const list = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
-
 /** 2.5 */
 const requiredNames = [
   "app_id",
@@ -40,7 +37,7 @@ ofTheService("a start that is refused", (told) => {
       expect(answers.map(({ status, json }) => [status, names(json)])).toEqual(
         answers.map(() => [400, requiredNames]),
       )
-      expect((yield* (yield* Sandbox).truth).executions).toEqual([])
+      expect((yield* truth).executions).toEqual([])
     },
   )
 })
@@ -68,9 +65,9 @@ ofTheService("the form of a feature", (told) => {
     function* (caller) {
       const engines = yield* caller.call("GET", `${caller.base_url}/config/engines/list`)
       const seen = new Set<string>()
-      for (const engine of list(engines.json)) {
+      for (const engine of itemsOf(engines.json)) {
         const url = `${caller.base_url}/config/engines/${textField(engine, "reference")}`
-        for (const feature of list(field(yield* caller.call("GET", url), "features"))) {
+        for (const feature of itemsOf(yield* caller.call("GET", url), "features")) {
           const code = textField(feature, "code")
           seen.add(code)
           const expected = Object.entries(settings).find(([known]) => known === code)?.[1]
@@ -99,7 +96,7 @@ ofTheService("the state of a run whose request is at fault", (told) => {
       const working = yield* caller.read(id)
       yield* TestClock.adjust("2 seconds")
       const state = yield* caller.read(id)
-      const located = (kind: string) => list(field(state, kind)).map((item) => field(item, "loc"))
+      const located = (kind: string) => itemsOf(state, kind).map((item) => field(item, "loc"))
       return {
         working: names(working.json).filter((name) => name.endsWith("_errors")),
         state: [state.status, field(state, "status_reason")],

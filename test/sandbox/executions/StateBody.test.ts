@@ -9,9 +9,18 @@ import fc from "fast-check"
 import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.ts"
 import { ExecutionState } from "../../../src/service/Execution.ts"
 import { featureStatusReasons, features, statusReasons } from "../../../src/service/Vocabulary.ts"
-import { Caller, field, inProcess, morning, ofTheService, textField, shows } from "../server/Caller.ts"
-
-const rowsOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
+import {
+  Caller,
+  field,
+  inProcess,
+  morning,
+  ofTheService,
+  textField,
+  shows,
+  usualStart,
+  itemsOf,
+  person,
+} from "../server/Caller.ts"
 
 const fields: Readonly<Record<string, unknown>> = {
   execution_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
@@ -89,8 +98,8 @@ ofTheService("a closed run", (told) => {
   }
   for (const name of messageFields) {
     told(`has messages with ${name} [field message.${name}]`, function* () {
-      const shown = rowsOf(field(yield* closedRun, "messages")).map((message) => field(message, name))
-      expect(shown).toEqual(rowsOf(fields["messages"]).map((message) => field(message, name)))
+      const shown = itemsOf(yield* closedRun, "messages").map((message) => field(message, name))
+      expect(shown).toEqual(itemsOf(fields["messages"]).map((message) => field(message, name)))
     })
   }
   told(
@@ -99,7 +108,7 @@ ofTheService("a closed run", (told) => {
     function* (caller) {
       const started = yield* caller.start("queue-0+run-0+end-BLOCKED_USER")
       const state = yield* caller.read(textField(started, "execution_id"))
-      const shown = rowsOf(field(state, "messages")).map((message) => [
+      const shown = itemsOf(state, "messages").map((message) => [
         field(message, "type"),
         field(message, "id"),
         field(message, "loc"),
@@ -175,21 +184,6 @@ ofTheService("a running execution", (told) => {
       },
     })
   })
-  told(
-    "has a locking_hash once its login is with the source, and not while it is queued [field execution.locking_hash]",
-    function* (caller) {
-      const started = yield* caller.start("queue-10+run-20")
-      const hashes = []
-      for (const seconds of [9, 1, 1]) {
-        yield* TestClock.adjust(seconds * 1000)
-        hashes.push(field(yield* caller.read(textField(started, "execution_id")), "locking_hash"))
-      }
-      const hash = expect.stringMatching(/^v1\.[0-9a-f]{64}$/)
-      yield* TestClock.adjust(60_000)
-      const closed = field(yield* caller.read(textField(started, "execution_id")), "locking_hash")
-      expect([...hashes, closed]).toEqual([undefined, undefined, undefined, hash])
-    },
-  )
 })
 
 ofTheService("an acceptance", (told) => {
@@ -238,10 +232,7 @@ ofTheService("an acceptance", (told) => {
         statuses.push(refused.status)
         shows(refused, {
           json: {
-            app_id: "65f0c0ffee00000000000001",
-            customer_id: "c-1",
-            auth_origin: "app-secret",
-            engine_reference: "sandbox-bank:website",
+            ...usualStart,
             execution_id: field(first, "execution_id"),
             session_id: field(first, "session_id"),
             external_execution_id: "x-1",
@@ -322,7 +313,7 @@ const asked = fc.constantFrom(...runnable).chain((engine_reference) => {
 const countedIn = (data: unknown): Readonly<Record<string, number>> => {
   const counts: Record<string, number> = {}
   for (const records of Object.values(Object(data))) {
-    for (const record of rowsOf(records)) {
+    for (const record of itemsOf(records)) {
       if (field(record, "sub_family") === undefined) continue
       const key = `${textField(record, "sub_family")}@${textField(record, "product")}`
       counts[key] = (counts[key] ?? 0) + 1
@@ -341,7 +332,6 @@ const look = Effect.fnUntraced(function* (
 ) {
   yield* TestClock.setTime(morning)
   const caller = yield* Caller
-  const person = { base_configurations: { customer_interaction_available: true } }
   const started = yield* caller.start(said, { ...more, ...person })
   for (const wait of waits) {
     yield* TestClock.adjust(wait)
@@ -349,7 +339,7 @@ const look = Effect.fnUntraced(function* (
     const results = yield* caller.results(textField(started, "session_id"))
     if (state.status === 423) continue
     decode(state.json)
-    const messages = rowsOf(field(state, "messages")).map((message) => field(message, "type"))
+    const messages = itemsOf(state, "messages").map((message) => field(message, "type"))
     shows(state, {
       warnings_count: messages.filter((type) => type === "warning").length,
       errors_count: messages.filter((type) => type === "error").length,

@@ -7,7 +7,7 @@ import { endpointOfRoute } from "../../../src/sandbox/faults/Faults.ts"
 import type { Fault } from "../../../src/sandbox/faults/Faults.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
-import { Caller, field, inProcess, overHttp, textField, toldAt } from "../server/Caller.ts"
+import { Caller, field, inProcess, overHttp, textField, toldAt, truth, itemsOf } from "../server/Caller.ts"
 import type { Answer, Reach } from "../server/Caller.ts"
 
 // What a caller sees of faults, the same over every way to reach the service.
@@ -45,9 +45,9 @@ const faultsSuite = (reach: Reach): void => {
     Effect.gen(function* () {
       const caller = yield* Caller
       expect(yield* outcomeOf(caller.start("queue-60"))).toBe("TransportError")
-      expect((yield* (yield* Sandbox).truth).executions).toEqual([])
+      expect((yield* truth).executions).toEqual([])
       expect(yield* outcomeOf(caller.start("queue-60"))).toBe("TransportError")
-      expect((yield* (yield* Sandbox).truth).executions).toHaveLength(1)
+      expect((yield* truth).executions).toHaveLength(1)
       expect((yield* caller.start("queue-60")).status).toBe(409)
     }).pipe(
       under(
@@ -67,7 +67,7 @@ const faultsSuite = (reach: Reach): void => {
       expect(malformed.text.length).toBeGreaterThan(0)
       expect(yield* caller.read(id)).toMatchObject({ status: 202, text: "not this time" })
       expect((yield* caller.read(id)).json).toMatchObject({ execution_id: id })
-      const seen = (yield* (yield* Sandbox).truth).executions[0]
+      const seen = (yield* truth).executions[0]
       expect(seen?.state_reads?.count).toBe(4)
     }).pipe(
       under(
@@ -83,7 +83,7 @@ const faultsSuite = (reach: Reach): void => {
     () =>
       Effect.gen(function* () {
         const caller = yield* Caller
-        const origin = caller.base_url.replace(/\/api$/, "")
+        const origin = caller.origin
         const methods = {
           GET: "GET",
           HEAD: "HEAD",
@@ -119,7 +119,7 @@ const faultsSuite = (reach: Reach): void => {
       expect(third.status).toBe(598)
       const foreign = yield* caller.start("queue-60", { customer_id: "c-1" }, "sandbox-app-2")
       expect(foreign.status).toBe(597)
-      expect((yield* (yield* Sandbox).truth).faults).toEqual({
+      expect((yield* truth).faults).toEqual({
         injected: [
           { fault: "status: 599", on: ["*"], count: 2 },
           { fault: "status: 598", on: ["*"], count: 1 },
@@ -227,9 +227,7 @@ describe("a malformed start", () => {
       },
     })
     expect(answer.status).toBe(422)
-    const detail = field(answer, "detail")
-    const named = Array.isArray(detail) ? detail.map((item: unknown) => field({ json: item }, "loc")) : []
-    expect(named).toEqual([
+    expect(itemsOf(answer, "detail").map((item) => field(item, "loc"))).toEqual([
       ["body", "customer_id"],
       ["body", "external_execution_id"],
       ["body", "base_configurations", "execution_timeout"],

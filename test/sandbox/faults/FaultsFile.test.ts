@@ -1,13 +1,7 @@
 /** What a file of faults may say, and what is said of one that is wrong. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, FileSystem, Result } from "effect"
+import { Result } from "effect"
 import * as fc from "fast-check"
-import { renderProblem } from "../../../src/base/DurableFile.ts"
-import { checkJobs } from "../../../src/cli/Jobs.ts"
 import {
   Faults,
   emptyTally,
@@ -16,8 +10,7 @@ import {
   judgeCall,
 } from "../../../src/sandbox/faults/Faults.ts"
 import type { JudgedCall } from "../../../src/sandbox/faults/Faults.ts"
-import { decodeFaults, readFaults } from "../../../src/sandbox/readings/SettingFiles.ts"
-import { effect } from "../../harness/Steps.ts"
+import { decodeFaults } from "../../../src/sandbox/readings/SettingFiles.ts"
 
 const told = (source: string): ReadonlyArray<string> =>
   Result.match(decodeFaults("f.yaml", source), {
@@ -101,16 +94,6 @@ faults:
     expect(told(source)).toEqual(problems)
   })
 
-  effect("that does not exist is an error with its name", function* () {
-    const folder = mkdtempSync(join(tmpdir(), "faults-"))
-    const path = join(folder, "none.yaml")
-    const failure = yield* Effect.flip(readFaults(path))
-    expect(failure.message).toBe(`${path}:1:1: the faults file cannot be read (there is no such file)`)
-    writeFileSync(path, "faults: []\n")
-    expect(yield* readFaults(path)).toEqual({ faults: [] })
-    rmSync(folder, { recursive: true })
-  })
-
   it("is described by the command's help with every endpoint and every key", () => {
     const item = Faults.fields.faults.value
     const words = new Set(faultHelp.match(/[A-Za-z_]+/g))
@@ -181,40 +164,4 @@ describe("the plan of faults", () => {
       { numRuns: 200 },
     )
   })
-})
-
-// A job that names a file of faults is checked with it, before anything is started.
-
-const job = `name: small
-service: { sandbox: { faults: faults.yaml } }
-engines: [sandbox-bank:website]
-customers: [{ id: c-1, parameters: { username: ok, password: "env:PW" } }]
-`
-
-describe("a job with a file of faults", () => {
-  it.effect("is valid with a right one, and wrong with a wrong or a missing one", () =>
-    Effect.gen(function* () {
-      const files = yield* FileSystem.FileSystem
-      const folder = yield* files.makeTempDirectoryScoped()
-      writeFileSync(`${folder}/job.yaml`, job)
-      const check = Effect.map(checkJobs([`${folder}/job.yaml`]), ([checked]) => [
-        checked?.job?.name,
-        checked?.errors.map((error) => renderProblem(error).replace(`${folder}/`, "")),
-      ])
-      expect(yield* check).toEqual([
-        undefined,
-        ["faults.yaml:1:1: the faults file cannot be read (there is no such file)"],
-      ])
-      writeFileSync(`${folder}/faults.yaml`, "faults:\n  - { on: strtExecution, status: 503, frist: 1 }\n")
-      expect(yield* check).toEqual([
-        undefined,
-        [
-          "faults.yaml:2:11: there is no endpoint `strtExecution`; did you mean `startExecution`?",
-          "faults.yaml:2:39: unknown key `frist`; did you mean `first`?",
-        ],
-      ])
-      writeFileSync(`${folder}/faults.yaml`, "faults: [{ on: startExecution, status: 503, first: 1 }]\n")
-      expect(yield* check).toEqual(["small", []])
-    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
-  )
 })

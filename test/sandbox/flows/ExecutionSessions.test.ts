@@ -2,9 +2,8 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { recordsIn, recordTexts } from "./FlowWalk.ts"
-import { Caller, field, ofTheService, textField } from "../server/Caller.ts"
+import { Caller, field, ofTheService, textField, truth } from "../server/Caller.ts"
 
 const finished = Effect.fnUntraced(function* (words: string, more: Readonly<Record<string, unknown>> = {}) {
   const caller = yield* Caller
@@ -132,7 +131,7 @@ const readAfter = (words: string, seconds: ReadonlyArray<number>) =>
       yield* TestClock.adjust(`${wait} seconds`)
       statuses.push((yield* caller.results(session)).status)
     }
-    const [seen] = (yield* (yield* Sandbox).truth).executions
+    const [seen] = (yield* truth).executions
     return { statuses, seen }
   })
 
@@ -145,7 +144,7 @@ ofTheService("the session of an execution", (told) => {
       const start = seen?.started_at ?? 0
       expect(seen?.results_locked_at.map((at) => at - start)).toEqual([0, 5_000, 25_000])
       expect(seen?.results_reads.map(({ at }) => at - start)).toEqual([30_000, 35_000])
-      const { ruleBreaks } = yield* (yield* Sandbox).truth
+      const { ruleBreaks } = yield* truth
       expect(ruleBreaks.map(({ rule, at }) => [rule, at - start])).toEqual([
         ["results_read_too_soon", 4_000],
         ["results_read_too_soon", 33_000],

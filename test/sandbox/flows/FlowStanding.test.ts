@@ -1,12 +1,10 @@
 /** Sessions that are there without anybody driving a widget, and what of a session outlives the process. */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { features } from "../../../src/service/Vocabulary.ts"
-import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import {
   firstDrawnScript,
   planStanding,
@@ -14,14 +12,13 @@ import {
   standingScripts,
   standingSessionId,
 } from "../../../src/sandbox/flows/StandingSessions.ts"
-import { Caller, field, inProcess, textField, ofTheService } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField, ofTheService, truth } from "../server/Caller.ts"
 import { nightStart, recordsIn, recordTexts, walk, walked } from "./FlowWalk.ts"
 import type { Told } from "../server/Caller.ts"
+import { folder } from "../../harness/Folder.ts"
 import { effect } from "../../harness/Steps.ts"
 
 const idOf = (name: string) => standingSessionId(standingScripts.findIndex((script) => script.name === name))
-const truth = Effect.flatMap(Sandbox, (sandbox) => sandbox.truth)
-
 /** What the first look at each script finds: HTTP status, session status, cursor, is_closed, records. */
 const firstLooks = {
   completed: [200, "COMPLETED", "bye:completed", true, 19],
@@ -224,9 +221,7 @@ describe("a journal", () => {
     "keeps sessions across a restart, with their lives and their five seconds, and no parameter",
     function* () {
       yield* TestClock.setTime(nightStart)
-      const folder = mkdtempSync(join(tmpdir(), "flows-"))
-      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
-      const journal = join(folder, "journal.ndjson")
+      const journal = join(yield* folder, "journal.ndjson")
       const night = inProcess({ seed: 7, journal })
       const words = "connect queue-0+run-100+records-9+challenge-4711"
       const session_id = yield* walked("", ["start", "consent", words, "wait 20", "answer 4711"]).pipe(

@@ -208,7 +208,7 @@ describe("deliveries", () => {
   it("a rule that is replaced keeps its age: what is pending goes to the new target", () =>
     run(
       function* (caller, target) {
-        const hooks = `${caller.base_url.replace(/\/api$/, "")}/sandbox/hooks`
+        const hooks = caller.hooksUrl
         const bind = (to: string, order = "timely") => caller.call("PUT", hooks, { body: { url: to, order } })
         target.answerWith(500)
         yield* bind("https://hooks.invalid/old")

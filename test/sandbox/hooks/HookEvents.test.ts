@@ -5,10 +5,8 @@ import { TestClock } from "effect/testing"
 import { describe, expect, it } from "vitest"
 import { ExecutionEvent } from "../../../src/service/Execution.ts"
 import { engineEvents, statusReasons } from "../../../src/service/Vocabulary.ts"
-import { Caller, field, textField } from "../server/Caller.ts"
+import { Caller, field, textField, person } from "../server/Caller.ts"
 import { HookTarget, pass, served, told, webhookUrl, run } from "./HookTarget.ts"
-
-const person = { base_configurations: { customer_interaction_available: true } }
 const decodeEvent = Schema.decodeUnknownSync(ExecutionEvent)
 
 describe("execution events", () => {
@@ -186,7 +184,7 @@ describe("execution events", () => {
   it("an application is told of its own runs by its own rule, and somebody else's of none", () =>
     run(
       function* (caller, target) {
-        yield* caller.call("PUT", `${caller.base_url.slice(0, -4)}/sandbox/hooks`, {
+        yield* caller.call("PUT", caller.hooksUrl, {
           body: { url: "https://hooks.invalid/one" },
         })
         yield* caller.start("queue-1+run-1", {}, "sandbox-app-2")

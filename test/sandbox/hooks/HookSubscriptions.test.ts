@@ -42,7 +42,7 @@ const flowCalls = Effect.gen(function* () {
 
 const ownCalls = Effect.gen(function* () {
   const caller = yield* Caller
-  const url = `${caller.base_url.replace(/\/api$/, "")}/sandbox/hooks`
+  const url = caller.hooksUrl
   return (method: "GET" | "PUT" | "DELETE", more = "", body?: unknown, secret = "sandbox-app-1") =>
     Effect.map(
       caller.call(method, url + more, body === undefined ? { secret } : { body, secret }),

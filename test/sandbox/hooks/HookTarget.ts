@@ -104,16 +104,18 @@ type HookSteps<A> = (
   target: HookTarget["Service"],
 ) => Generator<Effect.Effect<unknown, never, Caller | HookTarget | Sandbox>, A, never>
 
-/** Takes these steps with the service and its dispatcher, in virtual time. */
-export const run = <A>(steps: HookSteps<A>, options: Partial<SandboxOptions> = {}): A =>
-  inVirtualTime(
-    served(
-      Effect.flatMap(Caller, (caller) =>
-        Effect.flatMap(HookTarget, (target) => Effect.gen(() => steps(caller, target))),
-      ),
-      options,
+/** These steps with the service and its dispatcher. */
+export const night = <A>(steps: HookSteps<A>, options: Partial<SandboxOptions> = {}) =>
+  served(
+    Effect.flatMap(Effect.all([Caller, HookTarget]), ([caller, target]) =>
+      Effect.gen(() => steps(caller, target)),
     ),
+    options,
   )
+
+/** The same, in virtual time. */
+export const run = <A>(steps: HookSteps<A>, options: Partial<SandboxOptions> = {}): A =>
+  inVirtualTime(night(steps, options))
 
 export const endHook = (started: unknown) =>
   Effect.flatMap(Caller, (caller) =>

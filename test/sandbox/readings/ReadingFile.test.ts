@@ -1,15 +1,19 @@
 /** What a file of a reading may say, what is said of one that is wrong, and that it survives being written. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { writeFileSync } from "node:fs"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, FileSystem, Result, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { renderProblem } from "../../../src/base/DurableFile.ts"
 import { checkJobs } from "../../../src/cli/Jobs.ts"
-import { decodeReading, encodeReading, readReading } from "../../../src/sandbox/readings/SettingFiles.ts"
+import {
+  decodeReading,
+  encodeReading,
+  readFaults,
+  readReading,
+} from "../../../src/sandbox/readings/SettingFiles.ts"
+import type { FaultsInvalid, ReadingInvalid } from "../../../src/sandbox/readings/SettingFiles.ts"
 import {
   Reading,
   readingChoices,
@@ -18,6 +22,7 @@ import {
   todaysReading,
 } from "../../../src/sandbox/state/Reading.ts"
 import { Caller, field, inProcess, textField } from "../server/Caller.ts"
+import { folder } from "../../harness/Folder.ts"
 import { effect } from "../../harness/Steps.ts"
 
 const told = (source: string): ReadonlyArray<string> =>
@@ -89,99 +94,105 @@ messages:
     )
     expect(readingHelp.split("\n").filter((line) => line.length > 108)).toEqual([])
   })
-
-  effect("that cannot be read is named", function* () {
-    const folder = mkdtempSync(join(tmpdir(), "nightjar-reading-"))
-    const path = join(folder, "r.yaml")
-    const failure = yield* Effect.flip(readReading(path))
-    expect(failure.message).toBe(`${path}:1:1: the reading file cannot be read (there is no such file)`)
-    writeFileSync(path, "flow_api: absent\n")
-    expect(yield* readReading(path)).toEqual({ flow_api: "absent" })
-    rmSync(folder, { recursive: true })
-  })
 })
 
-// A reading as a user gives it: by a job's `service`, or by the command's flag.
+// Faults and readings as a user gives them: by a job's `service`, or by the command's flag.
 
-const job = `name: small
-service: { sandbox: { reading: reading.yaml } }
+const jobWith = (kind: string) => `name: small
+service: { sandbox: { ${kind}: ${kind}.yaml } }
 engines: [sandbox-bank:website]
 customers: [{ id: c-1, parameters: { username: ok, password: "env:PW" } }]
 `
+interface SettingFile extends Record<"kind" | "wrong" | "right", string> {
+  readonly read: (path: string) => Effect.Effect<unknown, FaultsInvalid | ReadingInvalid>
+  readonly problems: ReadonlyArray<string>
+  readonly content: unknown
+}
+const settings: ReadonlyArray<SettingFile> = [
+  {
+    kind: "faults",
+    read: readFaults,
+    wrong: "faults:\n  - { on: strtExecution, status: 503, frist: 1 }\n",
+    problems: [
+      "2:11: there is no endpoint `strtExecution`; did you mean `startExecution`?",
+      "2:39: unknown key `frist`; did you mean `first`?",
+    ],
+    right: "faults: [{ on: startExecution, status: 503, first: 1 }]\n",
+    content: { faults: [{ on: "startExecution", status: 503, first: 1 }] },
+  },
+  {
+    kind: "reading",
+    read: readReading,
+    wrong: "flow_ap: absent\nhead: never\n",
+    problems: [
+      "1:1: unknown key `flow_ap`; did you mean `flow_api`?",
+      "2:7: `head` cannot be `never`; known names: answers, not_allowed",
+    ],
+    right: "flow_api: absent\n",
+    content: { flow_api: "absent" },
+  },
+]
 
-describe("a job with a reading", () => {
-  it.effect("is valid with a right one, and wrong with a wrong or a missing one", () =>
-    Effect.gen(function* () {
-      const files = yield* FileSystem.FileSystem
-      const folder = yield* files.makeTempDirectoryScoped()
-      writeFileSync(`${folder}/job.yaml`, job)
-      const checked = Effect.map(checkJobs([`${folder}/job.yaml`]), ([one]) => one)
-      const check = Effect.map(checked, (one) => [
-        one?.job?.name,
-        one?.errors.map((error) => renderProblem(error).replace(`${folder}/`, "")),
-      ])
-      expect(yield* check).toEqual([
-        undefined,
-        ["reading.yaml:1:1: the reading file cannot be read (there is no such file)"],
-      ])
-      writeFileSync(`${folder}/reading.yaml`, "flow_ap: absent\nhead: never\n")
-      expect(yield* check).toEqual([
-        undefined,
-        [
-          "reading.yaml:1:1: unknown key `flow_ap`; did you mean `flow_api`?",
-          "reading.yaml:2:7: `head` cannot be `never`; known names: answers, not_allowed",
-        ],
-      ])
-      writeFileSync(`${folder}/reading.yaml`, "flow_api: absent\n")
-      expect(yield* check).toEqual(["small", []])
-      expect((yield* checked)?.job?.service).toEqual({
-        _tag: "Embedded",
-        seed: 1,
-        speed: 1,
-        faults: undefined,
-        reading: `${folder}/reading.yaml`,
+describe.each(settings)("a file of $kind", ({ kind, read, wrong, problems, right, content }) => {
+  effect("is read as it is, or refused with what is wrong, by the command and with a job", function* () {
+    const root = yield* folder
+    const path = `${root}/${kind}.yaml`
+    const job = `${root}/job.yaml`
+    writeFileSync(job, jobWith(kind))
+    const checked = Effect.map(checkJobs([job]), ([one]) => one).pipe(
+      Effect.provide(NodeServices.layer),
+      Effect.orDie,
+    )
+    const refused = (problemsOf: ReadonlyArray<string>) =>
+      Effect.gen(function* () {
+        const expected = problemsOf.map((problem) => `${path}:${problem}`)
+        const failure = yield* Effect.flip(Effect.asVoid(read(path)))
+        expect(failure.message.split("\n")).toEqual(expected)
+        const { job: valid, errors } = (yield* checked) ?? {}
+        expect([valid, errors?.map(renderProblem)]).toEqual([undefined, expected])
       })
-    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
-  )
+    yield* refused([`1:1: the ${kind} file cannot be read (there is no such file)`])
+    writeFileSync(path, wrong)
+    yield* refused(problems)
+    writeFileSync(path, right)
+    const { job: valid, errors } = (yield* checked) ?? {}
+    expect([yield* read(path), valid?.name, errors]).toEqual([content, "small", []])
+    const service = { _tag: "Embedded", seed: 1, speed: 1, faults: undefined, reading: undefined }
+    expect(valid?.service).toEqual({ ...service, [kind]: path })
+  })
 })
 
 describe("a service with a reading and a journal", () => {
-  it.effect("continues after a restart: ids, ends and an abort that does not show yet", () =>
-    Effect.gen(function* () {
-      const files = yield* FileSystem.FileSystem
-      const journal = `${yield* files.makeTempDirectoryScoped()}/journal.ndjson`
-      const reading = {
-        execution_id_form: "hex",
-        session_id_form: "execution_id",
-        abort_effect: "late",
-        limits_behaviour_error: "aborted",
-        conflict_external_id: "request",
-      } as const
-      const beyond = {
-        customer_id: "c-2",
-        features: [{ code: "accounts_read", configurations: { from_date: "2001-01-01" } }],
-      }
-      const [running, rejected] = yield* Effect.gen(function* () {
-        const caller = yield* Caller
-        const started = textField(yield* caller.start("queue-0+run-60"), "execution_id")
-        yield* TestClock.adjust("5 seconds")
-        expect((yield* caller.abort(started)).status).toBe(204)
-        return [started, textField(yield* caller.start("ok", beyond), "execution_id")] as const
-      }).pipe(Effect.provide(inProcess({ seed: 7, journal, reading })))
-      yield* Effect.gen(function* () {
-        const caller = yield* Caller
-        const reason = (id: string) =>
-          Effect.map(caller.read(id), (answer) => [
-            field(answer, "status_reason"),
-            field(answer, "session_id"),
-          ])
-        expect(yield* reason(running)).toEqual(["RUNNING", running])
-        const conflict = yield* caller.start("ok", { external_execution_id: "mine" })
-        expect([conflict.status, field(conflict, "execution_id")]).toEqual([409, running])
-        yield* TestClock.adjust("1 second")
-        expect(yield* reason(running)).toEqual(["CLIENT_CANCELLED", running])
-        expect(yield* reason(rejected)).toEqual(["SYSTEM_CANCELLED", rejected])
-      }).pipe(Effect.provide(inProcess({ seed: 7, journal, reading })))
-    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
-  )
+  effect("continues after a restart: ids, ends and an abort that does not show yet", function* () {
+    const journal = `${yield* folder}/journal.ndjson`
+    const reading = {
+      execution_id_form: "hex",
+      session_id_form: "execution_id",
+      abort_effect: "late",
+      limits_behaviour_error: "aborted",
+      conflict_external_id: "request",
+    } as const
+    const beyond = {
+      customer_id: "c-2",
+      features: [{ code: "accounts_read", configurations: { from_date: "2001-01-01" } }],
+    }
+    const [running, rejected] = yield* Effect.gen(function* () {
+      const caller = yield* Caller
+      const started = textField(yield* caller.start("queue-0+run-60"), "execution_id")
+      yield* TestClock.adjust("5 seconds")
+      expect((yield* caller.abort(started)).status).toBe(204)
+      return [started, textField(yield* caller.start("ok", beyond), "execution_id")] as const
+    }).pipe(Effect.provide(inProcess({ seed: 7, journal, reading })))
+    yield* Effect.gen(function* () {
+      const caller = yield* Caller
+      const reason = (id: string) =>
+        Effect.map(caller.read(id), (answer) => [field(answer, "status_reason"), field(answer, "session_id")])
+      expect(yield* reason(running)).toEqual(["RUNNING", running])
+      const conflict = yield* caller.start("ok", { external_execution_id: "mine" })
+      expect([conflict.status, field(conflict, "execution_id")]).toEqual([409, running])
+      yield* TestClock.adjust("1 second")
+      expect(yield* reason(running)).toEqual(["CLIENT_CANCELLED", running])
+      expect(yield* reason(rejected)).toEqual(["SYSTEM_CANCELLED", rejected])
+    }).pipe(Effect.provide(inProcess({ seed: 7, journal, reading })))
+  })
 })

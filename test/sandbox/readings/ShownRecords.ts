@@ -4,6 +4,17 @@
  */
 type Shown = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
+const address = {
+  title: "Domicilio",
+  street: "Rúa Nova, 26",
+  street_extra: "8º A",
+  municipality: "Sant Andreu",
+  city: "Barcelona",
+  state: "Barcelona",
+  country: "ES",
+  zip_code: "08966",
+}
+
 export const shownRecords: Shown = {
   profile: {
     product: "customer_information",
@@ -14,18 +25,8 @@ export const shownRecords: Shown = {
     name_extra: "García Peña",
     alias: "Íñigo",
     identification_numbers: [
-      {
-        type: "es:dni",
-        value: "08916229A",
-        validated: true,
-        valid_until: "2030-06-30",
-      },
-      {
-        type: "es:ssn",
-        value: "084799876429",
-        validated: true,
-        country: "ES",
-      },
+      { type: "es:dni", value: "08916229A", validated: true, valid_until: "2030-06-30" },
+      { type: "es:ssn", value: "084799876429", validated: true, country: "ES" },
     ],
     birth_date: "1985-12-01",
     birth_country: "ES",
@@ -36,18 +37,7 @@ export const shownRecords: Shown = {
     number_of_children: 1,
     emails: ["cliente.371276.0@correo.invalid"],
     phones: ["+34 698305906"],
-    addresses: [
-      {
-        title: "Domicilio",
-        street: "Rúa Nova, 26",
-        street_extra: "8º A",
-        municipality: "Sant Andreu",
-        city: "Barcelona",
-        state: "Barcelona",
-        country: "ES",
-        zip_code: "08966",
-      },
-    ],
+    addresses: [address],
     language: "ca",
     member_since: "2012-11-26",
   },
@@ -58,16 +48,7 @@ export const shownRecords: Shown = {
     country: "ES",
     valid_until: "2034-06-30",
   },
-  address: {
-    title: "Domicilio",
-    street: "Rúa Nova, 26",
-    street_extra: "8º A",
-    municipality: "Sant Andreu",
-    city: "Barcelona",
-    state: "Barcelona",
-    country: "ES",
-    zip_code: "08966",
-  },
+  address,
   higher: {
     product: "academic_data",
     sub_family: "academic_data:higher_doctorate",

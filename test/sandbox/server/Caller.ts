@@ -35,6 +35,15 @@ export const field = (answer: Answer | unknown, ...path: ReadonlyArray<string | 
 export const textField = (answer: Answer | unknown, ...path: ReadonlyArray<string | number>): string =>
   String(field(answer, ...path))
 
+/** The items of a list in an answer's body; none where there is no list. */
+export const itemsOf = (
+  answer: Answer | unknown,
+  ...path: ReadonlyArray<string | number>
+): ReadonlyArray<unknown> => {
+  const value = field(answer, ...path)
+  return Array.isArray(value) ? value : []
+}
+
 /** What an answer shows: its `status`, whole `json` or `text`, and fields of its body by their paths. */
 export const shows = (answer: Answer | unknown, expected: Readonly<Record<string, unknown>>): void => {
   const shown = Object.keys(expected).map((path) => {
@@ -52,6 +61,17 @@ const parse = (text: string): unknown => {
   } catch {
     return undefined
   }
+}
+
+/** Of a start: a person is there to answer. */
+export const person = { base_configurations: { customer_interaction_available: true } }
+
+/** What every answer about a usual start says: whose it is, and where. */
+export const usualStart = {
+  app_id: "65f0c0ffee00000000000001",
+  auth_origin: "app-secret",
+  customer_id: "c-1",
+  engine_reference: "sandbox-bank:website",
 }
 
 const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress) => {
@@ -73,6 +93,7 @@ const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress) => {
     }).pipe(Effect.orDie)
   const { base_url, flows_url } = address
   const executionUrl = (execution_id: string) => `${base_url}/executions/handler/v1/${execution_id}`
+  const origin = new URL(base_url).origin
   const startUrl = `${base_url}/executions/init/v1/parametrized`
   const widgetUrl = (...path: ReadonlyArray<string>) =>
     [`${flows_url}/es-public-administration/v1/widget`, ...path].join("/")
@@ -90,6 +111,8 @@ const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress) => {
     call,
     base_url,
     flows_url,
+    origin,
+    hooksUrl: `${origin}/sandbox/hooks`,
     startUrl,
     executionUrl,
     profileUrl: (id: string) => `${base_url}/executions/results/${id}/customer/v1/profile`,
@@ -135,6 +158,9 @@ const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress) => {
       call("GET", `${flows_url}/es-public-administration/v1/manager/${session_id}/results`),
   }
 }
+
+/** What really happened. */
+export const truth = Effect.flatMap(Sandbox, (sandbox) => sandbox.truth)
 
 export class Caller extends Context.Service<Caller, ReturnType<typeof callerOf>>()("test/sandbox/Caller") {}
 

@@ -1,25 +1,19 @@
 /** What outlives the service: nothing that a caller was told becomes untrue by a restart. */
 import { constants, publicEncrypt } from "node:crypto"
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, describe, expect } from "@effect/vitest"
+import { assert, describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { encryptionKey } from "../../../src/sandbox/executions/JudgeRequest.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { newestEventAt, openJournal } from "../../../src/sandbox/state/Journal.ts"
 import { faultyCalls, refusal, withCalls } from "../../base/FaultyCalls.ts"
-import { Caller, field, inProcess, morning, textField } from "./Caller.ts"
+import { Caller, field, inProcess, morning, textField, truth, person } from "./Caller.ts"
+import { folder } from "../../harness/Folder.ts"
 import { effect } from "../../harness/Steps.ts"
 
-const journalIn = Effect.map(
-  Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-state-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true })),
-  ),
-  (folder) => join(folder, "state.ndjson"),
-)
+const journalIn = Effect.map(folder, (path) => join(path, "state.ndjson"))
 const linesOf = (path: string) => readFileSync(path, "utf8").split("\n")
 const failureWith = (journal: string) =>
   Effect.map(
@@ -49,7 +43,7 @@ describe("the state file", () => {
       yield* TestClock.adjust(60_000)
       expect((yield* caller.results(textField(closed, "session_id"))).status).toBe(200)
       expect(field(yield* caller.read(textField(open, "execution_id")), "status_reason")).toBe("COMPLETED")
-      const seen = (yield* (yield* Sandbox).truth).executions
+      const seen = (yield* truth).executions
       expect(
         seen.map(({ final_state_read_at, results_reads }) => [final_state_read_at, results_reads.length]),
       ).toEqual([
@@ -142,15 +136,13 @@ describe("the state file", () => {
 
 // The journal's lines are there whole or not at all, whatever the disk takes at once.
 
-const base = mkdtempSync(join(tmpdir(), "nightjar-journal-"))
-afterAll(() => rmSync(base, { recursive: true, force: true }))
 const deleted = (execution_id: string) => ({ _tag: "Deleted", at: 0, execution_id }) as const
 
 describe("the journal", () => {
   effect(
     "keeps every event on a disk that accepts a few bytes at once, and no half of one that it refuses",
     function* () {
-      const path = join(mkdtempSync(join(base, "j-")), "state.ndjson")
+      const path = yield* journalIn
       const disk = { isFull: false }
       const { calls } = faultyCalls({
         writeBytesMax: 10,
@@ -185,7 +177,6 @@ const sealed = (text: string): string => {
   return `rsa::${publicEncrypt(key, Buffer.from(text)).toString("base64")}`
 }
 const canary = "canary-of-a-password"
-const person = { base_configurations: { customer_interaction_available: true } }
 const readings = {
   engine_reference: "es-bank:api",
   features: [
@@ -205,11 +196,7 @@ const words = [
 ]
 
 effect("what a start decided survives a restart, and no decrypted value is written", function* () {
-  const folder = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-plans-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true })),
-  )
-  const journal = join(folder, "state.ndjson")
+  const journal = yield* journalIn
   const service = () => inProcess({ seed: 7, journal })
   const lookAt = (ids: ReadonlyArray<readonly [string, string]>) =>
     Effect.flatMap(Caller, (caller) =>

@@ -1,15 +1,14 @@
 /** The server as a real process: killed while executions are in flight, and started again on its file and port. */
 import { spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, afterEach, describe, expect, it } from "vitest"
+import { afterEach, describe, expect, it } from "vitest"
+import { sharedFolder } from "../../harness/Folder.ts"
 import { command as main } from "../../acceptance/BuiltCommand.ts"
 
-const root = mkdtempSync(join(tmpdir(), "killed-"))
+const root = sharedFolder()
 const state = join(root, "state.ndjson")
-afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 const running: Array<ChildProcess> = []
 afterEach(() => running.splice(0).forEach((child) => child.kill("SIGKILL")))

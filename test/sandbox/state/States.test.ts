@@ -3,9 +3,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { featureStatusReasons, statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
-import { Caller, field, ofTheService, textField, shows } from "../server/Caller.ts"
-
-const person = { base_configurations: { customer_interaction_available: true } }
+import { Caller, field, ofTheService, textField, shows, person, itemsOf } from "../server/Caller.ts"
 const open = new Set(["ONGOING", "ACTION_REQUIRED"])
 const families = Object.entries(statusReasonsByCode)
 const isLogin = (family: string) => family === "AUTH_ERROR" || family === "UNHANDLED_AUTH_ERROR"
@@ -21,8 +19,6 @@ const startAndWait = Effect.fnUntraced(function* (
   return yield* caller.read(textField(started, "execution_id"))
 })
 
-const list = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
-
 ofTheService("a run", (told) => {
   for (const [family, reasons] of families.filter(([name]) => !open.has(name))) {
     for (const reason of reasons) {
@@ -32,7 +28,7 @@ ofTheService("a run", (told) => {
         function* () {
           const state = yield* startAndWait(`queue-1+run-2+end-${reason}`, 3)
           const login = field(state, "authentication_status")
-          const messages = list(field(state, "messages"))
+          const messages = itemsOf(state, "messages")
           const counted = (type: string) =>
             messages.filter((message) => field(message, "type") === type).length
           expect({
@@ -220,7 +216,7 @@ ofTheService("a feature", (told) => {
         const words = `queue-0+run-100+records-6+feature-${word}`
         const whileOpen = outcomesWhileOpen.has(word)
         const state = yield* startAndWait(words, whileOpen ? 50 : 100)
-        const shown = list(field(state, "features")).map((feature) => field(feature, "status_reason"))
+        const shown = itemsOf(state, "features").map((feature) => field(feature, "status_reason"))
         expect([shown.length, shown.at(-1)]).toEqual([3, outcome])
         if (whileOpen) return
         const records = { FEATURE_COMPLETED: 2, FEATURE_PARTIAL: 1 }[String(outcome)]
@@ -273,7 +269,7 @@ ofTheService("a feature", (told) => {
       `shows ${outcome} when that is what happens to its run [feature ${outcome}] [field execution.features]`,
       function* () {
         const state = yield* startAndWait(words, seconds)
-        expect(list(field(state, "features")).map((feature) => field(feature, "status_reason"))).toEqual(
+        expect(itemsOf(state, "features").map((feature) => field(feature, "status_reason"))).toEqual(
           Array.from({ length: 3 }, () => outcome),
         )
       },

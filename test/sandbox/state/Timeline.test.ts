@@ -1,9 +1,8 @@
-/** The life of an execution as a property: whatever was planned and done, time only ever moves it forward. */
+/** What the behaviour words plan, and what the seed plans where they say nothing. */
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
 import { statusReasons } from "../../../src/service/Vocabulary.ts"
 import { behaviourWords, planTimeline, readBehaviour } from "../../../src/sandbox/executions/Behaviour.ts"
-import { isClosedPhase, lifeOf, momentOf } from "../../../src/sandbox/state/Timeline.ts"
 
 const seconds = fc.integer({ min: 0, max: 5_000 })
 const words = fc
@@ -41,32 +40,6 @@ describe("the life of an execution", () => {
       }),
     )
     expect(planTimeline(inputOf("ok", 1, false))).not.toEqual(planTimeline(inputOf("ok", 2, false)))
-  })
-
-  it("goes forward in time, closes at most once and stays closed, with answers and an abort anywhere", () => {
-    fc.assert(
-      fc.property(words, fc.boolean(), fc.option(fc.nat({ max: 20_000_000 })), (text, interaction, abort) => {
-        const startedAt = 1_000_000
-        const timeline = planTimeline(inputOf(text, 7, interaction))
-        const plain = lifeOf(timeline, startedAt)
-        const asked = plain.find((phase) => phase.challenge !== undefined)
-        const answers = asked === undefined ? [] : [{ at: asked.from + 1_000, right: true }]
-        const stop =
-          abort === null ? undefined : { at: startedAt + abort, reason: "CLIENT_CANCELLED" as const }
-        const phases = lifeOf(timeline, startedAt, answers, stop)
-        const times = phases.map(({ from }) => from)
-        expect(times).toEqual([...times].sort((a, b) => a - b))
-        expect(times[0]).toBe(startedAt)
-        expect(phases.map(isClosedPhase)).toEqual(phases.map((_, index) => index === phases.length - 1))
-        for (const [index, phase] of phases.entries()) {
-          const moment = momentOf(phases, phase.from)
-          expect(moment.phase.from).toBe(phase.from)
-          expect(moment.activeMs).toBeLessThanOrEqual(timeline.timeoutMs)
-          expect(moment.closed).toBe(index === phases.length - 1)
-        }
-        expect(momentOf(phases, Number.MAX_SAFE_INTEGER).closed).toBe(true)
-      }),
-    )
   })
 
   it("takes minutes to hours if no word says otherwise, at most three in the queue, and seconds there with a person [limit 4]", () => {

@@ -3,8 +3,7 @@
  * them (section 2.6). The journal is searched byte for byte, and the search is shown to find what is there.
  */
 import { constants, publicEncrypt } from "node:crypto"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -18,14 +17,10 @@ import {
   verifierOf,
 } from "../../../src/sandbox/state/TokenState.ts"
 import type { Seal } from "../../../src/sandbox/state/TokenState.ts"
-import { Caller, field, inProcess, textField, toldAt, shows } from "../server/Caller.ts"
-import { tokenFor, truth } from "./TokenSuite.ts"
+import { Caller, field, inProcess, textField, toldAt, shows, truth } from "../server/Caller.ts"
+import { tokenFor } from "./TokenSuite.ts"
+import { folder } from "../../harness/Folder.ts"
 import { effect } from "../../harness/Steps.ts"
-
-const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-tokens-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true })),
-)
 
 /** A text as it may stand in a file: raw, escaped, in hex, and in base64 from each of the three places. */
 const formsOf = (secret: string): ReadonlyArray<string> => {

@@ -6,8 +6,8 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
-import { field, textField, shows } from "../server/Caller.ts"
-import { midnight, restingToken, tokenFor, truth } from "./TokenSuite.ts"
+import { field, textField, shows, usualStart, truth } from "../server/Caller.ts"
+import { midnight, restingToken, tokenFor } from "./TokenSuite.ts"
 import type { Told } from "../server/Caller.ts"
 
 const named = (external_execution_id: string) => ({ external_execution_id })
@@ -28,10 +28,7 @@ export const tokenStartSuite = (told: Told) => {
       shows(accepted, {
         status: 202,
         json: {
-          app_id: "65f0c0ffee00000000000001",
-          auth_origin: "app-secret",
-          customer_id: "c-1",
-          engine_reference: "sandbox-bank:website",
+          ...usualStart,
           execution_id: expect.any(String),
           session_id: expect.any(String),
           external_execution_id: "x-1",
@@ -138,10 +135,7 @@ export const tokenStartSuite = (told: Told) => {
       ])
       shows(sameToken, {
         json: {
-          app_id: "65f0c0ffee00000000000001",
-          auth_origin: "app-secret",
-          customer_id: "c-1",
-          engine_reference: "sandbox-bank:website",
+          ...usualStart,
           execution_id: field(first, "execution_id"),
           session_id: field(first, "session_id"),
           external_execution_id: "x-1",
@@ -249,14 +243,13 @@ export const tokenStartSuite = (told: Told) => {
       }
       const started = yield* caller.startTicketed("", traffic)
       const state = yield* caller.read(textField(started, "execution_id"))
-      expect([started.status, field(started, "ticket"), ...closedWith(state)]).toEqual([
-        202,
-        undefined,
-        true,
-        "CONFIGURATION_ERROR",
-        "T10N_NOT_AVAILABLE",
-        "not-performed",
-      ])
+      shows(started, { status: 202, ticket: undefined })
+      shows(state, {
+        is_closed: true,
+        status_code: "CONFIGURATION_ERROR",
+        status_reason: "T10N_NOT_AVAILABLE",
+        authentication_status: "not-performed",
+      })
       shows(state, { "configurations_errors.0.loc": ["base_configurations", "tokenized_access"] })
       const without = yield* caller.start("", traffic)
       expect(field(yield* caller.read(textField(without, "execution_id")), "is_closed")).toBe(false)
@@ -264,18 +257,17 @@ export const tokenStartSuite = (told: Told) => {
   )
 
   told(
-    "a ticket is only asked for by who may [startExecution 400] [error 2] [auth-rule 3] " +
-      "[reason T10N_FORBIDDEN] [ticket-rule 2]",
+    "a ticket is only asked for by who may, and anybody may decline it [startExecution 400] [error 2] " +
+      "[auth-rule 3] [reason T10N_FORBIDDEN] [ticket-rule 2] [field base.tokenized_access]",
     function* (caller) {
       const refused = yield* caller.startTicketed("ok", {}, "sandbox-app-2")
       const third = yield* caller.startTicketed("ok", {}, "sandbox-app-3")
       const unasked = yield* caller.start("ok")
-      const declined = yield* caller.start("ok", {
-        customer_id: "c-2",
-        base_configurations: { tokenized_access: false },
-      })
+      const declining = { customer_id: "c-2", base_configurations: { tokenized_access: false } }
+      const declined = yield* caller.start("ok", declining)
+      const incapable = yield* caller.start("ok", declining, "sandbox-app-2")
       expect(
-        [refused, third, unasked, declined].map((answer) => [
+        [refused, third, unasked, declined, incapable].map((answer) => [
           answer.status,
           field(answer, "status_reason"),
           typeof field(answer, "ticket"),
@@ -283,6 +275,7 @@ export const tokenStartSuite = (told: Told) => {
       ).toEqual([
         [400, "T10N_FORBIDDEN", "undefined"],
         [202, "ACCEPTED", "string"],
+        [202, "ACCEPTED", "undefined"],
         [202, "ACCEPTED", "undefined"],
         [202, "ACCEPTED", "undefined"],
       ])

@@ -5,8 +5,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, field, textField, shows } from "../server/Caller.ts"
+import { Caller, field, textField, shows, truth, usualStart } from "../server/Caller.ts"
 import type { Told } from "../server/Caller.ts"
 
 export const midnight = Date.UTC(2026, 10, 21)
@@ -33,8 +32,6 @@ export const tokenFor = Effect.fnUntraced(function* (
 export const restingToken = (words = "ok", more: Readonly<Record<string, unknown>> = {}) =>
   Effect.tap(tokenFor(words, more), () => TestClock.adjust(60_000))
 
-export const truth = Effect.flatMap(Sandbox, (sandbox) => sandbox.truth)
-
 export const tokenSuite = (told: Told) => {
   told(
     "a ticket is exchanged once for a token and its context, from AUTH_OK on [exchangeTicket 200] " +
@@ -49,10 +46,7 @@ export const tokenSuite = (told: Told) => {
       })
       shows(started, {
         json: {
-          app_id: "65f0c0ffee00000000000001",
-          auth_origin: "app-secret",
-          customer_id: "c-1",
-          engine_reference: "sandbox-bank:website",
+          ...usualStart,
           execution_id: expect.any(String),
           session_id: expect.any(String),
           status_code: "ONGOING",
@@ -91,23 +85,6 @@ export const tokenSuite = (told: Told) => {
       expect(token_key).not.toBe(textField(started, "ticket"))
       const shown = [again, state, yield* caller.token(textField(exchanged, "token", "token_id"))]
       for (const { text } of shown) expect(text).not.toContain(token_key)
-    },
-  )
-
-  told(
-    "a ticket that is expressly not wanted is not given, and asks for no capability " +
-      "[field base.tokenized_access] [ticket-rule 2]",
-    function* (caller) {
-      const base_configurations = { tokenized_access: false }
-      const started = []
-      for (const secret of ["sandbox-app-1", "sandbox-app-2"]) {
-        const { status, json } = yield* caller.start("queue-60", { base_configurations }, secret)
-        started.push([status, field(json, "status_reason"), field(json, "ticket")])
-      }
-      expect(started).toEqual([
-        [202, "ACCEPTED", undefined],
-        [202, "ACCEPTED", undefined],
-      ])
     },
   )
 
