@@ -5,13 +5,13 @@ import { attackBody, attackForms } from "./AttackBodies.ts"
 import { attackNight } from "./AttackedNight.ts"
 
 // Each is made once: that costs as much as a night.
-const bodies = attackForms.map((_, seed) => attackBody(seed, 5))
+const bodies = attackForms.map((_, seed) => attackBody(seed, 2))
 const wholes = bodies.map(({ pieces }) => Buffer.concat([...pieces()]))
 
 describe("a body of an attack", () => {
   it("is as long as it says, the same for the same seed, and takes every form in turn", () => {
     expect(wholes.map(({ length }) => length)).toEqual(bodies.map(({ bytes }) => bytes))
-    const again = attackBody(8, 5).pieces()
+    const again = attackBody(8, 2).pieces()
     expect(wholes[8]?.equals(Buffer.concat([...again]))).toBe(true)
     expect(bodies.map(({ name }) => name)).toEqual(attackForms.map(({ name }) => name))
   })
@@ -28,7 +28,7 @@ describe("a body of an attack", () => {
 // A night in processes of its own takes its time on a busy machine; what is judged is memory and tables.
 describe("a run under attack", () => {
   it("stays within its memory, publishes all other tasks completely and deletes nothing [promise 11]", async () => {
-    const end = await attackNight({ attackers: 3, megabytes: 20, seed: 8 })
+    const end = await attackNight({ attackers: 3, megabytes: 5, seed: 8 })
     expect(end.complaints).toEqual([])
     expect([end.innocentsWhole, end.attackersDeleted, end.reasons]).toEqual([
       10,

@@ -28,6 +28,7 @@ beforeAll(async () => {
     `name: small
 service: { sandbox: { seed: 3, speed: 2000 } }
 engines: [sandbox-bank:website]
+record_schemas: []
 customers:
   - { id: k-1, parameters: { username: ok+queue-1+run-1+records-1, password: a-password } }
 `,

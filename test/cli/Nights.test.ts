@@ -20,6 +20,7 @@ const job = (name: string): string => {
   const text = `name: ${name}
 service: { sandbox: { seed: 3, speed: 3000 } }
 engines: [sandbox-bank:website]
+record_schemas: []
 customers:
   - { id: ${name}-1, parameters: { username: ok+queue-1200+run-900+x-${name}, password: env:LOGIN_PASSWORD } }
 `

@@ -49,6 +49,7 @@ const job = (name: string, usernames: ReadonlyArray<string>, speed = 2_000) => {
 service: { sandbox: { seed: 3, speed: ${speed} } }
 polling: { min: 1 second, max: 20 seconds }
 engines: [sandbox-bank:website]
+record_schemas: []
 customers:
 ${customers.join("\n")}
 `,

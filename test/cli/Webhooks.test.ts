@@ -21,6 +21,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }))
 const small = `name: small
 service: { sandbox: { seed: 3, speed: 300 } }
 engines: [sandbox-bank:website]
+record_schemas: []
 customers:
   - { id: k-1, parameters: { username: ok+queue-20+run-40+records-3, password: file:jobs/demo-password.txt } }
   - { id: k-2, parameters: { username: end-BLOCKED_USER+queue-9+run-9, password: file:jobs/demo-password.txt } }
@@ -126,7 +127,7 @@ describe("a job of flow sessions only", () => {
   it("ends in front of an engineer where the customer never started a session", async () => {
     writeFileSync(
       join(root, "unstarted.yaml"),
-      "name: unstarted\nservice: { sandbox: { seed: 7, speed: 300 } }\nsessions: [5e5500000000000000000002]\n",
+      "name: unstarted\nrecord_schemas: []\nservice: { sandbox: { seed: 7, speed: 300 } }\nsessions: [5e5500000000000000000002]\n",
     )
     const { code, stdout } = await nightjar("unstarted", "run", "unstarted.yaml")
     expect([code, stdout.includes("SESSION_UNKNOWN")]).toEqual([3, true])

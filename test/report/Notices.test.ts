@@ -79,6 +79,7 @@ const jobFile = (name: string, notify: string, usernames: ReadonlyArray<string>,
     `name: ${name}
 service: { sandbox: { seed: 3, speed: 2000 } }
 engines: [sandbox-bank:website]
+record_schemas: []
 ${more}notify:
 ${notify}
 customers:

@@ -94,23 +94,6 @@ describe.concurrent("a bad night", () => {
     expect([late.code, late.stdout.split(": ")[1]]).toEqual([0, "nothing to rerun.\n"])
   })
 
-  it("in which an account is locked ends once its login is released, and sends it not once before", async ({
-    expect,
-  }) => {
-    const customers: ReadonlyArray<Customer> = [
-      { id: "ok", words: quick, records: 3 },
-      { id: "locked", words: `${quick}+heal-1-BLOCKED_USER`, records: 3 },
-    ]
-    const night = nightOf({ customers, speed })
-    const first = await night.do(run)
-    expect(await night.disagreements(first)).toEqual([])
-    const tooEarly = await night.do(suggested(first.stdout) ?? "")
-    const last = await night.follow(tooEarly, () => night.release("locked"))
-    await expect(night.told.join("\n")).toMatchFileSnapshot("recorded/locked.txt")
-    expect([last.code, night.left()]).toEqual([0, { kept: [], broken: ["rejected_login_repeated locked"] }])
-    expect(await night.records()).toEqual(recordsOf(customers))
-  })
-
   it("whose service is down from the start until after the deadline is begun again by day", async ({
     expect,
   }) => {
