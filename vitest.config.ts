@@ -46,9 +46,10 @@ if (process.env["NODE_COMPILE_CACHE"] === undefined) rmSync(compiled, { recursiv
 /** In seconds, roughly: a clean clone knows no durations, and the size of a file says little about them. */
 const longest = [
   "acceptance/HostileTime", // 34, nearly all of it waiting
-  "acceptance/Life", // 30
+  "cli/Processes", // 33, most of it too
   "acceptance/Acquaint", // 20
-  "attack/Attack",
+  "acceptance/badnights/BadNights",
+  "cli/Damage",
   "canaries/Echoes",
   "cli/commands/Tokens",
   "tables/Repair",
@@ -57,9 +58,10 @@ const longest = [
   "tables/PublisherDuckDb",
   "acceptance/DemoSet",
   "faults/Unusable",
-  "cli/Processes",
-  "cli/DamagedLedger",
+  "acceptance/Life",
+  "attack/Attack",
   "cli/Webhooks",
+  "report/Telemetry",
   "acceptance/Ends",
   "jobs/HostileFiles",
   "project/readme",
