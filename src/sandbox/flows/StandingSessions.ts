@@ -48,14 +48,12 @@ const over = (
 const quick = "queue-1+run-30"
 
 /** The number of a script is its position. */
-export const standingScripts: ReadonlyArray<StandingScript> = [
-  {
-    name: "completed",
+const scripts: Readonly<Record<string, Omit<StandingScript, "name">>> = {
+  completed: {
     meaning: "completed: taxes, work history and studies, a consent with documents, and an attachment",
     steps: over([taxes, `${quick}+records-9`], [work, `${quick}+records-6+attach-1`], [university, quick]),
   },
-  {
-    name: "partial",
+  partial: {
     meaning:
       "partial: one source reads for 4 more minutes and gains records; for 2 more it shows a record that " +
       "the final results do not have and lacks one that they have",
@@ -67,14 +65,12 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
       at(-200, "leave"),
     ],
   },
-  { name: "unstarted", meaning: "created, never started by the customer: 412", steps: [] },
-  {
-    name: "failed",
+  unstarted: { meaning: "created, never started by the customer: 412", steps: [] },
+  failed: {
     meaning: "failed: the only source returned nothing",
     steps: over([taxes, `${quick}+end-FAILED`]),
   },
-  {
-    name: "customer_cancelled",
+  customer_cancelled: {
     meaning: "the customer cancelled while a source was being read: the records read so far remain",
     steps: [
       at(-600, "start"),
@@ -83,68 +79,56 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
       at(-500, "cancel"),
     ],
   },
-  {
-    name: "timed_out",
+  timed_out: {
     meaning: "timed out: the customer gave consent and never came back",
     steps: [at(-7200, "start"), at(-7170, "consent")],
   },
-  {
-    name: "locked",
+  locked: {
     meaning: "locked for 30 seconds after the first read (504); then like 0",
     words: "locked-930",
     steps: over([taxes, `${quick}+records-9`], [work, `${quick}+records-6`]),
   },
-  {
-    name: "never_final",
+  never_final: {
     meaning: "partial forever: is_closed never becomes true",
     steps: over([taxes, `${quick}+records-5+neverfinal`]),
   },
-  {
-    name: "company",
+  company: {
     meaning: "completed: the customer is a company",
     words: "company",
     steps: over([taxes, `${quick}+records-6`]),
   },
-  {
-    name: "client_cancelled",
+  client_cancelled: {
     meaning: "the client cancelled before the customer connected a source",
     steps: [at(-600, "start"), at(-580, "consent"), at(-500, "client-cancel")],
   },
-  {
-    name: "system_cancelled",
+  system_cancelled: {
     meaning: "the platform cancelled while a source was being read",
     words: "system-120",
     steps: [at(-600, "start"), at(-580, "consent"), at(-560, "connect", taxes, "queue-0+run-300+records-9")],
   },
-  {
-    name: "misconfigured",
+  misconfigured: {
     meaning: "ended with CONFIGURATION_ERROR as soon as it was started",
     words: "broken",
     steps: [at(-600, "start")],
   },
-  {
-    name: "no_consent",
+  no_consent: {
     meaning: "completed, without a consent in its results",
     words: "noconsent",
     steps: over([traffic, `${quick}+records-5`]),
   },
-  {
-    name: "documents",
+  documents: {
     meaning: "completed, with five attachments and those of the work history",
     steps: over([work, `${quick}+records-4+attach-5`]),
   },
-  {
-    name: "odd",
+  odd: {
     meaning: "completed, with records that break their schema or are of an unknown family",
     steps: over([taxes, `${quick}+records-4+odd`]),
   },
-  {
-    name: "large",
+  large: {
     meaning: "completed with 12,000 records: every read holds the lock for 12 seconds (504)",
     steps: over([taxes, `${quick}+records-12000`]),
   },
-  {
-    name: "live",
+  live: {
     meaning:
       "the customer is at the consent form at the first read, consents after 60 seconds, connects " +
       "after 90, leaves after 150; final after about 5 minutes",
@@ -155,8 +139,7 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
       at(150, "leave"),
     ],
   },
-  {
-    name: "second_login",
+  second_login: {
     meaning: "completed: the first login was refused, the second one succeeded",
     steps: over(
       [taxes, `${quick}+heal-1-INCORRECT_CREDENTIALS`],
@@ -164,13 +147,11 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
       [taxes, `${quick}+records-5`],
     ),
   },
-  {
-    name: "empty",
+  empty: {
     meaning: "completed without any records",
     steps: over([taxes, `${quick}+records-0`]),
   },
-  {
-    name: "every_family",
+  every_family: {
     meaning: "completed: records of all features",
     steps: over(
       ["sandbox-tax:website", `${quick}+records-45`],
@@ -179,19 +160,20 @@ export const standingScripts: ReadonlyArray<StandingScript> = [
       ["es-utility:mobile", `${quick}+records-8`],
     ),
   },
-  {
-    name: "refused",
+  refused: {
     meaning: "failed: the source refused the login, and the customer left",
     steps: over([taxes, `${quick}+end-BLOCKED_USER`]),
   },
-  {
-    name: "abandoned",
+  abandoned: {
     meaning:
       "completed: the customer never closed the widget, which gave up half an hour after the last record",
     words: "idle-1800",
     steps: [at(-7200, "start"), at(-7170, "consent"), at(-7150, "connect", university, `${quick}+records-4`)],
   },
-]
+}
+export const standingScripts: ReadonlyArray<StandingScript> = Object.entries(scripts).map(
+  ([name, script]) => ({ name, ...script }),
+)
 
 // Without a script the seed decides. Most complete; some are still being read at the first read.
 
