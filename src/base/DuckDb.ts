@@ -48,6 +48,11 @@ export interface DuckDbLimits {
   /** DuckDB's own spelling, such as `1GB`. */
   readonly memoryLimit?: string
   /**
+   * So much freed memory may wait for the next statement, in the same spelling; `1MB` if it is not said. The
+   * groups of one statement take 2 MB, however few they are.
+   */
+  readonly freedMax?: string
+  /**
    * The files that SQL can open; all if it is not said. `own`: the database's, its log and what does not fit
    * into memory. `none`: not even those, since `COPY … TO` would write over the database although it was
    * opened read-only; what does not fit into memory fails. Neither can change a setting.
@@ -64,9 +69,8 @@ export const closedConfiguration = (limits: DuckDbLimits): Record<string, string
   allow_community_extensions: "false",
   // An explicit INSTALL must not reach the network either: it looks in a folder that does not exist.
   custom_extension_repository: "/nonexistent",
-  // Freed memory goes back to the system soon; otherwise the allocator keeps up to twice the memory limit. It
-  // is more than the groups of one statement need, or that would be taken and given back for each of them.
-  allocator_bulk_deallocation_flush_threshold: "32MB",
+  // Freed memory goes back to the system at once; otherwise the allocator keeps up to twice the memory limit.
+  allocator_bulk_deallocation_flush_threshold: limits.freedMax ?? "1MB",
   // A Parquet file is read once or twice: what a cache of them would keep is memory that others need.
   enable_external_file_cache: "false",
   ...(limits.memoryLimit === undefined ? {} : { memory_limit: limits.memoryLimit }),

@@ -41,14 +41,19 @@ export interface BuildOptions {
 export const memoryLimits = ["384MB", "1GB", "4GB"] as const
 export type MemoryLimit = (typeof memoryLimits)[number]
 
-/** The run's own database work leaves the machine free for others. */
+/** With fewer bytes of Parquet, taking memory and giving it back costs more than the rows. */
+const fewBytes = 4 * 1024 * 1024
+
+/** The run's own database work leaves the machine free for others. `bytes` of Parquet are read into it. */
 export const openDatabase = Effect.fnUntraced(function* (
   path: string,
   access: "read-only" | "read-write",
   memoryLimit: MemoryLimit = memoryLimits[0],
+  bytes = Infinity,
 ) {
   const duckdb = yield* DuckDb
-  return yield* duckdb.open({ path, access, threads: 1, memoryLimit })
+  const freed = bytes < fewBytes ? { freedMax: "32MB" } : {}
+  return yield* duckdb.open({ path, access, threads: 1, memoryLimit, ...freed })
 })
 
 /** For questions about a whole version, and for SQL that people wrote: it reaches nothing but this file. */
@@ -255,8 +260,9 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
       readonly memoryLimit: MemoryLimit
     },
   ) {
-    const connection = yield* openDatabase(options.path, "read-write", options.memoryLimit)
-    const { manifest, families, root, standsAt } = options
+    const { manifest, families, root, standsAt, memoryLimit } = options
+    const all = filesOf(manifest).reduce((sum, { bytes }) => sum + bytes, 0)
+    const connection = yield* openDatabase(options.path, "read-write", memoryLimit, all)
     const bytesOf = new Map<string, number>()
     for (const { table, bytes } of filesOf(manifest)) bytesOf.set(table, (bytesOf.get(table) ?? 0) + bytes)
     const unfit: Array<MisfitCount> = []
@@ -333,8 +339,10 @@ const decideOtherwise = Effect.fnUntraced(function* (connection: Connection, run
  */
 export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
   function* (options: BuildOptions, runs: ReadonlyArray<string>, tables: ReadonlyArray<TableSpec>) {
-    const connection = yield* openDatabase(options.path, "read-write")
     const { root, standsAt, families, manifest } = options
+    const changed = runs.flatMap((run_id) => manifest.runs[run_id]?.files ?? [])
+    const bytes = changed.reduce((sum, file) => sum + file.bytes, 0)
+    const connection = yield* openDatabase(options.path, "read-write", memoryLimits[0], bytes)
     const kept = keptTables(families)
     const names = new Set(tables.map(({ name }) => name))
     const unfit: Array<MisfitCount> = []
