@@ -16,9 +16,9 @@ import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import {
   append,
   begin,
+  builtInOptions,
   foundation,
   publish,
-  publisherOptions,
   resultsOf,
   stateOf,
   succeed,
@@ -52,7 +52,7 @@ fetched: [fetch_date]
 `
 
 export const historyOptions = (root: string) => ({
-  ...publisherOptions(root),
+  ...builtInOptions(root),
   ownSchemas: join(dirname(root), "schemas"),
   parquet: ["current", "history"] as const,
 })

@@ -10,7 +10,8 @@ import { DuckDBInstance } from "@duckdb/node-api"
 import type { DuckDBAppender } from "@duckdb/node-api"
 import { Effect, Schema } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
-import { append, begin, layers, publish, stateOf, succeed } from "../tables/night.ts"
+import { machineCalls } from "../../src/base/DurableFile.ts"
+import { append, begin, builtInOptions, layers, publish, stateOf, succeed } from "../tables/night.ts"
 import { profile, resultsBody, rowsOfProfiles } from "./ProfileBodies.ts"
 import { measureSteps, peakMb } from "./StepUsage.ts"
 
@@ -50,7 +51,7 @@ const prepare = async (): Promise<void> => {
       { concurrency: 64, discard: true },
     )
   })
-  await Effect.runPromise(Effect.provide(night, layers(output)))
+  await Effect.runPromise(Effect.provide(night, layers(output, machineCalls, builtInOptions(output))))
   await finished(file.end())
 }
 
@@ -78,7 +79,9 @@ const countRows = async (path: string): Promise<Readonly<Record<string, number>>
 /** The whole way of a night: read, checked, normalised, children apart, Parquet, database, manifest, synced. */
 const ours = async (): Promise<Took> => {
   const from = performance.now()
-  const { steps } = await Effect.runPromise(Effect.provide(measureSteps(publish(run)), layers(output)))
+  const { steps } = await Effect.runPromise(
+    Effect.provide(measureSteps(publish(run)), layers(output, machineCalls, builtInOptions(output))),
+  )
   const database = seconds(from)
   const staged = steps.find(({ name: step }) => step === "Publishing.stageRun")
   return {

@@ -48,9 +48,12 @@ export const foundation = (root: string) =>
     NodeFileSystem.layer,
   )
 
+/** With the record schemas of the program, as in a folder that a command works on. */
+export const builtInOptions = (root: string) => ({ ...publisherOptions(root), schemasFolder })
+
 /** `calls` are those of everything that writes, but for the ledger, which SQLite writes. */
-export const layers = (root: string, calls: FileCalls = machineCalls) =>
-  PublisherDuckDb.layer(publisherOptions(root)).pipe(
+export const layers = (root: string, calls: FileCalls = machineCalls, options = publisherOptions(root)) =>
+  PublisherDuckDb.layer(options).pipe(
     Layer.provideMerge(foundation(root)),
     Layer.provide(Layer.succeed(FileCalls, calls)),
   )
