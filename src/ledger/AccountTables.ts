@@ -69,7 +69,7 @@ const lostStarts = (database: DatabaseSync): ReadonlyArray<NewFact> => {
     )
     .all()
   const whose = new Map<string, object>()
-  const open = new Map<string, NewFact>()
+  const open = new Map<string, { readonly sent: NewFact; isLost: boolean; isAnswered: boolean }>()
   for (const row of rows.map(factOf)) {
     const fact: Readonly<Record<string, unknown>> = JSON.parse(row.body)
     const task = String(fact["task_id"])
@@ -77,12 +77,26 @@ const lostStarts = (database: DatabaseSync): ReadonlyArray<NewFact> => {
     if (row.tag === "TaskPlanned") {
       const { customer_id, engine_reference } = fact
       whose.set(task, { customer_id, engine_reference })
-    } else if (row.tag === "StartIntended")
-      open.set(attempt, { ...row, body: JSON.stringify({ ...fact, ...whose.get(task) }) })
-    else if (fact["answer"] !== "lost" && fact["answer"] !== "taken") open.delete(attempt)
+      continue
+    }
+    const before = open.get(attempt)
+    if (row.tag === "StartIntended") {
+      const sent = { ...row, body: JSON.stringify({ ...fact, ...whose.get(task) }) }
+      const isLost = before !== undefined && (before.isLost || !before.isAnswered)
+      open.set(attempt, { sent, isLost, isAnswered: false })
+    } else if (before !== undefined && !before.isAnswered) {
+      // A second answer is one to a probe that was held back before it was sent.
+      const answer = String(fact["answer"])
+      before.isAnswered = true
+      before.isLost ||= unproven.has(answer)
+      if (!before.isLost || told.has(answer)) open.delete(attempt)
+    }
   }
-  return [...open.values()]
+  return [...open.values()].map(({ sent }) => sent)
 }
+/** Answers to a start that may have logged in, and those that say what became of it. */
+const unproven: ReadonlySet<string> = new Set(["lost", "taken", "unusable"])
+const told: ReadonlySet<string> = new Set(["accepted", "adopted", "refused"])
 
 const decodeAccount = Schema.decodeUnknownSync(Schema.fromJsonString(Accounts.Account))
 const decodeIntended = Schema.decodeUnknownSync(Schema.fromJsonString(StartIntended))

@@ -275,7 +275,7 @@ describe("the ledger of a version that knew no accounts", () => {
   const key = new Uint8Array(32)
   const sentTo = (username: string) => ({ username, password: "p" })
   /** A refused login on one channel of source a, and a lost start on one of source b whose run has not ended. */
-  const older = Effect.fnUntraced(function* (path: string) {
+  const older = Effect.fnUntraced(function* (path: string, ...more: ReadonlyArray<Fact>) {
     const database = openLedger({ path })
     const { run_id } = of(1)
     const task = (name: string, engine: string, username: string) => ({
@@ -313,6 +313,7 @@ describe("the ledger of a version that knew no accounts", () => {
             fingerprint: lostOne.fingerprint,
             probe: false,
           },
+          ...more,
         ]),
       ),
       Ledger.layerOver(database),
@@ -320,6 +321,51 @@ describe("the ledger of a version that knew no accounts", () => {
     database.exec("DROP TABLE accounts; DROP TABLE account_names; PRAGMA user_version = 2")
     database.close()
   })
+
+  effect(
+    "counts a lost start whatever became of its probe, and none that certainly made no login",
+    function* () {
+      const attempt = { run_id: of(1).run_id, task_id: anId("c-2"), attempt: 1 }
+      const answer = (is: Extract<Fact, { _tag: "StartAnswered" }>["answer"]): Fact => ({
+        _tag: "StartAnswered",
+        ...attempt,
+        answer: is,
+      })
+      const probe: Fact = {
+        _tag: "StartIntended",
+        ...attempt,
+        external_execution_id: "x",
+        fingerprint: fingerprintLogin(key, "b:website", sentTo("eva")),
+        probe: true,
+      }
+      const cases: ReadonlyArray<readonly [number, ...ReadonlyArray<Fact>]> = [
+        [1],
+        [1, answer("lost")],
+        [1, answer("taken")],
+        [1, answer("unusable")],
+        [1, answer("lost"), probe],
+        [1, answer("lost"), probe, answer("not_created")],
+        [1, probe, answer("foreign")],
+        // An answer to a probe that was held back: nothing was sent.
+        [1, answer("lost"), answer("not_created")],
+        [0, answer("not_created")],
+        [0, answer("accepted")],
+        [0, answer("lost"), probe, answer("adopted")],
+      ]
+      for (const [strikes, ...more] of cases) {
+        const path = join(yield* folder, "ledger.sqlite")
+        yield* older(path, ...more)
+        const all = yield* Effect.provide(
+          Effect.flatMap(Ledger, (ledger) => ledger.accounts),
+          Ledger.layer({ path }),
+        )
+        expect({ more, strikes: all.reduce((sum, { sent: own }) => sum + own.length, 0) }).toEqual({
+          more,
+          strikes,
+        })
+      }
+    },
+  )
 
   effect("counts for every channel of the source, whoever uses the login", function* () {
     const path = join(yield* folder, "ledger.sqlite")
