@@ -16,7 +16,7 @@ import type { Pruned } from "../ledger/Fact.ts"
 import type { ArchivedRun } from "../ledger/FactRows.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { newestAnswer, remainsOf, runsLearntFrom } from "../ledger/RunState.ts"
+import { newestAnswer, remainsAny, runsLearntFrom } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import type { RunId } from "../service/Ids.ts"
 import { newestDerived, placeIn } from "../tables/KeptVersions.ts"
@@ -45,7 +45,7 @@ export const reasonToKeep = (run: RunState): string | undefined => {
 
 /** An execution of ours counts as gone only once the service has said so. */
 const isAtService = ({ attempts }: TaskState): boolean =>
-  attempts.some((one) => !["nothing", "foreign", "unseen", "forgotten"].includes(remainsOf(one)))
+  attempts.some((one) => !remainsAny(one, "nothing", "foreign", "unseen", "forgotten"))
 
 /** A file could not be removed; what was removed before is recorded. */
 export class PruneFailed extends Schema.TaggedError<PruneFailed>()("PruneFailed", {

@@ -162,21 +162,23 @@ export const remainsOf = (attempt: AttemptState): Remains => {
 }
 const createsNothing: ReadonlySet<string | undefined> = new Set(["not_created", "foreign"])
 
+export const remainsAny = (attempt: AttemptState, ...any: ReadonlyArray<Remains>): boolean =>
+  any.includes(remainsOf(attempt))
+
 /** An execution of ours that the service has not closed. */
 export const isOpenAtService = (
   attempt: AttemptState,
 ): attempt is AttemptState & { readonly execution_id: ExecutionId } => remainsOf(attempt) === "open"
 
 /** Something may run at the service because of the attempt. */
-export const mayRun = (attempt: AttemptState): boolean =>
-  ["open", "unseen", "foreign"].includes(remainsOf(attempt))
+export const mayRun = (attempt: AttemptState): boolean => remainsAny(attempt, "open", "unseen", "foreign")
 
 /** All of it is here, and the service may still have it. */
-export const isToDelete = (attempt: AttemptState): boolean => ["due", "asked"].includes(remainsOf(attempt))
+export const isToDelete = (attempt: AttemptState): boolean => remainsAny(attempt, "due", "asked")
 
 /** Closed executions of a settled task that stay there: it is not proved that all of them is here. */
 export const keptOf = ({ settled, attempts }: TaskState): ReadonlyArray<AttemptState> =>
-  settled === undefined ? [] : attempts.filter((one) => ["unread", "kept"].includes(remainsOf(one)))
+  settled === undefined ? [] : attempts.filter((one) => remainsAny(one, "unread", "kept"))
 
 /** What a task is settled with; one that is not settled is in progress. */
 export const verdictOfTask = ({ settled }: TaskState): Verdict => settled?.fact ?? own("IN_PROGRESS")

@@ -4,7 +4,7 @@
  */
 import { andMore, counted, listed } from "../base/Text.ts"
 import type { MisfitCount, OtherRecords, RejectedCount, RunHeld, StaleData } from "../ledger/RunFacts.ts"
-import { isOpenAtService, keptOf, remainsOf, verdictOfTask } from "../ledger/RunState.ts"
+import { isOpenAtService, keptOf, remainsAny, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { told } from "../messages/Catalogue.ts"
@@ -328,7 +328,7 @@ const deletionsOf = (tasks: ReadonlyArray<TaskState>): Summary["deletions"] => {
   for (const { attempts } of tasks)
     for (const attempt of attempts) {
       if (attempt.deletion?.deleted_at !== undefined) done += 1
-      else if (["unread", "kept", "due", "asked"].includes(remainsOf(attempt))) pending += 1
+      else if (remainsAny(attempt, "unread", "kept", "due", "asked")) pending += 1
     }
   const kept = sumOf(tasks.map((task) => keptOf(task).length))
   return { done, pending: pending - kept, kept }

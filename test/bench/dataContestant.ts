@@ -10,8 +10,7 @@ import { DuckDBInstance } from "@duckdb/node-api"
 import type { DuckDBAppender } from "@duckdb/node-api"
 import { Effect, Schema } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
-import { machineCalls } from "../../src/base/DurableFile.ts"
-import { append, begin, builtInOptions, layers, publish, stateOf, succeed } from "../tables/night.ts"
+import { append, begin, builtInLayers, publish, stateOf, succeed } from "../tables/night.ts"
 import { profile, resultsBody, rowsOfProfiles } from "./ProfileBodies.ts"
 import { measureSteps, peakMb } from "./StepUsage.ts"
 
@@ -51,7 +50,7 @@ const prepare = async (): Promise<void> => {
       { concurrency: 64, discard: true },
     )
   })
-  await Effect.runPromise(Effect.provide(night, layers(output, machineCalls, builtInOptions(output))))
+  await Effect.runPromise(Effect.provide(night, builtInLayers(output)))
   await finished(file.end())
 }
 
@@ -79,9 +78,7 @@ const countRows = async (path: string): Promise<Readonly<Record<string, number>>
 /** The whole way of a night: read, checked, normalised, children apart, Parquet, database, manifest, synced. */
 const ours = async (): Promise<Took> => {
   const from = performance.now()
-  const { steps } = await Effect.runPromise(
-    Effect.provide(measureSteps(publish(run)), layers(output, machineCalls, builtInOptions(output))),
-  )
+  const { steps } = await Effect.runPromise(Effect.provide(measureSteps(publish(run)), builtInLayers(output)))
   const database = seconds(from)
   const staged = steps.find(({ name: step }) => step === "Publishing.stageRun")
   return {

@@ -6,13 +6,20 @@
 import { cpSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { machineCalls } from "../../src/base/DurableFile.ts"
 import { compact } from "../../src/tables/Compact.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { openStore } from "../../src/tables/OpenStore.ts"
 import { publishStage } from "../../src/run/PublishMeanwhile.ts"
 import { anId } from "../harness/Id.ts"
-import { append, begin, builtInOptions, layers, profileOf, resultsOf, succeed } from "../tables/night.ts"
+import {
+  append,
+  begin,
+  builtInLayers,
+  builtInOptions,
+  profileOf,
+  resultsOf,
+  succeed,
+} from "../tables/night.ts"
 import { judgeFolder, nightjar, tellEnd } from "./Campaign.ts"
 import type { Campaign } from "./Campaign.ts"
 import { copyOf, countCalls, killCommand, linesOf, otherTables } from "./KilledCommand.ts"
@@ -49,7 +56,7 @@ const nights = (root: string, isCompactedBefore: boolean) =>
       monthsMax: Infinity,
     })
     yield* night("2025-10-31")
-  }).pipe(Effect.provide(layers(root, machineCalls, builtInOptions(root))), Effect.scoped, Effect.runPromise)
+  }).pipe(Effect.provide(builtInLayers(root)), Effect.scoped, Effect.runPromise)
 
 /** Returns what tries one compaction, by its seed. */
 export const openCompactions = async (campaign: Campaign): Promise<(seed: number) => Promise<Verdict>> => {

@@ -1,7 +1,8 @@
 /**
  * `npm run promises -- [--full] [--without-tests] [--promise N] [--json]`: runs a sample of each campaign that has none
  * among the tests, or all of each with `--full`, and the tests that carry a promise's number, unless somebody runs all
- * tests anyway; then prints what each promise was tried by and what came of it. Exits 1 where one is violated, or where a campaign gave no figure.
+ * tests anyway; then prints what each promise was tried by and what came of it. Exits 1 where one is violated, or
+ * where a campaign gave no figure.
  */
 import { spawn } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"

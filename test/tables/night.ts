@@ -58,6 +58,8 @@ export const layers = (root: string, calls: FileCalls = machineCalls, options = 
     Layer.provide(Layer.succeed(FileCalls, calls)),
   )
 
+export const builtInLayers = (root: string) => layers(root, machineCalls, builtInOptions(root))
+
 const encoder = new TextEncoder()
 const at = Date.parse("2026-11-20T02:00:00Z")
 

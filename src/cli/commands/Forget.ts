@@ -21,7 +21,7 @@ import { namesLeft } from "../../folder/Mentions.ts"
 import type { NamesLeft } from "../../folder/Mentions.ts"
 import type { Job } from "../../jobs/Job.ts"
 import type { ForgetCounts } from "../../ledger/Fact.ts"
-import { remainsOf } from "../../ledger/RunState.ts"
+import { remainsAny, remainsOf } from "../../ledger/RunState.ts"
 import type { RunState } from "../../ledger/RunState.ts"
 import { CustomerId } from "../../service/Ids.ts"
 import type { RunId } from "../../service/Ids.ts"
@@ -81,7 +81,7 @@ export const remoteOf = Effect.fnUntraced(function* (output: string, plan: Forge
     given_up += gone.filter(({ deletion }) => deletion?.landed_sha256 === "").length
     const due = attempts.flatMap((attempt) => {
       const { task_id, execution_id } = attempt
-      if (execution_id === undefined || ["nothing", "foreign"].includes(remainsOf(attempt))) return []
+      if (execution_id === undefined || remainsAny(attempt, "nothing", "foreign")) return []
       return [proved.get(execution_id) ?? { task_id, execution_id, landed_sha256: "" }]
     })
     if (due.length > 0) runs.push({ run_id, job: state.started.job, due })
