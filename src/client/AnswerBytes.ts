@@ -4,11 +4,11 @@
  */
 import { Context, Deferred, Duration, Effect, Stream } from "effect"
 import type { Cause } from "effect"
-import type { Headers, HttpClientResponse } from "effect/http"
+import type { HttpClientResponse } from "effect/http"
 import { failedSize, failedTransport } from "./CallFailures.ts"
 import { AnswerLost } from "./Service.ts"
 import type { CallFailure } from "./Service.ts"
-import { secretCharactersMax } from "../service/BodyBounds.ts"
+import { harmlessBytes, secretCharactersMax } from "../service/BodyBounds.ts"
 
 // One budget for the memory of all answers that a process handles. Small bodies never wait; a larger one
 // waits, but the longest-waiting one may exceed the budget, so that one can always finish.
@@ -105,7 +105,7 @@ export const BodiesInFlight = Context.Reference<BodyBudget>("nightjar/client/Bod
 })
 
 /** What the fiber is handling, if it has said so; otherwise a body counts only until it is handed over. */
-const CurrentHold = Context.Reference<Hold | undefined>("nightjar/client/CurrentHold", {
+export const CurrentHold = Context.Reference<Hold | undefined>("nightjar/client/CurrentHold", {
   defaultValue: () => undefined,
 })
 
@@ -217,24 +217,40 @@ interface ReadBytes {
   readonly isCut: boolean
 }
 
+/** What an answer says that its body has; Infinity if it says nothing. */
+const promisedBytes = ({ headers, request, status }: HttpClientResponse.HttpClientResponse): number =>
+  request.method === "HEAD" || status === 204 || status === 304
+    ? 0
+    : Number(headers["content-length"] ?? "Infinity")
+
+/** Whether a body is so small that neither its bytes nor its value have to be counted. */
+export const isHarmless = (call: Call, response: HttpClientResponse.HttpClientResponse): boolean =>
+  promisedBytes(response) <= Math.min(call.bytesMax, harmlessBytes)
+
+/** All of a body that says that it is small. */
+export const readSmall = (
+  call: Call,
+  response: HttpClientResponse.HttpClientResponse,
+): Effect.Effect<Uint8Array, CallFailure> => {
+  const read = Effect.mapBoth(response.arrayBuffer, {
+    onFailure: (error) => failedTransport(call.name, error),
+    onSuccess: (buffer) => new Uint8Array(buffer),
+  })
+  const total = call.large?.total
+  return total === undefined
+    ? read
+    : Effect.timeoutOrElse(read, { duration: total, orElse: () => tooLong(call, response.status, total) })
+}
+
 export const readBytes = (
   call: Call,
   response: HttpClientResponse.HttpClientResponse,
-  headers: Headers.Headers,
   grow: Hold["grow"],
 ): Effect.Effect<ReadBytes, CallFailure> => {
-  const promised = Number(headers["content-length"] ?? "Infinity")
+  const promised = promisedBytes(response)
   // The usual case is fast: an answer with a small declared length can be read at once.
-  if (promised <= Math.min(call.bytesMax, uncountedBytes)) {
-    const read = Effect.mapBoth(response.arrayBuffer, {
-      onFailure: (error) => failedTransport(call.name, error),
-      onSuccess: (buffer) => ({ bytes: new Uint8Array(buffer), isCut: false }),
-    })
-    const total = call.large?.total
-    return total === undefined
-      ? read
-      : Effect.timeoutOrElse(read, { duration: total, orElse: () => tooLong(call, response.status, total) })
-  }
+  if (promised <= Math.min(call.bytesMax, uncountedBytes))
+    return Effect.map(readSmall(call, response), (bytes) => ({ bytes, isCut: false }))
   const isPromised = promised <= call.bytesMax
   return Effect.suspend(() => {
     // An answer that declares itself too large is not read at all.

@@ -12,7 +12,17 @@ import { measureLargeBody } from "../service/BodyBounds.ts"
 import { cleanBody } from "../privacy/CleanBody.ts"
 import type { Cleaning } from "../privacy/CleanBody.ts"
 import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
-import { bounded, cleanedBytes, keptBytes, readBytes, told, whileHeld } from "./AnswerBytes.ts"
+import {
+  CurrentHold,
+  bounded,
+  cleanedBytes,
+  isHarmless,
+  keptBytes,
+  readBytes,
+  readSmall,
+  told,
+  whileHeld,
+} from "./AnswerBytes.ts"
 import type { Call, Hold } from "./AnswerBytes.ts"
 import { compileEndpoint, failedStatus, failedTransport, observing } from "./CallFailures.ts"
 import type { AnyParts, CallParts, Endpoint, ObserveCalls } from "./CallFailures.ts"
@@ -55,38 +65,13 @@ export const defaultLimits: ServiceLimits = {
 
 export type AnswerSize = "small" | "results" | "attachment"
 
-/** The parts of an answer; each body part may be read once, and exactly one of them should be. */
-export interface Answer {
-  readonly call: string
-  readonly http_status: number
-  readonly headers: Headers.Headers
-  readonly response: HttpClientResponse.HttpClientResponse
-  /** The body as it came, JSON or not. */
-  readonly body: Effect.Effect<Body, CallFailure>
-  /** A JSON object, and its content before blanking: for the one secret that the caller keeps. */
-  readonly issuing: Effect.Effect<{ readonly body: Body; readonly unblanked: unknown }, CallFailure>
-  /**
-   * A body that must be JSON, a JSON object or a JSON list; anything else is a lost answer. A body that
-   * exceeds a limit is returned as it is and says so itself.
-   */
-  readonly json: Effect.Effect<Body, CallFailure>
-  readonly object: Effect.Effect<Body, CallFailure>
-  readonly list: Effect.Effect<Body, CallFailure>
-  readonly stream: Stream.Stream<Uint8Array, CallFailure>
-  /** Frees the connection if the status alone is the answer; a body that breaks off does not matter. */
-  readonly discard: Effect.Effect<void>
-  /** The failure for this status, after freeing the connection. */
-  readonly undocumented: Effect.Effect<never, CallFailure>
-}
-
 /** Reads a body and parses it, once there is room for the parsed value. */
 const readCounted = Effect.fnUntraced(function* (
   call: Call,
   response: HttpClientResponse.HttpClientResponse,
-  headers: Headers.Headers,
   grow: Hold["grow"],
 ): Effect.fn.Return<TextBody, CallFailure> {
-  const { bytes, isCut } = yield* readBytes(call, response, headers, grow)
+  const { bytes, isCut } = yield* readBytes(call, response, grow)
   if (isCut) return { ...readBody(bytes, `it is larger than ${call.bytesMax} bytes`), text: undefined }
   const { valueBytes, broken } = measureLargeBody(bytes)
   // Its text, at two bytes per character, is in memory beside its bytes while it is parsed.
@@ -94,54 +79,108 @@ const readCounted = Effect.fnUntraced(function* (
   return readTextBody(bytes, broken)
 })
 
-const lostBody = (call: Call, http_status: number, wanted: string) =>
-  new AnswerLost({
-    message: `${call.name}: the answer contains no JSON ${wanted} (${http_status})`,
-    http_status,
-  })
+/** A body that is read, and its content before blanking. */
+interface Issued {
+  readonly body: Body
+  readonly unblanked: unknown
+}
 
-const answerOf = (
-  call: Call,
-  response: HttpClientResponse.HttpClientResponse,
-  clean: (raw: TextBody) => Body,
-): Answer => {
-  const http_status = response.status
-  const headers = response.headers
-  const read = whileHeld((hold) =>
-    Effect.map(readCounted(call, response, headers, hold.grow), (raw) => {
-      const body = clean(raw)
-      hold.newest = { http_status, bytes: body.bytes }
+/** The parts of an answer; each body part may be read once, and exactly one of them should be. */
+export class Answer {
+  readonly #call: Call
+  readonly #clean: (raw: TextBody) => Body
+  readonly response: HttpClientResponse.HttpClientResponse
+  readonly http_status: number
+
+  constructor(call: Call, response: HttpClientResponse.HttpClientResponse, clean: (raw: TextBody) => Body) {
+    this.#call = call
+    this.#clean = clean
+    this.response = response
+    this.http_status = response.status
+  }
+
+  get call(): string {
+    return this.#call.name
+  }
+
+  get #read(): Effect.Effect<Issued, CallFailure> {
+    const { http_status, response } = this
+    const cleaned = (raw: TextBody, hold: Pick<Hold, "newest"> | undefined) => {
+      const body = this.#clean(raw)
+      if (hold !== undefined) hold.newest = { http_status, bytes: body.bytes }
       return { body, unblanked: raw.json }
-    }),
-  )
-  const fitting = (wanted: string, fits: (json: unknown) => boolean) =>
-    Effect.flatMap(read, (issued) =>
-      fits(issued.unblanked) || issued.body.unusable !== undefined
-        ? Effect.succeed(issued)
-        : Effect.fail(lostBody(call, http_status, wanted)),
+    }
+    // Most bodies are too small for anything to wait for their memory.
+    return isHarmless(this.#call, response)
+      ? Effect.flatMap(CurrentHold, (hold) =>
+          Effect.map(readSmall(this.#call, response), (bytes) =>
+            cleaned(readTextBody(bytes, measureLargeBody(bytes).broken), hold),
+          ),
+        )
+      : whileHeld((hold) =>
+          Effect.map(readCounted(this.#call, response, hold.grow), (raw) => cleaned(raw, hold)),
+        )
+  }
+
+  #fitting(wanted: string, fits: (json: unknown) => boolean): Effect.Effect<Issued, CallFailure> {
+    const { http_status, call } = this
+    return Effect.flatMap(this.#read, (issued) => {
+      if (fits(issued.unblanked) || issued.body.unusable !== undefined) return Effect.succeed(issued)
+      const message = `${call}: the answer contains no JSON ${wanted} (${http_status})`
+      return Effect.fail(new AnswerLost({ message, http_status }))
+    })
+  }
+
+  /** The body as it came, JSON or not. */
+  get body(): Effect.Effect<Body, CallFailure> {
+    return Effect.map(this.#read, bodyOf)
+  }
+  /** A JSON object, and its content before blanking: for the one secret that the caller keeps. */
+  get issuing(): Effect.Effect<Issued, CallFailure> {
+    return this.#fitting("object", Predicate.isObject)
+  }
+  /**
+   * A body that must be JSON, a JSON object or a JSON list; anything else is a lost answer. A body that
+   * exceeds a limit is returned as it is and says so itself.
+   */
+  get json(): Effect.Effect<Body, CallFailure> {
+    return Effect.map(
+      this.#fitting("value", (json) => json !== undefined),
+      bodyOf,
     )
-  const bodyOf = (wanted: string, fits: (json: unknown) => boolean) =>
-    Effect.map(fitting(wanted, fits), ({ body }) => body)
-  const discard = Effect.ignore(whileHeld(({ grow }) => readBytes(discarded(call), response, headers, grow)))
-  return {
-    call: call.name,
-    http_status,
-    headers,
-    response,
-    body: Effect.map(read, ({ body }) => body),
-    issuing: fitting("object", Predicate.isObject),
-    json: bodyOf("value", (json) => json !== undefined),
-    object: bodyOf("object", Predicate.isObject),
-    list: bodyOf("list", Array.isArray),
-    stream: bounded(call, response),
-    discard,
-    undocumented: Effect.andThen(
-      discard,
-      // Suspended: most answers are documented, so the error and its stack trace are not built for them.
-      Effect.suspend(() => Effect.flatMap(failedStatus(call.name, call.hasEffect, response), Effect.fail)),
-    ),
+  }
+  get object(): Effect.Effect<Body, CallFailure> {
+    return Effect.map(this.#fitting("object", Predicate.isObject), bodyOf)
+  }
+  get list(): Effect.Effect<Body, CallFailure> {
+    return Effect.map(this.#fitting("list", Array.isArray), bodyOf)
+  }
+  get stream(): Stream.Stream<Uint8Array, CallFailure> {
+    return bounded(this.#call, this.response)
+  }
+
+  /** Frees the connection if the status alone is the answer; a body that breaks off does not matter. */
+  get discard(): Effect.Effect<void> {
+    const call = discarded(this.#call)
+    const { response } = this
+    return Effect.ignore(
+      isHarmless(call, response)
+        ? readSmall(call, response)
+        : whileHeld(({ grow }) => readBytes(call, response, grow)),
+    )
+  }
+  /** The failure for this status, after freeing the connection. */
+  get undocumented(): Effect.Effect<never, CallFailure> {
+    const { name, hasEffect } = this.#call
+    // Suspended: most answers are documented, so the error and its stack trace are not built for them.
+    return Effect.andThen(
+      this.discard,
+      Effect.suspend(() => Effect.flatMap(failedStatus(name, hasEffect, this.response), Effect.fail)),
+    )
   }
 }
+
+const bodyOf = ({ body }: Issued): Body => body
 
 /** How much of an unneeded body is read to free its connection; beyond that it is closed. */
 const discarded = (call: Call): Call => ({ ...call, bytesMax: Math.min(call.bytesMax, keptBytes) })
@@ -233,7 +272,7 @@ export const makeExchange = (
       return watched(parts, (answered) => {
         const onSuccess = (response: HttpClientResponse.HttpClientResponse) => {
           answered(response.status)
-          return read(answerOf(call, response, clean))
+          return read(new Answer(call, response, clean))
         }
         return client
           .execute(request.success)

@@ -246,6 +246,7 @@ export const noteRetryAfter = (
 
 /** How long a call still has to wait, if at all. */
 export const closureOf = (closures: Closures, asked: Asked, nowMs: number): Closure | undefined => {
+  if (closures.size === 0) return undefined
   const closure = closures.get(keyOf(asked))
   if (closure === undefined || closure.closedUntilMs > nowMs) return closure
   closures.delete(keyOf(asked))

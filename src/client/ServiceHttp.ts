@@ -167,7 +167,7 @@ const endpointOf = ({ name, path }: ResultsSource): Endpoint => ({
 const answerAttachment = Effect.fnUntraced(function* (answer: Answer) {
   if (answer.http_status === 200) {
     const known = yield* KnownSecrets
-    const said = answer.headers["content-type"]
+    const said = answer.response.headers["content-type"]
     const media_type = said === undefined ? undefined : known.clean(said, "free")
     const document = { _tag: "Document" as const, bytes: answer.stream }
     return media_type === undefined ? document : { ...document, media_type }

@@ -30,6 +30,8 @@ interface Lane {
   readonly permits: Semaphore.Semaphore
   /** Held by the call that is the next to be sent: the others wait for it, not for times that may change. */
   readonly turn: Semaphore.Semaphore
+  /** Calls that wait to enter: nobody passes them. */
+  waiting: number
 }
 
 /** What all calls of a run know about how a host wants to be called. */
@@ -113,6 +115,19 @@ const learnFailure = Effect.fnUntraced(function* (
   lane.pace = noteComplaint(lane.pace, { http_status, engine, sentMs, nowMs, askedMs })
 })
 
+/** The usual case, in which no call waits for its turn. */
+const isFree = ({ pace, waiting }: Lane, nowMs: number): boolean =>
+  waiting === 0 && pace.mode._tag === "Unpaced" && pace.nextMs <= nowMs
+
+const counted = <A, E>(lane: Lane, wait: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.suspend(() => {
+    lane.waiting += 1
+    return Effect.ensuring(
+      wait,
+      Effect.sync(() => void (lane.waiting -= 1)),
+    )
+  })
+
 const makePause = (requestsAtOnce: number) => {
   const lanes = new Map<string, Lane>()
   const closures: Closures = new Map()
@@ -120,7 +135,7 @@ const makePause = (requestsAtOnce: number) => {
     const known = lanes.get(host)
     if (known !== undefined) return known
     const [permits, turn] = [Semaphore.makeUnsafe(requestsAtOnce), Semaphore.makeUnsafe(1)]
-    const lane = { pace: openPace, permits, turn }
+    const lane = { pace: openPace, permits, turn, waiting: 0 }
     lanes.set(host, lane)
     return lane
   }
@@ -135,8 +150,7 @@ const makePause = (requestsAtOnce: number) => {
       yield* Effect.sleep(leftMs + (yield* Random.next) * spreadMs(lane.pace))
     }
   })
-  /** Holds a permit on return. Only the waits can be interrupted, so that no permit is lost. */
-  const enter = Effect.fnUntraced(function* (asked: Asked, lane: Lane) {
+  const queue = Effect.fnUntraced(function* (asked: Asked, lane: Lane) {
     for (;;) {
       yield* interruptibly(awaitOpen(asked, lane))
       yield* interruptibly(lane.permits.take(1))
@@ -147,6 +161,17 @@ const makePause = (requestsAtOnce: number) => {
       yield* lane.permits.release(1)
     }
   })
+  /** Holds a permit on return. Only the waits can be interrupted, so that no permit is lost. */
+  const enter = (asked: Asked, lane: Lane) =>
+    Effect.flatMap(monotonicMs, (nowMs) =>
+      isFree(lane, nowMs) && closureOf(closures, asked, nowMs) === undefined
+        ? Effect.flatMap(lane.permits.takeIfAvailable(1), (isTaken) => {
+            if (!isTaken) return counted(lane, queue(asked, lane))
+            lane.pace = noteSent(lane.pace, nowMs)
+            return Effect.void
+          })
+        : counted(lane, queue(asked, lane)),
+    )
   const paced = <A, R, E extends Tagged>(
     asked: Asked,
     lane: Lane,

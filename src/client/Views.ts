@@ -2,7 +2,7 @@
  * Tolerant readings of bodies, derived from the contract's schemas: a field of the wrong type is absent, an
  * unknown field is ignored, and nothing here throws, whatever a body contains (promise 11).
  */
-import { Predicate, Redacted, Result, Schema } from "effect"
+import { Predicate, Redacted, Result, Schema, SchemaAST } from "effect"
 import { blanked } from "../privacy/KnownSecrets.ts"
 import { cutText, idCharactersMax, measureLargeBody, secretCharactersMax } from "../service/BodyBounds.ts"
 import { EngineDetails, FormSchema } from "../service/Engine.ts"
@@ -66,6 +66,26 @@ const ownField = (json: JsonObject, name: string): unknown =>
 
 type Reader<A> = (value: unknown) => A | undefined
 
+/** What `typeof` says of what a schema accepts, with `word` for one string; undefined if it asks for more. */
+const kindsOf = (ast: SchemaAST.AST): ReadonlyArray<string> | undefined => {
+  if (ast.checks !== undefined || ast.encoding !== undefined) return undefined
+  if (SchemaAST.isString(ast)) return ["string"]
+  if (SchemaAST.isBoolean(ast)) return ["boolean"]
+  if (SchemaAST.isNull(ast)) return ["null"]
+  if (SchemaAST.isLiteral(ast) && typeof ast.literal === "string") return ["word"]
+  if (!SchemaAST.isUnion(ast)) return undefined
+  const kinds = ast.types.map(kindsOf)
+  return kinds.every((known) => known !== undefined) ? kinds.flat() : undefined
+}
+
+/** `Schema.is` for fields that are read all night: most of the contract's are of a plain kind. */
+const isOf = <A>(schema: Schema.Schema<A>): ((value: unknown) => value is A) => {
+  const kinds = kindsOf(schema.ast)
+  // The words of an open enumeration are strings like any other.
+  if (kinds === undefined || (kinds.includes("word") && !kinds.includes("string"))) return Schema.is(schema)
+  return (value): value is A => kinds.includes(value === null ? "null" : typeof value)
+}
+
 const isBlanked = (id: string): boolean => id.includes(blanked)
 
 const exactly = <A>(is: (value: unknown) => value is A): Reader<Exclude<A, null | undefined>> => {
@@ -125,11 +145,11 @@ const isSecret = (value: unknown): value is string =>
 
 /** The content of an acceptance body. */
 export const viewAcceptance = viewOf({
-  execution_id: made(ExecutionId, id(Schema.is(acceptanceFields.execution_id))),
-  session_id: made(SessionId, id(Schema.is(acceptanceFields.session_id))),
-  external_execution_id: text(Schema.is(acceptanceFields.external_execution_id)),
-  status_code: text(Schema.is(acceptanceFields.status_code)),
-  status_reason: text(Schema.is(acceptanceFields.status_reason)),
+  execution_id: made(ExecutionId, id(isOf(acceptanceFields.execution_id))),
+  session_id: made(SessionId, id(isOf(acceptanceFields.session_id))),
+  external_execution_id: text(isOf(acceptanceFields.external_execution_id)),
+  status_code: text(isOf(acceptanceFields.status_code)),
+  status_reason: text(isOf(acceptanceFields.status_reason)),
 })
 
 export type AcceptanceView = ReturnType<typeof viewAcceptance> & {
@@ -146,8 +166,8 @@ export const viewTicket = (unblanked: unknown): Redacted.Redacted<string> | unde
 const featureFields = FeatureState.schema.fields
 
 const viewFeature = viewOf({
-  code: text(Schema.is(featureFields.code)),
-  status_reason: text(Schema.is(featureFields.status_reason)),
+  code: text(isOf(featureFields.code)),
+  status_reason: text(isOf(featureFields.status_reason)),
 })
 
 const readFeature = (value: unknown) => {
@@ -157,19 +177,19 @@ const readFeature = (value: unknown) => {
 
 /** The content of a state body. Dates are the service's own text. */
 export const viewState = viewOf({
-  execution_id: made(ExecutionId, id(Schema.is(executionStateFields.execution_id))),
-  session_id: made(SessionId, id(Schema.is(executionStateFields.session_id))),
-  customer_id: made(CustomerId, text(Schema.is(executionStateFields.customer_id))),
-  engine_reference: made(EngineReference, text(Schema.is(executionStateFields.engine_reference))),
-  external_execution_id: text(Schema.is(executionStateFields.external_execution_id)),
-  status_code: text(Schema.is(executionStateFields.status_code)),
-  status_reason: text(Schema.is(executionStateFields.status_reason)),
-  authentication_status: text(Schema.is(executionStateFields.authentication_status)),
-  is_closed: exactly(Schema.is(executionStateFields.is_closed)),
-  next_kick_date: text(Schema.is(executionStateFields.next_kick_date)),
+  execution_id: made(ExecutionId, id(isOf(executionStateFields.execution_id))),
+  session_id: made(SessionId, id(isOf(executionStateFields.session_id))),
+  customer_id: made(CustomerId, text(isOf(executionStateFields.customer_id))),
+  engine_reference: made(EngineReference, text(isOf(executionStateFields.engine_reference))),
+  external_execution_id: text(isOf(executionStateFields.external_execution_id)),
+  status_code: text(isOf(executionStateFields.status_code)),
+  status_reason: text(isOf(executionStateFields.status_reason)),
+  authentication_status: text(isOf(executionStateFields.authentication_status)),
+  is_closed: exactly(isOf(executionStateFields.is_closed)),
+  next_kick_date: text(isOf(executionStateFields.next_kick_date)),
   /** When the engine began; without it and without a `locking_hash`, no login was tried (2.4). */
-  date_started: text(Schema.is(executionStateFields.date_started)),
-  locking_hash: text(Schema.is(executionStateFields.locking_hash)),
+  date_started: text(isOf(executionStateFields.date_started)),
+  locking_hash: text(isOf(executionStateFields.locking_hash)),
   /** Absent only if no body was read; a count that is missing or malformed is `Unknown`. */
   products_count: readProductsCount,
   features: eachItem(readFeature),
@@ -178,11 +198,11 @@ export type StateView = ReturnType<typeof viewState>
 
 const contextFields = TokenContext.schema.fields
 const viewContext = viewOf({
-  engine_reference: made(EngineReference, text(Schema.is(contextFields.engine_reference))),
-  app_id: text(Schema.is(contextFields.app_id)),
-  customer_id: made(CustomerId, text(Schema.is(contextFields.customer_id))),
-  features: eachItem(text(Schema.is(contextFields.features.value))),
-  locking_hash: text(Schema.is(contextFields.locking_hash)),
+  engine_reference: made(EngineReference, text(isOf(contextFields.engine_reference))),
+  app_id: text(isOf(contextFields.app_id)),
+  customer_id: made(CustomerId, text(isOf(contextFields.customer_id))),
+  features: eachItem(text(isOf(contextFields.features.value))),
+  locking_hash: text(isOf(contextFields.locking_hash)),
 })
 /** The content of a token's context (section 2.6). */
 export type TokenContextView = ReturnType<typeof viewContext>

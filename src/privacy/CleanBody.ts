@@ -226,7 +226,9 @@ const cleanJson = (
   known: KnownSecrets,
   { records, place }: Cleaning,
 ): string => {
-  const cleaners = [...issuedIn(text, records), known]
+  const isIssuing = issuing.test(text)
+  if (!isIssuing && !known.mayConcern(withoutEscapes(text))) return text
+  const cleaners = isIssuing ? [...issuedIn(text, records), known] : [known]
   const pieces: Array<string> = []
   let copied = 0
   let keys = 0
@@ -245,6 +247,18 @@ const cleanJson = (
   return copied === 0 ? text : pieces.join("") + text.slice(copied)
 }
 
+const escapes = /\\(?:u([0-9A-Fa-f]{4})|(.))/g
+
+/** A JSON text with its strings as they read: no JSON any more, only to be searched. */
+const withoutEscapes = (text: string): string =>
+  text.includes("\\")
+    ? text.replaceAll(escapes, (_, code?: string, unit = "") =>
+        code === undefined ? (controls[unit] ?? unit) : String.fromCharCode(Number.parseInt(code, 16)),
+      )
+    : text
+
+const controls: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" }
+
 /** A JSON string whose escapes stood for characters of more than a byte keeps them as escapes. */
 const inOneByteEach = (source: string): string =>
   source.replaceAll(/[^\0-\u00ff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
@@ -256,7 +270,6 @@ const issuing = /"(?:ticket|session_token|token_key)"|\\u00[567]/
 
 /** What this answer issues; it may repeat it elsewhere before it is registered. */
 const issuedIn = (text: string, records: string | undefined): ReadonlyArray<KnownSecrets> => {
-  if (!issuing.test(text)) return []
   const values = new Set<string>()
   for (const { from, to, around, isKey } of jsonTokens(text, spots, records)) {
     if (isKey || !around.isSecret) continue

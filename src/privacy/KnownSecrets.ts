@@ -162,12 +162,19 @@ interface Span {
   to: number
 }
 
-/** Hash of the first characters; lower and upper case are equal. */
-const hashAt = (text: string, at: number): number => {
-  let hash = 0
-  for (let next = at; next < at + windowSize; next++)
-    hash = Math.imul(hash, 0x01000193) ^ (text.charCodeAt(next) | 0x20)
-  return hash
+/** The last four characters, one byte of each; lower and upper case are equal. */
+const nextWindow = (window: number, unit: number): number => (window << 8) | ((unit | 0x20) & 0xff)
+
+const hashOf = (window: number): number => {
+  const mixed = Math.imul(window ^ (window >>> 15), 0x2c1b3c6d)
+  return mixed ^ (mixed >>> 13)
+}
+
+/** Hash of the first characters. */
+const hashAt = (text: string): number => {
+  let window = 0
+  for (let at = 0; at < windowSize; at++) window = nextWindow(window, text.charCodeAt(at))
+  return hashOf(window)
 }
 
 const base64 = /[A-Za-z0-9+/_-]/
@@ -186,7 +193,7 @@ class SpellingIndex<About> {
     const known = this.#byAnchor.get(anchor)
     if (known !== undefined) return void known.push(indexed)
     this.#byAnchor.set(anchor, [indexed])
-    const hash = hashAt(anchor, 0)
+    const hash = hashAt(anchor)
     if (this.#filter.length === 0) this.#filter = new Int32Array(filterSize)
     this.#filter[hash >>> 15]! |= 1 << hash
     const lengths = this.#lengths.get(hash) ?? []
@@ -194,11 +201,20 @@ class SpellingIndex<About> {
   }
 
   /** Where the text contains a spelling that `counts`; spans that touch become one. */
-  find(text: string, counts: (found: Indexed<About>) => boolean): ReadonlyArray<Span> {
+  find(
+    text: string,
+    counts: (found: Indexed<About>) => boolean,
+    spansMax = Number.POSITIVE_INFINITY,
+  ): ReadonlyArray<Span> {
     const spans: Array<Span> = []
-    for (let at = 0; at + windowSize <= text.length; at++) {
-      const hash = hashAt(text, at)
+    if (this.#filter.length === 0) return spans
+    let window = 0
+    for (let end = 0; end < text.length && spans.length < spansMax; end++) {
+      window = nextWindow(window, text.charCodeAt(end))
+      const hash = hashOf(window)
       if ((this.#filter[hash >>> 15]! & (1 << hash)) === 0) continue
+      const at = end + 1 - windowSize
+      if (at < 0) continue
       for (const length of this.#lengths.get(hash) ?? []) this.#findAt(text, at, length, counts, spans)
     }
     return spans
@@ -310,10 +326,16 @@ export interface KnownSecrets {
   readonly clean: (text: string, place: Place) => string
   /** Whether a number is a secret, as it is written. */
   readonly isSecretNumber: (written: string, place: Place) => boolean
+  /** False: in no part of this text is there anything to clean, wherever that part stands. */
+  readonly mayConcern: (text: string) => boolean
 }
+
+/** So many secrets that are too short for the index are looked for one by one. */
+const shortMax = 32
 
 export const makeKnownSecrets = (): KnownSecrets => {
   const held = new Map<string, Held>()
+  const short: Array<string> = []
   const words = new Set<string>()
   const index = new SpellingIndex<Held>()
   const isPublic = (value: string) => publicWords.has(value) || words.has(value)
@@ -326,6 +348,7 @@ export const makeKnownSecrets = (): KnownSecrets => {
     }
     const secret: Held = { value, grade }
     held.set(value, secret)
+    if (value.length < windowSize) short.push(value)
     for (const spelling of spellingsOf(value)) index.add(spelling, secret)
   }
 
@@ -356,6 +379,10 @@ export const makeKnownSecrets = (): KnownSecrets => {
     },
     isSecretNumber: (written, place) =>
       isWholeSecret(written, place) && (place === "echo" || (isDigits(written) && isInsideSize(written))),
+    mayConcern: (text) =>
+      short.length > shortMax ||
+      short.some((value) => text.includes(value)) ||
+      index.find(text, ({ about }) => !isPublic(about.value), 1).length > 0,
   }
 }
 

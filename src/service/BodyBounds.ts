@@ -43,7 +43,7 @@ const weights = {
 } as const
 
 /** Bodies up to this size cannot exceed a limit, whatever they contain, and take at most half a megabyte. */
-const harmlessBytes = 16 * 1024
+export const harmlessBytes = 16 * 1024
 
 interface BodyMeasure {
   readonly depth: number

@@ -1,7 +1,7 @@
 /** Calls over real sockets: what a connection that fails proves, what is kept alive, and whom TLS trusts. */
 import type * as Net from "node:net"
 import { afterEach, assert, describe, it } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import { Deferred, Effect, Fiber, Stream } from "effect"
 import { vi } from "vitest"
 import { Service } from "../../src/client/Service.ts"
 import type { CallFailure } from "../../src/client/Service.ts"
@@ -153,6 +153,70 @@ describe("a download", () => {
       ),
     )
     assert.deepStrictEqual(results, ["%PDF", "AnswerLost", "AnswerLost"])
+  })
+})
+
+describe("a call that ends early", () => {
+  const read = Effect.flatMap(Service, (service) => service.readExecution(anId("e")))
+  const document = Effect.flatMap(Service, (service) => service.downloadAttachment(anId("s"), "a"))
+  const first = Effect.flatMap(document, (answer) =>
+    answer._tag === "Document" ? Stream.runHead(answer.bytes) : Effect.void,
+  )
+
+  it.live.each<readonly [string, string, Effect.Effect<unknown, CallFailure, Service>]>([
+    ["before the answer", "", read],
+    ["after the headers", long, read],
+    ["in a body of unknown length", chunked, read],
+    ["between two pieces of a document", chunked.replace("202 Accepted", "200 OK"), first],
+  ])("ends its request: %s", ([, said, call]) =>
+    Effect.gen(function* () {
+      const arrived = yield* Deferred.make<void>()
+      const closed = yield* Deferred.make<void>()
+      const origin = yield* listenRaw((socket) => {
+        socket.on("data", () => socket.write(said, () => Deferred.doneUnsafe(arrived, Effect.void)))
+        socket.on("close", () => Deferred.doneUnsafe(closed, Effect.void))
+      })
+      const over = yield* Effect.forkChild(
+        Effect.gen(function* () {
+          const calling = yield* Effect.forkChild(call)
+          yield* Deferred.await(arrived)
+          yield* Effect.sleep("20 millis")
+          yield* Fiber.interrupt(calling)
+          // The connections of the client are open still: it is this request that closes its own.
+          yield* Effect.timeout(Deferred.await(closed), "5 seconds")
+        }).pipe(Effect.provide(serviceAt(origin))),
+      )
+      yield* Fiber.join(over)
+    }),
+  )
+
+  live("makes nobody read ahead: a document waits at the server until its reader wants more", function* () {
+    const size = 16 * 1024 * 1024
+    let sent = 0
+    const origin = yield* listenRaw((socket) => {
+      const piece = Buffer.alloc(1024 * 1024, 1)
+      const more = (): void => {
+        if (sent === size) return
+        sent += piece.length
+        socket.write(piece, more)
+      }
+      socket.on("data", () => socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${size}\r\n\r\n`, more))
+    })
+    let seen = 0
+    let sentByThen = 0
+    yield* Effect.provide(
+      Effect.flatMap(document, (answer) =>
+        answer._tag !== "Document"
+          ? Effect.void
+          : Stream.runForEach(answer.bytes, (chunk) => {
+              seen += chunk.length
+              if (sentByThen > 0) return Effect.void
+              return Effect.map(Effect.sleep("500 millis"), () => void (sentByThen = sent))
+            }),
+      ),
+      serviceAt(origin),
+    )
+    assert.deepStrictEqual([seen, sentByThen > 0 && sentByThen < size], [size, true])
   })
 })
 

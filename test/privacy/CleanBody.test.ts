@@ -47,6 +47,26 @@ describe("an answer of the service", () => {
     )
   })
 
+  it("loses them however they are escaped, and however short they are", () => {
+    const escaped = (text: string) =>
+      [...text].map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join("")
+    const body = (value: string) => `{"a":"${value}","date":"x\\/y","msg":"${value}"}`
+    assert.strictEqual(cleaned(body(escaped("2#08!43")), ["2#08!43"]), body("[blanked]"))
+    const secrets = ["~7^!2$", 'tab\tand "quote" and \\', "ñ"]
+    for (const secret of secrets)
+      for (const spelled of [escaped(secret), JSON.stringify(secret).slice(1, -1)])
+        assert.strictEqual(
+          cleaned(body(spelled), secrets),
+          secret.length > 1 ? body("[blanked]") : body(spelled).replace(/"[^"]*"}$/, '"[blanked]"}'),
+        )
+    const short = Array.from({ length: 40 }, (_, n) => String(100 + n))
+    for (const some of [short.slice(0, 5), short])
+      assert.strictEqual(
+        cleaned('{"msg":104,"input":"104"}', some),
+        '{"msg":"[blanked]","input":"[blanked]"}',
+      )
+  })
+
   it("keeps two blanked keys distinct, so that no count hides another", () => {
     const body = '{"products_count":{"a:hunter22":3,"b:hunter22":0,"hunter22":1,"hunter22b":0}}'
     const { products_count } = JSON.parse(cleaned(body, ["hunter22", "hunter22b"]))
