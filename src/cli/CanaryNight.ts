@@ -167,17 +167,6 @@ const parse = (text: string): unknown => {
   }
 }
 
-export interface CanaryService {
-  /** Of the server: the service is below /api and /flows, everything else is kept. */
-  readonly origin: string
-  /** What the service issued so far. */
-  readonly issued: ReadonlyMap<string, Canary>
-  /** Bodies that were sent to the collector and to the receiver of notices. */
-  readonly sent: ReadonlyArray<Written>
-  /** How many answers repeated the secrets. */
-  readonly echoes: () => number
-}
-
 /** Turns an answer of the embedded service into that of a service that cannot keep a secret. */
 const makeHostile = (canaries: Canaries) => {
   const { control, ...planted } = canaries
@@ -197,6 +186,10 @@ const makeHostile = (canaries: Canaries) => {
   return { issued, echoes: () => echoes, hostile }
 }
 
+/**
+ * The service is below /api and /flows of `origin`; what was sent elsewhere, to the collector and to the
+ * receiver of notices, is kept. `issued` grows as it answers, `echoes` counts answers that repeat the secrets.
+ */
 export const openCanaryService = Effect.fnUntraced(function* (canaries: Canaries) {
   const wiring = yield* Wiring
   const built = yield* Layer.build(wiring.sandboxServer({ port: 0, host: "127.0.0.1", seed: 1, speed }))
@@ -234,8 +227,9 @@ export const openCanaryService = Effect.fnUntraced(function* (canaries: Canaries
   const server = yield* Layer.build(LocalServer.layer({ host: "127.0.0.1", port: 0, ...limits }))
   yield* Effect.provide(HttpServer.serveEffect(answer), server)
   const origin = HttpServer.formatAddress(Context.get(server, HttpServer.HttpServer).address)
-  return { origin, issued, sent, echoes } satisfies CanaryService as CanaryService
+  return { origin, issued, sent, echoes }
 })
+type CanaryService = Effect.Success<ReturnType<typeof openCanaryService>>
 
 /** Each takes two or three seconds on a machine with nothing else to do. */
 const commandTime = Duration.seconds(60)

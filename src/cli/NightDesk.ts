@@ -169,18 +169,14 @@ export const runningNights = (output: string) =>
   )
 
 /** Who works in this folder: nights that execute, or a process that does something else or has just begun. */
-export interface WorkHere {
-  readonly nights: ReadonlyArray<NightPicture>
-  readonly isHeld: boolean
-}
-
 export const workIn = Effect.fnUntraced(function* (output: string) {
   const { isFolderLocked } = yield* Effect.promise(() => import("../base/FolderLock.ts"))
   const isHeld = yield* Effect.sync(() => isFolderLocked(`${output}/run.lock`))
   // Asked last: what is held then may have begun to execute.
   const nights = isHeld ? yield* runningNights(output) : []
-  return { nights, isHeld } satisfies WorkHere as WorkHere
+  return { nights, isHeld }
 })
+export type WorkHere = Effect.Success<ReturnType<typeof workIn>>
 
 export const isRunning = ({ nights }: WorkHere, run_id: string): boolean =>
   nights.some((night) => night.run_id === run_id)

@@ -6,13 +6,13 @@ import { existsSync } from "node:fs"
 import { Duration, Effect, Schema } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier } from "../base/DuckDbFailed.ts"
+import type { DuckDbFailed } from "../base/DuckDbFailed.ts"
 import { withinMachineTime } from "../base/Time.ts"
 import { Wiring } from "./Wiring.ts"
-import { dataChanges } from "../report/Report.ts"
-import type { NightChanges, PublishedFacts } from "../report/Report.ts"
+import { CoverageCount, EngineNight, TableChanges, dataChanges } from "../report/Report.ts"
+import type { PublishedFacts } from "../report/Report.ts"
 import type { TableFigures, TableRows } from "../report/TablesPage.ts"
 import { cutMark } from "../service/BodyBounds.ts"
-import { outcomes } from "../service/EndTable.ts"
 import { placeOf } from "../tables/DataDictionary.ts"
 
 /** Undefined, without `use`, if nothing is published in the folder yet. */
@@ -70,26 +70,6 @@ const coverageSql = `
   FROM ops.coverage WHERE run_id = $1 AND engine_reference IS NOT NULL
   GROUP BY ALL ORDER BY ALL LIMIT ${rowsMax}`
 
-const maybeMs = Schema.NullOr(Schema.Finite)
-const EngineRows = Schema.Array(
-  Schema.Struct({
-    run_id: Schema.String,
-    engine_reference: Schema.String,
-    tasks: Schema.Int,
-    not_succeeded: Schema.Int,
-    p50_ms: maybeMs,
-    p95_ms: maybeMs,
-  }),
-)
-const CoverageRows = Schema.Array(
-  Schema.Struct({
-    engine_reference: Schema.String,
-    feature: Schema.String,
-    outcome: Schema.Literals(outcomes),
-    customers: Schema.Int,
-  }),
-)
-
 /** The night before, as of the run; a rerun of an older night is compared with the newest one. */
 const sinceSql = `
   SELECT earlier.run_id AS since FROM ops.runs AS own LEFT JOIN ops.runs AS earlier
@@ -107,61 +87,38 @@ const countsOfChanges = dataChanges
   .join(", ")
 
 /** One look at all tables; only the records that are shown are kept, and no value of any. */
-const changesSql = (recordsMax: number): string => `
-  SELECT table_name, ${countsOfChanges},
+const changesSql = `
+  SELECT table_name AS "table", ${countsOfChanges},
     min_by(
       struct_pack(change, customer_id, engine_reference, columns := coalesce(changed_columns, [])),
       struct_pack(
         kind := list_position([${dataChanges.map((change) => `'${change}'`).join(", ")}], change),
         customer_id, engine_reference, record_key := CAST(record_key AS VARCHAR)),
-      ${recordsMax}) AS records
+      ${changedRecordsMax}) AS records
   FROM changes($1, $2) WHERE starts_with(run_id, $3 || '.')
   GROUP BY table_name ORDER BY table_name LIMIT ${rowsMax}`
 
-const maybeText = Schema.NullOr(Schema.String)
-const ChangeRows = Schema.Array(
-  Schema.Struct({
-    table_name: Schema.String,
-    ...(Object.fromEntries(dataChanges.map((change) => [change, Schema.Int])) as Record<
-      (typeof dataChanges)[number],
-      typeof Schema.Int
-    >),
-    records: Schema.Array(
-      Schema.Struct({
-        change: Schema.Literals(dataChanges),
-        customer_id: maybeText,
-        engine_reference: maybeText,
-        columns: Schema.Array(Schema.String),
-      }),
-    ),
-  }),
-)
-const SinceRows = Schema.Array(Schema.Struct({ since: maybeText }))
+const Since = Schema.Struct({ since: Schema.NullOr(Schema.String) })
+
+/** The rows of a statement, as they are described. */
+const rowsAs = <A>(row: Schema.ConstraintDecoder<A>, rows: Effect.Effect<unknown, DuckDbFailed>) =>
+  Effect.flatMap(rows, Schema.decodeUnknownEffect(Schema.Array(row)))
 
 /** Undefined if the run is not in the tables. */
 const nightChanges = Effect.fnUntraced(function* (
   { rows }: Connection,
   { job, run_id, hasPseudonyms }: ReportedRun,
 ) {
-  const [found] = yield* Schema.decodeUnknownEffect(SinceRows)(yield* rows(sinceSql, [run_id]))
+  const [found] = yield* rowsAs(Since, rows(sinceSql, [run_id]))
   if (found === undefined) return undefined
   const since = found.since ?? undefined
   const tables =
-    since === undefined
-      ? []
-      : yield* Schema.decodeUnknownEffect(ChangeRows)(
-          yield* rows(changesSql(changedRecordsMax), [since, run_id, job]),
-        )
-  const changes: NightChanges = {
+    since === undefined ? [] : yield* rowsAs(TableChanges, rows(changesSql, [since, run_id, job]))
+  return {
     since,
-    tables: tables.map(({ table_name: table, records, ...counts }) => ({
-      table,
-      ...counts,
-      records: hasPseudonyms ? [] : records,
-    })),
+    tables: hasPseudonyms ? tables.map((one) => ({ ...one, records: [] })) : tables,
     hasPseudonyms,
   }
-  return changes
 })
 
 interface ReportedRun {
@@ -176,22 +133,13 @@ export const publishedFacts = Effect.fn("PublishedFacts.read")(function* (output
   return yield* withPublished(output, (connection) =>
     Effect.gen(function* () {
       const { rows } = connection
-      const engines = yield* Schema.decodeUnknownEffect(EngineRows)(yield* rows(enginesSql, [job, run_id]))
-      const coverage = yield* Schema.decodeUnknownEffect(CoverageRows)(yield* rows(coverageSql, [run_id]))
+      const engines = yield* rowsAs(EngineNight, rows(enginesSql, [job, run_id]))
+      const coverage = yield* rowsAs(CoverageCount, rows(coverageSql, [run_id]))
       const changes = yield* nightChanges(connection, run).pipe(
         withinMachineTime(changesWithin),
         Effect.orElseSucceed(() => undefined),
       )
-      const found: PublishedFacts = {
-        changes,
-        engines: engines.map((night) => ({
-          ...night,
-          p50_ms: night.p50_ms ?? undefined,
-          p95_ms: night.p95_ms ?? undefined,
-        })),
-        coverage,
-      }
-      return found
+      return { changes, engines, coverage } satisfies PublishedFacts
     }),
   )
 })
@@ -202,9 +150,18 @@ export const publishedFacts = Effect.fn("PublishedFacts.read")(function* (output
 /** Nights that a table's bars show. */
 const nightsMax = 14
 
-const Nights = Schema.Array(Schema.Struct({ run_date: Schema.String, rows: Schema.Int, of_all: Schema.Int }))
-const Columns = Schema.Array(Schema.Struct({ table_name: Schema.String, column_name: Schema.String }))
-const Counts = Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.Int)))
+const Night = Schema.Struct({ run_date: Schema.String, rows: Schema.Int, of_all: Schema.Int })
+const Column = Schema.Struct({ table_name: Schema.String, column_name: Schema.String })
+const Counts = Schema.Record(Schema.String, Schema.NullOr(Schema.Int))
+
+/** The names of the columns of each table of these schemas, in their order. */
+const columnsIn = Effect.fnUntraced(function* ({ rows }: Connection, schemas: ReadonlyArray<string>) {
+  const sql = `SELECT table_name, column_name FROM duckdb_columns()
+    WHERE schema_name IN (SELECT unnest($1::VARCHAR[])) ORDER BY table_name, column_index`
+  const there = yield* ourRows(Column, rows(sql, [schemas]))
+  const byTable = Map.groupBy(there, ({ table_name }) => table_name)
+  return (table: string) => (byTable.get(table) ?? []).map(({ column_name }) => column_name)
+})
 
 const nightsSql = (table: string) => `
   SELECT run_date::VARCHAR AS run_date, count(*)::BIGINT AS rows,
@@ -220,33 +177,28 @@ const countsSql = (table: string, columns: ReadonlyArray<string>) => {
 }
 
 /** Our own statements return these rows: others are a defect. */
-const decoded = <A, I>(schema: Schema.Codec<A, I>, rows: unknown) =>
-  Effect.orDie(Schema.decodeUnknownEffect(schema)(rows))
+export const ourRows = <A>(row: Schema.ConstraintDecoder<A>, rows: Effect.Effect<unknown, DuckDbFailed>) =>
+  Effect.flatMap(rows, (found) => Effect.orDie(Schema.decodeUnknownEffect(Schema.Array(row))(found)))
 
 /** By table; undefined before anything is published. A table that is not published has no entry. */
 export const tableFigures = Effect.fn("TableFigures.read")(function* (
   output: string,
   tables: ReadonlyArray<string>,
 ) {
-  return yield* withPublished(output, ({ rows }) =>
+  return yield* withPublished(output, (connection) =>
     Effect.gen(function* () {
-      const there = yield* decoded(
-        Columns,
-        yield* rows(
-          "SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name IN ('nights', 'ops')",
-        ),
-      )
-      const columnsOf = Map.groupBy(there, ({ table_name }) => table_name)
+      const { rows } = connection
+      const columnsOf = yield* columnsIn(connection, ["nights", "ops"])
       const figures = new Map<string, TableFigures>()
       for (const table of tables) {
-        const columns = (columnsOf.get(table) ?? []).map(({ column_name }) => column_name)
+        const columns = columnsOf(table)
         if (!columns.includes("run_date")) continue
-        const nights = yield* decoded(Nights, yield* rows(nightsSql(table)))
+        const nights = yield* ourRows(Night, rows(nightsSql(table)))
         const [newest] = nights
-        const counted =
+        const [counted] =
           newest === undefined
-            ? undefined
-            : (yield* decoded(Counts, yield* rows(countsSql(table, columns), [newest.run_date])))[0]
+            ? []
+            : yield* ourRows(Counts, rows(countsSql(table, columns), [newest.run_date]))
         figures.set(table, {
           rows: newest?.of_all ?? 0,
           nights,
@@ -308,17 +260,10 @@ export const firstRows = Effect.fn("FirstRows.read")(function* (
 ) {
   return yield* withPublished(output, (connection) =>
     Effect.gen(function* () {
-      const there = yield* decoded(
-        Columns,
-        yield* connection.rows(
-          `SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name = 'main'
-          ORDER BY table_name, column_index`,
-        ),
-      )
-      const columnsOf = Map.groupBy(there, ({ table_name }) => table_name)
+      const columnsOf = yield* columnsIn(connection, ["main"])
       const found = new Map<string, TableRows>()
       for (const table of tables) {
-        const columns = (columnsOf.get(table.name) ?? []).map(({ column_name }) => column_name)
+        const columns = columnsOf(table.name)
         const rows = yield* rowsOfTable(connection, table, columns, withRows ? firstRowsMax : 0).pipe(
           withinMachineTime(readWithin),
           Effect.orElseSucceed(() => undefined),

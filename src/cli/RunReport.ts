@@ -35,13 +35,6 @@ export interface ReportTarget {
   readonly share: Job["share"]
 }
 
-export interface WrittenReport {
-  readonly run_id: RunId
-  readonly report: string
-  readonly worklist: string
-  readonly worklist_rows: number
-}
-
 /** The file that every page is made of. */
 export const pageTemplate = Effect.map(Wiring, ({ packageFolder }) =>
   readFileSync(join(packageFolder, "src/report/page.html"), "utf8"),
@@ -73,13 +66,12 @@ export const writeReport = Effect.fn("RunReport.write")(function* (target: Repor
   yield* writeRunFile(target, worklistName, worklistCsv(report.worklist))
   yield* writeRunFile(target, reportName, renderReport(yield* pageTemplate, report))
   const folder = runFolder(output, run_id)
-  const written: WrittenReport = {
+  return {
     run_id,
     report: `${folder}/${reportName}`,
     worklist: `${folder}/${worklistName}`,
     worklist_rows: report.worklist.length,
   }
-  return written
 })
 
 /** A run of 10,000 executions takes a second or two. */
@@ -88,7 +80,7 @@ const writtenWithin = Duration.minutes(1)
 /** Whatever goes wrong costs a warning; returns whether it was written. */
 const orWarn =
   ({ output, run_id }: ReportTarget) =>
-  <E, R>(writing: Effect.Effect<WrittenReport, E, R>) => {
+  <E, R>(writing: Effect.Effect<unknown, E, R>) => {
     const path = `${runFolder(output, run_id)}/${reportName}`
     const unwritten = (why: string) => Effect.as(warn("report-unwritten", { path, why }), false)
     return Effect.as(writing, true).pipe(

@@ -22,21 +22,6 @@ export class BackupFailed extends Schema.TaggedError<BackupFailed>()("BackupFail
   isUnsettled: Schema.Boolean,
 }) {}
 
-interface Part {
-  readonly files: number
-  readonly bytes: number
-}
-
-/** What the copy holds; `version` is that of its tables, 0 without any. */
-export interface BackupHolds {
-  readonly version: number
-  readonly ledger: Part
-  readonly landing: Part
-  readonly attachments: Part
-  readonly tables: Part
-  readonly other: Part
-}
-
 const roundsMax = 20
 const betweenRounds = Duration.millis(500)
 const fileMode = 0o600
@@ -206,8 +191,9 @@ const removeCopy = ({ files, to }: Place): void => {
   for (const name of [...copied, ...single, ...others]) files.remove(join(to, name))
 }
 
-const holdsOf = (to: string, version: number): BackupHolds => {
-  const part = (paths: ReadonlyArray<string>): Part => {
+/** What the copy holds; `version` is that of its tables, 0 without any. */
+const holdsOf = (to: string, version: number) => {
+  const part = (paths: ReadonlyArray<string>) => {
     const there = paths.map((path) => join(to, path)).filter((path) => existsSync(path))
     return { files: there.length, bytes: there.reduce((sum, path) => sum + statSync(path).size, 0) }
   }

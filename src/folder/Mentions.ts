@@ -89,14 +89,6 @@ const objectIn = (line: string): Record<string, unknown> | undefined => {
 // Where a customer's id stays although the customer is removed: in names that people chose for more than this
 // customer, and in their own SQL. Nightjar does not change those; it tells where they are.
 
-export interface NamesLeft {
-  readonly jobs: ReadonlyArray<string>
-  /** Job files, as the ledger names them. */
-  readonly jobPaths: ReadonlyArray<string>
-  readonly folder: string | undefined
-  readonly models: ReadonlyArray<{ readonly job: string; readonly name: string }>
-}
-
 const partOfWord = /[\p{L}\p{N}]/u
 
 /** In a name, hyphens and the like separate words, and `C-1` becomes `c-1`. */
@@ -116,8 +108,9 @@ export const namesLeft = Effect.fn("Keeping.namesLeft")(function* (store: Store,
   const { root } = store.layout
   return {
     jobs: named(runs.map(({ fact }) => fact.job)),
+    /** Job files, as the ledger names them. */
     jobPaths: named(runs.map(({ fact }) => fact.job_path)),
     folder: isInName(root, customer_id) ? root : undefined,
     models: models.filter(({ name, sql }) => isInName(`${name} ${sql}`, customer_id)),
-  } satisfies NamesLeft as NamesLeft
+  }
 })

@@ -135,17 +135,6 @@ export class NamingFailed extends Schema.TaggedError<NamingFailed>()("NamingFail
   foreign: Schema.optionalKey(Schema.String),
 }) {}
 
-export interface NamedDocuments {
-  readonly added: number
-  /** Of documents that are no longer in `attachments/`. */
-  readonly removed: number
-  /** Documents with a name, and customers with one. */
-  readonly documents: number
-  readonly customers: number
-  /** In the tables as downloaded, but no longer in `attachments/`. */
-  readonly gone: number
-}
-
 const folderMode = 0o700
 const fileMode = 0o600
 const temporaryStart = ".tmp-"
@@ -211,7 +200,9 @@ const copiesIn = (folder: string): Set<string> =>
 
 /**
  * Gives every document of the published tables its name. The caller holds the folder; `connection` reads the
- * published database, and `reveal` says whom it calls so.
+ * published database, and `reveal` says whom it calls so. Counts new copies, those of documents that are no
+ * longer in `attachments/`, documents and customers with a name, and documents that are gone although the
+ * tables have them.
  */
 export const nameDocuments = Effect.fn("Keeping.nameDocuments")(function* (
   place: Place,
@@ -248,7 +239,7 @@ export const nameDocuments = Effect.fn("Keeping.nameDocuments")(function* (
       }
     }),
   )
-  return counts satisfies NamedDocuments as NamedDocuments
+  return counts
 }, Effect.scoped)
 
 /** Under its name only once it is complete. */

@@ -19,14 +19,6 @@ const bytesMax = 64_000_000
 /** What its owner may do with it; nobody else may do anything. */
 const othersMask = 0o077
 
-export interface EnvFile {
-  readonly path: string
-  /** Those that are not empty. */
-  readonly variables: ReadonlyMap<string, string>
-  /** The file's mode, such as `0644`, if other users can read or change it. */
-  readonly openMode: string | undefined
-}
-
 /** The variables among `names` that the environment of this process has. */
 export const readProcess = Effect.fnUntraced(function* (names: Iterable<string>) {
   const provider = yield* ConfigProvider.ConfigProvider
@@ -65,15 +57,16 @@ export const checkLoginsFile = Effect.fnUntraced(function* (path: string, findin
   findings.error(place, message)
 })
 
-/** Fails with a reason that repeats nothing of the file. */
+/** Its variables that are not empty. Fails with a reason that repeats nothing of the file. */
 export const readEnvFile = Effect.fnUntraced(function* (path: string) {
   const text = yield* readTextFile(path, bytesMax)
   const openMode = yield* openModeOf(path, () => false)
   const written = Object.entries(parseEnv(text)).flatMap(([name, value]) =>
     value === undefined || value === "" ? [] : [[name, value] as const],
   )
-  return { path, variables: new Map(written), openMode } satisfies EnvFile as EnvFile
+  return { path, variables: new Map(written) as ReadonlyMap<string, string>, openMode }
 })
+export type EnvFile = Effect.Success<ReturnType<typeof readEnvFile>>
 
 /** Why the variables of a file are not used, and what to do about it. */
 export const openToOthers = (path: string, mode: string, what = "this file"): string =>

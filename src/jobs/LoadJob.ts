@@ -6,7 +6,6 @@
 import { dirname } from "node:path"
 import { Duration, Effect, Predicate, Schema, SchemaAST, Struct } from "effect"
 import { readTextFile } from "../base/DurableFile.ts"
-import type { Problem } from "../base/DurableFile.ts"
 import { missingKey } from "../base/Schemas.ts"
 import { counted } from "../base/Text.ts"
 import * as Assignments from "./Assignments.ts"
@@ -201,11 +200,6 @@ const readKeys = (
   checkName(context, name, customers)
   const place = context.document.place(["pseudonyms"], "key")
   return { tokens_key, pseudonyms: { key, columns: written.columns ?? {}, place } }
-}
-
-export interface LoadedJob {
-  readonly job: Job
-  readonly warnings: ReadonlyArray<Problem>
 }
 
 /** Twice the size of 300,000 customers written in the job; more of them belong in a file of customers. */
@@ -454,5 +448,5 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
   const bound = yield* bindVariables(job, known, envFile !== undefined).pipe(
     Effect.mapError((problem) => new JobInvalid({ problems: [problem], warnings })),
   )
-  return { job: bound, warnings } satisfies LoadedJob as LoadedJob
+  return { job: bound, warnings }
 })

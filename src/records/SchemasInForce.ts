@@ -170,14 +170,6 @@ export type Readings =
 
 export const noReadings: Readings = { _tag: "Named", tables: [] }
 
-export interface ListedSchemas {
-  readonly schemas: ReadonlyArray<ReadSchema>
-  /** Nobody has named these: what the output folder has of anybody else comes before them. */
-  readonly readings: ReadonlyArray<ReadSchema>
-  /** Tables that the program has a reading for, whichever of them a job has. */
-  readonly readable: ReadonlySet<string>
-}
-
 /** They are in `readings`, beside the program's record schemas; a test's program need not have any. */
 const readReadings = Effect.fnUntraced(function* (ofPackage: string) {
   const files = yield* FileSystem.FileSystem
@@ -223,10 +215,13 @@ export const listedSchemas = Effect.fn("Records.listedSchemas")(function* (
   const isNamed = readings._tag === "Named"
   return {
     schemas: isNamed ? [...listed, ...asked] : listed,
+    /** Nobody has named these: what the output folder has of anybody else comes before them. */
     readings: isNamed ? [] : asked,
+    /** Tables that the program has a reading for, whichever of them a job has. */
     readable: new Set(all.map(({ family }) => family.table)),
-  } satisfies ListedSchemas as ListedSchemas
+  }
 })
+export type ListedSchemas = Effect.Success<ReturnType<typeof listedSchemas>>
 
 /**
  * Those of a job, with what the output folder has by now: another job may have kept more of them meanwhile. A

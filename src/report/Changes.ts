@@ -12,9 +12,8 @@ import { exitCodes } from "../messages/ExitCodes.ts"
 import { csvLine, harmless, oneLine } from "./TextTable.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { actings } from "../service/EndTable.ts"
-import type { Acting, Outcome, WhoActs } from "../service/EndTable.ts"
+import type { Outcome, WhoActs } from "../service/EndTable.ts"
 import { actingOf, rowOf } from "../service/Ends.ts"
-import type { RunId } from "../service/Ids.ts"
 
 /** How one customer stands on one engine (or one flow session). */
 export interface Standing {
@@ -124,21 +123,16 @@ export const hasRecovered = (
 export type RunChanges = typeof ChangeCounts.Type
 
 /** A run compared with the runs before it. */
-interface Comparison {
-  /** The newest run before it; undefined for the first run of a job. */
-  readonly since: RunId | undefined
-  readonly before: Standings
-  readonly changes: Changes
-}
-
-export const compareRun = (run: RunState, before: ReadonlyArray<RunState>): Comparison => {
+export const compareRun = (run: RunState, before: ReadonlyArray<RunState>) => {
   const earlier = standingsAfter(before)
   return {
+    /** The newest run before it; undefined for the first run of a job. */
     since: before.at(-1)?.started.run_id,
     before: earlier,
     changes: changesBetween(earlier, standingsOf(run)),
   }
 }
+type Comparison = ReturnType<typeof compareRun>
 
 /**
  * The counts, as the run's end records them. Undefined for the first run of a job: there is nothing to
@@ -223,31 +217,16 @@ export const newsOf = (run: RunState, known: Known): ReadonlyArray<News> => {
 // Everything that somebody has to do something about after a run, one row per customer and engine, for the
 // report and as CSV for a ticket system: who acts, why, what to do, and whether it is new. Pure.
 
-export interface WorkRow {
-  readonly change: ChangeKind
-  readonly customer_id: string
-  readonly engine_reference: string
-  readonly session_id: string
-  readonly outcome: Outcome
-  readonly reason: string
-  readonly who_acts: WhoActs
-  /** The same for people. */
-  readonly acting: Acting
-  readonly message: string
-  readonly what_to_do: string
-  readonly task_id: string
-}
-
 /** The service's own text may be of any length; `explain` and the landed bodies show more of it. */
 export const reasonMax = 200
 export const messageMax = 1_000
 
 /** New trouble first, then by who acts, then by reason. Mended tasks have the reason that they had before. */
-export const worklistOf = (run: RunState, { before, changes }: Comparison): ReadonlyArray<WorkRow> => {
+export const worklistOf = (run: RunState, { before, changes }: Comparison) => {
   const kinds = new Map(
     changeKinds.flatMap((kind) => changes[kind].map((subject) => [subject, kind] as const)),
   )
-  const rows = [...run.tasks.values()].flatMap((task): ReadonlyArray<WorkRow> => {
+  const rows = [...run.tasks.values()].flatMap((task) => {
     const change = kinds.get(subjectOf(task))
     if (change === undefined) return []
     const verdict = verdictOfTask(task)
@@ -262,6 +241,7 @@ export const worklistOf = (run: RunState, { before, changes }: Comparison): Read
         outcome: verdict.outcome,
         reason: cutText(reason, reasonMax),
         who_acts,
+        /** The same for people. */
         acting: actingOf({ reason, who_acts }),
         message: change === "mended" ? "" : cutText(verdict.message ?? "", messageMax),
         what_to_do: change === "mended" ? "Nothing to do." : rowOf(reason).next,
@@ -277,18 +257,7 @@ export const worklistOf = (run: RunState, { before, changes }: Comparison): Read
   )
 }
 
-/** Rows of one change, actor and reason together. */
-export interface WorkGroup {
-  readonly change: ChangeKind
-  readonly acting: Acting
-  readonly outcome: Outcome
-  readonly reason: string
-  readonly count: number
-  /** The first few, as `<customer_id> <engine_reference>`. */
-  readonly examples: ReadonlyArray<string>
-  readonly means: string
-  readonly what_to_do: string
-}
+export type WorkRow = ReturnType<typeof worklistOf>[number]
 
 const examplesMax = 5
 
@@ -300,7 +269,8 @@ export const nameOf = ({
 }: Partial<Readonly<Record<"customer_id" | "engine_reference" | "session_id", string>>>): string =>
   session_id === "" ? `${customer_id} ${engine_reference}` : `session ${session_id}`
 
-export const groupsOf = (rows: ReadonlyArray<WorkRow>): ReadonlyArray<WorkGroup> => {
+/** Rows of one change, actor and reason together. */
+export const groupsOf = (rows: ReadonlyArray<WorkRow>) => {
   const groups = Map.groupBy(rows, (row) => JSON.stringify([row.change, row.acting, row.outcome, row.reason]))
   return [...groups.values()].flatMap((group) =>
     group.slice(0, 1).map(({ change, acting, outcome, reason, what_to_do }) => ({
@@ -309,12 +279,14 @@ export const groupsOf = (rows: ReadonlyArray<WorkRow>): ReadonlyArray<WorkGroup>
       outcome,
       reason,
       count: group.length,
+      /** The first few. */
       examples: group.slice(0, examplesMax).map(nameOf),
       means: rowOf(reason).means,
       what_to_do,
     })),
   )
 }
+export type WorkGroup = ReturnType<typeof groupsOf>[number]
 
 const columns = [
   "change",

@@ -158,23 +158,13 @@ export const unprovenCsv = (rows: ReadonlyArray<LoginRow>): string =>
     .map((cells) => csvLine(cells.map(harmless)))
     .join("")
 
-interface Incident {
-  readonly engine_reference: string
-  readonly what: string
-  readonly run_id: string
-  readonly from: string
-  readonly to: string
-  readonly rows: ReadonlyArray<LoginRow>
-  readonly accounts: number
-}
-
 /** Those with the most accounts first. */
-const incidentsOf = (rows: ReadonlyArray<LoginRow>): ReadonlyArray<Incident> => {
+const incidentsOf = (rows: ReadonlyArray<LoginRow>) => {
   const alike = Map.groupBy(rows, (row) =>
     JSON.stringify([row.engine_reference, whatOf(row), isUnproven(row), row.run_id]),
   )
   return [...alike.values()]
-    .flatMap((group): ReadonlyArray<Incident> => {
+    .flatMap((group) => {
       const sorted = group.toSorted((one, other) => (atOf(one) < atOf(other) ? -1 : 1))
       const [first] = sorted
       if (first === undefined) return []
@@ -191,7 +181,7 @@ const incidentsOf = (rows: ReadonlyArray<LoginRow>): ReadonlyArray<Incident> => 
 const whatOf = (row: LoginRow): string => (isUnproven(row) ? (row.answer ?? "answer awaited") : row.reason)
 
 /** `2026-11-20 22:31–22:41`, UTC. */
-const within = ({ from, to }: Incident): string => {
+const within = ({ from, to }: Readonly<Record<"from" | "to", string>>): string => {
   const [day, minute] = [from.slice(0, 10), from.slice(11, 16)]
   if (from.slice(0, 16) === to.slice(0, 16)) return `${day} ${minute}`
   return day === to.slice(0, 10)

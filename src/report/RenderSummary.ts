@@ -355,29 +355,6 @@ export const endJson = (reason: string, row: EndRow) => ({
 // A run that was cut off, as `status` tells it: since when nobody works on it, what is in flight, and what
 // the next `nightjar run JOB` does about it. Pure: whether a process works on it is known to whoever asks.
 
-interface OpenExecution {
-  readonly task_id: string
-  readonly customer_id: string | null
-  readonly engine_reference: string | null
-  readonly execution_id: string
-}
-
-export interface Interrupted {
-  /** When the last fact of the run was recorded; ISO 8601, in UTC. */
-  readonly since: string
-  /** Tasks that have begun and are not over, by engine, those with the most first; null: flow sessions. */
-  readonly in_flight: ReadonlyArray<{ readonly engine_reference: string | null; readonly tasks: number }>
-  /** Executions that are open at the service, as far as is known here. */
-  readonly open_executions: ReadonlyArray<OpenExecution>
-  /** Starts of which it is not known whether they created an execution. */
-  readonly unanswered_starts: number
-  /** Tasks that wait for another try, and those that have not begun. */
-  readonly waiting: number
-  readonly not_begun: number
-  /** Whether `nightjar run JOB` goes on with it; otherwise it only collects what is in flight. */
-  readonly is_resumed: boolean
-}
-
 const places = {
   Nothing: undefined,
   NightOver: undefined,
@@ -408,7 +385,7 @@ export const interruptedOf = (
     now,
     superseded,
   }: { readonly last_at: number; readonly now: number; readonly superseded: boolean },
-): Interrupted => {
+) => {
   const all = [...tasks.values()]
   const placed = Map.groupBy(all, placeOf)
   const [unanswered, inFlight] = [placed.get("unanswered") ?? [], placed.get("in flight") ?? []]
@@ -417,10 +394,13 @@ export const interruptedOf = (
     ({ planned }) => planned.engine_reference ?? null,
   )
   return {
+    /** When the last fact of the run was recorded. */
     since: new Date(last_at).toISOString(),
+    /** Tasks that have begun and are not over, by engine, those with the most first; null: flow sessions. */
     in_flight: [...byEngine]
       .map(([engine_reference, own]) => ({ engine_reference, tasks: own.length }))
       .toSorted((a, b) => b.tasks - a.tasks),
+    /** Executions that are open at the service, as far as is known here. */
     open_executions: all.flatMap(({ planned, attempts }) =>
       attempts.filter(isOpenAtService).map(({ execution_id }) => ({
         task_id: planned.task_id,
@@ -429,12 +409,16 @@ export const interruptedOf = (
         execution_id,
       })),
     ),
+    /** Starts of which it is not known whether they created an execution. */
     unanswered_starts: unanswered.length,
+    /** Tasks that wait for another try, and those that have not begun. */
     waiting: placed.get("waiting")?.length ?? 0,
     not_begun: placed.get("not begun")?.length ?? 0,
+    /** Whether `nightjar run JOB` goes on with it; otherwise it only collects what is in flight. */
     is_resumed: !superseded && Math.abs(now - started_at) < resumeAgeMaxMs,
   }
 }
+export type Interrupted = ReturnType<typeof interruptedOf>
 
 const shownMax = 3
 

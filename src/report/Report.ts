@@ -3,6 +3,7 @@
  * and of what the published tables know. `ReportPage.ts` turns it into a page. Like the summary, it
  * contains ids, reasons and messages, never a value of a parameter or of a record.
  */
+import { Schema } from "effect"
 import type { Fact, Recorded } from "../ledger/Fact.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
 import { keptOf } from "../ledger/RunState.ts"
@@ -12,6 +13,7 @@ import type { WorkGroup, WorkRow } from "./Changes.ts"
 import type { Finish } from "./Finish.ts"
 import { summarise } from "./Summary.ts"
 import type { Summary } from "./Summary.ts"
+import { outcomes } from "../service/EndTable.ts"
 import type { Outcome } from "../service/EndTable.ts"
 import { rowOf } from "../service/Ends.ts"
 
@@ -168,60 +170,66 @@ const callCounts = (facts: ReadonlyArray<Recorded>): ReadonlyMap<string, number>
   return counts
 }
 
-/**
- * One engine in one run, from the published tables; times from the first start of a task to its last close.
- */
-export interface EngineNight {
-  readonly run_id: string
-  readonly engine_reference: string
-  readonly tasks: number
-  readonly not_succeeded: number
-  /** Undefined if no task of the engine closed. */
-  readonly p50_ms: number | undefined
-  readonly p95_ms: number | undefined
-}
+// What the published tables say, as their rows are decoded.
+
+const text = Schema.NullOr(Schema.String)
+const milliseconds = Schema.NullOr(Schema.Finite)
+
+/** An engine in a run; times from a task's first start to its last close, null if none closed. */
+export const EngineNight = Schema.Struct({
+  run_id: Schema.String,
+  engine_reference: Schema.String,
+  tasks: Schema.Int,
+  not_succeeded: Schema.Int,
+  p50_ms: milliseconds,
+  p95_ms: milliseconds,
+})
 
 /** How many customers a feature of an engine ended with this outcome for, in this run. */
-interface CoverageCount {
-  readonly engine_reference: string
+export const CoverageCount = Schema.Struct({
+  engine_reference: Schema.String,
   /** Empty for a task without features of its own. */
-  readonly feature: string
-  readonly outcome: Outcome
-  readonly customers: number
-}
+  feature: Schema.String,
+  outcome: Schema.Literals(outcomes),
+  customers: Schema.Int,
+})
 
 /** As `changes()` calls them, those first of which there are usually fewest. */
 export const dataChanges = ["rejected", "gone", "changed", "added"] as const
 
-export interface ChangedRecord {
-  readonly change: (typeof dataChanges)[number]
-  readonly customer_id: string | null
-  readonly engine_reference: string | null
-  /** Those that differ in a record that changed. */
-  readonly columns: ReadonlyArray<string>
-}
-
 /** What became of the records of a table; a list counts with its record. */
-export interface TableChanges extends Readonly<Record<(typeof dataChanges)[number], number>> {
-  readonly table: string
+export const TableChanges = Schema.Struct({
+  table: Schema.String,
+  ...(Object.fromEntries(dataChanges.map((change) => [change, Schema.Int])) as Record<
+    (typeof dataChanges)[number],
+    typeof Schema.Int
+  >),
   /** The first few of them; none if the tables have pseudonyms, as a report names customers. */
-  readonly records: ReadonlyArray<ChangedRecord>
-}
+  records: Schema.Array(
+    Schema.Struct({
+      change: Schema.Literals(dataChanges),
+      customer_id: text,
+      engine_reference: text,
+      /** Those that differ in a record that changed. */
+      columns: Schema.Array(Schema.String),
+    }),
+  ),
+})
 
 /** What the runs of a job changed in the tables since the night before. */
-export interface NightChanges {
+interface NightChanges {
   /** The last published run of that night; undefined if there is none. */
   readonly since: string | undefined
   /** Those in which something changed. */
-  readonly tables: ReadonlyArray<TableChanges>
+  readonly tables: ReadonlyArray<typeof TableChanges.Type>
   readonly hasPseudonyms: boolean
 }
 
 /** What the published tables know; undefined if they cannot be read. */
 export interface PublishedFacts {
   /** Oldest run first. */
-  readonly engines: ReadonlyArray<EngineNight>
-  readonly coverage: ReadonlyArray<CoverageCount>
+  readonly engines: ReadonlyArray<typeof EngineNight.Type>
+  readonly coverage: ReadonlyArray<typeof CoverageCount.Type>
   /** Undefined if the run is not in the tables, or the changes cannot be read. */
   readonly changes: NightChanges | undefined
 }
@@ -232,29 +240,14 @@ export interface TimelineRow extends ExecutionSpan {
   readonly outcome: Outcome | "open"
 }
 
-interface KeptGroup {
-  readonly reason: string
-  readonly count: number
-  readonly means: string
-}
-
 export interface Report {
   readonly summary: Summary
   readonly since: string | undefined
   readonly groups: ReadonlyArray<WorkGroup>
   readonly worklist: ReadonlyArray<WorkRow>
-  readonly timeline: {
-    readonly beginAt: number
-    readonly endAt: number
-    readonly rows: ReadonlyArray<TimelineRow>
-  }
+  readonly timeline: ReturnType<typeof timelineOf>
   readonly calls: ReadonlyMap<string, number>
-  readonly deletions: {
-    readonly deleted: number
-    readonly gone: number
-    readonly pending: number
-    readonly kept: ReadonlyArray<KeptGroup>
-  }
+  readonly deletions: ReturnType<typeof deletionsOf>
   readonly published: PublishedFacts | undefined
   readonly finish: Finish
   /** The output folder, if commands have to name it. */
@@ -299,7 +292,7 @@ export const reportOf = (input: {
   }
 }
 
-const timelineOf = (run: RunState, facts: ReadonlyArray<Recorded>): Report["timeline"] => {
+const timelineOf = (run: RunState, facts: ReadonlyArray<Recorded>) => {
   const lastAt = facts.reduce((last, { at }) => Math.max(last, at), run.started_at)
   const spans = executionSpans(facts, lastAt)
   const rows = spans.map((span): TimelineRow => {
@@ -318,7 +311,7 @@ const timelineOf = (run: RunState, facts: ReadonlyArray<Recorded>): Report["time
   return { beginAt, endAt, rows }
 }
 
-const deletionsOf = (run: RunState, { deletions }: Summary): Report["deletions"] => {
+const deletionsOf = (run: RunState, { deletions }: Summary) => {
   const attempts = [...run.tasks.values()].flatMap((task) => task.attempts)
   const answered = (outcome: "deleted" | "gone") =>
     attempts.filter(({ deletion }) => deletion?.outcome === outcome).length

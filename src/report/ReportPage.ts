@@ -142,7 +142,7 @@ const worklistParts = ({ worklist }: Report): ReadonlyArray<Part> => {
 /** Names of tables have no hyphen. */
 const idOfChanges = (table: string): string => `changes-${table}`
 
-const changedRecords = (all: TableChanges): Part => {
+const changedRecords = (all: typeof TableChanges.Type): Part => {
   const { table, records } = all
   const count = sumOf(dataChanges.map((change) => all[change]))
   const shown = `${records.length < count ? `${records.length} of ` : ""}${counted(count, "record")}`
@@ -293,11 +293,11 @@ const enginesOf = ({ published }: Report): ReadonlyArray<Part> => {
     ([engine, nights]): ReadonlyArray<Inline> => {
       const newest = nights.at(-1)
       const sum = (key: "tasks" | "not_succeeded") => nights.reduce((all, night) => all + night[key], 0)
-      const [half, most] = [duration(newest?.p50_ms), duration(newest?.p95_ms)]
+      const [half, most] = [duration(newest?.p50_ms ?? undefined), duration(newest?.p95_ms ?? undefined)]
       const within = `half within ${half}, 95 % within ${most}`
       const spark = nights.map(({ p50_ms, p95_ms, tasks, not_succeeded }) => [
-        p50_ms ?? null,
-        p95_ms ?? null,
+        p50_ms,
+        p95_ms,
         not_succeeded / Math.max(1, tasks),
       ])
       return [

@@ -4,10 +4,8 @@
  * fast the run's goes.
  */
 import { ConfigProvider, Duration, Effect, Exit, Layer, Logger, References, Scope } from "effect"
-import type { Tracer } from "effect"
 import { HttpClient } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpTracer } from "effect/observability"
-import type { ObserveCalls } from "../client/CallFailures.ts"
 import type { RunId } from "../service/Ids.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Meter, Spans } from "./Spans.ts"
@@ -32,24 +30,6 @@ export interface TelemetryOptions {
   readonly namesCustomers: boolean
   /** Undefined: only metrics, which are sent nowhere. */
   readonly collector: Collector | undefined
-}
-
-export interface RunTelemetry {
-  readonly observe: ObserveCalls
-  /** Facts that the ledger has. Never fails. */
-  readonly tell: (facts: ReadonlyArray<Fact>) => Effect.Effect<void>
-  /** All metrics so far, as Prometheus reads them. */
-  readonly prometheus: () => string
-  /** Ends and sends what is left, within some seconds; what did not arrive, in words. */
-  readonly close: Effect.Effect<string | undefined>
-}
-
-interface Exporting {
-  readonly tracer: Tracer.Tracer
-  readonly logger: Logger.Logger<unknown, void>
-  readonly deliveries: Deliveries
-  /** Sends what is left; all three at once. */
-  readonly close: Effect.Effect<void>
 }
 
 /** Settings of the environment count for nothing here: the job's are all there are. */
@@ -89,17 +69,18 @@ const makeExporting = Effect.fnUntraced(function* (
       noEnvironment,
     ),
   )
+  /** Sends what is left; all three at once. */
   const close = Effect.forEach(Object.values(scopes), (scope) => Scope.close(scope, Exit.void), {
     concurrency: "unbounded",
     discard: true,
   })
-  return { ...made, deliveries, close } satisfies Exporting as Exporting
+  return { ...made, deliveries, close }
 })
 
 const lost = (made: number, { delivered }: Deliveries["traces"], one: string): ReadonlyArray<string> =>
   delivered >= made ? [] : [`${made - delivered} of ${made} ${one}${made === 1 ? "" : "s"}`]
 
-const undelivered = (spans: Spans, logs: number, { deliveries }: Exporting): string | undefined => {
+const undelivered = (spans: Spans, logs: number, deliveries: Deliveries): string | undefined => {
   const { traces, metrics, logs: records } = deliveries
   const missing = [
     ...lost(spans.ended, traces, "span"),
@@ -173,6 +154,7 @@ export const openTelemetry = Effect.fnUntraced(function* (
     story.tell(fact, at)
     return logged
   }
+  /** Facts that the ledger has. */
   const tell = (facts: ReadonlyArray<Fact>) =>
     Effect.clockWith((clock) => {
       const at = clock.currentTimeNanosUnsafe()
@@ -193,12 +175,13 @@ export const openTelemetry = Effect.fnUntraced(function* (
         { discard: true },
       )
     })
+  /** Ends and sends what is left, within some seconds; what did not arrive, in words. */
   const close = Effect.gen(function* () {
     story.closeAll(newestAt)
     if (exporting === undefined || spans === undefined) return undefined
     yield* exporting.close
-    return undelivered(spans, logs, exporting)
+    return undelivered(spans, logs, exporting.deliveries)
   })
   const observe = observeCalls(meter, spans, (ids, at) => story.ownerOf(ids, at))
-  return { observe, tell, prometheus: () => meter.prometheus(), close } satisfies RunTelemetry as RunTelemetry
+  return { observe, tell, prometheus: () => meter.prometheus(), close }
 })

@@ -149,14 +149,7 @@ export const csvLine = (cells: ReadonlyArray<string>): string => `${cells.map(qu
 // The words that the report's sections share: times in one zone, durations, shares, and what each change is
 // called.
 
-export interface Clock {
-  /** `2026-11-22 23:05`, or with seconds. */
-  readonly moment: (at: number) => string
-  /** `23:05`. */
-  readonly time: (at: number) => string
-}
-
-export const clockIn = (timeZone: string): Clock => {
+export const clockIn = (timeZone: string) => {
   const format = new Intl.DateTimeFormat("en-GB", {
     timeZone,
     year: "numeric",
@@ -169,11 +162,13 @@ export const clockIn = (timeZone: string): Clock => {
   const partsAt = (at: number) =>
     Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value]))
   return {
-    moment: (at) => {
+    /** `2026-11-22 23:05`. */
+    moment: (at: number) => {
       const { year, month, day, hour, minute } = partsAt(at)
       return `${year}-${month}-${day} ${hour}:${minute}`
     },
-    time: (at) => {
+    /** `23:05`. */
+    time: (at: number) => {
       const { hour, minute } = partsAt(at)
       return `${hour}:${minute}`
     },

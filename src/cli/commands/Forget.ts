@@ -18,7 +18,6 @@ import { Wiring } from "../Wiring.ts"
 import { checkWhole, forget as forgetIn, keepPlan, planForget } from "../../folder/Forget.ts"
 import type { ForgetFailed, ForgetPlan, Remaining } from "../../folder/Forget.ts"
 import { namesLeft } from "../../folder/Mentions.ts"
-import type { NamesLeft } from "../../folder/Mentions.ts"
 import type { Job } from "../../jobs/Job.ts"
 import type { ForgetCounts } from "../../ledger/Fact.ts"
 import { remainsAny, remainsOf } from "../../ledger/RunState.ts"
@@ -245,7 +244,8 @@ const inFolder = Effect.fnUntraced(function* <A, E, R>(output: string, work: Eff
   return yield* Effect.provide(work, Layer.mergeAll(wiring.database, wiring.ledger(output, "read-write")))
 })
 
-const tellNames = Effect.fnUntraced(function* ({ jobs, jobPaths, folder, models }: NamesLeft) {
+const tellNames = Effect.fnUntraced(function* (store: Store, customer_id: CustomerId) {
+  const { jobs, jobPaths, folder, models } = yield* namesLeft(store, customer_id)
   for (const name of jobs) yield* warn("customer-in-job-name", { name })
   for (const path of jobPaths) yield* warn("customer-in-job-path", { path })
   if (folder !== undefined) yield* warn("customer-in-folder-name", { path: folder })
@@ -261,7 +261,7 @@ const lookFor = Effect.fnUntraced(function* (output: string, customer_id: Custom
       yield* checkWhole(store)
       const plan = yield* planForget(store, customer_id)
       if (plan === undefined) return yield* refuse("customer-unknown", { output })
-      yield* tellNames(yield* namesLeft(store, customer_id))
+      yield* tellNames(store, customer_id)
       const remote = yield* remoteOf(output, plan)
       return { store, plan: withRemaining(plan, remote), remote }
     }),

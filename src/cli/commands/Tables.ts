@@ -16,7 +16,7 @@ import { command } from "../CommandRow.ts"
 import { refuse, toolVersion } from "../Failures.ts"
 import { note, optionalFlag, say, switchFlag, warn } from "../Output.ts"
 import { familiesOf, policyOf } from "../OutputFolder.ts"
-import { firstRows, tableFigures, withPublished } from "../PublishedDatabase.ts"
+import { firstRows, ourRows, tableFigures, withPublished } from "../PublishedDatabase.ts"
 import { pageTemplate } from "../RunReport.ts"
 import { Wiring } from "../Wiring.ts"
 import { KeyCandidates, draftSchema, draftText, observerOf, reviseSchema } from "../../records/DraftSchema.ts"
@@ -215,15 +215,13 @@ const sourceSql = `(
 const kindsSql = `
   SELECT source, product, sub_family, count(*)::INTEGER AS records FROM ${sourceSql}
   WHERE product <> '' AND sub_family <> '' GROUP BY ALL ORDER BY ALL LIMIT ${kindsMax}`
-const Kinds = Schema.Array(
-  Schema.Struct({
-    source: Schema.Literals(["other_records", "rejected_records"]),
-    product: Schema.String,
-    sub_family: Schema.String,
-    records: Schema.Int,
-  }),
-)
-export type Kind = (typeof Kinds.Type)[number]
+const Kind = Schema.Struct({
+  source: Schema.Literals(["other_records", "rejected_records"]),
+  product: Schema.String,
+  sub_family: Schema.String,
+  records: Schema.Int,
+})
+export type Kind = typeof Kind.Type
 
 const chosen = `source IN (SELECT unnest($1::VARCHAR[])) AND product = $2
   AND sub_family IN (SELECT unnest($3::VARCHAR[]))`
@@ -240,11 +238,7 @@ const featuresSql = `
     (SELECT count(*) FROM holding)::INTEGER AS held
   FROM ops.coverage JOIN holding USING (run_id, task_id)
   WHERE feature <> '' GROUP BY ALL ORDER BY feature LIMIT ${kindsMax}`
-const Features = Schema.Array(Schema.Struct({ feature: Schema.String, tasks: Schema.Int, held: Schema.Int }))
-
-/** Rows of our own statements: others would be a defect. */
-const decoded = <A>(schema: Schema.ConstraintDecoder<A>, rows: unknown) =>
-  Effect.orDie(Schema.decodeUnknownEffect(schema)(rows))
+const Feature = Schema.Struct({ feature: Schema.String, tasks: Schema.Int, held: Schema.Int })
 
 /** What one draft is made from. */
 interface Basis {
@@ -341,7 +335,7 @@ const draftOf = Effect.fnUntraced(function* (
 ) {
   const { object, keys } = yield* observe(connection, basis)
   if (basis.family !== undefined) return { object, draft: reviseSchema(basis.family, object) }
-  const asked = yield* decoded(Features, yield* connection.rows(featuresSql, kindOf(basis)))
+  const asked = yield* ourRows(Feature, connection.rows(featuresSql, kindOf(basis)))
   const features = feedersOf(basis.product, asked[0]?.held ?? 0, asked, others, families)
   const { product, sub_families } = basis
   const known = features.length > 0 ? features : [product]
@@ -352,9 +346,7 @@ const draftOf = Effect.fnUntraced(function* (
 })
 
 /** The kinds of records that stand in no table of their own. */
-export const looseKinds = Effect.fn("InferDrafts.kinds")(function* (connection: Connection) {
-  return yield* decoded(Kinds, yield* connection.rows(kindsSql))
-})
+export const looseKinds = ({ rows }: Connection) => ourRows(Kind, rows(kindsSql))
 
 /** Each draft with its YAML, which the schemas' own parser has read. */
 export const inferDrafts = Effect.fn("InferDrafts.draft")(function* (
