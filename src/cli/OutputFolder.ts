@@ -184,12 +184,16 @@ export const writeWhole = (folder: string, name: string, text: string, share: Sh
     files.replace(join(folder, name), text, fileMode(share))
   })
 
+/** Whose files in `runs/<run_id>/` are meant, and who may read them. */
+export interface FilesOfRun {
+  readonly output: string
+  readonly run_id: RunId
+  readonly share: Share
+}
+
 /** `runs/<run_id>/<name>`, replaced atomically. */
-export const writeRunFile = (
-  { output, run_id, share }: { readonly output: string; readonly run_id: RunId; readonly share: Share },
-  name: string,
-  text: string,
-) => writeWhole(runFolder(output, run_id), name, text, share)
+export const writeRunFile = ({ output, run_id, share }: FilesOfRun, name: string, text: string) =>
+  writeWhole(runFolder(output, run_id), name, text, share)
 
 // What is published, for commands that change it: the folder is held, so that no run and no other command
 // works in it at the same time.

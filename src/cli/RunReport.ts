@@ -11,10 +11,9 @@ import { machineZone } from "../base/Time.ts"
 import { namedOutput, warn } from "./Output.ts"
 import { reasonOfCause, refuse } from "./Failures.ts"
 import { fileMode, folderMode, openedLedger, policyOf, runFolder, writeRunFile } from "./OutputFolder.ts"
-import type { Share } from "./OutputFolder.ts"
+import type { FilesOfRun, Share } from "./OutputFolder.ts"
 import { publishedFacts } from "./PublishedDatabase.ts"
 import { Wiring } from "./Wiring.ts"
-import type { Job } from "../jobs/Job.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { cleanFact } from "../ledger/FactRows.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -29,19 +28,13 @@ import type { RunId } from "../service/Ids.ts"
 const worklistName = "worklist.csv"
 const reportName = "report.html"
 
-export interface ReportTarget {
-  readonly output: string
-  readonly run_id: RunId
-  readonly share: Job["share"]
-}
-
 /** The file that every page is made of. */
 export const pageTemplate = Effect.map(Wiring, ({ packageFolder }) =>
   readFileSync(join(packageFolder, "src/report/page.html"), "utf8"),
 )
 
 /** Needs a ledger that may be read-only; returns the paths of both files. */
-export const writeReport = Effect.fn("RunReport.write")(function* (target: ReportTarget) {
+export const writeReport = Effect.fn("RunReport.write")(function* (target: FilesOfRun) {
   const { output, run_id } = target
   const ledger = yield* openedLedger
   const { earlierRuns } = yield* Effect.promise(() => import("../run/Nightly.ts"))
@@ -79,7 +72,7 @@ const writtenWithin = Duration.minutes(1)
 
 /** Whatever goes wrong costs a warning; returns whether it was written. */
 const orWarn =
-  ({ output, run_id }: ReportTarget) =>
+  ({ output, run_id }: FilesOfRun) =>
   <E, R>(writing: Effect.Effect<unknown, E, R>) => {
     const path = `${runFolder(output, run_id)}/${reportName}`
     const unwritten = (why: string) => Effect.as(warn("report-unwritten", { path, why }), false)
@@ -97,13 +90,13 @@ const orWarn =
   }
 
 /** In the middle of something that must end without it too; needs a ledger. */
-export const rewriteReport = (target: ReportTarget) => orWarn(target)(writeReport(target))
+export const rewriteReport = (target: FilesOfRun) => orWarn(target)(writeReport(target))
 
 /**
  * A process ended before it had written these files: one is missing, not under its name yet, or older than
  * the `newest` fact. The page is written last, and says which fact that was. One that cannot be read is due.
  */
-export const isReportDue = ({ output, run_id }: ReportTarget, newest: number) =>
+export const isReportDue = ({ output, run_id }: FilesOfRun, newest: number) =>
   Effect.try(() => {
     const pathOf = (name: string): string => `${runFolder(output, run_id)}/${name}`
     const isWritten = (path: string): boolean => existsSync(path) && !existsSync(`${path}.tmp`)
@@ -112,7 +105,7 @@ export const isReportDue = ({ output, run_id }: ReportTarget, newest: number) =>
   }).pipe(Effect.orElseSucceed(() => true))
 
 /** After everything that a run is for. */
-export const reportAfterRun = Effect.fnUntraced(function* (target: ReportTarget) {
+export const reportAfterRun = Effect.fnUntraced(function* (target: FilesOfRun) {
   const wiring = yield* Wiring
   const ledger = wiring.ledger(target.output, "read-only")
   yield* orWarn(target)(Effect.provide(writeReport(target), ledger))

@@ -22,19 +22,6 @@ export class JobInvalid extends Schema.TaggedError<JobInvalid>()("JobInvalid", {
   }
 }
 
-/**
- * Collects findings along the way, so that all problems are reported at once. Findings of one `group` in
- * one file are reported once, with a count: a file may have 100,000 rows.
- */
-export interface Findings {
-  readonly error: (place: Place, message: string, group?: string) => void
-  readonly warn: (place: Place, message: string, group?: string) => void
-  readonly errors: () => ReadonlyArray<Problem>
-  /** Whether looking for more errors is pointless. */
-  readonly isFull: () => boolean
-  readonly warnings: () => ReadonlyArray<Problem>
-}
-
 const byPlace = (a: Problem, b: Problem): number => a.line - b.line || a.column - b.column
 
 /** More of them help nobody, and a file may have a million errors. */
@@ -65,17 +52,23 @@ const makeList = () => {
   return { add, all, isFull: () => found.length > problemsMax }
 }
 
-export const makeFindings = (): Findings => {
+/**
+ * Collects findings along the way, so that all problems are reported at once. Findings of one `group` in
+ * one file are reported once, with a count: a file may have 100,000 rows.
+ */
+export const makeFindings = () => {
   const errors = makeList()
   const warnings = makeList()
   return {
     error: errors.add,
     warn: warnings.add,
     errors: errors.all,
+    /** Whether looking for more errors is pointless. */
     isFull: errors.isFull,
     warnings: warnings.all,
   }
 }
+export type Findings = ReturnType<typeof makeFindings>
 
 /** Files in the order of their first problem; within a file, top to bottom. */
 const inOrder = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem> =>

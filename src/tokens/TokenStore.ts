@@ -12,38 +12,15 @@ import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { LedgerFailed } from "../ledger/Ledger.ts"
 import { isDamage } from "../ledger/LedgerKeys.ts"
 import { TokenStoreRefused } from "./StoredToken.ts"
-import type { NewTicket, NewToken, PendingTicket, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
+import type { NewTicket, NewToken, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
 import { accessStore, openTokenDatabase, readTokens } from "./TokenTables.ts"
 import type { StoreAccess } from "./TokenTables.ts"
 
 /** A ticket is short-lived: an older one was never exchanged and never will be. */
 const ticketKeptMs = 7 * 24 * 60 * 60_000
 
-type Answer<A> = Effect.Effect<A, LedgerFailed>
 type Secret = Redacted.Redacted<string>
 type Named = Pick<StoredToken, "name" | "token_id">
-
-export interface OpenTokenStore {
-  readonly _tag: "Open"
-  readonly service: string
-  /** Those of every service, including dropped ones. */
-  readonly tokens: Answer<ReadonlyArray<StoredToken>>
-  /** Those of one customer on one engine at this service. */
-  readonly tokensOf: (of: Access) => Answer<ReadonlyArray<StoredToken>>
-  /** Undefined if it is gone, or this key does not open it. */
-  readonly tokenKey: (token: Named) => Answer<Secret | undefined>
-  /** Keeps a token instead of an older one of that name, and drops the ticket that it came from. */
-  readonly keepToken: (token: NewToken, token_key: Secret, from: string | undefined) => Answer<void>
-  /** False if there was nothing to drop. `keepKey`: the service may have meant something else. */
-  readonly dropToken: (token: Named, reason: string, keepKey?: boolean) => Answer<boolean>
-  /** Drops expired tokens, all at once. */
-  readonly dropExpired: (tokens: ReadonlyArray<Named>) => Answer<void>
-  readonly keepTicket: (ticket: NewTicket, value: Secret) => Answer<void>
-  readonly pendingTicket: (execution_id: ExecutionId) => Answer<PendingTicket | undefined>
-  readonly ticketValue: (execution_id: ExecutionId) => Answer<Secret | undefined>
-  readonly noteTries: (execution_id: ExecutionId, tries: number) => Answer<void>
-  readonly dropTicket: (execution_id: ExecutionId) => Answer<void>
-}
 
 /** `Closed`: this process has no key, and neither stores nor returns tokens. */
 export type TokenStoreState = OpenTokenStore | { readonly _tag: "Closed" }
@@ -69,10 +46,7 @@ const damaged =
   "the token store is damaged: put a copy of it back, or move it away and let the next night ask for " +
   "new tokens"
 
-const openStore = Effect.fnUntraced(function* (
-  database: DatabaseSync,
-  options: TokenStoreOptions,
-): Effect.fn.Return<OpenTokenStore, TokenStoreRefused | LedgerFailed> {
+const openStore = Effect.fnUntraced(function* (database: DatabaseSync, options: TokenStoreOptions) {
   const opened = yield* attempt(() => accessStore(database, options))
   if (opened._tag === "Refused") return yield* new TokenStoreRefused({ message: opened.message })
   const { access } = opened
@@ -86,28 +60,37 @@ const openStore = Effect.fnUntraced(function* (
   return storeOver(access, options.service)
 })
 
-const storeOver = (access: StoreAccess, service: string): OpenTokenStore => ({
-  _tag: "Open",
+const storeOver = (access: StoreAccess, service: string) => ({
+  _tag: "Open" as const,
   service,
+  /** Those of every service, including dropped ones. */
   tokens: attempt(access.tokens),
-  tokensOf: (of) => attempt(() => access.tokensOf(of)),
-  tokenKey: ({ name, token_id }) => attempt(() => access.tokenKey(name, token_id)),
-  keepToken: (token, token_key, from) =>
+  /** Those of one customer on one engine at this service. */
+  tokensOf: (of: Access) => attempt(() => access.tokensOf(of)),
+  /** Undefined if it is gone, or this key does not open it. */
+  tokenKey: ({ name, token_id }: Named) => attempt(() => access.tokenKey(name, token_id)),
+  /** Keeps a token instead of an older one of that name, and drops the ticket that it came from. */
+  keepToken: (token: NewToken, token_key: Secret, from: string | undefined) =>
     attempt(() => access.keepToken({ ...token, service }, token_key, from)),
-  dropToken: ({ name, token_id }, reason, keepKey = false) =>
+  /** False if there was nothing to drop. `keepKey`: the service may have meant something else. */
+  dropToken: ({ name, token_id }: Named, reason: string, keepKey = false) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       attempt(() => access.dropToken(name, token_id, { reason, at: Math.trunc(now) }, keepKey)),
     ),
-  dropExpired: (tokens) =>
+  /** Drops expired tokens, all at once. */
+  dropExpired: (tokens: ReadonlyArray<Named>) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       attempt(() => access.dropTokens(tokens, { reason: "EXPIRED", at: Math.trunc(now) })),
     ),
-  keepTicket: (ticket, value) => attempt(() => access.keepTicket({ ...ticket, service, tries: 0 }, value)),
-  pendingTicket: (execution_id) => attempt(() => access.pendingTicket(execution_id)),
-  ticketValue: (execution_id) => attempt(() => access.ticketValue(execution_id)),
-  noteTries: (execution_id, tries) => attempt(() => access.noteTries(execution_id, tries)),
-  dropTicket: (execution_id) => attempt(() => access.dropTicket(execution_id)),
+  keepTicket: (ticket: NewTicket, value: Secret) =>
+    attempt(() => access.keepTicket({ ...ticket, service, tries: 0 }, value)),
+  pendingTicket: (execution_id: ExecutionId) => attempt(() => access.pendingTicket(execution_id)),
+  ticketValue: (execution_id: ExecutionId) => attempt(() => access.ticketValue(execution_id)),
+  noteTries: (execution_id: ExecutionId, tries: number) =>
+    attempt(() => access.noteTries(execution_id, tries)),
+  dropTicket: (execution_id: ExecutionId) => attempt(() => access.dropTicket(execution_id)),
 })
+export type OpenTokenStore = ReturnType<typeof storeOver>
 
 /** Every token of a store, without a key. */
 export const listTokens = (path: string) =>

@@ -19,7 +19,7 @@ import type { Observed } from "./Observe.ts"
 import { plain, span, wrap } from "../../report/TextTable.ts"
 import { rowOf } from "../../service/Ends.ts"
 import { builtInSources, countedTotal } from "../../service/FlowResults.ts"
-import type { ProductsCount, ResultsSource } from "../../service/FlowResults.ts"
+import type { ResultsSource } from "../../service/FlowResults.ts"
 import type { Access, ExecutionId, RunId } from "../../service/Ids.ts"
 import type { DrainProof } from "../../task/DrainProof.ts"
 
@@ -183,22 +183,6 @@ const fit = (source: ResultsSource, input: FitInput): FittedSource => {
 const fitSources = (input: FitInput): ReadonlyArray<FittedSource> =>
   input.sources.map((source) => fit(source, input))
 
-export interface Picture {
-  readonly observed: ReadonlyArray<Observed>
-  /** Keys for which several values were seen. */
-  readonly changing: ReadonlyArray<string>
-  readonly unobserved: ReadonlyArray<string>
-  readonly misfits: ReadonlyArray<Finding>
-  /** Fields that the reference does not name; a run keeps them. */
-  readonly beyond: ReadonlyArray<Finding>
-  readonly fitted: ReadonlyArray<FittedSource>
-  readonly counts: ProductsCount
-  /** What a run with the fitted sources would find complete. */
-  readonly proof: DrainProof
-  /** What an engineer has to decide before a run deletes anything: one sentence each. */
-  readonly decisions: ReadonlyArray<string>
-}
-
 interface Explanation {
   readonly key: string
   readonly explains: (finding: Finding) => boolean
@@ -245,7 +229,7 @@ const probeFindings = (calls: ReadonlyArray<RecordedCall>): ReadonlyArray<Findin
   ]
 }
 
-/** One sentence per line, whatever sources it applies to. */
+/** What an engineer has to decide before a run deletes anything: one sentence each, for all its sources. */
 const decisionsOf = (fitted: ReadonlyArray<FittedSource>): ReadonlyArray<string> => {
   const all = fitted.flatMap(({ name, decisions }) => decisions.map((decision) => ({ name, ...decision })))
   const texts = [...new Set(all.map(({ line, why }) => `${line}\n${why}`))]
@@ -259,11 +243,7 @@ const decisionsOf = (fitted: ReadonlyArray<FittedSource>): ReadonlyArray<string>
   })
 }
 
-export const judge = (input: {
-  readonly calls: ReadonlyArray<RecordedCall>
-  readonly sources: ReadonlyArray<ResultsSource>
-  readonly acceptUncounted: boolean
-}): Picture => {
+export const judge = (input: Omit<FitInput, "observed">) => {
   const { observed, changing } = observeReading(input.calls)
   const seen = new Set(observed.map(({ key }) => key))
   const isExplained = (finding: Finding) =>
@@ -274,16 +254,20 @@ export const judge = (input: {
   const sources = fitted.flatMap(({ source }) => source ?? [])
   return {
     observed,
+    /** Keys for which several values were seen. */
     changing,
     unobserved: observableKeys.filter((key) => !seen.has(key) && !changing.includes(key)),
     misfits: findings.filter((finding) => finding.kind !== "unknown" && !isExplained(finding)),
+    /** Fields that the reference does not name; a run keeps them. */
     beyond: findings.filter(({ kind }) => kind === "unknown"),
     fitted,
     counts,
+    /** What a run with the fitted sources would find complete. */
     proof: proofOf(sources, input.calls),
     decisions: decisionsOf(fitted),
   }
 }
+export type Picture = ReturnType<typeof judge>
 
 // The report, for a terminal of any width and as Markdown. It quotes no value of a record, and no complete id
 // except the execution's.

@@ -22,13 +22,6 @@ const extraTimeout = "60 seconds"
 
 const { startExecution, readExecution, abortExecution } = ExecutionApi.groups.executions.endpoints
 
-export interface Recorder {
-  readonly calls: ReadonlyArray<RecordedCall>
-  /** How many calls were made but not kept. */
-  readonly unkept: () => number
-  readonly through: (client: HttpClient.HttpClient) => HttpClient.HttpClient
-}
-
 const utf8 = new TextDecoder()
 
 const readBody = (bytes: Uint8Array): RecordedBody => {
@@ -189,10 +182,7 @@ const probeConflict = Effect.fnUntraced(function* (
 const isAcceptedStart = (request: Request, response: Response): boolean =>
   request.method === "POST" && request.url.endsWith(startExecution.path) && response.status === 202
 
-export const makeRecorder = (options: {
-  readonly match: Matcher
-  readonly probeConflict: boolean
-}): Recorder => {
+export const makeRecorder = (options: { readonly match: Matcher; readonly probeConflict: boolean }) => {
   const recording: Recording = {
     match: options.match,
     calls: [],
@@ -201,9 +191,10 @@ export const makeRecorder = (options: {
     probed: !options.probeConflict,
   }
   return {
-    calls: recording.calls,
+    calls: recording.calls as ReadonlyArray<RecordedCall>,
+    /** How many calls were made but not kept. */
     unkept: () => recording.unkept,
-    through: (client) =>
+    through: (client: Client): Client =>
       HttpClient.makeWith(
         (asked: Effect.Effect<Request, Failed>) =>
           Effect.flatMap(asked, (request) =>
@@ -220,3 +211,4 @@ export const makeRecorder = (options: {
       ),
   }
 }
+export type Recorder = ReturnType<typeof makeRecorder>

@@ -45,22 +45,19 @@ interface Named {
   readonly logins: ReadonlyArray<Counted>
 }
 
-export interface Settlement {
-  readonly named: ReadonlyArray<Named>
-  /** With the line of each; if there are any, nothing may be settled. */
-  readonly problems: ReadonlyArray<string>
-}
-
 const idColumn = "external_execution_id"
 const saysColumn = "execution_id"
 const neverCreated = "never_created"
 
-/** What the rows say; `executionOf` is what the ledger knows of the attempt of a login. */
+/**
+ * What the rows say, or the problems with the line of each: if there are any, nothing may be settled.
+ * `executionOf` is what the ledger knows of the attempt of a login.
+ */
 export const readSettlement = (
   text: string,
   accounts: ReadonlyArray<Account>,
   executionOf: (login: SentLogin) => string | undefined,
-): Settlement => {
+): Readonly<{ named: ReadonlyArray<Named>; problems: ReadonlyArray<string> }> => {
   const problems: Array<string> = []
   const rows = rowsOf(text, problems)
   const [header, ...body] = rows
@@ -406,13 +403,13 @@ const knownExecutions = Effect.fnUntraced(function* (sent: ReadonlyArray<SentLog
 /** Reads the executions that are named, each at the service of the job that asked for it. */
 const readAll = Effect.fnUntraced(function* (
   output: string,
-  named: Settlement["named"],
+  named: ReadonlyArray<Named>,
   given: ReadonlyArray<string>,
 ) {
   const wiring = yield* Wiring
   const ledger = yield* openedLedger
   const runs = new Map((yield* ledger.runs).map(({ fact }) => [fact.run_id, fact]))
-  const jobOf = ({ logins }: Settlement["named"][number]) =>
+  const jobOf = ({ logins }: Named) =>
     logins.flatMap(({ login }) => runs.get(login.run_id)?.job ?? []).at(0) ?? ""
   const paths = new Map([...runs.values()].map(({ job, job_path }) => [job, job_path]))
   const wanted = new Set(named.map(jobOf))

@@ -28,28 +28,12 @@ import type { Store } from "../../tables/Store.ts"
 import { deleteAll, dueDeletions } from "../../task/DeleteExecutions.ts"
 import type { DueDeletion } from "../../task/DeleteExecutions.ts"
 import { revokeByHand } from "../../tokens/ExchangeTicket.ts"
-import type { StoredToken } from "../../tokens/StoredToken.ts"
 import { TokenStore, listTokens } from "../../tokens/TokenStore.ts"
 
 interface LeftInRun {
   readonly run_id: RunId
   readonly job: string
   readonly due: ReadonlyArray<DueDeletion>
-}
-
-export interface Remote {
-  /** Runs with executions that the service may still have. */
-  readonly runs: ReadonlyArray<LeftInRun>
-  readonly tokens: ReadonlyArray<StoredToken>
-  /** Executions that the service no longer has, and those of them of which not all is proved to be here. */
-  readonly deleted: number
-  readonly given_up: number
-  /** What may be there of which not all is known, and executions that were not deleted. */
-  readonly remaining: ReadonlyArray<Remaining>
-  /** External ids of all attempts that the ledger still knows. */
-  readonly known: ReadonlySet<string>
-  /** Where each job that asked for the customer was last started from. */
-  readonly paths: ReadonlyMap<string, string>
 }
 
 /** Needs the ledger. */
@@ -86,15 +70,21 @@ export const remoteOf = Effect.fnUntraced(function* (output: string, plan: Forge
     if (due.length > 0) runs.push({ run_id, job: state.started.job, due })
   }
   return {
+    /** Runs with executions that the service may still have. */
     runs,
     tokens: yield* activeTokens(output, plan),
+    /** Executions that the service no longer has, and those of them of which not all is proved to be here. */
     deleted,
     given_up,
+    /** What may be there of which not all is known, and executions that were not deleted. */
     remaining: [...remaining, ...(yield* unprovenLogins(plan, told))],
+    /** External ids of all attempts that the ledger still knows. */
     known,
+    /** Where each job that asked for the customer was last started from. */
     paths,
-  } satisfies Remote as Remote
+  }
 })
+export type Remote = Effect.Success<ReturnType<typeof remoteOf>>
 
 const attemptsOf = ({ tasks }: RunState, plan: ForgetPlan) =>
   plan.tasks.flatMap(({ task_id }) => {

@@ -20,7 +20,6 @@ import { firstRows, ourRows, tableFigures, withPublished } from "../PublishedDat
 import { pageTemplate } from "../RunReport.ts"
 import { Wiring } from "../Wiring.ts"
 import { KeyCandidates, draftSchema, draftText, observerOf, reviseSchema } from "../../records/DraftSchema.ts"
-import type { Draft } from "../../records/DraftSchema.ts"
 import { parseBody } from "../../records/FindRecords.ts"
 import { programTables } from "../../records/RecordSchema.ts"
 import type { RecordFamily } from "../../records/RecordSchema.ts"
@@ -250,24 +249,8 @@ interface Basis {
   readonly family: RecordFamily | undefined
 }
 
-export interface WrittenDraft {
-  readonly table: string
-  readonly product: string
-  readonly sub_families: ReadonlyArray<string>
-  readonly records: number
-  readonly notes: ReadonlyArray<string>
-  readonly schema: Draft["file"]
-  readonly yaml: string
-}
-
-export interface Families {
-  readonly bases: ReadonlyArray<Basis>
-  /** Records from before their family had a schema. */
-  readonly waiting: number
-}
-
-/** Which drafts the kinds of records need. Pure. */
-export const basesOf = (kinds: ReadonlyArray<Kind>, families: ReadonlyArray<RecordFamily>): Families => {
+/** Which drafts the kinds of records need; `waiting`: records from before their family had a schema. Pure. */
+export const basesOf = (kinds: ReadonlyArray<Kind>, families: ReadonlyArray<RecordFamily>) => {
   const bases = new Map<string, Basis>()
   let waiting = 0
   for (const { source, product, sub_family, records } of kinds) {
@@ -355,35 +338,39 @@ export const inferDrafts = Effect.fn("InferDrafts.draft")(function* (
   families: ReadonlyArray<RecordFamily>,
 ) {
   const taken = new Set([...programTables, ...publishedViews(families).map(({ name }) => name)])
-  const drafts: Array<WrittenDraft> = []
-  for (const basis of bases) {
-    const table = basis.family?.table ?? tableName(basis, taken)
-    const others = [...bases, ...families].map(({ product }) => product)
-    const { object, draft } = yield* draftOf(
-      connection,
-      basis,
-      table,
-      others.filter((product) => product !== basis.product),
-      families,
-    )
-    for (const name of [table, ...Object.values(draft.file.children ?? {}).map((child) => child.table ?? "")])
-      taken.add(name)
-    const all = counted(basis.records, "record")
-    const about =
-      object.count < basis.records
-        ? `Drafted from the newest ${object.count} of ${all}.`
-        : `Drafted from ${all}.`
-    drafts.push({
-      table,
-      product: basis.product,
-      sub_families: basis.sub_families,
-      records: object.count,
-      notes: draft.notes,
-      schema: draft.file,
-      yaml: yield* draftText(draft, `${table}.yaml. ${about} Check types, comments and features.`),
-    })
-  }
-  return drafts
+  return yield* Effect.forEach(
+    bases,
+    Effect.fnUntraced(function* (basis) {
+      const table = basis.family?.table ?? tableName(basis, taken)
+      const others = [...bases, ...families].map(({ product }) => product)
+      const { object, draft } = yield* draftOf(
+        connection,
+        basis,
+        table,
+        others.filter((product) => product !== basis.product),
+        families,
+      )
+      for (const name of [
+        table,
+        ...Object.values(draft.file.children ?? {}).map((child) => child.table ?? ""),
+      ])
+        taken.add(name)
+      const all = counted(basis.records, "record")
+      const about =
+        object.count < basis.records
+          ? `Drafted from the newest ${object.count} of ${all}.`
+          : `Drafted from ${all}.`
+      return {
+        table,
+        product: basis.product,
+        sub_families: basis.sub_families,
+        records: object.count,
+        notes: draft.notes,
+        schema: draft.file,
+        yaml: yield* draftText(draft, `${table}.yaml. ${about} Check types, comments and features.`),
+      }
+    }),
+  )
 })
 
 const named = (name: Option.Option<string>, value: string) => Option.isNone(name) || name.value === value
