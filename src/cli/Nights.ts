@@ -107,10 +107,10 @@ interface NightsOptions {
   readonly further: boolean
   /** For how long another process in the folder is waited for. */
   readonly wait?: Duration.Duration
-  readonly parent: string | undefined
-  readonly only: ReadonlySet<string> | undefined
+  readonly parent?: string
+  readonly only?: ReadonlySet<string>
   /** Where events are received during the runs. */
-  readonly webhooks: ListenAt | undefined
+  readonly webhooks?: ListenAt | undefined
 }
 
 /** Returns the exit code for all runs together. */

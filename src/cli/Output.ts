@@ -88,19 +88,6 @@ export const note = Effect.fnUntraced(function* (text: string) {
 // What the environment says about commands; flags take precedence. Variables about a job's service are read
 // when the job is loaded.
 
-interface SettingsValues {
-  /** NIGHTJAR_OUTPUT. */
-  readonly output: string
-  readonly base_url: string | undefined
-  readonly flows_url: string | undefined
-  /** Whether NIGHTJAR_APP_SECRET is set; its value is read only when a request needs it. */
-  readonly hasAppSecret: boolean
-  /** NO_COLOR, whatever its value, or TERM=dumb. */
-  readonly noColor: boolean
-  /** How the user runs this program: by its name, or through npm in a checkout. */
-  readonly invocation: "nightjar" | "npm run -s nightjar --"
-}
-
 const text = (name: string) =>
   Config.option(Config.String(name)).pipe(
     Config.map((value) => Option.getOrUndefined(Option.filter(value, (one) => one !== ""))),
@@ -115,17 +102,22 @@ const read = Config.all({
   term: text("TERM"),
   npmScript: text("npm_lifecycle_event"),
 }).pipe(
-  Config.map(({ output, base_url, flows_url, app_secret, noColor, term, npmScript }): SettingsValues => ({
+  Config.map(({ output, base_url, flows_url, app_secret, noColor, term, npmScript }) => ({
     output: output ?? "output",
     base_url,
     flows_url,
+    /** Its value is read only when a request needs it. */
     hasAppSecret: app_secret !== undefined,
+    /** NO_COLOR counts whatever its value. */
     noColor: noColor !== undefined || term === "dumb",
+    /** How the user runs this program: by its name, or through npm in a checkout. */
     invocation: npmScript === undefined ? "nightjar" : "npm run -s nightjar --",
   })),
 )
 
-export class Settings extends Context.Service<Settings, SettingsValues>()("nightjar/cli/Settings") {
+export class Settings extends Context.Service<Settings, Config.Success<typeof read>>()(
+  "nightjar/cli/Settings",
+) {
   static readonly layer = Layer.effect(Settings, Effect.orDie(read))
 }
 

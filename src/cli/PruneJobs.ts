@@ -2,12 +2,13 @@
  * Applies `retain` of jobs to the output folder, for `prune` and at the end of each night. At night it waits
  * for nobody, and a failure costs a warning.
  */
-import { Cause, Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
+import { given } from "../base/Schemas.ts"
 import { bytesText, counted } from "../base/Text.ts"
-import { reasonOfCause } from "./Failures.ts"
 import { openedStore, openedStoreWithKey } from "./OutputFolder.ts"
 import { note, warn } from "./Output.ts"
 import { withPublished } from "./PublishedDatabase.ts"
+import { orWarnWithin } from "./RunReport.ts"
 import { Wiring } from "./Wiring.ts"
 import type { PruneOptions, PruneResult, PruneRules } from "../folder/Prune.ts"
 import type { Job } from "../jobs/Job.ts"
@@ -83,15 +84,7 @@ const runsAtNightMax = 100
 const rulesOf = Effect.fnUntraced(function* (job: Job) {
   const { withoutRetain } = yield* Effect.promise(() => import("../jobs/Settings.ts"))
   const { landing, attachments, logs, ledger, compress } = job.retain ?? withoutRetain
-  const rules: PruneRules = {
-    job: job.name,
-    compress,
-    ...(landing === undefined ? {} : { landing }),
-    ...(attachments === undefined ? {} : { attachments }),
-    ...(logs === undefined ? {} : { logs }),
-    ...(ledger === undefined ? {} : { ledger }),
-  }
-  return rules
+  return given({ job: job.name, compress, landing, attachments, logs, ledger }) satisfies PruneRules
 })
 
 export const sizeOf = ({ removed }: PruneResult): string =>
@@ -176,22 +169,8 @@ export const nameDocumentsAfterNight = Effect.fnUntraced(function* (output: stri
   if (job.namesDocuments !== true) return
   const failed = (why: string) => warn("documents-unnamed", { why })
   yield* nameDocumentsIn(output).pipe(
-    Effect.asVoid,
-    Effect.timeoutOrElse({
-      duration: namedWithin,
-      orElse: () => failed(`they were not ready within ${Duration.format(namedWithin)}`),
-    }),
-    Effect.catchCause((cause) =>
-      Cause.hasInterruptsOnly(cause)
-        ? Effect.interrupt
-        : Effect.andThen(failed(reasonIn(cause)), Effect.logDebug(cause)),
-    ),
+    // What the machine or the folder refused is told in its own words.
+    Effect.catchTag("NamingFailed", (cause) => Effect.andThen(failed(cause.message), Effect.logDebug(cause))),
+    orWarnWithin(namedWithin, "they were", failed),
   )
 })
-
-/** What the machine or the folder refused, in its own words. */
-const reasonIn = (cause: Cause.Cause<unknown>): string => {
-  const error = Cause.squash(cause)
-  if (error instanceof Error && "_tag" in error && error._tag === "NamingFailed") return error.message
-  return reasonOfCause(cause)
-}

@@ -70,24 +70,30 @@ export const writeReport = Effect.fn("RunReport.write")(function* (target: Files
 /** A run of 10,000 executions takes a second or two. */
 const writtenWithin = Duration.minutes(1)
 
-/** Whatever goes wrong costs a warning; returns whether it was written. */
-const orWarn =
-  ({ output, run_id }: FilesOfRun) =>
-  <E, R>(writing: Effect.Effect<unknown, E, R>) => {
-    const path = `${runFolder(output, run_id)}/${reportName}`
-    const unwritten = (why: string) => Effect.as(warn("report-unwritten", { path, why }), false)
-    return Effect.as(writing, true).pipe(
+/** Work that a run can do without: what goes wrong with it costs a warning. Returns whether it was done. */
+export const orWarnWithin =
+  <E1, R1>(
+    duration: Duration.Duration,
+    itWas: "it was" | "they were",
+    warned: (why: string) => Effect.Effect<void, E1, R1>,
+  ) =>
+  <E, R>(work: Effect.Effect<unknown, E, R>) =>
+    Effect.as(work, true).pipe(
       Effect.timeoutOrElse({
-        duration: writtenWithin,
-        orElse: () => unwritten(`it was not ready within ${Duration.format(writtenWithin)}`),
+        duration,
+        orElse: () => Effect.as(warned(`${itWas} not ready within ${Duration.format(duration)}`), false),
       }),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
           ? Effect.interrupt
-          : Effect.tap(unwritten(reasonOfCause(cause)), Effect.logDebug(cause)),
+          : warned(reasonOfCause(cause)).pipe(Effect.andThen(Effect.logDebug(cause)), Effect.as(false)),
       ),
     )
-  }
+
+const orWarn = ({ output, run_id }: FilesOfRun) =>
+  orWarnWithin(writtenWithin, "it was", (why) =>
+    warn("report-unwritten", { path: `${runFolder(output, run_id)}/${reportName}`, why }),
+  )
 
 /** In the middle of something that must end without it too; needs a ledger. */
 export const rewriteReport = (target: FilesOfRun) => orWarn(target)(writeReport(target))

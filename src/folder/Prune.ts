@@ -9,6 +9,7 @@ import { existsSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Duration, Effect, Schema } from "effect"
 import type { DurableFiles } from "../base/DurableFile.ts"
+import { given } from "../base/Schemas.ts"
 import { sweepDocuments } from "./NamedDocuments.ts"
 import { compressSegments } from "../landing/SegmentFile.ts"
 import type { Compressed } from "../landing/SegmentFile.ts"
@@ -74,28 +75,27 @@ export interface PruneOptions {
 
 type What = "landing" | "attachments" | "log"
 
-export interface PruneResult {
-  readonly removed: ReadonlyArray<{ readonly run_id: RunId; readonly what: What; readonly bytes: number }>
-  /** Old enough, but still needed. */
-  readonly kept: ReadonlyArray<{ readonly run_id: RunId; readonly what: What; readonly reason: string }>
-  /** Runs whose landed bodies take less room now. */
-  readonly compressed: ReadonlyArray<Compressed & { readonly run_id: RunId }>
-  /** Runs of which the ledger's file says less now. */
-  readonly archived: ReadonlyArray<ArchivedRun & { readonly run_id: RunId }>
-  /** Why the ledger's file is as large as before, although less is in it. */
-  readonly still_large?: string
+interface OfRun {
+  readonly run_id: RunId
 }
 
-interface Work {
+const noResult = () => ({
+  removed: new Array<OfRun & { readonly what: What; readonly bytes: number }>(),
+  /** Old enough, but still needed. */
+  kept: new Array<OfRun & { readonly what: What; readonly reason: string }>(),
+  /** Runs whose landed bodies take less room now. */
+  compressed: new Array<OfRun & Compressed>(),
+  /** Runs of which the ledger's file says less now. */
+  archived: new Array<OfRun & ArchivedRun>(),
+})
+export type PruneResult = Effect.Success<ReturnType<typeof prune>>
+
+interface Work extends ReturnType<typeof noResult> {
   readonly store: Store
   /** The tables of everything published, also if a rollback took some back. */
   readonly tables: Manifest | undefined
   readonly pruned: Pruned
   readonly isDry: boolean
-  readonly removed: Array<PruneResult["removed"][number]>
-  readonly kept: Array<PruneResult["kept"][number]>
-  readonly compressed: Array<PruneResult["compressed"][number]>
-  readonly archived: Array<PruneResult["archived"][number]>
   /** Runs whose facts are archived already, or stay in the ledger's file. */
   readonly notNow: ReadonlySet<string>
   readonly handled: Set<RunId>
@@ -131,8 +131,8 @@ export const prune = Effect.fn("Keeping.prune")(function* (
   if (!isDry) yield* Effect.mapError(sweepDocuments(store), ({ message }) => new PruneFailed({ message }))
   const still_large = isDry || rules.every((rule) => rule.ledger === undefined) ? undefined : yield* giveBack
   const { removed, kept, compressed, archived } = work
-  const result: PruneResult = { removed, kept, compressed, archived }
-  return still_large === undefined ? result : { ...result, still_large }
+  /** `still_large`: why the ledger's file is as large as before, although less is in it. */
+  return { removed, kept, compressed, archived, ...given({ still_large }) }
 })
 
 /** What was archived stays so if the disk has no room for making the file smaller. */
@@ -148,13 +148,6 @@ const newestRuns = (runs: ReadonlyArray<RunHeader>): ReadonlyArray<string> =>
   [...Map.groupBy(runs, ({ fact }) => fact.job).values()].flatMap((ofJob) =>
     ofJob.slice(-runsLearntFrom).map(({ fact }) => fact.run_id),
   )
-
-const noResult = (): Pick<Work, "removed" | "kept" | "compressed" | "archived"> => ({
-  removed: [],
-  kept: [],
-  compressed: [],
-  archived: [],
-})
 
 const tablesOf = (store: Store): Manifest | undefined => {
   const current = readManifest(store.layout.manifest)

@@ -7,6 +7,7 @@ import { Effect, FileSystem, Result } from "effect"
 import { join } from "node:path"
 import { readTextFile } from "../base/DurableFile.ts"
 import type { Place } from "../base/DurableFile.ts"
+import { given } from "../base/Schemas.ts"
 import { suggestion } from "../base/Text.ts"
 import type { Freshness, FreshnessLimits, Gates, SqlFile } from "./Job.ts"
 import type { Context, Findings } from "./Problem.ts"
@@ -74,7 +75,7 @@ const readGates = Effect.fnUntraced(function* (at: SqlFolderAt, written: Written
   return {
     ...asked,
     ...(rows?.min === undefined ? {} : { rows: { min: rows.min, nights: rows.nights } }),
-    ...(freshness === undefined ? {} : { freshnessDays: freshness }),
+    ...given({ freshnessDays: freshness }),
     tests: yield* readSqlFolder(at, tests),
   } satisfies Gates as Gates
 })
@@ -92,10 +93,8 @@ export const readOwnSql = Effect.fnUntraced(function* (
   }
 })
 
-const limitsOf = ({ warn_after, error_after }: Omit<Written<"freshness">, "engines">): FreshnessLimits => ({
-  ...(warn_after === undefined ? {} : { warnDays: warn_after }),
-  ...(error_after === undefined ? {} : { errorDays: error_after }),
-})
+const limitsOf = ({ warn_after, error_after }: Omit<Written<"freshness">, "engines">): FreshnessLimits =>
+  given({ warnDays: warn_after, errorDays: error_after })
 
 const isNothing = ({ warnDays, errorDays }: FreshnessLimits): boolean =>
   warnDays === undefined && errorDays === undefined

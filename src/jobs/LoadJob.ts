@@ -6,7 +6,7 @@
 import { dirname } from "node:path"
 import { Duration, Effect, Predicate, Schema, SchemaAST, Struct } from "effect"
 import { readTextFile } from "../base/DurableFile.ts"
-import { missingKey } from "../base/Schemas.ts"
+import { given, missingKey } from "../base/Schemas.ts"
 import { counted } from "../base/Text.ts"
 import * as Assignments from "./Assignments.ts"
 import { bindRow, warnOfResemblance } from "./Assignments.ts"
@@ -271,11 +271,13 @@ const readRenamed = ({ document }: Context, parts: Parts, folder: string) => {
   return {
     share: output.share,
     parquet: output.parquet,
-    ...(output.documents === "by_name" ? { namesDocuments: true as const } : {}),
-    ...(jobs.length === 0 ? {} : { after: jobs }),
-    ...(publish === undefined ? {} : { publishEvery: publish.every }),
-    ...(ofLastNight === undefined ? {} : { customersShareMin: ofLastNight }),
-    ...(schemas === undefined ? {} : { schemas: beside(folder, schemas) }),
+    ...given({
+      namesDocuments: output.documents === "by_name" ? (true as const) : undefined,
+      after: jobs.length === 0 ? undefined : jobs,
+      publishEvery: publish?.every,
+      customersShareMin: ofLastNight,
+      schemas: schemas && beside(folder, schemas),
+    }),
   }
 }
 

@@ -4,6 +4,7 @@
  * the environment says.
  */
 import { Predicate } from "effect"
+import { given } from "../base/Schemas.ts"
 import type { Item } from "./Assignments.ts"
 import type { Job, NotifyEvent, Receiver, Telemetry } from "./Job.ts"
 import type { Context } from "./Problem.ts"
@@ -114,12 +115,10 @@ export const readTelemetry = (
   { otlp, headers, prometheus, customer_ids }: Exclude<Settings["telemetry"], undefined>,
   folder: string,
 ): Telemetry => {
-  const endpoint = otlp === undefined ? undefined : (parseReference(otlp, folder) ?? otlp)
-  const held = headers === undefined ? undefined : parseReference(headers, folder)
-  return {
-    ...(endpoint === undefined ? {} : { otlp: endpoint }),
-    ...(held === undefined ? {} : { headers: held }),
-    ...(prometheus === undefined ? {} : { prometheus: beside(folder, prometheus) }),
+  return given({
+    otlp: otlp && (parseReference(otlp, folder) ?? otlp),
+    headers: headers === undefined ? undefined : parseReference(headers, folder),
+    prometheus: prometheus && beside(folder, prometheus),
     customer_ids,
-  }
+  })
 }

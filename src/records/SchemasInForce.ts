@@ -50,11 +50,15 @@ export interface NamedSchemas {
   readonly schema_files?: Readonly<Record<string, string>>
 }
 
-const readKept = Effect.fnUntraced(function* (folder: string, { schema_files }: NamedSchemas) {
+/** The schemas of a folder that need not be there. */
+const readIfThere = Effect.fnUntraced(function* (...of: Parameters<typeof readRecordSchemas>) {
   const files = yield* FileSystem.FileSystem
-  const isThere = yield* Effect.orElseSucceed(files.exists(folder), () => false)
-  if (!isThere) return []
-  const read = yield* readRecordSchemas(folder, (name) => keptOf(name) !== undefined, schema_files)
+  const isThere = yield* Effect.orElseSucceed(files.exists(of[0]), () => false)
+  return isThere ? yield* readRecordSchemas(...of) : []
+})
+
+const readKept = Effect.fnUntraced(function* (folder: string, { schema_files }: NamedSchemas) {
+  const read = yield* readIfThere(folder, (name) => keptOf(name) !== undefined, schema_files)
   return read.map((each): Kept => ({ ...each, version: keptOf(each.name)?.version ?? 0 }))
 })
 
@@ -151,11 +155,8 @@ const inForce = (
 
 /** A job's own schemas; its folder need not have any. */
 export const readOwnSchemas = Effect.fn("Records.readOwnSchemas")(function* (folder: string) {
-  const files = yield* FileSystem.FileSystem
-  const isThere = yield* Effect.orElseSucceed(files.exists(folder), () => false)
-  if (!isThere) return []
   // A file that is passed over in silence would be worse than one that is refused.
-  const own = yield* readRecordSchemas(folder, (name) => /\.ya?ml$/.test(name))
+  const own = yield* readIfThere(folder, (name) => /\.ya?ml$/.test(name))
   yield* refuseClashes(own)
   return own
 })
@@ -171,13 +172,7 @@ export type Readings =
 export const noReadings: Readings = { _tag: "Named", tables: [] }
 
 /** They are in `readings`, beside the program's record schemas; a test's program need not have any. */
-const readReadings = Effect.fnUntraced(function* (ofPackage: string) {
-  const files = yield* FileSystem.FileSystem
-  const folder = join(dirname(ofPackage), "readings")
-  return (yield* Effect.orElseSucceed(files.exists(folder), () => false))
-    ? yield* readRecordSchemas(folder)
-    : []
-})
+const readReadings = (ofPackage: string) => readIfThere(join(dirname(ofPackage), "readings"))
 
 /** What others leave of each; one of which nothing is left is not used. */
 const leftOf = (

@@ -2,6 +2,8 @@
  * The result of a run, for people and programs: a pure fold of its state. Counts, then what did not succeed
  * by who must act, then what is left at the service. Contains ids and reasons, never a value of a parameter.
  */
+import { Struct } from "effect"
+import { given } from "../base/Schemas.ts"
 import { andMore, counted, listed } from "../base/Text.ts"
 import type { MisfitCount, OtherRecords, RejectedCount, RunHeld, StaleData } from "../ledger/RunFacts.ts"
 import { isOpenAtService, keptOf, remainsAny, verdictOfTask } from "../ledger/RunState.ts"
@@ -80,10 +82,8 @@ interface FromTables {
   readonly stale?: StaleData
 }
 
-const fromTables = ({ held, published }: RunState): FromTables => ({
-  ...(held === undefined ? {} : { held: { database: held.fact.database, gates: held.fact.gates } }),
-  ...(published?.fact.stale === undefined ? {} : { stale: published.fact.stale }),
-})
+const fromTables = ({ held, published }: RunState): FromTables =>
+  given({ held: held && Struct.pick(held.fact, ["database", "gates"]), stale: published?.fact.stale })
 
 const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) => ({
   features: counted(count, "feature"),

@@ -6,6 +6,7 @@ import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import { Clock, Effect, Layer } from "effect"
 import { Argument } from "effect/cli"
+import { given } from "../../base/Schemas.ts"
 import { counted } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { jobFlags, note, say, switchFlag, warn } from "../Output.ts"
@@ -95,10 +96,9 @@ const attemptsOf = ({ tasks }: RunState, plan: ForgetPlan) =>
 /** Starts whose execution nobody knows, and executions that are still there; an orphan is beside its own. */
 const stillThere = (attempt: ReturnType<typeof attemptsOf>[number]): ReadonlyArray<Remaining> => {
   const { external_execution_id, execution_id, planned, orphanSuspected } = attempt
-  const engine_reference = planned?.engine_reference
   const of = {
     external_execution_id,
-    ...(engine_reference === undefined ? {} : { engine_reference }),
+    ...given({ engine_reference: planned?.engine_reference }),
     sent_at: new Date(attempt.intended_at).toISOString(),
   }
   const orphan: ReadonlyArray<Remaining> = orphanSuspected ? [{ kind: "possible_orphan", ...of }] : []

@@ -93,22 +93,19 @@ export const renderPage = (markdown: string, style: Style): string =>
     .map((block) => blockLines(block.trimEnd(), style).join("\n"))
     .join("\n\n")
 
-interface Page {
-  readonly topic: string
-  readonly about: string
-  readonly markdown: string
-}
-
-/** In the order of their names. */
-export const readPages = (packageFolder: string): ReadonlyArray<Page> => {
-  const folder = join(packageFolder, "schemas/pages")
-  return readdirSync(folder)
+/** The files of a folder of the program that end so, in the order of their names. */
+export const readShipped = (folder: string, ending: string) =>
+  readdirSync(folder)
+    .filter((file) => file.endsWith(ending))
     .toSorted()
-    .map((file) => {
-      const markdown = readFileSync(join(folder, file), "utf8")
-      return { topic: file.replace(/\.md$/, ""), about: markdown.split("\n\n")[1] ?? "", markdown }
-    })
-}
+    .map((file) => ({ name: file.slice(0, -ending.length), text: readFileSync(join(folder, file), "utf8") }))
+
+export const readPages = (packageFolder: string) =>
+  readShipped(join(packageFolder, "schemas/pages"), ".md").map(({ name: topic, text: markdown }) => ({
+    topic,
+    about: markdown.split("\n\n")[1] ?? "",
+    markdown,
+  }))
 
 export const help = Command.make(
   "help",

@@ -2,7 +2,6 @@
  * `query SQL`: SQL over the published tables, read-only and without access to any other file. Text and
  * workbooks are streamed; what a terminal cannot show is written to a file or a pipe.
  */
-import { readFileSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Option, Stdio, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -15,6 +14,7 @@ import { refuse } from "../Failures.ts"
 import { withPublished } from "../PublishedDatabase.ts"
 import { refusalOfFile } from "../OutputFolder.ts"
 import { Wiring } from "../Wiring.ts"
+import { readShipped } from "./Help.ts"
 import { csvLine, harmless, table } from "../../report/TextTable.ts"
 
 // Query results as text, chunk by chunk: an aligned table, CSV with every value as it is (or, if asked for,
@@ -86,25 +86,11 @@ export const tableFormat = (columns: ReadonlyArray<Column>, width: number): Text
 // The queries that come with the program: one SQL file each, in `schemas/queries`, whose first line says in
 // a comment what it answers. `nightjar query @NAME` runs one.
 
-interface SavedQuery {
-  readonly name: string
-  readonly description: string
-  readonly sql: string
-}
-
-/** In the order of their names. */
-export const readSavedQueries = (packageFolder: string): ReadonlyArray<SavedQuery> => {
-  const folder = join(packageFolder, "schemas/queries")
-  return readdirSync(folder)
-    .filter((file) => file.endsWith(".sql"))
-    .toSorted()
-    .map((file) => {
-      const text = readFileSync(join(folder, file), "utf8")
-      const [first = "", ...rest] = text.split("\n")
-      const description = first.replace(/^--\s*/, "")
-      return { name: file.slice(0, -".sql".length), description, sql: rest.join("\n") }
-    })
-}
+export const readSavedQueries = (packageFolder: string) =>
+  readShipped(join(packageFolder, "schemas/queries"), ".sql").map(({ name, text }) => {
+    const [first = "", ...rest] = text.split("\n")
+    return { name, description: first.replace(/^--\s*/, ""), sql: rest.join("\n") }
+  })
 
 export const savedQueries = Effect.map(Wiring, ({ packageFolder }) => readSavedQueries(packageFolder))
 

@@ -80,8 +80,7 @@ export const run = Command.make(
     const loaded = yield* takeJobs(checked).pipe(toldUnbegun(readableJobs(checked), output))
     const webhooks = yield* readWebhooksFlag(flags.webhooks)
     const wait = Option.getOrElse(Option.flatMap(flags.wait, readDuration), () => Duration.zero)
-    const options = { output, json, further, wait, webhooks, parent: undefined, only: undefined }
-    yield* endWith(yield* runNights(loaded, options))
+    yield* endWith(yield* runNights(loaded, { output, json, further, wait, webhooks }))
   }),
 ).pipe(
   helped({
@@ -171,6 +170,17 @@ export const unknownNames = (
   })
 }
 
+/** The job of a run; its file, or the folder of the output, may be elsewhere than when the run was started. */
+const jobOf = Effect.fnUntraced(function* ({ started }: RunState, moved: Option.Option<string>) {
+  const { run_id, job: name, job_path } = started
+  const path = Option.getOrElse(moved, () => job_path)
+  if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
+  const [job] = yield* loadJobs([path])
+  return job?.name === name ? job : yield* refuse("job-moved", { path, name })
+})
+
+const movedFlag = optionalFlag("job", "FILE", "Where the run's job file is now, if it was moved")
+
 const several = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(
     Flag.withMetavar(metavar),
@@ -188,7 +198,7 @@ export const rerun = Command.make(
     customers: several("customer", "ID", "Only this customer"),
     engines: several("engine", "REF", "Only this engine"),
     features: several("feature", "CODE", "Only tasks that lack this feature"),
-    moved: optionalFlag("job", "FILE", "Where the run's job file is now, if it was moved"),
+    moved: movedFlag,
     dryRun: switchFlag("dry-run", "Show what would run again, without starting it"),
     webhooks: webhooksFlag,
     json: jsonFlag,
@@ -196,8 +206,7 @@ export const rerun = Command.make(
   Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, moved, webhooks: listenAt, ...selection }) {
     const webhooks = yield* readWebhooksFlag(listenAt)
     const { state, night } = yield* withLedger(findNight(run))
-    const { run_id, job: name } = state.started
-    const path = Option.getOrElse(moved, () => state.started.job_path)
+    const { run_id } = state.started
     const meant = tasksMeant(night, state, Option.isSome(run))
     // What a run of the night had is no mistake, though a later one mended it.
     const ever = [state, ...night].flatMap(({ tasks: all }) => [...all.values()])
@@ -209,10 +218,7 @@ export const rerun = Command.make(
       if (json) return yield* sayJson([])
       return yield* say(`No task of ${run_id} matches: nothing to rerun.`)
     }
-    // The folder of the output, or the job, may be elsewhere than when the run was started.
-    if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
-    const [job] = yield* loadJobs([path])
-    if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path, name })
+    const job = yield* jobOf(state, moved)
     const asked = { further: true, parent: run_id, only: new Set(tasks.map(subjectOf)) }
     if (dryRun) {
       yield* refuseSilent([job])
@@ -332,14 +338,7 @@ export const demo = Command.make(
     const path = existsSync("jobs/demo.yaml") ? "jobs/demo.yaml" : join(packageFolder, "jobs/demo.yaml")
     const output = yield* outputFolder
     const jobs = yield* loadJobs([path])
-    const exit_code = yield* runNights(jobs, {
-      output,
-      json: false,
-      further: false,
-      webhooks: undefined,
-      parent: undefined,
-      only: undefined,
-    })
+    const exit_code = yield* runNights(jobs, { output, json: false, further: false })
     if (exit_code !== exitCodes.leftovers && exit_code !== exitCodes.peopleMustAct)
       return yield* endWith(exit_code === exitCodes.ok ? exitCodes.defect : exit_code)
     const summary = summarise(yield* withLedger(findRun(Option.none())))
@@ -396,18 +395,15 @@ export const accept = Command.make(
       Argument.withDescription("A run_id (default: the newest one that is held back)"),
       Argument.optional,
     ),
-    moved: optionalFlag("job", "FILE", "Where the run's job file is now, if it was moved"),
+    moved: movedFlag,
     json: jsonFlag,
   },
   Effect.fn("Accept.handle")(function* ({ run, moved, json }) {
     const state = yield* withLedger(findHeld(run))
     if (state === undefined) return yield* say("No gate holds a run back: nothing to accept.")
-    const { run_id, job: name, job_path } = state.started
+    const { run_id } = state.started
     if (state.held === undefined && state.accepted !== true) return yield* refuse("run-not-held", { run_id })
-    const path = Option.getOrElse(moved, () => job_path)
-    if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
-    const [job] = yield* loadJobs([path])
-    if (job === undefined || job.name !== name) return yield* refuse("job-moved", { path, name })
+    const job = yield* jobOf(state, moved)
     const output = yield* outputFolder
     yield* holdOutput(output, [job.share])
     yield* endWith((yield* accepted(job, output, run_id, json).pipe(announced(job, output))).exit_code)
