@@ -7,7 +7,6 @@ import {
   appendFileSync,
   cpSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -15,21 +14,20 @@ import {
   writeFileSync,
 } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Struct } from "effect"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { readTables } from "../faults/PublishedTables.ts"
 import { commandHere } from "../harness/CommandsHere.ts"
 import { anId } from "../harness/Id.ts"
 import { startHere } from "../harness/ProgramHere.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 
-const base = mkdtempSync(join(tmpdir(), "nightjar-damage-"))
+const base = sharedFolder()
 const template = join(base, "template")
 const root = join(base, "output")
-afterAll(() => rmSync(base, { recursive: true, force: true }))
 
 const job = `name: small
 service: { sandbox: { seed: 3, speed: 2000 } }

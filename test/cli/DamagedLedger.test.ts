@@ -2,20 +2,19 @@
  * A ledger that is damaged, or lost beside what was landed, as the commands meet it: named with what to do, never a
  * defect, never replaced.
  */
-import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, rmSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { toolVersion } from "../../src/cli/Failures.ts"
 import type { Ended } from "../harness/CommandsHere.ts"
 import { startHere } from "../harness/ProgramHere.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 
-const root = mkdtempSync(join(tmpdir(), "nightjar-damaged-"))
+const root = sharedFolder()
 const template = join(root, "template")
 const output = join(root, "output")
 const job = join(root, "small.yaml")
-afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 const nightjar = async (folder: string, ...args: ReadonlyArray<string>): Promise<Ended> => {
   const { code, stdout, stderr } = await startHere([...args, "--output", folder]).ended

@@ -1,9 +1,9 @@
 /** The log of a run: whole lines, whatever the disk takes at once, and nothing but itself lost where it refuses. */
 import { anId } from "../harness/Id.ts"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { sharedFolder } from "../harness/Folder.ts"
+import { mkdtempSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { NightLog } from "../../src/cli/RunReport.ts"
 import { FileCalls } from "../../src/base/DurableFile.ts"
@@ -11,8 +11,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { faultyCalls, refusal } from "../base/FaultyCalls.ts"
 
-const base = mkdtempSync(join(tmpdir(), "nightjar-log-"))
-afterAll(() => rmSync(base, { recursive: true, force: true }))
+const base = sharedFolder()
 const run_id = anId("nightly.2026-11-21")
 const fact = (task_id: string) =>
   ({

@@ -3,16 +3,15 @@
  * ledger and one set of tables.
  */
 import { spawn } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { command as main } from "../acceptance/BuiltCommand.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
 import { startHere } from "../harness/ProgramHere.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 
-const root = mkdtempSync(join(tmpdir(), "beside-"))
-afterAll(() => rmSync(root, { recursive: true, force: true }))
+const root = sharedFolder()
 const env = { ...plainEnvironment, NIGHTJAR_OUTPUT: join(root, "output"), LOGIN_PASSWORD: "correct horse" }
 
 const job = (name: string): string => {

@@ -1,8 +1,7 @@
 /** What commands write: exact into a pipe, harmless on a terminal. */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, describe, expect, it } from "@effect/vitest"
+import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Sink, Stdio, Stream } from "effect"
 import { lastWordsOf, refuse } from "../../src/cli/Failures.ts"
 import { note, say, sayJson, sayPainted, writeOut } from "../../src/cli/Output.ts"
@@ -12,6 +11,7 @@ import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { paint } from "../../src/report/RenderSummary.ts"
 import { anId } from "../harness/Id.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 import { said } from "../service/Said.ts"
 
 const hostile = "a\u001b]0;owned\u0007\u009b2J\u202e\rb"
@@ -69,8 +69,7 @@ describe("the output of a command", () => {
 const secret = 'shown-canary"7+'
 const known = makeKnownSecrets()
 known.hold(secret, "password")
-const folder = mkdtempSync(join(tmpdir(), "clean-output-"))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = sharedFolder()
 
 const shownBy = <E>(work: Effect.Effect<unknown, E, Stdio.Stdio>) =>
   Effect.provideService(written(work, false), KnownSecrets, known)

@@ -13,11 +13,12 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterAll, afterEach, assert, describe, expect, it } from "@effect/vitest"
+import { afterEach, assert, describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { markerName, markerState, prepareOutput, writeRunFile } from "../../src/cli/OutputFolder.ts"
 import { faultyCalls, refusal, refusingFrom, withCalls } from "../base/FaultyCalls.ts"
 import { anId } from "../harness/Id.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 
 const roots: Array<string> = []
 afterEach(() => roots.splice(0).forEach((root) => rmSync(root, { recursive: true, force: true })))
@@ -132,8 +133,7 @@ describe("a ledger that is missing", () => {
 
 // What a run writes beside its tables is whole, on a disk that is full too.
 
-const base = mkdtempSync(join(tmpdir(), "nightjar-run-folder-"))
-afterAll(() => rmSync(base, { recursive: true, force: true }))
+const base = sharedFolder()
 const fresh = (): string => mkdtempSync(join(base, "o-"))
 const run_id = anId("nightly.2026-11-21")
 const write = (output: string, text: string) =>

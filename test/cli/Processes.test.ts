@@ -8,7 +8,6 @@ import {
   appendFileSync,
   globSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -16,9 +15,9 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs"
-import { hostname, tmpdir } from "node:os"
+import { hostname } from "node:os"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { beforeAll, describe, expect, it, vi } from "vitest"
 import { Effect, Exit, Scope } from "effect"
 import { command as main } from "../acceptance/BuiltCommand.ts"
 import { lockFolder } from "../../src/base/FolderLock.ts"
@@ -27,11 +26,11 @@ import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
 import { startHere } from "../harness/ProgramHere.ts"
 import type { Ended, Running } from "../harness/ProgramHere.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 
-const root = mkdtempSync(join(tmpdir(), "cli-"))
+const root = sharedFolder()
 const output = join(root, "output")
 const canary = "canary-5f2c9d"
-afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 const environment = { ...plainEnvironment, NIGHTJAR_OUTPUT: output, DEMO_PASSWORD: canary }
 const nightjar = (...args: ReadonlyArray<string>) => startHere(args, { environment, folder: root }).ended

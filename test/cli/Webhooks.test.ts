@@ -1,22 +1,21 @@
 /** `--webhooks` and flow sessions by the whole program: what it says, when it refuses, what a night leaves. */
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { readingTables } from "../../src/jobs/Settings.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
 import { startHere } from "../harness/ProgramHere.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url))
-const root = mkdtempSync(join(tmpdir(), "webhooks-"))
+const root = sharedFolder()
 beforeAll(() => {
   cpSync(join(checkout, "jobs"), join(root, "jobs"), { recursive: true })
   writeFileSync(join(root, "small.yaml"), small)
 })
-afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 const small = `name: small
 service: { sandbox: { seed: 3, speed: 300 } }

@@ -12,10 +12,9 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
@@ -39,6 +38,7 @@ import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
 import { commandHere } from "../harness/CommandsHere.ts"
 import { anId } from "../harness/Id.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 import {
   append,
   begin,
@@ -175,11 +175,10 @@ const nameIn = Effect.fnUntraced(function* (root: string) {
   yield* nameDocuments(yield* storeOf(root), connection)
 }, Effect.scoped)
 
-const base = mkdtempSync(join(tmpdir(), "nightjar-forgotten-"))
+const base = sharedFolder()
 const aFolder = () => mkdtempSync(join(base, "nightjar-forget-"))
 const template = aFolder()
 beforeAll(() => Effect.runPromise(Effect.scoped(Effect.provide(live(template), layers(template)))), 60_000)
-afterAll(() => rmSync(base, { recursive: true, force: true }))
 
 const copyOf = (of: string) =>
   Effect.acquireRelease(

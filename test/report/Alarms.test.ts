@@ -2,17 +2,17 @@
  * What reaches the receivers of a job, night after night: by nights in virtual time, and by receivers in this
  * process that answer well, badly or not at all.
  */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { hostname, tmpdir } from "node:os"
+import { hostname } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { it as effectIt } from "@effect/vitest"
 import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
-import { afterAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { NodeClient } from "../../src/client/NodeClient.ts"
 import { alarmsCheck, announced, refuseSilent, toldUnbegun, watchedForLate } from "../../src/cli/Notices.ts"
 import { runNightjar } from "../../src/cli/Nightjar.ts"
@@ -36,11 +36,11 @@ import { summarise } from "../../src/report/Summary.ts"
 import { run_id, runOf } from "./Samples.ts"
 import { worksHere } from "../harness/CommandsHere.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 
 type ServicesHere = NodeServices.NodeServices | Secrets | Settings | Output | Wiring
 
-const root = mkdtempSync(join(tmpdir(), "alarms-"))
-afterAll(() => rmSync(root, { recursive: true, force: true }))
+const root = sharedFolder()
 
 const news = (reason: string, outcome: News["outcome"], count = 1): News => ({
   reason,

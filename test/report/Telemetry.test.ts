@@ -1,6 +1,5 @@
 /** What a run sends to a collector, by the whole program: the whole story, valid, and no secret or customer in it. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { Collector, valuesOf } from "./Collector.ts"
@@ -8,11 +7,11 @@ import type { Metric, Span } from "./Collector.ts"
 import { metricTable } from "../../src/report/Spans.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
 import { startHere } from "../harness/ProgramHere.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
-const root = mkdtempSync(join(tmpdir(), "telemetry-"))
-afterAll(() => rmSync(root, { recursive: true, force: true }))
+const root = sharedFolder()
 
 // What the environment says counts for nothing.
 const misleading = { OTEL_RESOURCE_ATTRIBUTES: "host.name=canary-host,=,%", OTEL_SERVICE_NAME: "canary-name" }

@@ -1,10 +1,9 @@
 /** Accounts that are rejected, unproven or held: listed by incident, released, and settled with what support says. */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { afterAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { CustomerId } from "../../../src/service/Ids.ts"
 import type { Fact } from "../../../src/ledger/Fact.ts"
 import { Ledger } from "../../../src/ledger/Ledger.ts"
@@ -14,9 +13,9 @@ import { lost as lostAnswer, scripted, state, working } from "../../task/Scripte
 import type { Call, Script } from "../../task/ScriptedService.ts"
 import { commandAt, commandHere } from "../../harness/CommandsHere.ts"
 import { anId } from "../../harness/Id.ts"
+import { sharedFolder } from "../../harness/Folder.ts"
 
-const base = mkdtempSync(join(tmpdir(), "nightjar-credentials-"))
-afterAll(() => rmSync(base, { recursive: true, force: true }))
+const base = sharedFolder()
 
 const run_id = anId("nightly.2026-11-20")
 const at = Date.parse("2026-11-20T22:31:00Z")

@@ -1,9 +1,8 @@
 /** What `status` and `runs` say of runs that have not ended: whether a process works on them, or they were cut off. */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { afterAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { FileCalls } from "../../../src/base/DurableFile.ts"
 import { lockFolder } from "../../../src/base/FolderLock.ts"
 import { serveLines } from "../../../src/base/LineSocket.ts"
@@ -11,9 +10,9 @@ import type { Fact } from "../../../src/ledger/Fact.ts"
 import { Ledger } from "../../../src/ledger/Ledger.ts"
 import { commandHere } from "../../harness/CommandsHere.ts"
 import { anId } from "../../harness/Id.ts"
+import { sharedFolder } from "../../harness/Folder.ts"
 
-const root = mkdtempSync(join(tmpdir(), "status-"))
-afterAll(() => rmSync(root, { recursive: true, force: true }))
+const root = sharedFolder()
 
 /** One task in flight on `bank:website`. */
 const begun = (run_id: string): ReadonlyArray<Fact> => {
