@@ -17,7 +17,6 @@ import type { Ending as CommandEnding } from "./Failures.ts"
 import { failed, ok } from "./Failures.ts"
 import { note, warn } from "./Output.ts"
 import { ping, tell, toldWithin } from "./Receivers.ts"
-import type { Undelivered } from "./Receivers.ts"
 import { runFolder } from "./OutputFolder.ts"
 import { Wiring } from "./Wiring.ts"
 import type { Job, NotifyEvent, Receiver } from "../jobs/Job.ts"
@@ -31,8 +30,8 @@ const hears = (receiver: Receiver, event: NotifyEvent): receiver is Exclude<Rece
   receiver._tag !== "Ping" && receiver.on.includes(event)
 
 type Delivery = Effect.Effect<
-  void,
-  Undelivered,
+  string,
+  string,
   HttpClient.HttpClient | ChildProcessSpawner.ChildProcessSpawner | Secrets
 >
 
@@ -45,8 +44,8 @@ const orWarn = (receiver: string, delivery: Delivery) =>
     }),
     Effect.catchCause((cause) => {
       if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
-      const failure = cause.reasons.find(Cause.isFailReason)?.error
-      return warn("notice-undelivered", { receiver, why: failure?.message ?? "a defect" })
+      const why = cause.reasons.find(Cause.isFailReason)?.error ?? "a defect"
+      return warn("notice-undelivered", { receiver, why })
     }),
   )
 

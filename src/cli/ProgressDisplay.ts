@@ -25,39 +25,27 @@ import { runFactText } from "../report/Timeline.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { Output } from "./Output.ts"
 
-/** What is known about the current run. */
-export interface NightView {
-  /** When it was first shown, in nanoseconds of the machine's own clock. */
-  readonly since: bigint
-  run_id: string
-  stage: "executing" | "publishing" | "deleting" | "ended"
-  /** While the tables are built anew from every run. */
-  built: { readonly done: number; readonly runs: number } | undefined
-  /** What the operator asked for, if the run does not start what it could. */
-  held: "paused" | "draining" | undefined
-  /** What is wrong at the service, as long as it is. */
-  readonly troubles: Map<string, string>
-  tasks: number
-  /** Tasks that were already over when this process resumed the run. */
-  over: number
-  readonly open: Set<string>
-  readonly waiting: Map<string, string>
-  readonly settled: Map<string, Outcome>
-}
+type StageOf<Event> = Event extends { readonly stage: infer Stage } ? Stage : never
 
-export const emptyView = (since = 0n): NightView => ({
+/** What is known about the current run. `since`: in nanoseconds of the machine's own clock. */
+export const emptyView = (since = 0n) => ({
   since,
   run_id: "",
-  stage: "executing",
-  built: undefined,
-  held: undefined,
-  troubles: new Map(),
+  stage: "executing" as "executing" | StageOf<ProgressEvent>,
+  /** While the tables are built anew from every run. */
+  built: undefined as { readonly done: number; readonly runs: number } | undefined,
+  /** What the operator asked for, if the run does not start what it could. */
+  held: undefined as "paused" | "draining" | undefined,
+  /** What is wrong at the service, as long as it is. */
+  troubles: new Map<string, string>(),
   tasks: 0,
+  /** Tasks that were already over when this process resumed the run. */
   over: 0,
-  open: new Set(),
-  waiting: new Map(),
-  settled: new Map(),
+  open: new Set<string>(),
+  waiting: new Map<string, string>(),
+  settled: new Map<string, Outcome>(),
 })
+type NightView = ReturnType<typeof emptyView>
 
 const noteFact = (view: NightView, fact: RunNews): void => {
   if (fact._tag === "InterimPublished" || fact._tag === "InterimRefused") return

@@ -1,6 +1,6 @@
 /**
  * Telling receivers over HTTP, by e-mail or by a command: bounded in time, tried twice, never followed
- * elsewhere. An error has the receiver's name and no address, for its address is a secret.
+ * elsewhere. An error is why not, without the address, which is a secret.
  */
 import { accessSync, constants } from "node:fs"
 import { connect } from "node:net"
@@ -18,15 +18,7 @@ import { resolveReference } from "../jobs/Secrets.ts"
 import type { Secrets } from "../jobs/Secrets.ts"
 import { slackOf } from "../report/Notice.ts"
 import type { Notice } from "../report/Notice.ts"
-
-/** A receiver could not be told; the message contains no address. */
-export class Undelivered extends Schema.TaggedError<Undelivered>()("Undelivered", {
-  receiver: Schema.String,
-  message: Schema.String,
-}) {}
-
-const answersWithin = Duration.seconds(5)
-const pauseBetween = Duration.seconds(1)
+import { answerOf, answersWithin, pauseBetween, tooSlow } from "../report/Outbound.ts"
 
 /**
  * Two tries, the pause between them, and what it takes to give up. Commands of `exec:` references have their
@@ -42,14 +34,7 @@ type ToNotify = Exclude<Receiver, ToPing>
 const post = Effect.fnUntraced(function* (address: URL, body: string, type: string) {
   const client = yield* HttpClient.HttpClient
   const request = HttpClientRequest.post(address).pipe(HttpClientRequest.bodyText(body, type))
-  const { status } = yield* client.execute(request).pipe(
-    Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
-    Effect.provideService(HttpClient.TracerPropagationEnabled, false),
-    Effect.mapError(() => "it cannot be reached"),
-  )
-  if (status >= 300 && status < 400)
-    return yield* Effect.fail(`it redirects (${status}), which is not followed`)
-  if (status < 200 || status > 299) return yield* Effect.fail(`it answered ${status}`)
+  const { status } = yield* Effect.mapError(answerOf(client.execute(request)), ({ why }) => why)
   return `it answered ${status}`
 })
 
@@ -151,28 +136,18 @@ const pingTo = (url: URL, moment: Moment): Delivery => {
 /** Each delivery within its time, whatever it took to resolve the address. */
 const once = <R>(opened: Effect.Effect<Delivery, string, R>) =>
   Effect.flatMap(opened, (delivery) =>
-    Effect.timeoutOrElse(delivery, {
-      duration: answersWithin,
-      orElse: () => Effect.fail(`it did not answer within ${Duration.toSeconds(answersWithin)} seconds`),
-    }),
+    Effect.timeoutOrElse(delivery, { duration: answersWithin, orElse: () => Effect.fail(tooSlow) }),
   )
 
 /** A second try after a pause. */
-const twice = <R>(receiver: string, opened: Effect.Effect<Delivery, string, R>) =>
-  once(opened).pipe(
-    Effect.catch(() => Effect.andThen(Effect.sleep(pauseBetween), once(opened))),
-    Effect.mapError((message) => new Undelivered({ receiver, message })),
-    Effect.asVoid,
-  )
+const twice = <R>(opened: Effect.Effect<Delivery, string, R>) =>
+  Effect.catch(once(opened), () => Effect.andThen(Effect.sleep(pauseBetween), once(opened)))
 
 /** One notice to a receiver that listens to at least one of its events; pings get no notices. */
-export const tell = (receiver: ToNotify, notice: Notice) => twice(receiver.name, deliveryTo(receiver, notice))
+export const tell = (receiver: ToNotify, notice: Notice) => twice(deliveryTo(receiver, notice))
 
 export const ping = (receiver: ToPing, moment: Exclude<Moment, { readonly _tag: "Test" }>) =>
-  twice(
-    receiver.name,
-    Effect.map(addressOf(receiver), (url) => pingTo(url, moment)),
-  )
+  twice(Effect.map(addressOf(receiver), (url) => pingTo(url, moment)))
 
 /** One try; returns what was answered, or fails with why not. */
 export const tryOut = (receiver: Receiver, notice: Notice) =>

@@ -109,8 +109,7 @@ const strayReason = (value: object): string => {
   return `a record needs ${missing.join(" and ")} as text`
 }
 
-/** `root` names the first step of every path. */
-export const findRecords = (data: unknown, root = "data"): Found => {
+export const findRecords = (data: unknown): Found => {
   const records: Array<FoundRecord> = []
   const strays = new Strays()
   const frames: Array<Frame> = []
@@ -143,7 +142,7 @@ export const findRecords = (data: unknown, root = "data"): Found => {
     })
   }
 
-  const place: Place = { above: undefined, key: root }
+  const place: Place = { above: undefined, key: "data" }
   if (isContainer(data)) enter(data, place, false)
   else if (data !== undefined && data !== null) strays.add({ value: data, reason: "not a record", place })
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {

@@ -6,34 +6,36 @@
 import { cutText } from "../service/BodyBounds.ts"
 import type { FamilyCount, MisfitCount, OtherRecords, RejectedCount } from "../ledger/RunFacts.ts"
 
-/** One count per table and column, in the order in which they first appear. */
-export const addUpMisfits = (all: Iterable<MisfitCount>): ReadonlyArray<MisfitCount> => {
-  const sums = new Map<string, MisfitCount>()
-  for (const each of all) {
-    // Names are those of schemas: none has a dot.
-    const key = `${each.table}.${each.column}`
-    sums.set(key, { ...each, count: each.count + (sums.get(key)?.count ?? 0) })
+/** One sum of those with the same key, in the order in which they first appear. */
+const addUp =
+  <A>(keyOf: (one: A) => string | null, add: (sum: A, one: A) => A) =>
+  (all: Iterable<A>): ReadonlyArray<A> => {
+    const sums = new Map<string | null, A>()
+    for (const one of all) {
+      const key = keyOf(one)
+      const sum = sums.get(key)
+      sums.set(key, sum === undefined ? one : add(sum, one))
+    }
+    return [...sums.values()]
   }
-  return [...sums.values()]
-}
+const addCounts = <A extends { readonly count: number }>(sum: A, { count }: A): A => ({
+  ...sum,
+  count: sum.count + count,
+})
 
-/** One count per table, without those of nothing. */
-export const addUpRejected = (all: Iterable<RejectedCount>): ReadonlyArray<RejectedCount> => {
-  const sums = new Map<string | null, number>()
-  for (const { table, count } of all) sums.set(table, count + (sums.get(table) ?? 0))
-  return [...sums].flatMap(([table, count]) => (count > 0 ? [{ table, count }] : []))
-}
+/** By table and column. Names are those of schemas: none has a dot. */
+export const addUpMisfits = addUp<MisfitCount>(({ table, column }) => `${table}.${column}`, addCounts)
 
-/** One count per family, in the order in which they first appear. */
-export const addUpFamilies = (all: Iterable<FamilyCount>): ReadonlyArray<FamilyCount> => {
-  const sums = new Map<string, FamilyCount>()
-  for (const { product, sub_family, records } of all) {
-    // Names of the service contain anything: the length says where the first one ends.
-    const key = `${product.length} ${product}${sub_family}`
-    sums.set(key, { product, sub_family, records: records + (sums.get(key)?.records ?? 0) })
-  }
-  return [...sums.values()]
-}
+const byTable = addUp<RejectedCount>(({ table }) => table, addCounts)
+/** By table, without those of nothing. */
+export const addUpRejected = (all: Iterable<RejectedCount>): ReadonlyArray<RejectedCount> =>
+  byTable(all).filter(({ count }) => count > 0)
+
+/** By family. Names of the service contain anything: the length says where the first one ends. */
+export const addUpFamilies = addUp<FamilyCount>(
+  ({ product, sub_family }) => `${product.length} ${product}${sub_family}`,
+  (sum, { records }) => ({ ...sum, records: sum.records + records }),
+)
 
 /** How many families are named, and how much of a name, which may be of any length. */
 const familiesMax = 10

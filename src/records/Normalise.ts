@@ -258,6 +258,3 @@ export class Normaliser {
     return flushAll(this.#builders.values())
   }
 }
-
-export const makeNormaliser = (families: ReadonlyArray<RecordFamily>, disguise?: Disguise): Normaliser =>
-  new Normaliser(families, disguise)

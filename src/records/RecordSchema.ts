@@ -395,10 +395,3 @@ export const refuseClashes = (
     ? Effect.void
     : Effect.fail(new RecordSchemaInvalid({ message: troubles.join("\n") }))
 }
-
-/** `folder` is where the `.yaml` files are; the caller knows, in the sources as in a bundle. */
-export const loadRecordSchemas = Effect.fn("Records.loadSchemas")(function* (folder: string) {
-  const schemas = yield* readRecordSchemas(folder)
-  yield* refuseClashes(schemas)
-  return schemas.map(({ family }) => family)
-})

@@ -95,9 +95,10 @@ export const outbound = (counted: Counted, version: string) =>
 // The connection to a collector: bounded in time, in tries and in what waits, and counted. A collector that
 // is slow or gone loses records, which are told at the end of the run, and costs the run nothing else.
 
-const answersWithin = Duration.seconds(5)
+export const answersWithin = Duration.seconds(5)
+export const tooSlow = `it did not answer within ${Duration.toSeconds(answersWithin)} seconds`
 const triesMax = 3
-const pauseBetween = Duration.seconds(1)
+export const pauseBetween = Duration.seconds(1)
 /** Of each signal, bodies that are being sent; with a thousand records each, some megabytes. */
 const underWayMax = 8
 
@@ -128,28 +129,25 @@ type Refusal = { readonly why: string; readonly isPassing: boolean }
 const reasonOf = (status: number): string =>
   status >= 300 && status < 400 ? `it redirects (${status}), which is not followed` : `it answered ${status}`
 
-/** One try: the whole answer is read, or the time is over. */
-const once = (
-  client: HttpClient.HttpClient,
-  request: HttpClientRequest.HttpClientRequest,
-): Effect.Effect<HttpClientResponse.HttpClientResponse, Refusal> =>
-  client.execute(request).pipe(
-    Effect.tap((response) => Effect.ignore(response.arrayBuffer)),
+/** An answer that accepts what was sent, for a receiver of notices too; it is followed nowhere. */
+export const answerOf = <E>(asked: Effect.Effect<HttpClientResponse.HttpClientResponse, E>) =>
+  asked.pipe(
     Effect.mapError((): Refusal => ({ why: "it cannot be reached", isPassing: true })),
     Effect.filterOrFail(
       ({ status }) => status >= 200 && status < 300,
       ({ status }): Refusal => ({ why: reasonOf(status), isPassing: isPassing(status) }),
     ),
-    Effect.timeoutOrElse({
-      duration: answersWithin,
-      orElse: () =>
-        Effect.fail<Refusal>({
-          why: `it did not answer within ${Duration.toSeconds(answersWithin)} seconds`,
-          isPassing: true,
-        }),
-    }),
     Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
     Effect.provideService(HttpClient.TracerPropagationEnabled, false),
+  )
+
+/** One try: the whole answer is read, or the time is over. */
+const once = (client: HttpClient.HttpClient, request: HttpClientRequest.HttpClientRequest) =>
+  answerOf(Effect.tap(client.execute(request), ({ arrayBuffer }) => Effect.ignore(arrayBuffer))).pipe(
+    Effect.timeoutOrElse({
+      duration: answersWithin,
+      orElse: () => Effect.fail<Refusal>({ why: tooSlow, isPassing: true }),
+    }),
   )
 
 const tried = Effect.fnUntraced(function* (

@@ -7,8 +7,7 @@ import { TableBuilder } from "../records/Columns.ts"
 import type { Cell, Disguise, TableSpec } from "../records/Columns.ts"
 import { flushAll, flushFull, markAll } from "../records/Flush.ts"
 import type { Flushed } from "../records/Flush.ts"
-import { makeNormaliser } from "../records/Normalise.ts"
-import type { Normaliser } from "../records/Normalise.ts"
+import { Normaliser } from "../records/Normalise.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
 import type { TableRow } from "./ExecutionRows.ts"
@@ -33,7 +32,7 @@ export class RunTables {
     disguise?: Disguise,
   ) {
     this.#run_date = dateCell(run_date) ?? null
-    this.normaliser = makeNormaliser(families, disguise)
+    this.normaliser = new Normaliser(families, disguise)
     this.#builders = new Map(specs.map((spec) => [spec.name, new TableBuilder(spec, disguise)]))
     this.#all = [...this.#builders.values(), ...this.normaliser.tables().values()]
   }

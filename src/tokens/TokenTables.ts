@@ -5,6 +5,7 @@
  */
 import { chmodSync, existsSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
+import type { SQLInputValue } from "node:sqlite"
 import { Effect, Redacted } from "effect"
 import { LedgerFailed } from "../ledger/Ledger.ts"
 import { within } from "../ledger/LedgerKeys.ts"
@@ -162,6 +163,21 @@ const openedIn = (key: SealingKey, rows: ReadonlyArray<Row>, placeOf: (row: Row)
 const placeOfToken = (row: Row) => tokenPlace(tokenOf(row))
 const placeOfTicket = (row: Row) => ticketPlace(ticketOf(row))
 
+/** Puts an entry into a table, in place of one with the same key; a column that it has not is NULL. */
+const putInto = (database: DatabaseSync, table: string, columns: ReadonlyArray<string>) => {
+  const marks = columns.map(() => "?").join()
+  const put = database.prepare(`INSERT OR REPLACE INTO ${table} (${columns.join()}) VALUES (${marks})`)
+  return (entry: Readonly<Record<string, SQLInputValue | ReadonlyArray<string> | undefined>>) =>
+    put.run(
+      ...columns.map((name) => {
+        const value = entry[name] ?? null
+        return Array.isArray(value) ? JSON.stringify(value) : (value as SQLInputValue)
+      }),
+    )
+}
+const accessColumns = ["service", "customer_id", "engine_reference", "fingerprint", "features", "sealed"]
+const tokenColumns = ["name", "token_id", "app_id", "locking_hash", "exchanged_at", "expires_at"]
+
 const deleteTicket = "DELETE FROM tickets WHERE service = ? AND execution_id = ?"
 
 const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) => {
@@ -171,6 +187,7 @@ const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) 
   )
   const sealed = database.prepare("SELECT * FROM tokens WHERE service = ? AND sealed IS NOT NULL")
   const drop = database.prepare(dropStatement)
+  const put = putInto(database, "tokens", [...accessColumns, ...tokenColumns])
   const noTicket = database.prepare(deleteTicket)
   return {
     tokens: () => readTokens(database),
@@ -182,7 +199,7 @@ const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) 
       openedIn(key, one.all(service, name, token_id), placeOfToken).at(0),
     keepToken: (token: KeptToken, token_key: Redacted.Redacted<string>, from: string | undefined) =>
       within(database, () => {
-        insertToken(database, token, key.seal(token_key, tokenPlace(token)))
+        put({ ...token, sealed: key.seal(token_key, tokenPlace(token)) })
         if (from !== undefined) noTicket.run(service, from)
       }),
     dropToken: (name: string, token_id: string, { reason, at }: Dropped, keepKey: boolean): boolean => {
@@ -199,22 +216,12 @@ const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) 
 const accessTickets = (database: DatabaseSync, key: SealingKey, service: string) => {
   const one = database.prepare("SELECT * FROM tickets WHERE service = ? AND execution_id = ?")
   const all = database.prepare("SELECT * FROM tickets WHERE service = ?")
-  const insert = database.prepare("INSERT OR REPLACE INTO tickets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  const put = putInto(database, "tickets", [...accessColumns, "execution_id", "issued_at", "tries"])
   const count = database.prepare("UPDATE tickets SET tries = ? WHERE service = ? AND execution_id = ?")
   const noTicket = database.prepare(deleteTicket)
   return {
     keepTicket: (ticket: PendingTicket, value: Redacted.Redacted<string>) => {
-      insert.run(
-        ticket.service,
-        ticket.execution_id,
-        ticket.customer_id,
-        ticket.engine_reference,
-        ticket.fingerprint ?? null,
-        JSON.stringify(ticket.features),
-        ticket.issued_at,
-        ticket.tries,
-        key.seal(value, ticketPlace(ticket)),
-      )
+      put({ ...ticket, sealed: key.seal(value, ticketPlace(ticket)) })
     },
     pendingTicket: (execution_id: ExecutionId): PendingTicket | undefined => {
       const row = one.get(service, execution_id)
@@ -242,24 +249,6 @@ const dropStatement = `
   UPDATE tokens SET dropped_reason = ?, dropped_at = ?, sealed = iif(?, sealed, NULL)
     WHERE service = ? AND name = ? AND token_id = ?
       AND (dropped_reason IS NULL OR (sealed IS NOT NULL AND NOT ?))`
-
-const insertToken = (database: DatabaseSync, token: KeptToken, sealed: Uint8Array) =>
-  database
-    .prepare("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)")
-    .run(
-      token.service,
-      token.name,
-      token.token_id,
-      token.customer_id,
-      token.engine_reference,
-      token.app_id ?? null,
-      JSON.stringify(token.features),
-      token.locking_hash ?? null,
-      token.fingerprint ?? null,
-      token.exchanged_at,
-      token.expires_at,
-      sealed,
-    )
 
 // A customer leaves the store without its key; the file is rewritten, so that no page still holds anything.
 

@@ -9,7 +9,7 @@ import { ConfigProvider, Effect, Result } from "effect"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
 import { checkFile, readTextFile, renderProblem } from "../../src/base/DurableFile.ts"
 import { resolveReference, Secrets } from "../../src/jobs/Secrets.ts"
-import { loadRecordSchemas } from "../../src/records/RecordSchema.ts"
+import { readRecordSchemas } from "../../src/records/RecordSchema.ts"
 import { readFaults, readReading } from "../../src/sandbox/readings/SettingFiles.ts"
 import { effect, withLayer } from "../harness/Steps.ts"
 import { sharedFolder } from "../harness/Folder.ts"
@@ -112,7 +112,7 @@ describe("a named pipe does not block a command", () => {
     expect([
       (yield* Effect.flip(readFaults(at("pipe")))).message,
       (yield* Effect.flip(readReading(at("pipe")))).message,
-      (yield* Effect.flip(loadRecordSchemas(at("records")))).message,
+      (yield* Effect.flip(readRecordSchemas(at("records")))).message,
     ]).toEqual([
       `${at("pipe")}:1:1: the faults file cannot be read ${why}`,
       `${at("pipe")}:1:1: the reading file cannot be read ${why}`,

@@ -2,14 +2,11 @@
  * How many customer profiles a second go from landed bytes to Parquet bytes on one thread: read, checked, normalised
  * into columns, written. The peer only reads the same bodies as JSON.
  */
-import { fileURLToPath } from "node:url"
-import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Effect } from "effect"
-import { loadRecordSchemas } from "../../src/records/RecordSchema.ts"
+import { families } from "../records/families.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { flushFull } from "../../src/records/Flush.ts"
 import type { Flushed } from "../../src/records/Flush.ts"
-import { makeNormaliser } from "../../src/records/Normalise.ts"
+import { Normaliser } from "../../src/records/Normalise.ts"
 import { parquetBytes } from "../../src/records/Parquet.ts"
 import { parseBody } from "../../src/records/FindRecords.ts"
 import { median } from "./Figure.ts"
@@ -38,7 +35,7 @@ interface Round {
 }
 
 const normaliseAll = (families: ReadonlyArray<RecordFamily>, bodies: ReadonlyArray<Uint8Array>): Round => {
-  const normaliser = makeNormaliser(families)
+  const normaliser = new Normaliser(families)
   const rows: Record<string, number> = {}
   const write = (flushed: Iterable<Flushed>): void => {
     for (const { spec, table, rows: count } of flushed) {
@@ -66,10 +63,6 @@ export const records: Benchmark = {
   name: "records",
   about: "customer profiles a second, from landed bytes to Parquet bytes in four tables",
   run: async ({ sample }) => {
-    const folder = fileURLToPath(new URL("../../schemas/records", import.meta.url))
-    const families = await Effect.runPromise(
-      loadRecordSchemas(folder).pipe(Effect.provide(NodeFileSystem.layer)),
-    )
     const bodies = bodiesOf(sample ? 2_000 : 50_000)
     const peers = new Array<number>()
     const runs = new Array<Round>()

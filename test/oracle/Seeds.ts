@@ -5,16 +5,14 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { stripVTControlCharacters } from "node:util"
-import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect } from "effect"
 import { filesBelow } from "../../src/tables/Manifest.ts"
-import { loadRecordSchemas } from "../../src/records/RecordSchema.ts"
 import { helpPages } from "../project/helpPages.ts"
 import type { PlantedServices } from "../simulation/NightLayers.ts"
 import { textsOfFolder } from "./Scenes.ts"
 import { packageFolder } from "./Texts.ts"
 import type { Texts } from "./Texts.ts"
 import { textsOfAccounts, textsOfNight } from "./VirtualNights.ts"
+import { families } from "../records/families.ts"
 
 const folderSeeds = 12
 const nightSeeds = 168
@@ -44,18 +42,12 @@ const textsOfProgram = async (): Promise<Texts> => {
   ])
 }
 
-const families = () =>
-  Effect.runPromise(
-    Effect.provide(loadRecordSchemas(join(packageFolder, "schemas/records")), NodeServices.layer),
-  )
-let loaded: ReturnType<typeof families> | undefined
-
 /** `plant` is what somebody does wrong in a night or a folder. */
 export const textsOf = async (name: string, plant?: PlantedServices): Promise<Texts> => {
   const [kind, number] = name.split("-")
   const seed = Number(number)
   if (kind === "folder") return textsOfFolder(seed, plant)
-  if (kind === "night") return textsOfNight(seed, await (loaded ??= families()), plant)
+  if (kind === "night") return textsOfNight(seed, families, plant)
   if (kind === "accounts") return textsOfAccounts(seed)
   if (kind === "program") return textsOfProgram()
   throw new Error(`there is no seed ${name}`)

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest"
 import { features } from "../../src/service/Vocabulary.ts"
 import { readingTables } from "../../src/jobs/Settings.ts"
 import { readRecordSchemas, refuseClashes } from "../../src/records/RecordSchema.ts"
-import { makeNormaliser } from "../../src/records/Normalise.ts"
+import { Normaliser } from "../../src/records/Normalise.ts"
 import { engineDefinitions } from "../../src/sandbox/engines/EngineCatalogue.ts"
 import { planTimeline, readBehaviour } from "../../src/sandbox/executions/Behaviour.ts"
 import { planResults, recordsPlanned } from "../../src/sandbox/executions/PlanResults.ts"
@@ -110,7 +110,7 @@ describe("our own readings", () => {
   })
 
   it("take every record of every engine with any settings, each with a key of its own", () => {
-    const normaliser = makeNormaliser(all)
+    const normaliser = new Normaliser(all)
     for (const seed of seeds)
       for (const engine of engineDefinitions) {
         const words = wordsOf(seed)
@@ -133,7 +133,7 @@ describe("our own readings", () => {
   })
 
   it("lose nothing of a stranger's record that has their names and another shape", () => {
-    const normaliser = makeNormaliser(all)
+    const normaliser = new Normaliser(all)
     const stranger = {
       product: "accounts",
       sub_family: "account:checking",

@@ -6,8 +6,7 @@
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { flowResultsSource } from "../../src/service/FlowResults.ts"
-import { makeNormaliser } from "../../src/records/Normalise.ts"
-import type { Normaliser } from "../../src/records/Normalise.ts"
+import { Normaliser } from "../../src/records/Normalise.ts"
 import { degree, families, lineage, profile, readBack } from "./families.ts"
 import { damaged, hostileBody, lossOf, rowsIn } from "./HostileBody.ts"
 
@@ -36,7 +35,7 @@ const expectReadable = async (normaliser: Normaliser): Promise<void> => {
 
 describe("hostile bodies", () => {
   it("lose no record, whatever is in them [promise 14] [promise 11]", async () => {
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     fc.assert(
       fc.property(hostileBody, (text) => balance(normaliser, Buffer.from(text))),
       { numRuns },
@@ -47,7 +46,7 @@ describe("hostile bodies", () => {
   it("affect only their own record [promise 11]", () => {
     fc.assert(
       fc.property(damaged, (text) => {
-        const normaliser = makeNormaliser(families)
+        const normaliser = new Normaliser(families)
         normaliser.addBody(
           lineage,
           flowResultsSource,
@@ -61,7 +60,7 @@ describe("hostile bodies", () => {
 
   it("may be cut at every byte", () => {
     const whole = Buffer.from(JSON.stringify({ data: [profile, degree] }))
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     for (let length = 0; length < whole.length; length++) balance(normaliser, whole.subarray(0, length))
     expect(rowsIn(normaliser, "rejected_records")).toBe(whole.length)
     balance(normaliser, whole)
@@ -70,7 +69,7 @@ describe("hostile bodies", () => {
 
   it("may have any byte replaced", async () => {
     const whole = Buffer.from(JSON.stringify({ data: [profile, degree] }))
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     fc.assert(
       fc.property(fc.nat({ max: whole.length - 1 }), fc.nat({ max: 255 }), (at, byte) => {
         const copy = Buffer.from(whole)
@@ -87,7 +86,7 @@ describe("hostile bodies", () => {
     const nest = (inner: string, open: string, close: string) =>
       open.repeat(depth) + inner + close.repeat(depth)
     const good = JSON.stringify(degree)
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     const bodies = [
       nest(good, "[", "]"),
       nest(good, '{"a":', "}"),

@@ -3,7 +3,7 @@ import { flowResultsSource, profileSource, recordsIn } from "../../src/service/F
 import { BoundBroken, cutText } from "../../src/service/BodyBounds.ts"
 import { nothingCounted } from "../../src/records/FindRecords.ts"
 import { LongTexts } from "../../src/records/ColumnData.ts"
-import { makeNormaliser } from "../../src/records/Normalise.ts"
+import { Normaliser } from "../../src/records/Normalise.ts"
 import { otherRecordsOf } from "../../src/records/Misfits.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { degree, families, flushedRows, lineage, profile, readBack } from "./families.ts"
@@ -13,14 +13,14 @@ const idPattern = /^[0-9a-f]{32}$/
 
 /** Rows of one table as the database shows them. */
 const rowsOf = async (data: unknown, table: string) => {
-  const normaliser = makeNormaliser(families)
+  const normaliser = new Normaliser(families)
   normaliser.add(lineage, data)
   const flushed = normaliser.flush().find(({ spec }) => spec.name === table)
   return flushed === undefined ? [] : (await readBack(flushed.spec, flushed.table)).rows
 }
 
 const rejectionOf = (record: unknown) => {
-  const normaliser = makeNormaliser(families)
+  const normaliser = new Normaliser(families)
   normaliser.add(lineage, [profile, record, degree])
   const rows = flushedRows(normaliser)
   expect([rows["customer_profiles"]?.length, rows["higher_education"]?.length]).toEqual([1, 1])
@@ -37,7 +37,7 @@ describe("the normaliser", () => {
   })
 
   it("refuses the body whose long texts would not fit into a database beside those before them", () => {
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     const mebibyte = 1024 * 1024
     const long = "x".repeat(mebibyte)
     const body = (records: number, text: string) => ({
@@ -57,7 +57,7 @@ describe("the normaliser", () => {
   })
 
   it("counts the long texts of every column, and those of a table for itself", () => {
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     const name = "x".repeat(1024 * 1024)
     const add = (record: object, times: number) =>
       normaliser.add(
@@ -71,7 +71,7 @@ describe("the normaliser", () => {
   })
 
   it("forgets the ids of what is taken back, so that another body may bring the same record", () => {
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     const record = (n: number) => ({ product: "p", sub_family: "p:s", n })
     const beside = { seen: new Set<string>(), isHeld: () => false }
     const placed = (data: ReadonlyArray<unknown>) => {
@@ -165,7 +165,7 @@ describe("the normaliser", () => {
   })
 
   it("keeps a record of an unknown family whole, digit by digit [decision 10 unknown families]", async () => {
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     const body =
       '{"data":[{"product":"x","sub_family":"x:y","fetch_date":"2026-11-20T00:00:00Z","n":9007199254740993}]}'
     expect(normaliser.addBody(lineage, flowResultsSource, Buffer.from(body))).toEqual({
@@ -263,7 +263,7 @@ describe("the normaliser", () => {
       addresses: undefined,
       identification_numbers: [numbers[0], { ...numbers[1], validated: 1 }, null, [2]],
     }
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     const counts = normaliser.add(lineage, [changed, { ...profile, gender: 8 }])
     expect([counts.inTables, counts.rejected]).toEqual([2, 0])
     expect(counts.misfits).toEqual([
@@ -309,7 +309,7 @@ describe("the normaliser", () => {
 
   it("does with misfits and unknown fields what the mode of the schema says", () => {
     const placesIn = (mode: RecordFamily["mode"], ...records: ReadonlyArray<unknown>) => {
-      const normaliser = makeNormaliser(families.map((family) => ({ ...family, mode })))
+      const normaliser = new Normaliser(families.map((family) => ({ ...family, mode })))
       const { inTables, misfits } = normaliser.add(lineage, records)
       const { rejected_records = [] } = flushedRows(normaliser)
       return [
@@ -351,7 +351,7 @@ describe("the normaliser", () => {
 
   it("says how many fields are unknown where values are discarded, and nothing where there are none", async () => {
     const misfitsOf = async (record: unknown) => {
-      const normaliser = makeNormaliser(families.map((family) => ({ ...family, mode: "discard_value" })))
+      const normaliser = new Normaliser(families.map((family) => ({ ...family, mode: "discard_value" })))
       normaliser.add(lineage, [record])
       const flushed = normaliser.flush().find(({ spec }) => spec.name === "higher_education")!
       const [row] = (await readBack(flushed.spec, flushed.table)).rows
@@ -376,7 +376,7 @@ describe("the normaliser", () => {
       required: false,
       identifies: false,
     } as const
-    const normaliser = makeNormaliser(
+    const normaliser = new Normaliser(
       families.map((family) => ({ ...family, columns: [...family.columns, codes] })),
     )
     normaliser.add(
@@ -395,7 +395,7 @@ describe("the normaliser", () => {
   it("rejects a whole record that is nested too deep, and still accepts the next one", async () => {
     let deep: unknown = 1
     for (let i = 0; i < 100_000; i++) deep = [deep]
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     expect(normaliser.add(lineage, [{ ...degree, deep }, degree])).toMatchObject({ inTables: 1, rejected: 1 })
     const flushed = normaliser.flush().find(({ spec }) => spec.name === "rejected_records")!
     const query = "SELECT path, reason, length(record) > 200000 AS whole, record::JSON IS NULL AS lost FROM t"
@@ -405,7 +405,7 @@ describe("the normaliser", () => {
   })
 
   it("keeps the ids of a record from one version of the program to the next", () => {
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     const exact = '"n":-12345678901234567890.50,"m":12345678901234567890,"list":[null,true,{"b":"ñ","a":1.5}]'
     const body = `{"data":[{"product":"x","sub_family":"x:y","fetch_date":"2026-11-20T00:00:00Z",${exact}}]}`
     normaliser.addBody(lineage, flowResultsSource, Buffer.from(body))
@@ -433,7 +433,7 @@ describe("the normaliser", () => {
 
   it("gives equal data equal ids in another run, and repeated records different ones", () => {
     const ids = (data: unknown, from = lineage) => {
-      const normaliser = makeNormaliser(families)
+      const normaliser = new Normaliser(families)
       normaliser.add(from, data)
       return (flushedRows(normaliser)["higher_education"] ?? []).map(({ record_id }) => record_id)
     }
@@ -460,7 +460,7 @@ describe("the normaliser", () => {
 
   it("gives a record the same content_id as long as only its times of fetching change [decision 10 content]", () => {
     const ids = (data: unknown, table = "higher_education") => {
-      const normaliser = makeNormaliser(families)
+      const normaliser = new Normaliser(families)
       normaliser.add(lineage, data)
       return (flushedRows(normaliser)[table] ?? []).map((row) => [row["record_id"], row["content_id"]])
     }
@@ -504,7 +504,7 @@ describe("the normaliser", () => {
         columns: family.columns.map((each) => (each.name === "total_credits" ? { ...each, type } : each)),
       }))
     const contentOf = (change: object, of = typed("DECIMAL(18,6)")) => {
-      const normaliser = makeNormaliser(of)
+      const normaliser = new Normaliser(of)
       normaliser.add(lineage, [{ ...degree, ...change }])
       return (flushedRows(normaliser)["higher_education"] ?? [])[0]?.["content_id"]
     }
@@ -536,7 +536,7 @@ describe("the normaliser", () => {
   })
 
   it("stores what a second body of the session shares with the first only once", () => {
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     const seen = new Set<string>()
     const beside = { seen, isHeld: (sub_family: string) => sub_family === "c:d" }
     const other = { product: "a", sub_family: "a:b", n: 1 }
@@ -557,7 +557,7 @@ describe("the normaliser", () => {
   })
 
   it("keeps a body that cannot be read as one rejected row", () => {
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     expect(normaliser.addBody(lineage, flowResultsSource, Buffer.from('{"data":['))).toEqual({
       ...nothingCounted,
       strays: 1,

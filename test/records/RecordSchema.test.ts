@@ -12,12 +12,7 @@ import { readingsOf } from "../../src/cli/ReadingsOfJob.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { renderProblem } from "../../src/base/DurableFile.ts"
 import { sha256Hex } from "../../src/base/Hashes.ts"
-import {
-  loadRecordSchemas,
-  parseRecordSchema,
-  programTables,
-  recordJsonSchema,
-} from "../../src/records/RecordSchema.ts"
+import { parseRecordSchema, programTables, recordJsonSchema } from "../../src/records/RecordSchema.ts"
 import type { RecordSchemaInvalid } from "../../src/records/RecordSchema.ts"
 import { otherRecordsTable, recordTables, rejectedRecordsTable } from "../../src/records/RecordTables.ts"
 import {
@@ -215,7 +210,7 @@ describe("record schemas", () => {
       writeFileSync(join(folder, "c.yaml"), good.replace("table: cars", "table: buses"))
       writeFileSync(join(folder, "notes.txt"), "not a schema")
       const message = await Effect.runPromise(
-        loadRecordSchemas(folder).pipe(
+        listedSchemas({ package: folder, own: undefined }).pipe(
           Effect.map(() => "accepted"),
           Effect.catch((error) => Effect.succeed(error.message)),
           Effect.provide(NodeFileSystem.layer),

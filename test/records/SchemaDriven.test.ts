@@ -6,8 +6,7 @@ import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { ColumnType } from "../../src/records/ColumnData.ts"
 import { flowResultsSource } from "../../src/service/FlowResults.ts"
-import { makeNormaliser } from "../../src/records/Normalise.ts"
-import type { Normaliser } from "../../src/records/Normalise.ts"
+import { Normaliser } from "../../src/records/Normalise.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "../../src/records/RecordSchema.ts"
 import { families, flushedRows, lineage, readBack } from "./families.ts"
 
@@ -220,7 +219,7 @@ const expectRejected = (
 describe("records generated from the schema files", () => {
   it("come back from the database cell by cell", async () => {
     const samples = fc.sample(anyRecord, Math.max(200, numRuns))
-    const normaliser = makeNormaliser(families)
+    const normaliser = new Normaliser(families)
     const body = JSON.stringify({ data: samples.map(({ record }) => record) })
     const counts = normaliser.addBody(lineage, flowResultsSource, Buffer.from(body))
     expect(counts).toMatchObject({ records: samples.length, inTables: samples.length, strays: 0 })
@@ -243,7 +242,7 @@ describe("records generated from the schema files", () => {
       fc.property(corrupted, anyRecord, ({ generated, corruption }, neighbour) => {
         const copy = structuredClone(generated.record)
         corruption.put(copy)
-        expectRejected(makeNormaliser(strict), copy, corruption, neighbour.record, generated.family)
+        expectRejected(new Normaliser(strict), copy, corruption, neighbour.record, generated.family)
       }),
       { numRuns },
     )
@@ -254,7 +253,7 @@ describe("records generated from the schema files", () => {
       fc.property(corrupted, anyRecord, ({ generated, corruption }, neighbour) => {
         const copy = structuredClone(generated.record)
         corruption.put(copy)
-        const normaliser = makeNormaliser(families)
+        const normaliser = new Normaliser(families)
         if (corruption.misfit === undefined)
           return expectRejected(normaliser, copy, corruption, neighbour.record, generated.family)
         const { table, column, position, value } = corruption.misfit

@@ -7,7 +7,7 @@ import { DuckDBInstance, DuckDBTimestampTZValue } from "@duckdb/node-api"
 import type { Table } from "apache-arrow"
 import { Effect } from "effect"
 import type { TableSpec } from "../../src/records/Columns.ts"
-import { loadRecordSchemas } from "../../src/records/RecordSchema.ts"
+import { readRecordSchemas } from "../../src/records/RecordSchema.ts"
 import type { Lineage } from "../../src/records/CompileFamily.ts"
 import type { Normaliser } from "../../src/records/Normalise.ts"
 import { parquetBytes } from "../../src/records/Parquet.ts"
@@ -18,9 +18,9 @@ export const schemasFolder = new URL("../../schemas/records", import.meta.url).p
 /** Our own readings of what the reference does not show. */
 export const readingsFolder = new URL("../../schemas/readings", import.meta.url).pathname
 
-export const families = await Effect.runPromise(
-  loadRecordSchemas(schemasFolder).pipe(Effect.provide(NodeFileSystem.layer)),
-)
+export const families = (
+  await Effect.runPromise(readRecordSchemas(schemasFolder).pipe(Effect.provide(NodeFileSystem.layer)))
+).map(({ family }) => family)
 
 export const lineage: Lineage = {
   run_id: anId("nightly.2026-11-20"),

@@ -9,7 +9,7 @@ import { measureBody } from "../../src/service/BodyBounds.ts"
 import { flowResultsSource } from "../../src/service/FlowResults.ts"
 import { findingOf } from "../../src/task/DrainProof.ts"
 import { flushFull } from "../../src/records/Flush.ts"
-import { makeNormaliser } from "../../src/records/Normalise.ts"
+import { Normaliser } from "../../src/records/Normalise.ts"
 import { cleanBody } from "../../src/privacy/CleanBody.ts"
 import { makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { parseBody } from "../../src/records/FindRecords.ts"
@@ -27,7 +27,7 @@ const { values } = parseArgs({
 
 const known = makeKnownSecrets()
 known.hold("hunter2!", "password")
-const normaliser = makeNormaliser(families)
+const normaliser = new Normaliser(families)
 let records = 0
 let bytes = 0
 const goesThrough = (text: string): boolean => {

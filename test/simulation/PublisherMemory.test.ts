@@ -1,14 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { LandingMemory } from "../harness/LandingMemory.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { PublisherMemory } from "./PublisherMemory.ts"
-import { loadRecordSchemas } from "../../src/records/RecordSchema.ts"
-import { account, append, begin, profileOf, resultsOf, schemasFolder, succeed } from "../tables/night.ts"
+import { account, append, begin, profileOf, resultsOf, succeed } from "../tables/night.ts"
 import { anId } from "../harness/Id.ts"
+import { families } from "../records/families.ts"
 
 const run_id = anId("nightly.2026-11-20")
 
@@ -17,7 +16,6 @@ describe("PublisherMemory", () => {
     "a kill before the version is visible publishes nothing, and the next one publishes it whole",
     () =>
       Effect.gen(function* () {
-        const families = yield* Effect.provide(loadRecordSchemas(schemasFolder), NodeFileSystem.layer)
         const store = PublisherMemory.makeStore()
         const layer = PublisherMemory.layer({ store, families }).pipe(
           Layer.provideMerge(

@@ -6,9 +6,7 @@ import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"
-import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect } from "effect"
-import { loadRecordSchemas } from "../../src/records/RecordSchema.ts"
+import { families } from "../records/families.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { figuresLine } from "../promises/Figure.ts"
 import { promisesObserved, violationsOf } from "./Invariants.ts"
@@ -99,14 +97,6 @@ const simulate = (seed: number, families: ReadonlyArray<RecordFamily>): Told => 
   }
 }
 
-const loadFamilies = () =>
-  Effect.runPromise(
-    Effect.provide(
-      loadRecordSchemas(fileURLToPath(new URL("../../schemas/records/", import.meta.url))),
-      NodeServices.layer,
-    ),
-  )
-
 const runAll = async (
   from: number,
   seeds: number,
@@ -170,7 +160,6 @@ if (isMainThread) {
   await runAll(Number(values.from), Number(values.seeds), { ...values, step: Number(values.step) })
 } else {
   const { from, seeds, step, taken } = workerData as Share
-  const families = await loadFamilies()
   for (let next = Atomics.add(taken, 0, 1); next < seeds; next = Atomics.add(taken, 0, 1))
     parentPort?.postMessage(simulate(from + next * step, families))
 }

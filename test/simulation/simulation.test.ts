@@ -2,13 +2,10 @@
  * A short sample of the simulation, and for each promise that its observer watches a planted defect that it must see.
  * The nights are small: most defects show in small ones. The long campaign is `npm run simulate -- --seeds N`.
  */
-import { fileURLToPath } from "node:url"
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Redacted } from "effect"
 import { HttpClient } from "effect/http"
-import { beforeAll, describe, expect, it } from "vitest"
-import { loadRecordSchemas } from "../../src/records/RecordSchema.ts"
-import type { RecordFamily } from "../../src/records/RecordSchema.ts"
+import { describe, expect, it } from "vitest"
+import { families } from "../records/families.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Turn } from "../../src/task/SideBySide.ts"
@@ -16,12 +13,6 @@ import { violationsOf } from "./Invariants.ts"
 import type { NightOutcome, Plant } from "./SimulatedNight.ts"
 import { planNight } from "./SeveralJobs.ts"
 import { runSimulatedNight } from "./SimulatedNight.ts"
-
-let families: ReadonlyArray<RecordFamily> = []
-beforeAll(async () => {
-  const folder = fileURLToPath(new URL("../../schemas/records/", import.meta.url))
-  families = await Effect.runPromise(Effect.provide(loadRecordSchemas(folder), NodeServices.layer))
-})
 
 const night = (seed: number, plant?: Plant): NightOutcome => {
   const plan = planNight(seed)

@@ -14,7 +14,7 @@ import { taskFindings } from "../../src/tables/TaskFindings.ts"
 import { builtInSources } from "../../src/service/FlowResults.ts"
 import { nothingCounted, tallyOf } from "../../src/records/FindRecords.ts"
 
-import { makeNormaliser } from "../../src/records/Normalise.ts"
+import { Normaliser } from "../../src/records/Normalise.ts"
 import { canonicalText, recordIds } from "../../src/records/RecordIdentity.ts"
 import { said } from "../service/Said.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
@@ -645,7 +645,7 @@ describe("documents", () => {
         const ids = new Map<unknown, string>()
         const { task_id, customer_id = null, engine_reference = null } = session.task.planned
         const owner = { task_id, customer_id, engine_reference, session_id: session.session_id }
-        makeNormaliser([]).add(
+        new Normaliser([]).add(
           { ...owner, run_id, run_date: "2026-11-20", execution_id: null },
           data,
           undefined,
