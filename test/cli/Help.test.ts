@@ -13,6 +13,7 @@ import { TestConsole } from "effect/testing"
 import { NightjarFlags, Presenter, runNightjar } from "../../src/cli/Nightjar.ts"
 import { readPages, renderPage } from "../../src/cli/commands/Help.ts"
 import { helpPages } from "../project/helpPages.ts"
+import { effect } from "../harness/Steps.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const widthMax = 80
@@ -31,9 +32,8 @@ const helpOf = (args: ReadonlyArray<string>) =>
   )
 
 describe("the help", () => {
-  it.effect("of `run` is this", () =>
-    Effect.gen(function* () {
-      expect(yield* helpOf(["run"])).toBe(`DESCRIPTION
+  effect("of `run` is this", function* () {
+    expect(yield* helpOf(["run"])).toBe(`DESCRIPTION
   Runs each job once, or resumes its unfinished run
 
   The steps of a run: plan, execute, land, normalise, publish, delete.
@@ -65,8 +65,7 @@ EXAMPLES
 
   # The same, with webhooks instead of frequent polling
   nightjar run jobs/demo.yaml --webhooks 0`)
-    }),
-  )
+  })
 
   it("of every command fits 80 columns", async () => {
     const pages = Object.entries((await helpPages(root)) ?? {})

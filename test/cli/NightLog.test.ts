@@ -1,9 +1,10 @@
 /** The log of a run: whole lines, whatever the disk takes at once, and nothing but itself lost where it refuses. */
 import { anId } from "../harness/Id.ts"
 import { sharedFolder } from "../harness/Folder.ts"
+import { effect } from "../harness/Steps.ts"
 import { mkdtempSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { NightLog } from "../../src/cli/RunReport.ts"
 import { FileCalls } from "../../src/base/DurableFile.ts"
@@ -36,35 +37,31 @@ const tasksIn = (output: string) =>
     .map((line) => (JSON.parse(line) as { task_id: string }).task_id)
 
 describe("the log of a run", () => {
-  it.effect("contains every line if the disk accepts it in pieces", () =>
-    Effect.gen(function* () {
-      const output = mkdtempSync(join(base, "o-"))
-      const ledger = Effect.flatMap(Ledger, ({ append }) => append([fact("t-1"), fact("t-2")]))
-      yield* Effect.provide(ledger, logged(output, faultyCalls({ writeBytesMax: 100 }).calls))
-      assert.deepStrictEqual(tasksIn(output), ["t-1", "t-2"])
-    }),
-  )
+  effect("contains every line if the disk accepts it in pieces", function* () {
+    const output = mkdtempSync(join(base, "o-"))
+    const ledger = Effect.flatMap(Ledger, ({ append }) => append([fact("t-1"), fact("t-2")]))
+    yield* Effect.provide(ledger, logged(output, faultyCalls({ writeBytesMax: 100 }).calls))
+    assert.deepStrictEqual(tasksIn(output), ["t-1", "t-2"])
+  })
 
-  it.effect("loses only the lines that the disk refuses, and the ledger loses none", () =>
-    Effect.gen(function* () {
-      const output = mkdtempSync(join(base, "o-"))
-      const disk = { isFull: false }
-      const { calls } = faultyCalls({
-        writeBytesMax: 100,
-        refuse: (name, nth) =>
-          disk.isFull && name === "write" && nth % 3 === 0 ? refusal("ENOSPC", name) : undefined,
-      })
-      yield* Effect.gen(function* () {
-        const ledger = yield* Ledger
-        yield* ledger.append([fact("t-1")])
-        disk.isFull = true
-        yield* ledger.append([fact("t-2")])
-        disk.isFull = false
-        assert.deepStrictEqual(tasksIn(output), ["t-1"])
-        yield* ledger.append([fact("t-3")])
-        assert.lengthOf(yield* ledger.facts(run_id), 3)
-      }).pipe(Effect.provide(logged(output, calls)))
-      assert.deepStrictEqual(tasksIn(output), ["t-1", "t-3"])
-    }),
-  )
+  effect("loses only the lines that the disk refuses, and the ledger loses none", function* () {
+    const output = mkdtempSync(join(base, "o-"))
+    const disk = { isFull: false }
+    const { calls } = faultyCalls({
+      writeBytesMax: 100,
+      refuse: (name, nth) =>
+        disk.isFull && name === "write" && nth % 3 === 0 ? refusal("ENOSPC", name) : undefined,
+    })
+    yield* Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append([fact("t-1")])
+      disk.isFull = true
+      yield* ledger.append([fact("t-2")])
+      disk.isFull = false
+      assert.deepStrictEqual(tasksIn(output), ["t-1"])
+      yield* ledger.append([fact("t-3")])
+      assert.lengthOf(yield* ledger.facts(run_id), 3)
+    }).pipe(Effect.provide(logged(output, calls)))
+    assert.deepStrictEqual(tasksIn(output), ["t-1", "t-3"])
+  })
 })

@@ -12,6 +12,7 @@ import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/privac
 import { paint } from "../../src/report/RenderSummary.ts"
 import { anId } from "../harness/Id.ts"
 import { sharedFolder } from "../harness/Folder.ts"
+import { effect } from "../harness/Steps.ts"
 import { said } from "../service/Said.ts"
 
 const hostile = "a\u001b]0;owned\u0007\u009b2J\u202e\rb"
@@ -36,32 +37,24 @@ const everything = Effect.all([
 ])
 
 describe("the output of a command", () => {
-  it.effect("is exact in a pipe, including every control character of a value", () =>
-    Effect.gen(function* () {
-      const bold = `\u001b[1m${hostile}\u001b[0m`
-      expect(yield* written(everything, false)).toBe(
-        `id,name\r\n1,"${hostile}"\r\n${bold}\n${JSON.stringify({ hostile }, null, 2)}\n${hostile}\n`,
-      )
-    }),
-  )
+  effect("is exact in a pipe, including every control character of a value", function* () {
+    const bold = `\u001b[1m${hostile}\u001b[0m`
+    expect(yield* written(everything, false)).toBe(
+      `id,name\r\n1,"${hostile}"\r\n${bold}\n${JSON.stringify({ hostile }, null, 2)}\n${hostile}\n`,
+    )
+  })
 
-  it.effect("shows a terminal no control characters except line ends and this program's colours", () =>
-    Effect.gen(function* () {
-      const shown = "a\\u001b]0;owned\\u0007\\u009b2J\\u202e\\u000db"
-      const json = `{\n  "hostile": "${shown.replace("\\u000d", "\\r")}"\n}`
-      expect(yield* written(everything, true)).toBe(
-        `id,name\r\n1,"${shown}"\r\n\u001b[1m${shown}\u001b[0m\n${json}\n${shown}\n`,
-      )
-    }),
-  )
+  effect("shows a terminal no control characters except line ends and this program's colours", function* () {
+    const shown = "a\\u001b]0;owned\\u0007\\u009b2J\\u202e\\u000db"
+    const json = `{\n  "hostile": "${shown.replace("\\u000d", "\\r")}"\n}`
+    expect(yield* written(everything, true)).toBe(
+      `id,name\r\n1,"${shown}"\r\n\u001b[1m${shown}\u001b[0m\n${json}\n${shown}\n`,
+    )
+  })
 
-  it.effect("takes no colour from a value, although it is spelled like one of ours", () =>
-    Effect.gen(function* () {
-      expect(yield* written(say("\u001b[32msucceeded\u001b[0m"), true)).toBe(
-        "\\u001b[32msucceeded\\u001b[0m\n",
-      )
-    }),
-  )
+  effect("takes no colour from a value, although it is spelled like one of ours", function* () {
+    expect(yield* written(say("\u001b[32msucceeded\u001b[0m"), true)).toBe("\\u001b[32msucceeded\\u001b[0m\n")
+  })
 })
 
 // What is shown and logged is cleaned at the last moment too, wherever a secret may have come from.
@@ -75,16 +68,14 @@ const shownBy = <E>(work: Effect.Effect<unknown, E, Stdio.Stdio>) =>
   Effect.provideService(written(work, false), KnownSecrets, known)
 
 describe("the output of commands", () => {
-  it.effect("holds no secret, as text or as JSON, in values or in keys", () =>
-    Effect.gen(function* () {
-      assert.strictEqual(yield* shownBy(say(`a ${secret}`)), "a [blanked]\n")
-      assert.strictEqual(yield* shownBy(note(`a ${encodeURIComponent(secret)}`)), "a [blanked]\n")
-      assert.deepStrictEqual(
-        JSON.parse(yield* shownBy(sayJson([{ a: `x ${secret}`, [secret]: 7, b: undefined }]))),
-        [{ a: "x [blanked]", "[blanked]": 7 }],
-      )
-    }),
-  )
+  effect("holds no secret, as text or as JSON, in values or in keys", function* () {
+    assert.strictEqual(yield* shownBy(say(`a ${secret}`)), "a [blanked]\n")
+    assert.strictEqual(yield* shownBy(note(`a ${encodeURIComponent(secret)}`)), "a [blanked]\n")
+    assert.deepStrictEqual(
+      JSON.parse(yield* shownBy(sayJson([{ a: `x ${secret}`, [secret]: 7, b: undefined }]))),
+      [{ a: "x [blanked]", "[blanked]": 7 }],
+    )
+  })
 
   it("contains none at the end either, with or without a stack trace", () => {
     processSecrets.hold(secret, "process")
@@ -101,28 +92,26 @@ describe("the output of commands", () => {
 })
 
 describe("a line of the run's log", () => {
-  it.effect("holds no secret, whatever the fact says", () =>
-    Effect.gen(function* () {
-      const logged = NightLog.layer(folder, "none").pipe(
-        Layer.provide(Ledger.layerOver(openLedger({ path: ":memory:" }))),
-      )
-      const fact = {
-        _tag: "TaskSettled",
-        run_id: anId("job.2026-11-20"),
-        task_id: anId("t"),
-        outcome: "failed",
-        reason: said(secret),
-        who_acts: "engineer",
-        message: `${secret} 1 of 2`,
-      } as const
-      yield* Effect.flatMap(Ledger, ({ append }) => append([fact])).pipe(
-        Effect.provide(logged),
-        Effect.provideService(KnownSecrets, known),
-      )
-      const { reason, message } = JSON.parse(
-        readFileSync(join(folder, "runs", fact.run_id, "log.ndjson"), "utf8"),
-      )
-      assert.deepStrictEqual({ reason, message }, { reason: "[blanked]", message: "[blanked] 1 of 2" })
-    }),
-  )
+  effect("holds no secret, whatever the fact says", function* () {
+    const logged = NightLog.layer(folder, "none").pipe(
+      Layer.provide(Ledger.layerOver(openLedger({ path: ":memory:" }))),
+    )
+    const fact = {
+      _tag: "TaskSettled",
+      run_id: anId("job.2026-11-20"),
+      task_id: anId("t"),
+      outcome: "failed",
+      reason: said(secret),
+      who_acts: "engineer",
+      message: `${secret} 1 of 2`,
+    } as const
+    yield* Effect.flatMap(Ledger, ({ append }) => append([fact])).pipe(
+      Effect.provide(logged),
+      Effect.provideService(KnownSecrets, known),
+    )
+    const { reason, message } = JSON.parse(
+      readFileSync(join(folder, "runs", fact.run_id, "log.ndjson"), "utf8"),
+    )
+    assert.deepStrictEqual({ reason, message }, { reason: "[blanked]", message: "[blanked] 1 of 2" })
+  })
 })

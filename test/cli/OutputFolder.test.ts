@@ -19,6 +19,7 @@ import { markerName, markerState, prepareOutput, writeRunFile } from "../../src/
 import { faultyCalls, refusal, refusingFrom, withCalls } from "../base/FaultyCalls.ts"
 import { anId } from "../harness/Id.ts"
 import { sharedFolder } from "../harness/Folder.ts"
+import { effect } from "../harness/Steps.ts"
 
 const roots: Array<string> = []
 afterEach(() => roots.splice(0).forEach((root) => rmSync(root, { recursive: true, force: true })))
@@ -141,35 +142,31 @@ const write = (output: string, text: string) =>
 const pathIn = (output: string) => join(output, "runs", run_id, "summary.json")
 
 describe("the summary of a run", () => {
-  it.effect("is complete if the disk accepts it in pieces, and the group may read it", () =>
-    Effect.gen(function* () {
-      const output = fresh()
-      const text = "x".repeat(60_008)
-      yield* withCalls(faultyCalls({ writeBytesMax: 4_096 }).calls)(write(output, text))
-      assert.strictEqual(readFileSync(pathIn(output), "utf8"), text)
-      assert.strictEqual(statSync(pathIn(output)).mode & 0o777, 0o640)
-    }),
-  )
+  effect("is complete if the disk accepts it in pieces, and the group may read it", function* () {
+    const output = fresh()
+    const text = "x".repeat(60_008)
+    yield* withCalls(faultyCalls({ writeBytesMax: 4_096 }).calls)(write(output, text))
+    assert.strictEqual(readFileSync(pathIn(output), "utf8"), text)
+    assert.strictEqual(statSync(pathIn(output)).mode & 0o777, 0o640)
+  })
 
-  it.effect("is the previous one if the disk refuses the rest, and the error names file and step", () =>
-    Effect.gen(function* () {
-      const output = fresh()
-      yield* write(output, "the first one")
-      const { calls } = faultyCalls({
-        writeBytesMax: 4_096,
-        refuse: (name, nth) => (name === "write" && nth > 5 ? refusal("ENOSPC", name) : undefined),
-      })
-      const { _tag, message } = yield* Effect.flip(withCalls(calls)(write(output, "x".repeat(60_008))))
-      assert.deepStrictEqual(
-        [_tag, message, readFileSync(pathIn(output), "utf8")],
-        [
-          "Refused",
-          `the output folder cannot be written: ${pathIn(output)}: cannot write: no space left on device (ENOSPC); the previous version is unchanged`,
-          "the first one",
-        ],
-      )
-    }),
-  )
+  effect("is the previous one if the disk refuses the rest, and the error names file and step", function* () {
+    const output = fresh()
+    yield* write(output, "the first one")
+    const { calls } = faultyCalls({
+      writeBytesMax: 4_096,
+      refuse: (name, nth) => (name === "write" && nth > 5 ? refusal("ENOSPC", name) : undefined),
+    })
+    const { _tag, message } = yield* Effect.flip(withCalls(calls)(write(output, "x".repeat(60_008))))
+    assert.deepStrictEqual(
+      [_tag, message, readFileSync(pathIn(output), "utf8")],
+      [
+        "Refused",
+        `the output folder cannot be written: ${pathIn(output)}: cannot write: no space left on device (ENOSPC); the previous version is unchanged`,
+        "the first one",
+      ],
+    )
+  })
 
   it("is the previous one on a full disk, and no line of the log is cut short", (context) => {
     if (spawnSync("unshare", ["-rm", "true"]).status !== 0) return context.skip()
@@ -189,42 +186,38 @@ describe("the summary of a run", () => {
 })
 
 describe("the folder of reports and logs", () => {
-  it.effect("is shared with the group, unless the tables have pseudonyms", () =>
-    Effect.gen(function* () {
-      const output = join(fresh(), "new")
-      const modes = () => [output, join(output, "runs")].map((path) => statSync(path).mode & 0o777)
-      yield* prepareOutput(output, ["group"])
-      assert.deepStrictEqual(modes(), [0o750, 0o750])
-      writeFileSync(join(output, "pseudonyms.json"), "{}")
-      yield* prepareOutput(output, ["group"])
-      assert.deepStrictEqual(modes(), [0o750, 0o700])
-    }),
-  )
+  effect("is shared with the group, unless the tables have pseudonyms", function* () {
+    const output = join(fresh(), "new")
+    const modes = () => [output, join(output, "runs")].map((path) => statSync(path).mode & 0o777)
+    yield* prepareOutput(output, ["group"])
+    assert.deepStrictEqual(modes(), [0o750, 0o750])
+    writeFileSync(join(output, "pseudonyms.json"), "{}")
+    yield* prepareOutput(output, ["group"])
+    assert.deepStrictEqual(modes(), [0o750, 0o700])
+  })
 })
 
 describe("an output folder that cannot be claimed", () => {
-  it.effect("is reported at whichever step the disk fails, and contains no half marker", () =>
-    Effect.gen(function* () {
-      const undisturbed = faultyCalls({})
-      yield* withCalls(undisturbed.calls)(prepareOutput(join(fresh(), "new"), ["none"]))
-      const steps = undisturbed.done.length
-      assert.isAbove(steps, 10)
-      for (let failing = 1; failing <= steps; failing++) {
-        const output = join(fresh(), "new")
-        const { _tag, message } = yield* Effect.flip(
-          withCalls(refusingFrom(failing).calls)(prepareOutput(output, ["none"])),
-        )
-        assert.strictEqual(_tag, "Refused")
-        assert.match(message, /^the output folder cannot be written: .*: cannot .* i\/o error \(EIO\)/)
-        const marker = join(output, ".nightjar")
-        if (existsSync(marker))
-          assert.match(readFileSync(marker, "utf8"), /\nNightjar writes everything else.*\n$/)
-        yield* prepareOutput(output, ["none"])
-        assert.deepStrictEqual(
-          readdirSync(output).filter((name) => !name.endsWith(".tmp")),
-          [".nightjar", "runs"],
-        )
-      }
-    }),
-  )
+  effect("is reported at whichever step the disk fails, and contains no half marker", function* () {
+    const undisturbed = faultyCalls({})
+    yield* withCalls(undisturbed.calls)(prepareOutput(join(fresh(), "new"), ["none"]))
+    const steps = undisturbed.done.length
+    assert.isAbove(steps, 10)
+    for (let failing = 1; failing <= steps; failing++) {
+      const output = join(fresh(), "new")
+      const { _tag, message } = yield* Effect.flip(
+        withCalls(refusingFrom(failing).calls)(prepareOutput(output, ["none"])),
+      )
+      assert.strictEqual(_tag, "Refused")
+      assert.match(message, /^the output folder cannot be written: .*: cannot .* i\/o error \(EIO\)/)
+      const marker = join(output, ".nightjar")
+      if (existsSync(marker))
+        assert.match(readFileSync(marker, "utf8"), /\nNightjar writes everything else.*\n$/)
+      yield* prepareOutput(output, ["none"])
+      assert.deepStrictEqual(
+        readdirSync(output).filter((name) => !name.endsWith(".tmp")),
+        [".nightjar", "runs"],
+      )
+    }
+  })
 })

@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import { readSavedQueries } from "../../src/cli/commands/Query.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { anId } from "../harness/Id.ts"
+import { live } from "../harness/Steps.ts"
 import {
   append,
   begin,
@@ -52,8 +53,9 @@ describe("the saved queries", () => {
     )
   })
 
-  it.live("answer from two nights with a change, a failure, a rejected record and a customer who left", () =>
-    Effect.gen(function* () {
+  live(
+    "answer from two nights with a change, a failure, a rejected record and a customer who left",
+    function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
         yield* night("2026-11-20", {
@@ -102,42 +104,41 @@ describe("the saved queries", () => {
           unschemed: ["accounts | bank:account | 2 | 1 | 2026-11-20 | 2026-11-21"],
         })
       }).pipe(Effect.provide(layers(root)))
-    }),
+    },
   )
 
-  it.live(
+  live(
     "call a record rejected only if one was rejected since then that it may be [decision 10 rejected]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        yield* Effect.gen(function* () {
-          const refused = { ...profileOf("Eva"), type: "company", emails: "a list?" }
-          const strange = { ...account("1"), sub_family: 7 }
-          yield* night("2026-11-20", {
-            "c-0": ["COMPLETED", refused, profileOf("Ana")],
-            "c-1": ["COMPLETED", profileOf("Bob"), account("1")],
-            "c-2": ["COMPLETED", profileOf("Cia"), account("1")],
-          })
-          yield* night("2026-11-21", {
-            "c-0": ["COMPLETED", refused],
-            "c-1": ["COMPLETED", refused],
-            "c-2": ["COMPLETED", strange],
-          })
-          const rows = yield* rowsOf(
-            root,
-            "SELECT customer_id, table_name, change FROM changes('2026-11-20', '2026-11-21') ORDER BY ALL",
-          )
-          assert.deepStrictEqual(
-            rows.map((row) => Object.values(row).join(" | ")),
-            [
-              "c-0 | customer_profiles | gone",
-              "c-1 | customer_profiles | rejected",
-              "c-1 | other_records | gone",
-              "c-2 | customer_profiles | gone",
-              "c-2 | other_records | rejected",
-            ],
-          )
-        }).pipe(Effect.provide(layers(root)))
-      }),
+    function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        const refused = { ...profileOf("Eva"), type: "company", emails: "a list?" }
+        const strange = { ...account("1"), sub_family: 7 }
+        yield* night("2026-11-20", {
+          "c-0": ["COMPLETED", refused, profileOf("Ana")],
+          "c-1": ["COMPLETED", profileOf("Bob"), account("1")],
+          "c-2": ["COMPLETED", profileOf("Cia"), account("1")],
+        })
+        yield* night("2026-11-21", {
+          "c-0": ["COMPLETED", refused],
+          "c-1": ["COMPLETED", refused],
+          "c-2": ["COMPLETED", strange],
+        })
+        const rows = yield* rowsOf(
+          root,
+          "SELECT customer_id, table_name, change FROM changes('2026-11-20', '2026-11-21') ORDER BY ALL",
+        )
+        assert.deepStrictEqual(
+          rows.map((row) => Object.values(row).join(" | ")),
+          [
+            "c-0 | customer_profiles | gone",
+            "c-1 | customer_profiles | rejected",
+            "c-1 | other_records | gone",
+            "c-2 | customer_profiles | gone",
+            "c-2 | other_records | rejected",
+          ],
+        )
+      }).pipe(Effect.provide(layers(root)))
+    },
   )
 })

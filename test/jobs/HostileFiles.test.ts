@@ -6,6 +6,7 @@ import { DuckDb } from "../../src/base/DuckDb.ts"
 import { readParquetRows } from "../../src/jobs/ParquetRows.ts"
 import { judgeFiles } from "./HostileFiles.ts"
 import { load } from "./loading.ts"
+import { effect } from "../harness/Steps.ts"
 
 const head = "name: a\nservice: sandbox\nengines: [sandbox-bank:website]\n"
 const numbered = (count: number, line: (index: number) => string) =>
@@ -39,14 +40,13 @@ const shapes: ReadonlyArray<readonly [string, string, string]> = [
 
 describe("hostile files", () => {
   it.layer(NodeServices.layer, { excludeTestServices: true })((it) => {
-    it.effect(
+    effect(
       "of 300 kinds get an answer: no defect, no hang, a place for every problem, and no secret",
-      () =>
-        Effect.gen(function* () {
-          const { counts, violations } = yield* judgeFiles(1, 300)
-          expect(violations).toEqual([])
-          expect(Object.values(counts).every((count) => count > 20)).toBe(true)
-        }),
+      function* () {
+        const { counts, violations } = yield* judgeFiles(1, 300)
+        expect(violations).toEqual([])
+        expect(Object.values(counts).every((count) => count > 20)).toBe(true)
+      },
     )
 
     it.effect.each(shapes)("a job file with %s is refused at its place", ([, source, message]) =>
@@ -57,8 +57,9 @@ describe("hostile files", () => {
       }),
     )
 
-    it.effect("a list that is read in pieces gives the same as one read at once, with the same places", () =>
-      Effect.gen(function* () {
+    effect(
+      "a list that is read in pieces gives the same as one read at once, with the same places",
+      function* () {
         const customers = (count: number) =>
           numbered(
             count,
@@ -93,39 +94,34 @@ describe("hostile files", () => {
             },
           },
         ])
-      }),
+      },
     )
 
-    it.effect("a file of customers that is endless in one way is refused", () =>
-      Effect.gen(function* () {
-        const files = {
-          "first.csv": "a".repeat(1_500_000),
-          "cells.csv": `customer_id\n${"a,".repeat(5_000)}\n`,
-          "short.csv": `customer_id,b\n${"a\n".repeat(5_000)}`,
-          "line.ndjson": `{"customer_id":"${"a".repeat(1_500_000)}"}`,
-          "deep.ndjson": `{"customer_id":"a","b":${"[".repeat(100)}${"]".repeat(100)}}\n`,
-          "fields.ndjson": JSON.stringify({
-            customer_id: "a",
-            ...Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`k${i}`, 1])),
-          }),
-        }
-        const customers = Object.keys(files).map((name) => `  - from: ${name}\n`)
-        const first = yield* Effect.forEach(customers, (line) =>
-          Effect.map(load(`${head}customers:\n${line}`, { files }), ({ errors }) => [
-            errors[0],
-            errors.length,
-          ]),
-        )
-        expect(first).toEqual([
-          ["first.csv:1:1: the first line has no end", 1],
-          ["cells.csv:2:1: this row has more than 1000 cells", 1],
-          ["short.csv:2:1: this row has 1 cell, but the header has 2", 1_001],
-          ["line.ndjson:1:1: a line is longer than 1000000 characters", 1],
-          ["deep.ndjson:1:1: this line is nested too deeply", 1],
-          ["fields.ndjson:1:1: this line has more than 1000 fields", 1],
-        ])
-      }),
-    )
+    effect("a file of customers that is endless in one way is refused", function* () {
+      const files = {
+        "first.csv": "a".repeat(1_500_000),
+        "cells.csv": `customer_id\n${"a,".repeat(5_000)}\n`,
+        "short.csv": `customer_id,b\n${"a\n".repeat(5_000)}`,
+        "line.ndjson": `{"customer_id":"${"a".repeat(1_500_000)}"}`,
+        "deep.ndjson": `{"customer_id":"a","b":${"[".repeat(100)}${"]".repeat(100)}}\n`,
+        "fields.ndjson": JSON.stringify({
+          customer_id: "a",
+          ...Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`k${i}`, 1])),
+        }),
+      }
+      const customers = Object.keys(files).map((name) => `  - from: ${name}\n`)
+      const first = yield* Effect.forEach(customers, (line) =>
+        Effect.map(load(`${head}customers:\n${line}`, { files }), ({ errors }) => [errors[0], errors.length]),
+      )
+      expect(first).toEqual([
+        ["first.csv:1:1: the first line has no end", 1],
+        ["cells.csv:2:1: this row has more than 1000 cells", 1],
+        ["short.csv:2:1: this row has 1 cell, but the header has 2", 1_001],
+        ["line.ndjson:1:1: a line is longer than 1000000 characters", 1],
+        ["deep.ndjson:1:1: this line is nested too deeply", 1],
+        ["fields.ndjson:1:1: this line has more than 1000 fields", 1],
+      ])
+    })
 
     it.effect(
       "a Parquet file that expands to more than it should is refused, and its name is not a pattern",
