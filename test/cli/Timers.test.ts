@@ -3,8 +3,7 @@
  * that read them and compared as a whole.
  */
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Cron, Result } from "effect"
 import { describe, expect, it } from "vitest"
@@ -23,6 +22,9 @@ import {
   withBlock,
 } from "../../src/cli/Timers.ts"
 import type { Timer } from "../../src/cli/Timers.ts"
+import { freshFolders } from "../harness/Folder.ts"
+
+const aFolder = freshFolders()
 
 const timer: Timer = {
   jobs: ["nightly"],
@@ -161,44 +163,40 @@ case $? in 3) ;; *) echo "nightjar: the run of nightly ended with exit code $?, 
   })
 
   it("hold every word and path in a shell, and print nothing for the exit codes 0 and 3", () => {
-    const folder = mkdtempSync(join(tmpdir(), "cron-"))
-    try {
-      const program = join(folder, "fake nightjar")
-      writeFileSync(program, 'printf "%s\\n" "$PATH" "$@"; exit "$CODE"\n', { mode: 0o755 })
-      const output = join(folder, "50% it's")
-      const command = ["/bin/sh", program]
-      const block = cronBlock({ ...odd, folder, output, command, env_file: undefined }, winter)
-      const line = block.split("\n").find((one) => /^\d/.test(one)) ?? ""
-      // What cron does to a line: five fields, and a percent sign that is escaped.
-      const text = line.split(" ").slice(5).join(" ").replaceAll("\\%", "%")
-      const runs = ["0", "3", "4", "5"].map((CODE) => {
-        const { stdout, stderr, status } = spawnSync("sh", ["-c", text], { env: { CODE }, encoding: "utf8" })
-        return [stdout, stderr, status]
-      })
-      const told = (code: number) =>
-        `nightjar: the run of nightly ended with exit code ${code}, see ${output}.log\n`
-      expect(runs).toEqual([
-        ["", "", 0],
-        ["", "", 0],
-        [told(4), "", 0],
-        [told(5), "", 0],
-      ])
-      const log = spawnSync("cat", [`${output}.log`], { encoding: "utf8" })
-        .stdout.split("\n")
-        .slice(0, 8)
-      expect(log).toEqual([
-        odd.path,
-        "run",
-        ...odd.job_paths,
-        "--wait",
-        "510 minutes",
-        "--output",
-        output,
-        "--no-progress",
-      ])
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
+    const folder = aFolder()
+    const program = join(folder, "fake nightjar")
+    writeFileSync(program, 'printf "%s\\n" "$PATH" "$@"; exit "$CODE"\n', { mode: 0o755 })
+    const output = join(folder, "50% it's")
+    const command = ["/bin/sh", program]
+    const block = cronBlock({ ...odd, folder, output, command, env_file: undefined }, winter)
+    const line = block.split("\n").find((one) => /^\d/.test(one)) ?? ""
+    // What cron does to a line: five fields, and a percent sign that is escaped.
+    const text = line.split(" ").slice(5).join(" ").replaceAll("\\%", "%")
+    const runs = ["0", "3", "4", "5"].map((CODE) => {
+      const { stdout, stderr, status } = spawnSync("sh", ["-c", text], { env: { CODE }, encoding: "utf8" })
+      return [stdout, stderr, status]
+    })
+    const told = (code: number) =>
+      `nightjar: the run of nightly ended with exit code ${code}, see ${output}.log\n`
+    expect(runs).toEqual([
+      ["", "", 0],
+      ["", "", 0],
+      [told(4), "", 0],
+      [told(5), "", 0],
+    ])
+    const log = spawnSync("cat", [`${output}.log`], { encoding: "utf8" })
+      .stdout.split("\n")
+      .slice(0, 8)
+    expect(log).toEqual([
+      odd.path,
+      "run",
+      ...odd.job_paths,
+      "--wait",
+      "510 minutes",
+      "--output",
+      output,
+      "--no-progress",
+    ])
   })
 
   it("replace the job's own lines in a crontab and leave every other line as it was", () => {
@@ -297,20 +295,16 @@ ExecStart=/usr/bin/systemd-cat -p err -t nightjar echo "nightjar: the run of nig
 
   const hasSystemd = spawnSync("systemd-analyze", ["--version"]).status === 0
   it.skipIf(!hasSystemd)("pass `systemd-analyze verify` without a word, whatever the paths contain", () => {
-    const folder = mkdtempSync(join(tmpdir(), "units-"))
-    try {
-      const node = { command: [process.execPath, "/opt/nightjar.js"], folder }
-      const verify = (one: Timer) => {
-        for (const { name, text } of systemdUnits(one, surroundings)) writeFileSync(join(folder, name), text)
-        const paths = names.map((name) => join(folder, name))
-        const { status, stderr } = spawnSync("systemd-analyze", ["verify", ...paths], { encoding: "utf8" })
-        return { status, stderr }
-      }
-      const well = { status: 0, stderr: "" }
-      expect([verify({ ...timer, ...node }), verify({ ...odd, ...node })]).toEqual([well, well])
-    } finally {
-      rmSync(folder, { recursive: true })
+    const folder = aFolder()
+    const node = { command: [process.execPath, "/opt/nightjar.js"], folder }
+    const verify = (one: Timer) => {
+      for (const { name, text } of systemdUnits(one, surroundings)) writeFileSync(join(folder, name), text)
+      const paths = names.map((name) => join(folder, name))
+      const { status, stderr } = spawnSync("systemd-analyze", ["verify", ...paths], { encoding: "utf8" })
+      return { status, stderr }
     }
+    const well = { status: 0, stderr: "" }
+    expect([verify({ ...timer, ...node }), verify({ ...odd, ...node })]).toEqual([well, well])
   })
 })
 
@@ -440,22 +434,18 @@ describe("a CronJob", () => {
   })
 
   it("ends with the run's exit code, except for 3, and passes a signal on to the run", () => {
-    const folder = mkdtempSync(join(tmpdir(), "cronjob-"))
-    try {
-      const fake =
-        '#!/bin/sh\ntrap "exit 143" TERM\n[ "$CODE" = slow ] && while kill "$PPID"; do sleep 0.05; done\nexit "$CODE"\n'
-      writeFileSync(join(folder, "nightjar"), fake, { mode: 0o755 })
-      const [, cronJob] = parseAllDocuments(text).map((one) => one.toJS() as Record<string, unknown>)
-      const [{ command }] = (podOf(cronJob) as { containers: [{ command: [string, string, string] }] })
-        .containers
-      const PATH = `${folder}:${process.env["PATH"]}`
-      const codes = ["0", "2", "3", "4", "5", "6", "143", "slow"].map(
-        (CODE) => spawnSync(command[0], command.slice(1), { env: { PATH, CODE } }).status,
-      )
-      expect(codes).toEqual([0, 2, 0, 4, 5, 6, 143, 143])
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
+    const folder = aFolder()
+    const fake =
+      '#!/bin/sh\ntrap "exit 143" TERM\n[ "$CODE" = slow ] && while kill "$PPID"; do sleep 0.05; done\nexit "$CODE"\n'
+    writeFileSync(join(folder, "nightjar"), fake, { mode: 0o755 })
+    const [, cronJob] = parseAllDocuments(text).map((one) => one.toJS() as Record<string, unknown>)
+    const [{ command }] = (podOf(cronJob) as { containers: [{ command: [string, string, string] }] })
+      .containers
+    const PATH = `${folder}:${process.env["PATH"]}`
+    const codes = ["0", "2", "3", "4", "5", "6", "143", "slow"].map(
+      (CODE) => spawnSync(command[0], command.slice(1), { env: { PATH, CODE } }).status,
+    )
+    expect(codes).toEqual([0, 2, 0, 4, 5, 6, 143, 143])
   })
 })
 

@@ -31,6 +31,9 @@ import type {
 import { dimensions } from "../../src/tables/Dimensions.ts"
 import { systemTables } from "../../src/tables/SystemTables.ts"
 import { families, readingsFolder, schemasFolder } from "./families.ts"
+import { freshFolders } from "../harness/Folder.ts"
+
+const aFolder = freshFolders()
 
 const wrong = (text: string) =>
   Effect.runSync(
@@ -203,28 +206,24 @@ describe("record schemas", () => {
   })
 
   it("may not claim one table or one sub_family twice", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "schemas-"))
-    try {
-      writeFileSync(join(folder, "a.yaml"), good)
-      writeFileSync(join(folder, "b.yaml"), good.replace("vehicles:car", "vehicles:bus"))
-      writeFileSync(join(folder, "c.yaml"), good.replace("table: cars", "table: buses"))
-      writeFileSync(join(folder, "notes.txt"), "not a schema")
-      const message = await Effect.runPromise(
-        listedSchemas({ package: folder, own: undefined }).pipe(
-          Effect.map(() => "accepted"),
-          Effect.catch((error) => Effect.succeed(error.message)),
-          Effect.provide(NodeFileSystem.layer),
-        ),
-      )
-      expect(message.replaceAll(folder, "")).toBe(
-        [
-          "/b.yaml:1:1: table cars belongs to /a.yaml already",
-          "/c.yaml:1:1: vehicles / vehicles:car belongs to /a.yaml already",
-        ].join("\n"),
-      )
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
+    const folder = aFolder()
+    writeFileSync(join(folder, "a.yaml"), good)
+    writeFileSync(join(folder, "b.yaml"), good.replace("vehicles:car", "vehicles:bus"))
+    writeFileSync(join(folder, "c.yaml"), good.replace("table: cars", "table: buses"))
+    writeFileSync(join(folder, "notes.txt"), "not a schema")
+    const message = await Effect.runPromise(
+      listedSchemas({ package: folder, own: undefined }).pipe(
+        Effect.map(() => "accepted"),
+        Effect.catch((error) => Effect.succeed(error.message)),
+        Effect.provide(NodeFileSystem.layer),
+      ),
+    )
+    expect(message.replaceAll(folder, "")).toBe(
+      [
+        "/b.yaml:1:1: table cars belongs to /a.yaml already",
+        "/c.yaml:1:1: vehicles / vehicles:car belongs to /a.yaml already",
+      ].join("\n"),
+    )
   })
 
   it("of a job are checked with it, before anything is started", async () => {
@@ -305,42 +304,38 @@ const inForceWith = async (
   files: Files,
   read: (folders: SchemaFolders) => ReturnType<typeof schemasForJob>,
 ) => {
-  const folder = mkdtempSync(join(tmpdir(), "schemas-"))
-  try {
-    for (const name of ["package", "own"]) mkdirSync(join(folder, name))
-    for (const [path, text] of Object.entries(files)) {
-      mkdirSync(join(folder, path, ".."), { recursive: true })
-      writeFileSync(join(folder, path), text)
-    }
-    const folders = { package: join(folder, "package"), own: join(folder, "own"), kept: join(folder, "kept") }
-    const shown = ({ families: all, texts, gone }: SchemasInForce) => ({
-      families: all.map(({ table, subFamilies, columns, children }) =>
-        [
-          `${table} of ${subFamilies.join(" and ")}:`,
-          ...columns.map(({ type, takesNumbers }) => `${type}${takesNumbers === true ? " or number" : ""}`),
-          ...children.flatMap((child) => [
-            `${child.table}:`,
-            ...child.columns.map(
-              ({ type, takesNumbers }) => `${type}${takesNumbers === true ? " or number" : ""}`,
-            ),
-          ]),
-        ].join(" "),
-      ),
-      texts: Object.fromEntries(
-        [...texts].map(([table, text]) => [table, Object.keys(files).find((path) => files[path] === text)]),
-      ),
-      gone,
-    })
-    return await Effect.runPromise(
-      read(folders).pipe(
-        Effect.map(shown),
-        Effect.catch(({ message }: RecordSchemaInvalid) => Effect.succeed(message.replaceAll(folder, ""))),
-        Effect.provide(NodeFileSystem.layer),
-      ),
-    )
-  } finally {
-    rmSync(folder, { recursive: true })
+  const folder = aFolder()
+  for (const name of ["package", "own"]) mkdirSync(join(folder, name))
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(folder, path, ".."), { recursive: true })
+    writeFileSync(join(folder, path), text)
   }
+  const folders = { package: join(folder, "package"), own: join(folder, "own"), kept: join(folder, "kept") }
+  const shown = ({ families: all, texts, gone }: SchemasInForce) => ({
+    families: all.map(({ table, subFamilies, columns, children }) =>
+      [
+        `${table} of ${subFamilies.join(" and ")}:`,
+        ...columns.map(({ type, takesNumbers }) => `${type}${takesNumbers === true ? " or number" : ""}`),
+        ...children.flatMap((child) => [
+          `${child.table}:`,
+          ...child.columns.map(
+            ({ type, takesNumbers }) => `${type}${takesNumbers === true ? " or number" : ""}`,
+          ),
+        ]),
+      ].join(" "),
+    ),
+    texts: Object.fromEntries(
+      [...texts].map(([table, text]) => [table, Object.keys(files).find((path) => files[path] === text)]),
+    ),
+    gone,
+  })
+  return await Effect.runPromise(
+    read(folders).pipe(
+      Effect.map(shown),
+      Effect.catch(({ message }: RecordSchemaInvalid) => Effect.succeed(message.replaceAll(folder, ""))),
+      Effect.provide(NodeFileSystem.layer),
+    ),
+  )
 }
 const forJob = (files: Files) => inForceWith(files, schemasForJob)
 const ofTables = (
