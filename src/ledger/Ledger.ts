@@ -7,7 +7,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { dirname, join } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
 import type { CustomerId, EngineReference, ExecutionId, RunId, TaskId } from "../service/Ids.ts"
-import { durableFiles } from "../base/DurableFile.ts"
+import { durableFiles, quietly } from "../base/DurableFile.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import type { Account } from "./Accounts.ts"
@@ -22,13 +22,14 @@ import type { Forgotten } from "./ForgetCustomer.ts"
 import { copyIfOlder, openLedger } from "./LedgerSchema.ts"
 import type { LedgerCopy } from "./LedgerSchema.ts"
 import { attempt } from "./LedgerKeys.ts"
-import type { LedgerFailed } from "./LedgerKeys.ts"
+import type { LedgerFailed, NewFact } from "./LedgerKeys.ts"
 import { accessLedger } from "./LedgerTables.ts"
 import type { CachedForm } from "./LedgerTables.ts"
 import type { TaskOfRun } from "./LedgerIds.ts"
 import type { RunStarted } from "./RunFacts.ts"
 import { runsBesideMax } from "./RunState.ts"
 import type { RunState } from "./RunState.ts"
+import { factsUnkept } from "./StateTables.ts"
 
 export { LedgerFailed } from "./LedgerKeys.ts"
 
@@ -118,7 +119,8 @@ export class Ledger extends Context.Service<
         )
         if (copy !== undefined) yield* options.tell?.(copy) ?? Effect.void
         const folder = archiveBeside(options.path)
-        return yield* makeLedger(database, folder, yield* attempt(() => accessLedger(database, folder)))
+        const tables = yield* attempt(() => accessLedger(database, folder))
+        return yield* makeLedger(database, folder, tables)
       }),
     )
 
@@ -137,6 +139,67 @@ type AttemptOf = Pick<ExecutionClaim, "task_id" | "attempt">
 const isSameAttempt = (one: AttemptOf, other: AttemptOf): boolean =>
   one.task_id === other.task_id && one.attempt === other.attempt
 
+/**
+ * The states of runs: those asked for last are in memory, the others in the file. Only the facts since then
+ * are folded; many of them at once are kept in the file, too, so that nobody folds them again.
+ */
+const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedger>) => {
+  // In the order in which they were last asked for; `kept` is what the file has.
+  const carried = new Map<RunId, { state: RunState; kept: RunState | undefined; unkept: number }>()
+  const appended = new Map<RunId, number>()
+  const of = (run_id: RunId): RunState | undefined => {
+    const kept = carried.has(run_id) ? undefined : tables.states?.read(run_id)
+    const known = carried.get(run_id) ?? (kept && { state: kept, kept, unkept: 0 })
+    let folded = 0
+    const state = tables.foldOfRun(run_id, known?.state.newest ?? 0, (facts) => {
+      folded = 0
+      return foldRun(counted(eachOf(database, facts)), known?.state)
+    })
+    function* counted(facts: Iterable<Recorded>) {
+      for (const fact of facts) {
+        folded += 1
+        yield fact
+      }
+    }
+    carried.delete(run_id)
+    for (const [other, one] of carried)
+      if (one.state.ended !== undefined || carried.size >= runsBesideMax) carried.delete(other)
+    if (state === undefined) return undefined
+    const now = { state, kept: known?.kept, unkept: (known?.unkept ?? 0) + folded }
+    carried.set(run_id, now)
+    if (now.unkept < factsUnkept || tables.isArchived(run_id)) return state
+    // What could not be kept is folded again by whoever asks next; a ledger may be open for reading only.
+    quietly(() => {
+      tables.states?.write(state, now.kept)
+      carried.set(run_id, { state, kept: state, unkept: 0 })
+    })
+    return state
+  }
+  return {
+    of,
+    /** A process that is killed leaves few facts to fold. */
+    noteAppended: (rows: ReadonlyArray<NewFact>): void => {
+      for (const { run_id } of rows) {
+        if (run_id === null) continue
+        const run = run_id as RunId
+        const facts = (appended.get(run) ?? 0) + 1
+        appended.set(run, facts % factsAppended)
+        if (facts === factsAppended) quietly(() => of(run))
+      }
+    },
+    clear: (): void => carried.clear(),
+    problems: (): ReadonlyArray<string> =>
+      tables.states?.problems((run_id, newest) =>
+        tables.foldOfRun(run_id, 0, (facts) => foldRun(upTo(newest, eachOf(database, facts)))),
+      ) ?? [],
+  }
+}
+const factsAppended = 4 * factsUnkept
+
+const upTo = function* (newest: number, facts: Iterable<Recorded>): Iterable<Recorded> {
+  for (const fact of facts) if (fact.seq <= newest) yield fact
+}
+
 const makeLedger = Effect.fnUntraced(function* (
   database: DatabaseSync,
   folder: string,
@@ -147,10 +210,12 @@ const makeLedger = Effect.fnUntraced(function* (
   const read = readerOf(database)
   // A claim becomes a fact a moment later; until then only this process can know about it.
   const claimed = new Map<string, ExecutionClaim>()
-  // In the order in which they were last asked for.
-  const carried = new Map<RunId, RunState>()
+  const states = statesOver(database, tables)
   return Ledger.of({
-    append: groupCommit(tables.append, known),
+    append: groupCommit((rows) => {
+      tables.append(rows)
+      states.noteAppended(rows)
+    }, known),
     claim: (claim) =>
       attempt(() => {
         const owner = tables.ownerOf(claim.execution_id)
@@ -161,18 +226,7 @@ const makeLedger = Effect.fnUntraced(function* (
         return true
       }),
     facts: (run_id) => attempt(() => read(tables.ofRun(run_id, 0))),
-    state: (run_id) =>
-      attempt(() => {
-        const before = carried.get(run_id)
-        const state = tables.foldOfRun(run_id, before?.newest ?? 0, (facts) =>
-          foldRun(eachOf(database, facts), before),
-        )
-        carried.delete(run_id)
-        for (const [other, { ended }] of carried)
-          if (ended !== undefined || carried.size >= runsBesideMax) carried.delete(other)
-        if (state !== undefined) carried.set(run_id, state)
-        return state
-      }),
+    state: (run_id) => attempt(() => states.of(run_id)),
     tasksNaming: (id) => attempt(() => tables.tasksNaming(id)),
     factsOfTask: (task) => attempt(() => read(tables.ofTask(task))),
     customers: attempt(() => tables.customers()),
@@ -189,7 +243,7 @@ const makeLedger = Effect.fnUntraced(function* (
     receipts: attempt(() => read(tables.receipts())),
     forget: Effect.fnUntraced(function* (forgotten, receipt) {
       const at = Math.trunc(yield* Clock.currentTimeMillis)
-      carried.clear()
+      states.clear()
       return yield* forgetCustomer({ tables, read, files, folder }, forgotten, { at, receipt })
     }),
     archived: attempt(
@@ -202,7 +256,7 @@ const makeLedger = Effect.fnUntraced(function* (
     giveBack: Effect.gen(function* () {
       while (yield* attempt(() => tables.giveBack())) yield* Effect.yieldNow
     }),
-    problems: attempt(() => tables.problems()),
+    problems: attempt(() => [...tables.problems(), ...states.problems()]),
   })
 })
 

@@ -24,6 +24,7 @@ import {
   writeKey,
 } from "./LedgerKeys.ts"
 import type { ChainedRow } from "./LedgerKeys.ts"
+import { stateTable } from "./StateTables.ts"
 
 /** Facts read across all runs. SQLite uses a partial index only if the query repeats its condition. */
 export const indexed =
@@ -81,7 +82,7 @@ const tables = `
 /** Creates what is missing, and upgrades what an older version created: all of it or nothing. */
 export const makeTables = (database: DatabaseSync): void =>
   within(database, () => {
-    database.exec(tables)
+    database.exec(tables + stateTable)
     upgrade(database)
     makeAccounts(database)
     markFormat(database)

@@ -36,6 +36,7 @@ import {
   pruned,
 } from "./LedgerSchema.ts"
 import type { Row } from "./LedgerSchema.ts"
+import { statesIn } from "./StateTables.ts"
 import type { EngineReference, RunId } from "../service/Ids.ts"
 
 // Removes a customer: in one transaction facts are replaced, later ones chained again and the receipt added;
@@ -181,6 +182,7 @@ const readersIn = (database: DatabaseSync, folder: string) => {
   }
   return {
     select,
+    placeOf,
     ofTags: (...tags: ReadonlyArray<string>) =>
       select(`${indexed} AND tag IN (${tags.map((tag) => `'${tag}'`).join(", ")})`),
     /** The facts of a run that come after the one with this `seq`. */
@@ -210,11 +212,12 @@ const live = function* (rows: Iterable<ChainedRow>): Iterable<StoredFact> {
 
 /** `folder` is that of the archive. */
 export const accessLedger = (database: DatabaseSync, folder: string) => {
-  const { select, ofTags, ofRun, foldOfRun, ofTask } = readersIn(database, folder)
+  const { select, placeOf, ofTags, ofRun, foldOfRun, ofTask } = readersIn(database, folder)
   const ofArchives = select(archivings)
   const archives = (): ReadonlyArray<Archive> =>
     ofArchives().map(({ seq, at, body }) => ({ seq, at, fact: decodeArchived(body) }))
   const accounts = readAccounts(database)
+  const states = statesIn(database)
   const aboutCustomer = select(
     `task_id IN (SELECT value FROM json_each(?1)) OR tag = 'RunPublished'
       OR (run_id IS NULL AND ${customerIdOf} = ?2)
@@ -235,7 +238,9 @@ export const accessLedger = (database: DatabaseSync, folder: string) => {
     archives,
     /** The next facts of a run, after this place, that may be archived. */
     toArchive: select(`${leaving} AND seq > ?2`, `LIMIT ${factsAtOnce}`),
-    archived: archiving(database),
+    archived: archiving(database, states),
+    isArchived: (run_id: RunId): boolean => placeOf(run_id).length > 0,
+    states,
     giveBack: () => giveBackStep(database),
     runsWithDocument: documentsIn(database),
     ownerOf: ownerIn(database, ofTask),
@@ -252,6 +257,7 @@ export const accessLedger = (database: DatabaseSync, folder: string) => {
       within(database, () => {
         replaceFacts(database, replacements, added)
         accounts.withoutCustomer(customer_id)
+        states?.removeAll()
         forgetArchivedIds(database, customer_id)
       }),
     scrub: () => scrub(database),
@@ -273,7 +279,7 @@ const again = <A>(read: () => A): A => {
 
 /** Facts that were written to the archive leave the file, in the transaction that says where they are. */
 const archiving =
-  (database: DatabaseSync) =>
+  (database: DatabaseSync, states: ReturnType<typeof statesIn>) =>
   (
     row: NewFact & { readonly run_id: RunId },
     left: { readonly facts: number; readonly ids: ReadonlyArray<ArchivedId> },
@@ -282,6 +288,7 @@ const archiving =
       appendRows(database)([row])
       const last = database.prepare("SELECT max(seq) AS seq FROM facts").get()
       removeArchived(database, row.run_id, { ...left, archive: Number(last?.["seq"]) })
+      states?.remove(row.run_id)
     })
 
 /** The end of the chain is read in the transaction that extends it: another process may have added facts. */

@@ -5,7 +5,6 @@
 import { Effect } from "effect"
 import { exitOf } from "../service/EndTable.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
-import { foldRun } from "./FoldRun.ts"
 import type { RunHeader } from "./FoldRun.ts"
 import type { Ledger } from "./Ledger.ts"
 import { subjectOf, verdictOfTask } from "./RunState.ts"
@@ -17,14 +16,12 @@ export const runsOfNight = (
   { job, run_date }: Pick<RunHeader["fact"], "job" | "run_date">,
 ): ReadonlyArray<RunHeader> => runs.filter(({ fact }) => fact.job === job && fact.run_date === run_date)
 
-/** In their order; folded from their facts, since the ledger carries the state of one run only. */
+/** In their order. */
 export const statesOf = Effect.fnUntraced(function* (
   ledger: Ledger["Service"],
   headers: ReadonlyArray<RunHeader>,
 ) {
-  const states = yield* Effect.forEach(headers, ({ fact }) =>
-    Effect.map(ledger.facts(fact.run_id), (facts) => foldRun(facts)),
-  )
+  const states = yield* Effect.forEach(headers, ({ fact }) => ledger.state(fact.run_id))
   return states.filter((state) => state !== undefined)
 })
 

@@ -8,7 +8,6 @@ import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import type { RunId } from "../service/Ids.ts"
 import { DuckDb } from "../base/DuckDb.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
@@ -30,8 +29,7 @@ const heldAmong = Effect.fnUntraced(function* (headers: ReadonlyArray<RunHeader>
   for (const { fact, ended } of headers) {
     // A run that is held back ends with something left at the service; all others need not be read.
     if (ended?.leftovers === false) continue
-    // Folded here: the ledger keeps only the state of the current run.
-    const state = foldRun(yield* ledger.facts(fact.run_id))
+    const state = yield* ledger.state(fact.run_id)
     if (state?.held !== undefined || state?.accepted === true) held.push(state)
   }
   return held as ReadonlyArray<RunState>

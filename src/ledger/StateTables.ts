@@ -1,0 +1,149 @@
+/**
+ * The states of runs in the ledger's file: what a fold of their facts came to, so that a command and a resumed
+ * run read what has become of each task and only the facts since then. Nothing but a cache: a row that has
+ * changed, or that another version wrote, is made again from the facts.
+ */
+import type { DatabaseSync } from "node:sqlite"
+import { isDeepStrictEqual } from "node:util"
+import { sha256 } from "../base/Hashes.ts"
+import { within } from "./LedgerKeys.ts"
+import { runsLearntFrom } from "./RunState.ts"
+import type { AttemptState, RunState, TaskState } from "./RunState.ts"
+import { RunId } from "../service/Ids.ts"
+
+/** Raised whenever a fact comes to something else in a state: `test/ledger/StateTables.test.ts` notices. */
+export const foldVersion = 1
+
+/** Facts that are folded again and again before a state is worth a row for each task. */
+export const factsUnkept = 500
+
+/** The newest runs, which are looked at every night: what the file keeps does not grow with its age. */
+const runsKept = 2 * runsLearntFrom
+
+/** `place` 0 is the run itself, then its tasks as they were planned. */
+export const stateTable = `
+  CREATE TABLE IF NOT EXISTS run_states (
+    run_id TEXT NOT NULL, place INTEGER NOT NULL, body TEXT NOT NULL, sha256 BLOB NOT NULL,
+    PRIMARY KEY (run_id, place)
+  ) STRICT, WITHOUT ROWID;
+`
+
+/** The first row of a run. */
+interface Head {
+  readonly fold: number
+  readonly tasks: number
+  readonly run: Omit<RunState, "tasks">
+}
+
+const headOf = ({ tasks, ...run }: RunState): Head => ({ fold: foldVersion, tasks: tasks.size, run })
+
+const hashOf = (run_id: RunId, place: number, body: string): Buffer => sha256(`${run_id} ${place} ${body}`)
+
+// What JSON leaves out because it is undefined.
+const absentOfRun = { published: undefined, ended: undefined }
+const absentOfTask = { settled: undefined }
+const absentOfAttempt = {
+  fingerprint: undefined,
+  answer: undefined,
+  accepted_at: undefined,
+  execution_id: undefined,
+  session_id: undefined,
+  status_code: undefined,
+  status_reason: undefined,
+  authentication_status: undefined,
+  abort: undefined,
+  closed: undefined,
+  deletion: undefined,
+}
+
+const taskIn = (body: string): TaskState => {
+  const task: TaskState = JSON.parse(body)
+  const attempts = task.attempts.map((one): AttemptState => ({ ...absentOfAttempt, ...one }))
+  return { ...absentOfTask, ...task, attempts }
+}
+
+/** A ledger of an older version that is only read has none. */
+const hasStates = (database: DatabaseSync): boolean =>
+  database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'run_states'").get() !== undefined
+
+export const statesIn = (database: DatabaseSync) => {
+  if (!hasStates(database)) return undefined
+  const rows = database.prepare("SELECT place, body, sha256 FROM run_states WHERE run_id = ? ORDER BY place")
+  const remove = database.prepare("DELETE FROM run_states WHERE run_id = ?")
+  const put = database.prepare("INSERT OR REPLACE INTO run_states VALUES (?, ?, ?, ?)")
+  const removeOlder = database.prepare(
+    `DELETE FROM run_states WHERE run_id IN (SELECT run_id FROM run_states WHERE place = 0
+      ORDER BY json_extract(body, '$.run.sequence') DESC LIMIT -1 OFFSET ${runsKept})`,
+  )
+  const newestOf = database.prepare(
+    "SELECT json_extract(body, '$.run.newest') AS newest FROM run_states WHERE run_id = ? AND place = 0",
+  )
+  const write = (run_id: RunId, place: number, value: object): void => {
+    const body = JSON.stringify(value)
+    put.run(run_id, place, body, hashOf(run_id, place, body))
+  }
+  /** In order; empty if one of them is not as it was written. */
+  const bodiesOf = (run_id: RunId): ReadonlyArray<string> => {
+    const bodies: Array<string> = []
+    for (const row of rows.iterate(run_id)) {
+      const [body, hash] = [String(row["body"]), row["sha256"]]
+      if (row["place"] !== bodies.length || !(hash instanceof Uint8Array)) return []
+      if (!hashOf(run_id, bodies.length, body).equals(hash)) return []
+      bodies.push(body)
+    }
+    return bodies
+  }
+  return {
+    /** Undefined if there is none, or none that can be used. */
+    read: (run_id: RunId): RunState | undefined => {
+      const [first, ...bodies] = bodiesOf(run_id)
+      if (first === undefined) return undefined
+      const { fold, tasks, run }: Head = JSON.parse(first)
+      if (fold !== foldVersion || tasks !== bodies.length) return undefined
+      const found = bodies.map((body) => {
+        const task = taskIn(body)
+        return [task.planned.task_id, task] as const
+      })
+      return { ...absentOfRun, ...run, tasks: new Map(found) }
+    },
+    /** `before` is the state that was last read or written: what it shares with the new one is there. */
+    write: (after: RunState, before: RunState | undefined): void => {
+      const { run_id } = after.started
+      within(database, () => {
+        const isThere = before !== undefined && newestOf.get(run_id)?.["newest"] === before.newest
+        if (!isThere) remove.run(run_id)
+        write(run_id, 0, headOf(after))
+        let place = 0
+        for (const [task_id, task] of after.tasks) {
+          place += 1
+          if (!isThere || before.tasks.get(task_id) !== task) write(run_id, place, task)
+        }
+        if (!isThere) removeOlder.run()
+      })
+    },
+    /** In a transaction. */
+    remove: (run_id: RunId): void => void remove.run(run_id),
+    /** In a transaction: they are made again from the facts that are left. */
+    removeAll: (): void => database.exec("DELETE FROM run_states"),
+    problems: problemsOf(database, bodiesOf),
+  }
+}
+
+/** Runs whose state is not what `fold` makes of their facts up to that place. */
+const problemsOf =
+  (database: DatabaseSync, bodiesOf: (run_id: RunId) => ReadonlyArray<string>) =>
+  (fold: (run_id: RunId, newest: number) => RunState | undefined): ReadonlyArray<string> =>
+    database
+      .prepare("SELECT DISTINCT run_id FROM run_states")
+      .all()
+      .flatMap((row) => {
+        const run_id = RunId.make(String(row["run_id"]))
+        const [first, ...bodies] = bodiesOf(run_id)
+        const head: Head | undefined = first === undefined ? undefined : JSON.parse(first)
+        if (head !== undefined && head.fold !== foldVersion) return []
+        const state = head === undefined ? undefined : fold(run_id, head.run.newest)
+        const told = [head, ...bodies.map((body) => JSON.parse(body))]
+        const folded = state === undefined ? [] : [headOf(state), ...state.tasks.values()]
+        const isSame = isDeepStrictEqual(told, JSON.parse(JSON.stringify(folded)))
+        return isSame ? [] : [`the state of the run ${run_id} has changed since it was written`]
+      })

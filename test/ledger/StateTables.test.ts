@@ -1,0 +1,205 @@
+/** The states that the ledger's file keeps: the fold of its facts, and never anything else. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { DatabaseSync } from "node:sqlite"
+import * as fc from "fast-check"
+import type { Fact } from "../../src/ledger/Fact.ts"
+import { foldRun } from "../../src/ledger/FoldRun.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import type { LedgerFailed } from "../../src/ledger/Ledger.ts"
+import { openLedger } from "../../src/ledger/LedgerSchema.ts"
+import { foldVersion, statesIn } from "../../src/ledger/StateTables.ts"
+import { sha256Hex } from "../../src/base/Hashes.ts"
+import { begun, lives, recorded, run_id } from "../task/Lives.ts"
+import { anyFacts } from "./AnyFacts.ts"
+import { everyFact, everyRun } from "./EveryFact.ts"
+import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
+
+const life = lives.map((facts) => [...begun, ...facts])
+const taskOf = (customer: number) => `${run_id}/c-${customer}/bank:website`
+const planned = (customer: number): Fact => ({
+  _tag: "TaskPlanned",
+  run_id,
+  task_id: anId(taskOf(customer)),
+  customer_id: anId(`c-${customer}`),
+  engine_reference: anId("bank:website"),
+  features: [],
+})
+const [start = begun[0]] = begun
+const many = [start, ...Array.from({ length: 600 }, (_, customer) => planned(customer))].flatMap(
+  (fact) => fact ?? [],
+)
+const settled = (customer: number): Fact => ({
+  _tag: "TaskSettled",
+  run_id,
+  task_id: anId(taskOf(customer)),
+  outcome: "failed",
+  reason: "FAILED",
+  who_acts: "nobody",
+})
+
+/** In a process of its own. */
+const within = <A>(
+  database: DatabaseSync,
+  look: (ledger: Ledger["Service"]) => Effect.Effect<A, LedgerFailed>,
+) => Effect.orDie(Effect.provide(Effect.flatMap(Ledger, look), Ledger.layerOver(database), { local: true }))
+
+const stateIn = (database: DatabaseSync) => within(database, (ledger) => ledger.state(run_id))
+const foldIn = (database: DatabaseSync) =>
+  within(database, (ledger) => Effect.map(ledger.facts(run_id), (facts) => foldRun(facts)))
+const rowsIn = (database: DatabaseSync): number =>
+  Number(database.prepare("SELECT count(*) AS n FROM run_states").get()?.["n"])
+
+const changed = `the state of the run ${run_id} has changed since it was written`
+
+/** A ledger whose file keeps the state of 600 tasks. */
+const kept = Effect.gen(function* () {
+  const database = openLedger({ path: ":memory:" })
+  yield* within(database, (ledger) => ledger.append(many))
+  expect(rowsIn(database)).toBe(0)
+  yield* stateIn(database)
+  expect(rowsIn(database)).toBe(601)
+  return database
+})
+
+/** How many facts of the run a process folds to know its state. */
+const foldedBy = Effect.fnUntraced(function* (database: DatabaseSync) {
+  let facts = 0
+  const counting = new Proxy(database, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name, target)
+      if (name !== "prepare") return typeof value === "function" ? value.bind(target) : value
+      return (sql: string) => {
+        const statement = target.prepare(sql)
+        if (!sql.includes("WHERE run_id = ? AND seq > ?")) return statement
+        return {
+          iterate: function* (...given: Parameters<typeof statement.iterate>) {
+            for (const row of statement.iterate(...given)) {
+              facts += 1
+              yield row
+            }
+          },
+        }
+      }
+    },
+  })
+  yield* stateIn(counting)
+  return facts
+})
+
+describe("the state that a file keeps", () => {
+  it("comes back as it was, and goes on as if all facts were folded", () => {
+    fc.assert(
+      fc.property(fc.oneof(anyFacts, life), fc.nat(45), fc.nat(45), (facts, one, other) => {
+        const states = statesIn(openLedger({ path: ":memory:" }))
+        const all = recorded(facts)
+        const cuts = [one, other].toSorted((a, b) => a - b)
+        let before: ReturnType<typeof foldRun>
+        let read: ReturnType<typeof foldRun>
+        for (const cut of cuts) {
+          const state = foldRun(all.slice(0, cut))
+          if (state === undefined) return
+          states?.write(state, before)
+          read = states?.read(run_id)
+          // What it has of the last one is not written again.
+          before = state
+        }
+        const whole = foldRun(all.slice(cuts.at(-1)), read)
+        expect(whole).toEqual(foldRun(all))
+        expect([...(whole?.tasks.keys() ?? [])]).toEqual([...(foldRun(all)?.tasks.keys() ?? [])])
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it("has another version as soon as a fact comes to something else in it", () => {
+    const ofRun = everyFact.map((fact) => ("run_id" in fact ? { ...fact, run_id: everyRun } : fact))
+    const state = foldRun(recorded(ofRun))
+    const text = JSON.stringify([state, ...(state?.tasks ?? [])])
+    // Whoever changes the hash raises the version, so that no state of an older one is believed.
+    expect([foldVersion, sha256Hex(text).slice(0, 16)]).toEqual([1, "5ab4e376ad1ba374"])
+  })
+
+  effect("is read instead of the facts before it, by the next process, too", function* () {
+    const database = yield* kept
+    expect(yield* foldedBy(database)).toBe(0)
+    yield* within(database, (ledger) => ledger.append([settled(1), settled(2)]))
+    expect(yield* foldedBy(database)).toBe(2)
+    expect(yield* stateIn(database)).toEqual(yield* foldIn(database))
+  })
+
+  effect("is there after a process that was killed before it asked for one", function* () {
+    const database = openLedger({ path: ":memory:" })
+    yield* within(database, (ledger) =>
+      Effect.forEach(many.flatMap((fact) => [fact, fact, fact, fact]).slice(3), (fact) =>
+        ledger.append([fact]),
+      ),
+    )
+    expect(yield* foldedBy(database)).toBeLessThan(450)
+  })
+
+  effect("is not believed once something of it has changed", function* () {
+    const cases = [
+      "UPDATE run_states SET body = replace(body, 'c-7/', 'c-8/') WHERE place = 8",
+      "UPDATE run_states SET body = replace(body, '\"tasks\":600', '\"tasks\":601') WHERE place = 0",
+      "DELETE FROM run_states WHERE place = 600",
+      "DELETE FROM run_states WHERE place = 0",
+    ]
+    for (const damage of cases) {
+      const database = yield* kept
+      database.exec(damage)
+      expect(yield* within(database, (ledger) => ledger.problems)).toEqual([changed])
+      expect([damage, yield* foldedBy(database)]).toEqual([damage, 601])
+      expect(yield* stateIn(database)).toEqual(yield* foldIn(database))
+      // Who reads it for writing has made it again.
+      expect(yield* within(database, (ledger) => ledger.problems)).toEqual([])
+    }
+  })
+
+  effect("is written whole where another process has written one meanwhile", function* () {
+    const database = yield* kept
+    const facts = Array.from({ length: 500 }, (_, customer) => settled(customer))
+    yield* within(database, (ledger) =>
+      Effect.gen(function* () {
+        yield* ledger.state(run_id)
+        yield* ledger.append(facts)
+        yield* stateIn(database)
+        yield* ledger.append([...facts, ...facts])
+        yield* ledger.state(run_id)
+      }),
+    )
+    expect(yield* within(database, (ledger) => ledger.problems)).toEqual([])
+    expect(yield* stateIn(database)).toEqual(yield* foldIn(database))
+  })
+
+  it("stays for the newest runs only", () => {
+    const database = openLedger({ path: ":memory:" })
+    const states = statesIn(database)
+    const state = foldRun(recorded(many))
+    const ids = Array.from({ length: 25 }, (_, night) => anId(`job.${night}`))
+    for (const [sequence, id] of ids.entries())
+      if (state !== undefined)
+        states?.write({ ...state, sequence, started: { ...state.started, run_id: id } }, undefined)
+    expect(ids.map((id) => states?.read(id)?.tasks.size)).toEqual(
+      ids.map((_, at) => (at < 5 ? undefined : 600)),
+    )
+  })
+
+  effect("names nobody who was forgotten [decision 10 forgotten state]", function* () {
+    const database = yield* kept
+    const zero = { bodies: 0, documents: 0, rows: 0, held: 0, tokens: 0, recordings: 0, deleted: 0 }
+    const counts = { ...zero, runs: 1, facts: 1, given_up: 0, left_at_service: 0, logins_kept: 0 }
+    yield* within(database, (ledger) =>
+      ledger.forget(
+        { customer_id: anId("c-7"), tasks: new Set([taskOf(7)]), executions: new Set() },
+        { receipt: "r-1", ...counts },
+      ),
+    )
+    expect(
+      database.prepare("SELECT count(*) AS n FROM run_states WHERE body LIKE '%c-7/%'").get()?.["n"],
+    ).toBe(0)
+    expect((yield* stateIn(database))?.tasks.size).toBe(599)
+    expect(yield* within(database, (ledger) => ledger.problems)).toEqual([])
+  })
+})
