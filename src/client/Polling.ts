@@ -1,7 +1,7 @@
 /**
- * When to poll an open execution again: pure. The interval grows with the time already waited, so that the
- * end of a short run is seen soon and a three-hour queue costs about two hundred calls; a date that the
- * service gives is respected.
+ * When to poll an open execution again: pure. Where earlier ends are known, when it has probably just ended.
+ * Otherwise the interval grows with the time already waited, so that the end of a short run is seen soon and
+ * a three-hour queue costs about two hundred calls. A date that the service gives is respected.
  */
 import { Duration } from "effect"
 import type { WaitPolicy } from "../base/Time.ts"
@@ -19,25 +19,89 @@ export const kickWaitMax = Duration.minutes(15)
 /** The interval if hints are trusted: a lost event costs a run no more than a quarter of an hour. */
 export const hintedWaitMax = Duration.minutes(15)
 
+interface LookAhead {
+  /** Until `next_kick_date` (section 2.4), where one is known: milliseconds. */
+  readonly kickInMs?: number | undefined
+  /** A hint will come when there is something to see. */
+  readonly trusted?: boolean
+  /** Of `planLooks`. */
+  readonly plan?: ReadonlyArray<number>
+}
+
 /**
- * Milliseconds until the next poll.
+ * Milliseconds until the next poll; at most a quarter of an hour, or `polling.max` if that is longer. However
+ * long others took, it is at most as long again as the execution has waited: this one may be another case.
  *
  * @param waitedMs since the execution was accepted
- * @param kickInMs until `next_kick_date` (section 2.4), where one is known
- * @param trusted whether a hint will come when there is something to see
  */
 export const nextLookInMs = (
   rules: PollingRules,
   waitedMs: number,
-  kickInMs: number | undefined = undefined,
-  trusted = false,
+  { kickInMs, trusted = false, plan = [] }: LookAhead = {},
 ): number => {
   const minMs = Duration.toMillis(rules.min)
   const maxMs = Duration.toMillis(rules.max)
   if (trusted) return Math.max(Duration.toMillis(hintedWaitMax), maxMs)
-  const grown = Math.min(maxMs, Math.max(minMs, waitedMs / waitedShare))
+  const longest = Math.max(Duration.toMillis(kickWaitMax), maxMs)
+  const plannedAt = plan.find((at) => at > waitedMs)
+  // Longer than all before it: it may end at any moment, as if it had just been accepted.
+  const beyond = waitedMs - (plan.at(-1) ?? 0)
+  const grown =
+    plannedAt === undefined
+      ? Math.min(maxMs, Math.max(minMs, beyond / waitedShare))
+      : Math.min(longest, Math.max(maxMs, waitedMs), Math.max(minMs, plannedAt - waitedMs))
   if (kickInMs === undefined || !(kickInMs > grown)) return grown
-  return Math.min(kickInMs + minMs, Math.max(Duration.toMillis(kickWaitMax), maxMs))
+  return Math.min(kickInMs + minMs, longest)
+}
+
+/** With fewer earlier ends, nothing is known. */
+const endsMin = 10
+/** So many stand for all of them. */
+const endsMax = 64
+
+/** Evenly spread over these, which are in ascending order. */
+const spread = (ends: ReadonlyArray<number>, count: number): ReadonlyArray<number> =>
+  Array.from({ length: count }, (_, at) => ends[Math.floor(((at + 0.5) / count) * ends.length)] ?? 0)
+
+/**
+ * When to look at an execution, in milliseconds since its acceptance and in ascending order: where, over
+ * executions that take as long as these, the looks and how late they see the end cost least together. A look
+ * costs as much as seeing an end a quarter of `polling.min`, or a thousandth of what it took, later.
+ *
+ * @param ends what earlier executions took, ascending; empty plans nothing
+ * @param own those among them that count for half of all, such as a customer's own
+ */
+export const planLooks = (
+  { min }: PollingRules,
+  ends: ReadonlyArray<number>,
+  own: ReadonlyArray<number> = [],
+): ReadonlyArray<number> => {
+  if (ends.length < endsMin) return []
+  const half = endsMax / 2
+  const some =
+    own.length === 0
+      ? spread(ends, Math.min(endsMax, ends.length))
+      : [...spread(ends, half), ...spread(own, half)]
+  const sorted = some.toSorted((one, other) => one - other)
+  const dear = (end: number): number => 1 / Math.max(Duration.toMillis(min) / 4, end / 1_000)
+  // From the last end to the first: what the looks from this end on cost, and which end the next look is at.
+  const costs = Array.from(sorted, () => Infinity)
+  const nexts = Array.from(sorted, () => sorted.length)
+  for (let first = sorted.length - 1; first >= 0; first--) {
+    let late = 0
+    let growing = 0
+    for (let next = first; next < sorted.length; next++) {
+      late += growing * ((sorted[next] ?? 0) - (sorted[next - 1] ?? 0))
+      growing += dear(sorted[next] ?? 0)
+      const cost = sorted.length - first + late + (costs[next + 1] ?? 0)
+      if (cost >= (costs[first] ?? Infinity)) continue
+      costs[first] = cost
+      nexts[first] = next
+    }
+  }
+  const looks: Array<number> = []
+  for (let at = 0; at < sorted.length; at = (nexts[at] ?? at) + 1) looks.push(sorted[nexts[at] ?? at] ?? 0)
+  return looks
 }
 
 /** Whether the interval has stopped growing: from here on, an execution has rarely changed. */

@@ -272,6 +272,8 @@ export const AttemptClosed = Schema.TaggedStruct("AttemptClosed", {
   authentication_status: Schema.optionalKey(Schema.String),
   /** Section 2.4; absent if it cannot be read: then it is not known how much there is. */
   products_count: Schema.optionalKey(Schema.Record(Schema.String, Schema.Int)),
+  /** Milliseconds from its acceptance to its end, by the service's own dates; absent if it names none. */
+  took: Schema.optionalKey(Schema.Int),
   landed: Schema.optionalKey(LandedRef),
 })
 /** One family of an execution: its records counted (absent if there is no count), and landed. */

@@ -1,7 +1,7 @@
 /**
- * The states of runs in the ledger's file: what a fold of their facts came to, so that a command and a resumed
- * run read what has become of each task and only the facts since then. Nothing but a cache: a row that has
- * changed, or that another version wrote, is made again from the facts.
+ * The states of runs in the ledger's file: what a fold of their facts came to, so that a command and a
+ * resumed run read what has become of each task and only the facts since then. Nothing but a cache: a row
+ * that has changed, or that another version wrote, is made again from the facts.
  */
 import type { DatabaseSync } from "node:sqlite"
 import { isDeepStrictEqual } from "node:util"

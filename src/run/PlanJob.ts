@@ -16,8 +16,9 @@ import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { beforeStart, own } from "../service/Ends.ts"
 import type { Reason } from "../service/Ends.ts"
 import { builtInSources } from "../service/FlowResults.ts"
+import { planLooks } from "../client/Polling.ts"
 import { accessKey, accessOf } from "../service/Ids.ts"
-import type { EngineReference, RunId } from "../service/Ids.ts"
+import type { Access, EngineReference, RunId } from "../service/Ids.ts"
 import {
   assignmentsBehind,
   checkedLogins,
@@ -123,6 +124,26 @@ export const timesOf = (
       : undefined
   return { ...(expected === undefined ? {} : { expected }), ...(needs === undefined ? {} : { needs }) }
 }
+
+/** When to look at executions, by engine, and for a customer with a past there by that, too. */
+export const looksOf = (
+  { expectations }: Learnt,
+  { polling }: Pick<Job, "polling">,
+): ((task: Access) => ReadonlyArray<number>) => {
+  const { ends } = expectations.past
+  const byEngine = new Map<string, ReadonlyArray<number>>()
+  return (task) => {
+    const { engine_reference } = task
+    const own = ends.get(accessKey(task))
+    const all = ends.get(engine_reference) ?? []
+    if (own !== undefined && own.length >= ownMin) return planLooks(polling, all, own)
+    const known = byEngine.get(engine_reference) ?? planLooks(polling, all)
+    byEngine.set(engine_reference, known)
+    return known
+  }
+}
+/** As many ends of a customer on an engine say more than those of the others. */
+const ownMin = 3
 
 export interface JobPlan {
   readonly job: Job
@@ -264,6 +285,7 @@ export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunSt
   const tasks = new Map(planned.plan.tasks.map((task) => [task.task_id, task]))
   const windowMs = windowOf(planned.job, run.started_at)
   const works: Array<TaskWork> = []
+  const looks = looksOf(planned.learnt, planned.job)
   for (const { planned: about } of run.tasks.values()) {
     const { task_id, customer_id, engine_reference } = about
     if (customer_id === undefined || engine_reference === undefined) continue
@@ -272,12 +294,12 @@ export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunSt
     const task = tasks.get(task_id)
     const subject = { task_id, customer_id, engine_reference }
     if (task === undefined) {
-      works.push({ ...subject, fingerprint: undefined, prepare: undefined })
+      works.push({ ...subject, looks: looks(subject), fingerprint: undefined, prepare: undefined })
       continue
     }
     const prepare = prepareTask(planned, task, forms, store)
     const times = timesOf(planned.learnt, engine_reference, { job: planned.job, windowMs })
-    works.push({ ...subject, ...times, ...loginKeysOf(task), prepare })
+    works.push({ ...subject, ...times, looks: looks(subject), ...loginKeysOf(task), prepare })
   }
   return works
 })

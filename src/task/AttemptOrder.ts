@@ -27,6 +27,8 @@ export interface AttemptOrder extends AttemptKeys, Access, LoginKeys {
   readonly login: { status: string | undefined }
   readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
   readonly max_wait: Duration.Duration
+  /** When to look at its execution, as `planLooks` gives it. */
+  readonly looks: ReadonlyArray<number>
   /** Its account was refused too often by engines that say that they are away: the next 503 counts. */
   readonly isDisbelieved?: true
   /** Clock time at which an open execution is aborted. */

@@ -5,6 +5,7 @@
  */
 import { Duration } from "effect"
 import type { EngineReference, TaskId } from "../service/Ids.ts"
+import { subjectOf } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 
 /** What executions of earlier runs took, from acceptance to closed: milliseconds, in ascending order. */
@@ -12,6 +13,8 @@ export interface PastDurations {
   readonly byEngine: ReadonlyMap<string, ReadonlyArray<number>>
   /** Over all engines. */
   readonly all: ReadonlyArray<number>
+  /** Until their end instead, which is seen a little later; by `<customer_id>/<engine_reference>`, too. */
+  readonly ends: ReadonlyMap<string, ReadonlyArray<number>>
   /** From the last execution's end to the run's: reading, publishing, deleting. */
   readonly closing: number
 }
@@ -27,10 +30,18 @@ export interface Expectations {
 export const noExpectations: Expectations = {
   byEngine: new Map(),
   overall: undefined,
-  past: { byEngine: new Map(), all: [], closing: 0 },
+  past: { byEngine: new Map(), all: [], ends: new Map(), closing: 0 },
 }
 
 const ascending = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)
+const allAscending = (named: ReadonlyMap<string, ReadonlyArray<number>>) =>
+  new Map([...named].map(([name, values]) => [name, ascending(values)]))
+
+const addTo = (named: Map<string, Array<number>>, name: string, value: number): void => {
+  const known = named.get(name)
+  if (known === undefined) named.set(name, [value])
+  else known.push(value)
+}
 
 /**
  * Of the executions that closed by themselves; aborted ones say nothing. Nor do those that nobody watched:
@@ -41,11 +52,14 @@ const pastDurations = (runs: ReadonlyArray<RunState>, max_wait: Duration.Duratio
   const maxWaitMs = Duration.toMillis(max_wait)
   const all: Array<number> = []
   const byEngine = new Map<string, Array<number>>()
+  const ends = new Map<string, Array<number>>()
   const closings: Array<number> = []
   for (const run of runs) {
     let lastClosed = 0
-    for (const { planned, attempts } of run.tasks.values()) {
-      if (planned.engine_reference === undefined) continue
+    for (const task of run.tasks.values()) {
+      const { planned, attempts } = task
+      const { engine_reference } = planned
+      if (engine_reference === undefined) continue
       for (const { accepted_at, closed, abort } of attempts) {
         lastClosed = Math.max(lastClosed, closed?.at ?? 0)
         if (accepted_at === undefined || closed === undefined || abort !== undefined) continue
@@ -55,15 +69,17 @@ const pastDurations = (runs: ReadonlyArray<RunState>, max_wait: Duration.Duratio
         const { resumed } = run.stages
         if (resumed !== undefined && accepted_at < resumed && resumed <= closed.at) continue
         all.push(duration)
-        const same = byEngine.get(planned.engine_reference)
-        if (same === undefined) byEngine.set(planned.engine_reference, [duration])
-        else same.push(duration)
+        addTo(byEngine, engine_reference, duration)
+        // Nobody sees an end before it, whatever the service's clock says.
+        const { took = duration } = closed.fact
+        for (const name of [engine_reference, subjectOf(task)]) addTo(ends, name, Math.min(took, duration))
       }
     }
     if (run.ended !== undefined && lastClosed > 0) closings.push(Math.max(0, run.ended.at - lastClosed))
   }
   return {
-    byEngine: new Map([...byEngine].map(([engine, durations]) => [engine, ascending(durations)])),
+    byEngine: allAscending(byEngine),
+    ends: allAscending(ends),
     all: ascending(all),
     closing: middleOf(ascending(closings)) ?? 0,
   }

@@ -63,7 +63,7 @@ const rehearse = (
 export const expectEnd = (
   tasks: ReadonlyArray<Candidate>,
   limits: Limits,
-  { byEngine, all, closing }: PastDurations,
+  { byEngine, all, closing }: Omit<PastDurations, "ends">,
   deadlineIn: number | undefined,
 ): ExpectedEnd | undefined => {
   if (all.length === 0) return undefined
@@ -99,23 +99,17 @@ export const expectEnd = (
 const callsBesidePolls = 3
 
 /** About how many requests the service gets if executions take what they usually take. */
-export const expectedCalls = (
-  tasks: ReadonlyArray<{ readonly expected: Duration.Duration }>,
+export const expectedCalls = <Task extends { readonly expected: Duration.Duration }>(
+  tasks: ReadonlyArray<Task>,
   polling: PollingRules,
+  looks: (task: Task) => ReadonlyArray<number>,
 ): number => {
-  const polls = new Map<number, number>()
   let calls = 0
-  for (const { expected } of tasks) {
-    const expectedMs = Duration.toMillis(expected)
-    const known = polls.get(expectedMs) ?? pollsWithin(polling, expectedMs)
-    polls.set(expectedMs, known)
-    calls += known + callsBesidePolls
+  for (const task of tasks) {
+    const plan = looks(task)
+    const expectedMs = Duration.toMillis(task.expected)
+    for (let waited = 0; waited < expectedMs; calls++) waited += nextLookInMs(polling, waited, { plan })
+    calls += callsBesidePolls
   }
   return calls
-}
-
-const pollsWithin = (polling: PollingRules, expectedMs: number): number => {
-  let count = 0
-  for (let waited = 0; waited < expectedMs; count++) waited += nextLookInMs(polling, waited)
-  return count
 }

@@ -93,12 +93,15 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
   })
   const maxWaitAt = accepted_at + Duration.toMillis(order.max_wait)
   const giveUpAt = Math.min(maxWaitAt, order.deadlineAt ?? Infinity)
-  const turns = openTurns(hints, { accepted_at, giveUpAt })
+  const waitsForTicket = yield* hasTicket(execution_id)
+  // A ticket lives shortly, so that the login is watched for all the time.
+  const plan = waitsForTicket ? [] : order.looks
+  const turns = openTurns(hints, { accepted_at, giveUpAt, plan })
   const watch: Watch = {
     session_id,
     seen: "",
     turns,
-    hasTicket: yield* hasTicket(execution_id),
+    hasTicket: waitsForTicket,
     gone: 0,
     strange: 0,
     challenged: false,
@@ -235,7 +238,10 @@ const closeAttempt = Effect.fnUntraced(function* (
   order: AttemptOrder,
   open: OpenExecution,
   watch: Watch,
-  state: Pick<StateView, "products_count" | "date_started" | "locking_hash"> & {
+  state: Pick<
+    StateView,
+    "products_count" | "date_created" | "date_started" | "date_ended" | "locking_hash"
+  > & {
     readonly status_code: string
     readonly status_reason: string
   },
@@ -248,6 +254,7 @@ const closeAttempt = Effect.fnUntraced(function* (
       ? undefined
       : yield* landBody(order, answer.body, { ...answer, kind: "state", execution_id, session_id })
   const { status_code, status_reason, products_count } = state
+  const took = Date.parse(state.date_ended ?? "") - Date.parse(state.date_created ?? "")
   const authentication_status = order.login.status
   const closed: typeof AttemptClosed.Type = {
     _tag: "AttemptClosed",
@@ -258,6 +265,7 @@ const closeAttempt = Effect.fnUntraced(function* (
     ...(authentication_status === undefined ? {} : { authentication_status }),
     ...(session_id === undefined ? {} : { session_id }),
     ...(products_count?._tag === "Counted" ? { products_count: products_count.counts } : {}),
+    ...(took >= 0 ? { took } : {}),
     ...(landed === undefined ? {} : { landed }),
   }
   yield* append(closed, ...judgeEnd(order, closed, landed === undefined ? undefined : state))

@@ -72,6 +72,8 @@ export interface Turns {
   readonly hints: HintWatch
   readonly accepted_at: number
   readonly giveUpAt: number
+  /** When to look, in milliseconds since its acceptance, as far as earlier executions tell. */
+  readonly plan: ReadonlyArray<number>
   looks: number
   /** The poll that is due follows a hint. */
   hinted: boolean
@@ -85,7 +87,7 @@ export interface Turns {
 
 export const openTurns = (
   hints: HintWatch,
-  times: { readonly accepted_at: number; readonly giveUpAt: number },
+  times: Pick<Turns, "accepted_at" | "giveUpAt" | "plan">,
 ): Turns => ({
   hints,
   ...times,
@@ -99,13 +101,14 @@ export const openTurns = (
 
 /** When the next poll is due for an execution that has been resting since `restingSince`. */
 const dueAt = (order: AttemptOrder, turns: Turns, restingSince: number): number => {
-  const { hints, accepted_at, kickAt, giveUpAt, looks } = turns
+  const { hints, accepted_at, kickAt, giveUpAt, looks, plan } = turns
   const waited = Math.max(0, restingSince - accepted_at)
   // An execution that has waited long is polled first: an earlier process followed it.
   if (looks === 0 && waited > Duration.toMillis(order.polling.max)) return restingSince
-  const kickIn = kickAt === undefined ? undefined : kickAt - restingSince
+  const kickInMs = kickAt === undefined ? undefined : kickAt - restingSince
   // The first poll is never delayed: its hint may have come before anybody watched for it.
-  const wait = nextLookInMs(order.polling, waited, kickIn, looks > 0 && hints.isTrusted())
+  const trusted = looks > 0 && hints.isTrusted()
+  const wait = nextLookInMs(order.polling, waited, { kickInMs, trusted, plan })
   const hinted = hints.isHinted() ? Duration.toMillis(order.polling.min) : Infinity
   return Math.min(restingSince + Math.min(wait, hinted), giveUpAt)
 }

@@ -286,6 +286,7 @@ export const orderOf = (night: Night, book: Book): AttemptOrder => ({
   refused: night.run.tasks.get(book.work.task_id)?.refused ?? [],
   login: book.login,
   polling: night.rules.polling,
+  looks: book.work.looks ?? [],
   max_wait: night.rules.max_wait,
   deadlineAt: night.rules.deadlineAt,
 })

@@ -43,6 +43,8 @@ export interface TaskWork extends Access, LoginKeys {
   readonly expected?: Duration.Duration
   /** How long before the deadline it must start; without it, it may start until then. */
   readonly needs?: Duration.Duration
+  /** When to look at its execution, as `planLooks` gives it; empty or absent if nothing is known. */
+  readonly looks?: ReadonlyArray<number>
 }
 
 /** A flow session that a customer ran alone: pulled, nothing executed. */

@@ -160,7 +160,7 @@ describe("trust in hints", () => {
       [40 * minute, 0, undefined],
     ] as const
     const waits = looks.map(([max, waited, kick]) =>
-      nextLookInMs({ min, max: Duration.millis(max) }, waited, kick, true),
+      nextLookInMs({ min, max: Duration.millis(max) }, waited, { kickInMs: kick, trusted: true }),
     )
     expect(waits).toEqual([hinted, hinted, hinted, hinted, 40 * minute])
   })

@@ -121,6 +121,7 @@ const ofTasks: ReadonlyArray<Fact> = [
     session_id,
     ...state,
     products_count: { "a:b@p": 2 },
+    took: 68_000,
     landed,
   },
   ...(["counted", "final", "unwanted"] as const).map((basis): Fact => ({

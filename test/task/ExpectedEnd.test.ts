@@ -95,8 +95,10 @@ describe("the expected end", () => {
   it("comes with the number of requests: a start, the polls, the results, the deletion", () => {
     const polling = { min: Duration.seconds(2), max: Duration.minutes(1) }
     const each = (seconds: number) => [{ expected: Duration.seconds(seconds) }]
-    expect([0, 2, 4, 60].map((seconds) => expectedCalls(each(seconds), polling))).toEqual([3, 4, 5, 20])
-    expect(expectedCalls([...each(4), ...each(4)], polling)).toBe(10)
+    expect([0, 2, 4, 60].map((seconds) => expectedCalls(each(seconds), polling, () => []))).toEqual([
+      3, 4, 5, 20,
+    ])
+    expect(expectedCalls([...each(4), ...each(4)], polling, () => [])).toBe(10)
   })
 })
 

@@ -93,6 +93,23 @@ describe("following an execution", () => {
     }),
   )
 
+  it.effect(
+    "looks when earlier executions had ended, and records how long this one took by its own dates",
+    () =>
+      Effect.gen(function* () {
+        // Its start is answered after 205 ms.
+        const looks = [60 * second, 70 * second, 80 * second]
+        const view = { date_created: "2026-11-21T00:00:00Z", date_ended: "2026-11-21T00:01:08.500Z" }
+        const ended = state("COMPLETED", "COMPLETED", view)
+        const end = yield* night({
+          tasks: [{ customer: "c-1", looks }],
+          script: { state: (_, times) => (times === 1 ? working : ended) },
+        })
+        expect(timesOf(end.calls, "state")).toEqual([60_205, 70_205])
+        expect(tagged(end.facts, "AttemptClosed")[0]?.took).toBe(68_500)
+      }),
+  )
+
   it.effect("records a state that says nothing as unknown, and each change of one word of it", () =>
     Effect.gen(function* () {
       const { body } = plainEnd

@@ -199,14 +199,14 @@ describe("secrets of logins", () => {
 
 describe("expected durations", () => {
   const run = (
-    durations: ReadonlyArray<readonly [string, number, boolean?]>,
+    durations: ReadonlyArray<readonly [engine: string, ms: number, aborted?: boolean, took?: number]>,
     { endedAt, resumedAt }: { readonly endedAt?: number; readonly resumedAt?: number } = {},
   ) => {
     const facts: Array<{ seq: number; at: number; fact: Fact }> = []
     const add = (at: number, fact: Fact) => facts.push({ seq: facts.length, at, fact })
     const run_id = anId("r")
     add(0, { _tag: "RunStarted", run_id, job: "r", job_path: "", run_date: "2026-11-21", tool_version: "" })
-    durations.forEach(([engine_reference, ms, aborted], index) => {
+    durations.forEach(([engine_reference, ms, aborted, took], index) => {
       const task = { run_id, task_id: anId(String(index)) }
       const one = { ...task, attempt: 1 }
       const execution_id = anId(`x${index}`)
@@ -221,7 +221,13 @@ describe("expected durations", () => {
       add(1_000, { _tag: "StartAnswered", ...one, answer: "accepted", execution_id })
       if (aborted === true) add(1_000, { _tag: "AbortIntended", ...one, execution_id, why: "max_wait" })
       const status = { status_code: "COMPLETED", status_reason: "COMPLETED" }
-      add(1_000 + ms, { _tag: "AttemptClosed", ...one, execution_id, ...status })
+      add(1_000 + ms, {
+        _tag: "AttemptClosed",
+        ...one,
+        execution_id,
+        ...status,
+        ...(took === undefined ? {} : { took }),
+      })
     })
     if (resumedAt !== undefined) add(resumedAt, { _tag: "RunResumed", run_id })
     if (endedAt !== undefined) add(endedAt, { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false })
@@ -257,6 +263,12 @@ describe("expected durations", () => {
           ["b", [100]],
         ]),
         all: [10, 20, 30, 100],
+        ends: new Map([
+          ["a", [10, 20, 30]],
+          ["c/a", [10, 20, 30]],
+          ["b", [100]],
+          ["c/b", [100]],
+        ]),
         closing: 0,
       },
     })
@@ -264,6 +276,19 @@ describe("expected durations", () => {
     expect([expectations, noExpectations].map((known) => expectedDuration(known, anId("c"), week))).toEqual([
       Duration.millis(25),
       week,
+    ])
+  })
+
+  it("tell when executions ended by the service's dates, unless these say that they ended after that was seen", () => {
+    const runs = run([
+      ["a", 30, false, 21],
+      ["a", 10, false, 600],
+    ])
+    const { ends, all } = expectedDurations(runs, Duration.millis(100)).past
+    expect([ends.get("a"), ends.get("c/a"), all]).toEqual([
+      [10, 21],
+      [10, 21],
+      [10, 30],
     ])
   })
 

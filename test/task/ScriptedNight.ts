@@ -61,6 +61,7 @@ export interface NightTask {
   readonly identity?: ReadonlyArray<string>
   readonly needs?: Duration.Duration
   readonly expected?: Duration.Duration
+  readonly looks?: ReadonlyArray<number>
   /** How often the engine is away before it can be started; `silent` never says. */
   readonly prepare?: (times: number) => Prepared | typeof silent
   /** The job does not name the task any more. */

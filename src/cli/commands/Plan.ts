@@ -17,6 +17,7 @@ import type { Preview } from "../PlanText.ts"
 import type { Task } from "../../task/Assignment.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { Wiring } from "../Wiring.ts"
+import { looksOf } from "../../run/PlanJob.ts"
 import { previewNight } from "../../run/Preview.ts"
 import { differences } from "../../jobs/ResultsSources.ts"
 import { expectedCalls, expectEnd } from "../../task/ExpectedEnd.ts"
@@ -49,7 +50,7 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
       ahead.length === 0
         ? undefined
         : expectEnd(ahead.map(asCandidate), job.concurrency, learnt.expectations.past, deadlineIn),
-    calls: expectedCalls(ahead, job.polling),
+    calls: expectedCalls(ahead, job.polling, looksOf(learnt, job)),
     sources: differences(job.sources),
   } satisfies Preview as Preview
 })
