@@ -65,7 +65,11 @@ const interval = duration("100 millis", "1 day")
 const Polling = section(
   {
     min: setting(interval, "2 seconds", "The shortest time between two polls of an execution."),
-    max: setting(interval, "1 minute", "The longest."),
+    max: setting(
+      interval,
+      "1 minute",
+      "The longest, unless earlier nights or a date that the service names promise nothing sooner.",
+    ),
   },
   "How often an execution is polled.",
 )
