@@ -150,8 +150,7 @@ const fill = (template: string, holes: Holes): string =>
     .join("\n")
 
 // cron knows one zone, the machine's, and no exit codes: what a line prints is mailed. So a run that needs
-// nobody
-// prints nothing.
+// nobody prints nothing.
 
 const beginning = (name: string): string => `# nightjar ${name}: begin (written by \`nightjar schedule\`)`
 const end = (name: string): string => `# nightjar ${name}: end`

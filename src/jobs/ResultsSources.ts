@@ -5,8 +5,7 @@
  * completeness gets a warning.
  */
 import { isAbsolute, join } from "node:path"
-import { Effect, FileSystem, Result, Struct } from "effect"
-import { Schema } from "effect"
+import { Effect, FileSystem, Result, Schema, Struct } from "effect"
 import { ResultsSource, builtInSources, sourceNamePattern } from "../service/FlowResults.ts"
 import { nearestName } from "../base/Text.ts"
 import { missingKey } from "../base/Schemas.ts"

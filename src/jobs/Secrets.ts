@@ -10,7 +10,7 @@ import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { openToOthers, readEnvFile, readProcess } from "./EnvFile.ts"
 import type { EnvFile } from "./EnvFile.ts"
 import type { SecretReference } from "./Scalars.ts"
-import { commandVariables, describeReference, keyOfReference, namedIn } from "./Scalars.ts"
+import { commandVariables, describeReference, namedIn } from "./Scalars.ts"
 import { readTextFile } from "../base/DurableFile.ts"
 
 /** A reference that leads nowhere; `reference` is safe to show. */
@@ -136,25 +136,6 @@ export class Secrets extends Context.Service<
       return Secrets.of({ resolve: makeResolve(spawner) })
     }),
   )
-
-  /** For tests and simulated runs: values by reference as spelled in a job, `env:NAME` or `file:PATH`. */
-  static readonly layerMemory = (values: ReadonlyMap<string, string>) =>
-    Layer.succeed(
-      Secrets,
-      Secrets.of({
-        resolve: (reference) => {
-          const value = values.get(keyOfReference(reference))
-          return value === undefined
-            ? Effect.fail(
-                new SecretUnavailable({ reference: describeReference(reference), reason: "it is not known" }),
-              )
-            : Effect.map(KnownSecrets, (known) => {
-                known.hold(value, "password")
-                return Redacted.make(value)
-              })
-        },
-      }),
-    )
 }
 
 export const resolveReference = (reference: SecretReference) =>

@@ -12,7 +12,7 @@ import { FormCache, ServiceCatalogue } from "../../src/client/EngineForms.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
-import { Secrets } from "../../src/jobs/Secrets.ts"
+import { secretsOf } from "../harness/SecretsMemory.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { runNight } from "../../src/run/Nightly.ts"
@@ -129,7 +129,7 @@ const layersOf = (root: string, fake: FakeService) => {
   return Layer.mergeAll(
     FormCache.layer.pipe(Layer.provide(Layer.mergeAll(ServiceCatalogue.layer, FormCheckerInProcess.layer))),
     publisher,
-    Secrets.layerMemory(new Map()),
+    secretsOf(),
   ).pipe(Layer.provideMerge(Layer.mergeAll(service, stores)))
 }
 

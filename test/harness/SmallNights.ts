@@ -8,7 +8,7 @@ import { FormCache, ServiceCatalogue } from "../../src/client/EngineForms.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import { builtInSources } from "../../src/service/FlowResults.ts"
 import type { Assignment, Job, JobFeature } from "../../src/jobs/Job.ts"
-import { Secrets } from "../../src/jobs/Secrets.ts"
+import { secretsOf } from "./SecretsMemory.ts"
 import { LandingMemory } from "./LandingMemory.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
@@ -105,7 +105,7 @@ export const makeNights = (
   const layers = Layer.mergeAll(
     FormCache.layer.pipe(Layer.provide(Layer.merge(ServiceCatalogue.layer, FormCheckerInProcess.layer))),
     publisher,
-    Secrets.layerMemory(new Map()),
+    secretsOf(),
   ).pipe(
     Layer.provideMerge(
       ServiceHttp.layer({

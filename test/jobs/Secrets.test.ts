@@ -20,6 +20,7 @@ import type { SecretReference } from "../../src/jobs/Scalars.ts"
 import { describeReference, parseReference } from "../../src/jobs/Scalars.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { resolveReference, Secrets } from "../../src/jobs/Secrets.ts"
+import { secretsOf } from "../harness/SecretsMemory.ts"
 
 const live = Layer.provideMerge(Secrets.layer, NodeServices.layer)
 const environment = ConfigProvider.layer(ConfigProvider.fromEnvRecord({ PASSWORD: "hunter2", EMPTY: "" }))
@@ -214,7 +215,7 @@ describe("secrets", () => {
       expect((yield* failure({ _tag: "Env", name: "B" })).message).toBe("env:B: it is not known")
     }).pipe(
       Effect.provide(
-        Secrets.layerMemory(
+        secretsOf(
           new Map([
             ["env:A", "hunter2"],
             ["exec:show b", "b"],

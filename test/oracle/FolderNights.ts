@@ -20,7 +20,7 @@ import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { sha256 } from "../../src/base/Hashes.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
-import { Secrets } from "../../src/jobs/Secrets.ts"
+import { secretsOf } from "../harness/SecretsMemory.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -56,9 +56,7 @@ const variables = {
   PING_URL: "https://watch.example/ping",
   PSEUDONYMS: "0f1e2d3c4b5a69788796a5b4c3d2e1f00123456789abcdeffedcba9876543210",
 }
-const secrets = Secrets.layerMemory(
-  new Map(Object.entries(variables).map(([name, value]) => [`env:${name}`, value])),
-)
+const secrets = secretsOf(new Map(Object.entries(variables).map(([name, value]) => [`env:${name}`, value])))
 
 /** Nothing here outlives the process, so nothing is synced. */
 const calls: FileCalls = { ...machineCalls, sync: () => {}, syncData: (_, done) => done(null) }

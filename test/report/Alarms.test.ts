@@ -37,6 +37,7 @@ import { run_id, runOf } from "./Samples.ts"
 import { worksHere } from "../harness/CommandsHere.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 import { sharedFolder } from "../harness/Folder.ts"
+import { secretsOf } from "../harness/SecretsMemory.ts"
 
 type ServicesHere = NodeServices.NodeServices | Secrets | Settings | Output | Wiring
 
@@ -259,7 +260,7 @@ const receiving = (answers: Readonly<Record<string, number | "hang">>) => {
     )
   })
   const names = ["GOOD", "BROKEN", "MOVED", "SLOW", "WATCH"]
-  const secrets = Secrets.layerMemory(
+  const secrets = secretsOf(
     new Map(names.map((name) => [`env:${name}`, `https://alerts.example/${name.toLowerCase()}-secret`])),
   )
   const wiring = {
@@ -423,7 +424,7 @@ describe("receivers", () => {
     })
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
     const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-    const secrets = Secrets.layerMemory(new Map([["env:GOOD", address]]))
+    const secrets = secretsOf(new Map([["env:GOOD", address]]))
     const wiring = { receivers: Layer.merge(NodeClient.layer(), secrets) } as unknown as Wiring["Service"]
     const job = telling([url("GOOD", ["failed"])])
     const work = announced(job, "out")(Effect.succeed({ exit_code: 4, ending: ending(4) }))

@@ -3,7 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import type { Job } from "../../src/jobs/Job.ts"
 import type { ParameterSource } from "../../src/jobs/Scalars.ts"
-import { Secrets } from "../../src/jobs/Secrets.ts"
+import { secretsOf } from "../harness/SecretsMemory.ts"
 import { append, Ledger } from "../../src/ledger/Ledger.ts"
 import { touchesOf } from "../../src/run/JobTurns.ts"
 import { takeTurns } from "../../src/task/SideBySide.ts"
@@ -25,10 +25,7 @@ const jobWith = (name: string, parameters: Readonly<Record<string, ParameterSour
   return { ...jobOf([{ ...one, login }]), name }
 }
 
-const layers = Layer.merge(
-  Ledger.layer({ path: ":memory:" }),
-  Secrets.layerMemory(new Map([["env:PIN", "1234"]])),
-)
+const layers = Layer.merge(Ledger.layer({ path: ":memory:" }), secretsOf(new Map([["env:PIN", "1234"]])))
 
 /** Whether the second of two jobs waits for the first. */
 const waits = (first: Job, second: Job) =>

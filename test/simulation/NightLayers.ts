@@ -9,7 +9,7 @@ import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
 import { FormCache, ServiceCatalogue } from "../../src/client/EngineForms.ts"
 import { SteadyClock } from "../../src/base/Time.ts"
-import { Secrets } from "../../src/jobs/Secrets.ts"
+import { secretsOf } from "../harness/SecretsMemory.ts"
 import type { Landing } from "../../src/landing/Landing.ts"
 import { LandingMemory } from "../harness/LandingMemory.ts"
 import type { LandingStore } from "../harness/LandingMemory.ts"
@@ -99,14 +99,8 @@ export const layersOf = (
   )
   const counting = SimulatedPublisher.layer(published, families, now, plant.place)
   const publisher = (plant.publisher ?? counting).pipe(Layer.provide(ledger), Layer.provide(landing))
-  return Layer.mergeAll(
-    service,
-    ledger,
-    landing,
-    forms,
-    publisher,
-    Secrets.layerMemory(new Map()),
-    tokenStore(tokens),
-  ).pipe(Layer.provideMerge(SteadyClock.layer))
+  return Layer.mergeAll(service, ledger, landing, forms, publisher, secretsOf(), tokenStore(tokens)).pipe(
+    Layer.provideMerge(SteadyClock.layer),
+  )
 }
 export type NightLayers = ReturnType<typeof layersOf>

@@ -5,7 +5,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import type { HookPair, Job } from "../../src/jobs/Job.ts"
-import { Secrets } from "../../src/jobs/Secrets.ts"
+import { secretsOf } from "../harness/SecretsMemory.ts"
 import {
   assignmentsBehind,
   checkedLogins,
@@ -73,7 +73,7 @@ const check = (hooks: ReadonlyArray<HookPair>, changes: Changes = {}, only = [fi
         onFailure: (error) => error.message,
       }),
     ),
-    Effect.provide(Secrets.layerMemory(values)),
+    Effect.provide(secretsOf(values)),
   )
 
 const refused = (what: string) =>
