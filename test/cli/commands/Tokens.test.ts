@@ -80,6 +80,7 @@ const job = (name: string, key: string, base: string) => {
 service: { base_url: "${base}/api", flows_url: "${base}/flows", app_secret: "env:APP_SECRET" }
 tokens: { key: "${key}" }
 polling: { min: 100 millis, max: 300 millis }
+retry: { base: 100 millis, max: 200 millis }
 flow_results: { enabled: false }
 engines: [{ reference: "sandbox-bank:website", features: [accounts_read, cards_read] }]
 customers:
