@@ -8,6 +8,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readParquet } from "parquet-wasm"
 import { DuckDb } from "../../src/base/DuckDb.ts"
+import type { Connection } from "../../src/base/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { compact } from "../../src/tables/Compact.ts"
 import type { CompactedTable } from "../../src/tables/Compact.ts"
@@ -46,9 +47,7 @@ const ways = {
   asFiles: { glob: "*", options: ", hive_partitioning = false" },
 }
 /** All rows of all tables, in the order of their text. */
-const readingOf = Effect.fnUntraced(function* (root: string, way: keyof typeof ways) {
-  const duckdb = yield* DuckDb
-  const { query } = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+const readingIn = Effect.fnUntraced(function* ({ query }: Connection, root: string, way: keyof typeof ways) {
   const { glob, options } = ways[way]
   const texts: Array<string> = []
   for (const table of [...tablesIn(root)].toSorted()) {
@@ -57,13 +56,18 @@ const readingOf = Effect.fnUntraced(function* (root: string, way: keyof typeof w
     texts.push(JSON.stringify([table, columns, rows]))
   }
   return texts
-}, Effect.scoped)
+})
+const reader = Effect.flatMap(DuckDb, ({ open }) => open({ path: ":memory:", access: "read-write" }))
+const readingOf = (root: string, way: keyof typeof ways) =>
+  Effect.scoped(Effect.flatMap(reader, (connection) => readingIn(connection, root, way)))
 const readingsOf = (root: string) =>
-  Effect.all({
-    simply: readingOf(root, "simply"),
-    byDate: readingOf(root, "byDate"),
-    asFiles: readingOf(root, "asFiles"),
-  })
+  Effect.flatMap(reader, (connection) =>
+    Effect.all({
+      simply: readingIn(connection, root, "simply"),
+      byDate: readingIn(connection, root, "byDate"),
+      asFiles: readingIn(connection, root, "asFiles"),
+    }),
+  ).pipe(Effect.scoped)
 
 const base = copiesOf((root) =>
   Effect.provide(

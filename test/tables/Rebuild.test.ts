@@ -22,6 +22,7 @@ import {
   foundation,
   layers,
   liveNight,
+  opened,
   profileOf,
   publisherOptions,
   resultsOf,
@@ -61,11 +62,10 @@ const rebuilt = Effect.fnUntraced(function* (root: string, publishes: boolean) {
   return yield* rebuild(yield* storeOf(root), publishes)
 })
 const tables = ["runs", "tasks", "executions", "coverage", "customer_profiles", "emails", "other_records"]
-const everything = Effect.fnUntraced(function* (root: string) {
-  const all: Array<unknown> = []
-  for (const table of tables) all.push(yield* rowsOf(root, `SELECT * FROM ${placeOf(table)} ORDER BY ALL`))
-  return all
-})
+const everything = (root: string) =>
+  Effect.flatMap(opened(root), ({ rows }) =>
+    Effect.forEach(tables, (table) => rows(`SELECT * FROM ${placeOf(table)} ORDER BY ALL`)),
+  ).pipe(Effect.scoped)
 const versionIn = (root: string) => rowsOf(root, "SELECT published_version() AS version")
 
 describe("rebuild", () => {

@@ -150,9 +150,11 @@ const checkParquet = Effect.fnUntraced(function* (world: World, connection: Conn
       const [view, file] = [`${schema}.${name}`, `read_parquet(${literal(join(world.root, path))})`].map(
         (from) => `SELECT ${columns.join(", ")} FROM ${from}`,
       )
-      const [row] = yield* connection.rows(`SELECT
-        (SELECT count(*) FROM (${view} EXCEPT ALL ${file})) + (SELECT count(*) FROM (${file} EXCEPT ALL ${view})) AS n`)
-      assert.strictEqual(Number(row?.["n"]), 0, `${world.what}: ${path} is not ${schema}.${name}`)
+      const sides = [view, file].map((rows, side) => `SELECT *, ${1 - 2 * side} AS _n FROM (${rows})`)
+      const differing = yield* connection.rows(
+        `SELECT * EXCLUDE (_n), sum(_n) AS _n FROM (${sides.join(" UNION ALL ")}) GROUP BY ALL HAVING sum(_n) <> 0 LIMIT 1`,
+      )
+      assert.deepStrictEqual(differing, [], `${world.what}: ${path} is not ${schema}.${name}`)
     }
 })
 
