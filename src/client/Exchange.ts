@@ -4,8 +4,8 @@
  * every secret that this process knows, so that no code after this can land, log or show one. Errors carry
  * neither request nor body; if nobody reads an answer, its connection is released or closed.
  */
-import { Context, Effect, Predicate, Result } from "effect"
-import type { Duration, Stream } from "effect"
+import { Context, Duration, Effect, Predicate, Result } from "effect"
+import type { Stream } from "effect"
 import { FetchHttpClient, Headers, HttpClient } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 import { measureLargeBody } from "../service/BodyBounds.ts"
@@ -255,7 +255,9 @@ export const makeExchange = (
       large: large[size],
     }
     const buildRequest = compileEndpoint(endpoint, root, identity.headers)
-    const duration = size === "results" ? limits.resultsTimeout : limits.requestTimeout
+    const duration = Duration.fromInputUnsafe(
+      size === "results" ? limits.resultsTimeout : limits.requestTimeout,
+    )
     const lost = () =>
       // In doubt, it was sent: a failed connection would have been reported long before this.
       Effect.fail(

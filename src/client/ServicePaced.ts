@@ -4,7 +4,7 @@
  * repeats a call (`Backoff.ts` does), it only makes calls wait, and not for long: if a call may be made
  * only much later, it fails at once, without a request.
  */
-import { Cause, Clock, Context, Duration, Effect, Layer, Predicate, Random, Semaphore } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Layer, Predicate, Random, Record, Semaphore } from "effect"
 import {
   closureOf,
   noteAnswered,
@@ -200,8 +200,9 @@ const hostOf = (address: string): string => (URL.canParse(address) ? new URL(add
 
 const make = Effect.fnUntraced(function* (addresses: ServiceAddresses) {
   const pause = yield* ServicePause
+  const hosts = Record.map(addresses, hostOf)
   return everyCall(yield* Service, (call, { at = "base_url", ...about }) => {
-    const asked: Asked = { host: hostOf(addresses[at]), ...about }
+    const asked: Asked = { host: hosts[at], ...about }
     // Flow results have a limit per session (section 8).
     return pause.call(at === "flows_url" ? { ...asked, limit: "session" } : asked, call)
   })
