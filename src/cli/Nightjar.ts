@@ -2,6 +2,7 @@
  * The command `nightjar`: its commands as rows by group, in the order in which a newcomer meets them. A
  * command's file, and all that it imports, is loaded only when the command line names it.
  */
+import { totalmem } from "node:os"
 import { setFlagsFromString } from "node:v8"
 import { Array as Arr, Console, Effect, Option } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
@@ -148,11 +149,18 @@ const marked = (mark: Mark): ReadonlySet<string> =>
 const firstCommands = marked("first")
 const nightCommands = marked("night")
 
+/** A machine with less memory than this is small: there a night gives up speed for memory. */
+const smallMachineBytes = 2 * 1024 ** 3
+
+/** What this process may use of the machine's memory, in a container too. */
+const memoryBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Infinity)
+
 /**
- * A night waits far more than it computes: a small heap costs it a tenth more CPU and halves its memory. By
- * V8's own rules the garbage of a thousand waiting executions grows to three times what is alive.
+ * On a small machine, V8 keeps the heap small. By its own rules the garbage of a thousand waiting executions
+ * grows to three times what is alive: 535 MB instead of 349 MB at the peak, in a tenth less CPU time.
  */
 const keepHeapSmall = (): void => {
+  if (memoryBytes() >= smallMachineBytes) return
   setFlagsFromString("--heap-growing-percent=30")
   setFlagsFromString("--semi-space-growth-factor=1")
 }

@@ -207,7 +207,6 @@ class SpellingIndex<About> {
     spansMax = Number.POSITIVE_INFINITY,
   ): ReadonlyArray<Span> {
     const spans: Array<Span> = []
-    if (this.#filter.length === 0) return spans
     let window = 0
     for (let end = 0; end < text.length && spans.length < spansMax; end++) {
       window = nextWindow(window, text.charCodeAt(end))

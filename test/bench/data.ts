@@ -9,7 +9,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
-import { commandFlags } from "./CommandFlags.ts"
 import type { Benchmark, Figure } from "./Figure.ts"
 import { rowsOfProfiles } from "./ProfileBodies.ts"
 
@@ -25,10 +24,9 @@ const decodeTook = Schema.decodeUnknownSync(Schema.fromJsonString(Took))
 const contestant = fileURLToPath(new URL("dataContestant.ts", import.meta.url))
 
 const inProcess = (name: string, folder: string, profiles: number): string => {
-  const flags = name === "ours" ? commandFlags : []
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    [...flags, contestant, name, folder, String(profiles)],
+    [contestant, name, folder, String(profiles)],
     { encoding: "utf8", maxBuffer: 1_000_000 },
   )
   if (status !== 0) throw new Error(`${name} with ${profiles} profiles ended with ${status}: ${stderr}`)

@@ -52,7 +52,7 @@ describe("an answer of the service", () => {
       [...text].map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join("")
     const body = (value: string) => `{"a":"${value}","date":"x\\/y","msg":"${value}"}`
     assert.strictEqual(cleaned(body(escaped("2#08!43")), ["2#08!43"]), body("[blanked]"))
-    const secrets = ["~7^!2$", 'tab\tand "quote" and \\', "ñ"]
+    const secrets = ["~7^!2$", "1234\n5", "2345\r6", "3456\f7", "4567\b8", 'tab\tand "quote" and \\', "ñ"]
     for (const secret of secrets)
       for (const spelled of [escaped(secret), JSON.stringify(secret).slice(1, -1)])
         assert.strictEqual(
