@@ -14,7 +14,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
@@ -39,6 +39,7 @@ import { Workplace } from "../acceptance/Nightjar.ts"
 import { commandHere } from "../harness/CommandsHere.ts"
 import { anId } from "../harness/Id.ts"
 import { sharedFolder } from "../harness/Folder.ts"
+import { effect, live } from "../harness/Steps.ts"
 import {
   append,
   begin,
@@ -140,7 +141,7 @@ const writeOthers = (root: string): void => {
   writeFileSync(join(root, "sandbox.ndjson"), event(1, "c-10") + event(2, gone) + event(3, gone).slice(0, -9))
 }
 
-const live = Effect.fnUntraced(function* (root: string) {
+const liveNights = Effect.fnUntraced(function* (root: string) {
   yield* append([begin(first, "2026-11-20")])
   yield* succeed(first, "theirs-one-000001", gone, resultsOf(profileOf("Anastasia")))
   yield* succeed(first, "others-one-000001", "c-10", resultsOf(profileOf("Bea")))
@@ -178,7 +179,10 @@ const nameIn = Effect.fnUntraced(function* (root: string) {
 const base = sharedFolder()
 const aFolder = () => mkdtempSync(join(base, "nightjar-forget-"))
 const template = aFolder()
-beforeAll(() => Effect.runPromise(Effect.scoped(Effect.provide(live(template), layers(template)))), 60_000)
+beforeAll(
+  () => Effect.runPromise(Effect.scoped(Effect.provide(liveNights(template), layers(template)))),
+  60_000,
+)
 
 const copyOf = (of: string) =>
   Effect.acquireRelease(
@@ -321,247 +325,235 @@ const removal = Effect.runSync(
 )
 
 describe("forget", () => {
-  it.live("leaves no folder named for the customer, and the others' documents [promise 15 names]", () =>
-    Effect.gen(function* () {
-      const { root } = yield* removal
-      const namedIn = (folder: string) =>
-        filesBelow(join(folder, "documents")).map((path) => path.replace(/\/.*/, ""))
-      assert.deepStrictEqual(
-        [namedIn(template), namedIn(root)],
-        [
-          [".nightjar-documents", "c-1", "c-10"],
-          [".nightjar-documents", "c-10"],
-        ],
-      )
-    }),
-  )
+  live("leaves no folder named for the customer, and the others' documents [promise 15 names]", function* () {
+    const { root } = yield* removal
+    const namedIn = (folder: string) =>
+      filesBelow(join(folder, "documents")).map((path) => path.replace(/\/.*/, ""))
+    assert.deepStrictEqual(
+      [namedIn(template), namedIn(root)],
+      [
+        [".nightjar-documents", "c-1", "c-10"],
+        [".nightjar-documents", "c-10"],
+      ],
+    )
+  })
 
-  it.live("leaves nothing of the customer in any file, and everything of the others [promise 15]", () =>
-    Effect.gen(function* () {
-      const { root, done, reports } = yield* removal
-      const before = yield* inFolder(template, othersIn(template))
-      const rows = yield* inFolder(template, countRows(template))
-      assert.isAbove((yield* inFolder(template, findTraces(template))).length, 30)
-      const documentsIn = (folder: string) => filesBelow(join(folder, "attachments")).length
-      assert.strictEqual(documentsIn(template) - documentsIn(root), done?.plan.counts.documents)
-      assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
-      assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
-      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-      assert.deepStrictEqual(done?.plan.counts, {
-        runs: 2,
-        facts: 16,
-        bodies: 4,
-        // The other document is also another customer's, and stays.
-        documents: 1,
-        held: 0,
-        rows: rows - (yield* inFolder(root, countRows(root))),
-        tokens: 1,
-        recordings: 1,
-        deleted: 0,
-        given_up: 0,
-        left_at_service: 0,
-        logins_kept: 1,
-      })
-      assert.deepStrictEqual(reports, [anId(first), anId(second)])
-      const runs = yield* inFolder(root, rowsOf(root, "SELECT run_id, tasks FROM ops.runs ORDER BY run_id"))
-      assert.deepStrictEqual(runs, [
-        { run_id: first, tasks: 2 },
-        { run_id: second, tasks: 1 },
-      ])
-      // What is derived again from the cleaned ledger and landing is what is published.
-      const store = storeOf(root)
-      const again = yield* inFolder(
-        root,
-        Effect.flatMap(store, (opened) => rebuild(opened, false)),
-      )
-      assert.deepStrictEqual({ changes: again.changes, kept: again.kept }, { changes: [], kept: [] })
-    }).pipe(Effect.scoped),
-  )
+  live("leaves nothing of the customer in any file, and everything of the others [promise 15]", function* () {
+    const { root, done, reports } = yield* removal
+    const before = yield* inFolder(template, othersIn(template))
+    const rows = yield* inFolder(template, countRows(template))
+    assert.isAbove((yield* inFolder(template, findTraces(template))).length, 30)
+    const documentsIn = (folder: string) => filesBelow(join(folder, "attachments")).length
+    assert.strictEqual(documentsIn(template) - documentsIn(root), done?.plan.counts.documents)
+    assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+    assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
+    assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+    assert.deepStrictEqual(done?.plan.counts, {
+      runs: 2,
+      facts: 16,
+      bodies: 4,
+      // The other document is also another customer's, and stays.
+      documents: 1,
+      held: 0,
+      rows: rows - (yield* inFolder(root, countRows(root))),
+      tokens: 1,
+      recordings: 1,
+      deleted: 0,
+      given_up: 0,
+      left_at_service: 0,
+      logins_kept: 1,
+    })
+    assert.deepStrictEqual(reports, [anId(first), anId(second)])
+    const runs = yield* inFolder(root, rowsOf(root, "SELECT run_id, tasks FROM ops.runs ORDER BY run_id"))
+    assert.deepStrictEqual(runs, [
+      { run_id: first, tasks: 2 },
+      { run_id: second, tasks: 1 },
+    ])
+    // What is derived again from the cleaned ledger and landing is what is published.
+    const store = storeOf(root)
+    const again = yield* inFolder(
+      root,
+      Effect.flatMap(store, (opened) => rebuild(opened, false)),
+    )
+    assert.deepStrictEqual({ changes: again.changes, kept: again.kept }, { changes: [], kept: [] })
+  })
 
-  it.live(
+  live(
     "keeps what two customers have in common, and whatever only begins with the id [promise 15 others]",
-    () =>
-      Effect.gen(function* () {
-        const { root } = yield* removal
-        assert.deepStrictEqual(
-          [template, root].map((folder) => filesBelow(join(folder, "attachments")).length),
-          [2, 1],
-        )
-        assert.deepStrictEqual(filesBelow(join(root, "acquaint")), ["c-10.e/calls.ndjson"])
-        const tokens = new DatabaseSync(join(root, "tokens.sqlite"), { readOnly: true })
-        const names = tokens.prepare("SELECT name FROM tokens").all()
-        tokens.close()
-        assert.deepStrictEqual(
-          names.map((row) => row["name"]),
-          ["c-10/e"],
-        )
-        assert.deepStrictEqual(readFileSync(join(root, "sandbox.ndjson"), "utf8").trimEnd().split("\n"), [
-          '{"_tag":"Started","at":1,"customer_id":"c-10","execution_id":"e-of-c-10"}',
-          '{"_tag":"TimeKept","at":2}',
-        ])
-        const log = readFileSync(join(root, "runs", first, "log.ndjson"), "utf8")
-          .trimEnd()
-          .split("\n")
-        assert.deepStrictEqual(
-          log.map((line) => JSON.parse(line)),
-          [
-            { fact: "RunStarted", run_id: first },
-            { fact: "TaskSettled", ...taskOf(first, "c-10"), message: "no (then under a removed customer)" },
-            { fact: "RunPublished", receipts: [{ execution_id: "e-x" }] },
-          ].map((fields) => ({ at: "2026-11-20T02:00:00Z", ...fields })),
-        )
-        assert.isTrue(existsSync(join(root, "runs", second, "worklist.csv")))
-      }),
-  )
-
-  it.live(
-    "leaves a rejected login rejected, with nothing but its keyed fingerprint [promise 4 forgotten]",
-    () =>
-      Effect.gen(function* () {
-        const { root } = yield* removal
-        const accounts = yield* inFolder(
-          root,
-          Effect.flatMap(Ledger, (ledger) => ledger.accounts),
-        )
-        assert.deepStrictEqual(
-          accounts
-            .flatMap(({ rejected }) => rejected)
-            .filter(({ fingerprint }) => fingerprint === "f-open")
-            .map((one) => ({ ...one, at: 0 })),
-          [
-            {
-              run_id: anId(first),
-              engine_reference: anId(engine),
-              fingerprint: "f-open",
-              password: "f-open",
-              reason: "INVALID_CREDENTIALS",
-              counts: true,
-              at: 0,
-            },
-          ],
-        )
-      }),
-  )
-
-  it.live("writes a receipt that every replaced fact names, and notices one that is gone", () =>
-    Effect.gen(function* () {
-      const { root: removed, done } = yield* removal
-      const root = yield* copyOf(removed)
-      const receipts = yield* inFolder(
-        root,
-        Effect.flatMap(Ledger, (ledger) => ledger.receipts),
-      )
-      const receipt = done?.plan.receipt ?? ""
-      assert.match(receipt, /^forgotten-[0-9a-f]{32}$/)
+    function* () {
+      const { root } = yield* removal
       assert.deepStrictEqual(
-        receipts.map(({ fact }) => fact),
+        [template, root].map((folder) => filesBelow(join(folder, "attachments")).length),
+        [2, 1],
+      )
+      assert.deepStrictEqual(filesBelow(join(root, "acquaint")), ["c-10.e/calls.ndjson"])
+      const tokens = new DatabaseSync(join(root, "tokens.sqlite"), { readOnly: true })
+      const names = tokens.prepare("SELECT name FROM tokens").all()
+      tokens.close()
+      assert.deepStrictEqual(
+        names.map((row) => row["name"]),
+        ["c-10/e"],
+      )
+      assert.deepStrictEqual(readFileSync(join(root, "sandbox.ndjson"), "utf8").trimEnd().split("\n"), [
+        '{"_tag":"Started","at":1,"customer_id":"c-10","execution_id":"e-of-c-10"}',
+        '{"_tag":"TimeKept","at":2}',
+      ])
+      const log = readFileSync(join(root, "runs", first, "log.ndjson"), "utf8")
+        .trimEnd()
+        .split("\n")
+      assert.deepStrictEqual(
+        log.map((line) => JSON.parse(line)),
         [
-          { _tag: "CustomerForgotten", receipt, sealed_from: 2, ...done?.plan.counts } as never,
-          { _tag: "ForgetFinished", receipt },
+          { fact: "RunStarted", run_id: first },
+          { fact: "TaskSettled", ...taskOf(first, "c-10"), message: "no (then under a removed customer)" },
+          { fact: "RunPublished", receipts: [{ execution_id: "e-x" }] },
+        ].map((fields) => ({ at: "2026-11-20T02:00:00Z", ...fields })),
+      )
+      assert.isTrue(existsSync(join(root, "runs", second, "worklist.csv")))
+    },
+  )
+
+  live(
+    "leaves a rejected login rejected, with nothing but its keyed fingerprint [promise 4 forgotten]",
+    function* () {
+      const { root } = yield* removal
+      const accounts = yield* inFolder(
+        root,
+        Effect.flatMap(Ledger, (ledger) => ledger.accounts),
+      )
+      assert.deepStrictEqual(
+        accounts
+          .flatMap(({ rejected }) => rejected)
+          .filter(({ fingerprint }) => fingerprint === "f-open")
+          .map((one) => ({ ...one, at: 0 })),
+        [
+          {
+            run_id: anId(first),
+            engine_reference: anId(engine),
+            fingerprint: "f-open",
+            password: "f-open",
+            reason: "INVALID_CREDENTIALS",
+            counts: true,
+            at: 0,
+          },
         ],
       )
-      const file = new DatabaseSync(join(root, "ledger.sqlite"))
-      file.exec("UPDATE facts SET tag = 'Other' WHERE tag = 'CustomerForgotten'")
-      file.close()
-      const problems = inFolder(
-        root,
-        Effect.flatMap(Ledger, (ledger) => ledger.problems),
-      )
-      assert.include(yield* problems, "facts were replaced, and the receipt that says why is missing")
-    }).pipe(Effect.scoped),
+    },
   )
 
-  it.live("leaves the others their rows in files that several nights share", () =>
-    Effect.gen(function* () {
-      const root = yield* aCopy
-      const before = yield* inFolder(root, othersIn(root))
-      const choice = { overBy: Date.parse("2026-12-01"), isDry: false, monthsMax: 1 }
-      const together = Effect.flatMap(storeOf(root), (store) => compact(store, choice))
-      assert.isAbove((yield* inFolder(root, together)).tables.length, 10)
-      assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
-      // Another customer of one night alone, then one of both.
-      yield* inFolder(root, forgetIn(root, "c-2"))
-      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), [
-        "Anastasia",
-        "Anastasia",
-        "Bea",
-        "Bea",
-        "Bert",
-      ])
-      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-      yield* inFolder(root, forgetIn(root))
-      assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
-      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Bea", "Bert"])
-      const back = yield* inFolder(root, Effect.flatMap(storeOf(root), rollback))
-      assert.strictEqual(back._tag, "RolledBack")
-      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
-    }).pipe(Effect.scoped),
-  )
+  live("writes a receipt that every replaced fact names, and notices one that is gone", function* () {
+    const { root: removed, done } = yield* removal
+    const root = yield* copyOf(removed)
+    const receipts = yield* inFolder(
+      root,
+      Effect.flatMap(Ledger, (ledger) => ledger.receipts),
+    )
+    const receipt = done?.plan.receipt ?? ""
+    assert.match(receipt, /^forgotten-[0-9a-f]{32}$/)
+    assert.deepStrictEqual(
+      receipts.map(({ fact }) => fact),
+      [
+        { _tag: "CustomerForgotten", receipt, sealed_from: 2, ...done?.plan.counts } as never,
+        { _tag: "ForgetFinished", receipt },
+      ],
+    )
+    const file = new DatabaseSync(join(root, "ledger.sqlite"))
+    file.exec("UPDATE facts SET tag = 'Other' WHERE tag = 'CustomerForgotten'")
+    file.close()
+    const problems = inFolder(
+      root,
+      Effect.flatMap(Ledger, (ledger) => ledger.problems),
+    )
+    assert.include(yield* problems, "facts were replaced, and the receipt that says why is missing")
+  })
 
-  it.live("cleans every version that can be put back [promise 15 versions]", () =>
-    Effect.gen(function* () {
-      const root = yield* copyOf((yield* removal).root)
-      const back = yield* inFolder(
-        root,
-        Effect.flatMap(storeOf(root), (store) => rollback(store)),
-      )
-      assert.strictEqual(back._tag, "RolledBack")
-      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Carl"])
-      assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
-      // The customer before is gone; another one is removed while an earlier version is published.
-      yield* inFolder(root, forgetIn(root, "c-2"))
-      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
-      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-    }).pipe(Effect.scoped),
-  )
+  live("leaves the others their rows in files that several nights share", function* () {
+    const root = yield* aCopy
+    const before = yield* inFolder(root, othersIn(root))
+    const choice = { overBy: Date.parse("2026-12-01"), isDry: false, monthsMax: 1 }
+    const together = Effect.flatMap(storeOf(root), (store) => compact(store, choice))
+    assert.isAbove((yield* inFolder(root, together)).tables.length, 10)
+    assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
+    // Another customer of one night alone, then one of both.
+    yield* inFolder(root, forgetIn(root, "c-2"))
+    assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), [
+      "Anastasia",
+      "Anastasia",
+      "Bea",
+      "Bea",
+      "Bert",
+    ])
+    assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+    yield* inFolder(root, forgetIn(root))
+    assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+    assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+    assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Bea", "Bert"])
+    const back = yield* inFolder(root, Effect.flatMap(storeOf(root), rollback))
+    assert.strictEqual(back._tag, "RolledBack")
+    assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
+  })
 
-  it.live(
+  live("cleans every version that can be put back [promise 15 versions]", function* () {
+    const root = yield* copyOf((yield* removal).root)
+    const back = yield* inFolder(
+      root,
+      Effect.flatMap(storeOf(root), (store) => rollback(store)),
+    )
+    assert.strictEqual(back._tag, "RolledBack")
+    assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Carl"])
+    assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+    // The customer before is gone; another one is removed while an earlier version is published.
+    yield* inFolder(root, forgetIn(root, "c-2"))
+    assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
+    assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+  })
+
+  live(
     "removes what a gate holds back, cleans what models made, and the held run is published without the customer [promise 15 held]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* aCopy
-        const third: RunId = anId("nightly.2026-11-22")
-        const publisher = PublisherDuckDb.layer({ ...publisherOptions(root), gates, models })
-        const living = Layer.provideMerge(publisher, foundation(root))
-        yield* Effect.provide(
-          Effect.gen(function* () {
-            yield* append([begin(third, "2026-11-22")])
-            yield* succeed(third, "theirs-one-000003", gone, resultsOf(profileOf("Anastasia")))
-            yield* publishStage(third)
-            yield* succeed(third, "others-one-000003", "c-3", resultsOf(profileOf("Eve")))
-            yield* publishStage(third)
-          }),
-          living,
-        )
-        const store = storeOf(root)
-        yield* inFolder(
-          root,
-          Effect.flatMap(store, (opened) => rollback(opened)),
-        )
-        const held = `published/held/${third}.duckdb`
-        assert.includeMembers([...(yield* inFolder(root, findTraces(root)))], [held, "nightjar.duckdb"])
-        const before = yield* inFolder(root, othersIn(root))
-        const done = yield* inFolder(root, forgetIn(root))
-        assert.strictEqual(done?.plan.counts.held, 1)
-        assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
-        assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
-        assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-        yield* Effect.provide(
-          Effect.andThen(append([{ _tag: "RunAccepted", run_id: third }]), publishStage(third)),
-          living,
-        )
-        assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
-        assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-        assert.deepStrictEqual(
-          yield* inFolder(root, rowsOf(root, "SELECT name FROM people ORDER BY name")),
-          ["Bea", "Bert", "Carl", "Eve"].map((name) => ({ name })),
-        )
-      }).pipe(Effect.scoped),
+    function* () {
+      const root = yield* aCopy
+      const third: RunId = anId("nightly.2026-11-22")
+      const publisher = PublisherDuckDb.layer({ ...publisherOptions(root), gates, models })
+      const living = Layer.provideMerge(publisher, foundation(root))
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          yield* append([begin(third, "2026-11-22")])
+          yield* succeed(third, "theirs-one-000003", gone, resultsOf(profileOf("Anastasia")))
+          yield* publishStage(third)
+          yield* succeed(third, "others-one-000003", "c-3", resultsOf(profileOf("Eve")))
+          yield* publishStage(third)
+        }),
+        living,
+      )
+      const store = storeOf(root)
+      yield* inFolder(
+        root,
+        Effect.flatMap(store, (opened) => rollback(opened)),
+      )
+      const held = `published/held/${third}.duckdb`
+      assert.includeMembers([...(yield* inFolder(root, findTraces(root)))], [held, "nightjar.duckdb"])
+      const before = yield* inFolder(root, othersIn(root))
+      const done = yield* inFolder(root, forgetIn(root))
+      assert.strictEqual(done?.plan.counts.held, 1)
+      assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+      assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
+      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+      yield* Effect.provide(
+        Effect.andThen(append([{ _tag: "RunAccepted", run_id: third }]), publishStage(third)),
+        living,
+      )
+      assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+      assert.deepStrictEqual(
+        yield* inFolder(root, rowsOf(root, "SELECT name FROM people ORDER BY name")),
+        ["Bea", "Bert", "Carl", "Eve"].map((name) => ({ name })),
+      )
+    },
   )
 
-  it.live("tells which names and models, which are not its own to change, still name the customer", () =>
-    Effect.gen(function* () {
+  live(
+    "tells which names and models, which are not its own to change, still name the customer",
+    function* () {
       const root = yield* aCopy
       const names = Effect.flatMap(storeOf(root), (store) => namesLeft(store, gone))
       assert.deepStrictEqual(yield* inFolder(root, names), {
@@ -598,155 +590,148 @@ describe("forget", () => {
         ['{"p":"a\\u003cb bank"}', '{"p":"ba\\u003cb"}'].map((text) => mentionsIn(named, text)),
         [true, false],
       )
-    }).pipe(Effect.scoped),
+    },
   )
 
-  it.live("counts what the service still has, and what was given up there without a proof", () =>
-    Effect.gen(function* () {
+  live("counts what the service still has, and what was given up there without a proof", function* () {
+    const root = yield* aCopy
+    const remote = Effect.gen(function* () {
+      const plan = yield* planForget(yield* storeOf(root), anId(gone))
+      assert.isDefined(plan)
+      const { runs, deleted, given_up } = yield* remoteOf(root, plan as NonNullable<typeof plan>)
+      return { due: runs.flatMap(({ due }) => due), deleted, given_up }
+    })
+    const due = [first, second].map((run) => ({
+      task_id: taskOf(run, gone).task_id,
+      execution_id: anId(`e-theirs-${run === first ? "one" : "two"}-000001`),
+      landed_sha256: "",
+    }))
+    assert.deepStrictEqual(yield* inFolder(root, remote), { due, deleted: 0, given_up: 0 })
+    const answered = { ...taskOf(first, gone), execution_id: anId("e-theirs-one-000001") }
+    yield* inFolder(
+      root,
+      append([
+        { _tag: "DeleteIntended", ...answered, landed_sha256: "" },
+        { _tag: "DeleteAnswered", ...answered, http_status: 204, outcome: "deleted" },
+      ]),
+    )
+    assert.deepStrictEqual(yield* inFolder(root, remote), { due: due.slice(1), deleted: 1, given_up: 1 })
+  })
+
+  live(
+    "that is cut off before the reports are written again finds them once more [promise 15 reports]",
+    function* () {
       const root = yield* aCopy
-      const remote = Effect.gen(function* () {
-        const plan = yield* planForget(yield* storeOf(root), anId(gone))
-        assert.isDefined(plan)
-        const { runs, deleted, given_up } = yield* remoteOf(root, plan as NonNullable<typeof plan>)
-        return { due: runs.flatMap(({ due }) => due), deleted, given_up }
-      })
-      const due = [first, second].map((run) => ({
-        task_id: taskOf(run, gone).task_id,
-        execution_id: anId(`e-theirs-${run === first ? "one" : "two"}-000001`),
-        landed_sha256: "",
-      }))
-      assert.deepStrictEqual(yield* inFolder(root, remote), { due, deleted: 0, given_up: 0 })
-      const answered = { ...taskOf(first, gone), execution_id: anId("e-theirs-one-000001") }
+      const path = (run: string) => join(root, "runs", run, "report.html")
+      const killed = forgetIn(root, gone, () => Effect.die("killed"))
+      yield* Effect.exit(inFolder(root, killed))
       yield* inFolder(
         root,
-        append([
-          { _tag: "DeleteIntended", ...answered, landed_sha256: "" },
-          { _tag: "DeleteAnswered", ...answered, http_status: 204, outcome: "deleted" },
-        ]),
-      )
-      assert.deepStrictEqual(yield* inFolder(root, remote), { due: due.slice(1), deleted: 1, given_up: 1 })
-    }).pipe(Effect.scoped),
-  )
-
-  it.live(
-    "that is cut off before the reports are written again finds them once more [promise 15 reports]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* aCopy
-        const path = (run: string) => join(root, "runs", run, "report.html")
-        const killed = forgetIn(root, gone, () => Effect.die("killed"))
-        yield* Effect.exit(inFolder(root, killed))
-        yield* inFolder(
-          root,
-          forgetIn(root, gone, (run_id) =>
-            Effect.as(
-              Effect.sync(() => writeFileSync(path(run_id), "new")),
-              true,
-            ),
+        forgetIn(root, gone, (run_id) =>
+          Effect.as(
+            Effect.sync(() => writeFileSync(path(run_id), "new")),
+            true,
           ),
-        )
-        const texts = [first, second].map((run) => readFileSync(path(run), "utf8"))
-        assert.deepStrictEqual([texts, yield* inFolder(root, findTraces(root))], [["new", "new"], []])
-      }).pipe(Effect.scoped),
+        ),
+      )
+      const texts = [first, second].map((run) => readFileSync(path(run), "utf8"))
+      assert.deepStrictEqual([texts, yield* inFolder(root, findTraces(root))], [["new", "new"], []])
+    },
   )
 
-  it.live("finds nothing of a customer who is unknown, and nothing a second time", () =>
-    Effect.gen(function* () {
-      assert.isUndefined(yield* inFolder(template, forgetIn(template, "c")))
-      const { root } = yield* removal
-      assert.isUndefined(yield* inFolder(root, forgetIn(root)))
-    }),
-  )
+  live("finds nothing of a customer who is unknown, and nothing a second time", function* () {
+    assert.isUndefined(yield* inFolder(template, forgetIn(template, "c")))
+    const { root } = yield* removal
+    assert.isUndefined(yield* inFolder(root, forgetIn(root)))
+  })
 
-  it.live(
+  live(
     "that is cut off anywhere leaves readable tables, and the same command finishes it [promise 15 cut off]",
-    () =>
-      Effect.gen(function* () {
-        const before = yield* inFolder(template, othersIn(template))
-        const { cuts } = yield* removal
-        assert.isAbove(cuts.length, 20 / every)
-        for (const [at, root] of cuts)
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const names = yield* inFolder(
-                root,
-                rowsOf(root, "SELECT DISTINCT name FROM nights.customer_profiles"),
-              )
-              assert.includeMembers(
-                names.map(({ name }) => name),
-                ["Bea", "Bert", "Carl"],
-              )
-              yield* inFolder(root, forgetIn(root))
-              const where = `cut before ${at}`
-              assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [], where)
-              assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before, where)
-              assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [], where)
-            }),
-          )
-      }),
+    function* () {
+      const before = yield* inFolder(template, othersIn(template))
+      const { cuts } = yield* removal
+      assert.isAbove(cuts.length, 20 / every)
+      for (const [at, root] of cuts)
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const names = yield* inFolder(
+              root,
+              rowsOf(root, "SELECT DISTINCT name FROM nights.customer_profiles"),
+            )
+            assert.includeMembers(
+              names.map(({ name }) => name),
+              ["Bea", "Bert", "Carl"],
+            )
+            yield* inFolder(root, forgetIn(root))
+            const where = `cut before ${at}`
+            assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [], where)
+            assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before, where)
+            assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [], where)
+          }),
+        )
+    },
     480_000,
   )
 })
 
 describe("nightjar forget", () => {
-  it.effect(
+  effect(
     "deletes at the service what is kept there, and is refused while the folder is in use or nothing is confirmed",
-    () =>
-      Effect.gen(function* () {
-        const place = new Workplace()
-        yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
-        const jobAt = (path: string) =>
-          place.write(
-            path,
-            "name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-bank:website]\nafter_export: keep\n" +
-              "customers:\n" +
-              ["cust-1", "cust-10", "cust-2", "cust-3"]
-                .map(
-                  (id) =>
-                    `  - { id: ${id}, parameters: { username: queue-1+run-1+ok+as-${id}, password: pppp } }\n`,
-                )
-                .join(""),
-          )
-        jobAt("job.yaml")
-        const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
-        const here = (...args: ReadonlyArray<string>) =>
-          Effect.promise(() => commandHere(...args, "--output", place.output))
-        const json = (...args: ReadonlyArray<string>) => Effect.promise(() => place.json(...args))
-        assert.strictEqual((yield* nightjar("run", "job.yaml")).code, 0)
-        const unconfirmed = yield* here("forget", "cust-1")
-        assert.deepStrictEqual(
-          [unconfirmed.code, unconfirmed.stderr.includes("[forget-unconfirmed]")],
-          [2, true],
+    function* () {
+      const place = new Workplace()
+      yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
+      const jobAt = (path: string) =>
+        place.write(
+          path,
+          "name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-bank:website]\nafter_export: keep\n" +
+            "customers:\n" +
+            ["cust-1", "cust-10", "cust-2", "cust-3"]
+              .map(
+                (id) =>
+                  `  - { id: ${id}, parameters: { username: queue-1+run-1+ok+as-${id}, password: pppp } }\n`,
+              )
+              .join(""),
         )
-        const held = Effect.andThen(lockFolder(`${place.output}/run.lock`), here("forget", "cust-1", "--yes"))
-        assert.strictEqual((yield* Effect.scoped(held)).code, 5)
-        const found = (yield* json("forget", "cust-1", "--dry-run")) as object
-        assert.deepInclude(found, { runs: 1, at_service: 1 })
-        const done = yield* nightjar("forget", "cust-1", "--yes", "--json")
-        assert.include(done.stderr, "[customer-still-in-job]")
-        assert.deepInclude(JSON.parse(done.stdout), { deleted: 1, given_up: 0, left_at_service: 0 })
-        renameSync(join(place.folder, "job.yaml"), join(place.folder, "moved.yaml"))
-        const needed = yield* nightjar("forget", "cust-2", "--yes")
-        assert.deepStrictEqual([needed.code, needed.stderr.includes("[forget-job-needed]")], [2, true])
-        // A removal that was refused has not begun.
-        assert.strictEqual((yield* here("verify")).code, 0)
-        const moved = (yield* json("forget", "cust-2", "--yes", "--job", "moved.yaml")) as object
-        assert.deepInclude(moved, { deleted: 1, left_at_service: 0 })
-        const left = (yield* json("forget", "cust-3", "--yes", "--here-only")) as object
-        assert.deepInclude(left, { deleted: 0, left_at_service: 1 })
-        const again = yield* here("forget", "cust-1", "--yes")
-        assert.deepStrictEqual([again.code, again.stderr.includes("[customer-unknown]")], [2, true])
-        const named = filesBelow(place.output).filter((path) =>
-          /(?<![\w-])(as-)?cust-[123](?![\w-])/.test(readFileSync(join(place.output, path), "latin1")),
-        )
-        assert.deepStrictEqual(named, [])
-        assert.strictEqual((yield* here("verify")).stdout, "Files, ledger and tables agree.\n")
-        assert.match((yield* here("status")).stdout, /^cust-10 .*\n\n.*\n1 task: 1 succeeded/m)
-        assert.strictEqual((yield* nightjar("rerun", "--dry-run")).code, 0)
-        assert.strictEqual((yield* here("runs")).code, 0)
-        const rest = yield* Effect.promise(() => place.rows("SELECT customer_id FROM ops.tasks"))
-        assert.deepStrictEqual(rest, [{ customer_id: "cust-10" }])
-      }).pipe(Effect.scoped),
+      jobAt("job.yaml")
+      const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
+      const here = (...args: ReadonlyArray<string>) =>
+        Effect.promise(() => commandHere(...args, "--output", place.output))
+      const json = (...args: ReadonlyArray<string>) => Effect.promise(() => place.json(...args))
+      assert.strictEqual((yield* nightjar("run", "job.yaml")).code, 0)
+      const unconfirmed = yield* here("forget", "cust-1")
+      assert.deepStrictEqual(
+        [unconfirmed.code, unconfirmed.stderr.includes("[forget-unconfirmed]")],
+        [2, true],
+      )
+      const held = Effect.andThen(lockFolder(`${place.output}/run.lock`), here("forget", "cust-1", "--yes"))
+      assert.strictEqual((yield* Effect.scoped(held)).code, 5)
+      const found = (yield* json("forget", "cust-1", "--dry-run")) as object
+      assert.deepInclude(found, { runs: 1, at_service: 1 })
+      const done = yield* nightjar("forget", "cust-1", "--yes", "--json")
+      assert.include(done.stderr, "[customer-still-in-job]")
+      assert.deepInclude(JSON.parse(done.stdout), { deleted: 1, given_up: 0, left_at_service: 0 })
+      renameSync(join(place.folder, "job.yaml"), join(place.folder, "moved.yaml"))
+      const needed = yield* nightjar("forget", "cust-2", "--yes")
+      assert.deepStrictEqual([needed.code, needed.stderr.includes("[forget-job-needed]")], [2, true])
+      // A removal that was refused has not begun.
+      assert.strictEqual((yield* here("verify")).code, 0)
+      const moved = (yield* json("forget", "cust-2", "--yes", "--job", "moved.yaml")) as object
+      assert.deepInclude(moved, { deleted: 1, left_at_service: 0 })
+      const left = (yield* json("forget", "cust-3", "--yes", "--here-only")) as object
+      assert.deepInclude(left, { deleted: 0, left_at_service: 1 })
+      const again = yield* here("forget", "cust-1", "--yes")
+      assert.deepStrictEqual([again.code, again.stderr.includes("[customer-unknown]")], [2, true])
+      const named = filesBelow(place.output).filter((path) =>
+        /(?<![\w-])(as-)?cust-[123](?![\w-])/.test(readFileSync(join(place.output, path), "latin1")),
+      )
+      assert.deepStrictEqual(named, [])
+      assert.strictEqual((yield* here("verify")).stdout, "Files, ledger and tables agree.\n")
+      assert.match((yield* here("status")).stdout, /^cust-10 .*\n\n.*\n1 task: 1 succeeded/m)
+      assert.strictEqual((yield* nightjar("rerun", "--dry-run")).code, 0)
+      assert.strictEqual((yield* here("runs")).code, 0)
+      const rest = yield* Effect.promise(() => place.rows("SELECT customer_id FROM ops.tasks"))
+      assert.deepStrictEqual(rest, [{ customer_id: "cust-10" }])
+    },
     120_000,
   )
 })

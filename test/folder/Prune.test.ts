@@ -23,6 +23,7 @@ import { Workplace } from "../acceptance/Nightjar.ts"
 import { worksHere } from "../harness/CommandsHere.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
+import { effect, live } from "../harness/Steps.ts"
 import { answered, fold, intended, run_id as lifeId, settled, task_id } from "../task/Lives.ts"
 import {
   append,
@@ -126,97 +127,94 @@ const none = { removed: [], kept: [], compressed: [], archived: [] }
 const bytesBelow = (folder: string) => filesBelow(folder).length
 
 describe("prune", () => {
-  it.live("removes old landing and says so; tables stay, and nothing calls it missing", () =>
-    Effect.gen(function* () {
-      const root = yield* afterNight
-      yield* Effect.gen(function* () {
-        const landing = join(root, "landing", run_id)
-        const dry = yield* pruned(root, { landing: days(90) }, true)
-        assert.deepStrictEqual([bytesBelow(landing), (yield* (yield* Ledger).pruned).landing.size], [1, 0])
-        assert.deepStrictEqual(yield* pruned(root, { landing: days(101) }), none)
-        const { removed, ...rest } = yield* pruned(root, { landing: days(90) })
-        assert.deepStrictEqual({ removed, ...rest }, dry)
-        assert.deepStrictEqual(
-          removed.map(({ bytes, ...one }) => ({ ...one, some: bytes > 1_000 })),
-          [{ run_id: anId(run_id), what: "landing", some: true }],
-        )
-        assert.deepStrictEqual(readdirSync(join(root, "landing")), [])
-        assert.deepStrictEqual(yield* problemsIn(root), [])
-        const names = yield* rowsOf(root, "SELECT name FROM nights.customer_profiles")
-        assert.deepStrictEqual(names, [{ name: "name-1" }])
-        assert.deepStrictEqual(yield* pruned(root, { landing: days(90) }), none)
-        const today = new Date().toISOString().slice(0, 10)
-        const reason = `its landed bodies were pruned on ${today}`
-        const { runs, kept: keeps } = yield* rebuild(yield* storeOf(root), true)
-        assert.deepStrictEqual([runs, keeps], [0, [{ run_id: anId(run_id), reason, pruned: true }]])
-        // The database has the rows of a lost file, until it is lost too.
-        rmSync(join(root, "tables/customer_profiles"), { recursive: true })
-        assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [])
-        assert.deepStrictEqual(yield* problemsIn(root), [])
-        rmSync(join(root, "tables/customer_profiles"), { recursive: true })
-        rmSync(join(root, "nightjar.duckdb"))
-        assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [
-          `${run_id}: its tables cannot be derived again: ${reason}`,
-        ])
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
+  live("removes old landing and says so; tables stay, and nothing calls it missing", function* () {
+    const root = yield* afterNight
+    yield* Effect.gen(function* () {
+      const landing = join(root, "landing", run_id)
+      const dry = yield* pruned(root, { landing: days(90) }, true)
+      assert.deepStrictEqual([bytesBelow(landing), (yield* (yield* Ledger).pruned).landing.size], [1, 0])
+      assert.deepStrictEqual(yield* pruned(root, { landing: days(101) }), none)
+      const { removed, ...rest } = yield* pruned(root, { landing: days(90) })
+      assert.deepStrictEqual({ removed, ...rest }, dry)
+      assert.deepStrictEqual(
+        removed.map(({ bytes, ...one }) => ({ ...one, some: bytes > 1_000 })),
+        [{ run_id: anId(run_id), what: "landing", some: true }],
+      )
+      assert.deepStrictEqual(readdirSync(join(root, "landing")), [])
+      assert.deepStrictEqual(yield* problemsIn(root), [])
+      const names = yield* rowsOf(root, "SELECT name FROM nights.customer_profiles")
+      assert.deepStrictEqual(names, [{ name: "name-1" }])
+      assert.deepStrictEqual(yield* pruned(root, { landing: days(90) }), none)
+      const today = new Date().toISOString().slice(0, 10)
+      const reason = `its landed bodies were pruned on ${today}`
+      const { runs, kept: keeps } = yield* rebuild(yield* storeOf(root), true)
+      assert.deepStrictEqual([runs, keeps], [0, [{ run_id: anId(run_id), reason, pruned: true }]])
+      // The database has the rows of a lost file, until it is lost too.
+      rmSync(join(root, "tables/customer_profiles"), { recursive: true })
+      assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [])
+      assert.deepStrictEqual(yield* problemsIn(root), [])
+      rmSync(join(root, "tables/customer_profiles"), { recursive: true })
+      rmSync(join(root, "nightjar.duckdb"))
+      assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [
+        `${run_id}: its tables cannot be derived again: ${reason}`,
+      ])
+    }).pipe(Effect.provide(layers(root)))
+  })
 
-  it.live("archives what the ledger knows of old runs; tables are checked and derived as before", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        yield* night(run_id, "1", "a document")
-        // What the next night reads stays: the newest runs of a job, whatever their age.
-        const newer = Array.from({ length: 10 }, (_, index) => `nightly.2026-12-${10 + index}`)
-        for (const run of newer) {
-          const steered = { _tag: "RunSteered", run_id: anId(run), order: "pause" } as const
-          yield* append([begin(run, run.slice("nightly.".length)), steered])
-          yield* ends(run)
-        }
-        const ledger = yield* Ledger
-        const facts = ledger.facts(anId(run_id))
-        const before = yield* facts
-        assert.deepStrictEqual((yield* pruned(root, { ledger: days(101) })).archived, [])
-        const dry = yield* pruned(root, { ledger: days(90) }, true)
-        assert.deepStrictEqual([yield* facts, (yield* ledger.archived).size], [before, 0])
-        const { archived, ...rest } = yield* pruned(root, { ledger: days(90) })
-        assert.deepStrictEqual({ archived, ...rest }, dry)
-        assert.deepStrictEqual(
-          [archived.map((one) => one.run_id), rest],
-          [[anId(run_id)], { removed: [], kept: [], compressed: [] }],
-        )
-        assert.deepStrictEqual((yield* pruned(root, { ledger: days(90) })).archived, [])
-        assert.deepStrictEqual((yield* facts).slice(0, -1), before)
-        assert.deepStrictEqual(yield* problemsIn(root), [])
-        const copy = join(root, "copy")
-        yield* backup(root, copy)
-        const copied = Effect.flatMap(Ledger, (theirs) =>
-          Effect.all([theirs.facts(anId(run_id)), problemsIn(copy)]),
-        )
-        const [inCopy, problems] = yield* Effect.provide(copied, Layer.fresh(layers(copy)))
-        assert.deepStrictEqual([inCopy.slice(0, -1), problems], [before, []])
-        rmSync(copy, { recursive: true })
-        rmSync(join(root, "tables/customer_profiles"), { recursive: true })
-        rmSync(join(root, "nightjar.duckdb"))
-        assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [])
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT name FROM nights.customer_profiles"), [
-          { name: "name-1" },
-        ])
-        assert.deepStrictEqual((yield* rebuild(yield* storeOf(root), true)).changes, [])
-        // Its documents and landed bodies still leave by their own ages.
-        const removed = (yield* pruned(root, { landing: days(90), attachments: days(90) })).removed
-        assert.deepStrictEqual(
-          removed.map(({ what }) => what),
-          ["landing", "attachments"],
-        )
-        assert.deepStrictEqual([yield* problemsIn(root), readdirSync(join(root, "attachments"))], [[], []])
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
+  live("archives what the ledger knows of old runs; tables are checked and derived as before", function* () {
+    const root = yield* folder
+    yield* Effect.gen(function* () {
+      yield* night(run_id, "1", "a document")
+      // What the next night reads stays: the newest runs of a job, whatever their age.
+      const newer = Array.from({ length: 10 }, (_, index) => `nightly.2026-12-${10 + index}`)
+      for (const run of newer) {
+        const steered = { _tag: "RunSteered", run_id: anId(run), order: "pause" } as const
+        yield* append([begin(run, run.slice("nightly.".length)), steered])
+        yield* ends(run)
+      }
+      const ledger = yield* Ledger
+      const facts = ledger.facts(anId(run_id))
+      const before = yield* facts
+      assert.deepStrictEqual((yield* pruned(root, { ledger: days(101) })).archived, [])
+      const dry = yield* pruned(root, { ledger: days(90) }, true)
+      assert.deepStrictEqual([yield* facts, (yield* ledger.archived).size], [before, 0])
+      const { archived, ...rest } = yield* pruned(root, { ledger: days(90) })
+      assert.deepStrictEqual({ archived, ...rest }, dry)
+      assert.deepStrictEqual(
+        [archived.map((one) => one.run_id), rest],
+        [[anId(run_id)], { removed: [], kept: [], compressed: [] }],
+      )
+      assert.deepStrictEqual((yield* pruned(root, { ledger: days(90) })).archived, [])
+      assert.deepStrictEqual((yield* facts).slice(0, -1), before)
+      assert.deepStrictEqual(yield* problemsIn(root), [])
+      const copy = join(root, "copy")
+      yield* backup(root, copy)
+      const copied = Effect.flatMap(Ledger, (theirs) =>
+        Effect.all([theirs.facts(anId(run_id)), problemsIn(copy)]),
+      )
+      const [inCopy, problems] = yield* Effect.provide(copied, Layer.fresh(layers(copy)))
+      assert.deepStrictEqual([inCopy.slice(0, -1), problems], [before, []])
+      rmSync(copy, { recursive: true })
+      rmSync(join(root, "tables/customer_profiles"), { recursive: true })
+      rmSync(join(root, "nightjar.duckdb"))
+      assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [])
+      assert.deepStrictEqual(yield* rowsOf(root, "SELECT name FROM nights.customer_profiles"), [
+        { name: "name-1" },
+      ])
+      assert.deepStrictEqual((yield* rebuild(yield* storeOf(root), true)).changes, [])
+      // Its documents and landed bodies still leave by their own ages.
+      const removed = (yield* pruned(root, { landing: days(90), attachments: days(90) })).removed
+      assert.deepStrictEqual(
+        removed.map(({ what }) => what),
+        ["landing", "attachments"],
+      )
+      assert.deepStrictEqual([yield* problemsIn(root), readdirSync(join(root, "attachments"))], [[], []])
+    }).pipe(Effect.provide(layers(root)))
+  })
 
-  it.live("warns if the disk has no room to make the ledger's file smaller: what is archived stays so", () =>
-    Effect.gen(function* () {
+  live(
+    "warns if the disk has no room to make the ledger's file smaller: what is archived stays so",
+    function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
         const runs = Array.from({ length: 12 }, (_, index) => `nightly.2026-12-${10 + index}`)
@@ -252,7 +250,7 @@ describe("prune", () => {
         )
         assert.deepStrictEqual(yield* problemsIn(root), [])
       }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
+    },
   )
 
   it.effect.each([
@@ -288,39 +286,37 @@ describe("prune", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.live("compresses old landing, from which all tables can still be derived", () =>
-    Effect.gen(function* () {
-      const root = yield* afterNight
-      yield* Effect.gen(function* () {
-        const below = () => readdirSync(join(root, "landing", run_id))
-        const people = () => rowsOf(root, "SELECT record_id, content_id, name FROM nights.customer_profiles")
-        const before = yield* people()
-        assert.lengthOf(before, 1)
-        assert.deepStrictEqual(yield* pruned(root, { compress: days(101) }), none)
-        // What is removed is not compressed.
-        const all = yield* pruned(root, { compress: days(7), landing: days(90) }, true)
-        assert.deepStrictEqual([all.compressed, all.removed.length], [[], 1])
-        const dry = yield* pruned(root, { compress: days(7), landing: days(101) }, true)
-        assert.deepStrictEqual(below(), ["segment-000001.njl"])
-        const { compressed, ...rest } = yield* pruned(root, { compress: days(7), landing: days(101) })
-        assert.deepStrictEqual({ compressed, ...rest }, dry)
-        assert.deepStrictEqual(
-          [rest, compressed.map(({ run_id: id, before, after }) => [id, after < before])],
-          [{ removed: [], kept: [], archived: [] }, [[anId(run_id), true]]],
-        )
-        assert.deepStrictEqual(below(), ["segment-000001.njl.zst"])
-        assert.deepStrictEqual(yield* pruned(root, { compress: days(7) }), none)
-        assert.deepStrictEqual(yield* problemsIn(root), [])
-        const derived = yield* rebuild(yield* storeOf(root), true)
-        assert.deepStrictEqual([derived.runs, derived.kept], [1, []])
-        rmSync(join(root, "tables/customer_profiles"), { recursive: true })
-        assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [])
-        assert.deepStrictEqual([yield* people(), yield* problemsIn(root)], [before, []])
-        const { removed } = yield* pruned(root, { compress: days(7), landing: days(90) })
-        assert.deepStrictEqual([removed.length, existsSync(join(root, "landing", run_id))], [1, false])
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
+  live("compresses old landing, from which all tables can still be derived", function* () {
+    const root = yield* afterNight
+    yield* Effect.gen(function* () {
+      const below = () => readdirSync(join(root, "landing", run_id))
+      const people = () => rowsOf(root, "SELECT record_id, content_id, name FROM nights.customer_profiles")
+      const before = yield* people()
+      assert.lengthOf(before, 1)
+      assert.deepStrictEqual(yield* pruned(root, { compress: days(101) }), none)
+      // What is removed is not compressed.
+      const all = yield* pruned(root, { compress: days(7), landing: days(90) }, true)
+      assert.deepStrictEqual([all.compressed, all.removed.length], [[], 1])
+      const dry = yield* pruned(root, { compress: days(7), landing: days(101) }, true)
+      assert.deepStrictEqual(below(), ["segment-000001.njl"])
+      const { compressed, ...rest } = yield* pruned(root, { compress: days(7), landing: days(101) })
+      assert.deepStrictEqual({ compressed, ...rest }, dry)
+      assert.deepStrictEqual(
+        [rest, compressed.map(({ run_id: id, before, after }) => [id, after < before])],
+        [{ removed: [], kept: [], archived: [] }, [[anId(run_id), true]]],
+      )
+      assert.deepStrictEqual(below(), ["segment-000001.njl.zst"])
+      assert.deepStrictEqual(yield* pruned(root, { compress: days(7) }), none)
+      assert.deepStrictEqual(yield* problemsIn(root), [])
+      const derived = yield* rebuild(yield* storeOf(root), true)
+      assert.deepStrictEqual([derived.runs, derived.kept], [1, []])
+      rmSync(join(root, "tables/customer_profiles"), { recursive: true })
+      assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [])
+      assert.deepStrictEqual([yield* people(), yield* problemsIn(root)], [before, []])
+      const { removed } = yield* pruned(root, { compress: days(7), landing: days(90) })
+      assert.deepStrictEqual([removed.length, existsSync(join(root, "landing", run_id))], [1, false])
+    }).pipe(Effect.provide(layers(root)))
+  })
 
   const deleted = Effect.gen(function* () {
     const state = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(anId(run_id)))
@@ -405,161 +401,150 @@ describe("prune", () => {
     )
   })
 
-  it.live("keeps the landing of a run whose tables are damaged [promise 5 last copy]", () =>
-    Effect.gen(function* () {
-      const root = yield* afterNight
-      yield* Effect.gen(function* () {
-        const path = `tables/customer_profiles/run_date=2026-11-20/${run_id}-v1.parquet`
-        writeFileSync(join(root, path), "something else")
-        assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), {
-          removed: [],
-          kept: [{ run_id: anId(run_id), what: "landing", reason: `${path} is damaged` }],
-          compressed: [],
-          archived: [],
+  live("keeps the landing of a run whose tables are damaged [promise 5 last copy]", function* () {
+    const root = yield* afterNight
+    yield* Effect.gen(function* () {
+      const path = `tables/customer_profiles/run_date=2026-11-20/${run_id}-v1.parquet`
+      writeFileSync(join(root, path), "something else")
+      assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), {
+        removed: [],
+        kept: [{ run_id: anId(run_id), what: "landing", reason: `${path} is damaged` }],
+        compressed: [],
+        archived: [],
+      })
+    }).pipe(Effect.provide(layers(root)))
+  })
+
+  effect("counts from the end of a run, and a stranger's execution keeps nothing", function* () {
+    const root = yield* folder
+    yield* Effect.gen(function* () {
+      yield* publishedNight
+      yield* append([{ _tag: "AttemptDisowned", ...taskOf(run_id), attempt: 1, execution_id: anId("e-1") }])
+      yield* TestClock.adjust(days(10))
+      yield* ends(run_id)
+      const store = yield* storeOf(root)
+      const after = (count: number) =>
+        prune(store, [{ job: "nightly", landing: days(90) }], {
+          now: Duration.toMillis(days(count)),
+          isDry: false,
+          runsMax: 100,
         })
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
+      assert.deepStrictEqual(yield* after(99), { removed: [], kept: [], compressed: [], archived: [] })
+      assert.lengthOf((yield* after(100)).removed, 1)
+    }).pipe(Effect.provide(layers(root)))
+  })
 
-  it.effect("counts from the end of a run, and a stranger's execution keeps nothing", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        yield* publishedNight
-        yield* append([{ _tag: "AttemptDisowned", ...taskOf(run_id), attempt: 1, execution_id: anId("e-1") }])
-        yield* TestClock.adjust(days(10))
-        yield* ends(run_id)
-        const store = yield* storeOf(root)
-        const after = (count: number) =>
-          prune(store, [{ job: "nightly", landing: days(90) }], {
-            now: Duration.toMillis(days(count)),
-            isDry: false,
-            runsMax: 100,
-          })
-        assert.deepStrictEqual(yield* after(99), { removed: [], kept: [], compressed: [], archived: [] })
-        assert.lengthOf((yield* after(100)).removed, 1)
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
+  live("removes a document with the last run that needs it, and logs alone", function* () {
+    const root = yield* folder
+    yield* Effect.gen(function* () {
+      const [own = "", shared = ""] = yield* night(run_id, "1", "own", "shared")
+      yield* append([{ ...begin(later, "2026-11-21"), job: "other" } as Fact])
+      yield* succeed(later, "2", "c-1", resultsOf(profileOf("Bea")))
+      yield* document(later, "2", "shared")
+      const { receipts } = yield* publish(later)
+      yield* deletes(later, "2", receipts[0]?.landed_sha256 ?? "")
+      yield* ends(later)
+      mkdirSync(join(root, "runs", run_id), { recursive: true })
+      writeFileSync(join(root, "runs", run_id, "log.ndjson"), "12345\n")
+      writeFileSync(join(root, "runs", run_id, "summary.json"), "{}\n")
+      const there = () => [own, shared].map((path) => existsSync(join(root, path)))
+      const dry = yield* pruned(root, { attachments: days(1), logs: days(1) }, true)
+      assert.deepStrictEqual([dry.removed.length, there()], [2, [true, true]])
+      assert.include(readdirSync(join(root, "runs", run_id)), "log.ndjson")
+      assert.deepStrictEqual((yield* pruned(root, { attachments: days(1), logs: days(1) })).removed, [
+        { run_id: anId(run_id), what: "attachments", bytes: 3 },
+        { run_id: anId(run_id), what: "log", bytes: 6 },
+      ])
+      assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, true], []])
+      assert.deepStrictEqual(readdirSync(join(root, "runs", run_id)), ["summary.json"])
+      const { removed } = yield* pruned(root, { job: "other", attachments: days(1) })
+      assert.deepStrictEqual(removed, [{ run_id: anId(later), what: "attachments", bytes: 6 }])
+      assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, false], []])
+    }).pipe(Effect.provide(layers(root)))
+  })
 
-  it.live("removes a document with the last run that needs it, and logs alone", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        const [own = "", shared = ""] = yield* night(run_id, "1", "own", "shared")
-        yield* append([{ ...begin(later, "2026-11-21"), job: "other" } as Fact])
-        yield* succeed(later, "2", "c-1", resultsOf(profileOf("Bea")))
-        yield* document(later, "2", "shared")
-        const { receipts } = yield* publish(later)
-        yield* deletes(later, "2", receipts[0]?.landed_sha256 ?? "")
-        yield* ends(later)
-        mkdirSync(join(root, "runs", run_id), { recursive: true })
-        writeFileSync(join(root, "runs", run_id, "log.ndjson"), "12345\n")
-        writeFileSync(join(root, "runs", run_id, "summary.json"), "{}\n")
-        const there = () => [own, shared].map((path) => existsSync(join(root, path)))
-        const dry = yield* pruned(root, { attachments: days(1), logs: days(1) }, true)
-        assert.deepStrictEqual([dry.removed.length, there()], [2, [true, true]])
-        assert.include(readdirSync(join(root, "runs", run_id)), "log.ndjson")
-        assert.deepStrictEqual((yield* pruned(root, { attachments: days(1), logs: days(1) })).removed, [
-          { run_id: anId(run_id), what: "attachments", bytes: 3 },
-          { run_id: anId(run_id), what: "log", bytes: 6 },
-        ])
-        assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, true], []])
-        assert.deepStrictEqual(readdirSync(join(root, "runs", run_id)), ["summary.json"])
-        const { removed } = yield* pruned(root, { job: "other", attachments: days(1) })
-        assert.deepStrictEqual(removed, [{ run_id: anId(later), what: "attachments", bytes: 6 }])
-        assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, false], []])
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
+  live("looks once at a run without documents, and at no more runs than it may", function* () {
+    const root = yield* afterNight
+    yield* Effect.gen(function* () {
+      yield* night(later, "2", "a document")
+      const store = yield* storeOf(root)
+      const next = (isDry: boolean) =>
+        prune(store, [{ job: "nightly", attachments: days(1) }], { now: soon(), isDry, runsMax: 1 })
+      const noted = Effect.flatMap(Ledger, (ledger) => ledger.pruned)
+      const looks = [yield* next(true), yield* next(false), yield* next(false), yield* next(false)]
+      const removed = [{ run_id: anId(later), what: "attachments" as const, bytes: 10 }]
+      assert.deepStrictEqual(
+        looks.map((one) => one.removed),
+        [[], [], removed, []],
+      )
+      assert.deepStrictEqual([...(yield* noted).attachments.keys()], [run_id, later])
+    }).pipe(Effect.provide(layers(root)))
+  })
 
-  it.live("looks once at a run without documents, and at no more runs than it may", () =>
-    Effect.gen(function* () {
-      const root = yield* afterNight
-      yield* Effect.gen(function* () {
-        yield* night(later, "2", "a document")
-        const store = yield* storeOf(root)
-        const next = (isDry: boolean) =>
-          prune(store, [{ job: "nightly", attachments: days(1) }], { now: soon(), isDry, runsMax: 1 })
-        const noted = Effect.flatMap(Ledger, (ledger) => ledger.pruned)
-        const looks = [yield* next(true), yield* next(false), yield* next(false), yield* next(false)]
-        const removed = [{ run_id: anId(later), what: "attachments" as const, bytes: 10 }]
-        assert.deepStrictEqual(
-          looks.map((one) => one.removed),
-          [[], [], removed, []],
-        )
-        assert.deepStrictEqual([...(yield* noted).attachments.keys()], [run_id, later])
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
-
-  it.live("that was cut off is finished by the next one", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        const [path = ""] = yield* night(run_id, "1", "a document")
-        const refusing: FileCalls = {
-          ...machineCalls,
-          remove: () => {
-            throw new Error("cut off")
-          },
-        }
-        const stopped = (rules: Partial<PruneRules>) =>
-          Effect.flip(Effect.provideService(pruned(root, rules), FileCalls, refusing))
-        assert.match((yield* stopped({ attachments: days(1) })).message, /cut off/)
-        assert.match((yield* stopped({ landing: days(1) })).message, /cut off/)
-        const there = () => [path, `landing/${run_id}`].map((one) => existsSync(join(root, one)))
-        assert.deepStrictEqual([there(), yield* problemsIn(root)], [[true, true], []])
-        yield* pruned(root, { landing: days(1), attachments: days(1) })
-        assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, false], []])
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
+  live("that was cut off is finished by the next one", function* () {
+    const root = yield* folder
+    yield* Effect.gen(function* () {
+      const [path = ""] = yield* night(run_id, "1", "a document")
+      const refusing: FileCalls = {
+        ...machineCalls,
+        remove: () => {
+          throw new Error("cut off")
+        },
+      }
+      const stopped = (rules: Partial<PruneRules>) =>
+        Effect.flip(Effect.provideService(pruned(root, rules), FileCalls, refusing))
+      assert.match((yield* stopped({ attachments: days(1) })).message, /cut off/)
+      assert.match((yield* stopped({ landing: days(1) })).message, /cut off/)
+      const there = () => [path, `landing/${run_id}`].map((one) => existsSync(join(root, one)))
+      assert.deepStrictEqual([there(), yield* problemsIn(root)], [[true, true], []])
+      yield* pruned(root, { landing: days(1), attachments: days(1) })
+      assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, false], []])
+    }).pipe(Effect.provide(layers(root)))
+  })
 })
 
 describe("a run with `retain`", () => {
   // The first night is lived at the beginning of time: the clock of this test starts there.
-  it.effect(
+  effect(
     "removes at its end what is old enough, and `prune` finds nothing more; without it, compresses landing",
-    () =>
-      Effect.gen(function* () {
-        const place = new Workplace()
-        yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
-        mkdirSync(join(place.output, "runs"), { recursive: true })
-        yield* Effect.provide(night(run_id, "1"), layers(place.output))
-        const job = (retain: string) =>
-          place.write(
-            "job.yaml",
-            `name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-bank:website]\n${retain}` +
-              "customers: [{ id: one, parameters: { username: queue-1+run-1+ok, password: pppp } }]\n",
-          )
-        const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
-        job("")
-        const unset = yield* nightjar("prune", "job.yaml")
-        assert.deepStrictEqual([unset.code, unset.stderr.includes("[retain-unset]")], [2, true])
-        const first = yield* nightjar("run", "job.yaml")
-        const landed = (id: string) => readdirSync(join(place.output, "landing", id))
-        const [, today = ""] = readdirSync(join(place.output, "landing")).toSorted()
-        assert.deepStrictEqual(
-          [first.code, first.stderr.includes("ompress"), landed(run_id), landed(today)],
-          [0, false, ["segment-000001.njl.zst"], ["segment-000001.njl"]],
+    function* () {
+      const place = new Workplace()
+      yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
+      mkdirSync(join(place.output, "runs"), { recursive: true })
+      yield* Effect.provide(night(run_id, "1"), layers(place.output))
+      const job = (retain: string) =>
+        place.write(
+          "job.yaml",
+          `name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-bank:website]\n${retain}` +
+            "customers: [{ id: one, parameters: { username: queue-1+run-1+ok, password: pppp } }]\n",
         )
-        assert.strictEqual((yield* nightjar("verify")).stdout, "Files, ledger and tables agree.\n")
-        job("retain: { landing: 30 days, snapshots: 1 }\n")
-        const dry = yield* nightjar("prune", "job.yaml", "--dry-run")
-        assert.match(dry.stdout, /^This would be removed, .* bytes:\n[^]*nightly\.2026-11-20 +landing/)
-        const run = yield* nightjar("run", "job.yaml")
-        assert.strictEqual(run.code, 0)
-        assert.match(run.stderr, /Removed by age \(`retain`\): [0-9.]+ bytes of 1 run\.\n$/)
-        assert.notInclude(readdirSync(join(place.output, "landing")), run_id)
-        assert.lengthOf(readdirSync(join(place.output, "landing")), 1)
-        const again = yield* nightjar("prune", "job.yaml")
-        assert.deepStrictEqual(
-          [again.code, again.stdout],
-          [0, "Nothing is older than `retain` allows, or it is still needed.\n"],
-        )
-        assert.strictEqual((yield* nightjar("verify")).stdout, "Files, ledger and tables agree.\n")
-      }).pipe(Effect.scoped),
+      const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
+      job("")
+      const unset = yield* nightjar("prune", "job.yaml")
+      assert.deepStrictEqual([unset.code, unset.stderr.includes("[retain-unset]")], [2, true])
+      const first = yield* nightjar("run", "job.yaml")
+      const landed = (id: string) => readdirSync(join(place.output, "landing", id))
+      const [, today = ""] = readdirSync(join(place.output, "landing")).toSorted()
+      assert.deepStrictEqual(
+        [first.code, first.stderr.includes("ompress"), landed(run_id), landed(today)],
+        [0, false, ["segment-000001.njl.zst"], ["segment-000001.njl"]],
+      )
+      assert.strictEqual((yield* nightjar("verify")).stdout, "Files, ledger and tables agree.\n")
+      job("retain: { landing: 30 days, snapshots: 1 }\n")
+      const dry = yield* nightjar("prune", "job.yaml", "--dry-run")
+      assert.match(dry.stdout, /^This would be removed, .* bytes:\n[^]*nightly\.2026-11-20 +landing/)
+      const run = yield* nightjar("run", "job.yaml")
+      assert.strictEqual(run.code, 0)
+      assert.match(run.stderr, /Removed by age \(`retain`\): [0-9.]+ bytes of 1 run\.\n$/)
+      assert.notInclude(readdirSync(join(place.output, "landing")), run_id)
+      assert.lengthOf(readdirSync(join(place.output, "landing")), 1)
+      const again = yield* nightjar("prune", "job.yaml")
+      assert.deepStrictEqual(
+        [again.code, again.stdout],
+        [0, "Nothing is older than `retain` allows, or it is still needed.\n"],
+      )
+      assert.strictEqual((yield* nightjar("verify")).stdout, "Files, ledger and tables agree.\n")
+    },
     120_000,
   )
 })

@@ -8,7 +8,6 @@ import type { AddressInfo } from "node:net"
 import { hostname } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { it as effectIt } from "@effect/vitest"
 import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
@@ -38,6 +37,7 @@ import { worksHere } from "../harness/CommandsHere.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 import { sharedFolder } from "../harness/Folder.ts"
 import { secretsOf } from "../harness/SecretsMemory.ts"
+import { effect } from "../harness/Steps.ts"
 
 type ServicesHere = NodeServices.NodeServices | Secrets | Settings | Output | Wiring
 
@@ -348,70 +348,68 @@ describe("receivers", () => {
     expect(place.notices().map(({ events }) => events)).toEqual([["new_trouble"], ["failed"]])
   })
 
-  effectIt.effect("hear of a late run how many of its tasks are open, and on which engines", () =>
-    Effect.gen(function* () {
-      const place = receiving({})
-      const startMs = Date.UTC(2026, 10, 21, 22)
-      yield* TestClock.setTime(startMs)
-      const job: Job = {
-        ...telling([url("GOOD", ["late"])]),
-        night: { starts: "22:00", until: "06:00" },
-        timezone: "UTC",
-      }
-      const row = (engine_reference: string, queued: number, running: number, conflict: number) => ({
-        engine_reference,
-        tasks: 10,
-        queued,
-        waiting: { time: 0, engine: 0, conflict },
-        running,
-        done: { succeeded: 10, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
-        per_hour: 1,
-      })
-      const picture: NightPicture = {
-        run_id: "nightly.2026-11-21",
-        at: 0,
-        began_at: 0,
-        stage: "executing",
-        state: "running",
-        service: {},
-        limits: { max_in_flight: 1, per_engine: 1 },
-        job_limits: { max_in_flight: 1, per_engine: 1 },
-        total: row("total", 4, 5, 6),
-        engines: [row("a-bank:api", 1, 0, 0), row("b-bank:api", 0, 0, 0), row("c-bank:api", 3, 5, 6)],
-      }
-      // At the deadline, the run ends what is open.
-      const over = { ...picture, engines: [row("c-bank:api", 0, 0, 0)] }
-      const clock = yield* Clock.Clock
-      const isOver = () => clock.currentTimeMillisUnsafe() >= startMs + 8 * 3_600_000
-      const steering = { hold: () => Effect.void, look: () => (isOver() ? over : picture) }
-      const run = Effect.sleep("9 hours").pipe(
-        watchedForLate(job, clock),
-        Effect.provideService(Steering, steering),
-        Effect.provideService(Wiring, place.wiring),
-        Effect.provide(NodeServices.layer),
-      )
-      const running = yield* Effect.forkChild(run)
-      yield* TestClock.adjust("9 hours")
-      yield* Fiber.join(running)
-      const [told] = place.notices()
-      expect(place.notices().length).toBe(1)
-      expect(told).toMatchObject({
-        events: ["late"],
-        key: "nightjar/nightly.2026-11-21/late",
-        run_id: "nightly.2026-11-21",
-        exit_code: null,
-        meaning: "the run has not ended by 2026-11-22T06:00:00.000Z: 15 tasks of 10 still open",
-        open: {
-          tasks: 15,
-          engines: [
-            { engine_reference: "c-bank:api", tasks: 14 },
-            { engine_reference: "a-bank:api", tasks: 1 },
-          ],
-        },
-      })
-      expect(told?.text).toContain("\n14 tasks open on c-bank:api.\n1 task open on a-bank:api.\n")
-    }),
-  )
+  effect("hear of a late run how many of its tasks are open, and on which engines", function* () {
+    const place = receiving({})
+    const startMs = Date.UTC(2026, 10, 21, 22)
+    yield* TestClock.setTime(startMs)
+    const job: Job = {
+      ...telling([url("GOOD", ["late"])]),
+      night: { starts: "22:00", until: "06:00" },
+      timezone: "UTC",
+    }
+    const row = (engine_reference: string, queued: number, running: number, conflict: number) => ({
+      engine_reference,
+      tasks: 10,
+      queued,
+      waiting: { time: 0, engine: 0, conflict },
+      running,
+      done: { succeeded: 10, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
+      per_hour: 1,
+    })
+    const picture: NightPicture = {
+      run_id: "nightly.2026-11-21",
+      at: 0,
+      began_at: 0,
+      stage: "executing",
+      state: "running",
+      service: {},
+      limits: { max_in_flight: 1, per_engine: 1 },
+      job_limits: { max_in_flight: 1, per_engine: 1 },
+      total: row("total", 4, 5, 6),
+      engines: [row("a-bank:api", 1, 0, 0), row("b-bank:api", 0, 0, 0), row("c-bank:api", 3, 5, 6)],
+    }
+    // At the deadline, the run ends what is open.
+    const over = { ...picture, engines: [row("c-bank:api", 0, 0, 0)] }
+    const clock = yield* Clock.Clock
+    const isOver = () => clock.currentTimeMillisUnsafe() >= startMs + 8 * 3_600_000
+    const steering = { hold: () => Effect.void, look: () => (isOver() ? over : picture) }
+    const run = Effect.sleep("9 hours").pipe(
+      watchedForLate(job, clock),
+      Effect.provideService(Steering, steering),
+      Effect.provideService(Wiring, place.wiring),
+      Effect.provide(NodeServices.layer),
+    )
+    const running = yield* Effect.forkChild(run)
+    yield* TestClock.adjust("9 hours")
+    yield* Fiber.join(running)
+    const [told] = place.notices()
+    expect(place.notices().length).toBe(1)
+    expect(told).toMatchObject({
+      events: ["late"],
+      key: "nightjar/nightly.2026-11-21/late",
+      run_id: "nightly.2026-11-21",
+      exit_code: null,
+      meaning: "the run has not ended by 2026-11-22T06:00:00.000Z: 15 tasks of 10 still open",
+      open: {
+        tasks: 15,
+        engines: [
+          { engine_reference: "c-bank:api", tasks: 14 },
+          { engine_reference: "a-bank:api", tasks: 1 },
+        ],
+      },
+    })
+    expect(told?.text).toContain("\n14 tasks open on c-bank:api.\n1 task open on a-bank:api.\n")
+  })
 
   it("do not delay the end by a body that never ends", async () => {
     const server = createServer((_, response) => {
@@ -525,59 +523,55 @@ telemetry:
     expect({ code: validated.code, stderr: validated.stderr }).toEqual({ code: 0, stderr: "" })
   })
 
-  effectIt.effect("ends the preview of a rerun as it would end the rerun", () =>
-    Effect.gen(function* () {
-      const keys = { run_id: anId("silent.2026-11-21"), task_id: anId("t") }
-      const task = { customer_id: anId("c-1"), engine_reference: anId("sandbox-bank:website"), features: [] }
-      const run = { job: "silent", job_path: silent, run_date: "2026-11-21", tool_version: "0" }
-      const settled = { outcome: "failed", reason: "FAILED", who_acts: "engineer" } as const
-      const output = join(root, "rerun")
-      mkdirSync(output)
-      const ledger = () => Ledger.layer({ path: join(output, "ledger.sqlite") })
-      const written = append(
-        { _tag: "RunStarted", run_id: keys.run_id, ...run },
-        { _tag: "TaskPlanned", ...keys, ...task },
-        { _tag: "TaskSettled", ...keys, ...settled },
-      )
-      yield* Effect.provide(written, ledger())
-      const args = ["rerun", "--dry-run", "--output", output]
-      const { code, stderr } = yield* worksHere(
-        runNightjar(args).pipe(Effect.provideService(ConfigProvider.ConfigProvider, environment)),
-        { ...resolving, ledger } as unknown as Partial<Wiring["Service"]>,
-      )
-      expect([code, stderr.includes(problems.join("\n"))]).toEqual([2, true])
-    }),
-  )
+  effect("ends the preview of a rerun as it would end the rerun", function* () {
+    const keys = { run_id: anId("silent.2026-11-21"), task_id: anId("t") }
+    const task = { customer_id: anId("c-1"), engine_reference: anId("sandbox-bank:website"), features: [] }
+    const run = { job: "silent", job_path: silent, run_date: "2026-11-21", tool_version: "0" }
+    const settled = { outcome: "failed", reason: "FAILED", who_acts: "engineer" } as const
+    const output = join(root, "rerun")
+    mkdirSync(output)
+    const ledger = () => Ledger.layer({ path: join(output, "ledger.sqlite") })
+    const written = append(
+      { _tag: "RunStarted", run_id: keys.run_id, ...run },
+      { _tag: "TaskPlanned", ...keys, ...task },
+      { _tag: "TaskSettled", ...keys, ...settled },
+    )
+    yield* Effect.provide(written, ledger())
+    const args = ["rerun", "--dry-run", "--output", output]
+    const { code, stderr } = yield* worksHere(
+      runNightjar(args).pipe(Effect.provideService(ConfigProvider.ConfigProvider, environment)),
+      { ...resolving, ledger } as unknown as Partial<Wiring["Service"]>,
+    )
+    expect([code, stderr.includes(problems.join("\n"))]).toEqual([2, true])
+  })
 
-  effectIt.effect("ends a run before it starts, and the receivers of all its jobs that work are told", () =>
-    Effect.gen(function* () {
-      const place = receiving({})
-      const both = "notify: [{ url: env:GOOD }, { url: env:NOT_SET }]\n"
-      const cut = written("cut", "notify: [{ url: env:GOOD }]\nnigth: {}\n")
-      const run = (...jobs: ReadonlyArray<string>) =>
-        Effect.gen(function* () {
-          const args = ["run", ...jobs, "--output", join(root, "nowhere")]
-          const running = yield* Effect.forkChild(here(place, runNightjar(args)))
-          while (running.pollUnsafe() === undefined) {
-            yield* Effect.promise(() => new Promise((done) => setImmediate(done)))
-            yield* TestClock.adjust("1 second")
-          }
-          const { code } = yield* Fiber.join(running)
-          const told = place.notices().map(({ job, message }) => `${job} ${message}`)
-          place.received.length = 0
-          return [code, ...told.toSorted()]
-        })
-      const fine = written("fine-too", "notify: [{ url: env:GOOD }]\n")
-      expect(yield* run(written("half", both), fine)).toEqual([
-        2,
-        "fine-too alarms-unreachable",
-        "half alarms-unreachable",
-      ])
-      // A job that cannot be read has no receivers, but the others given with it have.
-      expect(yield* run(fine, cut)).toEqual([2, "fine-too job-invalid"])
-      expect(existsSync(join(root, "nowhere"))).toBe(false)
-    }),
-  )
+  effect("ends a run before it starts, and the receivers of all its jobs that work are told", function* () {
+    const place = receiving({})
+    const both = "notify: [{ url: env:GOOD }, { url: env:NOT_SET }]\n"
+    const cut = written("cut", "notify: [{ url: env:GOOD }]\nnigth: {}\n")
+    const run = (...jobs: ReadonlyArray<string>) =>
+      Effect.gen(function* () {
+        const args = ["run", ...jobs, "--output", join(root, "nowhere")]
+        const running = yield* Effect.forkChild(here(place, runNightjar(args)))
+        while (running.pollUnsafe() === undefined) {
+          yield* Effect.promise(() => new Promise((done) => setImmediate(done)))
+          yield* TestClock.adjust("1 second")
+        }
+        const { code } = yield* Fiber.join(running)
+        const told = place.notices().map(({ job, message }) => `${job} ${message}`)
+        place.received.length = 0
+        return [code, ...told.toSorted()]
+      })
+    const fine = written("fine-too", "notify: [{ url: env:GOOD }]\n")
+    expect(yield* run(written("half", both), fine)).toEqual([
+      2,
+      "fine-too alarms-unreachable",
+      "half alarms-unreachable",
+    ])
+    // A job that cannot be read has no receivers, but the others given with it have.
+    expect(yield* run(fine, cut)).toEqual([2, "fine-too job-invalid"])
+    expect(existsSync(join(root, "nowhere"))).toBe(false)
+  })
 
   it("has a line of `doctor` of its own", async () => {
     const job = await loaded(silent)
@@ -606,12 +600,11 @@ describe("`nightjar notify test`", () => {
   const test = (place: ReturnType<typeof receiving>, ...args: ReadonlyArray<string>) =>
     here(place, runNightjar(["notify", "test", ...args]))
 
-  effectIt.effect("says what each receiver answered and when, in seconds, without its address", () =>
-    Effect.gen(function* () {
-      const place = receiving({ "/broken-secret": 500, "/moved-secret": 302, "/slow-secret": "hang" })
-      const path = written(
-        "tried",
-        `notify:
+  effect("says what each receiver answered and when, in seconds, without its address", function* () {
+    const place = receiving({ "/broken-secret": 500, "/moved-secret": 302, "/slow-secret": "hang" })
+    const path = written(
+      "tried",
+      `notify:
   - { url: env:GOOD, on: [recovered] }
   - { url: env:GOOD, format: slack }
   - { url: env:BROKEN }
@@ -620,49 +613,48 @@ describe("`nightjar notify test`", () => {
   - { ping: env:WATCH }
   - { url: env:NOT_SET }
 `,
-      )
-      const testing = yield* Effect.forkChild(test(place, path, "--json"))
-      yield* place.hung
-      yield* TestClock.adjust("5 seconds")
-      const { code, stdout, stderr } = yield* Fiber.join(testing)
-      const answer = (index: number, kind: string, column: number, told: boolean, said: string, ms = 0) => ({
-        receiver: `notify[${index}]`,
-        kind,
-        place: `${path}:${index + 6}:${column}`,
-        told,
-        answer: said,
-        elapsed_ms: ms,
-      })
-      const answers = JSON.parse(stdout) as ReadonlyArray<Record<string, unknown>>
-      expect({ code, stderr, answers }).toEqual({
-        code: 2,
-        stderr: "",
-        answers: [
-          answer(0, "url", 12, true, "it answered 200"),
-          answer(1, "url", 12, true, "it answered 200"),
-          answer(2, "url", 12, false, "it answered 500"),
-          answer(3, "url", 12, false, "it redirects (302), which is not followed"),
-          answer(4, "url", 12, false, "it did not answer within 5 seconds", 5_000),
-          answer(5, "ping", 13, true, "it answered 200"),
-          answer(6, "url", 12, false, "env:NOT_SET: it is not known"),
-        ],
-      })
-      expect(place.received.map(({ at }) => at).toSorted()).toEqual([
-        "/broken-secret",
-        "/good-secret",
-        "/good-secret",
-        "/moved-secret",
-        "/slow-secret",
-        "/watch-secret/log",
-      ])
-      const [told] = place.notices()
-      expect(told).toMatchObject({ events: ["test"], job: "tried", host: hostname(), exit_code: null })
-      expect(told?.text).toMatch(
-        /^tried \(test\): this is a test of the job's receivers; nothing has happened\.\n/,
-      )
-      expect(stdout + stderr).not.toMatch(/secret|alerts\.example/)
-    }),
-  )
+    )
+    const testing = yield* Effect.forkChild(test(place, path, "--json"))
+    yield* place.hung
+    yield* TestClock.adjust("5 seconds")
+    const { code, stdout, stderr } = yield* Fiber.join(testing)
+    const answer = (index: number, kind: string, column: number, told: boolean, said: string, ms = 0) => ({
+      receiver: `notify[${index}]`,
+      kind,
+      place: `${path}:${index + 6}:${column}`,
+      told,
+      answer: said,
+      elapsed_ms: ms,
+    })
+    const answers = JSON.parse(stdout) as ReadonlyArray<Record<string, unknown>>
+    expect({ code, stderr, answers }).toEqual({
+      code: 2,
+      stderr: "",
+      answers: [
+        answer(0, "url", 12, true, "it answered 200"),
+        answer(1, "url", 12, true, "it answered 200"),
+        answer(2, "url", 12, false, "it answered 500"),
+        answer(3, "url", 12, false, "it redirects (302), which is not followed"),
+        answer(4, "url", 12, false, "it did not answer within 5 seconds", 5_000),
+        answer(5, "ping", 13, true, "it answered 200"),
+        answer(6, "url", 12, false, "env:NOT_SET: it is not known"),
+      ],
+    })
+    expect(place.received.map(({ at }) => at).toSorted()).toEqual([
+      "/broken-secret",
+      "/good-secret",
+      "/good-secret",
+      "/moved-secret",
+      "/slow-secret",
+      "/watch-secret/log",
+    ])
+    const [told] = place.notices()
+    expect(told).toMatchObject({ events: ["test"], job: "tried", host: hostname(), exit_code: null })
+    expect(told?.text).toMatch(
+      /^tried \(test\): this is a test of the job's receivers; nothing has happened\.\n/,
+    )
+    expect(stdout + stderr).not.toMatch(/secret|alerts\.example/)
+  })
 
   it("ends with 0 only if all answered well, and refuses a job that tells nobody", async () => {
     const place = receiving({})
