@@ -149,7 +149,7 @@ class Arriving implements Undici.Dispatcher.DispatchHandler {
 
   #whole(): Effect.Effect<Uint8Array<ArrayBuffer>, Error> {
     if (this.#end?.cause !== undefined) return Effect.fail(this.#end.cause)
-    const whole = Buffer.allocUnsafeSlow(this.#unread)
+    const whole = new Uint8Array(this.#unread)
     let at = 0
     for (const chunk of this.#take()) {
       whole.set(chunk, at)

@@ -165,10 +165,10 @@ interface Span {
 /** The last four characters, one byte of each; lower and upper case are equal. */
 const nextWindow = (window: number, unit: number): number => (window << 8) | ((unit | 0x20) & 0xff)
 
-const hashOf = (window: number): number => {
-  const mixed = Math.imul(window ^ (window >>> 15), 0x2c1b3c6d)
-  return mixed ^ (mixed >>> 13)
-}
+/** Its upper bits depend on all four. */
+const hashOf = (window: number): number => Math.imul(window, 0x2c1b3c6d)
+/** Which of the bits of a filter's word. */
+const bitOf = (hash: number): number => 1 << (hash >>> 10)
 
 /** Hash of the first characters. */
 const hashAt = (text: string): number => {
@@ -195,7 +195,7 @@ class SpellingIndex<About> {
     this.#byAnchor.set(anchor, [indexed])
     const hash = hashAt(anchor)
     if (this.#filter.length === 0) this.#filter = new Int32Array(filterSize)
-    this.#filter[hash >>> 15]! |= 1 << hash
+    this.#filter[hash >>> 15]! |= bitOf(hash)
     const lengths = this.#lengths.get(hash) ?? []
     if (!lengths.includes(anchor.length)) this.#lengths.set(hash, [...lengths, anchor.length])
   }
@@ -211,7 +211,7 @@ class SpellingIndex<About> {
     for (let end = 0; end < text.length && spans.length < spansMax; end++) {
       window = nextWindow(window, text.charCodeAt(end))
       const hash = hashOf(window)
-      if ((this.#filter[hash >>> 15]! & (1 << hash)) === 0) continue
+      if ((this.#filter[hash >>> 15]! & bitOf(hash)) === 0) continue
       const at = end + 1 - windowSize
       if (at < 0) continue
       for (const length of this.#lengths.get(hash) ?? []) this.#findAt(text, at, length, counts, spans)
