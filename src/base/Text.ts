@@ -102,6 +102,8 @@ export const lengthOf = <A>({ front, rest, gone }: Line<A>): number => front.len
 
 export const hasNext = <A>(line: Line<A>): boolean => line.front.length > 0 || line.gone < line.rest.length
 
+export const nextOf = <A>({ front, rest, gone }: Line<A>): A | undefined => front.at(-1) ?? rest[gone]
+
 export const shift = <A>(line: Line<A>): A | undefined => {
   const back = line.front.pop()
   if (back !== undefined) return back

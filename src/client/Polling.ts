@@ -54,6 +54,14 @@ export const nextLookInMs = (
   return Math.min(kickInMs + minMs, longest)
 }
 
+/** When an execution that ends after this time is seen to be over, both since it was accepted. */
+export const seenAfterMs = (rules: PollingRules, endedMs: number, plan: ReadonlyArray<number>): number => {
+  let waited = 0
+  do waited += nextLookInMs(rules, waited, { plan })
+  while (waited < endedMs)
+  return waited
+}
+
 /** With fewer earlier ends, nothing is known. */
 const endsMin = 10
 /** So many stand for all of them. */

@@ -12,13 +12,14 @@ import { mayRun, runsLearntFrom, subjectOf } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { deliveredInNight, statesOf } from "../ledger/WholeNight.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
+import type { LoginKeys } from "../privacy/Fingerprint.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { beforeStart, own } from "../service/Ends.ts"
 import type { Reason } from "../service/Ends.ts"
 import { builtInSources } from "../service/FlowResults.ts"
 import { planLooks } from "../client/Polling.ts"
 import { accessKey, accessOf } from "../service/Ids.ts"
-import type { Access, EngineReference, RunId } from "../service/Ids.ts"
+import type { Access, EngineReference, RunId, TaskId } from "../service/Ids.ts"
 import {
   assignmentsBehind,
   checkedLogins,
@@ -32,7 +33,8 @@ import {
 import type { Grounds, Task, TaskVerdict } from "../task/Assignment.ts"
 import { carriedOver, holdLogins, holdPasswords, inLine, namedInOrder, planTasks } from "../task/Plan.ts"
 import type { Plan } from "../task/Plan.ts"
-import { expectedDuration, expectedDurations, neededBefore } from "../task/Expectations.ts"
+import { expectedDuration, expectedDurations, neededBefore, tailsOf, takesOf } from "../task/Expectations.ts"
+import { longerFirst } from "../task/Schedule.ts"
 import type { Expectations } from "../task/Expectations.ts"
 import { deadlineOf, windowOf } from "../task/ChooseRun.ts"
 import type { Prepared, Rules, SessionWork, TaskWork } from "../task/Work.ts"
@@ -106,23 +108,44 @@ const learn = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const newest = earlier.filter(({ fact }) => dates.includes(fact.run_date)).slice(-runsLearntFrom)
   const runs = yield* statesOf(ledger, newest)
   return {
-    expectations: expectedDurations(runs, job.execution.max_wait),
+    expectations: expectedDurations(runs, job.execution.max_wait, job.polling),
     carried: carriedOver(runs),
   } satisfies Learnt as Learnt
 })
 
 /** What the last nights say about an engine; nothing if they never ran it. */
 export const timesOf = (
-  { expectations: { byEngine, past } }: Learnt,
+  { expectations: { past } }: Learnt,
   engine_reference: EngineReference,
   { job, windowMs }: { readonly job: Pick<Job, "on_deadline">; readonly windowMs: number },
-): { readonly expected?: Duration.Duration; readonly needs?: Duration.Duration } => {
-  const expected = byEngine.get(engine_reference)
+): { readonly needs?: Duration.Duration } => {
   const needs =
     job.on_deadline === "carry"
       ? neededBefore(past.byEngine.get(engine_reference) ?? [], windowMs)
       : undefined
-  return { ...(expected === undefined ? {} : { expected }), ...(needs === undefined ? {} : { needs }) }
+  return needs === undefined ? {} : { needs }
+}
+
+/**
+ * Tasks in the order in which they start: what the deadline stopped before, then the longest tails, so that
+ * nothing long is left alone at the end of a night. Of those alike, and where nothing is known, as they were.
+ */
+export const inStartOrder = <Task extends Access & LoginKeys & { readonly task_id: TaskId }>(
+  tasks: ReadonlyArray<Task>,
+  { expectations, carried }: Learnt,
+) => {
+  const first = new Set(carried)
+  const timed = tasks.map((task) => ({ ...task, takesMs: takesOf(expectations, task) }))
+  const { overall = Duration.zero } = expectations
+  const tails = tailsOf(
+    timed.map((task) => ({ ...task, account: task.account?.account })),
+    Duration.toMillis(overall),
+  )
+  const tailOf = (task: Task): number =>
+    first.has(accessKey(task)) ? Infinity : (tails.get(task.task_id) ?? 0)
+  return timed
+    .map((task) => ({ ...task, tailMs: tailOf(task) }))
+    .toSorted((one, other) => longerFirst(one.tailMs, other.tailMs))
 }
 
 /** When to look at executions, by engine, and for a customer with a past there by that, too. */
@@ -301,7 +324,7 @@ export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunSt
     const times = timesOf(planned.learnt, engine_reference, { job: planned.job, windowMs })
     works.push({ ...subject, ...times, looks: looks(subject), ...loginKeysOf(task), prepare })
   }
-  return works
+  return inStartOrder(works, planned.learnt)
 })
 
 /** An engine that was away is checked again before its task starts; then its form may finally be known. */

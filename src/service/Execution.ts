@@ -204,6 +204,9 @@ export interface Candidate extends Access {
   readonly fingerprint: string | undefined
   /** Nor is an account, whichever logins open it. */
   readonly account?: string | undefined
+  /** How long it takes, as far as is known, and how long it does with those that must follow it. */
+  readonly takesMs?: number | undefined
+  readonly tailMs?: number | undefined
 }
 
 /**

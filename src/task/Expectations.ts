@@ -4,16 +4,23 @@
  * deadline; the estimate for a whole run is for people only.
  */
 import { Duration } from "effect"
-import type { EngineReference, TaskId } from "../service/Ids.ts"
+import { planLooks, seenAfterMs } from "../client/Polling.ts"
+import type { PollingRules } from "../client/Polling.ts"
+import { conflictKeys } from "../service/Execution.ts"
+import type { Candidate } from "../service/Execution.ts"
+import { accessKey } from "../service/Ids.ts"
+import type { Access, EngineReference, TaskId } from "../service/Ids.ts"
 import { subjectOf } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 
-/** What executions of earlier runs took, from acceptance to closed: milliseconds, in ascending order. */
+/** What executions of earlier runs would take tonight, from acceptance to closed: milliseconds, ascending. */
 export interface PastDurations {
   readonly byEngine: ReadonlyMap<string, ReadonlyArray<number>>
+  /** By `<customer_id>/<engine_reference>`, where that says more than the engine's. */
+  readonly own: ReadonlyMap<string, ReadonlyArray<number>>
   /** Over all engines. */
   readonly all: ReadonlyArray<number>
-  /** Until their end instead, which is seen a little later; by `<customer_id>/<engine_reference>`, too. */
+  /** Until their end instead, which is seen a little later: by engine, and as in `own`. */
   readonly ends: ReadonlyMap<string, ReadonlyArray<number>>
   /** From the last execution's end to the run's: reading, publishing, deleting. */
   readonly closing: number
@@ -30,17 +37,42 @@ export interface Expectations {
 export const noExpectations: Expectations = {
   byEngine: new Map(),
   overall: undefined,
-  past: { byEngine: new Map(), all: [], ends: new Map(), closing: 0 },
+  past: { byEngine: new Map(), own: new Map(), all: [], ends: new Map(), closing: 0 },
 }
 
 const ascending = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)
-const allAscending = (named: ReadonlyMap<string, ReadonlyArray<number>>) =>
-  new Map([...named].map(([name, values]) => [name, ascending(values)]))
-
-const addTo = (named: Map<string, Array<number>>, name: string, value: number): void => {
+const addTo = <A>(named: Map<string, Array<A>>, name: string, value: A): void => {
   const known = named.get(name)
   if (known === undefined) named.set(name, [value])
   else known.push(value)
+}
+
+/** How long an execution took: by the service's own dates, if it names them, and until that was seen. */
+interface Over {
+  readonly took: number | undefined
+  readonly duration: number
+}
+
+/** Of these, each with two ends at least, nothing is said of one by the others' ends. */
+const customersMin = 5
+
+/**
+ * Whether the ends of customers differ more from each other than those of one customer do, on a scale of
+ * ratios: then a customer's own past says more than that of all.
+ */
+const tellsApart = (customers: ReadonlyArray<ReadonlyArray<number>>): boolean => {
+  const several = customers
+    .filter((ends) => ends.length > 1)
+    .map((ends) => ends.map((end) => Math.log(end + 1)))
+  const all = several.flat()
+  const within = several.reduce((sum, ends) => sum + squares(ends), 0) / (all.length - several.length)
+  return several.length >= customersMin && within < squares(all) / (all.length - 1) / 2
+}
+
+/** The sum of the squared distances from their mean. */
+const squares = (values: ReadonlyArray<number>): number => {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length
+  return values.reduce((sum, value) => sum + (value - mean) ** 2, 0)
 }
 
 /**
@@ -48,11 +80,14 @@ const addTo = (named: Map<string, Array<number>>, name: string, value: number): 
  * open when a run was resumed, or for longer than a run waits, they may have been over long before somebody
  * looked.
  */
-const pastDurations = (runs: ReadonlyArray<RunState>, max_wait: Duration.Duration): PastDurations => {
+const pastDurations = (
+  runs: ReadonlyArray<RunState>,
+  max_wait: Duration.Duration,
+  polling: PollingRules,
+): PastDurations => {
   const maxWaitMs = Duration.toMillis(max_wait)
-  const all: Array<number> = []
-  const byEngine = new Map<string, Array<number>>()
-  const ends = new Map<string, Array<number>>()
+  const over = new Map<string, Array<Over>>()
+  const own = new Map<string, Array<Over & { readonly engine: EngineReference }>>()
   const closings: Array<number> = []
   for (const run of runs) {
     let lastClosed = 0
@@ -68,19 +103,35 @@ const pastDurations = (runs: ReadonlyArray<RunState>, max_wait: Duration.Duratio
         if (duration < 0 || duration > maxWaitMs) continue
         const { resumed } = run.stages
         if (resumed !== undefined && accepted_at < resumed && resumed <= closed.at) continue
-        all.push(duration)
-        addTo(byEngine, engine_reference, duration)
         // Nobody sees an end before it, whatever the service's clock says.
-        const { took = duration } = closed.fact
-        for (const name of [engine_reference, subjectOf(task)]) addTo(ends, name, Math.min(took, duration))
+        const took = closed.fact.took === undefined ? undefined : Math.min(closed.fact.took, duration)
+        addTo(over, engine_reference, { took, duration })
+        addTo(own, subjectOf(task), { took, duration, engine: engine_reference })
       }
     }
     if (run.ended !== undefined && lastClosed > 0) closings.push(Math.max(0, run.ended.at - lastClosed))
   }
+  const endOf = ({ took, duration }: Over): number => took ?? duration
+  for (const engine of over.keys()) {
+    const customers = [...own].filter(([, [one]]) => one?.engine === engine)
+    if (tellsApart(customers.map(([, all]) => all.map(endOf)))) continue
+    for (const [name] of customers) own.delete(name)
+  }
+  const known = new Map([...over, ...own].map(([name, all]) => [name, ascending(all.map(endOf))] as const))
+  const plans = new Map(
+    [...over.keys()].map((engine) => [engine, planLooks(polling, known.get(engine) ?? [])]),
+  )
+  // Looked at otherwise than tonight, an end was seen later or sooner.
+  const seen = (engine: string, { took, duration }: Over): number =>
+    took === undefined ? duration : seenAfterMs(polling, took, plans.get(engine) ?? [])
+  const byEngine = new Map(
+    [...over].map(([engine, all]) => [engine, ascending(all.map((one) => seen(engine, one)))] as const),
+  )
   return {
-    byEngine: allAscending(byEngine),
-    ends: allAscending(ends),
-    all: ascending(all),
+    byEngine,
+    own: new Map([...own].map(([name, all]) => [name, ascending(all.map((one) => seen(one.engine, one)))])),
+    ends: known,
+    all: ascending([...byEngine.values()].flat()),
     closing: middleOf(ascending(closings)) ?? 0,
   }
 }
@@ -89,8 +140,9 @@ const pastDurations = (runs: ReadonlyArray<RunState>, max_wait: Duration.Duratio
 export const expectedDurations = (
   runs: ReadonlyArray<RunState>,
   max_wait: Duration.Duration,
+  polling: PollingRules,
 ): Expectations => {
-  const past = pastDurations(runs, max_wait)
+  const past = pastDurations(runs, max_wait, polling)
   return {
     byEngine: new Map(
       [...past.byEngine].flatMap(([engine, durations]) => {
@@ -139,6 +191,32 @@ export const neededBefore = (
   const slow = quantile(sorted, 0.95)
   if (slow !== undefined && slow <= windowMs) return Duration.millis(Math.ceil(slow))
   return median(sorted)
+}
+
+/** How long a task takes, as the customer's own past says, or else the engine's: milliseconds. */
+export const takesOf = ({ byEngine, past }: Expectations, task: Access): number | undefined => {
+  const own = middleOf(past.own.get(accessKey(task)) ?? [])
+  const others = byEngine.get(task.engine_reference)
+  return own ?? (others && Duration.toMillis(others))
+}
+
+/**
+ * How long each task and those that must follow it take, if the longest of them is the first: milliseconds.
+ * `otherwise` is what a task takes of which nothing is known.
+ */
+export const tailsOf = (tasks: ReadonlyArray<Candidate>, otherwise: number): ReadonlyMap<TaskId, number> => {
+  const rows = new Map<string, Array<Candidate>>()
+  for (const task of tasks) for (const key of conflictKeys(task)) addTo(rows, key, task)
+  const msOf = ({ takesMs = otherwise }: Candidate): number => takesMs
+  const tails = new Map<TaskId, number>()
+  for (const row of rows.values()) {
+    let tail = 0
+    for (const task of row.toSorted((one, other) => msOf(one) - msOf(other))) {
+      tail += msOf(task)
+      tails.set(task.task_id, Math.max(tail, tails.get(task.task_id) ?? 0))
+    }
+  }
+  return tails
 }
 
 export interface ExpectedTask {

@@ -8,6 +8,7 @@ import { DelayQueue } from "../base/Time.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { nextLookInMs } from "../client/Polling.ts"
 import type { PollingRules } from "../client/Polling.ts"
+import { accessKey } from "../service/Ids.ts"
 import { Schedule } from "./Schedule.ts"
 import type { Candidate } from "../service/Execution.ts"
 import type { Limits } from "./SharedSlots.ts"
@@ -63,12 +64,15 @@ const rehearse = (
 export const expectEnd = (
   tasks: ReadonlyArray<Candidate>,
   limits: Limits,
-  { byEngine, all, closing }: Omit<PastDurations, "ends">,
+  { byEngine, own, all, closing }: Omit<PastDurations, "ends">,
   deadlineIn: number | undefined,
 ): ExpectedEnd | undefined => {
   if (all.length === 0) return undefined
   const draws = new Map(
-    tasks.map((task) => [task.task_id, drawOf(task.task_id, byEngine.get(task.engine_reference) ?? all)]),
+    tasks.map((task) => {
+      const past = own.get(accessKey(task)) ?? byEngine.get(task.engine_reference) ?? all
+      return [task.task_id, drawOf(task.task_id, past)]
+    }),
   )
   const rehearsals = Math.max(rehearsalsMin, Math.min(rehearsalsMax, Math.floor(stepsMax / tasks.length)))
   const rehearsed = Array.from({ length: rehearsals }, (_, rehearsal) => {

@@ -193,6 +193,8 @@ export const candidateOf = (book: Book): Candidate => ({
   ...accessOf(book.work),
   fingerprint: book.keys.fingerprint,
   account: book.keys.account?.account,
+  takesMs: book.work.takesMs,
+  tailMs: book.work.tailMs,
 })
 
 export const settle = (night: Night, task_id: TaskId, verdict: Verdict) =>

@@ -141,10 +141,10 @@ const countTask = (row: Row, place: Place): void => {
 /** What is left of a task, by earlier runs; undefined if they do not say. */
 const leftOf = (night: Night, task_id: string, now: number): ExpectedTask | undefined => {
   const book = night.books.get(task_id)
-  const expected = book?.work.expected
-  if (book === undefined || expected === undefined) return undefined
+  const takesMs = book?.work.takesMs
+  if (book === undefined || takesMs === undefined) return undefined
   const spent = book.startedAt === undefined ? 0 : now - book.startedAt
-  const left = Duration.millis(Math.max(0, Duration.toMillis(expected) - spent))
+  const left = Duration.millis(Math.max(0, takesMs - spent))
   const { engine_reference } = book.work
   return { task_id: book.work.task_id, engine_reference, expected: left }
 }

@@ -1,11 +1,12 @@
 /**
- * Which tasks may run together and which comes next: the conflict rules of section 4.1, the job's limits,
- * and turns between engines so that a slow one starves no other. It has no clock and no effects: the caller
- * passes the time. A blocked candidate is checked again only when what blocked it is gone.
+ * Which tasks may run together and which comes next: the conflict rules of section 4.1, the job's limits, and
+ * what would be done last if it started now; turns between engines where nothing is known of that. It has no
+ * clock and no effects: the caller passes the time. A blocked candidate is checked again only when what
+ * blocked it is gone.
  */
 import type { EngineReference, TaskId } from "../service/Ids.ts"
 import { DelayQueue } from "../base/Time.ts"
-import { hasNext, inLine, lengthOf, newLine, shift, sortLine } from "../base/Text.ts"
+import { hasNext, inLine, lengthOf, newLine, nextOf, shift, sortLine } from "../base/Text.ts"
 import type { Line } from "../base/Text.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import type { Candidate } from "../service/Execution.ts"
@@ -31,6 +32,8 @@ export class Schedule {
   readonly #engineClosedUntil = new Map<EngineReference, number>()
   readonly #share: SlotShare | undefined
   readonly #waitingOn = new Map<EngineReference, number>()
+  /** How long the candidates that wait on an engine take together (milliseconds), as far as is known. */
+  readonly #leftOn = new Map<EngineReference, number>()
 
   /** `share`: this run's part in the slots of its service, if other runs go on beside it. */
   constructor(limits: Limits, share?: SlotShare, gate: StartGate = openGate) {
@@ -90,7 +93,7 @@ export class Schedule {
 
   /** Queues a candidate; it is not offered before `notBefore` (milliseconds, the caller's clock). */
   add(candidate: Candidate, notBefore = 0): void {
-    count(this.#waitingOn, candidate.engine_reference, 1)
+    this.#noteWaiting(candidate, 1)
     if (notBefore <= 0) this.#line(candidate.engine_reference).rest.push(candidate)
     else this.#delayed.add(candidate, notBefore)
   }
@@ -134,7 +137,7 @@ export class Schedule {
 
   /** Queues the probe of a candidate that is in flight; it is not offered before `notBefore`. */
   owe(candidate: Candidate, notBefore: number): void {
-    count(this.#waitingOn, candidate.engine_reference, 1)
+    this.#noteWaiting(candidate, 1)
     this.#owed.add(candidate, notBefore)
   }
 
@@ -163,8 +166,13 @@ export class Schedule {
       this.#gate.room(engine) > 0
     const first = this.#owed.take(now, mayStart(false))
     const found = first ?? this.#takeReady(now) ?? this.#owed.take(now, mayStart(true))
-    if (found !== undefined) count(this.#waitingOn, found.engine_reference, -1)
+    if (found !== undefined) this.#noteWaiting(found, -1)
     return found
+  }
+
+  #noteWaiting({ engine_reference, takesMs = 0 }: Candidate, change: 1 | -1): void {
+    count(this.#waitingOn, engine_reference, change)
+    count(this.#leftOn, engine_reference, change * takesMs)
   }
 
   #takeReady(now: number): Candidate | undefined {
@@ -172,10 +180,8 @@ export class Schedule {
       this.#line(due.engine_reference).rest.push(due)
     if (this.#inFlight.size >= this.#limits.max_in_flight) return undefined
     if (this.#share?.hasRoom(now) === false) return undefined
-    for (const [engine, line] of this.#ready) {
-      if (this.inFlightOn(engine) >= this.#limits.per_engine) continue
-      if (this.closedUntil(engine) > now || this.#share?.mayOpen(engine, now) === false) continue
-      if (this.#gate.room(engine) <= 0) continue
+    for (const [engine, line] of this.#inTurn(now)) {
+      if (this.#share?.mayOpen(engine, now) === false) continue
       if (this.#gate.isInDoubt(engine)) sortLine(line, this.#gate.trialOrder(engine))
       const candidate = this.#next(line)
       this.#ready.delete(engine)
@@ -211,7 +217,7 @@ export class Schedule {
     const owed = this.#owed.remove(isMeant)
     for (const one of owed) this.abandon(one.task_id)
     all.push(...owed)
-    for (const one of all) count(this.#waitingOn, one.engine_reference, -1)
+    for (const one of all) this.#noteWaiting(one, -1)
     // Past its deadline, a run drains at every step: two of them would wake each other without end.
     if (all.length > 0) this.#share?.stir()
     return all
@@ -246,6 +252,19 @@ export class Schedule {
     for (const one of this.#owed.values())
       put([one], this.closedUntil(one.engine_reference) > now ? "engine" : "time")
     return all
+  }
+
+  /** Engines that may get a start: first the one that would be done last; those alike take turns. */
+  #inTurn(now: number): ReadonlyArray<readonly [EngineReference, Line<Candidate>]> {
+    const tails = new Map<EngineReference, number>()
+    const open = [...this.#ready].filter(([engine, line]) => {
+      if (this.inFlightOn(engine) >= this.#limits.per_engine || this.closedUntil(engine) > now) return false
+      if (this.#gate.room(engine) <= 0) return false
+      const left = (this.#leftOn.get(engine) ?? 0) / this.#limits.per_engine
+      tails.set(engine, Math.max(left, nextOf(line)?.tailMs ?? 0))
+      return true
+    })
+    return open.toSorted(([one], [other]) => longerFirst(tails.get(one) ?? 0, tails.get(other) ?? 0))
   }
 
   #line(engine: EngineReference): Line<Candidate> {
@@ -297,3 +316,5 @@ const count = (counts: Map<string, number>, key: string, change: number): void =
   if (next <= 0) counts.delete(key)
   else counts.set(key, next)
 }
+
+export const longerFirst = (one: number, other: number): number => (one === other ? 0 : other - one)

@@ -39,8 +39,9 @@ export type Prepared =
 export interface TaskWork extends Access, LoginKeys {
   readonly task_id: TaskId
   readonly prepare: Effect.Effect<Prepared, LedgerFailed> | undefined
-  /** How long it takes, as far as is known. */
-  readonly expected?: Duration.Duration
+  /** How long it takes, as far as is known, and how long it does with those that must follow it. */
+  readonly takesMs?: number | undefined
+  readonly tailMs?: number
   /** How long before the deadline it must start; without it, it may start until then. */
   readonly needs?: Duration.Duration
   /** When to look at its execution, as `planLooks` gives it; empty or absent if nothing is known. */

@@ -503,8 +503,13 @@ describe("the plan of a job", () => {
       account: expect.objectContaining({ isByHand: true }),
       prepare: expect.anything(),
     }
-    expect(works).toStrictEqual([{ ...started, expected: usual }, work("c-9")])
-    expect(unlearnt).toStrictEqual([started, work("c-9")])
+    const usualMs = Duration.toMillis(usual)
+    expect(works).toStrictEqual(
+      [started, work("c-9")].map((one) => ({ ...one, looks: [], takesMs: usualMs, tailMs: usualMs })),
+    )
+    expect(unlearnt).toStrictEqual(
+      [started, work("c-9")].map((one) => ({ ...one, looks: [], takesMs: undefined, tailMs: 0 })),
+    )
     expect(shown).toEqual(["c-9", "bank:website"])
   })
 

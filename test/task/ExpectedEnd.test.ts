@@ -7,7 +7,7 @@ import { Clock, Duration, Effect } from "effect"
 import type { Job } from "../../src/jobs/Job.ts"
 import { quantile } from "../../src/task/Expectations.ts"
 import { expectedCalls, expectEnd } from "../../src/task/ExpectedEnd.ts"
-import { planJob } from "../../src/run/PlanJob.ts"
+import { inStartOrder, planJob } from "../../src/run/PlanJob.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import type { Candidate } from "../../src/service/Execution.ts"
 import { anId } from "../harness/Id.ts"
@@ -24,6 +24,7 @@ const tasks = (count: number, more: Partial<Candidate> = {}) =>
   Array.from({ length: count }, (_, id) => taskOf(id, more))
 const past = (durations: ReadonlyArray<number>, closing = 0) => ({
   byEngine: new Map([["a", durations]]),
+  own: new Map(),
   all: durations,
   closing,
 })
@@ -46,7 +47,7 @@ describe("the expected end", () => {
       ["a", [10]],
       ["b", [40]],
     ])
-    const both = { byEngine, all: [10, 40], closing: 0 }
+    const both = { byEngine, own: new Map(), all: [10, 40], closing: 0 }
     const on = (engine: string) => endOf(tasks(1, { engine_reference: anId(engine) }), wide, both, undefined)
     expect([on("a"), on("b")]).toEqual([
       [10, 10, 0, 0],
@@ -120,7 +121,10 @@ const errorOf = (seed: number): number => {
         yield* Effect.sleep(Duration.days(1))
       }
       const { plan, learnt } = yield* planJob(job, anId("job.next"), undefined)
-      const candidates = plan.tasks.map((task) => ({ ...task, account: task.account.account }))
+      const candidates = inStartOrder(plan.tasks, learnt).map((task) => ({
+        ...task,
+        account: task.account.account,
+      }))
       const end = expectEnd(candidates, job.concurrency, learnt.expectations.past, undefined)
       const begunAt = yield* Clock.currentTimeMillis
       yield* runNight(job, { ...options, further: true })

@@ -13,6 +13,8 @@ import {
   estimateNight,
   expectedDurations,
   neededBefore,
+  tailsOf,
+  takesOf,
   expectedDuration,
   noExpectations,
 } from "../../src/task/Expectations.ts"
@@ -198,22 +200,25 @@ describe("secrets of logins", () => {
 })
 
 describe("expected durations", () => {
+  const polling = { min: Duration.millis(4), max: Duration.minutes(1) }
   const run = (
-    durations: ReadonlyArray<readonly [engine: string, ms: number, aborted?: boolean, took?: number]>,
+    durations: ReadonlyArray<
+      readonly [engine: string, ms: number, aborted?: boolean, took?: number, customer?: string]
+    >,
     { endedAt, resumedAt }: { readonly endedAt?: number; readonly resumedAt?: number } = {},
   ) => {
     const facts: Array<{ seq: number; at: number; fact: Fact }> = []
     const add = (at: number, fact: Fact) => facts.push({ seq: facts.length, at, fact })
     const run_id = anId("r")
     add(0, { _tag: "RunStarted", run_id, job: "r", job_path: "", run_date: "2026-11-21", tool_version: "" })
-    durations.forEach(([engine_reference, ms, aborted, took], index) => {
+    durations.forEach(([engine_reference, ms, aborted, took, customer = "c"], index) => {
       const task = { run_id, task_id: anId(String(index)) }
       const one = { ...task, attempt: 1 }
       const execution_id = anId(`x${index}`)
       add(0, {
         _tag: "TaskPlanned",
         ...task,
-        customer_id: anId("c"),
+        customer_id: anId(customer),
         engine_reference: anId(engine_reference),
         features: [],
       })
@@ -250,7 +255,7 @@ describe("expected durations", () => {
         ["b", -5],
       ]),
     ]
-    const expectations = expectedDurations(runs, Duration.millis(100))
+    const expectations = expectedDurations(runs, Duration.millis(100), polling)
     expect(expectations).toEqual({
       byEngine: new Map([
         ["a", Duration.millis(20)],
@@ -262,12 +267,11 @@ describe("expected durations", () => {
           ["a", [10, 20, 30]],
           ["b", [100]],
         ]),
+        own: new Map(),
         all: [10, 20, 30, 100],
         ends: new Map([
           ["a", [10, 20, 30]],
-          ["c/a", [10, 20, 30]],
           ["b", [100]],
-          ["c/b", [100]],
         ]),
         closing: 0,
       },
@@ -284,12 +288,59 @@ describe("expected durations", () => {
       ["a", 30, false, 21],
       ["a", 10, false, 600],
     ])
-    const { ends, all } = expectedDurations(runs, Duration.millis(100)).past
-    expect([ends.get("a"), ends.get("c/a"), all]).toEqual([
+    const { ends, all } = expectedDurations(runs, Duration.millis(100), polling).past
+    expect([ends.get("a"), all]).toEqual([
       [10, 21],
-      [10, 21],
-      [10, 30],
+      // Looked at every four milliseconds.
+      [12, 24],
     ])
+  })
+
+  it("are a customer's own where customers differ from each other more than from themselves", () => {
+    const twice = (msOf: (customer: number, night: number) => number) =>
+      expectedDurations(
+        [1, 2].flatMap((night) =>
+          run([1, 2, 3, 4, 5].map((one) => ["a", msOf(one, night), false, 1_000, `c-${one}`] as const)),
+        ),
+        Duration.millis(1_000),
+        polling,
+      )
+    const steady = twice((customer, night) => 100 * customer + night)
+    expect(steady.past.own.get("c-3/a")).toEqual([302, 302])
+    const task = (customer: string) => ({ customer_id: anId(customer), engine_reference: anId("a") })
+    expect(["c-5", "c-6"].map((customer) => takesOf(steady, task(customer)))).toEqual([502, 302])
+    const alike = twice((customer, night) => 100 * ((3 * customer * night) % 7))
+    expect([alike.past.own.size, takesOf(alike, task("c-5"))]).toEqual([0, 350])
+  })
+
+  it("of a task and of those that must follow it are its tail, the longest first [decision 7 tails]", () => {
+    const one = (task_id: string, takesMs: number | undefined, more: object) => ({
+      task_id: anId(task_id),
+      customer_id: anId(task_id),
+      engine_reference: anId("a:x"),
+      fingerprint: undefined,
+      ...(takesMs === undefined ? {} : { takesMs }),
+      ...more,
+    })
+    const tails = tailsOf(
+      [
+        one("alone", 50, {}),
+        one("short", 10, { account: "shared" }),
+        one("long", 40, { account: "shared" }),
+        one("middle", 20, { account: "shared", customer_id: anId("m") }),
+        one("other", 100, { customer_id: anId("m"), engine_reference: anId("a:y") }),
+        one("new", undefined, {}),
+      ],
+      7,
+    )
+    expect(Object.fromEntries(tails)).toEqual({
+      alone: 50,
+      short: 10,
+      long: 70,
+      middle: 30,
+      other: 120,
+      new: 7,
+    })
   })
 
   it("are not those of executions that were open when their run was resumed", () => {
@@ -303,6 +354,7 @@ describe("expected durations", () => {
           { resumedAt },
         ),
         Duration.minutes(1),
+        polling,
       ).past.all
     // Accepted at 1,000, over at 1,010 and 1,030.
     expect([1_000, 1_001, 1_010, 1_011, 1_030, 1_031].map(taken)).toEqual([
@@ -330,6 +382,7 @@ describe("expected durations", () => {
       expectedDurations(
         runs.flatMap((one) => run(...one)),
         Duration.millis(100),
+        polling,
       ).past.closing
     const executions = [
       ["a", 30],

@@ -5,7 +5,8 @@
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
 import { DelayQueue } from "../../src/base/Time.ts"
-import { Schedule } from "../../src/task/Schedule.ts"
+import { tailsOf } from "../../src/task/Expectations.ts"
+import { Schedule, longerFirst } from "../../src/task/Schedule.ts"
 import type { Candidate } from "../../src/service/Execution.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -217,6 +218,72 @@ describe("Schedule", () => {
     }
     expect(taken).toBe(100_000)
     expect(process.cpuUsage(before).user / 1e6).toBeLessThan(5)
+  })
+})
+
+describe("the order of starts", () => {
+  /** A night of so many tasks on four engines, some of which share an account; how long each takes is known. */
+  const nightOf = (numbers: ReadonlyArray<number>) => {
+    const tasks = numbers.map((number, index) => ({
+      ...candidate(`t${index}`, undefined, `e${(number >> 4) % 7 < 4 ? 0 : (number >> 4) % 4}`),
+      account: number % 4 === 0 ? `a${number % 60}` : `own-${index}`,
+      takesMs: 20 + (number % 199) + (number % 11 === 0 ? 300 : 0),
+    }))
+    const tails = tailsOf(tasks, 0)
+    return tasks
+      .map((task) => ({ ...task, tailMs: tails.get(task.task_id) ?? 0 }))
+      .toSorted((one, other) => longerFirst(one.tailMs, other.tailMs))
+  }
+  const limits = { max_in_flight: 12, per_engine: 8 }
+  const sumBy = (tasks: ReadonlyArray<Candidate>, nameOf: (task: Candidate) => string): number =>
+    Math.max(
+      ...[...Map.groupBy(tasks, nameOf).values()].map((same) =>
+        same.reduce((sum, { takesMs = 0 }) => sum + takesMs, 0),
+      ),
+    )
+  const makespan = (tasks: ReadonlyArray<Candidate>): number => {
+    const schedule = new Schedule(limits)
+    for (const one of tasks) schedule.add(one)
+    const running = new DelayQueue<Candidate>()
+    for (let now = 0; ;) {
+      for (let next = schedule.take(now); next !== undefined; next = schedule.take(now))
+        running.add(next, now + (next.takesMs ?? 0))
+      if (running.nextAt === undefined) return now
+      now = running.nextAt
+      for (let done = running.takeDue(now); done !== undefined; done = running.takeDue(now))
+        schedule.release(done.task_id)
+    }
+  }
+
+  it("keeps a night within 5 % of what its slots, its engines and its rows allow [decision 7 tails]", () => {
+    const nights = fc.sample(fc.array(fc.nat(10_000), { minLength: 300, maxLength: 300 }), {
+      numRuns: 20,
+      seed: 27,
+    })
+    const over = nights.map((numbers) => {
+      const tasks = nightOf(numbers)
+      const bound = Math.max(
+        sumBy(tasks, () => "all") / limits.max_in_flight,
+        sumBy(tasks, (task) => task.engine_reference) / limits.per_engine,
+        sumBy(tasks, ({ account = "" }) => account),
+      )
+      return makespan(tasks) / bound
+    })
+    expect(Math.max(...over)).toBeLessThan(1.05)
+  })
+
+  it("takes turns between engines where nothing is known", () => {
+    const schedule = new Schedule({ max_in_flight: 9, per_engine: 9 })
+    for (const index of [1, 2, 3]) schedule.add(candidate(`a${index}`, undefined, "a"))
+    for (const index of [1, 2]) schedule.add(candidate(`b${index}`, undefined, "b"))
+    expect(takeAll(schedule, 0)).toEqual(["a1", "b1", "a2", "b2", "a3"])
+  })
+
+  it("puts what was stopped before first, whatever the others take", () => {
+    const schedule = new Schedule({ max_in_flight: 2, per_engine: 9 })
+    schedule.add({ ...candidate("slow", undefined, "a"), takesMs: 500, tailMs: 500 })
+    schedule.add({ ...candidate("first", undefined, "b"), takesMs: 1, tailMs: Infinity })
+    expect(takeAll(schedule, 0)).toEqual(["first", "slow"])
   })
 })
 

@@ -60,7 +60,7 @@ export interface NightTask {
   /** The values that identify the user, if they are not the account. */
   readonly identity?: ReadonlyArray<string>
   readonly needs?: Duration.Duration
-  readonly expected?: Duration.Duration
+  readonly takesMs?: number
   readonly looks?: ReadonlyArray<number>
   /** How often the engine is away before it can be started; `silent` never says. */
   readonly prepare?: (times: number) => Prepared | typeof silent

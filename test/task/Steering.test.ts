@@ -387,7 +387,7 @@ describe("the picture of a night", () => {
       const ends: Array<number | undefined> = []
       let held: SteerableNight | undefined
       yield* night({
-        tasks: [{ customer: "c-0", expected: Duration.minutes(30) }],
+        tasks: [{ customer: "c-0", takesMs: 30 * minute }],
         hold: (one) => void (held = one),
         hear: ({ _tag }) => {
           if (_tag === "Settled") ends.push(held?.look().expected_end_at)
@@ -399,7 +399,7 @@ describe("the picture of a night", () => {
 
   it.effect("shows when it will end if that is known of every task that is left, of none else", () =>
     Effect.gen(function* () {
-      const half = Duration.minutes(30)
+      const half = 30 * minute
       const script: Script = { state: () => working }
       const expected = (tasks: ReadonlyArray<NightTask>) =>
         Effect.map(pictureAt(10 * minute, { tasks, script, cutAfter: "11 minutes" }), ({ picture, end }) => {
@@ -408,14 +408,14 @@ describe("the picture of a night", () => {
             ? undefined
             : picture.expected_end_at - first - openedMs
         })
-      const known = { customer: "c-0", expected: half }
+      const known = { customer: "c-0", takesMs: half }
       expect([
         yield* expected([known]),
         yield* expected([known, { customer: "c-1" }]),
         yield* expected([{ customer: "c-1" }]),
       ]).toEqual([30 * minute, undefined, undefined])
       const over = yield* pictureAt(10 * minute, {
-        tasks: [{ customer: "c-1" }, { customer: "c-2", expected: half }],
+        tasks: [{ customer: "c-1" }, { customer: "c-2", takesMs: half }],
         script: { state: (id) => (id.includes("c-1") ? completed : working) },
         cutAfter: "11 minutes",
       })

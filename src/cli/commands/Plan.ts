@@ -17,7 +17,7 @@ import type { Preview } from "../PlanText.ts"
 import type { Task } from "../../task/Assignment.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { Wiring } from "../Wiring.ts"
-import { looksOf } from "../../run/PlanJob.ts"
+import { inStartOrder, looksOf } from "../../run/PlanJob.ts"
 import { previewNight } from "../../run/Preview.ts"
 import { differences } from "../../jobs/ResultsSources.ts"
 import { expectedCalls, expectEnd } from "../../task/ExpectedEnd.ts"
@@ -49,13 +49,18 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
     end:
       ahead.length === 0
         ? undefined
-        : expectEnd(ahead.map(asCandidate), job.concurrency, learnt.expectations.past, deadlineIn),
+        : expectEnd(
+            inStartOrder(ahead, learnt).map(asCandidate),
+            job.concurrency,
+            learnt.expectations.past,
+            deadlineIn,
+          ),
     calls: expectedCalls(ahead, job.polling, looksOf(learnt, job)),
     sources: differences(job.sources),
   } satisfies Preview as Preview
 })
 
-const asCandidate = (task: Task) => ({ ...task, account: task.account.account })
+const asCandidate = <Work extends Task>(task: Work) => ({ ...task, account: task.account.account })
 
 export const plan = command("plan", {
   flags: { jobs: jobArguments, all: switchFlag("all", "Every task, however many there are") },
