@@ -188,7 +188,8 @@ const makeHostile = (canaries: Canaries) => {
 
 /**
  * The service is below /api and /flows of `origin`; what was sent elsewhere, to the collector and to the
- * receiver of notices, is kept. `issued` grows as it answers, `echoes` counts answers that repeat the secrets.
+ * receiver of notices, is kept. `issued` grows as it answers, `echoes` counts answers that repeat the
+ * secrets.
  */
 export const openCanaryService = Effect.fnUntraced(function* (canaries: Canaries) {
   const wiring = yield* Wiring

@@ -170,7 +170,7 @@ export const unknownNames = (
   })
 }
 
-/** The job of a run; its file, or the folder of the output, may be elsewhere than when the run was started. */
+/** The job of a run; its file, or the output folder, may be elsewhere than when the run was started. */
 const jobOf = Effect.fnUntraced(function* ({ started }: RunState, moved: Option.Option<string>) {
   const { run_id, job: name, job_path } = started
   const path = Option.getOrElse(moved, () => job_path)
