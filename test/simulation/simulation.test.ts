@@ -63,7 +63,7 @@ describe("a simulated run", () => {
 
 describe("the observer detects a planted defect:", () => {
   it("a start that is sent again with a new external id when its answer is lost (promises 1, 3)", () => {
-    const broken = promisesBroken(8, {
+    const broken = promisesBroken(9, {
       service: (service) => ({
         ...service,
         startExecution: (call, leaving) =>
@@ -179,7 +179,7 @@ describe("the observer detects a planted defect:", () => {
   })
 
   it("a record that gets no row (promise 14)", () => {
-    expect(promisesBroken(3, { place: (rows) => Math.max(0, rows - 1) })).toContain(14)
+    expect(promisesBroken(6, { place: (rows) => Math.max(0, rows - 1) })).toContain(14)
   })
 
   it("a session that is read without a pause (promise 10)", () => {
