@@ -49,6 +49,7 @@ type AnswerHeaders = Undici.Dispatcher.ResponseData["headers"]
 /** More than this of a body that nobody has read yet makes its connection wait. */
 const unreadBytesMax = 64 * 1024
 
+const readInPart = (): Error => new Error("a part of the body was read already")
 const interrupted = () => new Error("the call was interrupted, or nobody reads its answer")
 
 /** One answer while it arrives: the dispatcher fills it, a fiber empties it. */
@@ -65,6 +66,9 @@ class Arriving implements Undici.Dispatcher.DispatchHandler {
   /** Nothing waits for a reader that takes everything at the end. */
   #unreadMax = unreadBytesMax
   #wake: (() => void) | undefined
+  /** All of it, once it was read: who records calls reads what the call itself reads. */
+  #all: Uint8Array<ArrayBuffer> | undefined
+  #isInPieces = false
 
   constructor(answered: (status: number, headers: AnswerHeaders) => void, failed: (cause: Error) => void) {
     this.#answered = answered
@@ -114,6 +118,9 @@ class Arriving implements Undici.Dispatcher.DispatchHandler {
   /** All of it, in memory of its own. */
   get bytes(): Effect.Effect<Uint8Array<ArrayBuffer>, Error> {
     return Effect.suspend(() => {
+      if (this.#all !== undefined) return Effect.succeed(this.#all)
+      // What is left of it must not pass for the whole.
+      if (this.#isInPieces) return Effect.fail(readInPart())
       this.#unreadMax = Infinity
       return this.#end === undefined ? Effect.flatMap(this.#more, () => this.#whole()) : this.#whole()
     })
@@ -123,13 +130,15 @@ class Arriving implements Undici.Dispatcher.DispatchHandler {
   get pieces(): Stream.Stream<Uint8Array, Error> {
     const pull: Effect.Effect<Arr.NonEmptyReadonlyArray<Uint8Array>, Error | Cause.Done> = Effect.suspend(
       () => {
+        this.#isInPieces = true
         const chunks = this.#take()
         if (Arr.isArrayNonEmpty(chunks)) return Effect.succeed(chunks)
         if (this.#end === undefined) return Effect.flatMap(this.#more, () => pull)
         return this.#end.cause === undefined ? Cause.done() : Effect.fail(this.#end.cause)
       },
     )
-    return Stream.ensuring(Stream.fromPull(Effect.succeed(pull)), Effect.sync(this.abort))
+    const rest = Stream.ensuring(Stream.fromPull(Effect.succeed(pull)), Effect.sync(this.abort))
+    return Stream.suspend(() => (this.#all === undefined ? rest : Stream.make(this.#all)))
   }
 
   get #more(): Effect.Effect<void> {
@@ -155,6 +164,7 @@ class Arriving implements Undici.Dispatcher.DispatchHandler {
       whole.set(chunk, at)
       at += chunk.byteLength
     }
+    this.#all = whole
     return Effect.succeed(whole)
   }
 

@@ -3,6 +3,8 @@ import type * as Net from "node:net"
 import { afterEach, assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { vi } from "vitest"
+import { HttpClient } from "effect/http"
+import { NodeClient } from "../../src/client/NodeClient.ts"
 import { Service } from "../../src/client/Service.ts"
 import type { CallFailure } from "../../src/client/Service.ts"
 import { listen, listenRaw, secret, serviceAt } from "./FakeService.ts"
@@ -219,6 +221,29 @@ describe("a call that ends early", () => {
     assert.deepStrictEqual([seen, sentByThen > 0 && sentByThen < size], [size, true])
   })
 })
+
+describe("an answer that more than one reader wants", () => {
+  const body = '{"execution_id":"e-1"}'
+  const asked = Effect.gen(function* () {
+    const origin = yield* listen((_, response) => response.end(body))
+    return yield* (yield* HttpClient.HttpClient).get(origin)
+  }).pipe(Effect.provide(NodeClient.layer()))
+
+  live("is the same for each of them [promise 1 read twice]", function* () {
+    const answer = yield* asked
+    const texts = yield* Effect.forEach([1, 2], () => Effect.map(answer.arrayBuffer, textOf))
+    const inPieces = yield* Stream.runCollect(answer.stream)
+    assert.deepStrictEqual([...texts, ...inPieces.map(textOf)], [body, body, body])
+  })
+
+  live("is no answer to whoever comes after a part of it was read", function* () {
+    const answer = yield* asked
+    yield* Stream.runDrain(Stream.take(answer.stream, 1))
+    assert.strictEqual((yield* Effect.exit(answer.arrayBuffer))._tag, "Failure")
+  })
+})
+
+const textOf = (bytes: ArrayBuffer | Uint8Array): string => Buffer.from(bytes as Uint8Array).toString()
 
 describe("an untrusted certificate", () => {
   afterEach(() => vi.unstubAllEnvs())
