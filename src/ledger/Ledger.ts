@@ -256,7 +256,11 @@ const makeLedger = Effect.fnUntraced(function* (
     giveBack: Effect.gen(function* () {
       while (yield* attempt(() => tables.giveBack())) yield* Effect.yieldNow
     }),
-    problems: attempt(() => [...tables.problems(), ...states.problems()]),
+    problems: attempt(() => {
+      const found = tables.problems()
+      // Facts that changed are not folded.
+      return found.length > 0 ? found : states.problems()
+    }),
   })
 })
 

@@ -1,7 +1,6 @@
 /** A state carried forward: what further facts make of it is what all facts make, and reading costs them once. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import type { DatabaseSync } from "node:sqlite"
 import * as fc from "fast-check"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
@@ -9,6 +8,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { begun, lives, recorded, run_id } from "../task/Lives.ts"
 import { anyFacts } from "./AnyFacts.ts"
+import { counting } from "./CountedReads.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
@@ -89,23 +89,3 @@ describe("the state of a run, carried forward", () => {
 
 const inRun = (of: string, fact: Fact): Fact =>
   "run_id" in fact && fact.run_id !== undefined ? { ...fact, run_id: anId(of) } : fact
-
-/** A database that notes how many facts of a run each query brought. */
-const counting = (database: DatabaseSync, read: Array<number>): DatabaseSync =>
-  new Proxy(database, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name, target)
-      if (name !== "prepare") return typeof value === "function" ? value.bind(target) : value
-      return (sql: string) => {
-        const statement = target.prepare(sql)
-        if (!sql.includes("WHERE run_id = ? AND seq > ?")) return statement
-        return {
-          iterate: function* (...given: Parameters<typeof statement.iterate>) {
-            const rows = [...statement.iterate(...given)]
-            read.push(rows.length)
-            yield* rows
-          },
-        }
-      }
-    },
-  })
