@@ -20,13 +20,8 @@ const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>
     account: login && { ...login, former: login.former ?? [], isByHand: false },
   })
 
-const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptState => ({
-  attempt: intended.attempt,
-  external_execution_id: intended.external_execution_id,
-  ...keysOf(intended),
-  ...(intended.token_id === undefined ? {} : { token_id: intended.token_id }),
-  intended_at: at,
-  probed: false,
+/** What nobody knows of an attempt before its first answer. */
+export const unknownYet = {
   answer: undefined,
   accepted_at: undefined,
   execution_id: undefined,
@@ -36,9 +31,19 @@ const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptS
   authentication_status: undefined,
   abort: undefined,
   closed: undefined,
+  deletion: undefined,
+} as const
+
+const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptState => ({
+  attempt: intended.attempt,
+  external_execution_id: intended.external_execution_id,
+  ...keysOf(intended),
+  ...(intended.token_id === undefined ? {} : { token_id: intended.token_id }),
+  intended_at: at,
+  probed: false,
+  ...unknownYet,
   orphanSuspected: false,
   drained: false,
-  deletion: undefined,
 })
 
 /** Sent once more. Until its own answer is known, it may have had an effect, whatever an earlier one said. */

@@ -6,6 +6,7 @@
 import type { DatabaseSync } from "node:sqlite"
 import { isDeepStrictEqual } from "node:util"
 import { sha256 } from "../base/Hashes.ts"
+import { unknownYet } from "./FoldRun.ts"
 import { within } from "./LedgerKeys.ts"
 import { runsLearntFrom } from "./RunState.ts"
 import type { AttemptState, RunState, TaskState } from "./RunState.ts"
@@ -42,19 +43,7 @@ const hashOf = (run_id: RunId, place: number, body: string): Buffer => sha256(`$
 // What JSON leaves out because it is undefined.
 const absentOfRun = { published: undefined, ended: undefined }
 const absentOfTask = { settled: undefined }
-const absentOfAttempt = {
-  fingerprint: undefined,
-  answer: undefined,
-  accepted_at: undefined,
-  execution_id: undefined,
-  session_id: undefined,
-  status_code: undefined,
-  status_reason: undefined,
-  authentication_status: undefined,
-  abort: undefined,
-  closed: undefined,
-  deletion: undefined,
-}
+const absentOfAttempt = { fingerprint: undefined, ...unknownYet }
 
 const taskIn = (body: string): TaskState => {
   const task: TaskState = JSON.parse(body)
