@@ -198,26 +198,31 @@ describe("Schedule", () => {
     ])
   })
 
-  it.each([
-    ["a hundred thousand customers of one engine", (index: number) => candidate(`t${index}`)],
-    [
-      "a hundred thousand customers behind one login",
-      (index: number) => candidate(`t${index}`, undefined, "bank", "one"),
-    ],
-  ])("schedules %s in seconds", (_, make) => {
+  /** Schedules so many candidates and answers what that cost (CPU seconds). */
+  const costOf = (customers: number, make: (index: number) => Candidate) => {
     const before = process.cpuUsage()
     const schedule = new Schedule({ max_in_flight: 100, per_engine: 20 })
-    for (let index = 0; index < 100_000; index++)
+    for (let index = 0; index < customers; index++)
       schedule.add(make(index), index % 3 === 0 ? 1 + (index % 999) : 0)
     let taken = 0
     while (schedule.waiting > 0) {
       const batch = takeAll(schedule, 1_000)
-      expect(batch.length).toBeGreaterThan(0)
+      if (batch.length === 0) break
       taken += batch.length
       for (const task_id of batch) schedule.release(anId(task_id))
     }
-    expect(taken).toBe(100_000)
-    expect(process.cpuUsage(before).user / 1e6).toBeLessThan(5)
+    expect(taken).toBe(customers)
+    return process.cpuUsage(before).user / 1e6
+  }
+
+  it.each([
+    ["customers of one engine", (index: number) => candidate(`t${index}`)],
+    ["customers behind one login", (index: number) => candidate(`t${index}`, undefined, "bank", "one")],
+  ])("schedules 40,000 %s at a cost that grows with their number, not with its square", (_, make) => {
+    costOf(5_000, make)
+    const few = Math.max(0.02, costOf(5_000, make))
+    // Eight times as many cost eight times as much; with the square it would be 64.
+    expect(costOf(40_000, make) / few).toBeLessThan(32)
   })
 })
 
