@@ -3,8 +3,11 @@
  * memory from the operating system. Whatever is started here ends with the benchmark.
  */
 import { spawn } from "node:child_process"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { Schema } from "effect"
+import { installCommand } from "../faults/NightjarCommand.ts"
 
 const Usage = Schema.Struct({
   pid: Schema.Int,
@@ -29,6 +32,18 @@ export interface MeasuredProcess {
   readonly firstLine: Promise<string>
   readonly ended: Promise<MeasuredEnd>
   readonly stop: () => void
+}
+
+let installed: Promise<string> | undefined
+
+/** The path of the bundled command, which is built once for all benchmarks of a run. */
+export const installedCommand = (): Promise<string> => {
+  if (installed === undefined) {
+    const folder = mkdtempSync(join(tmpdir(), "command-"))
+    process.on("exit", () => rmSync(folder, { recursive: true, force: true }))
+    installed = installCommand(folder)
+  }
+  return installed
 }
 
 const preload = new URL("processUsage.js", import.meta.url).href

@@ -9,9 +9,8 @@ import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Schema } from "effect"
-import { installCommand } from "../faults/NightjarCommand.ts"
 import type { BenchOptions, Benchmark, Figure } from "./Figure.ts"
-import { startMeasured } from "./MeasuredProcess.ts"
+import { installedCommand, startMeasured } from "./MeasuredProcess.ts"
 import type { MeasuredEnd, Usage } from "./MeasuredProcess.ts"
 import { writeNightJob } from "./NightJob.ts"
 import type { NightSize } from "./NightJob.ts"
@@ -30,7 +29,8 @@ const whole: NightSize = {
   runSeconds: 10,
   retry: "30 seconds",
 }
-const sample: NightSize = { customers: 40, inFlight: 40, queueSeconds: 1, runSeconds: 1, retry: "100 millis" }
+/** Long enough for all to be in flight at once while something else runs beside it. */
+const sample: NightSize = { customers: 40, inFlight: 40, queueSeconds: 3, runSeconds: 1, retry: "100 millis" }
 
 export const sizeOf = (options: BenchOptions): NightSize => {
   const size = options.sample ? sample : whole
@@ -149,7 +149,7 @@ export const night: Benchmark = {
     const collector = options.telemetry ? await startCollector() : undefined
     try {
       const size = { ...sizeOf(options), ...(collector && { otlp: collector.otlp }) }
-      const command = await installCommand(join(folder, "command"))
+      const command = await installedCommand()
       const { measured, complaints } = await measureNight(command, folder, size)
       if (measured === undefined) return { figures: [], complaints }
       const { inFlightMost } = measured.saw

@@ -12,11 +12,10 @@ import { HttpClient, HttpClientRequest } from "effect/http"
 import { secretHeader } from "../../src/service/Api.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../src/sandbox/server/SandboxServer.ts"
-import { installCommand } from "../faults/NightjarCommand.ts"
 import { median } from "./Figure.ts"
 import type { Benchmark } from "./Figure.ts"
 import { startLoopback } from "./loopback.ts"
-import { startMeasured } from "./MeasuredProcess.ts"
+import { installedCommand, startMeasured } from "./MeasuredProcess.ts"
 
 const rounds = 5
 const atOnce = 32
@@ -103,7 +102,7 @@ export const sandbox: Benchmark = {
   run: async ({ sample }) => {
     const count = sample ? 500 : 5_000
     const folder = mkdtempSync(join(tmpdir(), "sandbox-"))
-    const command = await installCommand(join(folder, "command"))
+    const command = await installedCommand()
     const service = startMeasured([command, "sandbox", "--port", "0", "--seed", "7"], join(folder, "usage"))
     const stops = [service.stop]
     try {

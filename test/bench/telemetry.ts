@@ -5,9 +5,9 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { installCommand } from "../faults/NightjarCommand.ts"
 import { median } from "./Figure.ts"
 import type { BenchOptions, Benchmark, Figure, Measured } from "./Figure.ts"
+import { installedCommand } from "./MeasuredProcess.ts"
 import { measureNight, sizeOf, startCollector } from "./night.ts"
 import type { NightSize } from "./NightJob.ts"
 
@@ -71,7 +71,7 @@ const figuresOf = (pairs: ReadonlyArray<Pair>, isJudged: boolean): ReadonlyArray
 }
 
 const measurePairs = async (folder: string, options: BenchOptions): Promise<Measured> => {
-  const command = await installCommand(join(folder, "command"))
+  const command = await installedCommand()
   const asked = options.customers ?? (options.sample ? undefined : String(customers))
   const size = sizeOf({ ...options, customers: asked })
   const measured: Array<Pair> = []

@@ -1,5 +1,5 @@
 /**
- * `npm run planted -- [--rows REGEX] [--sample N] [--seed S] [--json]`: plants the bug of every row of the
+ * `npm run planted -- [--rows REGEX] [--sample N] [--others N] [--seed S] [--json]`: plants the bug of every row of the
  * inventory, one after another and in memory only, and runs the tests that carry the row's tag. Prints how
  * many were caught and who survived; exits 1 on a survivor that nobody accepted, on an accepted one that is
  * caught, and on a bug that does not fit.
@@ -22,6 +22,8 @@ const { values } = parseArgs({
     rows: { type: "string", default: "" },
     /** So many of them, chosen by the seed. */
     sample: { type: "string" },
+    /** And so many of the rows whose ids do not match. */
+    others: { type: "string", default: "0" },
     seed: { type: "string" },
     json: { type: "boolean", default: false },
     verbose: { type: "boolean", default: false },
@@ -37,9 +39,12 @@ const seed = values.seed ?? new Date(Date.now()).toISOString().slice(0, 10)
 
 const choose = (all: ReadonlyArray<PlantedRow>): ReadonlyArray<PlantedRow> => {
   const pattern = new RegExp(values.rows)
-  const matching = all.filter(({ row }) => pattern.test(row.id))
-  if (values.sample === undefined) return matching
-  return drawn(matching, ({ row }) => row.id, seed).slice(0, Number(values.sample))
+  const { matching = [], others = [] } = Object.groupBy(all, ({ row }) =>
+    pattern.test(row.id) ? "matching" : "others",
+  )
+  const some = (rows: typeof all, count: number) => drawn(rows, ({ row }) => row.id, seed).slice(0, count)
+  const chosen = values.sample === undefined ? matching : some(matching, Number(values.sample))
+  return [...chosen, ...some(others, Number(values.others))]
 }
 
 const note = (text: string): void => {

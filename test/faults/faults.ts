@@ -87,10 +87,11 @@ const inARow = values["in-a-row"] === undefined ? undefined : Number(values["in-
 const rooms = sizes === 0 ? [] : sample ? [sampleRoom] : await roomsFor(campaign, sizes)
 const calls = points === 0 ? [] : sample ? [sampleCall] : await brokenCalls(campaign, points)
 type Case = () => Promise<Verdict>
+type Killing = (seed: number) => Promise<Verdict>
 /** Cases of which each is tried by its seed, after what they have in common was made. */
 const bySeed = async (
   amount: number,
-  open: (of: typeof campaign) => Promise<(seed: number) => Promise<Verdict>>,
+  open: (of: typeof campaign) => Killing | Promise<Killing>,
 ): Promise<ReadonlyArray<Case>> => {
   if (amount === 0) return []
   const kill = await open(campaign)
