@@ -6,13 +6,15 @@
  */
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
-import type { RunId } from "../service/Ids.ts"
+import { RunId } from "../service/Ids.ts"
 import { DuckDb } from "../base/DuckDb.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { isAsked } from "./AskGates.ts"
+import { keptVersions, newestDerived } from "./KeptVersions.ts"
 import { fileStep, filesBelow } from "./Manifest.ts"
+import type { Manifest } from "./Manifest.ts"
 import { databaseFailed, ledgerFailed } from "./Publisher.ts"
 import type { Store } from "./Store.ts"
 
@@ -30,10 +32,13 @@ const heldAmong = Effect.fnUntraced(function* (headers: ReadonlyArray<RunHeader>
     // A run that is held back ends with something left at the service; all others need not be read.
     if (ended?.leftovers === false) continue
     const state = yield* ledger.state(fact.run_id)
-    if (state?.held !== undefined || state?.accepted === true) held.push(state)
+    if (isHeldBack(state)) held.push(state)
   }
   return held as ReadonlyArray<RunState>
 })
+
+const isHeldBack = (state: RunState | undefined): state is RunState =>
+  state?.held !== undefined || state?.accepted === true
 
 /** All runs that are held back, or whose acceptance was cut off, oldest first. */
 export const heldRuns = Effect.flatMap(Ledger, (ledger) => Effect.flatMap(ledger.runs, heldAmong))
@@ -56,6 +61,33 @@ export const heldBefore = Effect.fn("Publishing.heldBefore")(
   },
   Effect.catchTag("LedgerFailed", (failure) => Effect.fail(ledgerFailed(failure))),
 )
+
+/** The same version without what was published of a run while it went on; what it had before is there again. */
+export const withoutInterim = (store: Store, manifest: Manifest, run_id: string): Manifest => {
+  const { [run_id]: own, ...runs } = manifest.runs
+  if (own?.interim !== true) return manifest
+  // A run that the service kept from beginning was published before, with no tasks.
+  const before = keptVersions(store)
+    .flatMap((kept) => kept.runs[run_id] ?? [])
+    .findLast(({ interim }) => interim !== true)
+  return { ...manifest, runs: before === undefined ? runs : { ...runs, [run_id]: before } }
+}
+
+/**
+ * What the next publication continues from: the current version, or the one that a rollback replaced. What that
+ * has of a run that a gate has held back since stays out.
+ */
+export const continuedFrom = Effect.fnUntraced(function* (store: Store, current: Manifest) {
+  let newest = yield* fileStep(() => newestDerived(store, current))
+  if (newest === current) return newest
+  const ledger = yield* Ledger
+  for (const [run_id, { interim }] of Object.entries(newest.runs)) {
+    if (interim !== true) continue
+    const state = yield* Effect.mapError(ledger.state(RunId.make(run_id)), ledgerFailed)
+    if (isHeldBack(state)) newest = yield* fileStep(() => withoutInterim(store, newest, run_id))
+  }
+  return newest
+})
 
 /** Keeps the finished database aside; those of runs that it contains too are removed. */
 export const keepAside = Effect.fn("Publishing.keepAside")(function* (

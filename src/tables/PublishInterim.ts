@@ -11,8 +11,8 @@ import type { RunId } from "../service/Ids.ts"
 import { listed } from "../base/Text.ts"
 import type { Gates, SqlFile } from "../jobs/Job.ts"
 import { failedGates, gatesOfPart } from "./AskGates.ts"
+import { withoutInterim } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
-import { keptVersions } from "./KeptVersions.ts"
 import { fileStep, filesBelow, withPolicy } from "./Manifest.ts"
 import type { Layout } from "./Manifest.ts"
 import { keepModels } from "./Models.ts"
@@ -101,12 +101,8 @@ export const withdrawInterim = Effect.fn("Publishing.withdrawInterim")(function*
   run_id: RunId,
 ) {
   const put = Effect.fnUntraced(function* ({ current }: Standing) {
-    if (current.runs[run_id]?.interim !== true) return { told: false }
-    const { [run_id]: _, ...others } = current.runs
-    // A run that the service kept from beginning was published before, with no tasks.
-    const before = yield* fileStep(() => keptVersions(store).at(-1)?.runs[run_id])
-    const runs = before === undefined || before.interim === true ? others : { ...others, [run_id]: before }
-    return { told: true, next: { ...current, runs }, isAnew: true }
+    const next = yield* fileStep(() => withoutInterim(store, current, run_id))
+    return next === current ? { told: false } : { told: true, next, isAnew: true }
   })
   const { told } = yield* change(store, put)
   return told

@@ -10,8 +10,9 @@ import type { FailedGate } from "../ledger/RunFacts.ts"
 import { clearStrays, commit, discarding, recover } from "./Commit.ts"
 import { nextDatabase, withDatabase } from "./ContinueDatabase.ts"
 import type { Built } from "./ContinueDatabase.ts"
+import { continuedFrom } from "./HeldRuns.ts"
 import { withSchemasOf } from "./KeepSchemas.ts"
-import { filesNeededBy, keptVersions, newestDerived, replaceKept, sweepKept } from "./KeptVersions.ts"
+import { filesNeededBy, keptVersions, replaceKept, sweepKept } from "./KeptVersions.ts"
 import { fileStep } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { parquetOf, sweepParquet } from "./ParquetViews.ts"
@@ -70,7 +71,7 @@ export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R
   edit: (standing: Standing) => Effect.Effect<Edit<Told, Settled>, E, R>,
 ) {
   const current = yield* recover(store)
-  const newest = yield* fileStep(() => newestDerived(store, current))
+  const newest = yield* continuedFrom(store, current)
   const version = current.version + 1
   const staging = Effect.gen(function* () {
     const asked = yield* edit({ current, newest, version })

@@ -85,12 +85,9 @@ const ended = (run: Night, leftovers: boolean) =>
 
 /** Takes the rows of a run that a gate holds back out of the version, if it was published while it went on. */
 const withdraw = ({ root, model }: World, { run_id }: Night): void => {
-  const { current, kept } = model
-  if (current.runs.get(run_id)?.over === undefined) return
-  const runs = new Map(current.runs)
-  runs.delete(run_id)
-  const before = kept.at(-1)?.runs.get(run_id)
-  if (before !== undefined && before.over === undefined) runs.set(run_id, before)
+  const { current } = model
+  const runs = model.withoutInterim(current.runs, run_id)
+  if (runs === current.runs) return
   model.replace({ ...current, version: versionIn(root), runs }, { trims: true })
 }
 

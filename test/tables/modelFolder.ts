@@ -59,10 +59,26 @@ export class ModelFolder {
     return derived
   }
 
-  /** What the next publication goes on from. */
+  /** What the next publication goes on from, without what a gate has held back since. */
   get newest(): FolderVersion {
     const { returned } = this.current
-    return this.kept.find(({ version }) => version === returned?.from) ?? this.current
+    const newest = this.kept.find(({ version }) => version === returned?.from)
+    if (newest === undefined) return this.current
+    const held = [...newest.runs.keys()].filter((run_id) => this.known.get(run_id)?.state === "held")
+    const runs = held.reduce((left, run_id) => this.withoutInterim(left, run_id), newest.runs)
+    return { ...newest, runs }
+  }
+
+  /** Without what was published of a run that went on; with what it had before. */
+  withoutInterim(all: FolderVersion["runs"], run_id: string): FolderVersion["runs"] {
+    if (all.get(run_id)?.over === undefined) return all
+    const runs = new Map(all)
+    runs.delete(run_id)
+    const before = this.kept
+      .flatMap((one) => one.runs.get(run_id) ?? [])
+      .findLast((one) => one.over === undefined)
+    if (before !== undefined) runs.set(run_id, before)
+    return runs
   }
 
   /** The runs that a version with this one contains too, because a gate held them back. */
