@@ -16,7 +16,7 @@ import { recordTables, rejectedRecordsTable } from "../records/RecordTables.ts"
 import { tell } from "../task/Progress.ts"
 import { dataDictionary, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
 import { gatherOutcomes } from "./Dimensions.ts"
-import { castColumns, filesAlike } from "./FileColumns.ts"
+import { castRows, filesAlike, parquetRows } from "./FileColumns.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
@@ -94,24 +94,16 @@ const rowsFrom = Effect.fnUntraced(function* (
   paths: ReadonlyArray<string>,
   only?: ReadonlyArray<string>,
 ) {
-  const list = paths.map(literal).join(", ")
-  const files = `read_parquet([${list}], union_by_name = true, hive_partitioning = false)`
-  const columns = castColumns(spec, yield* connection.columnTypes(`SELECT * FROM ${files}`))
-  const source = `${files}${ofRuns(only)}`
-  const select = columns.map(({ name, value }) => `${value} AS ${identifier(name)}`)
-  const unsure = columns.flatMap(({ name, isUnfit }) => (isUnfit === undefined ? [] : [{ name, isUnfit }]))
-  const counts = unsure.map(({ name, isUnfit }) => `count_if(${isUnfit})::INTEGER AS ${identifier(name)}`)
-  const [lost] =
-    counts.length === 0 ? [] : yield* connection.rows(`SELECT ${counts.join(", ")} FROM ${source}`)
-  const unfit = unsure.map(({ name }) => ({
+  const files = parquetRows(paths)
+  const source = `(SELECT *, filename AS _file FROM ${files}${ofRuns(only)})`
+  const { sql, unfit } = castRows(spec, yield* connection.columnTypes(`SELECT * FROM ${files}`), source)
+  const [lost] = unfit === undefined ? [] : yield* connection.rows(unfit)
+  const counts = Object.entries(lost ?? {}).map(([column, count]) => ({
     table: spec.name,
-    column: name,
-    count: Number(lost?.[name] ?? 0),
+    column,
+    count: Number(count),
   }))
-  return {
-    sql: `SELECT ${select.join(", ")} FROM ${source}`,
-    unfit: unfit.filter(({ count }) => count > 0),
-  }
+  return { sql, unfit: counts.filter(({ count }) => count > 0) }
 })
 
 const ofRuns = (only: ReadonlyArray<string> | undefined): string =>

@@ -37,6 +37,10 @@ export const fileMetadata = (
   ...(pseudonyms === undefined ? {} : { [policyInFile]: JSON.stringify(pseudonyms.policy) }),
 })
 
+/** The rows of these files, as a source of a query. */
+export const parquetRows = (paths: ReadonlyArray<string>, more = ""): string =>
+  `read_parquet([${paths.map(literal).join(", ")}], union_by_name = true, hive_partitioning = false${more})`
+
 /** Columns as files have them: JSON, of which Parquet has none of its own, as text. */
 export const parquetCells = (columns: ReadonlyArray<ColumnSpec>): string =>
   columns
@@ -95,7 +99,7 @@ export const schemaVersionOf = (
   return schemas?.[family?.table ?? ""]
 }
 
-export interface FileColumn {
+interface FileColumn {
   readonly name: string
   readonly type: string
 }
@@ -105,7 +109,8 @@ const shortName = (type: string): string =>
   type === "TIMESTAMP WITH TIME ZONE" ? "TIMESTAMPTZ" : type.replaceAll(" ", "")
 
 /** Files of an older version lack the run's date; their path has it, in every version. */
-export const dateInPath = "TRY_CAST(regexp_extract(filename, '.*/run_date=([0-9-]+)/', 1) AS DATE)"
+export const dateIn = (path: string): string =>
+  `TRY_CAST(regexp_extract(${path}, '.*/run_date=([0-9-]+)/', 1) AS DATE)`
 
 const isoText = (value: string): string =>
   `replace(strftime(timezone('UTC', ${value}), '%Y-%m-%dT%H:%M:%S.%fZ'), '.000000Z', 'Z')`
@@ -154,11 +159,16 @@ const reasonOf = ({ name, type }: ColumnSpec, kind: string): string => {
 
 /** Only what DuckDB would write the same again: it rounds numbers that no DOUBLE can hold. */
 const safeExtra = "CASE WHEN CAST(json(extra) AS VARCHAR) = extra THEN extra END"
-const memberOf = (name: string): string => `json_extract(${safeExtra}, '$.${identifier(name)}')`
+
+// Cells that a query makes once a row, so that no expression holds another many times over.
+const memberOf = ({ name }: ColumnSpec): string => identifier(`_member_${name}`)
+const takenFrom = ({ name }: ColumnSpec): string => identifier(`_taken_${name}`)
+const castTo = ({ name }: ColumnSpec): string => identifier(`_cast_${name}`)
 
 /** The member of `extra` with the name of a column, in the column's type; NULL if it does not fit. */
-const fromExtra = ({ name, type }: ColumnSpec): string => {
-  const json = memberOf(name)
+const fromExtra = (each: ColumnSpec): string => {
+  const { type } = each
+  const json = memberOf(each)
   const isOf = `json_type(${json}) IN (${kindsOf(type).map(literal).join(", ")})`
   const texts = `len(list_filter(CAST(${json} AS JSON[]), lambda x: json_type(x) <> 'VARCHAR')) = 0`
   const isOfTexts = type === "VARCHAR[]" ? `CASE WHEN ${isOf} THEN ${texts} END` : isOf
@@ -169,18 +179,16 @@ const fromExtra = ({ name, type }: ColumnSpec): string => {
 }
 
 const staysInExtra = (each: ColumnSpec): string =>
-  `json_type(${memberOf(each.name)}) <> 'NULL' AND ${fromExtra(each)} IS NULL`
+  `json_type(${memberOf(each)}) <> 'NULL' AND ${takenFrom(each)} IS NULL`
 
 /** JSON is text in Parquet. In these columns every text was written as JSON; another may have been plain. */
 const alwaysJson: ReadonlyArray<string> = ["extra", "record"]
 
-/** One column of a table, from files that have these columns. */
-export interface CastColumn {
-  readonly name: string
-  /** Its value in SQL, of the table's type. */
-  readonly value: string
-  /** In SQL: that a file has a value, and that it does not fit the type. */
-  readonly isUnfit?: string
+/** A query for the rows of a table. */
+interface CastRows {
+  readonly sql: string
+  /** A query for how many values of each changed column do not fit, by its name; undefined if none changed. */
+  readonly unfit: string | undefined
 }
 
 /** The texts whose conditions hold. */
@@ -191,22 +199,26 @@ const present = (parts: ReadonlyArray<readonly [isTrue: string, text: string]>):
 /** Without the members that have a column by now; with those that have none, or that do not fit theirs. */
 const extraWith = (taken: ReadonlyArray<ColumnSpec>, added: Parameters<typeof present>[0]): string => {
   const left = taken.map(
-    (each) => `${literal(each.name)}, CASE WHEN ${staysInExtra(each)} THEN ${memberOf(each.name)} END`,
+    (each) => `${literal(each.name)}, CASE WHEN ${staysInExtra(each)} THEN ${memberOf(each)} END`,
   )
-  const merged = `CASE WHEN ${safeExtra} IS NULL THEN extra
-    ELSE CAST(json_merge_patch(${safeExtra}, json_object(${left.join(", ")})) AS VARCHAR) END`
+  const merged = `CASE WHEN _safe IS NULL THEN extra
+    ELSE CAST(json_merge_patch(_safe, json_object(${left.join(", ")})) AS VARCHAR) END`
   const some = `nullif(${taken.length === 0 ? "extra" : merged}, '{}')`
   const members = `array_to_string(${present(added)}, ',')`
   return `CASE WHEN ${members} = '' THEN ${some}
     ELSE coalesce(left(${some}, -1) || ',', '{') || ${members} || '}' END`
 }
 
+/** The rows with further cells. */
+const withCells = (rows: string, cells: ReadonlyArray<string>): string =>
+  cells.length === 0 ? rows : `(SELECT *, ${cells.join(", ")} FROM ${rows})`
+
 /**
- * The columns of a table from files that have these. In a row of a record, what has no column any more, or
- * does not fit that which it has, is in `extra` and `misfits`, as if it had just come; what has got a column
- * that it fits is taken from there. Any other column that no file has is NULL.
+ * The rows of a table from files that have these columns; `source` has them, and `_file`. In a row of a record,
+ * what has no column any more, or does not fit that which it has, is in `extra` and `misfits`, as if it had just
+ * come; what has got a column that it fits is taken from there. Any other column that no file has is NULL.
  */
-export const castColumns = (spec: TableSpec, files: ReadonlyArray<FileColumn>): ReadonlyArray<CastColumn> => {
+export const castRows = (spec: TableSpec, files: ReadonlyArray<FileColumn>, source: string): CastRows => {
   const found = new Map(files.map(({ name, type }) => [name, shortName(type)]))
   const typeOf = (name: string) => found.get(name) ?? ""
   const isOther = ({ name, type }: ColumnSpec) =>
@@ -215,38 +227,51 @@ export const castColumns = (spec: TableSpec, files: ReadonlyArray<FileColumn>): 
   const hasRest = ["misfits", "extra"].every((name) => found.has(name) && isIn(spec, name))
   const isField = (name: string) => hasRest && isColumnName(name)
   const taken = spec.columns.filter((each) => isField(each.name) && isOther(each))
-  const columns = spec.columns.map((each): CastColumn => {
-    const [name, type] = [each.name, shortName(each.type)]
-    const column = identifier(name)
-    if (!found.has(name))
-      return { name, value: taken.includes(each) ? fromExtra(each) : `CAST(NULL AS ${type})` }
-    if (!isOther(each)) return { name, value: `CAST(${column} AS ${type})` }
-    const value = converted(column, typeOf(name), type)
-    const isUnfit = `${column} IS NOT NULL AND ${value} IS NULL`
-    return { name, value: taken.includes(each) ? `coalesce(${value}, ${fromExtra(each)})` : value, isUnfit }
-  })
-  const unfit = columns.filter(({ name, isUnfit }) => isField(name) && isUnfit !== undefined)
+  const cast = spec.columns.filter((each) => found.has(each.name) && isOther(each))
+  const members = taken.map(
+    (each) => `json_extract(_safe, '$.${identifier(each.name)}') AS ${memberOf(each)}`,
+  )
+  const safe = withCells(source, taken.length === 0 ? [] : [`${safeExtra} AS _safe`])
+  const rows = withCells(withCells(safe, members), [
+    ...taken.map((each) => `${fromExtra(each)} AS ${takenFrom(each)}`),
+    ...cast.map(
+      (each) =>
+        `${converted(identifier(each.name), typeOf(each.name), shortName(each.type))} AS ${castTo(each)}`,
+    ),
+  ])
+  const isUnfit = (each: ColumnSpec) => `${identifier(each.name)} IS NOT NULL AND ${castTo(each)} IS NULL`
   const gone = [...found.keys()].filter((name) => isField(name) && !isIn(spec, name))
   const added = [
-    ...unfit.map(({ name, isUnfit = "" }) => [isUnfit, name] as const),
+    ...cast.filter(({ name }) => isField(name)).map((each) => [isUnfit(each), each.name] as const),
     ...gone.map((name) => [`${identifier(name)} IS NOT NULL`, name] as const),
   ].map(([is, name]) => [is, `'"${name}":' || ${jsonOf(identifier(name), typeOf(name))}`] as const)
   const reasons = taken.map((each) => {
-    const { isUnfit = "false" } = columns.find(({ name }) => name === each.name) ?? {}
+    const is = cast.includes(each) ? isUnfit(each) : "false"
     const was = literal(kindsOf(typeOf(each.name))[0] ?? "")
-    const kind = `CASE WHEN ${isUnfit} THEN ${was} ELSE json_type(${memberOf(each.name)}) END`
-    return [`${isUnfit} OR ${staysInExtra(each)}`, reasonOf(each, kind)] as const
+    const kind = `CASE WHEN ${is} THEN ${was} ELSE json_type(${memberOf(each)}) END`
+    return [`${is} OR ${staysInExtra(each)}`, reasonOf(each, kind)] as const
   })
   const names = [...taken.map(({ name }) => name), ...gone].join("|")
   const others = `list_filter(coalesce(misfits, []),
     lambda m: NOT regexp_matches(m, '^(${names})[^a-z0-9_]'))`
-  const misfits = `list_concat(${others}, ${present(reasons)})`
-  return columns.map((one) => {
-    if (one.name === "run_date") return { ...one, value: `coalesce(${one.value}, ${dateInPath})` }
-    if (names === "" || (one.name !== "misfits" && one.name !== "extra")) return one
-    if (one.name === "extra") return { ...one, value: extraWith(taken, added) }
-    return { ...one, value: `CASE WHEN len(${misfits}) > 0 THEN ${misfits} END` }
-  })
+  const valueOf = (each: ColumnSpec): string => {
+    if (names !== "" && each.name === "extra") return extraWith(taken, added)
+    if (names !== "" && each.name === "misfits")
+      return `nullif(list_concat(${others}, ${present(reasons)}), [])`
+    const values = [
+      ...(cast.includes(each) ? [castTo(each)] : []),
+      ...(taken.includes(each) ? [takenFrom(each)] : []),
+      ...(found.has(each.name) && !isOther(each) ? [identifier(each.name)] : []),
+      ...(each.name === "run_date" ? [dateIn("_file")] : []),
+    ]
+    return `CAST(${values.length > 1 ? `coalesce(${values.join(", ")})` : (values[0] ?? "NULL")} AS ${each.type})`
+  }
+  const cells = spec.columns.map((each) => `${valueOf(each)} AS ${identifier(each.name)}`)
+  const counts = cast.map((each) => `count_if(${isUnfit(each)})::INTEGER AS ${identifier(each.name)}`)
+  return {
+    sql: `SELECT ${cells.join(", ")} FROM ${rows}`,
+    unfit: counts.length === 0 ? undefined : `SELECT ${counts.join(", ")} FROM ${rows}`,
+  }
 }
 
 const isIn = ({ columns }: TableSpec, name: string): boolean => columns.some((each) => each.name === name)

@@ -16,7 +16,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { Forgotten } from "../ledger/ForgetCustomer.ts"
 import { parquetBytes } from "../records/Parquet.ts"
 import { forgottenInTables } from "./Disguise.ts"
-import { fileMetadata, writeParquet } from "./FileColumns.ts"
+import { fileMetadata, parquetRows, writeParquet } from "./FileColumns.ts"
 import { removeAllAside } from "./HeldRuns.ts"
 import { keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"
 import { fileStep, filesOf, nothingPublished, readManifest } from "./Manifest.ts"
@@ -24,7 +24,7 @@ import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { monthOf, monthPath } from "./MonthFiles.ts"
 import { databaseFailed, ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { checkAgreement } from "./PseudonymsOfJob.ts"
-import { aboutCustomer, rowsOfCustomer, sourceOf } from "./RowsOfCustomer.ts"
+import { aboutCustomer, rowsOfCustomer } from "./RowsOfCustomer.ts"
 import { ledgerRows } from "./RunRows.ts"
 import { RunTables } from "./RunTables.ts"
 import { inMemory, writeShared } from "./SharedFile.ts"
@@ -210,7 +210,7 @@ const writeFile = Effect.fnUntraced(function* (
 ) {
   const place = placed(store, to)
   yield* fileStep(() => makeFolders(store, place))
-  const source = sourceOf([join(store.layout.root, placeIn(store)(file))])
+  const source = parquetRows([join(store.layout.root, placeIn(store)(file))])
   const columns = yield* connection.columnTypes(`SELECT * FROM ${source}`)
   const condition = aboutCustomer(new Set(columns.map(({ name }) => name)), forgotten) ?? "false"
   const sql = `SELECT * FROM ${source} WHERE run_id = ${literal(to.run_id)} AND NOT ${condition}`

@@ -15,6 +15,7 @@ import type { FailedModel } from "../ledger/RunFacts.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { RunId } from "../service/Ids.ts"
 import { publishedTables } from "./DataDictionary.ts"
+import { parquetRows } from "./FileColumns.ts"
 import { heldText, removeAllAside } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
 import { placeIn } from "./KeptVersions.ts"
@@ -55,8 +56,7 @@ const columnsIn = Effect.fnUntraced(function* (connection: Connection, source: s
 })
 
 const sourceOf = (root: string, { files, standsAt }: Side, run_id: string): string =>
-  `read_parquet([${files.map((file) => literal(join(root, standsAt(file)))).join(", ")}],
-    union_by_name = true, hive_partitioning = false) WHERE run_id = ${literal(run_id)}`
+  `${parquetRows(files.map((file) => join(root, standsAt(file))))} WHERE run_id = ${literal(run_id)}`
 
 /** The tables of one run that differ, in the order of the data dictionary. */
 export const compareRows = Effect.fn("Publishing.compareRows")(

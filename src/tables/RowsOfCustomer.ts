@@ -9,12 +9,10 @@ import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { Forgotten } from "../ledger/ForgetCustomer.ts"
+import { parquetRows } from "./FileColumns.ts"
 import { placeIn } from "./KeptVersions.ts"
 import type { ManifestFile } from "./Manifest.ts"
 import type { Store } from "./Store.ts"
-
-export const sourceOf = (paths: ReadonlyArray<string>, more = ""): string =>
-  `read_parquet([${paths.map(literal).join(", ")}], union_by_name = true, hive_partitioning = false${more})`
 
 /** A condition over these columns; undefined if none of them names a customer, directly or by an id. */
 export const aboutCustomer = (
@@ -46,11 +44,11 @@ export const rowsOfCustomer = Effect.fnUntraced(function* (
     )
     const paths = [...places.keys()].filter((path) => existsSync(path))
     if (paths.length === 0) continue
-    const columns = yield* connection.columnTypes(`SELECT * FROM ${sourceOf(paths)}`)
+    const columns = yield* connection.columnTypes(`SELECT * FROM ${parquetRows(paths)}`)
     const condition = aboutCustomer(new Set(columns.map(({ name }) => name)), forgotten)
     if (condition === undefined) continue
     const rows = yield* connection.rows(
-      `SELECT place, run_id, count(*)::INTEGER AS n FROM ${sourceOf(paths, ", filename = 'place'")}
+      `SELECT place, run_id, count(*)::INTEGER AS n FROM ${parquetRows(paths, ", filename = 'place'")}
         WHERE ${condition} GROUP BY place, run_id`,
     )
     for (const { place, run_id, n } of rows) {

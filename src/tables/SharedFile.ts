@@ -9,13 +9,12 @@ import { DuckDb } from "../base/DuckDb.ts"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { memoryLimits } from "./BuildDatabase.ts"
-import { dateInPath, writeParquet } from "./FileColumns.ts"
+import { dateIn, parquetRows, writeParquet } from "./FileColumns.ts"
 import { placeIn } from "./KeptVersions.ts"
 import { fingerprintInTurns } from "./Manifest.ts"
 import type { ManifestFile } from "./Manifest.ts"
 import type { MonthFile } from "./MonthFiles.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
-import { sourceOf } from "./RowsOfCustomer.ts"
 import type { Store } from "./Store.ts"
 
 /** A database for reading and writing files, until the scope ends. */
@@ -27,20 +26,21 @@ export const inMemory = Effect.flatMap(DuckDb, ({ open }) =>
 const rowsOf = Effect.fnUntraced(function* (store: Store, connection: Connection, file: MonthFile) {
   const places = file.sources.map((each) => join(store.layout.root, placeIn(store)(each)))
   const namesIn = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
-    const columns = yield* connection.columnTypes(`SELECT * FROM ${sourceOf(paths)}`)
+    const columns = yield* connection.columnTypes(`SELECT * FROM ${parquetRows(paths)}`)
     return columns.map(({ name }) => name)
   })
   // In the order of the newest: columns are added with time.
   const found = new Set([...(yield* namesIn(places.slice(-1))), ...(yield* namesIn(places))])
   // Files of an older version lack the run's date, which is in their path.
   const names = found.has("run_date") ? [...found] : ["run_date", ...found]
+  const dateInPath = dateIn("filename")
   const date = found.has("run_date") ? `coalesce(run_date, ${dateInPath})` : dateInPath
   const select = names.map((name) => (name === "run_date" ? `${date} AS run_date` : identifier(name)))
   const runs = file.parts.map(({ run_id }) => literal(run_id)).join(", ")
   // Files are read one after the other: rows have to be sorted only if one of them has rows of several runs.
   const isSorted = file.sources.length === 1 || file.sources.every((each) => each.file_rows === undefined)
   const order = isSorted ? "" : " ORDER BY run_date, run_id, filename, file_row_number"
-  const sql = `SELECT ${select.join(", ")} FROM ${sourceOf(places)} WHERE run_id IN (${runs})`
+  const sql = `SELECT ${select.join(", ")} FROM ${parquetRows(places)} WHERE run_id IN (${runs})`
   return { sql, order, columns: names.map(identifier) }
 })
 
@@ -67,7 +67,7 @@ const checkRows = Effect.fnUntraced(function* (
   path: string,
   { parts }: MonthFile,
 ) {
-  const written = `SELECT * FROM ${sourceOf([place])}`
+  const written = `SELECT * FROM ${parquetRows([place])}`
   const [expected, found] = [yield* connection.columnTypes(sql), yield* connection.columnTypes(written)]
   if (JSON.stringify(expected) !== JSON.stringify(found))
     return yield* refuse(path, "it was written with other columns than it was read with")
