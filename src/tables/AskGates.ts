@@ -16,15 +16,18 @@ import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
 import { asSubquery, openClosedOff } from "./BuildDatabase.ts"
 import { placeOf, publishedTables } from "./DataDictionary.ts"
-import { databaseFailed } from "./Publisher.ts"
+import { inDatabase } from "./Publisher.ts"
 import { sameSql } from "./Answers.ts"
 import type { Store } from "./Store.ts"
+
+/** Whose night it is. */
+type AskedRun = Pick<typeof RunStarted.Type, "job" | "run_date">
 
 interface AskedVersion {
   /** The finished database; it is only read, and its SQL can open no other file. */
   readonly path: string
   readonly families: ReadonlyArray<RecordFamily>
-  readonly run: Pick<typeof RunStarted.Type, "job" | "run_date">
+  readonly run: AskedRun
 }
 
 /** A gate that takes longer than this has not passed. */
@@ -163,71 +166,52 @@ const askTest = Effect.fnUntraced(function* ({ connection }: Asking, sql: string
 const gatesOf = (
   asking: Asking,
   { keys, rows, rejected, coverage, freshnessDays, tests }: Gates,
-): ReadonlyArray<Omit<FailedGate, "found"> & { readonly ask: Gate }> => [
-  ...(keys === false ? [] : [{ gate: "keys", expected: "no key twice", ask: askKeys(asking, keys) }]),
-  ...(rows === undefined
-    ? []
-    : [
-        {
-          gate: "rows",
-          expected: `${percentOf(rows.min)} of the median of ${counted(rows.nights, "night")} before`,
-          ask: askRows(asking, rows),
-        },
-      ]),
-  ...(rejected === undefined
-    ? []
-    : [
-        {
-          gate: "rejected",
-          expected: `at most ${percentOf(rejected)} of the records rejected`,
-          ask: askRejected(asking, rejected),
-        },
-      ]),
-  ...(coverage === undefined
-    ? []
-    : [
-        {
-          gate: "coverage",
-          expected: `at least ${percentOf(coverage)} of customers, engines and features succeeded`,
-          ask: askCoverage(asking, coverage),
-        },
-      ]),
-  ...(freshnessDays === undefined
-    ? []
-    : [
-        {
-          gate: "freshness",
-          expected: `data of every engine and feature at most ${counted(freshnessDays, "day")} old`,
-          ask: askFreshness(asking, freshnessDays),
-        },
-      ]),
-  ...tests.map(({ name, sql }) => ({
-    gate: `tests/${name}.sql`,
-    expected: "no rows",
-    ask: askTest(asking, sql),
-  })),
-]
+): ReadonlyArray<Omit<FailedGate, "found"> & { readonly ask: Gate }> =>
+  [
+    keys !== false && { gate: "keys", expected: "no key twice", ask: askKeys(asking, keys) },
+    rows !== undefined && {
+      gate: "rows",
+      expected: `${percentOf(rows.min)} of the median of ${counted(rows.nights, "night")} before`,
+      ask: askRows(asking, rows),
+    },
+    rejected !== undefined && {
+      gate: "rejected",
+      expected: `at most ${percentOf(rejected)} of the records rejected`,
+      ask: askRejected(asking, rejected),
+    },
+    coverage !== undefined && {
+      gate: "coverage",
+      expected: `at least ${percentOf(coverage)} of customers, engines and features succeeded`,
+      ask: askCoverage(asking, coverage),
+    },
+    freshnessDays !== undefined && {
+      gate: "freshness",
+      expected: `data of every engine and feature at most ${counted(freshnessDays, "day")} old`,
+      ask: askFreshness(asking, freshnessDays),
+    },
+    ...tests.map(({ name, sql }) => ({
+      gate: `tests/${name}.sql`,
+      expected: "no rows",
+      ask: askTest(asking, sql),
+    })),
+  ].filter((one) => one !== false)
 
 /** The gates that did not pass, in the order of the job; none if all passed. */
-const askGates = Effect.fn("Publishing.askGates")(
-  function* (version: AskedVersion, gates: Gates) {
-    const { path, run } = version
-    const connection = yield* openClosedOff(path, "read-only")
-    const night = `job = ${literal(run.job)} AND run_date = DATE ${literal(run.run_date)}`
-    const runs = `SELECT run_id FROM ops.runs WHERE ${night}`
-    const failed: Array<FailedGate> = []
-    for (const { gate, expected, ask } of gatesOf({ ...version, connection, runs }, gates)) {
-      const found = yield* ask.pipe(
-        withinMachineTime(askedWithin),
-        Effect.catch(({ message }) => Effect.succeed(`it could not be asked: ${message.split("\n", 1)[0]}`)),
-      )
-      if (found !== undefined) failed.push({ gate, expected, found })
-    }
-    return failed as ReadonlyArray<FailedGate>
-  },
-  Effect.scoped,
-  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
-)
+const askGates = Effect.fn("Publishing.askGates")(function* (version: AskedVersion, gates: Gates) {
+  const { path, run } = version
+  const connection = yield* openClosedOff(path, "read-only")
+  const night = `job = ${literal(run.job)} AND run_date = DATE ${literal(run.run_date)}`
+  const runs = `SELECT run_id FROM ops.runs WHERE ${night}`
+  const failed: Array<FailedGate> = []
+  for (const { gate, expected, ask } of gatesOf({ ...version, connection, runs }, gates)) {
+    const found = yield* ask.pipe(
+      withinMachineTime(askedWithin),
+      Effect.catch(({ message }) => Effect.succeed(`it could not be asked: ${message.split("\n", 1)[0]}`)),
+    )
+    if (found !== undefined) failed.push({ gate, expected, found })
+  }
+  return failed as ReadonlyArray<FailedGate>
+}, inDatabase)
 
 /** Those that can be asked of a part of a night: how much it has, and how fresh, says nothing yet. */
 export const gatesOfPart = ({ keys, rejected, tests }: Gates): Gates => ({
@@ -262,8 +246,6 @@ export const failedGates = (store: Store, run: RunState, gates: Gates | undefine
 
 /** How many days before the longest limit are read: a job that runs once a month is still seen twice. */
 const daysBefore = 31
-
-type AskedRun = Pick<typeof RunStarted.Type, "job" | "run_date">
 
 const Ages = Schema.Array(
   Schema.Struct({

@@ -14,12 +14,12 @@ import { addUpMisfits } from "../records/Misfits.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { recordTables, rejectedRecordsTable } from "../records/RecordTables.ts"
 import { tell } from "../task/Progress.ts"
-import { dataDictionary, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
+import { namesInMain, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
 import { gatherOutcomes } from "./Dimensions.ts"
 import { castRows, filesAlike, parquetRows } from "./FileColumns.ts"
 import { filesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { databaseFailed, PublishFailed } from "./Publisher.ts"
+import { inDatabase, PublishFailed } from "./Publisher.ts"
 import { keptTables, seenOf } from "./RecordStore.ts"
 import type { KeptTable } from "./RecordStore.ts"
 import { stepRun, unstepNewest } from "./Step.ts"
@@ -189,15 +189,40 @@ const runsInOrder = Effect.fnUntraced(function* (connection: Connection) {
   })
 })
 
-/** The rows of a run in the tables of records, as its files have them; what does not fit a type is added. */
-const sourcesOf = Effect.fnUntraced(function* (
-  connection: Connection,
-  { root, standsAt, families, manifest }: BuildOptions,
-  run_id: string,
-  unfit: Array<MisfitCount>,
+/** A database that is being filled, and what of its files does not fit a changed type so far. */
+interface Filling {
+  readonly connection: Connection
+  readonly options: BuildOptions
+  readonly unfit: Array<MisfitCount>
+}
+
+/** Puts the rows of `only` these runs, or of all, into a table of `ops`, instead of those that it has of them. */
+const putRows = Effect.fnUntraced(function* (
+  { connection, options, unfit }: Filling,
+  spec: TableSpec,
+  only?: ReadonlyArray<string>,
 ) {
+  const { manifest, families, root, standsAt } = options
+  const place = `ops.${identifier(spec.name)}`
+  if (only !== undefined) yield* connection.run(`DELETE FROM ${place}${ofRuns(only)}`)
+  const entries = Object.entries(manifest.runs).filter(([run_id]) => only?.includes(run_id) ?? true)
+  for (const files of filesAlike({ ...manifest, runs: Object.fromEntries(entries) }, families, spec.name)) {
+    const paths = files.map((file) => join(root, standsAt(file)))
+    const rows = yield* rowsFrom(connection, spec, paths, only)
+    unfit.push(...rows.unfit)
+    yield* connection.run(`INSERT INTO ${place} ${rows.sql}`)
+  }
+})
+
+/** Adds a run to the records; its rows of `ops` are there. */
+const step = Effect.fnUntraced(function* (
+  { connection, options, unfit }: Filling,
+  { run_id, sequence }: { readonly run_id: string; readonly sequence: number },
+  lost: ReadonlySet<string> = new Set(),
+) {
+  const { families, manifest, root, standsAt } = options
+  const { interim = false, files = [] } = manifest.runs[run_id] ?? {}
   const sources = new Map<string, string>()
-  const files = manifest.runs[run_id]?.files ?? []
   for (const { spec } of recordTables(families)) {
     const own = files.filter(({ table }) => table === spec.name)
     if (own.length === 0 || spec.name === rejectedRecordsTable.name) continue
@@ -206,21 +231,14 @@ const sourcesOf = Effect.fnUntraced(function* (
     unfit.push(...rows.unfit)
     sources.set(spec.name, rows.sql)
   }
-  return sources
+  yield* stepRun(connection, keptTables(families), families, { run_id, sequence, interim, sources, lost })
 })
 
-/** Adds a run to the records; its rows of `ops` are there. */
-const step = Effect.fnUntraced(function* (
-  connection: Connection,
-  options: BuildOptions,
-  { run_id, sequence }: { readonly run_id: string; readonly sequence: number },
-  unfit: Array<MisfitCount>,
-  lost: ReadonlySet<string> = new Set(),
-) {
-  const { families, manifest } = options
-  const interim = manifest.runs[run_id]?.interim === true
-  const sources = yield* sourcesOf(connection, options, run_id, unfit)
-  yield* stepRun(connection, keptTables(families), families, { run_id, sequence, interim, sources, lost })
+/** Numbers the version, and compares `only` these runs, or all, with their files. */
+const finish = Effect.fnUntraced(function* ({ connection, options }: Filling, only?: ReadonlyArray<string>) {
+  yield* connection.run(versionMacro(options.manifest.version))
+  yield* connection.run(`${withoutLog}; COMMIT`)
+  yield* checkCounts(connection, options, only)
 })
 
 /**
@@ -242,67 +260,51 @@ const turns = (connection: Connection) => {
 }
 
 /** Fills the empty database at this path with everything; returns what does not fit a changed type. */
-export const buildDatabase = Effect.fn("Publishing.buildDatabase")(
-  function* (
-    options: BuildOptions & {
-      /** By run: its place in the order in which runs began. */
-      readonly sequences: ReadonlyMap<string, number>
-      /** By run: tables of which a file is missing or damaged. */
-      readonly lost: ReadonlyMap<string, ReadonlySet<string>>
-      readonly memoryLimit: MemoryLimit
-    },
-  ) {
-    const { manifest, families, root, standsAt, memoryLimit } = options
-    const all = filesOf(manifest).reduce((sum, { bytes }) => sum + bytes, 0)
-    const connection = yield* openDatabase(options.path, "read-write", memoryLimit, all)
-    const bytesOf = new Map<string, number>()
-    for (const { table, bytes } of filesOf(manifest)) bytesOf.set(table, (bytesOf.get(table) ?? 0) + bytes)
-    const unfit: Array<MisfitCount> = []
-    const turn = turns(connection)
-    yield* connection.run("BEGIN")
-    for (const spec of operatorTables()) {
-      const bytes = bytesOf.get(spec.name)
-      if (bytes === undefined) continue
-      yield* turn(bytes)
-      const alike = filesAlike(manifest, families, spec.name)
-      const parts = yield* Effect.forEach(alike, (files) =>
-        rowsFrom(
-          connection,
-          spec,
-          files.map((file) => join(root, standsAt(file))),
-        ),
-      )
-      unfit.push(...parts.flatMap((part) => part.unfit))
-      const rows = parts.map(({ sql }) => sql).join(" UNION ALL ")
-      yield* connection.run(`INSERT INTO ops.${identifier(spec.name)} ${rows}`)
-    }
-    yield* numberRuns(connection, options.sequences)
-    const order = yield* runsInOrder(connection)
-    for (const [done, run] of order.entries()) {
-      yield* tell({ _tag: "Building", done, runs: order.length })
-      const { files = [] } = manifest.runs[run.run_id] ?? {}
-      yield* turn(files.reduce((sum, { bytes }) => sum + bytes, 0))
-      yield* step(connection, options, run, unfit, options.lost.get(run.run_id))
-    }
-    yield* connection.run(versionMacro(options.manifest.version))
-    yield* connection.run(`${withoutLog}; COMMIT`)
-    yield* checkCounts(connection, options)
-    return addUpMisfits(unfit)
+export const buildDatabase = Effect.fn("Publishing.buildDatabase")(function* (
+  options: BuildOptions & {
+    /** By run: its place in the order in which runs began. */
+    readonly sequences: ReadonlyMap<string, number>
+    /** By run: tables of which a file is missing or damaged. */
+    readonly lost: ReadonlyMap<string, ReadonlySet<string>>
+    readonly memoryLimit: MemoryLimit
   },
-  Effect.scoped,
-  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
-)
+) {
+  const { manifest, memoryLimit } = options
+  const all = filesOf(manifest)
+  const bytes = (files: ReadonlyArray<ManifestFile>) => files.reduce((sum, file) => sum + file.bytes, 0)
+  const connection = yield* openDatabase(options.path, "read-write", memoryLimit, bytes(all))
+  const filling: Filling = { connection, options, unfit: [] }
+  const turn = turns(connection)
+  yield* connection.run("BEGIN")
+  for (const spec of operatorTables()) {
+    yield* turn(bytes(all.filter(({ table }) => table === spec.name)))
+    yield* putRows(filling, spec)
+  }
+  yield* numberRuns(connection, options.sequences)
+  const order = yield* runsInOrder(connection)
+  for (const [done, run] of order.entries()) {
+    yield* tell({ _tag: "Building", done, runs: order.length })
+    yield* turn(bytes(manifest.runs[run.run_id]?.files ?? []))
+    yield* step(filling, run, options.lost.get(run.run_id))
+  }
+  yield* finish(filling)
+  return addUpMisfits(filling.unfit)
+}, inDatabase)
 
-const removeModels = Effect.fnUntraced(function* (
+/** What `main` has beside our own views: the models of jobs. */
+export const modelsIn = Effect.fnUntraced(function* (
   connection: Connection,
   families: ReadonlyArray<RecordFamily>,
 ) {
-  const own = new Set(dataDictionary(families).flatMap((one) => (one.schema === "main" ? [one.name] : [])))
-  const found = yield* connection.rows(`SELECT view_name AS name, 'VIEW' AS kind FROM duckdb_views()
-    WHERE NOT internal AND schema_name = 'main'
-    UNION ALL SELECT table_name, 'TABLE' FROM duckdb_tables() WHERE schema_name = 'main'`)
-  for (const { name, kind } of found)
-    if (!own.has(String(name))) yield* connection.run(`DROP ${String(kind)} ${identifier(String(name))}`)
+  const own = namesInMain(families)
+  const found = yield* connection.rows(`SELECT view_name AS name, 'view' AS kind, comment
+    FROM duckdb_views() WHERE NOT internal AND schema_name = 'main'
+    UNION ALL SELECT table_name, 'table', comment FROM duckdb_tables() WHERE schema_name = 'main' ORDER BY name`)
+  return found.flatMap(({ name, kind, comment }) =>
+    own.has(String(name))
+      ? []
+      : [{ name: String(name), kind: kind === "view" ? ("view" as const) : ("table" as const), comment }],
+  )
 })
 
 /** More runs than this are not taken back and added again: all are, in a database that is built anew. */
@@ -329,77 +331,64 @@ const decideOtherwise = Effect.fnUntraced(function* (connection: Connection, run
  * have yet is added. Runs that began after the first of them are taken back and added again. Returns what
  * does not fit a changed type; undefined if the database has to be built anew.
  */
-export const amendDatabase = Effect.fn("Publishing.amendDatabase")(
-  function* (options: BuildOptions, runs: ReadonlyArray<string>, tables: ReadonlyArray<TableSpec>) {
-    const { root, standsAt, families, manifest } = options
-    const changed = runs.flatMap((run_id) => manifest.runs[run_id]?.files ?? [])
-    const bytes = changed.reduce((sum, file) => sum + file.bytes, 0)
-    const connection = yield* openDatabase(options.path, "read-write", memoryLimits[0], bytes)
-    const kept = keptTables(families)
-    const names = new Set(tables.map(({ name }) => name))
-    const unfit: Array<MisfitCount> = []
-    let since = Infinity
-    yield* connection.run("BEGIN")
-    // For those that there are now to be made.
-    yield* removeModels(connection, families)
-    const hasRecords = kept.some(({ name }) => names.has(name))
-    if (!hasRecords) yield* connection.run(`CREATE TEMP TABLE before AS ${decidingSql(runs)}`)
-    const put = Effect.fnUntraced(function* (spec: TableSpec, run_ids: ReadonlyArray<string>) {
-      const place = `ops.${identifier(spec.name)}`
-      yield* connection.run(`DELETE FROM ${place}${ofRuns(run_ids)}`)
-      const entries = Object.entries(manifest.runs).filter(([run_id]) => run_ids.includes(run_id))
-      const own = { ...manifest, runs: Object.fromEntries(entries) }
-      for (const files of filesAlike(own, families, spec.name)) {
-        const paths = files.map((file) => join(root, standsAt(file)))
-        const rows = yield* rowsFrom(connection, spec, paths, run_ids)
-        unfit.push(...rows.unfit)
-        yield* connection.run(`INSERT INTO ${place} ${rows.sql}`)
-      }
-    })
-    for (const spec of operatorTables()) if (names.has(spec.name)) yield* put(spec, runs)
-    if (hasRecords || (yield* decideOtherwise(connection, runs))) {
-      const order = yield* runsInOrder(connection)
-      const first = order.findIndex(({ run_id }) => runs.includes(run_id))
-      const again = order.slice(first)
-      if (again.length > takenBackMax) return undefined
-      since = again[0]?.sequence ?? since
-      const standing = yield* connection.rows(
-        "SELECT run_id, seq::INTEGER AS seq FROM store._runs ORDER BY seq DESC",
-      )
-      for (const { run_id, seq } of standing) {
-        if (!again.some((one) => one.run_id === run_id)) break
-        yield* unstepNewest(connection, kept, Number(seq))
-      }
-      const [left] = yield* connection.rows(
-        `SELECT count(*)::INTEGER AS n FROM store._runs${ofRuns(again.map(({ run_id }) => run_id))}`,
-      )
-      // Another order than the database was built in.
-      if (Number(left?.["n"]) > 0) return undefined
-      // The records that documents name are found again.
-      yield* put(
-        documentsTable,
-        again.map(({ run_id }) => run_id),
-      )
-      for (const run of again) yield* step(connection, options, run, runs.includes(run.run_id) ? unfit : [])
-    } else yield* connection.run(gatherOutcomes(runs))
-    yield* connection.run(versionMacro(manifest.version))
-    yield* connection.run(`${withoutLog}; COMMIT`)
-    yield* checkCounts(connection, options, runs)
-    return { unfit: addUpMisfits(unfit), since }
-  },
-  Effect.scoped,
-  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
-)
+export const amendDatabase = Effect.fn("Publishing.amendDatabase")(function* (
+  options: BuildOptions,
+  runs: ReadonlyArray<string>,
+  tables: ReadonlyArray<TableSpec>,
+) {
+  const { families, manifest } = options
+  const changed = runs.flatMap((run_id) => manifest.runs[run_id]?.files ?? [])
+  const bytes = changed.reduce((sum, file) => sum + file.bytes, 0)
+  const connection = yield* openDatabase(options.path, "read-write", memoryLimits[0], bytes)
+  const kept = keptTables(families)
+  const names = new Set(tables.map(({ name }) => name))
+  const filling: Filling = { connection, options, unfit: [] }
+  let since = Infinity
+  yield* connection.run("BEGIN")
+  // For those that there are now to be made.
+  for (const { name, kind } of yield* modelsIn(connection, families))
+    yield* connection.run(`DROP ${kind} ${identifier(name)}`)
+  const hasRecords = kept.some(({ name }) => names.has(name))
+  if (!hasRecords) yield* connection.run(`CREATE TEMP TABLE before AS ${decidingSql(runs)}`)
+  for (const spec of operatorTables()) if (names.has(spec.name)) yield* putRows(filling, spec, runs)
+  if (hasRecords || (yield* decideOtherwise(connection, runs))) {
+    const order = yield* runsInOrder(connection)
+    const first = order.findIndex(({ run_id }) => runs.includes(run_id))
+    const again = order.slice(first)
+    if (again.length > takenBackMax) return undefined
+    since = again[0]?.sequence ?? since
+    const standing = yield* connection.rows(
+      "SELECT run_id, seq::INTEGER AS seq FROM store._runs ORDER BY seq DESC",
+    )
+    for (const { run_id, seq } of standing) {
+      if (!again.some((one) => one.run_id === run_id)) break
+      yield* unstepNewest(connection, kept, Number(seq))
+    }
+    const [left] = yield* connection.rows(
+      `SELECT count(*)::INTEGER AS n FROM store._runs${ofRuns(again.map(({ run_id }) => run_id))}`,
+    )
+    // Another order than the database was built in.
+    if (Number(left?.["n"]) > 0) return undefined
+    // The records that documents name are found again.
+    yield* putRows(
+      filling,
+      documentsTable,
+      again.map(({ run_id }) => run_id),
+    )
+    for (const run of again) {
+      const isOwn = runs.includes(run.run_id)
+      yield* step(isOwn ? filling : { ...filling, unfit: [] }, run)
+    }
+  } else yield* connection.run(gatherOutcomes(runs))
+  yield* finish(filling, runs)
+  return { unfit: addUpMisfits(filling.unfit), since }
+}, inDatabase)
 
 /** Gives a copy of an earlier version its new number. */
-export const renumberDatabase = Effect.fnUntraced(
-  function* (path: string, version: number) {
-    const connection = yield* openDatabase(path, "read-write")
-    yield* connection.run(versionMacro(version))
-  },
-  Effect.scoped,
-  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
-)
+export const renumberDatabase = Effect.fnUntraced(function* (path: string, version: number) {
+  const connection = yield* openDatabase(path, "read-write")
+  yield* connection.run(versionMacro(version))
+}, inDatabase)
 
 /** The version recorded in a database; undefined if it says none. */
 export const versionIn = (connection: Connection): Effect.Effect<number | undefined> =>

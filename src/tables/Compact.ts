@@ -9,16 +9,15 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { placeIn } from "./KeptVersions.ts"
-import { fileStep, nothingPublished, readManifest } from "./Manifest.ts"
-import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { monthFiles, monthPath } from "./MonthFiles.ts"
+import { fileStep, monthPath, nothingPublished, readManifest } from "./Manifest.ts"
+import type { Manifest } from "./Manifest.ts"
+import { monthFiles } from "./MonthFiles.ts"
 import type { Choice, MonthFile } from "./MonthFiles.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
-import { inMemory, writeShared } from "./SharedFile.ts"
+import { inMemory, writeShared, Instead } from "./SharedFile.ts"
 import { gapsIn } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
-import { withInstead } from "./TakeOut.ts"
 import { change } from "./Version.ts"
 import type { Standing } from "./Version.ts"
 
@@ -117,7 +116,7 @@ const writeMonths = Effect.fnUntraced(function* (
   { current, version }: Standing,
   due: ReadonlyArray<MonthFile>,
 ) {
-  const instead = new Map<string, Map<string, ManifestFile>>()
+  const instead = new Instead()
   const connection = yield* Effect.mapError(inMemory, databaseFailed)
   const taken = new Set<string>()
   const tables: Array<CompactedTable> = []
@@ -130,17 +129,14 @@ const writeMonths = Effect.fnUntraced(function* (
       taken.delete(path)
       continue
     }
-    for (const [run_id, entry] of written.success) {
-      const own = instead.get(run_id) ?? new Map<string, ManifestFile>()
-      for (const source of file.sources) own.set(source.path, entry)
-      instead.set(run_id, own)
-    }
+    for (const [run_id, entry] of written.success)
+      for (const source of file.sources) instead.set(run_id, source.path, entry)
     const bytes = [...written.success.values()][0]?.bytes ?? 0
     tables.push(told(file, { files: 1, bytes }))
   }
   const isRolledBack = current.returned !== undefined
   const done = { told: { tables, left, isRolledBack }, fresh: taken, isInstead: true }
-  return tables.length === 0 ? done : { ...done, next: withInstead(current, instead) }
+  return tables.length === 0 ? done : { ...done, next: instead.in(current) }
 }, Effect.scoped)
 
 /** A file that is to become part of another one and is missing or damaged. */

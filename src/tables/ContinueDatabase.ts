@@ -15,7 +15,7 @@ import { isKeptDatabaseDamaged } from "./KeptVersions.ts"
 import { fileStep, filesOf, isThatDatabase, markOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
-import { databaseFailed } from "./Publisher.ts"
+import { inDatabase } from "./Publisher.ts"
 import { buildStanding } from "./Standing.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
@@ -36,16 +36,12 @@ export const isUnchanged = ({ layout, ...store }: Store, { database, returned }:
   )
 
 /** A log that could not be emptied on closing would change the file after it was read. */
-const emptyLog = Effect.fnUntraced(
-  function* (path: string) {
-    if (!(yield* fileStep(() => existsSync(`${path}.wal`)))) return
-    const duckdb = yield* DuckDb
-    const connection = yield* duckdb.open({ path, access: "read-write", threads: 1 })
-    yield* connection.run("FORCE CHECKPOINT")
-  },
-  Effect.scoped,
-  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
-)
+const emptyLog = Effect.fnUntraced(function* (path: string) {
+  if (!(yield* fileStep(() => existsSync(`${path}.wal`)))) return
+  const duckdb = yield* DuckDb
+  const connection = yield* duckdb.open({ path, access: "read-write", threads: 1 })
+  yield* connection.run("FORCE CHECKPOINT")
+}, inDatabase)
 
 /** A manifest that says what the finished database is; none of a database that lacks rows of its files. */
 export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (

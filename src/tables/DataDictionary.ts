@@ -119,3 +119,7 @@ export const dataDictionary = (
     })),
   ]
 }
+
+/** Of our own views and macros: what no model of a job may be called. */
+export const namesInMain = (families: ReadonlyArray<RecordFamily>): Set<string> =>
+  new Set(dataDictionary(families).flatMap(({ schema, name }) => (schema === "main" ? [name] : [])))

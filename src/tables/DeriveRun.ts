@@ -28,16 +28,16 @@ import {
 } from "./DeriveSession.ts"
 import type { SessionFindings, SessionTables } from "./DeriveSession.ts"
 import { coverageRows, deliveredFeatures } from "./CoverageRows.ts"
+import type { TaskFindings } from "./CoverageRows.ts"
 import { executionRow, stateRows } from "./ExecutionRows.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import { RunTables } from "./RunTables.ts"
-import type { PublishFailed, Published } from "./Publisher.ts"
+import type { Brought, PublishFailed } from "./Publisher.ts"
 import { framesOf } from "./RunPicture.ts"
 import type { RunPicture, SessionPicture } from "./RunPicture.ts"
 import { engineRows, ledgerRows } from "./RunRows.ts"
-import { taskFindings } from "./TaskFindings.ts"
 import { coverageTable, executionsTable } from "./SystemTables.ts"
-import { isObject } from "./TakeFields.ts"
+import { isObject, objectsOf } from "./TakeFields.ts"
 import type { Json } from "./TakeFields.ts"
 
 export interface DeriveOptions {
@@ -56,15 +56,9 @@ export interface DeriveOptions {
 const taskBytesMax = 96 * 1024 * 1024
 
 export interface Derived {
-  readonly receipts: Published["receipts"]
+  readonly brought: Brought
   readonly rows: Readonly<Record<string, number>>
   readonly findings: ReadonlyMap<string, SessionFindings>
-  readonly left_out: Published["left_out"]
-  readonly delivered: Published["delivered"]
-  readonly engines: RunPicture["engines"]
-  readonly misfits: Published["misfits"]
-  readonly rejected: Published["rejected"]
-  readonly other: Published["other"]
 }
 
 /**
@@ -78,8 +72,8 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   const { families, disguise } = options
   const tables = new RunTables(families, options.tables, picture.state.started.run_date, disguise)
   const sessions = Map.groupBy(picture.sessions, ({ task }) => task.planned.task_id)
-  const receipts: Array<Published["receipts"][number]> = []
-  const delivered: Array<Published["delivered"][number]> = []
+  const receipts: Array<Brought["receipts"][number]> = []
+  const delivered: Array<Brought["delivered"][number]> = []
   tables.add(ledgerRows(picture.state))
   tables.add(engineRows(picture))
   for (const task of picture.state.tasks.values()) {
@@ -102,17 +96,16 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   }
   for (const flushed of tables.flush()) yield* options.sink(flushed)
   const counts = [...tables.found.values()].map((found) => found.counts)
-  return {
+  const brought: Brought = {
     receipts,
-    rows: tables.rows,
-    findings: tables.found,
     left_out: tables.leftOut.bodies,
     delivered,
     engines: picture.engines,
     misfits: addUpMisfits(counts.flatMap(({ misfits }) => misfits)),
     rejected: addUpRejected(counts.flatMap(({ refusedFor }) => refusedFor)),
     other: otherRecordsOf(counts.flatMap(({ otherBy }) => otherBy)),
-  } satisfies Derived as Derived
+  }
+  return { brought, rows: tables.rows, findings: tables.found } satisfies Derived as Derived
 })
 
 /** What is reported about a task that was left out: its executions, and that it is not covered. */
@@ -267,7 +260,7 @@ const receiptsOf = (
   picture: RunPicture,
   task: TaskState,
   isWhole: (attempt: AttemptState) => boolean,
-): Published["receipts"] =>
+): Brought["receipts"] =>
   task.attempts.flatMap((attempt) => {
     if (attempt.execution_id === undefined || attempt.closed?.fact.landed === undefined) return []
     const hashes = framesOf(picture, task, attempt).map(({ ref }) => ref.sha256)
@@ -276,3 +269,50 @@ const receiptsOf = (
   })
 
 export const receiptOf = (hashes: ReadonlyArray<string>): string => sha256Hex(hashes.toSorted().join("\n"))
+
+// What the sessions and the newest state of a task say together, as far as its coverage needs it: records by
+// table and product, what was counted, and whether there can be others. Pure.
+
+export const taskFindings = (
+  tables: RunTables,
+  sessions: ReadonlyArray<SessionPicture>,
+  state: Json | undefined,
+): Omit<TaskFindings, "isLeftOut"> => {
+  const read = sessions.filter(({ body }) => body !== undefined)
+  const found = read.flatMap((session) => tables.found.get(findingsKey(session)) ?? [])
+  const byTable = new Map<string, number>()
+  const byProduct = new Map<string, number>()
+  const add = (sums: Map<string, number>, name: string, count: number) =>
+    sums.set(name, (sums.get(name) ?? 0) + count)
+  for (const { counts, byProduct: products } of found) {
+    for (const [table, count] of Object.entries(counts.byTable)) add(byTable, table, count)
+    for (const [product, count] of products) add(byProduct, product, count)
+  }
+  const counts = state?.["products_count"]
+  return {
+    featureReasons: new Map(
+      objectsOf(state?.["features"]).flatMap(([, { code, status_reason }]) =>
+        typeof code === "string" && typeof status_reason === "string" ? [[code, status_reason] as const] : [],
+      ),
+    ),
+    byTable: found.length === 0 ? undefined : byTable,
+    byProduct,
+    delivered: found.length < read.length ? undefined : deliveredBy(found),
+    products_count: isObject(counts)
+      ? Object.entries(counts).flatMap(([key, count]) =>
+          typeof count === "number" && Number.isSafeInteger(count) ? [[key, count] as const] : [],
+        )
+      : undefined,
+    retrieved: found.flatMap(({ retrieved }) => retrieved),
+    session_id: (read.at(-1) ?? sessions.at(-1))?.session_id,
+    as_of: read.at(-1)?.body?.meta.received_at,
+  }
+}
+
+/** Products of all records; undefined if there may be others. */
+const deliveredBy = (found: ReadonlyArray<SessionFindings>): TaskFindings["delivered"] => {
+  const sources = found.flatMap((one) => one.sources)
+  const isKnown = sources.length > 0 && sources.every(({ isFinal }) => isFinal)
+  if (!isKnown || found.some(({ counts }) => counts.strays > 0)) return undefined
+  return new Set(sources.flatMap(({ tally }) => [...tally.byProduct.keys()]))
+}

@@ -5,7 +5,7 @@
  * is any with which a build fails.
  */
 import { readFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { Effect } from "effect"
 import { sha256Hex } from "../base/Hashes.ts"
 import { DuckDb } from "../base/DuckDb.ts"
@@ -18,8 +18,9 @@ import type { DictionaryTable } from "./DataDictionary.ts"
 import { gatheredTables } from "./Dimensions.ts"
 import { fileStep, filesBelow } from "./Manifest.ts"
 import type { Layout } from "./Manifest.ts"
-import { databaseFailed } from "./Publisher.ts"
+import { inDatabase } from "./Publisher.ts"
 import { keptTables, storeStatements } from "./RecordStore.ts"
+import { makeFoldersOf } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
 const tableSql = ({ name, columns }: TableSpec): string => {
@@ -82,26 +83,23 @@ export const damagedEmptyDatabases = ({ empty }: Layout): ReadonlyArray<string> 
 const nameOf = (beginning: string, bytes: Uint8Array): string => `${beginning}${sha256Hex(bytes)}.duckdb`
 
 /** Puts an empty database where the next version is built; nothing may be there yet. */
-export const placeEmptyDatabase = Effect.fn("Publishing.placeEmptyDatabase")(
-  function* (store: Store) {
-    const { layout, files, modes } = store
-    const statements = emptyStatements(store)
-    const beginning = `${sha256Hex(statements).slice(0, 16)}-`
-    const kept = yield* keptBytes(layout.empty, beginning)
-    if (kept !== undefined) return yield* fileStep(() => files.write(layout.build, kept, modes.file))
-    const duckdb = yield* DuckDb
-    yield* Effect.scoped(
-      Effect.flatMap(duckdb.open({ path: layout.build, access: "read-write", threads: 1 }), (connection) =>
-        connection.run(`${withoutLog}; ${statements}`),
-      ),
-    )
-    yield* fileStep(() => {
-      const bytes = readFileSync(layout.build)
-      files.remove(layout.empty)
-      files.makeFolder(dirname(layout.empty), modes.folder)
-      files.makeFolder(layout.empty, modes.folder)
-      files.replace(join(layout.empty, nameOf(beginning, bytes)), bytes, modes.file)
-    })
-  },
-  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
-)
+export const placeEmptyDatabase = Effect.fn("Publishing.placeEmptyDatabase")(function* (store: Store) {
+  const { layout, files, modes } = store
+  const statements = emptyStatements(store)
+  const beginning = `${sha256Hex(statements).slice(0, 16)}-`
+  const kept = yield* keptBytes(layout.empty, beginning)
+  if (kept !== undefined) return yield* fileStep(() => files.write(layout.build, kept, modes.file))
+  const duckdb = yield* DuckDb
+  yield* Effect.scoped(
+    Effect.flatMap(duckdb.open({ path: layout.build, access: "read-write", threads: 1 }), (connection) =>
+      connection.run(`${withoutLog}; ${statements}`),
+    ),
+  )
+  yield* fileStep(() => {
+    const bytes = readFileSync(layout.build)
+    files.remove(layout.empty)
+    const place = join(layout.empty, nameOf(beginning, bytes))
+    makeFoldersOf(store, place)
+    files.replace(place, bytes, modes.file)
+  })
+}, inDatabase)

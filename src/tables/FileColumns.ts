@@ -4,7 +4,6 @@
  * counted, and never keeps the others from being published. Bodies are landed, so `nightjar repair` derives
  * such rows again.
  */
-import { dirname } from "node:path"
 import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
@@ -15,6 +14,7 @@ import type { RecordFamily } from "../records/RecordSchema.ts"
 import { fileStep } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { PublishFailed } from "./Publisher.ts"
+import { makeFoldersOf } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { policyInFile } from "./Treatments.ts"
 
@@ -57,10 +57,7 @@ export const writeParquet = Effect.fnUntraced(function* (
   { sql, ...of }: { readonly sql: string } & FileOf,
 ) {
   const { files, modes } = store
-  yield* fileStep(() => {
-    files.makeFolder(dirname(dirname(place)), modes.folder)
-    files.makeFolder(dirname(place), modes.folder)
-  })
+  yield* fileStep(() => makeFoldersOf(store, place))
   const pairs = Object.entries(fileMetadata(store, of)).map(([name, value]) => `${name}: ${literal(value)}`)
   const rows = yield* connection.run(`COPY (${sql}) TO ${literal(place)}
     (FORMAT parquet, COMPRESSION zstd, KV_METADATA {${pairs.join(", ")}})`)

@@ -5,13 +5,12 @@
  * too, which deletes the old files. A run that shared a file gets its own again. Each version is whole at
  * any moment, and a repeated call finishes what is left. What a gate holds back is derived again.
  */
-import { readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { existsSync } from "node:fs"
 import { Effect } from "effect"
-import { sha256Hex } from "../base/Hashes.ts"
 import { RunId } from "../service/Ids.ts"
 import type { Connection } from "../base/DuckDb.ts"
-import { literal } from "../base/DuckDbFailed.ts"
+import { literal, identifier } from "../base/DuckDbFailed.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { Forgotten } from "../ledger/ForgetCustomer.ts"
 import { parquetBytes } from "../records/Parquet.ts"
@@ -19,37 +18,81 @@ import { forgottenInTables } from "./Disguise.ts"
 import { fileMetadata, parquetRows, writeParquet } from "./FileColumns.ts"
 import { removeAllAside } from "./HeldRuns.ts"
 import { keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"
-import { fileStep, filesOf, nothingPublished, readManifest } from "./Manifest.ts"
+import { fileStep, filesOf, fingerprintInTurns, nothingPublished, readManifest, runPath } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { monthOf, monthPath } from "./MonthFiles.ts"
-import { databaseFailed, ledgerFailed, PublishFailed } from "./Publisher.ts"
+import { partsOf } from "./MonthFiles.ts"
+import { inDatabase, ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { checkAgreement } from "./PseudonymsOfJob.ts"
-import { aboutCustomer, rowsOfCustomer } from "./RowsOfCustomer.ts"
 import { ledgerRows } from "./RunRows.ts"
 import { RunTables } from "./RunTables.ts"
-import { inMemory, writeShared } from "./SharedFile.ts"
-import { groupsOf, Replaced, withReplaced } from "./ReplacedRows.ts"
-import type { Group } from "./ReplacedRows.ts"
+import { inMemory, Instead, writeParts } from "./SharedFile.ts"
 import { gapsIn } from "./Standing.ts"
-import { temporary } from "./Store.ts"
+import { makeFoldersOf, temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
-import { partsOf } from "./TakeOut.ts"
 import { runsTable } from "./SystemTables.ts"
 import { change } from "./Version.ts"
 import type { Standing } from "./Version.ts"
 
+// Which rows of published Parquet files are about a customer: those of the customer's tasks, and those that name
+// the customer. A file of an older version may lack a column, so each table is asked by the columns that its
+// files have.
+
+/** A condition over these columns; undefined if none of them names a customer, directly or by an id. */
+export const aboutCustomer = (
+  columns: ReadonlySet<string>,
+  { customer_id, tasks, executions }: Forgotten,
+): string | undefined => {
+  const within = (column: string, values: Iterable<string>): ReadonlyArray<string> => {
+    const list = [...values].map(literal)
+    return columns.has(column) && list.length > 0 ? [`${identifier(column)} IN (${list.join(", ")})`] : []
+  }
+  const direct = [...within("task_id", tasks), ...within("customer_id", [customer_id])]
+  // An id of the service may be given again later, to somebody else: it decides only where nothing else does.
+  const parts = direct.length > 0 ? direct : within("execution_id", executions)
+  return parts.length === 0 ? undefined : `coalesce(${parts.join(" OR ")}, false)`
+}
+
+/** By path and run: how many rows of the file are about the customer; files without one are left out. */
+export const rowsOfCustomer = Effect.fnUntraced(function* (
+  store: Store,
+  connection: Connection,
+  files: ReadonlyArray<ManifestFile>,
+  forgotten: Forgotten,
+) {
+  const found = new Map<string, Map<string, number>>()
+  const standsAt = placeIn(store)
+  for (const [, ofTable] of Map.groupBy(files, ({ table }) => table)) {
+    const places = new Map(
+      ofTable.map((file) => [join(store.layout.root, standsAt(file)), file.path] as const),
+    )
+    const paths = [...places.keys()].filter((path) => existsSync(path))
+    if (paths.length === 0) continue
+    const columns = yield* connection.columnTypes(`SELECT * FROM ${parquetRows(paths)}`)
+    const condition = aboutCustomer(new Set(columns.map(({ name }) => name)), forgotten)
+    if (condition === undefined) continue
+    const rows = yield* connection.rows(
+      `SELECT place, run_id, count(*)::INTEGER AS n FROM ${parquetRows(paths, ", filename = 'place'")}
+        WHERE ${condition} GROUP BY place, run_id`,
+    )
+    for (const { place, run_id, n } of rows) {
+      const path = places.get(String(place)) ?? ""
+      found.set(path, (found.get(path) ?? new Map<string, number>()).set(String(run_id), Number(n)))
+    }
+  }
+  return found as ReadonlyMap<string, ReadonlyMap<string, number>>
+})
+
 /** Rows of the current tables that are about the customer. */
-export const countRowsOfCustomer = Effect.fn("Publishing.countRowsOfCustomer")(
-  function* (store: Store, forgotten: Forgotten) {
-    const manifest = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
-    const files = filesOf(newestDerived(store, manifest))
-    const sought = yield* forgottenInTables(store, forgotten)
-    const found = yield* rowsOfCustomer(store, yield* inMemory, files, sought)
-    return [...found.values()].flatMap((byRun) => [...byRun.values()]).reduce((sum, rows) => sum + rows, 0)
-  },
-  Effect.scoped,
-  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
-)
+export const countRowsOfCustomer = Effect.fn("Publishing.countRowsOfCustomer")(function* (
+  store: Store,
+  forgotten: Forgotten,
+) {
+  const manifest = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
+  const files = filesOf(newestDerived(store, manifest))
+  const sought = yield* forgottenInTables(store, forgotten)
+  const found = yield* rowsOfCustomer(store, yield* inMemory, files, sought)
+  return [...found.values()].flatMap((byRun) => [...byRun.values()]).reduce((sum, rows) => sum + rows, 0)
+}, inDatabase)
 
 /** Files of the current version that cannot be read, so that nobody knows whose rows they hold. */
 export const unreadableFiles = Effect.fnUntraced(function* (store: Store) {
@@ -68,9 +111,9 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (store: S
     yield* dropIncomplete(store)
     const kept = yield* fileStep(() => keptVersions(store))
     const sought = yield* forgottenInTables(store, forgotten)
-    const replaced = yield* writeAgain(store, sought, { current, kept, version })
-    const every = (manifest: Manifest) => withReplaced(manifest, replaced)
-    return replaced.hasAnyOf(current)
+    const instead = yield* writeAgain(store, sought, { current, kept, version })
+    const every = (manifest: Manifest) => instead.in(manifest)
+    return instead.isIn(current)
       ? { told: version, every, next: every(current), isInstead: true, isAnew: true }
       : { told: current.version, every }
   })
@@ -92,138 +135,123 @@ interface Versions {
   readonly version: number
 }
 
-const writeAgain = Effect.fnUntraced(
-  function* (store: Store, forgotten: Forgotten, versions: Versions) {
-    const { current, kept, version } = versions
-    const manifests = [current, ...kept]
-    const files = [...new Map(manifests.flatMap(filesOf).map((file) => [file.path, file])).values()]
-    const replaced = new Replaced()
-    const taken = new Set(files.map(({ path }) => path))
-    const groups = groupsOf(manifests)
-    const ownRuns = new Set(
-      filesOf(newestDerived(store, current))
-        .filter(({ table }) => table === runsTable.name)
-        .map(({ path }) => path),
-    )
-    const connection = yield* inMemory
-    const theirs = yield* rowsOfCustomer(store, connection, files, forgotten)
-    const isTheirs = ({ run_id, files: own }: Group) =>
-      own.some(({ path }) => theirs.get(path)?.has(run_id) === true)
-    const runs = new Set(groups.filter(isTheirs).map(({ run_id }) => run_id))
-    for (const group of groups) {
-      const isRun = group.files.some(({ path }) => ownRuns.has(path)) && runs.has(group.run_id)
-      if (!isRun && !isTheirs(group)) continue
-      for (const file of group.files) {
-        const rows = file.rows - (theirs.get(file.path)?.get(group.run_id) ?? 0)
-        if (rows === 0) {
-          replaced.set(group.run_id, file.path, undefined)
-          continue
-        }
-        const path = freePath(group, file.table, version, taken)
-        const to = { run_id: RunId.make(group.run_id), version, path, rows }
-        if (isRun) yield* writeRun(store, to)
-        else yield* writeFile(store, connection, file, to, forgotten)
-        replaced.set(group.run_id, file.path, yield* entryOf(store, file.table, to))
+/** The files of one table of one run in one version; versions that share them share the group. */
+interface Group {
+  readonly table: string
+  readonly run_id: string
+  readonly run_date: string
+  readonly files: ReadonlyArray<ManifestFile>
+}
+
+const groupsOf = (manifests: ReadonlyArray<Manifest>): ReadonlyArray<Group> => {
+  const groups = new Map<string, Group>()
+  for (const { runs } of manifests)
+    for (const [run_id, { run_date, files: all }] of Object.entries(runs))
+      for (const [table, files] of Map.groupBy(all, (file) => file.table))
+        groups.set([run_id, ...files.map(({ path }) => path)].join(), { table, run_id, run_date, files })
+  return [...groups.values()]
+}
+
+const writeAgain = Effect.fnUntraced(function* (store: Store, forgotten: Forgotten, versions: Versions) {
+  const { current, kept, version } = versions
+  const manifests = [current, ...kept]
+  const files = [...new Map(manifests.flatMap(filesOf).map((file) => [file.path, file])).values()]
+  const instead = new Instead()
+  const taken = new Set(files.map(({ path }) => path))
+  const groups = groupsOf(manifests)
+  const { previous } = store.layout
+  yield* fileStep(() => {
+    for (const folder of [previous, join(previous, "tables")])
+      store.files.makeFolder(folder, store.modes.folder)
+  })
+  const ownRuns = new Set(
+    filesOf(newestDerived(store, current))
+      .filter(({ table }) => table === runsTable.name)
+      .map(({ path }) => path),
+  )
+  const connection = yield* inMemory
+  const theirs = yield* rowsOfCustomer(store, connection, files, forgotten)
+  const isTheirs = ({ run_id, files: own }: Group) =>
+    own.some(({ path }) => theirs.get(path)?.has(run_id) === true)
+  const runs = new Set(groups.filter(isTheirs).map(({ run_id }) => run_id))
+  for (const group of groups) {
+    const isRun = group.files.some(({ path }) => ownRuns.has(path)) && runs.has(group.run_id)
+    if (!isRun && !isTheirs(group)) continue
+    for (const file of group.files) {
+      const rows = file.rows - (theirs.get(file.path)?.get(group.run_id) ?? 0)
+      if (rows === 0) {
+        instead.set(group.run_id, file.path, undefined)
+        continue
       }
+      const path = runPath(group, version, taken)
+      const to = { run_id: RunId.make(group.run_id), version, place: placed(store, path), rows }
+      if (isRun) yield* writeRun(store, to)
+      else yield* writeFile(store, connection, file, to, forgotten)
+      yield* settle(store, to.place)
+      const { table } = group
+      const entry = { table, path, rows, ...(yield* fingerprintInTurns(to.place)) }
+      instead.set(group.run_id, file.path, entry)
     }
-    yield* writeOthersAgain(store, connection, manifests, replaced, { version, taken })
-    return replaced
-  },
-  Effect.scoped,
-  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
-)
+  }
+  yield* writeOthersAgain(store, connection, manifests, instead, { version, taken })
+  return instead
+}, inDatabase)
 
 /** What other runs have in a file of which a run's rows were written again. */
 const writeOthersAgain = Effect.fnUntraced(function* (
   store: Store,
   connection: Connection,
   manifests: ReadonlyArray<Manifest>,
-  replaced: Replaced,
-  { version, taken }: { readonly version: number; readonly taken: Set<string> },
+  instead: Instead,
+  to: { readonly version: number; readonly taken: Set<string> },
 ) {
+  const folder = store.layout.previous
   const done = new Set<string>()
   for (const manifest of manifests)
     for (const file of filesOf(manifest)) {
       if (file.file_rows === undefined || done.has(file.path)) continue
       done.add(file.path)
       const all = partsOf(manifest, file.path)
-      const parts = all.filter(({ run_id }) => !replaced.has(run_id, file))
-      if (parts.length === all.length || parts[0] === undefined) continue
-      const { table } = file
-      const month = monthOf(parts[0].run_date)
-      const path = monthPath({ table, month }, version, taken)
-      const place = placed(store, { path })
-      const building = { path, version, place: temporary(place) }
-      yield* fileStep(() => makeFolders(store, place))
-      const written = yield* writeShared(
-        store,
-        connection,
-        { table, month, parts, sources: [file] },
-        building,
-      )
-      yield* fileStep(() => {
-        store.files.rename(temporary(place), place)
-        store.files.syncFolder(dirname(place))
-      })
-      for (const [run_id, entry] of written) replaced.set(run_id, file.path, entry)
+      const parts = all.filter(({ run_id }) => !instead.has(run_id, file.path))
+      if (parts.length === all.length || parts.length === 0) continue
+      const path = yield* writeParts(store, connection, { file, parts }, { ...to, folder }, instead)
+      yield* settle(store, placed(store, path))
     }
 })
-
-/** All files of a table of a run have one version's number: a lost manifest can be read off them. */
-const freePath = (
-  { run_id, run_date }: Group,
-  table: string,
-  version: number,
-  taken: Set<string>,
-): string => {
-  for (let part = 1; ; part += 1) {
-    const ending = part === 1 ? "" : `-${part}`
-    const path = `tables/${table}/run_date=${run_date}/${run_id}-v${version}${ending}.parquet`
-    if (taken.has(path)) continue
-    taken.add(path)
-    return path
-  }
-}
 
 interface Target {
   readonly run_id: RunId
   readonly version: number
-  readonly path: string
+  readonly place: string
   readonly rows: number
 }
 
 /** Where new files stand until a version names them; the commit moves those of the current one. */
-const placed = ({ layout }: Store, { path }: Pick<Target, "path">): string => join(layout.previous, path)
+const placed = ({ layout }: Store, path: string): string => join(layout.previous, path)
 
-const makeFolders = ({ files, layout, modes }: Store, place: string): void => {
-  for (const folder of [layout.previous, join(layout.previous, "tables"), dirname(dirname(place))])
-    files.makeFolder(folder, modes.folder)
-  files.makeFolder(dirname(place), modes.folder)
-}
+/** A file that was written under a temporary name is in its place. */
+const settle = ({ files }: Store, place: string) =>
+  fileStep(() => {
+    files.rename(temporary(place), place)
+    files.syncFolder(dirname(place))
+  })
 
 const writeFile = Effect.fnUntraced(function* (
   store: Store,
   connection: Connection,
   file: ManifestFile,
-  to: Target,
+  { run_id, version, place, rows }: Target,
   forgotten: Forgotten,
 ) {
-  const place = placed(store, to)
-  yield* fileStep(() => makeFolders(store, place))
   const source = parquetRows([join(store.layout.root, placeIn(store)(file))])
   const columns = yield* connection.columnTypes(`SELECT * FROM ${source}`)
   const condition = aboutCustomer(new Set(columns.map(({ name }) => name)), forgotten) ?? "false"
-  const sql = `SELECT * FROM ${source} WHERE run_id = ${literal(to.run_id)} AND NOT ${condition}`
-  const { run_id, version } = to
+  const sql = `SELECT * FROM ${source} WHERE run_id = ${literal(run_id)} AND NOT ${condition}`
   const written = yield* writeParquet(store, connection, temporary(place), { sql, run_id, version })
-  if (written !== to.rows)
+  if (written !== rows)
     return yield* new PublishFailed({
-      message: `${file.path}: ${written} rows would stay where ${to.rows} are not the customer's`,
+      message: `${file.path}: ${written} rows would stay where ${rows} are not the customer's`,
     })
-  yield* fileStep(() => {
-    store.files.rename(temporary(place), place)
-    store.files.syncFolder(dirname(place))
-  })
 })
 
 /** The row of the run itself counts its tasks: it is derived again, from the ledger alone. */
@@ -233,17 +261,13 @@ const writeRun = Effect.fnUntraced(function* (store: Store, to: Target) {
   if (state === undefined) return yield* new PublishFailed({ message: `the ledger has no run ${to.run_id}` })
   const tables = new RunTables([], [runsTable], state.started.run_date)
   tables.add(ledgerRows(state))
-  const place = placed(store, to)
-  const metadata = fileMetadata(store, to)
   yield* fileStep(() => {
-    makeFolders(store, place)
+    makeFoldersOf(store, to.place)
     for (const { spec, table } of tables.flush())
-      store.files.replace(place, parquetBytes(spec, table, metadata), store.modes.file, temporary(place))
+      store.files.write(
+        temporary(to.place),
+        parquetBytes(spec, table, fileMetadata(store, to)),
+        store.modes.file,
+      )
   })
 })
-
-const entryOf = (store: Store, table: string, to: Target) =>
-  fileStep((): ManifestFile => {
-    const bytes = readFileSync(placed(store, to))
-    return { table, path: to.path, rows: to.rows, bytes: bytes.length, sha256: sha256Hex(bytes) }
-  })

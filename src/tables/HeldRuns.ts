@@ -4,7 +4,7 @@
  * kept: the next publication of the job derives the run again from landing, together with the new night,
  * and asks the gates of the newest night; `nightjar accept` does the same and asks nothing.
  */
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { Effect } from "effect"
 import { RunId } from "../service/Ids.ts"
 import { DuckDb } from "../base/DuckDb.ts"
@@ -16,6 +16,7 @@ import { keptVersions, newestDerived } from "./KeptVersions.ts"
 import { fileStep, filesBelow } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { databaseFailed, ledgerFailed } from "./Publisher.ts"
+import { makeFoldersOf } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
 /** Why `repair` and `rebuild` leave the tables of a held run as they are, for people. */
@@ -95,12 +96,9 @@ export const keepAside = Effect.fn("Publishing.keepAside")(function* (
   run_id: RunId,
   also: ReadonlyArray<RunId>,
 ) {
-  const { layout, files, modes } = store
+  const { layout, modes } = store
   const path = join(layout.root, heldDatabase(run_id))
-  yield* fileStep(() => {
-    files.makeFolder(dirname(dirname(path)), modes.folder)
-    files.makeFolder(dirname(path), modes.folder)
-  })
+  yield* fileStep(() => makeFoldersOf(store, path))
   const duckdb = yield* DuckDb
   yield* duckdb.atomicSwap(layout.build, path, modes.file).pipe(Effect.mapError(databaseFailed))
   yield* removeAside(store, also)

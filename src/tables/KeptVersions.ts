@@ -4,13 +4,13 @@
  * costs what was replaced since. Only the newest of them keeps its database; others are built from files.
  */
 import { existsSync, readdirSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { Effect } from "effect"
 import { databaseVersion, isReadable } from "./BuildDatabase.ts"
 import { fileStep, filesBelow, filesOf, isOtherDatabase, manifestText, readManifest } from "./Manifest.ts"
 import type { Layout, Manifest } from "./Manifest.ts"
 import { isSamePolicy } from "./Treatments.ts"
-import { temporary } from "./Store.ts"
+import { makeFoldersOf, temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
 interface Kept {
@@ -84,8 +84,7 @@ export const keepVersion = (store: Store, current: Manifest) =>
     if (current.version === 0 || current.returned !== undefined || current.interim === true) return
     const path = join(layout.previous, `${current.version}.json`)
     if (readManifest(path) !== undefined) return
-    files.makeFolder(dirname(layout.previous), modes.folder)
-    files.makeFolder(layout.previous, modes.folder)
+    makeFoldersOf(store, path)
     files.remove(layout.previousDatabase)
     if (existsSync(layout.database)) files.link(layout.database, layout.previousDatabase)
     files.replace(path, manifestText(current), modes.file, temporary(path))

@@ -123,6 +123,69 @@ export const filesOf = (manifest: Manifest): ReadonlyArray<ManifestFile> => {
   return [...byPath.values()]
 }
 
+// How the files of tables are named: after their run, or after their month if several runs share one.
+
+const freePath = (
+  table: string,
+  [days, whose]: readonly [string, string],
+  version: number,
+  taken: Set<string>,
+): string => {
+  for (let part = 1; ; part += 1) {
+    const ending = part === 1 ? "" : `-${part}`
+    const path = `tables/${table}/run_date=${days}/${whose}-v${version}${ending}.parquet`
+    if (taken.has(path)) continue
+    taken.add(path)
+    return path
+  }
+}
+
+/** All files of a table of a run have one version's number: a lost manifest can be read off them. */
+export const runPath = (
+  { table, run_id, run_date }: { readonly table: string; readonly run_id: string; readonly run_date: string },
+  version: number,
+  taken: Set<string>,
+): string => freePath(table, [run_date, run_id], version, taken)
+
+export const monthOf = (run_date: string): string => run_date.slice(0, "YYYY-MM".length)
+
+/** When the month is over, in UTC. */
+export const endOf = (month: string): Date => {
+  const [year = 0, number = 0] = month.split("-").map(Number)
+  return new Date(Date.UTC(year, number, 1))
+}
+
+const dayMs = 86_400_000
+
+/**
+ * A glob for `run_date=*` finds it, but with two equals signs it is no Hive partition: DuckDB then takes
+ * `run_date` from the rows of all files. As a partition it could have only one date.
+ */
+export const monthPath = (
+  { table, month }: { readonly table: string; readonly month: string },
+  version: number,
+  taken: Set<string>,
+): string => {
+  const last = new Date(endOf(month).getTime() - dayMs).toISOString().slice(0, "YYYY-MM-DD".length)
+  return freePath(table, [`${month}-01=${last}`, month], version, taken)
+}
+
+interface PathSays {
+  readonly table: string
+  readonly version: number
+  /** Undefined of a file that several runs share: its rows say whose they are. */
+  readonly own: { readonly run_id: string; readonly run_date: string } | undefined
+}
+
+/** What the name of a file says; undefined if it is none of these. */
+export const readPath = (path: string): PathSays | undefined => {
+  const pattern =
+    /^tables\/([a-z_0-9]+)\/run_date=(\d{4}-\d\d-\d\d)(=[0-9-]+)?\/([a-z0-9][a-z0-9.-]*)-v(\d+)(?:-\d+)?\.parquet$/
+  const [, table, run_date = "", until, run_id = "", version] = pattern.exec(path) ?? []
+  if (table === undefined) return undefined
+  return { table, version: Number(version), own: until === undefined ? { run_id, run_date } : undefined }
+}
+
 /** Where everything published is. */
 export const layoutOf = (root: string) => ({
   root,
@@ -171,24 +234,6 @@ export const filesBelow = (folder: string): ReadonlyArray<string> =>
 
 const pieceBytes = 4 * 1024 * 1024
 
-/** Reads a file that may be too large for memory, piece by piece. */
-function* hashing(path: string): Generator<undefined, { readonly bytes: number; readonly sha256: string }> {
-  const hash = beginSha256()
-  const piece = Buffer.allocUnsafe(pieceBytes)
-  const file = openSync(path, "r")
-  try {
-    let bytes = 0
-    for (let read = readSync(file, piece); read > 0; read = readSync(file, piece)) {
-      hash.update(piece.subarray(0, read))
-      bytes += read
-      yield
-    }
-    return { bytes, sha256: hash.digest("hex") }
-  } finally {
-    closeSync(file)
-  }
-}
-
 /** A DuckDB file begins with its own header and the two that checkpoints write in turn. */
 const headBytes = 12_288
 /** Each block after them begins with the checksum of the rest of it. */
@@ -234,17 +279,22 @@ export const fileStep = <A>(step: () => A): Effect.Effect<A, PublishFailed> =>
     catch: (cause) => new PublishFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
   })
 
-/** Size and SHA-256 of a file, while others have their turn after each piece: a run may go on meanwhile. */
-export const fingerprintInTurns = (path: string) =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => hashing(path)),
-    (pieces) =>
-      Effect.gen(function* () {
-        for (;;) {
-          const { done, value } = yield* fileStep(() => pieces.next())
-          if (done === true) return value
-          yield* Effect.yieldNow
-        }
-      }),
-    (pieces) => Effect.sync(() => void pieces.return({ bytes: 0, sha256: "" })),
+/**
+ * Size and SHA-256 of a file that may be too large for memory. Others have their turn after each piece: a run may
+ * go on meanwhile.
+ */
+export const fingerprintInTurns = Effect.fnUntraced(function* (path: string) {
+  const file = yield* Effect.acquireRelease(
+    fileStep(() => openSync(path, "r")),
+    (opened) => Effect.sync(() => closeSync(opened)),
   )
+  const hash = beginSha256()
+  const piece = Buffer.allocUnsafe(pieceBytes)
+  for (let bytes = 0; ;) {
+    const read = yield* fileStep(() => readSync(file, piece))
+    if (read === 0) return { bytes, sha256: hash.digest("hex") }
+    hash.update(piece.subarray(0, read))
+    bytes += read
+    yield* Effect.yieldNow
+  }
+}, Effect.scoped)

@@ -4,7 +4,7 @@
  * model that cannot be made costs itself and a warning, never the publication.
  */
 import { existsSync, readFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { Duration, Effect, Schema } from "effect"
 import { withinMachineTime } from "../base/Time.ts"
 import { DuckDb } from "../base/DuckDb.ts"
@@ -12,13 +12,14 @@ import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { SqlFile } from "../jobs/Job.ts"
 import type { FailedModel } from "../ledger/RunFacts.ts"
-import { asSubquery, openClosedOff } from "./BuildDatabase.ts"
-import { dataDictionary, operatorTables } from "./DataDictionary.ts"
+import { asSubquery, modelsIn, openClosedOff } from "./BuildDatabase.ts"
+import { namesInMain, operatorTables } from "./DataDictionary.ts"
 import type { DictionaryTable } from "./DataDictionary.ts"
 import { emptyStatements } from "./EmptyDatabase.ts"
 import { fileStep, filesBelow } from "./Manifest.ts"
-import { databaseFailed } from "./Publisher.ts"
+import { inDatabase } from "./Publisher.ts"
 import { keptTables } from "./RecordStore.ts"
+import { makeFoldersOf } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
 const Kept = Schema.fromJsonString(Schema.Array(Schema.Struct({ name: Schema.String, sql: Schema.String })))
@@ -35,8 +36,7 @@ export const keepModels = (store: Store, job: string, models: ReadonlyArray<SqlF
     const path = join(folderOf(store), `${job}.json`)
     const text = `${JSON.stringify(models, null, 1)}\n`
     if (existsSync(path) ? readFileSync(path, "utf8") === text : models.length === 0) return
-    store.files.makeFolder(dirname(dirname(path)), store.modes.folder)
-    store.files.makeFolder(dirname(path), store.modes.folder)
+    makeFoldersOf(store, path)
     store.files.replace(path, text, store.modes.file)
   })
 
@@ -100,51 +100,36 @@ const makeAll = Effect.fnUntraced(function* (connection: Connection, models: Rea
 const taken = "a table or view of this name already exists"
 
 /** Makes all models in a finished database that is not in place yet; returns those that could not be made. */
-export const makeModels = Effect.fn("Publishing.makeModels")(
-  function* (store: Store) {
-    const kept = yield* keptModels(store)
-    if (kept.length === 0) return []
-    const names = new Set(
-      dataDictionary(store.families).flatMap(({ schema, name }) => (schema === "main" ? [name] : [])),
-    )
-    const free: Array<SqlFile> = []
-    const failed: Array<FailedModel> = []
-    for (const model of kept) {
-      if (names.has(model.name)) failed.push({ name: model.name, why: taken })
-      else free.push(model)
-      names.add(model.name)
-    }
-    const connection = yield* openClosedOff(store.layout.build, "read-write")
-    return [...failed, ...(yield* makeAll(connection, free))] as ReadonlyArray<FailedModel>
-  },
-  Effect.scoped,
-  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
-)
+export const makeModels = Effect.fn("Publishing.makeModels")(function* (store: Store) {
+  const kept = yield* keptModels(store)
+  if (kept.length === 0) return []
+  const names = namesInMain(store.families)
+  const free: Array<SqlFile> = []
+  const failed: Array<FailedModel> = []
+  for (const model of kept) {
+    if (names.has(model.name)) failed.push({ name: model.name, why: taken })
+    else free.push(model)
+    names.add(model.name)
+  }
+  const connection = yield* openClosedOff(store.layout.build, "read-write")
+  return [...failed, ...(yield* makeAll(connection, free))] as ReadonlyArray<FailedModel>
+}, inDatabase)
 
 /** What the published database has beside our own tables: its models, described as it describes them. */
 export const publishedModels = Effect.fn("Publishing.publishedModels")(function* (
   path: string,
-  known: ReadonlySet<string>,
+  families: Store["families"],
 ) {
   const duckdb = yield* DuckDb
   const connection = yield* duckdb.open({ path, access: "read-only", files: "none" })
-  const rows = yield* connection.rows(`SELECT name, kind, comment FROM (
-      SELECT view_name AS name, 'view' AS kind, comment FROM duckdb_views()
-      WHERE NOT internal AND schema_name = 'main'
-      UNION ALL SELECT table_name, 'table', comment FROM duckdb_tables() WHERE schema_name = 'main'
-    ) AS t ORDER BY name`)
-  const models = rows.filter(({ name }) => !known.has(String(name)))
-  return yield* Effect.forEach(models, ({ name, kind, comment }) =>
-    Effect.map(
-      connection.columnTypes(`SELECT * FROM ${identifier(String(name))}`),
-      (columns): DictionaryTable => ({
-        schema: "main" as const,
-        name: String(name),
-        kind: kind === "view" ? ("view" as const) : ("table" as const),
-        comment: comment === null ? "A model of a job." : String(comment),
-        columns: columns.map((one) => ({ name: one.name, type: one.type, comment: "" })),
-      }),
-    ),
+  return yield* Effect.forEach(yield* modelsIn(connection, families), ({ name, kind, comment }) =>
+    Effect.map(connection.columnTypes(`SELECT * FROM ${identifier(name)}`), (columns): DictionaryTable => ({
+      schema: "main",
+      name,
+      kind,
+      comment: comment === null ? "A model of a job." : String(comment),
+      columns: columns.map((one) => ({ name: one.name, type: one.type, comment: "" })),
+    })),
   )
 }, Effect.scoped)
 
@@ -186,29 +171,25 @@ const adviceOn = (why: string, sql: string, families: Store["families"]): string
 }
 
 /** Refuses models and tests of gates that read tables by names, or columns, of an earlier version. */
-export const refuseOutdated = Effect.fn("Publishing.refuseOutdated")(
-  function* (
-    { families }: Pick<Store, "families">,
-    models: ReadonlyArray<SqlFile>,
-    tests: ReadonlyArray<SqlFile>,
-  ) {
-    if (models.length + tests.length === 0) return
-    const duckdb = yield* DuckDb
-    const connection = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
-    yield* connection.run(emptyStatements({ families }))
-    const failed = yield* makeAll(connection, models)
-    const sqlOf = new Map(models.map(({ name, sql }) => [name, sql]))
-    const wrong = failed.map(({ name, why }) => ({ file: `${name}.sql`, why, sql: sqlOf.get(name) ?? "" }))
-    for (const { name, sql } of tests) {
-      const bound = yield* Effect.result(connection.columnTypes(sql.trimEnd().replace(/;+$/, "")))
-      if (bound._tag === "Failure") wrong.push({ file: `tests/${name}.sql`, why: bound.failure.message, sql })
-    }
-    const outdated = wrong.flatMap(({ file, why, sql }) => {
-      const advice = adviceOn(why, sql, families)
-      return advice === undefined ? [] : [`${file}: ${advice}`]
-    })
-    if (outdated.length > 0) return yield* new SqlOutdated({ message: outdated.join("; ") })
-  },
-  Effect.scoped,
-  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
-)
+export const refuseOutdated = Effect.fn("Publishing.refuseOutdated")(function* (
+  { families }: Pick<Store, "families">,
+  models: ReadonlyArray<SqlFile>,
+  tests: ReadonlyArray<SqlFile>,
+) {
+  if (models.length + tests.length === 0) return
+  const duckdb = yield* DuckDb
+  const connection = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
+  yield* connection.run(emptyStatements({ families }))
+  const failed = yield* makeAll(connection, models)
+  const sqlOf = new Map(models.map(({ name, sql }) => [name, sql]))
+  const wrong = failed.map(({ name, why }) => ({ file: `${name}.sql`, why, sql: sqlOf.get(name) ?? "" }))
+  for (const { name, sql } of tests) {
+    const bound = yield* Effect.result(connection.columnTypes(sql.trimEnd().replace(/;+$/, "")))
+    if (bound._tag === "Failure") wrong.push({ file: `tests/${name}.sql`, why: bound.failure.message, sql })
+  }
+  const outdated = wrong.flatMap(({ file, why, sql }) => {
+    const advice = adviceOn(why, sql, families)
+    return advice === undefined ? [] : [`${file}: ${advice}`]
+  })
+  if (outdated.length > 0) return yield* new SqlOutdated({ message: outdated.join("; ") })
+}, inDatabase)

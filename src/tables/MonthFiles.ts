@@ -5,6 +5,7 @@
  */
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { schemaVersionOf } from "./FileColumns.ts"
+import { endOf, monthOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 
 /** The rows that a run has in a file. */
@@ -44,48 +45,19 @@ interface Unit {
   readonly sources: ReadonlyArray<ManifestFile>
 }
 
-export const monthOf = (run_date: string): string => run_date.slice(0, "YYYY-MM".length)
-
-const endOf = (month: string): Date => {
-  const [year = 0, number = 0] = month.split("-").map(Number)
-  return new Date(Date.UTC(year, number, 1))
-}
-
-const dayMs = 86_400_000
-
-/** The month's first and last day, as the name of a folder. */
-const daysOf = (month: string): string =>
-  `${month}-01=${new Date(endOf(month).getTime() - dayMs).toISOString().slice(0, "YYYY-MM-DD".length)}`
-
-/**
- * A glob for `run_date=*` finds it, but with two equals signs it is no Hive partition: DuckDB then takes
- * `run_date` from the rows of all files. As a partition it could have only one date.
- */
-export const monthPath = (
-  { table, month }: Pick<MonthFile, "table" | "month">,
-  version: number,
-  taken: Set<string>,
-): string => {
-  for (let part = 1; ; part += 1) {
-    const ending = part === 1 ? "" : `-${part}`
-    const path = `tables/${table}/run_date=${daysOf(month)}/${month}-v${version}${ending}.parquet`
-    if (taken.has(path)) continue
-    taken.add(path)
-    return path
-  }
-}
-
-/** Its table and version, if the path is one of `monthPath`. */
-export const monthPathOf = (
-  path: string,
-): { readonly table: string; readonly version: number } | undefined => {
-  const pattern =
-    /^tables\/([a-z_0-9]+)\/run_date=\d{4}-\d\d-01=\d{4}-\d\d-\d\d\/\d{4}-\d\d-v(\d+)(?:-\d+)?\.parquet$/
-  const [, table, version] = pattern.exec(path) ?? []
-  return table === undefined ? undefined : { table, version: Number(version) }
-}
-
 const sum = (values: ReadonlyArray<number>): number => values.reduce((total, each) => total + each, 0)
+
+/** The runs of a version in the order of date and run. */
+const inOrder = ({ runs }: Manifest) =>
+  Object.entries(runs).toSorted(([id, { run_date }], [otherId, other]) =>
+    `${run_date} ${id}` < `${other.run_date} ${otherId}` ? -1 : 1,
+  )
+
+/** What the runs of a version have in a file, in their order. */
+export const partsOf = (manifest: Manifest, path: string): ReadonlyArray<RunPart> =>
+  inOrder(manifest).flatMap(([run_id, { run_date, files }]) =>
+    files.flatMap((file) => (file.path === path ? [{ run_id, run_date, rows: file.rows }] : [])),
+  )
 
 /** In the order of date and run. */
 const unitsOf = (
@@ -96,12 +68,7 @@ const unitsOf = (
   const units: Array<Unit> = []
   const shared = new Map<string, Unit>()
   const spoilt = new Set<Unit>()
-  const runs = Object.entries(manifest.runs).map(([run_id, run]) => ({ run_id, ...run }))
-  runs.sort((one, other) => {
-    const [key, otherKey] = [`${one.run_date} ${one.run_id}`, `${other.run_date} ${other.run_id}`]
-    return key < otherKey ? -1 : 1
-  })
-  for (const { run_id, ...run } of runs)
+  for (const [run_id, run] of inOrder(manifest))
     for (const [table, files] of Map.groupBy(run.files, (file) => file.table)) {
       const part = { run_id, run_date: run.run_date, rows: sum(files.map(({ rows }) => rows)) }
       const common = files.find(({ file_rows }) => file_rows !== undefined)

@@ -17,9 +17,10 @@ import { publishedViews } from "./DataDictionary.ts"
 import { parquetCells, writeParquet } from "./FileColumns.ts"
 import { fileStep, filesBelow } from "./Manifest.ts"
 import type { Manifest, ParquetFolder } from "./Manifest.ts"
-import { databaseFailed } from "./Publisher.ts"
+import { inDatabase } from "./Publisher.ts"
 import { keptTables, seenOf, stored } from "./RecordStore.ts"
 import type { Relation } from "./RecordStore.ts"
+import { makeFoldersOf } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
 const folderOf = (version: number): string => `published/parquet-v${version}`
@@ -62,12 +63,11 @@ const tableIn = (path: string): string => path.replace(/\.parquet$/, "").split("
 
 /** What the folder before has of versions that had ended before, and of tables without news. */
 const linkOn = (store: Store, from: number, to: number, quiet: ReadonlySet<string>): void => {
-  const { files, layout, modes } = store
+  const { files, layout } = store
   for (const path of filesBelow(join(layout.root, folderOf(from)))) {
     if (!isEnded(path) && !quiet.has(tableIn(path))) continue
     const place = join(layout.root, folderOf(to), path)
-    files.makeFolder(dirname(dirname(place)), modes.folder)
-    files.makeFolder(dirname(place), modes.folder)
+    makeFoldersOf(store, place)
     files.link(join(layout.root, folderOf(from), path), place)
   }
 }
@@ -129,42 +129,34 @@ export const parquetOf = Effect.fn("Publishing.parquetOf")(function* (
  * The folder of a version, with the rows of this database; it has the ended versions of `before` too. One of
  * a version before there was a history has none.
  */
-export const writeFolder = Effect.fn("Publishing.writeFolder")(
-  function* (
-    store: Store,
-    database: string,
-    {
-      version,
-      holds,
-      before,
-    }: Pick<ParquetFolder, "version" | "holds"> & { readonly before?: ParquetFolder },
-  ) {
-    const connection = yield* openDatabase(database, "read-only", memoryLimits[1])
-    const kept = yield* connection.rows("FROM duckdb_schemas() WHERE schema_name = 'store'")
-    if (kept.length === 0) return undefined
-    yield* fileStep(() => {
-      const { files, layout, modes } = store
-      files.remove(join(layout.root, folderOf(version)))
-      files.makeFolder(dirname(join(layout.root, folderOf(version))), modes.folder)
-      files.makeFolder(join(layout.root, folderOf(version)), modes.folder)
-    })
-    const views = publishedViews(store.families, store.pseudonyms?.policy)
-    const since = before?.seq === undefined ? 0 : before.seq + 1
-    const quiet = before === undefined ? new Set<string>() : yield* quietSince(connection, store, since)
-    if (before !== undefined) yield* fileStep(() => linkOn(store, before.version, version, quiet))
-    for (const part of partsOf(views, { version, since, holds })) {
-      const place = join(store.layout.root, folderOf(version), part.path)
-      if (isEnded(part.path) ? quiet.has(tableIn(part.path)) : existsSync(place)) continue
-      const rows = yield* writeParquet(store, connection, place, { sql: part.sql, version })
-      if (rows === 0 && isEnded(part.path)) yield* fileStep(() => store.files.remove(place))
-    }
-    yield* fileStep(() => syncFolders(store, version))
-    const [row] = yield* connection.rows("SELECT coalesce(max(seq), 0)::INTEGER AS seq FROM store._runs")
-    return { version, holds, seq: Number(row?.["seq"]) } satisfies ParquetFolder as ParquetFolder
-  },
-  Effect.scoped,
-  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
-)
+export const writeFolder = Effect.fn("Publishing.writeFolder")(function* (
+  store: Store,
+  database: string,
+  { version, holds, before }: Pick<ParquetFolder, "version" | "holds"> & { readonly before?: ParquetFolder },
+) {
+  const connection = yield* openDatabase(database, "read-only", memoryLimits[1])
+  const kept = yield* connection.rows("FROM duckdb_schemas() WHERE schema_name = 'store'")
+  if (kept.length === 0) return undefined
+  yield* fileStep(() => {
+    const { files, layout, modes } = store
+    files.remove(join(layout.root, folderOf(version)))
+    files.makeFolder(dirname(join(layout.root, folderOf(version))), modes.folder)
+    files.makeFolder(join(layout.root, folderOf(version)), modes.folder)
+  })
+  const views = publishedViews(store.families, store.pseudonyms?.policy)
+  const since = before?.seq === undefined ? 0 : before.seq + 1
+  const quiet = before === undefined ? new Set<string>() : yield* quietSince(connection, store, since)
+  if (before !== undefined) yield* fileStep(() => linkOn(store, before.version, version, quiet))
+  for (const part of partsOf(views, { version, since, holds })) {
+    const place = join(store.layout.root, folderOf(version), part.path)
+    if (isEnded(part.path) ? quiet.has(tableIn(part.path)) : existsSync(place)) continue
+    const rows = yield* writeParquet(store, connection, place, { sql: part.sql, version })
+    if (rows === 0 && isEnded(part.path)) yield* fileStep(() => store.files.remove(place))
+  }
+  yield* fileStep(() => syncFolders(store, version))
+  const [row] = yield* connection.rows("SELECT coalesce(max(seq), 0)::INTEGER AS seq FROM store._runs")
+  return { version, holds, seq: Number(row?.["seq"]) } satisfies ParquetFolder as ParquetFolder
+}, inDatabase)
 
 const syncFolders = ({ files, layout }: Store, version: number): void => {
   const folder = join(layout.root, folderOf(version))

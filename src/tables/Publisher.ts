@@ -2,8 +2,8 @@
  * The port for publishing: facts and landed bodies in, tables out. A version becomes visible completely or
  * not at all; readers keep theirs. `PublisherDuckDb.ts` writes Parquet and the database.
  */
-import { Context, Schema } from "effect"
-import type { Effect } from "effect"
+import { Context, Effect, Schema } from "effect"
+import { DuckDbFailed } from "../base/DuckDbFailed.ts"
 import { RunId } from "../service/Ids.ts"
 import type { ExecutionId } from "../service/Ids.ts"
 import { FailedGate } from "../ledger/RunFacts.ts"
@@ -40,14 +40,18 @@ export class PublicationHeld extends Schema.TaggedError<PublicationHeld>()("Publ
 export const databaseFailed = (failure: { readonly message: string }) =>
   new PublishFailed({ message: `the database: ${failure.message}` })
 
+/** Work with databases that are closed after it; what DuckDB refuses is why nothing is published. */
+export const inDatabase = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.mapError(Effect.scoped(work), (failure) =>
+    failure instanceof DuckDbFailed ? databaseFailed(failure) : (failure as Exclude<E, DuckDbFailed>),
+  )
+
 /** A ledger that cannot be read now may be read later, unless it is damaged. */
 export const ledgerFailed = ({ message, damaged = false }: LedgerFailed) =>
   new PublishFailed({ message: `the ledger: ${message}`, damaged })
 
-export interface Published {
-  readonly version: number
-  /** Rows of this run in each table, by table name. */
-  readonly rows: Readonly<Record<string, number>>
+/** What one run brought into a version. */
+export interface Brought {
   /**
    * Executions whose bodies were read back from disk, hashed and are in the tables; `whole` if those bodies
    * alone prove that everything counted is here.
@@ -57,8 +61,6 @@ export interface Published {
     readonly landed_sha256: string
     readonly whole: boolean
   }>
-  /** Earlier runs with missing or changed files: the version does not contain all of their rows. */
-  readonly without?: ReadonlyArray<string>
   /** Landed bodies that are not in the tables, because they could not be used. */
   readonly left_out: ReadonlyArray<LeftOutBody>
   /** Tasks that did not succeed, with the features that a rerun need not ask for again. */
@@ -70,6 +72,16 @@ export interface Published {
   readonly rejected: ReadonlyArray<RejectedCount>
   /** Its records of families without a schema. */
   readonly other: OtherRecords
+}
+
+export type Released = Brought & { readonly run_id: RunId }
+
+export interface Published extends Brought {
+  readonly version: number
+  /** Rows of this run in each table, by table name. */
+  readonly rows: Readonly<Record<string, number>>
+  /** Earlier runs with missing or changed files: the version does not contain all of their rows. */
+  readonly without?: ReadonlyArray<string>
   /** Values of earlier runs that do not fit a type that has changed since. */
   readonly unfit?: ReadonlyArray<MisfitCount>
   /** Tables whose record schema is in no folder any more; the kept one was used. */
@@ -80,13 +92,6 @@ export interface Published {
   readonly stale?: StaleData
   /** Earlier runs that a gate had held back, and that this version contains: each with its own receipts. */
   readonly released?: ReadonlyArray<Released>
-}
-
-export type Released = Pick<
-  Published,
-  "receipts" | "left_out" | "delivered" | "engines" | "misfits" | "rejected" | "other"
-> & {
-  readonly run_id: RunId
 }
 
 /** What became of a version of a run that goes on. */

@@ -46,16 +46,6 @@ export interface Memory {
   findings: ReadonlyMap<string, SessionFindings>
 }
 
-const releasedOf = (also: ReadonlyArray<Effect.Success<ReturnType<typeof stageRun>>>) =>
-  also.length === 0
-    ? {}
-    : {
-        released: also.map(({ run_id, derived: one }) => {
-          const { receipts, left_out, delivered, engines, misfits, rejected, other } = one
-          return { run_id, receipts, left_out, delivered, engines, misfits, rejected, other }
-        }),
-      }
-
 const staleOf = Effect.fnUntraced(function* (store: Store, run: RunState, limits: Freshness | undefined) {
   const nothing: StaleData = {}
   return limits === undefined ? nothing : yield* staleIn(store, run.started, limits, yield* revealer(store))
@@ -98,6 +88,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
   }
   const { own, also, lost } = told
   const { derived } = own
+  const released = also.map((one) => ({ run_id: one.run_id, ...one.derived.brought }))
   yield* removeAside(store, [...also.map((one) => one.run_id), run_id])
   memory.run_id = run_id
   memory.findings = derived.findings
@@ -107,14 +98,8 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
   return {
     version,
     rows,
-    receipts: derived.receipts,
-    left_out: derived.left_out,
-    delivered: derived.delivered,
-    engines: derived.engines,
-    misfits: derived.misfits,
-    rejected: derived.rejected,
-    other: derived.other,
-    ...releasedOf(also),
+    ...derived.brought,
+    ...(released.length === 0 ? {} : { released }),
     unfit: built.unfit,
     models: built.models,
     gone: store.schemas.gone,

@@ -22,7 +22,7 @@ import { placeIn } from "./KeptVersions.ts"
 import { filesOf, withPolicy } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { dropKeyPlaces, keepKeyPlace } from "./PseudonymsOfJob.ts"
-import { databaseFailed, ledgerFailed } from "./Publisher.ts"
+import { inDatabase, ledgerFailed } from "./Publisher.ts"
 import { stageRun } from "./StageRun.ts"
 import { gapsIn } from "./Standing.ts"
 import { temporary } from "./Store.ts"
@@ -59,37 +59,33 @@ const sourceOf = (root: string, { files, standsAt }: Side, run_id: string): stri
   `${parquetRows(files.map((file) => join(root, standsAt(file))))} WHERE run_id = ${literal(run_id)}`
 
 /** The tables of one run that differ, in the order of the data dictionary. */
-export const compareRows = Effect.fn("Publishing.compareRows")(
-  function* (
-    root: string,
-    families: ReadonlyArray<RecordFamily>,
-    run_id: string,
-    { before, after }: { readonly before: Side; readonly after: Side },
-  ) {
-    const duckdb = yield* DuckDb
-    const connection = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
-    // Tables of families that have no schema now come last.
-    const known = publishedTables(families).map(({ name }) => name)
-    const names = new Set([...known, ...before.files.map(({ table }) => table)])
-    const changes: Array<RowChange> = []
-    for (const table of names) {
-      const ofTable = ({ files, standsAt }: Side): Side => ({
-        standsAt,
-        files: files.filter((file) => file.table === table),
-      })
-      const [old, now] = [ofTable(before), ofTable(after)]
-      const rows = { before: rowsOf(old.files), after: rowsOf(now.files) }
-      const differ =
-        rows.before === 0 || rows.after === 0
-          ? { added: rows.after, gone: rows.before }
-          : yield* differences(connection, sourceOf(root, old, run_id), sourceOf(root, now, run_id))
-      if (differ.added + differ.gone > 0) changes.push({ table, ...rows, ...differ })
-    }
-    return changes as ReadonlyArray<RowChange>
-  },
-  Effect.scoped,
-  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
-)
+export const compareRows = Effect.fn("Publishing.compareRows")(function* (
+  root: string,
+  families: ReadonlyArray<RecordFamily>,
+  run_id: string,
+  { before, after }: { readonly before: Side; readonly after: Side },
+) {
+  const duckdb = yield* DuckDb
+  const connection = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
+  // Tables of families that have no schema now come last.
+  const known = publishedTables(families).map(({ name }) => name)
+  const names = new Set([...known, ...before.files.map(({ table }) => table)])
+  const changes: Array<RowChange> = []
+  for (const table of names) {
+    const ofTable = ({ files, standsAt }: Side): Side => ({
+      standsAt,
+      files: files.filter((file) => file.table === table),
+    })
+    const [old, now] = [ofTable(before), ofTable(after)]
+    const rows = { before: rowsOf(old.files), after: rowsOf(now.files) }
+    const differ =
+      rows.before === 0 || rows.after === 0
+        ? { added: rows.after, gone: rows.before }
+        : yield* differences(connection, sourceOf(root, old, run_id), sourceOf(root, now, run_id))
+    if (differ.added + differ.gone > 0) changes.push({ table, ...rows, ...differ })
+  }
+  return changes as ReadonlyArray<RowChange>
+}, inDatabase)
 
 const differences = Effect.fnUntraced(function* (connection: Connection, old: string, now: string) {
   const [inOld, inNow] = [yield* columnsIn(connection, old), yield* columnsIn(connection, now)]
@@ -211,7 +207,8 @@ const deriveAll = Effect.fnUntraced(function* (
   return { runs, fresh, kept: isOther ? [] : kept, left_out, isOther }
 })
 
-const publishedRuns = Effect.gen(function* () {
+/** All runs that the ledger calls published, oldest first. */
+export const publishedRuns = Effect.gen(function* () {
   const ledger = yield* Ledger
   const published: Array<{ readonly run_id: RunId; readonly isHeld: boolean }> = []
   for (const { fact } of yield* Effect.mapError(ledger.runs, ledgerFailed)) {

@@ -182,12 +182,34 @@ const execution = text(
   "The execution that brought this content; NULL if a session was read.",
 )
 const position = required("position", "INTEGER", "own", "Position in the record's list, from 0.")
-const lastColumns = [contentId, session, execution]
 
-/** `alias.name` for each column, in order. */
-const from = (alias: string, columns: ReadonlyArray<ColumnSpec>): string =>
-  columns.map(({ name }) => `${alias}.${identifier(name)}`).join(", ")
-const scopes = "JOIN store._scopes AS s ON s._scope = v._scope"
+/** A column of a view, and what is in it, in SQL. */
+type Cell = readonly [spec: ColumnSpec, sql: string]
+
+const from = (alias: string, ...columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<Cell> =>
+  columns.map((each) => [each, `${alias}.${identifier(each.name)}`])
+
+const relation = (
+  schema: Relation["schema"],
+  { name, comment, key }: Pick<Relation, "name" | "comment" | "key">,
+  cells: ReadonlyArray<ReadonlyArray<Cell>>,
+  rows: string,
+): Relation => {
+  const all = cells.flat()
+  const sql = `SELECT ${all.map(([, cell]) => cell).join(", ")} FROM ${rows}`
+  return { schema, name, comment, key, columns: all.map(([spec]) => spec), sql }
+}
+
+const subject = from("s", customer, engine)
+const kind = from("s", product, subFamily)
+const origin = from("v", contentId, session, execution)
+const validity = from("v", validFrom, validTo, endedBy)
+const versions = (name: string): string =>
+  `${stored(name)} AS v JOIN store._scopes AS s ON s._scope = v._scope`
+const readings = (name: string): string => `${seenOf(name)} AS n JOIN store._readings AS r USING (_reading)`
+const read = from("r", ...readBy)
+const isCurrent = "WHERE v._until_seq IS NULL"
+const wasCurrent = "WHERE v.valid_from IS NOT NULL"
 
 /** Days from a date until now; that of a job east of whoever reads may be tomorrow's there. */
 export const ageSql = (date: string): string =>
@@ -198,139 +220,79 @@ const keyText = ({ key }: KeptTable): string =>
     ? " No business key."
     : ` Business key of a customer, engine and sub_family: ${key.join(", ")}.`
 
-const mainOf = (table: KeptTable): Relation => {
-  const { name, columns, rest } = table
-  return {
-    schema: "main",
-    name,
-    comment: `${table.comment} What is true now. Key: record_id.${keyText(table)}`,
-    key: ["record_id"],
-    columns: [
-      customer,
-      engine,
-      uniqueRecordId,
-      ...columns,
-      product,
-      subFamily,
-      validFrom,
-      asOf,
-      ageDays,
-      ...lastColumns,
-      ...rest,
-    ],
-    sql: `SELECT ${listed("s.customer_id, s.engine_reference, v.record_id", from("v", columns))},
-      s.product, s.sub_family, v.valid_from, s.as_of,
-      ${ageSql("s.as_of")} AS age_days,
-      ${listed("v.content_id, v.session_id, v.execution_id", from("v", rest))}
-      FROM ${stored(name)} AS v ${scopes} WHERE v._until_seq IS NULL`,
-  }
-}
+const nightKey = ["run_id", "task_id", "session_id", "record_id"]
 
-const historyOf = (table: KeptTable): Relation => {
-  const { name, columns, rest } = table
-  return {
-    schema: "history",
-    name,
-    comment:
-      `${table.comment} Every version of every record; content of a day: valid_from <= day and ` +
-      `(valid_to is NULL or day < valid_to).${keyText(table)}`,
-    key: [],
-    columns: [
-      customer,
-      engine,
-      recordId,
-      ...columns,
-      product,
-      subFamily,
-      validFrom,
-      validTo,
-      endedBy,
-      ...lastColumns,
-      ...rest,
-    ],
-    sql: `SELECT ${listed("s.customer_id, s.engine_reference, v.record_id", from("v", columns))},
-      s.product, s.sub_family, v.valid_from, v.valid_to, v.ended_by,
-      ${listed("v.content_id, v.session_id, v.execution_id", from("v", rest))}
-      FROM ${stored(name)} AS v ${scopes} WHERE v.valid_from IS NOT NULL`,
-  }
-}
-
-const nightsOf = (table: KeptTable): Relation => {
+const relationsOf = (table: KeptTable): ReadonlyArray<Relation> => {
   const { name, columns, rest, fetched } = table
-  const cells = columns.map((each) => `${fetched.includes(each.name) ? "n" : "v"}.${identifier(each.name)}`)
-  return {
-    schema: "nights",
+  const described = (comment: string, key: ReadonlyArray<string>) => ({
     name,
-    comment:
-      `${table.comment} What each run read. ` +
-      `Key: run_id, task_id, session_id, record_id.${keyText(table)}`,
-    key: ["run_id", "task_id", "session_id", "record_id"],
-    columns: [...readBy, customer, engine, recordId, contentId, product, subFamily, ...columns, ...rest],
-    sql: `SELECT r.run_id, r.run_date, r.task_id, r.execution_id, r.session_id,
-      s.customer_id, s.engine_reference, v.record_id, v.content_id,
-      ${listed("s.product, s.sub_family", cells.join(", "), from("v", rest))}
-      FROM ${seenOf(name)} AS n JOIN store._readings AS r ON r._reading = n._reading
-        JOIN ${stored(name)} AS v ON v._version = n._version ${scopes}`,
-  }
+    comment: `${table.comment} ${comment}${keyText(table)}`,
+    key,
+  })
+  const night = columns.map((each) => from(fetched.includes(each.name) ? "n" : "v", each))
+  return [
+    relation(
+      "main",
+      described("What is true now. Key: record_id.", ["record_id"]),
+      [
+        [...subject, ...from("v", uniqueRecordId, ...columns), ...kind, ...from("v", validFrom)],
+        [...from("s", asOf), [ageDays, `${ageSql("s.as_of")} AS age_days`], ...origin, ...from("v", ...rest)],
+      ],
+      `${versions(name)} ${isCurrent}`,
+    ),
+    relation(
+      "history",
+      described(
+        "Every version of every record; content of a day: valid_from <= day and " +
+          "(valid_to is NULL or day < valid_to).",
+        [],
+      ),
+      [subject, from("v", recordId, ...columns), kind, validity, origin, from("v", ...rest)],
+      `${versions(name)} ${wasCurrent}`,
+    ),
+    relation(
+      "nights",
+      described(`What each run read. Key: ${nightKey.join(", ")}.`, nightKey),
+      [read, subject, from("v", recordId, contentId), kind, ...night, from("v", ...rest)],
+      `${readings(name)} JOIN ${versions(name)} ON v._version = n._version`,
+    ),
+    ...table.children.flatMap((child) => listRelations(table, child)),
+  ]
 }
 
-const childrenOf = (table: KeptTable): ReadonlyArray<Relation> =>
-  table.children.flatMap(({ name, comment, columns, rest }): ReadonlyArray<Relation> => {
-    const cells = listed("c.position", from("c", columns), from("c", rest))
-    const own = [position, ...columns, ...rest]
-    const version = `${stored(name)} AS c
-      JOIN ${stored(table.name)} AS v ON v._version = c._version ${scopes}`
-    const record = "s.customer_id, s.engine_reference, v.record_id"
-    return [
-      {
-        schema: "main",
-        name,
-        comment: `${comment} Of the rows of ${table.name}. Key: record_id, position.`,
-        key: ["record_id", "position"],
-        columns: [customer, engine, recordId, ...own],
-        sql: `SELECT ${record}, ${cells} FROM ${version} WHERE v._until_seq IS NULL`,
-      },
-      {
-        schema: "history",
-        name,
-        comment: `${comment} Of the versions in history.${table.name}, with the same validity.`,
-        key: [],
-        columns: [
-          customer,
-          engine,
-          recordId,
-          ...own.slice(0, 1),
-          validFrom,
-          validTo,
-          endedBy,
-          ...own.slice(1),
-        ],
-        sql: `SELECT ${record}, c.position, v.valid_from, v.valid_to, v.ended_by,
-          ${listed(from("c", columns), from("c", rest))} FROM ${version} WHERE v.valid_from IS NOT NULL`,
-      },
-      {
-        schema: "nights",
-        name,
-        comment:
-          `${comment} Of the rows of nights.${table.name}. ` +
-          "Key: run_id, task_id, session_id, record_id, position.",
-        key: ["run_id", "task_id", "session_id", "record_id", "position"],
-        columns: [...readBy, customer, engine, recordId, contentId, ...own],
-        sql: `SELECT r.run_id, r.run_date, r.task_id, r.execution_id, r.session_id,
-          s.customer_id, s.engine_reference, v.record_id, v.content_id, ${cells}
-          FROM ${seenOf(table.name)} AS n JOIN store._readings AS r ON r._reading = n._reading
-            JOIN ${stored(table.name)} AS v ON v._version = n._version ${scopes}
-            JOIN ${stored(name)} AS c ON c._version = v._version`,
-      },
-    ]
+const listRelations = (table: KeptTable, { name, columns, rest, ...list }: KeptChild) => {
+  const described = (comment: string, key: ReadonlyArray<string>) => ({
+    name,
+    comment: `${list.comment} ${comment}`,
+    key,
   })
+  const items = `JOIN ${stored(name)} AS c ON c._version = v._version`
+  const [place, cells] = [from("c", position), from("c", ...columns, ...rest)]
+  const key = [...nightKey, "position"]
+  return [
+    relation(
+      "main",
+      described(`Of the rows of ${table.name}. Key: record_id, position.`, ["record_id", "position"]),
+      [subject, from("v", recordId), place, cells],
+      `${versions(table.name)} ${items} ${isCurrent}`,
+    ),
+    relation(
+      "history",
+      described(`Of the versions in history.${table.name}, with the same validity.`, []),
+      [subject, from("v", recordId), place, validity, cells],
+      `${versions(table.name)} ${items} ${wasCurrent}`,
+    ),
+    relation(
+      "nights",
+      described(`Of the rows of nights.${table.name}. Key: ${key.join(", ")}.`, key),
+      [read, subject, from("v", recordId, contentId), place, cells],
+      `${readings(table.name)} JOIN ${versions(table.name)} ON v._version = n._version ${items}`,
+    ),
+  ]
+}
 
 /** In the order of the tables; the lists of a record follow it. */
 export const recordRelations = (tables: ReadonlyArray<KeptTable>): ReadonlyArray<Relation> =>
   ["main", "history", "nights"].flatMap((schema) =>
-    tables.flatMap((table) =>
-      [mainOf(table), historyOf(table), nightsOf(table), ...childrenOf(table)].filter(
-        (one) => one.schema === schema,
-      ),
-    ),
+    tables.flatMap((table) => relationsOf(table).filter((one) => one.schema === schema)),
   )

@@ -10,22 +10,30 @@ import { Effect } from "effect"
 import { RunId } from "../service/Ids.ts"
 import { counted, listed } from "../base/Text.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import { databaseVersion } from "./BuildDatabase.ts"
+import type { Connection } from "../base/DuckDb.ts"
+import { literal } from "../base/DuckDbFailed.ts"
+import { databaseVersion, openDatabase } from "./BuildDatabase.ts"
 import { buildInPlace, parquetInPlace, recover, strayFiles } from "./Commit.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { heldText } from "./HeldRuns.ts"
-import { isOfOtherSchemas } from "./KeepSchemas.ts"
+import { isOfOtherSchemas, keepsItsSchemas } from "./KeepSchemas.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
-import { fileStep, filesOf, readManifest } from "./Manifest.ts"
-import type { Manifest } from "./Manifest.ts"
+import { fileStep, filesOf, readManifest, fingerprintInTurns, runPath } from "./Manifest.ts"
+import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { lostParquet } from "./ParquetViews.ts"
 import { withdrawInterim } from "./PublishInterim.ts"
-import { ledgerFailed } from "./Publisher.ts"
+import { ledgerFailed, inDatabase, PublishFailed } from "./Publisher.ts"
 import { publishRun } from "./PublisherDuckDb.ts"
-import { restoreRows } from "./RestoreRows.ts"
+import { publishedRuns } from "./Rebuild.ts"
 import { clearBuild, gapsIn } from "./Standing.ts"
+import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { damagedHelpers, databaseProblems, keptDatabase } from "./Verify.ts"
+import { isUnchanged } from "./ContinueDatabase.ts"
+import { parquetCells, writeParquet } from "./FileColumns.ts"
+import { placeOf, publishedTables } from "./DataDictionary.ts"
+import { change } from "./Version.ts"
+import type { Standing } from "./Version.ts"
 
 /** What was done and to what, and what could not be done. */
 export interface Repaired {
@@ -148,21 +156,15 @@ const restoredRuns = Effect.fnUntraced(function* (store: Store) {
 
 /** Runs that were published and are incomplete in the tables, or derived with schemas that have changed. */
 const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manifest | undefined) {
-  const ledger = yield* Ledger
-  const runs = yield* Effect.mapError(ledger.runs, ledgerFailed)
   const broken = manifest === undefined ? new Set<string>() : yield* brokenIn(store, manifest)
-  const due: Array<{ readonly run_id: RunId; readonly isHeld: boolean }> = []
-  for (const { fact } of runs) {
-    const state = yield* Effect.mapError(ledger.state(fact.run_id), ledgerFailed)
-    if (state?.published === undefined) continue
-    const known = manifest?.runs[fact.run_id]
+  return (yield* publishedRuns).filter(({ run_id }) => {
+    const known = manifest?.runs[run_id]
     const isWhole =
       known !== undefined &&
       !isOfOtherSchemas(known, manifest?.schemas) &&
       !known.files.some(({ path }) => broken.has(path))
-    if (!isWhole) due.push({ run_id: fact.run_id, isHeld: state.held !== undefined })
-  }
-  return due
+    return !isWhole
+  })
 })
 
 /** True if the database did not contain what the files contain. */
@@ -178,4 +180,92 @@ const buildAgain = Effect.fnUntraced(function* (store: Store) {
   if (!isBroken && (problems.length === 0 || gaps.length > 0)) return false
   yield* buildInPlace(store, manifest)
   return true
+})
+
+// Tables of runs whose landed bodies are gone by age, and whose files are lost: their rows are in the database,
+// if that is the one that was published with the files. They are written as files of the run again, in a
+// version with the same rows.
+
+/** The runs among these whose files the database has the rows of, as they were published. */
+const restorable = (manifest: Manifest, runs: ReadonlyArray<RunId>): ReadonlyArray<RunId> =>
+  runs.filter((run_id) => {
+    const run = manifest.runs[run_id]
+    return run !== undefined && run.interim !== true && keepsItsSchemas(run, manifest.schemas)
+  })
+
+/** All rows of a run in a table, in a file of its own. */
+const writeRows = Effect.fnUntraced(function* (
+  store: Store,
+  connection: Connection,
+  { table, rows }: ManifestFile,
+  {
+    run_id,
+    run_date,
+    version,
+  }: { readonly run_id: RunId; readonly run_date: string; readonly version: number },
+) {
+  const path = runPath({ table, run_id, run_date }, version, new Set())
+  const place = join(store.layout.root, temporary(path))
+  const { columns = [] } = publishedTables(store.families).find(({ name }) => name === table) ?? {}
+  // In the order that files have: of customers and tasks, and of a record's list as it is.
+  const order = ["customer_id", "task_id", "session_id", "record_id", "position"].filter((each) =>
+    columns.some(({ name }) => name === each),
+  )
+  const sql = `SELECT ${parquetCells(columns)} FROM ${placeOf(table)} WHERE run_id = ${literal(run_id)}
+    ${order.length === 0 ? "" : `ORDER BY ${order.join(", ")}`}`
+  const written = yield* writeParquet(store, connection, place, { sql, run_id, version })
+  if (written !== rows)
+    return yield* new PublishFailed({ message: `${path}: the database has ${written} rows, not ${rows}` })
+  const file: ManifestFile = { table, path, rows, ...(yield* fingerprintInTurns(place)) }
+  return file
+})
+
+/** Rows of a run by table, of those of its tables that lack a file. */
+const lostTables = (files: ReadonlyArray<ManifestFile>, broken: ReadonlySet<string>) =>
+  [...Map.groupBy(files, ({ table }) => table).values()].flatMap((ofTable): ReadonlyArray<ManifestFile> => {
+    const [first] = ofTable
+    if (first === undefined || !ofTable.some(({ path }) => broken.has(path))) return []
+    return [{ ...first, rows: ofTable.reduce((sum, { rows }) => sum + rows, 0) }]
+  })
+
+/** The runs of a version in which these have files of their own for what is lost. */
+const writeRuns = Effect.fnUntraced(function* (
+  store: Store,
+  { current, version }: Standing,
+  runs: ReadonlyArray<RunId>,
+  broken: ReadonlySet<string>,
+) {
+  const connection = yield* openDatabase(store.layout.database, "read-only")
+  const restored: Record<string, Manifest["runs"][string]> = { ...current.runs }
+  const fresh = new Set<string>()
+  for (const run_id of runs) {
+    const run = current.runs[run_id]
+    if (run === undefined) continue
+    const lost = lostTables(run.files, broken)
+    const tables = new Set(lost.map(({ table }) => table))
+    const files: Array<ManifestFile> = run.files.filter(({ table }) => !tables.has(table))
+    for (const one of lost) {
+      const file = yield* writeRows(store, connection, one, { run_id, run_date: run.run_date, version })
+      files.push(file)
+      fresh.add(file.path)
+    }
+    restored[run_id] = { ...run, files }
+  }
+  return { told: runs, next: { ...current, runs: restored }, fresh, isInstead: true }
+}, inDatabase)
+
+/** Returns the runs whose files were written again; `broken` are the paths of files that are lost. */
+export const restoreRows = Effect.fn("Publishing.restoreRows")(function* (
+  store: Store,
+  runs: ReadonlyArray<RunId>,
+  broken: ReadonlySet<string>,
+) {
+  const put = Effect.fnUntraced(function* (standing: Standing) {
+    const { current } = standing
+    const due = restorable(current, runs)
+    if (due.length === 0 || !(yield* isUnchanged(store, current)))
+      return { told: [] satisfies ReadonlyArray<RunId> as ReadonlyArray<RunId> }
+    return yield* writeRuns(store, standing, due, broken)
+  })
+  return (yield* change(store, put)).told
 })

@@ -11,11 +11,14 @@ import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { memoryLimits } from "./BuildDatabase.ts"
 import { dateIn, parquetRows, writeParquet } from "./FileColumns.ts"
 import { placeIn } from "./KeptVersions.ts"
-import { fingerprintInTurns } from "./Manifest.ts"
-import type { ManifestFile } from "./Manifest.ts"
-import type { MonthFile } from "./MonthFiles.ts"
-import { databaseFailed, PublishFailed } from "./Publisher.ts"
+import { fingerprintInTurns, fileStep, filesOf, monthOf, monthPath } from "./Manifest.ts"
+import type { ManifestFile, Manifest } from "./Manifest.ts"
+import { partsOf } from "./MonthFiles.ts"
+import type { MonthFile, RunPart } from "./MonthFiles.ts"
+import { inDatabase, PublishFailed, databaseFailed } from "./Publisher.ts"
+import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
+import { gapsIn } from "./Standing.ts"
 
 /** A database for reading and writing files, until the scope ends. */
 export const inMemory = Effect.flatMap(DuckDb, ({ open }) =>
@@ -92,21 +95,121 @@ interface Target {
 }
 
 /** The written and synced file, as each run's entry of a manifest. */
-export const writeShared = Effect.fn("Publishing.writeShared")(
-  function* (store: Store, connection: Connection, file: MonthFile, { path, version, place }: Target) {
-    const source = yield* rowsOf(store, connection, file)
-    const sql = `${source.sql}${source.order}`
-    yield* writeParquet(store, connection, place, { sql, month: file.month, version })
-    yield* checkRows(connection, source, place, path, file)
-    const fingerprint = yield* fingerprintInTurns(place)
-    const file_rows = file.parts.reduce((sum, { rows }) => sum + rows, 0)
-    const { table } = file
-    return new Map(
-      file.parts.map(({ run_id, rows }): readonly [string, ManifestFile] => [
-        run_id,
-        { table, path, rows, file_rows, ...fingerprint },
-      ]),
+export const writeShared = Effect.fn("Publishing.writeShared")(function* (
+  store: Store,
+  connection: Connection,
+  file: MonthFile,
+  { path, version, place }: Target,
+) {
+  const source = yield* rowsOf(store, connection, file)
+  const sql = `${source.sql}${source.order}`
+  yield* writeParquet(store, connection, place, { sql, month: file.month, version })
+  yield* checkRows(connection, source, place, path, file)
+  const fingerprint = yield* fingerprintInTurns(place)
+  const file_rows = file.parts.reduce((sum, { rows }) => sum + rows, 0)
+  const { table } = file
+  return new Map(
+    file.parts.map(({ run_id, rows }): readonly [string, ManifestFile] => [
+      run_id,
+      { table, path, rows, file_rows, ...fingerprint },
+    ]),
+  )
+}, inDatabase)
+
+// Rows of a run stand in one place. If a run whose rows share a file with those of others is published again,
+// the file is written again without them, in the same version: whoever reads all files reads no row twice.
+
+/** What takes the place of a run's rows in a file, which may hold rows of several runs. */
+export class Instead {
+  readonly #files = new Map<string, ManifestFile | undefined>()
+  readonly #key = (run_id: string, path: string): string => `${run_id} ${path}`
+
+  /** `undefined` if none of the rows are left. */
+  set(run_id: string, path: string, file: ManifestFile | undefined): void {
+    this.#files.set(this.#key(run_id, path), file)
+  }
+
+  has(run_id: string, path: string): boolean {
+    return this.#files.has(this.#key(run_id, path))
+  }
+
+  isIn({ runs }: Manifest): boolean {
+    return Object.entries(runs).some(([run_id, { files }]) =>
+      files.some(({ path }) => this.has(run_id, path)),
     )
-  },
-  Effect.catchTag("DuckDbFailed", (failure) => Effect.fail(databaseFailed(failure))),
-)
+  }
+
+  /** A version with it; several files that become one are named once. */
+  in(manifest: Manifest): Manifest {
+    const filesIn = (run_id: string, files: ReadonlyArray<ManifestFile>) => {
+      const left = files.flatMap((file) =>
+        this.has(run_id, file.path) ? (this.#files.get(this.#key(run_id, file.path)) ?? []) : file,
+      )
+      return [...new Map(left.map((file) => [file.path, file])).values()]
+    }
+    const runs = Object.entries(manifest.runs).map(([run_id, run]) => [
+      run_id,
+      { ...run, files: filesIn(run_id, run.files) },
+    ])
+    return { ...manifest, runs: Object.fromEntries(runs) }
+  }
+}
+
+/**
+ * Writes what these runs have in a file as one of its own below `folder`, under a temporary name; returns its
+ * path.
+ */
+export const writeParts = Effect.fnUntraced(function* (
+  store: Store,
+  connection: Connection,
+  { file, parts }: { readonly file: ManifestFile; readonly parts: ReadonlyArray<RunPart> },
+  {
+    version,
+    taken,
+    folder,
+  }: { readonly version: number; readonly taken: Set<string>; readonly folder: string },
+  instead: Instead,
+) {
+  const { table } = file
+  const month = monthOf(parts[0]?.run_date ?? "")
+  const path = monthPath({ table, month }, version, taken)
+  const place = temporary(join(folder, path))
+  const wanted = { table, month, parts, sources: [file] }
+  const written = yield* writeShared(store, connection, wanted, { path, version, place })
+  for (const [run_id, entry] of written) instead.set(run_id, file.path, entry)
+  return path
+})
+
+/** Files that hold rows of runs that do not name them, or not any more. */
+const tooLarge = (manifest: Manifest): ReadonlyArray<ManifestFile> => {
+  const named = new Map<string, number>()
+  for (const { files } of Object.values(manifest.runs))
+    for (const { path, rows } of files) named.set(path, (named.get(path) ?? 0) + rows)
+  return filesOf(manifest).filter(
+    ({ path, file_rows }) => file_rows !== undefined && named.get(path) !== file_rows,
+  )
+}
+
+/**
+ * The manifest with files that hold the rows of their runs and no other, and its files with temporary names:
+ * `fresh` and the new ones. A file that is missing or damaged stays named: it is reported, and its runs are
+ * derived again.
+ */
+export const takeOut = Effect.fn("Publishing.takeOut")(function* (
+  store: Store,
+  next: Manifest,
+  fresh: ReadonlySet<string>,
+) {
+  const due = tooLarge(next)
+  if (due.length === 0) return { next, fresh }
+  const instead = new Instead()
+  const taken = new Set(fresh)
+  const connection = yield* Effect.mapError(inMemory, databaseFailed)
+  for (const file of due) {
+    if ((yield* fileStep(() => gapsIn(store, [file], true, placeIn(store)))).length > 0) continue
+    const part = { file, parts: partsOf(next, file.path) }
+    const to = { version: next.version, taken, folder: store.layout.root }
+    yield* writeParts(store, connection, part, to, instead)
+  }
+  return { next: instead.in(next), fresh: taken as ReadonlySet<string> }
+}, Effect.scoped)

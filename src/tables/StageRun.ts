@@ -2,7 +2,7 @@
  * The Parquet files of one run, derived from ledger and landing, written under temporary names, and compared
  * with the counts of what was found. Nothing of it is published before the version is committed.
  */
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { Effect } from "effect"
 import { collectGarbage } from "../base/Zstd.ts"
 import { sha256Hex } from "../base/Hashes.ts"
@@ -16,12 +16,12 @@ import type { Derived } from "./DeriveRun.ts"
 import { largeBytes } from "./DeriveSession.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
 import { fileMetadata } from "./FileColumns.ts"
-import { fileStep } from "./Manifest.ts"
+import { fileStep, runPath } from "./Manifest.ts"
 import type { ManifestFile } from "./Manifest.ts"
 import { PublishFailed } from "./Publisher.ts"
 import { loadPicture, onlyOver } from "./RunPicture.ts"
 import type { RunPicture } from "./RunPicture.ts"
-import { temporary } from "./Store.ts"
+import { makeFoldersOf, temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { systemTables } from "./SystemTables.ts"
 
@@ -37,15 +37,13 @@ const checkNames = (run_id: RunId, run_date: string) =>
 export const fileSink = (store: Store, picture: RunPicture, version: number) => {
   const { run_id, run_date } = picture.state.started
   const written: Array<ManifestFile> = []
+  const taken = new Set<string>()
   const sink = ({ spec, rows, table }: Flushed) =>
     fileStep(() => {
-      const earlier = written.filter((file) => file.table === spec.name).length
-      const part = earlier === 0 ? "" : `-${earlier + 1}`
-      const path = `tables/${spec.name}/run_date=${run_date}/${run_id}-v${version}${part}.parquet`
+      const path = runPath({ table: spec.name, run_id, run_date }, version, taken)
       const bytes = parquetBytes(spec, table, fileMetadata(store, { run_id, version }))
       const place = join(store.layout.root, path)
-      store.files.makeFolder(dirname(dirname(place)), store.modes.folder)
-      store.files.makeFolder(dirname(place), store.modes.folder)
+      makeFoldersOf(store, place)
       store.files.write(temporary(place), bytes, store.modes.file)
       written.push({ table: spec.name, path, rows, bytes: bytes.length, sha256: sha256Hex(bytes) })
       // A run may go on meanwhile: its calls have their turn after each file.

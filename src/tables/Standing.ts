@@ -15,10 +15,9 @@ import { buildDatabase, isOutOfMemory, memoryLimits } from "./BuildDatabase.ts"
 import type { MemoryLimit } from "./BuildDatabase.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { placeIn } from "./KeptVersions.ts"
-import { fileStep, filesBelow, filesOf, withPolicy } from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, readPath, withPolicy } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
-import { monthPathOf } from "./MonthFiles.ts"
 import { ledgerFailed } from "./Publisher.ts"
 import { runsTable } from "./SystemTables.ts"
 import { temporary } from "./Store.ts"
@@ -88,10 +87,6 @@ export const runsWithout = (manifest: Manifest, gaps: ReadonlyArray<Gap>): Reado
   )
 }
 
-/** `tables/<table>/run_date=<date>/<run_id>-v<version>.parquet`, or `-<part>` after the version. */
-const placePattern =
-  /^tables\/([a-z_0-9]+)\/run_date=(\d{4}-\d\d-\d\d)\/([a-z0-9][a-z0-9.-]*)-v(\d+)(?:-\d+)?\.parquet$/
-
 interface Placed {
   readonly run_id: RunId
   readonly run_date: string
@@ -100,23 +95,11 @@ interface Placed {
   readonly policy: PseudonymPolicy | undefined
 }
 
-interface Place {
-  readonly table: string
-  readonly version: number
-  /** Undefined of a file that several runs share: its rows say whose they are. */
-  readonly own?: { readonly run_id: string; readonly run_date: string }
-}
-
-const placeOf = (path: string): Place | undefined => {
-  const [, table = "", run_date = "", run_id = "", version = "0"] = placePattern.exec(path) ?? []
-  return run_id === "" ? monthPathOf(path) : { table, version: Number(version), own: { run_id, run_date } }
-}
-
 /** A manifest of the existing Parquet files, if the one that listed them is lost. */
 export const readOffFiles = Effect.fnUntraced(function* ({ layout }: Store) {
   const placed: Array<Placed> = []
   for (const path of filesBelow(layout.tables).map((name) => `tables/${name}`)) {
-    const place = placeOf(path)
+    const place = readPath(path)
     const found = place && (yield* readOffFile(join(layout.root, path), place))
     if (place === undefined || found === undefined) continue
     const { table, version } = place
@@ -154,7 +137,7 @@ const decodePolicy = Schema.decodeUnknownSync(Schema.fromJsonString(PseudonymPol
 
 /** Its rows by run, and what they have in place of the customers; undefined if the file cannot be read. */
 const readOffFile = Effect.fnUntraced(
-  function* (path: string, { own }: Place) {
+  function* (path: string, { own }: NonNullable<ReturnType<typeof readPath>>) {
     const duckdb = yield* DuckDb
     const connection = yield* duckdb.open({ path: ":memory:", access: "read-write" })
     const [what, end] =

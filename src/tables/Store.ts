@@ -2,6 +2,7 @@
  * The paths, modes and file writes of one output folder, shared by the code that publishes, verifies or
  * repairs.
  */
+import { dirname } from "node:path"
 import type { DurableFiles } from "../base/DurableFile.ts"
 import type { SecretReference } from "../jobs/Scalars.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -34,3 +35,9 @@ export interface Pseudonyms {
 
 /** The name of a file that is written but not published yet; no glob for Parquet files matches it. */
 export const temporary = (path: string): string => `${path}.tmp`
+
+/** The folder that a file is to be in and the one around it, which may have been made with other modes. */
+export const makeFoldersOf = ({ files, modes }: Pick<Store, "files" | "modes">, path: string): void => {
+  files.makeFolder(dirname(dirname(path)), modes.folder)
+  files.makeFolder(dirname(path), modes.folder)
+}

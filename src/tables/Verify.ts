@@ -8,21 +8,24 @@ import { basename, join } from "node:path"
 import { Effect } from "effect"
 import { counted } from "../base/Text.ts"
 import { sha256Hex } from "../base/Hashes.ts"
-import type { RunId } from "../service/Ids.ts"
+import type { RunId, ExecutionId, SessionId } from "../service/Ids.ts"
 import { identifier } from "../base/DuckDbFailed.ts"
-import { shortfallOf } from "../task/DrainProof.ts"
-import type { DrainProof } from "../task/DrainProof.ts"
+import { shortfallOf, findingOf, proveDrain } from "../task/DrainProof.ts"
+import type { DrainProof, SourceFinding } from "../task/DrainProof.ts"
 import { Landing } from "../landing/Landing.ts"
+import type { LandedBody } from "../landing/Landing.ts"
 import { problemOf } from "../messages/Catalogue.ts"
 import type { Problem } from "../messages/Catalogue.ts"
 import type { ProofLine } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
+import { readProductsCount } from "../service/FlowResults.ts"
+import type { ResultsSource } from "../service/FlowResults.ts"
+import { parseBody, tallyOf } from "../records/FindRecords.ts"
 import { countDifferences, openDatabase, readAll, versionIn } from "./BuildDatabase.ts"
 import { strayFiles } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { lostParquet } from "./ParquetViews.ts"
-import { proveAgain } from "./ProveAgain.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { damagedEmptyDatabases } from "./EmptyDatabase.ts"
 import { lostSchemas } from "./KeepSchemas.ts"
@@ -34,6 +37,8 @@ import type { RunPicture } from "./RunPicture.ts"
 import { gapsIn } from "./Standing.ts"
 import type { Store } from "./Store.ts"
 import { executionsTable } from "./SystemTables.ts"
+import { readBody, sourceOf } from "./DeriveSession.ts"
+import { isObject } from "./TakeFields.ts"
 
 /** All problems, in the order of ledger, landing, files, database; none if everything agrees. */
 export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
@@ -189,6 +194,42 @@ const proofProblems = Effect.fnUntraced(function* (picture: RunPicture) {
         problems.push(problemOf(execution_id, "proof-mismatch"))
     }
   return problems
+})
+
+// The proof of an execution's deletion, derived again from landing alone: the count in its last landed state
+// compared with the newest landed body of each endpoint. The ledger's own record of the proof is not used.
+
+const valueOf = Effect.fnUntraced(function* (run_id: RunId, body: LandedBody | undefined) {
+  if (body === undefined) return undefined
+  const parsed = parseBody(yield* readBody(run_id, body))
+  return parsed._tag === "ReadableBody" ? parsed.value : undefined
+})
+
+/** What cannot be counted proves nothing. */
+const findingOrNothing = (source: ResultsSource, value: unknown): SourceFinding => {
+  try {
+    return findingOf(source, value)
+  } catch {
+    return { source, isFinal: false, tally: tallyOf([]) }
+  }
+}
+
+/** Fails if one of its bodies is damaged. */
+export const proveAgain = Effect.fn("Publishing.proveAgain")(function* (
+  picture: RunPicture,
+  execution_id: ExecutionId,
+  session_id: SessionId | undefined,
+) {
+  const { run_id } = picture.state.started
+  const state = yield* valueOf(run_id, picture.stateOf.get(execution_id))
+  const count = readProductsCount(isObject(state) ? state["products_count"] : undefined)
+  const session = picture.sessions.find((one) => one.session_id === session_id)
+  const findings: Array<SourceFinding> = []
+  for (const body of session?.bodies ?? []) {
+    const source = sourceOf(picture.state.sources, body)
+    findings.push(findingOrNothing(source, yield* valueOf(run_id, body)))
+  }
+  return proveDrain(count, findings)
 })
 
 const missingText = ({ isCounted, families }: DrainProof): string =>

@@ -18,7 +18,7 @@ import type { Manifest } from "./Manifest.ts"
 import { parquetOf, sweepParquet } from "./ParquetViews.ts"
 import type { PublishFailed } from "./Publisher.ts"
 import type { Store } from "./Store.ts"
-import { takeOut } from "./TakeOut.ts"
+import { takeOut } from "./SharedFile.ts"
 
 /** What stands when an edit begins. */
 export interface Standing {

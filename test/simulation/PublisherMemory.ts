@@ -79,18 +79,12 @@ const publishIn = (store: PublishedStore, families: ReadonlyArray<RecordFamily>)
     yield* writing
     store.version += 1
     const { version } = store
-    store.runs.set(run_id, { version, rows, receipts: derived.receipts, bodies })
+    store.runs.set(run_id, { version, rows, receipts: derived.brought.receipts, bodies })
     yield* answering
     return {
       version,
       rows,
-      receipts: derived.receipts,
-      left_out: derived.left_out,
-      delivered: derived.delivered,
-      engines: derived.engines,
-      misfits: derived.misfits,
-      rejected: derived.rejected,
-      other: derived.other,
+      ...derived.brought,
     } satisfies Published as Published
   })
 

@@ -31,7 +31,7 @@ import { anId } from "../harness/Id.ts"
 const run_id = anId("nightly.2026-11-20")
 const derive = Effect.gen(function* () {
   const picture = yield* loadPicture(run_id)
-  return yield* deriveRun(picture, { families: [], tables: [], sink: () => Effect.void })
+  return (yield* deriveRun(picture, { families: [], tables: [], sink: () => Effect.void })).brought
 })
 
 describe("a receipt", () => {
@@ -371,7 +371,10 @@ describe("the rows of a run", () => {
             ["c-2", "Bob"],
           ],
         })
-        assert.deepStrictEqual([derived.left_out, derived.delivered, derived.misfits], [[], [], []])
+        assert.deepStrictEqual(
+          [derived.brought.left_out, derived.brought.delivered, derived.brought.misfits],
+          [[], [], []],
+        )
       }),
     ),
   )
@@ -431,7 +434,7 @@ describe("the rows of a run", () => {
       (picture) =>
         Effect.gen(function* () {
           const { findings, ...first } = (yield* derivedRows(picture, {})).derived
-          assert.deepStrictEqual(first.left_out, [])
+          assert.deepStrictEqual(first.brought.left_out, [])
           const { rows } = yield* derivedRows(picture, { coverage: shownColumns.coverage }, { findings })
           assert.deepStrictEqual(
             rows["coverage"]?.slice(0, 2).map((row) => row.slice(0, 4)),
@@ -465,7 +468,7 @@ describe("the rows of a run", () => {
     inFolder(
       (picture) =>
         Effect.gen(function* () {
-          const { delivered } = (yield* derivedRows(picture, {})).derived
+          const { delivered } = (yield* derivedRows(picture, {})).derived.brought
           assert.deepStrictEqual(delivered, [{ task_id: task("6").task_id, features: ["accounts_read"] }])
         }),
       Effect.gen(function* () {
@@ -584,7 +587,11 @@ describe("the rows of a run", () => {
           customer_profiles: [["c-2", "Bob"]],
         })
         assert.deepStrictEqual(
-          [derived.receipts.map((one) => one.execution_id), derived.delivered, derived.findings.size],
+          [
+            derived.brought.receipts.map((one) => one.execution_id),
+            derived.brought.delivered,
+            derived.findings.size,
+          ],
           [[anId("e-2")], [], 1],
         )
         const reason = "a defect in the program (TypeError)"
@@ -592,7 +599,7 @@ describe("the rows of a run", () => {
           ({ ref }) => `${ref.segment}:${ref.offset}`,
         )
         assert.deepStrictEqual(
-          derived.left_out.map((left) => [left.task_id, left.where, left.reason]),
+          derived.brought.left_out.map((left) => [left.task_id, left.where, left.reason]),
           places.map((place) => [task("1").task_id, place, reason]),
         )
       }),

@@ -7,7 +7,6 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { SqlFile } from "../../src/jobs/Job.ts"
-import { dataDictionary } from "../../src/tables/DataDictionary.ts"
 import { publishedModels } from "../../src/tables/Models.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
@@ -53,8 +52,7 @@ const night = Effect.fnUntraced(function* (job: string, day: number) {
 
 const described = Effect.fnUntraced(function* (root: string) {
   const { families } = yield* storeOf(root)
-  const own = new Set(dataDictionary(families).map(({ name }) => name))
-  return yield* publishedModels(join(root, "nightjar.duckdb"), own)
+  return yield* publishedModels(join(root, "nightjar.duckdb"), families)
 })
 
 const models: ReadonlyArray<SqlFile> = [

@@ -1,7 +1,8 @@
 /** Which files become one: months that are over, of small files, of rows that one text of a schema made. */
 import { assert, describe, it } from "@effect/vitest"
+import { monthPath, readPath } from "../../src/tables/Manifest.ts"
 import type { Manifest, ManifestFile } from "../../src/tables/Manifest.ts"
-import { monthFiles, monthPath, monthPathOf } from "../../src/tables/MonthFiles.ts"
+import { monthFiles } from "../../src/tables/MonthFiles.ts"
 
 const mb = 1_048_576
 
@@ -79,7 +80,8 @@ describe("the files of a month", () => {
         "tables/runs/run_date=2028-02-01=2028-02-29/2028-02-v7-2.parquet",
       ],
     )
-    assert.deepStrictEqual(monthPathOf(path()), { table: "runs", version: 7 })
-    assert.isUndefined(monthPathOf(file(early).path))
+    assert.deepStrictEqual(readPath(path()), { table: "runs", version: 7, own: undefined })
+    const own = { run_id: early, run_date: "2026-10-01" }
+    assert.deepStrictEqual(readPath(file(early).path), { table: "runs", version: 1, own })
   })
 })

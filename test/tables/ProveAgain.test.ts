@@ -11,8 +11,8 @@ import type { BodyMeta } from "../../src/landing/Landing.ts"
 import type { Fact, ProofLine } from "../../src/ledger/Fact.ts"
 import type { Forgotten } from "../../src/ledger/ForgetCustomer.ts"
 import { receiptOf } from "../../src/tables/DeriveRun.ts"
-import { aboutCustomer } from "../../src/tables/RowsOfCustomer.ts"
-import { verifyTables } from "../../src/tables/Verify.ts"
+import { aboutCustomer } from "../../src/tables/ForgetRows.ts"
+import { verifyTables, proveAgain } from "../../src/tables/Verify.ts"
 import {
   append,
   begin,
@@ -27,7 +27,6 @@ import {
   succeed,
 } from "./night.ts"
 import { LandingMemory } from "../harness/LandingMemory.ts"
-import { proveAgain } from "../../src/tables/ProveAgain.ts"
 import { answered, closed, drained, fold, intended, run_id, task_id } from "../task/Lives.ts"
 import { anId } from "../harness/Id.ts"
 

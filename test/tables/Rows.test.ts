@@ -10,7 +10,7 @@ import { findingsKey } from "../../src/tables/DeriveSession.ts"
 import type { SessionFindings } from "../../src/tables/DeriveSession.ts"
 import { engineRows, ledgerRows } from "../../src/tables/RunRows.ts"
 import { RunTables } from "../../src/tables/RunTables.ts"
-import { taskFindings } from "../../src/tables/TaskFindings.ts"
+import { taskFindings } from "../../src/tables/DeriveRun.ts"
 import { builtInSources } from "../../src/service/FlowResults.ts"
 import { nothingCounted, tallyOf } from "../../src/records/FindRecords.ts"
 

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
-import { aboutCustomer, rowsOfCustomer } from "../../src/tables/RowsOfCustomer.ts"
+import { aboutCustomer, rowsOfCustomer } from "../../src/tables/ForgetRows.ts"
 import { anId } from "../harness/Id.ts"
 import { foundation, storeOf } from "./night.ts"
 

@@ -15,7 +15,7 @@ import { filesBelow, filesOf, layoutOf, nothingPublished, readManifest } from ".
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { rebuild } from "../../src/tables/Rebuild.ts"
-import { restoreRows } from "../../src/tables/RestoreRows.ts"
+import { restoreRows } from "../../src/tables/Repair.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import type { Store } from "../../src/tables/Store.ts"
 import { faultyCalls, refusal } from "../base/FaultyCalls.ts"

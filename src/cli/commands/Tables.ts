@@ -112,11 +112,11 @@ const tablesPage = Effect.fnUntraced(function* (
 })
 
 /** Models of jobs in the published database; none before anything is published. */
-const modelsIn = Effect.fnUntraced(function* (output: string, known: ReadonlySet<string>) {
+const modelsIn = Effect.fnUntraced(function* (output: string, families: Described["families"]) {
   const { database } = yield* Wiring
   const path = join(output, "nightjar.duckdb")
   if (!existsSync(path)) return []
-  return yield* Effect.provide(publishedModels(path, known), database)
+  return yield* Effect.provide(publishedModels(path, families), database)
 })
 
 /** A plain name is what it means in SQL; if `main` has none of that name, those of the other schemas. */
@@ -155,8 +155,7 @@ export const tables = command("tables", {
       const described: Described = { families: yield* familiesOf(output), policy: yield* policyOf(output) }
       const { families, policy } = described
       const own = dataDictionary(families, policy)
-      const known = new Set(own.flatMap(({ schema, name }) => (schema === "main" ? [name] : [])))
-      const all = format === "text" ? [...own, ...(yield* modelsIn(output, known))] : own
+      const all = format === "text" ? [...own, ...(yield* modelsIn(output, families))] : own
       if (Option.isSome(html)) {
         if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
         const page = yield* tablesPage(output, described, all, !noRows)
