@@ -56,6 +56,11 @@ export const openDatabase = Effect.fnUntraced(function* (
   return yield* duckdb.open({ path, access, threads: 1, memoryLimit, ...freed })
 })
 
+/** A database for reading and writing files, until the scope ends. */
+export const inMemory = Effect.flatMap(DuckDb, ({ open }) =>
+  open({ path: ":memory:", access: "read-write", threads: 1, memoryLimit: memoryLimits[1] }),
+)
+
 /** For questions about a whole version, and for SQL that people wrote: it reaches nothing but this file. */
 export const openClosedOff = Effect.fnUntraced(function* (path: string, access: "read-only" | "read-write") {
   const duckdb = yield* DuckDb
@@ -196,7 +201,7 @@ interface Filling {
   readonly unfit: Array<MisfitCount>
 }
 
-/** Puts the rows of `only` these runs, or of all, into a table of `ops`, instead of those that it has of them. */
+/** Puts the rows of `only` these runs, or of all, into a table of `ops`, instead of those that it has. */
 const putRows = Effect.fnUntraced(function* (
   { connection, options, unfit }: Filling,
   spec: TableSpec,
@@ -299,7 +304,8 @@ export const modelsIn = Effect.fnUntraced(function* (
   const own = namesInMain(families)
   const found = yield* connection.rows(`SELECT view_name AS name, 'view' AS kind, comment
     FROM duckdb_views() WHERE NOT internal AND schema_name = 'main'
-    UNION ALL SELECT table_name, 'table', comment FROM duckdb_tables() WHERE schema_name = 'main' ORDER BY name`)
+    UNION ALL SELECT table_name, 'table', comment FROM duckdb_tables() WHERE schema_name = 'main'
+    ORDER BY name`)
   return found.flatMap(({ name, kind, comment }) =>
     own.has(String(name))
       ? []

@@ -6,9 +6,8 @@
 import { existsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Struct } from "effect"
-import { DuckDb } from "../base/DuckDb.ts"
 import { recordTables } from "../records/RecordTables.ts"
-import { amendDatabase, databaseVersion, renumberDatabase } from "./BuildDatabase.ts"
+import { amendDatabase, databaseVersion, openDatabase, renumberDatabase } from "./BuildDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { madeBy } from "./EmptyDatabase.ts"
 import { isKeptDatabaseDamaged } from "./KeptVersions.ts"
@@ -38,8 +37,7 @@ export const isUnchanged = ({ layout, ...store }: Store, { database, returned }:
 /** A log that could not be emptied on closing would change the file after it was read. */
 const emptyLog = Effect.fnUntraced(function* (path: string) {
   if (!(yield* fileStep(() => existsSync(`${path}.wal`)))) return
-  const duckdb = yield* DuckDb
-  const connection = yield* duckdb.open({ path, access: "read-write", threads: 1 })
+  const connection = yield* openDatabase(path, "read-write")
   yield* connection.run("FORCE CHECKPOINT")
 }, inDatabase)
 

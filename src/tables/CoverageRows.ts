@@ -11,7 +11,7 @@ import { knownEnd, notInTables } from "../service/Ends.ts"
 import type { Verdict } from "../service/Ends.ts"
 import type { RunId, SessionId } from "../service/Ids.ts"
 import { features as featureCodes } from "../service/Vocabulary.ts"
-import { productKey } from "./ExecutionRows.ts"
+import { productKey, taskCells } from "./ExecutionRows.ts"
 import { settlementOf } from "./RunRows.ts"
 import type { Row } from "./TakeFields.ts"
 
@@ -135,9 +135,8 @@ export const coverageRows = (
   families: ReadonlyArray<RecordFamily>,
   findings: TaskFindings,
 ): ReadonlyArray<Row> => {
-  const { task_id, customer_id, engine_reference, features } = task.planned
-  const codes = new Set([...features, ...findings.featureReasons.keys(), ...findings.retrieved])
-  const first = { run_id, task_id, session_id: findings.session_id, customer_id, engine_reference }
+  const codes = new Set([...task.planned.features, ...findings.featureReasons.keys(), ...findings.retrieved])
+  const first = { ...taskCells(run_id, task), session_id: findings.session_id }
   const as_of = findings.as_of ?? task.settled?.at
   if (codes.size === 0) return [{ ...first, ...cellsOf(wholeOf(task, findings)), as_of }]
   return [...codes].map((feature) => {

@@ -29,7 +29,7 @@ import {
 import type { SessionFindings, SessionTables } from "./DeriveSession.ts"
 import { coverageRows, deliveredFeatures } from "./CoverageRows.ts"
 import type { TaskFindings } from "./CoverageRows.ts"
-import { executionRow, stateRows } from "./ExecutionRows.ts"
+import { executionRow, stateRows, taskCells } from "./ExecutionRows.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import { RunTables } from "./RunTables.ts"
 import type { Brought, PublishFailed } from "./Publisher.ts"
@@ -111,8 +111,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
 /** What is reported about a task that was left out: its executions, and that it is not covered. */
 const barestRows = (picture: RunPicture, task: TaskState): ReadonlyArray<TableRow> => {
   const { run_id } = picture.state.started
-  const { task_id, customer_id, engine_reference } = task.planned
-  const first = { run_id, task_id, customer_id, engine_reference }
+  const first = taskCells(run_id, task)
   const executions = executionsOf(task).map(
     ({ attempt, execution_id, session_id, external_execution_id }) => ({
       ...first,

@@ -4,7 +4,7 @@
  * kept as runs are added, so that they take as long after a year as after a week.
  */
 import { column, required } from "../records/Columns.ts"
-import type { ColumnSpec } from "../records/Columns.ts"
+import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
 import { ageSql } from "./RecordStore.ts"
@@ -269,35 +269,36 @@ const joinUsed = "JOIN used AS u USING (run_id, run_date, task_id, session_id)"
 
 const ofRun = ["run_id", "run_date", "task_id"]
 
-const consentColumns = consentsTable.columns.filter(({ name }) => !ofRun.includes(name))
-const consents: Relation = {
-  schema: "main",
-  name: consentsTable.name,
-  key: [],
-  comment: "The newest consent of each customer and engine. Those of every run are in ops.consents.",
-  columns: consentColumns,
-  sql: `WITH ${inUse}
-    SELECT ${consentColumns.map(({ name }) => `c.${name}`).join(", ")}
-    FROM ops.consents AS c ${joinUsed}
-    QUALIFY row_number() OVER (PARTITION BY c.customer_id, c.engine_reference, ${aloneSql("c")}
-      ORDER BY u.seq DESC, c.accepted_date DESC) = 1`,
+/** The newest row of each of these in the sessions in use. */
+const newestIn = (table: TableSpec, comment: string, of: ReadonlyArray<string>, order: string): Relation => {
+  const columns = table.columns.filter(({ name }) => !ofRun.includes(name))
+  const each = ["t.customer_id", "t.engine_reference", aloneSql("t"), ...of]
+  return {
+    schema: "main",
+    name: table.name,
+    key: [],
+    comment,
+    columns,
+    sql: `WITH ${inUse}
+    SELECT ${columns.map(({ name }) => `t.${name}`).join(", ")} FROM ops.${table.name} AS t ${joinUsed}
+    QUALIFY row_number() OVER (PARTITION BY ${each.join(", ")} ORDER BY u.seq DESC, ${order}) = 1`,
+  }
 }
 
-const documentColumns = documentsTable.columns.filter(({ name }) => !ofRun.includes(name))
-const documents: Relation = {
-  schema: "main",
-  name: documentsTable.name,
-  key: [],
-  comment:
-    "Every document that current results name, once for each customer and engine. Its link to a record and " +
+const consents = newestIn(
+  consentsTable,
+  "The newest consent of each customer and engine. Those of every run are in ops.consents.",
+  [],
+  "t.accepted_date DESC",
+)
+
+const documents = newestIn(
+  documentsTable,
+  "Every document that current results name, once for each customer and engine. Its link to a record and " +
     "its title are what the results say beside its identifier; the reference shows no more.",
-  columns: documentColumns,
-  sql: `WITH ${inUse}
-    SELECT ${documentColumns.map(({ name }) => `d.${name}`).join(", ")}
-    FROM ops.documents AS d ${joinUsed}
-    QUALIFY row_number() OVER (PARTITION BY d.customer_id, d.engine_reference, ${aloneSql("d")},
-      d.attachment_id ORDER BY u.seq DESC, d.session_id) = 1`,
-}
+  ["t.attachment_id"],
+  "t.session_id",
+)
 
 export const dimensions: ReadonlyArray<Relation> = [
   consents,

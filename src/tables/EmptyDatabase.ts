@@ -8,10 +8,9 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { sha256Hex } from "../base/Hashes.ts"
-import { DuckDb } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { TableSpec } from "../records/Columns.ts"
-import { withoutLog } from "./BuildDatabase.ts"
+import { openDatabase, withoutLog } from "./BuildDatabase.ts"
 import { changesSql } from "./Changes.ts"
 import { dataDictionary, operatorTables, publishedViews } from "./DataDictionary.ts"
 import type { DictionaryTable } from "./DataDictionary.ts"
@@ -89,9 +88,8 @@ export const placeEmptyDatabase = Effect.fn("Publishing.placeEmptyDatabase")(fun
   const beginning = `${sha256Hex(statements).slice(0, 16)}-`
   const kept = yield* keptBytes(layout.empty, beginning)
   if (kept !== undefined) return yield* fileStep(() => files.write(layout.build, kept, modes.file))
-  const duckdb = yield* DuckDb
   yield* Effect.scoped(
-    Effect.flatMap(duckdb.open({ path: layout.build, access: "read-write", threads: 1 }), (connection) =>
+    Effect.flatMap(openDatabase(layout.build, "read-write"), (connection) =>
       connection.run(`${withoutLog}; ${statements}`),
     ),
   )

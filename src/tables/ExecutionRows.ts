@@ -22,6 +22,12 @@ import type { Json, Row } from "./TakeFields.ts"
 /** Rows by table name. */
 export type TableRow = readonly [table: string, row: Row]
 
+/** What every row about a task begins with. */
+export const taskCells = (run_id: RunId, { planned }: TaskState) => {
+  const { task_id, customer_id, engine_reference } = planned
+  return { run_id, task_id, customer_id, engine_reference }
+}
+
 const lists = ["features", "messages", "parameters_errors", "configurations_errors"]
 
 /** Fields of a state whose content is fully in other tables; a malformed one stays in `extra`. */
@@ -79,8 +85,7 @@ const wholeNumber = (value: unknown): Cell =>
 /** Rows of the tables beside `executions`. */
 export const stateRows = (facts: AttemptFacts, body: Json): ReadonlyArray<TableRow> => {
   const { run_id, task, attempt } = facts
-  const { task_id, customer_id, engine_reference } = task.planned
-  const first = { run_id, task_id, execution_id: attempt.execution_id, customer_id, engine_reference }
+  const first = { ...taskCells(run_id, task), execution_id: attempt.execution_id }
   const rows: Array<TableRow> = []
   for (const [position, feature] of objectsOf(body["features"])) {
     const { cells } = takeFields(featureFields, feature)
@@ -98,12 +103,8 @@ export const stateRows = (facts: AttemptFacts, body: Json): ReadonlyArray<TableR
   }
   if (isObject(body["products_count"])) {
     for (const [key, value] of Object.entries(body["products_count"])) {
-      const row = {
-        ...first,
-        key: cutText(key),
-        ...productKey(cutText(key)),
-        count: wholeNumber(value),
-      }
+      const cut = cutText(key)
+      const row = { ...first, key: cut, ...productKey(cut), count: wholeNumber(value) }
       rows.push([productsCountTable.name, row])
     }
   }

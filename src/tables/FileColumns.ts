@@ -19,20 +19,20 @@ import type { Store } from "./Store.ts"
 import { policyInFile } from "./Treatments.ts"
 
 /** Whose rows a file has. */
-type FileOf = { readonly version: number } & (
-  | { readonly run_id: string }
-  | { readonly month: string }
-  | object
-)
+interface FileOf {
+  readonly version: number
+  readonly run_id?: string
+  readonly month?: string
+}
 
 /** What every Parquet file says of itself, so that a lost manifest can be read off the files. */
 export const fileMetadata = (
   { pseudonyms, toolVersion }: Pick<Store, "pseudonyms" | "toolVersion">,
-  of: FileOf,
+  { run_id, month, version }: FileOf,
 ): Readonly<Record<string, string>> => ({
-  ...("run_id" in of ? { run_id: of.run_id } : {}),
-  ...("month" in of ? { month: of.month } : {}),
-  version: String(of.version),
+  ...(run_id !== undefined && { run_id }),
+  ...(month !== undefined && { month }),
+  version: String(version),
   tool: toolVersion,
   ...(pseudonyms === undefined ? {} : { [policyInFile]: JSON.stringify(pseudonyms.policy) }),
 })
@@ -184,7 +184,7 @@ const alwaysJson: ReadonlyArray<string> = ["extra", "record"]
 /** A query for the rows of a table. */
 interface CastRows {
   readonly sql: string
-  /** A query for how many values of each changed column do not fit, by its name; undefined if none changed. */
+  /** A query for how many values of each changed column do not fit, by name; undefined if none changed. */
   readonly unfit: string | undefined
 }
 
@@ -211,9 +211,10 @@ const withCells = (rows: string, cells: ReadonlyArray<string>): string =>
   cells.length === 0 ? rows : `(SELECT *, ${cells.join(", ")} FROM ${rows})`
 
 /**
- * The rows of a table from files that have these columns; `source` has them, and `_file`. In a row of a record,
- * what has no column any more, or does not fit that which it has, is in `extra` and `misfits`, as if it had just
- * come; what has got a column that it fits is taken from there. Any other column that no file has is NULL.
+ * The rows of a table from files that have these columns; `source` has them, and `_file`. In a row of a
+ * record, what has no column any more, or does not fit that which it has, is in `extra` and `misfits`, as if
+ * it had just come; what has got a column that it fits is taken from there. Any other column that no file has
+ * is NULL.
  */
 export const castRows = (spec: TableSpec, files: ReadonlyArray<FileColumn>, source: string): CastRows => {
   const found = new Map(files.map(({ name, type }) => [name, shortName(type)]))
@@ -261,7 +262,8 @@ export const castRows = (spec: TableSpec, files: ReadonlyArray<FileColumn>, sour
       ...(found.has(each.name) && !isOther(each) ? [identifier(each.name)] : []),
       ...(each.name === "run_date" ? [dateIn("_file")] : []),
     ]
-    return `CAST(${values.length > 1 ? `coalesce(${values.join(", ")})` : (values[0] ?? "NULL")} AS ${each.type})`
+    const value = values.length > 1 ? `coalesce(${values.join(", ")})` : (values[0] ?? "NULL")
+    return `CAST(${value} AS ${each.type})`
   }
   const cells = spec.columns.map((each) => `${valueOf(each)} AS ${identifier(each.name)}`)
   const counts = cast.map((each) => `count_if(${isUnfit(each)})::INTEGER AS ${identifier(each.name)}`)

@@ -14,6 +14,7 @@ import { literal, identifier } from "../base/DuckDbFailed.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { Forgotten } from "../ledger/ForgetCustomer.ts"
 import { parquetBytes } from "../records/Parquet.ts"
+import { inMemory } from "./BuildDatabase.ts"
 import { forgottenInTables } from "./Disguise.ts"
 import { fileMetadata, parquetRows, writeParquet } from "./FileColumns.ts"
 import { removeAllAside } from "./HeldRuns.ts"
@@ -25,7 +26,7 @@ import { inDatabase, ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { checkAgreement } from "./PseudonymsOfJob.ts"
 import { ledgerRows } from "./RunRows.ts"
 import { RunTables } from "./RunTables.ts"
-import { inMemory, Instead, writeParts } from "./SharedFile.ts"
+import { Instead, writeParts } from "./SharedFile.ts"
 import { gapsIn } from "./Standing.ts"
 import { makeFoldersOf, temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
@@ -33,9 +34,9 @@ import { runsTable } from "./SystemTables.ts"
 import { change } from "./Version.ts"
 import type { Standing } from "./Version.ts"
 
-// Which rows of published Parquet files are about a customer: those of the customer's tasks, and those that name
-// the customer. A file of an older version may lack a column, so each table is asked by the columns that its
-// files have.
+// Which rows of published Parquet files are about a customer: those of the customer's tasks, and those that
+// name the customer. A file of an older version may lack a column, so each table is asked by the columns that
+// its files have.
 
 /** A condition over these columns; undefined if none of them names a customer, directly or by an id. */
 export const aboutCustomer = (

@@ -33,13 +33,12 @@ const heldAmong = Effect.fnUntraced(function* (headers: ReadonlyArray<RunHeader>
     // A run that is held back ends with something left at the service; all others need not be read.
     if (ended?.leftovers === false) continue
     const state = yield* ledger.state(fact.run_id)
-    if (isHeldBack(state)) held.push(state)
+    if (state !== undefined && isHeldBack(state)) held.push(state)
   }
   return held as ReadonlyArray<RunState>
 })
 
-const isHeldBack = (state: RunState | undefined): state is RunState =>
-  state?.held !== undefined || state?.accepted === true
+const isHeldBack = ({ held, accepted }: RunState): boolean => held !== undefined || accepted === true
 
 /** All runs that are held back, or whose acceptance was cut off, oldest first. */
 export const heldRuns = Effect.flatMap(Ledger, (ledger) => Effect.flatMap(ledger.runs, heldAmong))
@@ -63,7 +62,7 @@ export const heldBefore = Effect.fn("Publishing.heldBefore")(
   Effect.catchTag("LedgerFailed", (failure) => Effect.fail(ledgerFailed(failure))),
 )
 
-/** The same version without what was published of a run while it went on; what it had before is there again. */
+/** The version without what was published of a run while it went on; what it had before is there again. */
 export const withoutInterim = (store: Store, manifest: Manifest, run_id: string): Manifest => {
   const { [run_id]: own, ...runs } = manifest.runs
   if (own?.interim !== true) return manifest
@@ -75,8 +74,8 @@ export const withoutInterim = (store: Store, manifest: Manifest, run_id: string)
 }
 
 /**
- * What the next publication continues from: the current version, or the one that a rollback replaced. What that
- * has of a run that a gate has held back since stays out.
+ * What the next publication continues from: the current version, or the one that a rollback replaced. What
+ * that has of a run that a gate has held back since stays out.
  */
 export const continuedFrom = Effect.fnUntraced(function* (store: Store, current: Manifest) {
   let newest = yield* fileStep(() => newestDerived(store, current))
@@ -85,7 +84,8 @@ export const continuedFrom = Effect.fnUntraced(function* (store: Store, current:
   for (const [run_id, { interim }] of Object.entries(newest.runs)) {
     if (interim !== true) continue
     const state = yield* Effect.mapError(ledger.state(RunId.make(run_id)), ledgerFailed)
-    if (isHeldBack(state)) newest = yield* fileStep(() => withoutInterim(store, newest, run_id))
+    if (state !== undefined && isHeldBack(state))
+      newest = yield* fileStep(() => withoutInterim(store, newest, run_id))
   }
   return newest
 })

@@ -3,6 +3,7 @@
  * only its own rows and is reported; all others are published. Nothing of its execution is proved, so
  * nothing of it is deleted.
  */
+import { Struct } from "effect"
 import { BoundBroken } from "../service/BodyBounds.ts"
 import type { LeftOutBody } from "../ledger/RunFacts.ts"
 import type { LandedBody } from "../landing/Landing.ts"
@@ -37,14 +38,7 @@ export class LeftOut {
     const where = `${ref.segment}:${ref.offset}`
     if (this.#places.has(where)) return
     this.#places.add(where)
-    const { task_id, attempt, execution_id } = meta
-    this.bodies.push({
-      task_id,
-      ...(attempt === undefined ? {} : { attempt }),
-      ...(execution_id === undefined ? {} : { execution_id }),
-      where,
-      reason,
-    })
+    this.bodies.push({ ...Struct.pick(meta, ["task_id", "attempt", "execution_id"]), where, reason })
   }
 
   /** Whether one of these bodies, or everything that replaces it, is missing from the tables. */

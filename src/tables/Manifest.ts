@@ -180,7 +180,7 @@ interface PathSays {
 /** What the name of a file says; undefined if it is none of these. */
 export const readPath = (path: string): PathSays | undefined => {
   const pattern =
-    /^tables\/([a-z_0-9]+)\/run_date=(\d{4}-\d\d-\d\d)(=[0-9-]+)?\/([a-z0-9][a-z0-9.-]*)-v(\d+)(?:-\d+)?\.parquet$/
+    /^tables\/(\w+)\/run_date=(\d{4}-\d\d-\d\d)(=[\d-]+)?\/([a-z0-9][a-z0-9.-]*)-v(\d+)(-\d+)?\.parquet$/
   const [, table, run_date = "", until, run_id = "", version] = pattern.exec(path) ?? []
   if (table === undefined) return undefined
   return { table, version: Number(version), own: until === undefined ? { run_id, run_date } : undefined }
@@ -280,8 +280,8 @@ export const fileStep = <A>(step: () => A): Effect.Effect<A, PublishFailed> =>
   })
 
 /**
- * Size and SHA-256 of a file that may be too large for memory. Others have their turn after each piece: a run may
- * go on meanwhile.
+ * Size and SHA-256 of a file that may be too large for memory. Others have their turn after each piece: a run
+ * may go on meanwhile.
  */
 export const fingerprintInTurns = Effect.fnUntraced(function* (path: string) {
   const file = yield* Effect.acquireRelease(

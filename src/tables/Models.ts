@@ -12,7 +12,7 @@ import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { SqlFile } from "../jobs/Job.ts"
 import type { FailedModel } from "../ledger/RunFacts.ts"
-import { asSubquery, modelsIn, openClosedOff } from "./BuildDatabase.ts"
+import { asSubquery, inMemory, modelsIn, openClosedOff } from "./BuildDatabase.ts"
 import { namesInMain, operatorTables } from "./DataDictionary.ts"
 import type { DictionaryTable } from "./DataDictionary.ts"
 import { emptyStatements } from "./EmptyDatabase.ts"
@@ -177,8 +177,7 @@ export const refuseOutdated = Effect.fn("Publishing.refuseOutdated")(function* (
   tests: ReadonlyArray<SqlFile>,
 ) {
   if (models.length + tests.length === 0) return
-  const duckdb = yield* DuckDb
-  const connection = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
+  const connection = yield* inMemory
   yield* connection.run(emptyStatements({ families }))
   const failed = yield* makeAll(connection, models)
   const sqlOf = new Map(models.map(({ name, sql }) => [name, sql]))

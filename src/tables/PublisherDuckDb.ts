@@ -3,7 +3,7 @@
  * the counts of what was found, put into place as a whole (`Commit.ts`). The publisher holds the output
  * folder's lock; readers need none.
  */
-import { Context, Effect, Layer, Semaphore } from "effect"
+import { Context, Effect, Layer, Semaphore, Struct } from "effect"
 import type { FileSystem } from "effect"
 import type { RunId } from "../service/Ids.ts"
 import { DuckDb } from "../base/DuckDb.ts"
@@ -195,16 +195,12 @@ export const publisherOfJob = (
   job: Job,
   folders: Pick<PublisherOptions, "root" | "schemasFolder" | "readings" | "toolVersion">,
 ) => {
-  const { share, parquet, retain, gates, freshness, models, pseudonyms: chosen } = job
+  const { retain, pseudonyms: chosen } = job
   const options: PublisherOptions = {
     ...folders,
-    share,
-    parquet,
-    versionsKept: retain?.snapshots,
+    ...Struct.pick(job, ["share", "parquet", "gates", "freshness", "models"]),
     ...ownSchemasOf(job),
-    ...(gates && { gates }),
-    ...(freshness && { freshness }),
-    ...(models && { models }),
+    versionsKept: retain?.snapshots,
   }
   if (chosen === undefined) return PublisherDuckDb.layer(options)
   const asked = askedBy({ pseudonyms: chosen })

@@ -182,9 +182,9 @@ const buildAgain = Effect.fnUntraced(function* (store: Store) {
   return true
 })
 
-// Tables of runs whose landed bodies are gone by age, and whose files are lost: their rows are in the database,
-// if that is the one that was published with the files. They are written as files of the run again, in a
-// version with the same rows.
+// Tables of runs whose landed bodies are gone by age, and whose files are lost: their rows are in the
+// database, if that is the one that was published with the files. They are written as files of the run again,
+// in a version with the same rows.
 
 /** The runs among these whose files the database has the rows of, as they were published. */
 const restorable = (manifest: Manifest, runs: ReadonlyArray<RunId>): ReadonlyArray<RunId> =>

@@ -8,6 +8,7 @@ import { dateCell } from "../records/ColumnData.ts"
 import { outcomes } from "../service/EndTable.ts"
 import { executionsOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import { taskCells } from "./ExecutionRows.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import {
   attachmentsTable,
@@ -66,10 +67,7 @@ const taskRow = (run_id: RunId, task: TaskState): Row => {
   const newest = attempts.findLast(({ execution_id }) => execution_id !== undefined)
   const { outcome, reason, who_acts } = settlementOf(task)
   return {
-    run_id,
-    task_id: planned.task_id,
-    customer_id: planned.customer_id,
-    engine_reference: planned.engine_reference,
+    ...taskCells(run_id, task),
     features: planned.features,
     outcome,
     reason,
@@ -91,12 +89,9 @@ const attachmentRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow>
   task.attachments.map(({ session_id, attachment_id, media_type, bytes, sha256, path, status }) => [
     attachmentsTable.name,
     {
-      run_id,
-      task_id: task.planned.task_id,
+      ...taskCells(run_id, task),
       session_id,
       execution_id: executionBehind(task, session_id),
-      customer_id: task.planned.customer_id,
-      engine_reference: task.planned.engine_reference,
       attachment_id,
       media_type,
       bytes,
@@ -126,16 +121,12 @@ const proofCells = (proof: AttemptState["proof"]): Row => {
 const deletionRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow> =>
   task.attempts.flatMap(({ execution_id, deletion, proof }): ReadonlyArray<TableRow> => {
     if (deletion === undefined) return []
-    const { task_id, customer_id, engine_reference } = task.planned
     const { asked_at, outcome, landed_sha256 } = deletion
     // 0 stands for a request that got no answer.
     const http_status = deletion.http_status === 0 ? null : deletion.http_status
     const row = {
-      run_id,
-      task_id,
+      ...taskCells(run_id, task),
       execution_id,
-      customer_id,
-      engine_reference,
       asked_at,
       http_status,
       outcome,

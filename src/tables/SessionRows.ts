@@ -7,6 +7,7 @@ import { ExactNumber } from "../records/ExactNumber.ts"
 import { bodyBounds, cutText, idCharactersMax } from "../service/BodyBounds.ts"
 import type { RunId } from "../service/Ids.ts"
 import { sessionCursors, sessionStatusCodes } from "../service/Vocabulary.ts"
+import { taskCells } from "./ExecutionRows.ts"
 import type { TableRow } from "./ExecutionRows.ts"
 import type { SessionPicture } from "./RunPicture.ts"
 import {
@@ -39,10 +40,11 @@ export const retrievedFeatures = (body: unknown): ReadonlyArray<string> | undefi
 }
 
 /** What every row about a session begins with. */
-const sessionCells = (run_id: RunId, { task, session_id, execution_id }: SessionPicture): Row => {
-  const { task_id, customer_id, engine_reference } = task.planned
-  return { run_id, task_id, session_id, execution_id, customer_id, engine_reference }
-}
+const sessionCells = (run_id: RunId, { task, session_id, execution_id }: SessionPicture): Row => ({
+  ...taskCells(run_id, task),
+  session_id,
+  execution_id,
+})
 
 /** `body` is the newest body's value; `records` is how many were found in it. */
 export const sessionRows = (

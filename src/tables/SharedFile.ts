@@ -5,10 +5,9 @@
  */
 import { join } from "node:path"
 import { Effect } from "effect"
-import { DuckDb } from "../base/DuckDb.ts"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
-import { memoryLimits } from "./BuildDatabase.ts"
+import { inMemory } from "./BuildDatabase.ts"
 import { dateIn, parquetRows, writeParquet } from "./FileColumns.ts"
 import { placeIn } from "./KeptVersions.ts"
 import { fingerprintInTurns, fileStep, filesOf, monthOf, monthPath } from "./Manifest.ts"
@@ -19,11 +18,6 @@ import { inDatabase, PublishFailed, databaseFailed } from "./Publisher.ts"
 import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 import { gapsIn } from "./Standing.ts"
-
-/** A database for reading and writing files, until the scope ends. */
-export const inMemory = Effect.flatMap(DuckDb, ({ open }) =>
-  open({ path: ":memory:", access: "read-write", threads: 1, memoryLimit: memoryLimits[1] }),
-)
 
 /** What a file of these runs is to contain, and its columns. */
 const rowsOf = Effect.fnUntraced(function* (store: Store, connection: Connection, file: MonthFile) {

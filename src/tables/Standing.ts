@@ -8,10 +8,9 @@ import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { sha256Hex } from "../base/Hashes.ts"
 import { RunId } from "../service/Ids.ts"
-import { DuckDb } from "../base/DuckDb.ts"
 import { literal } from "../base/DuckDbFailed.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { buildDatabase, isOutOfMemory, memoryLimits } from "./BuildDatabase.ts"
+import { buildDatabase, inMemory, isOutOfMemory, memoryLimits } from "./BuildDatabase.ts"
 import type { MemoryLimit } from "./BuildDatabase.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { placeIn } from "./KeptVersions.ts"
@@ -138,8 +137,7 @@ const decodePolicy = Schema.decodeUnknownSync(Schema.fromJsonString(PseudonymPol
 /** Its rows by run, and what they have in place of the customers; undefined if the file cannot be read. */
 const readOffFile = Effect.fnUntraced(
   function* (path: string, { own }: NonNullable<ReturnType<typeof readPath>>) {
-    const duckdb = yield* DuckDb
-    const connection = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+    const connection = yield* inMemory
     const [what, end] =
       own === undefined
         ? ["run_id, any_value(run_date)::VARCHAR AS run_date", "GROUP BY run_id ORDER BY run_id"]
