@@ -30,7 +30,7 @@ const whole: NightSize = {
   retry: "30 seconds",
 }
 /** Long enough for all to be in flight at once while something else runs beside it. */
-const sample: NightSize = { customers: 40, inFlight: 40, queueSeconds: 3, runSeconds: 1, retry: "100 millis" }
+const sample: NightSize = { customers: 12, inFlight: 12, queueSeconds: 3, runSeconds: 1, retry: "100 millis" }
 
 export const sizeOf = (options: BenchOptions): NightSize => {
   const size = options.sample ? sample : whole

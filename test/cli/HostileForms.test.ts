@@ -93,26 +93,21 @@ const planOf = async (job: string) => {
 }
 
 describe("hostile forms", () => {
-  it("do not prevent a plan from ending at once on SIGTERM and SIGINT", async () => {
+  it("do not prevent a plan from ending at once on SIGTERM", async () => {
     const engines = ["slow:a", "slow:b", "slow:c", "slow:d"]
     for (const engine of engines) forms.set(engine, slow)
     const job = writeJob("slow", engines)
-    for (const [signal, code] of [
-      ["SIGTERM", 143],
-      ["SIGINT", 130],
-    ] as const) {
-      const { child, ended } = start("plan", job)
-      let signalledAt = 0
-      const answered = new Set<string>()
-      heard = (url) => {
-        answered.add(url)
-        if (answered.size < engines.length) return
-        signalledAt = performance.now()
-        child.kill(signal)
-      }
-      expect((await ended).code).toBe(code)
-      expect(performance.now() - signalledAt).toBeLessThan(10_000)
+    const { child, ended } = start("plan", job)
+    let signalledAt = 0
+    const answered = new Set<string>()
+    heard = (url) => {
+      answered.add(url)
+      if (answered.size < engines.length) return
+      signalledAt = performance.now()
+      child.kill("SIGTERM")
     }
+    expect((await ended).code).toBe(143)
+    expect(performance.now() - signalledAt).toBeLessThan(10_000)
     heard = () => undefined
   })
 

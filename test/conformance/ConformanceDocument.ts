@@ -5,7 +5,7 @@
  */
 import { fileURLToPath } from "node:url"
 import { misfits, readBugs } from "./Bugs.ts"
-import { collectTests } from "./CollectTests.ts"
+import { collectAllTests } from "./CollectTests.ts"
 import { compareWithContract, differences } from "./ContractComparison.ts"
 import { coverageOf, plainTitle } from "./Coverage.ts"
 import type { CollectedTest, CoveredRow } from "./Coverage.ts"
@@ -114,7 +114,7 @@ export const renderConformance = (
 const measure = () => {
   const inventory = readInventory()
   const bugs = readBugs()
-  const { rows, problems } = coverageOf(inventory, collectTests([]), bugs)
+  const { rows, problems } = coverageOf(inventory, collectAllTests(), bugs)
   const all = [...differences(compareWithContract(inventory)), ...problems, ...misfits(bugs)]
   return { rows, problems: all }
 }

@@ -7,7 +7,7 @@
 import { parseArgs } from "node:util"
 import { countByPromise, figuresLine } from "../promises/Figure.ts"
 import { misfits, readAccepted, readBugs } from "./Bugs.ts"
-import { collectTests } from "./CollectTests.ts"
+import { collectAllTests } from "./CollectTests.ts"
 import { coverageOf } from "./Coverage.ts"
 import { drawn } from "./Draw.ts"
 import { readInventory } from "./Inventory.ts"
@@ -96,7 +96,7 @@ const obstacle = ({ row, bug }: PlantedRow): string | undefined => {
 
 const readRows = (): ReadonlyArray<PlantedRow> => {
   const bugs = new Map(readBugs().map((bug) => [bug.id, bug]))
-  const { rows } = coverageOf(readInventory(), collectTests([]), [...bugs.values()])
+  const { rows } = coverageOf(readInventory(), collectAllTests(), [...bugs.values()])
   return choose(rows.map((row) => ({ row, bug: bugs.get(row.id) ?? { id: row.id, changes: [] } })))
 }
 

@@ -483,7 +483,6 @@ describe("forget", () => {
       "Bea",
       "Bert",
     ])
-    assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
     yield* inFolder(root, forgetIn(root))
     assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
     assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
@@ -537,7 +536,6 @@ describe("forget", () => {
       assert.strictEqual(done?.plan.counts.held, 1)
       assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
       assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
-      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
       yield* Effect.provide(
         Effect.andThen(append([{ _tag: "RunAccepted", run_id: third }]), publishStage(third)),
         living,

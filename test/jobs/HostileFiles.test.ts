@@ -41,11 +41,11 @@ const shapes: ReadonlyArray<readonly [string, string, string]> = [
 describe("hostile files", () => {
   it.layer(NodeServices.layer, { excludeTestServices: true })((it) => {
     effect(
-      "of 300 kinds get an answer: no defect, no hang, a place for every problem, and no secret",
+      "of 120 kinds get an answer: no defect, no hang, a place for every problem, and no secret",
       function* () {
-        const { counts, violations } = yield* judgeFiles(1, 300)
+        const { counts, violations } = yield* judgeFiles(1, 120)
         expect(violations).toEqual([])
-        expect(Object.values(counts).every((count) => count > 20)).toBe(true)
+        expect(Object.values(counts).every((count) => count > 8)).toBe(true)
       },
     )
 

@@ -258,7 +258,7 @@ describe("an answer of the service", () => {
           }
         },
       ),
-      { numRuns: 500, seed: 12 },
+      { numRuns: 150, seed: 12 },
     )
   })
 
