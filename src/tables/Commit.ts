@@ -30,7 +30,7 @@ import type { Store } from "./Store.ts"
 
 const replace = ({ files, modes }: Store, path: string, text: string) =>
   fileStep(() => {
-    files.replace(path, text, modes.file, temporary(path))
+    files.replace(path, text, modes.file)
   })
 
 /** Commits a version whose files all have temporary names, and puts it into place. */

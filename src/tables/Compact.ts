@@ -7,12 +7,11 @@
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
-import type { Connection } from "../base/DuckDb.ts"
 import { inMemory } from "./BuildDatabase.ts"
 import { placeIn } from "./KeptVersions.ts"
 import { fileStep, monthPath, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
-import { monthFiles } from "./MonthFiles.ts"
+import { monthFiles, sum } from "./MonthFiles.ts"
 import type { Choice, MonthFile } from "./MonthFiles.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
 import { writeShared, Instead } from "./SharedFile.ts"
@@ -55,15 +54,24 @@ export interface CompactOptions extends Choice {
   readonly monthsMax: number
 }
 
-const summed = (values: ReadonlyArray<number>): number => values.reduce((total, each) => total + each, 0)
-
-const told = ({ table, month, parts, sources }: MonthFile, after: Size | undefined): CompactedTable => ({
-  table,
-  month,
-  runs: parts.length,
-  rows: summed(parts.map(({ rows }) => rows)),
-  before: { files: sources.length, bytes: summed(sources.map(({ bytes }) => bytes)) },
-  after,
+/** What becomes of each of these files; where `work` fails, the files of the month stay as they are. */
+const telling = Effect.fnUntraced(function* <R>(
+  files: ReadonlyArray<MonthFile>,
+  work: (file: MonthFile) => Effect.Effect<Size | undefined, PublishFailed, R>,
+) {
+  const tables: Array<CompactedTable> = []
+  const left: Array<Compacted["left"][number]> = []
+  for (const file of files) {
+    const { table, month, parts, sources } = file
+    const done = yield* Effect.result(work(file))
+    if (done._tag === "Failure") left.push({ table, month, reason: done.failure.message })
+    else {
+      const before = { files: sources.length, bytes: sum(sources.map(({ bytes }) => bytes)) }
+      const rows = sum(parts.map((part) => part.rows))
+      tables.push({ table, month, runs: parts.length, rows, before, after: done.success })
+    }
+  }
+  return { tables, left }
 })
 
 const chosen = (store: Store, manifest: Manifest, { monthsMax, ...choice }: CompactOptions) => {
@@ -79,15 +87,8 @@ export const compact = Effect.fn("Publishing.compact")(function* (store: Store, 
   // What a crash left is finished even if nothing is due any more.
   const wasCut = yield* fileStep(() => existsSync(store.layout.next))
   if (options.isDry || (planned.length === 0 && !wasCut)) {
-    const left: Array<Compacted["left"][number]> = []
-    const tables: Array<CompactedTable> = []
-    for (const file of planned) {
-      const { table, month } = file
-      const reason = yield* fileStep(() => gapOf(store, file))
-      if (reason === undefined) tables.push(told(file, undefined))
-      else left.push({ table, month, reason })
-    }
-    return { version: undefined, tables, left, isRolledBack } satisfies Compacted as Compacted
+    const told = yield* telling(planned, (file) => Effect.as(checkIntact(store, file), undefined))
+    return { version: undefined, ...told, isRolledBack } satisfies Compacted as Compacted
   }
   const put = Effect.fnUntraced(function* (now: Standing) {
     const due = now.current.returned === undefined ? chosen(store, now.current, options) : []
@@ -120,40 +121,24 @@ const writeMonths = Effect.fnUntraced(function* (
   const instead = new Instead()
   const connection = yield* Effect.mapError(inMemory, databaseFailed)
   const taken = new Set<string>()
-  const tables: Array<CompactedTable> = []
-  const left: Array<Compacted["left"][number]> = []
-  for (const file of due) {
+  const write = Effect.fnUntraced(function* (file: MonthFile) {
+    yield* checkIntact(store, file)
     const path = monthPath(file, version, taken)
-    const written = yield* Effect.result(writeIntact(store, connection, file, { path, version }))
-    if (written._tag === "Failure") {
-      left.push({ table: file.table, month: file.month, reason: written.failure.message })
-      taken.delete(path)
-      continue
-    }
-    for (const [run_id, entry] of written.success)
+    const place = temporary(join(store.layout.root, path))
+    const written = yield* writeShared(store, connection, file, { path, version, place }).pipe(
+      Effect.tapError(() => Effect.sync(() => taken.delete(path))),
+    )
+    for (const [run_id, entry] of written)
       for (const source of file.sources) instead.set(run_id, source.path, entry)
-    const bytes = [...written.success.values()][0]?.bytes ?? 0
-    tables.push(told(file, { files: 1, bytes }))
-  }
-  const isRolledBack = current.returned !== undefined
-  const done = { told: { tables, left, isRolledBack }, fresh: taken, isInstead: true }
-  return tables.length === 0 ? done : { ...done, next: instead.in(current) }
+    return { files: 1, bytes: [...written.values()][0]?.bytes ?? 0 }
+  })
+  const told = { ...(yield* telling(due, write)), isRolledBack: current.returned !== undefined }
+  const done = { told, fresh: taken, isInstead: true }
+  return told.tables.length === 0 ? done : { ...done, next: instead.in(current) }
 }, Effect.scoped)
 
-/** A file that is to become part of another one and is missing or damaged. */
-const gapOf = (store: Store, { sources }: MonthFile): string | undefined => {
-  const [gap] = gapsIn(store, sources, true, placeIn(store))
-  return gap === undefined ? undefined : `${gap.path} is ${gap.state}`
-}
-
-const writeIntact = Effect.fnUntraced(function* (
-  store: Store,
-  connection: Connection,
-  file: MonthFile,
-  { path, version }: { readonly path: string; readonly version: number },
-) {
-  const gap = yield* fileStep(() => gapOf(store, file))
-  if (gap !== undefined) return yield* new PublishFailed({ message: gap })
-  const place = temporary(join(store.layout.root, path))
-  return yield* writeShared(store, connection, file, { path, version, place })
+/** Fails if a file that is to become part of another one is missing or damaged. */
+const checkIntact = Effect.fnUntraced(function* (store: Store, { sources }: MonthFile) {
+  const [gap] = yield* fileStep(() => gapsIn(store, sources, true, placeIn(store)))
+  if (gap !== undefined) return yield* new PublishFailed({ message: `${gap.path} is ${gap.state}` })
 })

@@ -4,10 +4,10 @@
  * nothing of one night, so it changes only when the tables do.
  */
 import { identifier } from "../base/DuckDbFailed.ts"
-import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
+import type { ColumnSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { nameInSql, operatorTables, placeOf, publishedViews } from "./DataDictionary.ts"
-import type { DictionaryTable } from "./DataDictionary.ts"
+import { describedTables, nameInSql, placeOf } from "./DataDictionary.ts"
+import type { Described } from "./DataDictionary.ts"
 import { mainReferences, referencesOf } from "./Dimensions.ts"
 import type { Reference } from "./Dimensions.ts"
 import { coverageTable, runsTable } from "./SystemTables.ts"
@@ -84,27 +84,12 @@ const freshness: Quality = {
   type: "text",
 }
 
-interface Described extends TableSpec {
-  readonly schema: DictionaryTable["schema"]
-  readonly kind: "table" | "view"
-  readonly key: ReadonlyArray<string>
-}
-
-/** All tables and views, in the order of the schemas. */
-const everything = (
-  families: ReadonlyArray<RecordFamily>,
-  policy: PseudonymPolicy | undefined,
-): ReadonlyArray<Described> => [
-  ...publishedViews(families, policy).map((view) => ({ ...view, kind: "view" as const })),
-  ...operatorTables(policy).map((spec) => ({ ...spec, schema: "ops" as const, kind: "table" as const })),
-]
-
 /** All tables and views, by the names that SQL has for them. */
 export const contractObjects = (
   families: ReadonlyArray<RecordFamily>,
   policy?: PseudonymPolicy,
 ): ReadonlyArray<ContractObject> =>
-  everything(families, policy).map((one): ContractObject => {
+  describedTables(families, policy).map((one): ContractObject => {
     const quality = [
       ...(one.key.length === 0 ? [] : [uniqueKey(nameInSql(one), one.key)]),
       ...(one.columns.some(({ name }) => name === "age_days") ? [freshness] : []),
@@ -256,7 +241,7 @@ export const dbtSources = (
   toolVersion: string,
   policy?: PseudonymPolicy,
 ) => {
-  const chosen = everything(families, policy).filter((one) => isChosen(nameInSql(one)))
+  const chosen = describedTables(families, policy).filter((one) => isChosen(nameInSql(one)))
   // A reference to a table that is not among them would be unknown to dbt.
   const references = referencesInSql(families).filter(({ of }) => isChosen(of))
   return {

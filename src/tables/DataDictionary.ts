@@ -75,7 +75,7 @@ export const publishedViews = (
 const columnsOf = (columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<DictionaryColumn> =>
   columns.map(({ name, type, comment }) => ({ name, type, comment }))
 
-const withKey = ({ comment, key }: SystemTable): string =>
+const withKey = ({ comment, key }: Described): string =>
   key.length === 0 ? comment : `${comment} Key: ${key.join(", ")}.`
 
 const changesEntry: DictionaryTable = {
@@ -89,35 +89,36 @@ const changesEntry: DictionaryTable = {
   columns: columnsOf(changeColumns),
 }
 
+/** A table or a view with all that is declared of it. */
+export interface Described extends TableSpec {
+  readonly schema: DictionaryTable["schema"]
+  readonly kind: "table" | "view"
+  readonly key: ReadonlyArray<string>
+}
+
+/** All tables and views, in the order of the schemas. */
+export const describedTables = (
+  families: ReadonlyArray<RecordFamily>,
+  policy: PseudonymPolicy | undefined,
+): ReadonlyArray<Described> => [
+  ...publishedViews(families, policy).map((view) => ({ ...view, kind: "view" as const })),
+  ...operatorTables(policy).map((spec) => ({ ...spec, schema: "ops" as const, kind: "table" as const })),
+]
+
 export const dataDictionary = (
   families: ReadonlyArray<RecordFamily>,
   policy?: PseudonymPolicy,
 ): ReadonlyArray<DictionaryTable> => {
-  const views = publishedViews(families, policy).map(
-    ({ schema, name, comment, columns }): DictionaryTable => ({
-      schema,
-      name,
-      kind: "view",
-      comment,
-      columns: columnsOf(columns),
-    }),
-  )
-  const isMain = ({ schema }: DictionaryTable) => schema === "main"
-  return [
-    ...views.filter(isMain),
-    {
-      ...changesEntry,
-      columns: columnsOf(shownTable(policy, { ...changesEntry, columns: changeColumns }).columns),
-    },
-    ...views.filter((one) => !isMain(one)),
-    ...operatorTables(policy).map((spec): DictionaryTable => ({
-      schema: "ops",
-      name: spec.name,
-      kind: "table",
-      comment: withKey(spec),
-      columns: columnsOf(spec.columns),
-    })),
-  ]
+  const all = describedTables(families, policy).map((one): DictionaryTable => ({
+    schema: one.schema,
+    name: one.name,
+    kind: one.kind,
+    comment: one.kind === "table" ? withKey(one) : one.comment,
+    columns: columnsOf(one.columns),
+  }))
+  const { columns } = shownTable(policy, { ...changesEntry, columns: changeColumns })
+  const ofMain = all.filter(({ schema }) => schema === "main").length
+  return all.toSpliced(ofMain, 0, { ...changesEntry, columns: columnsOf(columns) })
 }
 
 /** Of our own views and macros: what no model of a job may be called. */

@@ -19,6 +19,7 @@ import type { Flushed } from "../records/Flush.ts"
 import type { ParsedBody } from "../records/FindRecords.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import {
+  addUp,
   deriveSession,
   findingsKey,
   findingsOf as sessionFindings,
@@ -279,14 +280,6 @@ export const taskFindings = (
 ): Omit<TaskFindings, "isLeftOut"> => {
   const read = sessions.filter(({ body }) => body !== undefined)
   const found = read.flatMap((session) => tables.found.get(findingsKey(session)) ?? [])
-  const byTable = new Map<string, number>()
-  const byProduct = new Map<string, number>()
-  const add = (sums: Map<string, number>, name: string, count: number) =>
-    sums.set(name, (sums.get(name) ?? 0) + count)
-  for (const { counts, byProduct: products } of found) {
-    for (const [table, count] of Object.entries(counts.byTable)) add(byTable, table, count)
-    for (const [product, count] of products) add(byProduct, product, count)
-  }
   const counts = state?.["products_count"]
   return {
     featureReasons: new Map(
@@ -294,8 +287,9 @@ export const taskFindings = (
         typeof code === "string" && typeof status_reason === "string" ? [[code, status_reason] as const] : [],
       ),
     ),
-    byTable: found.length === 0 ? undefined : byTable,
-    byProduct,
+    byTable:
+      found.length === 0 ? undefined : addUp(found.map(({ counts: { byTable } }) => Object.entries(byTable))),
+    byProduct: addUp(found.map(({ byProduct }) => byProduct)),
     delivered: found.length < read.length ? undefined : deliveredBy(found),
     products_count: isObject(counts)
       ? Object.entries(counts).flatMap(([key, count]) =>

@@ -176,7 +176,8 @@ const heldBy = (families: ReadonlySet<string>) => (sub_family: string) => famili
 const sum = (added: ReadonlyArray<AddedBody>, of: (counts: Counts) => number): number =>
   added.reduce((total, { counts }) => total + of(counts), 0)
 
-const addUp = (maps: Iterable<Iterable<readonly [string, number]>>): Map<string, number> => {
+/** The sums of the numbers with the same name. */
+export const addUp = (maps: Iterable<Iterable<readonly [string, number]>>): Map<string, number> => {
   const totals = new Map<string, number>()
   for (const entries of maps)
     for (const [name, count] of entries) totals.set(name, (totals.get(name) ?? 0) + count)

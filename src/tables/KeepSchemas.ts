@@ -16,7 +16,6 @@ import { fileStep, filesBelow, layoutOf, modesOf, readManifest } from "./Manifes
 import type { Layout, Manifest } from "./Manifest.ts"
 import type { PublisherOptions } from "./OpenStore.ts"
 import { standingIn } from "./PseudonymsOfJob.ts"
-import { temporary } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
 /** Version by table. */
@@ -70,8 +69,7 @@ export const keepSchemas = ({ layout, files, modes, schemas }: Store, current: M
       }
       const version = versions.find((version) => hashOf(version) === hash) ?? Math.max(0, ...versions) + 1
       const path = join(folder, keptName(table, version))
-      if (hashIn(folder, keptName(table, version)) !== hash)
-        files.replace(path, text, modes.file, temporary(path))
+      if (hashIn(folder, keptName(table, version)) !== hash) files.replace(path, text, modes.file)
       return [table, version] as const
     })
     return Object.fromEntries(inForce)
@@ -179,7 +177,7 @@ export const repairSchemas = Effect.fn("Publishing.repairSchemas")(function* <E,
         const text = texts.get(sha256)
         if (text === undefined) continue
         const path = join(layout.schemas, name)
-        files.replace(path, text, modes.file, temporary(path))
+        files.replace(path, text, modes.file)
         written.push(name)
       }
     })

@@ -10,7 +10,7 @@ import { databaseVersion, isReadable } from "./BuildDatabase.ts"
 import { fileStep, filesBelow, filesOf, isOtherDatabase, manifestText, readManifest } from "./Manifest.ts"
 import type { Layout, Manifest } from "./Manifest.ts"
 import { isSamePolicy } from "./Treatments.ts"
-import { makeFoldersOf, temporary } from "./Store.ts"
+import { makeFoldersOf } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
 interface Kept {
@@ -87,14 +87,14 @@ export const keepVersion = (store: Store, current: Manifest) =>
     makeFoldersOf(store, path)
     files.remove(layout.previousDatabase)
     if (existsSync(layout.database)) files.link(layout.database, layout.previousDatabase)
-    files.replace(path, manifestText(current), modes.file, temporary(path))
+    files.replace(path, manifestText(current), modes.file)
   })
 
 /** A kept version with other files, which are there already. */
 export const replaceKept = ({ layout, files, modes }: Store, manifest: Manifest) =>
   fileStep(() => {
     const path = join(layout.previous, `${manifest.version}.json`)
-    files.replace(path, manifestText(manifest), modes.file, temporary(path))
+    files.replace(path, manifestText(manifest), modes.file)
   })
 
 /** Paths of all files that these versions need. */

@@ -45,7 +45,7 @@ interface Unit {
   readonly sources: ReadonlyArray<ManifestFile>
 }
 
-const sum = (values: ReadonlyArray<number>): number => values.reduce((total, each) => total + each, 0)
+export const sum = (values: ReadonlyArray<number>): number => values.reduce((total, each) => total + each, 0)
 
 /** The runs of a version in the order of date and run. */
 const inOrder = ({ runs }: Manifest) =>

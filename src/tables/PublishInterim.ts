@@ -9,25 +9,19 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import type { RunId } from "../service/Ids.ts"
 import { listed } from "../base/Text.ts"
-import type { Gates, SqlFile } from "../jobs/Job.ts"
 import { failedGates, gatesOfPart } from "./AskGates.ts"
 import { withoutInterim } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
 import { fileStep, filesBelow, withPolicy } from "./Manifest.ts"
 import type { Layout } from "./Manifest.ts"
 import { keepModels } from "./Models.ts"
+import type { PublisherOptions } from "./OpenStore.ts"
 import { checkAgreement } from "./PseudonymsOfJob.ts"
 import type { Interim } from "./Publisher.ts"
 import { stageRun } from "./StageRun.ts"
 import type { Store } from "./Store.ts"
 import { change } from "./Version.ts"
 import type { Standing } from "./Version.ts"
-
-/** What the job asks of a version, and adds to it. */
-interface Asked {
-  readonly gates?: Gates
-  readonly models?: ReadonlyArray<SqlFile>
-}
 
 const gatesNamed = 3
 const refused = (message: string): Interim => ({ _tag: "Refused", message })
@@ -37,7 +31,7 @@ export const publishInterim = Effect.fn("Publisher.publishInterim")(function* (
   store: Store,
   run_id: RunId,
   over: ReadonlySet<string>,
-  { gates, models = [] }: Asked,
+  { gates, models = [] }: Pick<PublisherOptions, "gates" | "models">,
 ) {
   const put = Effect.fnUntraced(function* ({ current, version }: Standing) {
     yield* checkAgreement(store, current)

@@ -162,8 +162,7 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
     }),
   )
   if (version !== undefined && store.pseudonyms === undefined) yield* dropKeyPlaces(store)
-  const { runs, changes, kept, left_out } = told
-  return { version, runs, changes, kept, left_out, models: built.models } satisfies Rebuilt as Rebuilt
+  return { version, ...told, models: built.models } satisfies Rebuilt as Rebuilt
 })
 
 /** All runs that the ledger calls published, oldest first; a run without a readable body stays as it is. */

@@ -96,10 +96,10 @@ export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R
   const { told, asked, next, built, failed, settled } = yield* discarding(store, current)(staging)
   if (next !== undefined) yield* commit(store, next)
   if (next === undefined || asked.leaves === true) yield* clearStrays(store, next ?? current)
-  if (asked.every !== undefined)
+  if (asked.every !== undefined) {
     yield* sweepKept(store, filesNeededBy(yield* fileStep(() => keptVersions(store))))
-  if (asked.every !== undefined)
     yield* fileStep(() => sweepParquet(store, (one) => one === (next ?? current).parquet?.version))
+  }
   const changed: Changed<Told, Settled> = {
     told,
     settled,

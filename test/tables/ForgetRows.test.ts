@@ -15,6 +15,7 @@ import { countRowsOfCustomer, forgetRows, unreadableFiles } from "../../src/tabl
 import { keptVersions } from "../../src/tables/KeptVersions.ts"
 import { filesBelow, filesOf, readManifest } from "../../src/tables/Manifest.ts"
 import type { Manifest } from "../../src/tables/Manifest.ts"
+import { rebuild } from "../../src/tables/Rebuild.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import { faultyCalls, refusal } from "../base/FaultyCalls.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
@@ -240,6 +241,28 @@ describe("the rows of a customer who is removed", () => {
       assert.strictEqual(yield* forgetIn(root, "c-9"), 3)
       assert.deepStrictEqual([manifestOf(root), yield* keptIn(root), parquetIn(root)], before)
     }).pipe(Effect.scoped),
+  )
+
+  it.live(
+    "of versions alone that were rolled back are gone from these, which a later rollback puts back [promise 15 rolled back]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* three
+        const back = Effect.flatMap(storeOf(root), rollback)
+        yield* inFolder(root, Effect.andThen(back, back))
+        assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Bea"])
+        assert.strictEqual(yield* forgetIn(root, "c-3"), 6)
+        assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Bea"])
+        const rebuilt = yield* inFolder(
+          root,
+          Effect.flatMap(storeOf(root), (store) => rebuild(store, true)),
+        )
+        assert.deepStrictEqual([rebuilt.version, rebuilt.runs], [7, 2])
+        const told = yield* inFolder(root, back)
+        assert.deepStrictEqual(told, { _tag: "RolledBack", version: 8, to: 3, from: 7, without: [] })
+        assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Bea", "Bea"])
+        assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+      }).pipe(Effect.scoped),
   )
 
   it.live("cannot be told in a damaged file: its version is not kept, and the others are", () =>
