@@ -3,7 +3,7 @@
  * opens it: a job that is about to run, or a command that works on what is published.
  */
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { durableFiles } from "../base/DurableFile.ts"
 import type { Freshness, Gates, Job, SqlFile } from "../jobs/Job.ts"
 import { listedSchemas, schemasOfTables, schemasWithKept } from "../records/SchemasInForce.ts"
@@ -18,7 +18,6 @@ import { newestDerived } from "./KeptVersions.ts"
 import { keepKeyPlace, pseudonymsForJob, pseudonymsOf, standingIn } from "./PseudonymsOfJob.ts"
 import type { PseudonymsAsked } from "./PseudonymsOfJob.ts"
 import { fileStep, layoutOf, modesOf, readManifest } from "./Manifest.ts"
-import type { Manifest } from "./Manifest.ts"
 import { PublishFailed } from "./Publisher.ts"
 import type { PseudonymKey } from "./Treatments.ts"
 import type { Pseudonyms, Store } from "./Store.ts"
@@ -96,14 +95,17 @@ export const openStore = Effect.fnUntraced(function* (
   return yield* storeWith(options, yield* schemasOfTables(foldersOf(options), manifest ?? {}), pseudonyms)
 })
 
-/** What the version that the next one continues from says of the kept schemas. */
-const schemasNamed = (standing: Manifest | undefined, { root }: Pick<PublisherOptions, "root">) =>
-  fileStep((): NamedSchemas => {
+/** What is published, and the schemas in force beside those that the next version continues from. */
+const schemasBeside = Effect.fnUntraced(function* (options: PublisherOptions, listed: ListedSchemas) {
+  const layout = layoutOf(options.root)
+  const standing = yield* standingIn(layout)
+  const named = yield* fileStep((): NamedSchemas => {
     if (standing === undefined) return {}
-    const { schemas } = newestDerived({ layout: layoutOf(root) }, standing)
-    const { schema_files } = standing
-    return { ...(schemas && { schemas }), ...(schema_files && { schema_files }) }
+    const { schemas } = newestDerived({ layout }, standing)
+    return { ...(schemas && { schemas }), ...Struct.pick(standing, ["schema_files"]) }
   })
+  return { standing, schemas: yield* schemasWithKept(listed, layout.schemas, named) }
+})
 
 /**
  * To derive all rows again with what a job asks for in place of the customers, and with its record schemas:
@@ -111,8 +113,7 @@ const schemasNamed = (standing: Manifest | undefined, { root }: Pick<PublisherOp
  */
 export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOptions) {
   const listed = yield* listedSchemas(foldersOf(options), options.readings)
-  const named = yield* schemasNamed(yield* standingIn(layoutOf(options.root)), options)
-  const schemas = yield* schemasWithKept(listed, foldersOf(options).kept, named)
+  const { schemas } = yield* schemasBeside(options, listed)
   return yield* storeWith(options, schemas, yield* pseudonymsOf(schemas.families, options.pseudonyms))
 })
 
@@ -122,9 +123,7 @@ export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOpt
  * written over.
  */
 export const openStoreOfJob = Effect.fnUntraced(function* (options: PublisherOptions, listed: ListedSchemas) {
-  const standing = yield* standingIn(layoutOf(options.root))
-  const named = yield* schemasNamed(standing, options)
-  const schemas = yield* schemasWithKept(listed, foldersOf(options).kept, named)
+  const { standing, schemas } = yield* schemasBeside(options, listed)
   const pseudonyms = yield* pseudonymsForJob(standing, schemas.families, options.pseudonyms)
   const store = yield* storeWith(options, schemas, pseudonyms)
   yield* keepKeyPlace(store)

@@ -221,7 +221,7 @@ const writeRows = Effect.fnUntraced(function* (
 })
 
 /** Rows of a run by table, of those of its tables that lack a file. */
-const lostTables = (files: ReadonlyArray<ManifestFile>, broken: ReadonlySet<string>) =>
+const tablesLacking = (files: ReadonlyArray<ManifestFile>, broken: ReadonlySet<string>) =>
   [...Map.groupBy(files, ({ table }) => table).values()].flatMap((ofTable): ReadonlyArray<ManifestFile> => {
     const [first] = ofTable
     if (first === undefined || !ofTable.some(({ path }) => broken.has(path))) return []
@@ -241,7 +241,7 @@ const writeRuns = Effect.fnUntraced(function* (
   for (const run_id of runs) {
     const run = current.runs[run_id]
     if (run === undefined) continue
-    const lost = lostTables(run.files, broken)
+    const lost = tablesLacking(run.files, broken)
     const tables = new Set(lost.map(({ table }) => table))
     const files: Array<ManifestFile> = run.files.filter(({ table }) => !tables.has(table))
     for (const one of lost) {

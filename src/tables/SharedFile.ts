@@ -1,7 +1,7 @@
 /**
- * Writes one Parquet file with the rows of several runs, read from files that exist, and compares it with
- * them before anything names it: the same columns, and for each run as many rows and the same ones. The rows
- * are in the order of date and run, and of a run as they were.
+ * Parquet files that several runs share. One is written of files that exist, and compared with them before
+ * anything names it: the same columns, and for each run as many rows and the same ones. The rows are in the
+ * order of date and run, and of a run as they were. `Instead` says which runs have their rows in it since.
  */
 import { join } from "node:path"
 import { Effect } from "effect"
