@@ -19,8 +19,10 @@ import { hostname } from "node:os"
 import { join } from "node:path"
 import { beforeAll, describe, expect, it, vi } from "vitest"
 import { Effect, Exit, Scope } from "effect"
-import { command as main } from "../acceptance/BuiltCommand.ts"
+import { command as main, program } from "../acceptance/BuiltCommand.ts"
+import { DurableFiles, machineCalls } from "../../src/base/DurableFile.ts"
 import { lockFolder } from "../../src/base/FolderLock.ts"
+import { claimFolder } from "../../src/cli/OutputFolder.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
@@ -222,7 +224,7 @@ Next: Raise \`execution_timeout\` or ask for fewer features, then rerun.
 })
 
 describe("wrong usage", () => {
-  it("exits 2, says nothing on stdout and names what was probably meant", async () => {
+  it("exits 2, says nothing on stdout and names what was probably meant [exit 2]", async () => {
     expect(await nightjar("rnu")).toEqual({
       code: 2,
       stdout: "",
@@ -295,9 +297,22 @@ describe("wrong usage", () => {
   })
 })
 
+describe("a service that cannot be reached", () => {
+  it("ends a run with 6 before anything is started [exit 6]", async () => {
+    const path = job("away", ["ok"])
+    const away =
+      "{ base_url: http://127.0.0.1:9/api, flows_url: http://127.0.0.1:9/flows, app_secret: env:DEMO_PASSWORD }"
+    const text = readFileSync(join(root, path), "utf8").replace(/^service: .*$/m, `service: ${away}`)
+    writeFileSync(join(root, path), text)
+    const { code, stderr } = await nightjar("run", path, "--output", join(root, "away"))
+    expect([code, stderr.includes(canary)]).toEqual([6, false])
+  })
+})
+
 describe("one process at a time", () => {
   /** A run beside a lock that is held here until the run says that it waits, or for as long as it goes on. */
   const beside = async (args: ReadonlyArray<string>, onWait: (run: Running, release: () => void) => void) => {
+    claimFolder(new DurableFiles(machineCalls), output, 0o700)
     const scope = Scope.makeUnsafe()
     const lock = lockFolder(join(output, "run.lock"), ["run other.2026-11-21"])
     await Effect.runPromise(Scope.provide(lock, scope))
@@ -325,7 +340,7 @@ describe("one process at a time", () => {
     "Wait until it ends, as `nightjar run --wait DURATION` does. Another output folder would not know which logins " +
     "were rejected here.\n"
 
-  it("a second one exits 5, starts nothing and names the first", async () => {
+  it("a second one exits 5, starts nothing and names the first [exit 5]", async () => {
     expect(await beside([job("locked", ["ok"])], () => undefined)).toEqual({ code: 5, said: ends })
   })
 
@@ -356,14 +371,18 @@ describe("one process at a time", () => {
 })
 
 describe("an interrupted run", () => {
-  it("exits 130 or 143, says that its state is saved, opens no debugger, and is resumed by the next call", async () => {
+  it("exits 130 or 143, says that its state is saved, opens no debugger, and is resumed by the next call [exit 130] [exit 143]", async () => {
     const path = job("cut", ["ok+queue-300+run-30+records-2"], 300)
     // The launcher and the program behind it each refuse the signal that opens Node's debugger.
-    for (const [program, signal, code] of [
-      [main, "SIGTERM", 143],
-      [join(main, "../program.js"), "SIGINT", 130],
+    const behind = program() === main ? join(main, "../program.js") : program()
+    for (const [started, signal, code] of [
+      [program(), "SIGTERM", 143],
+      [behind, "SIGINT", 130],
     ] as const) {
-      const child = spawn(process.execPath, [program, "run", path], { cwd: root, env: environment })
+      const child = spawn(process.execPath, [started, "run", path], {
+        cwd: root,
+        env: { ...process.env, ...environment },
+      })
       let stderr = ""
       child.stderr.on("data", (chunk: Buffer) => {
         if (!stderr.includes("executing") && chunk.includes("executing"))

@@ -49,7 +49,7 @@ describe("parameters", () => {
         const { errors, parameters } = fit(paramsForm(properties, { required }), given)
         expect({ errors, parameters }).toEqual({ errors: [], parameters: given })
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     )
   })
 
@@ -65,7 +65,7 @@ describe("parameters", () => {
         const validate = new Ajv({ strict: false }).compile({ type: "object", properties: open, required })
         expect(validate(parameters)).toBe(true)
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     )
   })
 
