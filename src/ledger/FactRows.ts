@@ -85,6 +85,11 @@ const recorded = (database: DatabaseSync, { seq, at, body }: StoredFact): Record
   }
 }
 
+/** A fact that is not written yet, as it will stand in the ledger. */
+interface NewRow extends NewFact {
+  readonly fact: Fact
+}
+
 export const rowOf = (fact: Fact, at: number): NewFact => ({
   at,
   tag: fact._tag,
@@ -98,9 +103,9 @@ export const rowOf = (fact: Fact, at: number): NewFact => ({
  * lets every other fiber that is ready go first, and writes their facts with its own. It cannot be
  * interrupted: others wait for it.
  */
-export const groupCommit = (write: (rows: ReadonlyArray<NewFact>) => void, known: KnownSecrets) => {
+export const groupCommit = (write: (facts: ReadonlyArray<NewRow>) => void, known: KnownSecrets) => {
   let open:
-    | { readonly rows: Array<NewFact>; readonly written: Deferred.Deferred<void, LedgerFailed> }
+    | { readonly rows: Array<NewRow>; readonly written: Deferred.Deferred<void, LedgerFailed> }
     | undefined
   const commit = Effect.fnUntraced(function* (group: NonNullable<typeof open>) {
     yield* Effect.yieldNow
@@ -110,7 +115,12 @@ export const groupCommit = (write: (rows: ReadonlyArray<NewFact>) => void, known
   return Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>) {
     if (facts.length === 0) return
     const at = Math.trunc(yield* Clock.currentTimeMillis)
-    const rows = yield* attempt(() => facts.map((fact) => rowOf(cleanFact(fact, known), at)))
+    const rows = yield* attempt(() =>
+      facts.map((given): NewRow => {
+        const fact = cleanFact(given, known)
+        return { fact, ...rowOf(fact, at) }
+      }),
+    )
     const joined = open
     const group = joined ?? { rows: [], written: Deferred.makeUnsafe<void, LedgerFailed>() }
     open = group

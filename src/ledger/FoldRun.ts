@@ -142,7 +142,7 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
     else if (fact._tag === "TaskPlanned") tasks.set(fact.task_id, planTask(tasks.get(fact.task_id), fact, at))
     else if ("task_id" in fact && fact.task_id !== undefined) {
       const task = tasks.get(fact.task_id)
-      if (task !== undefined) tasks.set(fact.task_id, foldTask(task, fact, { seq, at }))
+      if (task !== undefined) tasks.set(fact.task_id, evolve(task, { seq, at, fact }))
     }
   }
   if (started === undefined) return undefined
@@ -180,7 +180,11 @@ const foldStages = (
   return fact._tag === "DeleteAnswered" ? { ...stages, deleted: at } : stages
 }
 
-const planTask = (known: TaskState | undefined, planned: typeof TaskPlanned.Type, at: number): TaskState =>
+export const planTask = (
+  known: TaskState | undefined,
+  planned: typeof TaskPlanned.Type,
+  at: number,
+): TaskState =>
   known === undefined
     ? {
         planned,
@@ -193,17 +197,14 @@ const planTask = (known: TaskState | undefined, planned: typeof TaskPlanned.Type
       }
     : { ...known, planned }
 
-const foldTask = (
-  task: TaskState,
-  fact: Fact,
-  place: { readonly seq: number; readonly at: number },
-): TaskState => {
+/** The only way in which a task changes: in the process that works on it, and for whoever reads its facts. */
+export const evolve = (task: TaskState, { fact, ...place }: Recorded): TaskState => {
   const { attempts } = task
   switch (fact._tag) {
     case "StartIntended": {
       const last = attempts.at(-1)
       return {
-        ...task,
+        ...withoutWait(task),
         attempts:
           last?.attempt === fact.attempt
             ? attempts.with(-1, startAgain(last, fact))
@@ -227,7 +228,19 @@ const foldTask = (
     case "TokenDropped":
       return { ...task, tokens: [...(task.tokens ?? []), fact] }
     case "TaskSettled":
-      return { ...task, settled: { ...place, fact }, attemptsBefore: attempts.length }
+      return {
+        ...withoutWait(task),
+        settled: { ...place, fact },
+        attemptsBefore: attempts.length,
+      }
+    case "TaskWaits": {
+      const waits = { until: Date.parse(fact.until) }
+      // After an end, the next attempt is promised instead of a verdict.
+      const counted = Math.min(task.attemptsBefore, attempts.length - 1)
+      return attempts.at(-1)?.closed === undefined
+        ? { ...task, waits }
+        : { ...task, waits, settled: undefined, attemptsBefore: counted }
+    }
     case "DeleteIntended":
     case "DeleteAnswered": {
       const index = attempts.findIndex(({ execution_id }) => execution_id === fact.execution_id)
@@ -242,10 +255,17 @@ const foldTask = (
       if (!("attempt" in fact)) return task
       const index = attempts.findIndex(({ attempt }) => attempt === fact.attempt)
       const folded = withAttempt(task, index, (attempt) => foldAttempt(attempt, fact, place))
-      // An end that came after the last verdict needs a verdict of its own.
-      return fact._tag === "AttemptClosed" ? { ...folded, settled: undefined } : folded
+      if (fact._tag !== "AttemptClosed") return folded
+      // An end that came after the last verdict needs a verdict of its own, and counts for it.
+      const attemptsBefore = Math.min(task.attemptsBefore, index < 0 ? Infinity : index)
+      return { ...folded, settled: undefined, attemptsBefore }
     }
   }
+}
+
+const withoutWait = (task: TaskState): TaskState => {
+  const { waits: _, ...rest } = task
+  return rest
 }
 
 /** A fact about an unknown attempt changes nothing. */

@@ -4,6 +4,7 @@
  * that outlast a run: cached engine forms and the key for the credential fingerprints.
  */
 import { Clock, Context, Effect, Layer } from "effect"
+import type { Scope } from "effect"
 import { dirname, join } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
 import type { CustomerId, EngineReference, ExecutionId, RunId, TaskId } from "../service/Ids.ts"
@@ -52,6 +53,8 @@ export class Ledger extends Context.Service<
      * run, until the execution is deleted. The claim is durable with the attempt's `StartAnswered`.
      */
     readonly claim: (claim: ExecutionClaim) => Answer<boolean>
+    /** Until the scope ends, what is appended is told as it then stands, before its `append` returns. */
+    readonly follow: (told: Follower) => Effect.Effect<void, never, Scope.Scope>
     /** All facts of a run, in order. */
     readonly facts: (run_id: RunId) => Answer<ReadonlyArray<Recorded>>
     /**
@@ -130,6 +133,24 @@ export class Ledger extends Context.Service<
       Ledger,
       Effect.suspend(() => makeLedger(database, archive, accessLedger(database, archive))),
     )
+}
+
+type Follower = (recorded: Recorded) => void
+
+/** Those who are told what is appended. */
+const followersOf = () => {
+  const followers = new Set<Follower>()
+  return {
+    follow: (told: Follower) =>
+      Effect.acquireRelease(
+        Effect.sync(() => void followers.add(told)),
+        () => Effect.sync(() => void followers.delete(told)),
+      ),
+    tell: (first: number, rows: ReadonlyArray<Omit<Recorded, "seq">>): void => {
+      for (const told of followers)
+        for (const [index, { at, fact }] of rows.entries()) told({ seq: first + index, at, fact })
+    },
+  }
 }
 
 /** A ledger in memory has none. */
@@ -211,11 +232,13 @@ const makeLedger = Effect.fnUntraced(function* (
   // A claim becomes a fact a moment later; until then only this process can know about it.
   const claimed = new Map<string, ExecutionClaim>()
   const states = statesOver(database, tables)
+  const followers = followersOf()
   return Ledger.of({
     append: groupCommit((rows) => {
-      tables.append(rows)
+      followers.tell(tables.append(rows), rows)
       states.noteAppended(rows)
     }, known),
+    follow: followers.follow,
     claim: (claim) =>
       attempt(() => {
         const owner = tables.ownerOf(claim.execution_id)

@@ -300,24 +300,30 @@ const appending = (database: DatabaseSync) => {
     }
   const write = appendRows(database)
   const { project } = accountsIn(database)
-  return (rows: ReadonlyArray<NewFact>) =>
+  return (rows: ReadonlyArray<NewFact>): number => {
+    let first = 0
     within(database, () => {
-      write(rows)
+      first = write(rows)
       project(rows)
     })
+    return first
+  }
 }
 
+/** Answers the place of the first of them. */
 const appendRows = (database: DatabaseSync) => {
   const tail = database.prepare("SELECT seq, chain FROM facts ORDER BY seq DESC LIMIT 1")
   const insert = database.prepare(`INSERT INTO facts (${columns}, chain) VALUES (?, ?, ?, ?, ?, ?, ?)`)
-  return (rows: ReadonlyArray<NewFact>): void => {
+  return (rows: ReadonlyArray<NewFact>): number => {
     const last = tail.get()
-    let seq = Number(last?.["seq"] ?? 0)
+    const first = Number(last?.["seq"] ?? 0) + 1
+    let seq = first - 1
     let chain = String(last?.["chain"] ?? beginning)
     for (const row of rows) {
       seq += 1
       chain = linkOf(chain, { seq, ...row })
       insert.run(seq, row.at, row.tag, row.run_id, row.task_id, row.body, chain)
     }
+    return first
   }
 }

@@ -82,7 +82,50 @@ export interface TaskState {
   readonly settled: At<typeof TaskSettled.Type> | undefined
   /** Attempts made when the task was last settled; a resumed task gets new attempts from there. */
   readonly attemptsBefore: number
+  /** Until when its next start waits (milliseconds); absent if nothing was said since its last one. */
+  readonly waits?: { readonly until: number }
 }
+
+/** An execution whose id is known, and one that is over. */
+export type OpenAttempt = AttemptState & { readonly execution_id: ExecutionId }
+export type ClosedAttempt = AttemptState & { readonly closed: At<typeof AttemptClosed.Type> }
+
+/**
+ * How far a task is. Planned: nothing was sent. Waiting: nothing of it runs, and a start may follow. Starting:
+ * its request is sent, and not answered. Unknown: something of it may run, and nobody knows its id. Running:
+ * its execution is open. Reading: it is over.
+ */
+export type Course =
+  | { readonly _tag: "Planned" }
+  | { readonly _tag: "Waiting"; readonly last: AttemptState }
+  | { readonly _tag: "Starting" | "Unknown"; readonly last: AttemptState; readonly owesProbe: boolean }
+  | { readonly _tag: "Running"; readonly last: OpenAttempt }
+  | { readonly _tag: "Reading"; readonly last: ClosedAttempt }
+
+/** Whether it has a verdict or not: a task that ended unfinished may go on from there. */
+export const courseOf = ({ attempts, waits }: Pick<TaskState, "attempts" | "waits">): Course => {
+  const last = attempts.at(-1)
+  if (last === undefined) return { _tag: "Planned" }
+  if (isClosed(last)) return { _tag: waits === undefined ? "Reading" : "Waiting", last }
+  if (isNamed(last)) return { _tag: "Running", last }
+  switch (last.answer?.answer) {
+    case "refused":
+      return { _tag: "Waiting", last }
+    case "not_created":
+    case "foreign":
+      return last.probed ? { _tag: "Unknown", last, owesProbe: true } : { _tag: "Waiting", last }
+    case "taken":
+    case "unusable":
+      return { _tag: "Unknown", last, owesProbe: false }
+    case undefined:
+      return { _tag: "Starting", last, owesProbe: !last.probed }
+    default:
+      return { _tag: "Unknown", last, owesProbe: !last.probed }
+  }
+}
+
+const isClosed = (attempt: AttemptState): attempt is ClosedAttempt => attempt.closed !== undefined
+const isNamed = (attempt: AttemptState): attempt is OpenAttempt => attempt.execution_id !== undefined
 
 /** When each stage was last over, in milliseconds; what is collected after the end moves only `collected`. */
 export interface Stages {
@@ -166,9 +209,8 @@ export const remainsAny = (attempt: AttemptState, ...any: ReadonlyArray<Remains>
   any.includes(remainsOf(attempt))
 
 /** An execution of ours that the service has not closed. */
-export const isOpenAtService = (
-  attempt: AttemptState,
-): attempt is AttemptState & { readonly execution_id: ExecutionId } => remainsOf(attempt) === "open"
+export const isOpenAtService = (attempt: AttemptState): attempt is OpenAttempt =>
+  remainsOf(attempt) === "open"
 
 /** Something may run at the service because of the attempt. */
 export const mayRun = (attempt: AttemptState): boolean => remainsAny(attempt, "open", "unseen", "foreign")

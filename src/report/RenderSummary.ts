@@ -15,8 +15,8 @@ import type { EndRow } from "../service/EndTable.ts"
 import { endOfAttempt, isReason } from "../service/Ends.ts"
 import { localTime, resumeAgeMaxMs } from "../task/ChooseRun.ts"
 import type { EnginePicture, NightPicture } from "../task/NightPicture.ts"
-import { resumeTask } from "../task/TaskResumption.ts"
-import type { TaskResumption } from "../task/TaskResumption.ts"
+import { next } from "../task/Next.ts"
+import type { Act } from "../task/Next.ts"
 
 export interface Style {
   /** Infinity if the output is not a terminal. */
@@ -356,25 +356,21 @@ export const endJson = (reason: string, row: EndRow) => ({
 // the next `nightjar run JOB` does about it. Pure: whether a process works on it is known to whoever asks.
 
 const places = {
-  Nothing: undefined,
-  NightOver: undefined,
-  NotStarted: "waiting",
+  Done: undefined,
+  Settle: "unanswered",
+  Unusable: "unanswered",
   Start: "waiting",
   Follow: "in flight",
-  Finish: "in flight",
-  Refused: "in flight",
-  NotOurs: "in flight",
-  StartUnknown: "unanswered",
-  Unusable: "unanswered",
-} as const satisfies Record<TaskResumption["_tag"], string | undefined>
+  Read: "in flight",
+  Refuse: "in flight",
+} as const satisfies Record<Act["_tag"], string | undefined>
 
 /** Where the next run finds the task; undefined if it is over. */
 const placeOf = (task: TaskState) => {
-  const resumption = resumeTask(task, "night")
-  if (resumption._tag === "Finish" && endOfAttempt(resumption.closed, resumption.attempt.abort).retry)
-    return "waiting"
-  if (resumption._tag !== "Start") return places[resumption._tag]
-  return resumption.probe ? "unanswered" : task.attempts.length === 0 ? "not begun" : "waiting"
+  const act = next(task, "night")
+  if (act._tag === "Read" && endOfAttempt(act.last.closed.fact, act.last.abort).retry) return "waiting"
+  if (act._tag !== "Start") return places[act._tag]
+  return act.probe ? "unanswered" : task.attempts.length === 0 ? "not begun" : "waiting"
 }
 
 /** `superseded`: the job has begun a newer run since. Times are milliseconds. */

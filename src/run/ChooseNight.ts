@@ -4,8 +4,8 @@
  */
 import { Clock, Effect, Schema } from "effect"
 import { RunId } from "../service/Ids.ts"
-import { resumeTask } from "../task/TaskResumption.ts"
-import type { TaskResumption } from "../task/TaskResumption.ts"
+import { next } from "../task/Next.ts"
+import type { Act } from "../task/Next.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
@@ -29,7 +29,7 @@ export interface NightChoice extends RunChoice {
 const canStart = (job: Job, runs: ReadonlyArray<RunState>): ReadonlyArray<string> => {
   const named = subjectsOf(job)
   return [...newestTasks(runs)].flatMap(([subject, task]) =>
-    named.has(subject) && resumeTask(task, "night")._tag === "Start" ? [subject] : [],
+    named.has(subject) && next(task, "night")._tag === "Start" ? [subject] : [],
   )
 }
 
@@ -39,13 +39,13 @@ const canStart = (job: Job, runs: ReadonlyArray<RunState>): ReadonlyArray<string
  */
 const stillFollowed = (collect: ReadonlyArray<RunId>, runs: ReadonlyArray<RunState>): ReadonlySet<string> => {
   const isFollowed = (task: TaskState) => {
-    const { _tag } = resumeTask(task, "collect")
+    const { _tag } = next(task, "collect")
     return collect.includes(task.planned.run_id) && followed.has(_tag)
   }
   return new Set([...newestTasks(runs)].flatMap(([subject, task]) => (isFollowed(task) ? [subject] : [])))
 }
 /** When a run is collected, a start is a probe for what may be running. */
-const followed: ReadonlySet<TaskResumption["_tag"]> = new Set(["Start", "Follow", "Finish"])
+const followed: ReadonlySet<Act["_tag"]> = new Set(["Start", "Follow", "Read"])
 
 const askedOf = (
   runs: ReadonlyArray<RunState>,

@@ -49,7 +49,7 @@ import { deletingUntil } from "../task/Ending.ts"
 import { executeRun } from "../task/ExecuteRun.ts"
 import { waitsUntil } from "../task/ChooseRun.ts"
 import { tell } from "../task/Progress.ts"
-import type { Mode } from "../task/TaskResumption.ts"
+import type { Mode } from "../task/Next.ts"
 import { endTokens } from "../tokens/TokenLogin.ts"
 
 // The runs that a run is compared with, read from the ledger: how everybody stood before it began. The end of

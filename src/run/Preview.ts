@@ -1,13 +1,13 @@
 /**
  * What `run` or `rerun` would do now, without doing it. Which run, its plan, and what becomes of each task
- * are the run's own decisions (`chooseNight`, `planJob`, `resumeWork`): a preview says what they say, and
+ * are the run's own decisions (`chooseNight`, `planJob`, `takeUp`): a preview says what they say, and
  * why the rest is not started.
  */
 import { Clock, Effect } from "effect"
 import type { Reason, Verdict } from "../service/Ends.ts"
 import { ends, own } from "../service/Ends.ts"
-import { obstaclesOf, resumeWork, unseenOf } from "../task/TaskResumption.ts"
-import type { Obstacles, TaskResumption } from "../task/TaskResumption.ts"
+import { obstaclesOf, takeUp, unseenOf } from "../task/Next.ts"
+import type { Act, NotStarted as KeptBack, Obstacles } from "../task/Next.ts"
 import type { Job } from "../jobs/Job.ts"
 import { holdOf } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -55,7 +55,7 @@ const notStarted = (
 const keysOf = (task: Task): ReadonlyArray<string> => conflictKeys({ ...task, account: task.account.account })
 
 /** Nothing of the task is at the service. */
-const notYet: ReadonlySet<TaskResumption["_tag"]> = new Set(["Start", "NotStarted"])
+const notYet: ReadonlySet<(Act | KeptBack)["_tag"]> = new Set(["Start", "NotStarted"])
 
 /** Pure. `run`: the run that is resumed. */
 export const decideStarts = (
@@ -73,13 +73,13 @@ export const decideStarts = (
   for (const task of plan.tasks) {
     const times = timesOf(learnt, task.engine_reference, { job, windowMs })
     const work = { ...task, ...times, ...loginKeysOf(task), isPlanned: true }
-    const resumption = resumeWork(work, run?.tasks.get(task.task_id), "night", obstacles)
+    const act = takeUp(work, run?.tasks.get(task.task_id), "night", obstacles)
     const isInUse = keysOf(task).some((key) => first.has(key))
-    if (resumption._tag === "Nothing") over.push(task)
-    else if (isInUse || !notYet.has(resumption._tag)) followed.push(task)
-    else if (resumption._tag === "NotStarted") others.push(notStarted(task, resumption.reason))
-    else if (resumption._tag === "Start" && task.availability === "ready")
-      starting.push({ task, attempt: resumption.attempt })
+    if (act._tag === "Done") over.push(task)
+    else if (isInUse || !notYet.has(act._tag)) followed.push(task)
+    else if (act._tag === "NotStarted") others.push(notStarted(task, act.reason))
+    else if (act._tag === "Start" && task.availability === "ready")
+      starting.push({ task, attempt: act.attempt })
     else others.push(notStarted(task, "ENGINE_UNAVAILABLE"))
   }
   const { sent, kept } = withoutHeld(starting, plan, grounds)

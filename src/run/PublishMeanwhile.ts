@@ -13,7 +13,7 @@ import type { RunId } from "../service/Ids.ts"
 import { Publisher } from "../tables/Publisher.ts"
 import type { Released } from "../tables/Publisher.ts"
 import { tell } from "../task/Progress.ts"
-import { attemptsToReadAgain, resumeTask } from "../task/TaskResumption.ts"
+import { attemptsToReadAgain, next } from "../task/Next.ts"
 
 /** Between two versions lies this many times as long as the last one took: most of the time is the run's. */
 const restFactor = 4
@@ -51,7 +51,7 @@ export const tasksOver = (before: RunState, now: RunState): ReadonlySet<string> 
     if (settled === undefined) continue
     const known = before.tasks.get(task_id)
     if (attemptsToReadAgain(known).length > 0) continue
-    const isLeftAlone = known !== undefined && resumeTask(known, "night")._tag === "Nothing"
+    const isLeftAlone = known !== undefined && next(known, "night")._tag === "Done"
     if (isLeftAlone || settled.seq > before.newest) over.add(task_id)
   }
   return over

@@ -14,7 +14,6 @@ import type {
   StateAnswer,
   StateView,
 } from "../client/Service.ts"
-import type { AttemptState } from "../ledger/RunState.ts"
 import { isOpenCode, isRejecting, isTerminal } from "../service/Ends.ts"
 import type { Reason } from "../service/Ends.ts"
 
@@ -246,49 +245,3 @@ export const isOurs = (
  */
 export const readAbort = (answer: AbortAnswer | CallFailure): "look" | "again" =>
   answer === "aborted" || answer === "already_closed" || answer === "not_found" ? "look" : "again"
-
-/** Where an attempt in the ledger continues after a restart. */
-export type Resumption =
-  | { readonly _tag: "Start" }
-  /** The answer is not known: send the start once more with the same external id. */
-  | { readonly _tag: "Probe" }
-  | { readonly _tag: "GiveUpStart" }
-  /** Answered with the id of another attempt's execution. */
-  | { readonly _tag: "NotOurs" }
-  | {
-      readonly _tag: "Follow"
-      readonly execution_id: ExecutionId
-      readonly session_id: SessionId | undefined
-    }
-  | { readonly _tag: "Closed" }
-  | { readonly _tag: "NeverStarted"; readonly status_reason: string }
-  /** The start was answered, but the answer cannot be used. */
-  | { readonly _tag: "Unusable" }
-
-export const resumeAttempt = (attempt: AttemptState): Resumption => {
-  if (attempt.closed !== undefined) return { _tag: "Closed" }
-  if (attempt.execution_id !== undefined)
-    return { _tag: "Follow", execution_id: attempt.execution_id, session_id: attempt.session_id }
-  switch (attempt.answer?.answer) {
-    case "refused":
-      return {
-        _tag: "NeverStarted",
-        status_reason: attempt.answer.status_reason ?? ("UNEXPECTED_ANSWER" satisfies Reason),
-      }
-    case "taken":
-      return { _tag: "NotOurs" }
-    case "unusable":
-      return { _tag: "Unusable" }
-    case "not_created":
-    case "foreign":
-      return attempt.probed ? { _tag: "Probe" } : { _tag: "Start" }
-    default:
-      return attempt.probed ? { _tag: "GiveUpStart" } : { _tag: "Probe" }
-  }
-}
-
-/** Whether an execution of this attempt may be open although nobody knows its id. */
-export const mayRunUnseen = (attempt: AttemptState): boolean => {
-  const { _tag } = resumeAttempt(attempt)
-  return _tag === "GiveUpStart" || _tag === "NotOurs"
-}

@@ -24,7 +24,7 @@ export interface AttemptOrder extends AttemptKeys, Access, LoginKeys {
   /** Answers that this task could not use before. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
   /** What the states so far say about the login, also those that an earlier process read. */
-  readonly login: { status: string | undefined }
+  readonly said: () => string | undefined
   readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
   readonly max_wait: Duration.Duration
   /** When to look at its execution, as `planLooks` gives it. */
@@ -66,8 +66,7 @@ export const observed = (
   view: StateView,
 ): typeof AttemptObserved.Type => {
   const { status_code = "UNKNOWN", status_reason = "UNKNOWN" } = view
-  const authentication_status = toldOfLogin(order.login.status, view.authentication_status)
-  order.login.status = authentication_status
+  const authentication_status = toldOfLogin(order.said(), view.authentication_status)
   return {
     _tag: "AttemptObserved",
     ...attemptKeys(order),

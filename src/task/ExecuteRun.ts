@@ -15,18 +15,17 @@ import type { Limits } from "./SharedSlots.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { EngineBreaker, standingsOf } from "./EngineBreaker.ts"
 import { endingOf, serviceUntil } from "./Ending.ts"
-import { candidateOf, cutOff, occupied, openBook, settle, settleWaiting, unstarted } from "./Night.ts"
-import type { Book, Failure, Night, NightTask } from "./Night.ts"
+import { candidateOf, cutOff, follow, newRow, occupied, settle, settleWaiting, taskOf } from "./Night.ts"
+import type { Failure, Night, NightTask, Row } from "./Night.ts"
+import { attemptsToReadAgain, obstaclesOf, takeUp, unseenOf } from "./Next.ts"
+import type { Act, Mode, NotStarted } from "./Next.ts"
 import { noteAnswered } from "./Outage.ts"
 import { Steering, endLongPause, steer, takePicture } from "./NightPicture.ts"
 import { tell } from "./Progress.ts"
 import { noting, noTroubles } from "./Troubles.ts"
-import { enlistSession, finish, readAgain } from "./FinishTask.ts"
-import { AnswerUnusable } from "./Quarantine.ts"
+import { enlistSession, readAgain } from "./FinishTask.ts"
 import { guarded, guardedReading } from "./SettleUnusable.ts"
-import { follow, settleRefusal, startTask } from "./RunTask.ts"
-import { attemptsToReadAgain, obstaclesOf, resumeWork, unseenOf } from "./TaskResumption.ts"
-import type { Mode, TaskResumption } from "./TaskResumption.ts"
+import { proceed, startTask } from "./RunTask.ts"
 import type { Rules, SessionWork, TaskWork } from "./Work.ts"
 
 /**
@@ -57,7 +56,9 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     mode: input.mode,
     key: yield* ledger.fingerprintKey,
     schedule: yield* openSchedule(input.rules.limits, { poke, breaker }),
-    books: new Map(),
+    rows: new Map(),
+    states: new Map(input.run.tasks),
+    broken: new Map(),
     breaker,
     heads: { trial: "untried" },
     poke,
@@ -74,6 +75,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     controls: { state: "running", pausedUntil: undefined, asked: [] },
     troubles: noTroubles(),
   }
+  yield* ledger.follow(follow(night))
   const clock = yield* Clock.Clock
   yield* (yield* Steering).hold({
     look: () => takePicture(night, clock.currentTimeMillisUnsafe()),
@@ -148,12 +150,12 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     const take = () => (night.controls.state === "running" ? schedule.take(now) : undefined)
     for (let next = take(); next !== undefined; next = take()) {
       const candidate = next
-      const book = night.books.get(candidate.task_id)
-      if (book === undefined) continue
+      const row = night.rows.get(candidate.task_id)
+      if (row === undefined) continue
       night.breaker.began(candidate.engine_reference)
-      book.isAwaited = true
-      const starting = Effect.ensuring(startTask(night, book, candidate), noteAnswered(night, book))
-      yield* occupied(night, guarded(night, book, starting), cutOff(night, book))
+      row.isAwaited = true
+      const starting = Effect.ensuring(startTask(night, row, candidate), noteAnswered(night, row))
+      yield* occupied(night, guarded(night, row, starting), guarded(night, row, cutOff(night, row)))
     }
     const { state, pausedUntil } = night.controls
     if (night.active === 0 && state === "running") {
@@ -173,7 +175,7 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
   }
 })
 
-/** Reads where each task continues, and queues or forks it. */
+/** Reads where each task goes on, and queues or forks it. */
 const enlistAll = Effect.fnUntraced(function* (
   night: Night,
   works: ReadonlyArray<TaskWork>,
@@ -181,116 +183,53 @@ const enlistAll = Effect.fnUntraced(function* (
 ) {
   const { begunAt, mode, rules } = night
   const [open, read] = [[...elsewhere], new Array<TaskWork>()]
-  const readPast = (work: TaskWork, look: (state: TaskState | undefined) => void) => {
-    const unread: Book = { ...openBook(work), stage: "sent" }
-    const looking = Effect.sync(() => {
-      const state = night.run.tasks.get(work.task_id)
-      noteLeft(unread, state)
-      look(state)
-    })
+  const readPast = (work: TaskWork, look: (task: TaskState | undefined) => void) => {
+    const unread = newRow(work)
+    const looking = Effect.sync(() => look(taskOf(night, unread)))
     return guarded(night, unread, looking)
   }
   for (const work of works)
-    yield* readPast(work, (state) => {
-      open.push(...unseenOf(state, rules.max_wait, begunAt))
+    yield* readPast(work, (task) => {
+      open.push(...unseenOf(task, rules.max_wait, begunAt))
       read.push(work)
     })
   const obstacles = obstaclesOf(open, rules.deadlineAt, begunAt)
-  const found: Array<readonly [Book, TaskResumption]> = []
+  const found: Array<readonly [Row, Act | NotStarted]> = []
   for (const work of read)
-    yield* readPast(work, (state) => {
+    yield* readPast(work, (task) => {
       const asked = { ...work, isPlanned: work.prepare !== undefined }
-      found.push([openBook(work), resumeWork(asked, state, mode, obstacles)])
+      found.push([newRow(work), takeUp(asked, task, mode, obstacles)])
     })
-  const owesProbe = found.filter(([, one]) => one._tag === "Start" && one.probe)
+  const owesProbe = found.filter(([, act]) => act._tag === "Start" && act.probe)
   // What may run unseen is looked for first: until then nobody else uses its login.
-  for (const [book, resumption] of new Set([...owesProbe, ...found])) {
-    if (resumption._tag !== "Nothing") night.ends.delete(book.work.task_id)
-    night.books.set(book.work.task_id, book)
-    yield* guarded(night, book, resume(night, book, resumption))
+  for (const [row, act] of new Set([...owesProbe, ...found])) {
+    if (act._tag !== "Done") night.ends.delete(row.work.task_id)
+    night.rows.set(row.work.task_id, row)
+    yield* guarded(night, row, resume(night, row, act))
   }
 })
 
-/** Until it is known where a task continues, what is left of its newest attempt stays as it is. */
-const noteLeft = (unread: Book, state: TaskState | undefined): void => {
-  const last = state?.attempts.at(-1)
-  if (last === undefined) return void (unread.stage = "waiting")
-  unread.keys = loginKeysOf(last)
-  if (last.closed === undefined) return
-  unread.stage = "closed"
-  if (last.deletion === undefined) unread.closed = last.closed.fact
-}
-
-const resume = Effect.fnUntraced(function* (night: Night, book: Book, resumption: TaskResumption) {
-  const { work } = book
-  const state = night.run.tasks.get(work.task_id)
-  if ("attemptsMade" in resumption) book.attemptsMade = resumption.attemptsMade
-  for (const kept of attemptsToReadAgain(state)) {
-    const again = guardedReading(night, work.task_id, readAgain(night, book, kept), kept.closed)
+const resume = Effect.fnUntraced(function* (night: Night, row: Row, act: Act | NotStarted) {
+  const { task_id } = row.work
+  const task = taskOf(night, row)
+  for (const kept of attemptsToReadAgain(task)) {
+    const again = guardedReading(night, task_id, readAgain(night, row, kept), kept.last)
     // What is not read again now stays at the service as it is.
     yield* occupied(night, again, Effect.void)
   }
-  yield* holdUnseen(night, state)
-  switch (resumption._tag) {
-    case "Nothing":
-      return
-    case "NightOver":
-      return yield* settle(night, work.task_id, own("NIGHT_OVER"))
-    case "NotStarted":
-      return yield* settle(night, work.task_id, own(resumption.reason))
-    case "StartUnknown":
-      return yield* settle(night, work.task_id, own("START_UNKNOWN"))
-    case "NotOurs":
-      return yield* settle(night, work.task_id, own("NOT_OURS"))
-    case "Unusable":
-      book.stage = "sent"
-      book.keys = loginKeysOf(resumption.attempt)
-      night.schedule.occupy(candidateOf(book))
-      return yield* occupied(night, guarded(night, book, unusableStart), cutOff(night, book))
-    case "Refused":
-      book.token_id = state?.attempts.at(-1)?.token_id
-      return yield* settleRefusal(night, book, resumption.status_reason)
-    case "Start":
-      book.attempt = resumption.attempt
-      book.probe = resumption.probe
-      book.byParameters = resumption.probe && state?.attempts.at(-1)?.token_id === undefined
-      if (work.prepare === undefined)
-        return yield* settle(night, work.task_id, unstarted(book) ?? own("NIGHT_OVER"))
-      if (!book.probe) return night.schedule.add(candidateOf(book))
-      book.stage = "sent"
-      night.schedule.occupy(candidateOf(book))
-      return night.schedule.owe(candidateOf(book), 0)
-    case "Follow": {
-      const { attempt, execution_id } = resumption
-      book.attempt = attempt.attempt
-      book.keys = loginKeysOf(attempt)
-      book.token_id = attempt.token_id
-      book.login.status = attempt.authentication_status
-      night.schedule.occupy(candidateOf(book))
-      const { session_id, accepted_at, abort } = attempt
-      const open = { execution_id, session_id, accepted_at: accepted_at ?? attempt.intended_at, abort }
-      return yield* occupied(night, guarded(night, book, follow(night, book, open)), cutOff(night, book))
-    }
-    case "Finish":
-      book.attempt = resumption.attempt.attempt
-      book.keys = loginKeysOf(resumption.attempt)
-      book.token_id = resumption.attempt.token_id
-      return yield* occupied(
-        night,
-        guarded(night, book, finish(night, book, resumption.closed, resumption.attempt.abort)),
-        cutOff(night, book),
-      )
-  }
-})
-
-const holdUnseen = Effect.fnUntraced(function* (night: Night, state: TaskState | undefined) {
-  for (const unseen of unseenOf(state, night.rules.max_wait, yield* Clock.currentTimeMillis)) {
+  for (const unseen of unseenOf(task, night.rules.max_wait, yield* Clock.currentTimeMillis)) {
     night.schedule.occupy(unseen)
     night.schedule.abandon(unseen.task_id)
   }
+  if (act._tag === "Done") return
+  if (act._tag === "NotStarted") return yield* settle(night, task_id, own(act.reason))
+  if (act._tag === "Settle") return yield* settle(night, task_id, act.verdict)
+  if ("last" in act) {
+    row.keys = loginKeysOf(act.last)
+    row.token_id = act.last.token_id
+  }
+  if (act._tag === "Follow" || act._tag === "Unusable" || (act._tag === "Start" && act.probe))
+    night.schedule.occupy(candidateOf(row))
+  if (act._tag === "Start") return yield* proceed(night, row)
+  yield* occupied(night, guarded(night, row, proceed(night, row)), guarded(night, row, cutOff(night, row)))
 })
-
-/** An earlier process read the answer to the start, and died before it could settle the task. */
-const unusableStart = Effect.fail(
-  new AnswerUnusable({ what: "start", why: "an earlier process could not use it" }),
-)

@@ -9,21 +9,23 @@ import type { CustomerId, EngineReference, SessionId, TaskId } from "../service/
 import { countedTotal, sourceNameOf } from "../service/FlowResults.ts"
 import type { ProductsCount } from "../service/FlowResults.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
-import type { AttemptState } from "../ledger/RunState.ts"
+import type { ClosedAttempt } from "../ledger/RunState.ts"
 import { waitMs } from "../base/Time.ts"
 import { attemptWaits } from "../client/Polling.ts"
 import { append } from "../ledger/Ledger.ts"
 import { endOfAttempt, own } from "../service/Ends.ts"
 import { exchangeTicket, forgetTicket } from "../tokens/ExchangeTicket.ts"
 import { guardedReading, keptWhereUnusable } from "./SettleUnusable.ts"
-import { candidateOf, noteWait, occupied, orderOf, release, settle } from "./Night.ts"
-import type { Book, Night } from "./Night.ts"
+import type { AttemptOrder } from "./AttemptOrder.ts"
+import { triesOf } from "./Next.ts"
+import type { KeptAttempt } from "./Next.ts"
+import { noteWait, occupied, orderOf, settle, taskOf } from "./Night.ts"
+import type { Night, Row } from "./Night.ts"
 import { tell } from "./Progress.ts"
 import { pullResults } from "./PullResults.ts"
 import { dropToken, tokenEndOf } from "../tokens/TokenLogin.ts"
 import { judgeReadings, unwanted, verdictOf, verdictOfSession } from "./Verdict.ts"
 import type { Reading } from "./Verdict.ts"
-import type { KeptAttempt } from "./TaskResumption.ts"
 import type { SessionWork } from "./Work.ts"
 
 /** The records of a session that its customer ran are not counted by anybody. */
@@ -49,39 +51,32 @@ export const enlistSession = Effect.fnUntraced(function* (night: Night, session:
   yield* occupied(night, guardedReading(night, session.task_id, pullSession(night, session)), partial)
 })
 
-/** The execution is over: its slot is free, its results are read, and the task is settled or tried again. */
-export const finish = Effect.fnUntraced(function* (
-  night: Night,
-  book: Book,
-  closed: typeof AttemptClosed.Type,
-  abort: AttemptState["abort"],
-) {
-  const { task_id } = book.work
-  book.stage = "closed"
-  book.closed = closed
-  const end = endOfAttempt(closed, abort)
+/**
+ * The execution is over: its results are read, and what they prove is a fact with the task's verdict, or with
+ * the wait for its next start.
+ */
+export const finish = Effect.fnUntraced(function* (night: Night, row: Row, last: ClosedAttempt) {
+  const { task_id, prepare } = row.work
+  const end = endOfAttempt(last.closed.fact, last.abort)
   const { reason } = end.verdict
   yield* tell({ _tag: "Closed", task_id, status_reason: reason })
-  yield* release(night, task_id)
-  yield* settleTokens(night, book, closed)
-  const reading = yield* readClosed(night, book, closed, false)
-  yield* append(...readingFacts(closed, reading))
-  const verdict = verdictOf(end.verdict, reading)
+  yield* settleTokens(orderOf(night, row, last.attempt), last.closed.fact)
+  const reading = yield* readClosed(night, row, last, false)
+  const proof = readingFacts(last.closed.fact, reading)
+  const task = taskOf(night, row)
+  const tries = Math.max(1, task === undefined ? 0 : triesOf(task))
   const now = yield* Clock.currentTimeMillis
-  // Partial results are read to their end before the login is used again.
+  const until = Math.trunc(now + waitMs(attemptWaits(night.rules.retry), tries, yield* Random.next))
   const again =
     end.retry &&
+    // Partial results are read to their end before the login is used again.
     reading._tag !== "Partial" &&
     night.mode === "night" &&
-    book.attemptsMade < night.rules.retry.max_attempts
-  const nextAt = now + waitMs(attemptWaits(night.rules.retry), book.attemptsMade, yield* Random.next)
-  if (!again || book.work.prepare === undefined || nextAt >= (night.rules.deadlineAt ?? Infinity))
-    return yield* settle(night, task_id, verdict)
-  book.lastVerdict = verdict
-  book.startedAt = undefined
-  book.attempt += 1
-  night.schedule.add(candidateOf(book), nextAt)
-  yield* noteWait(night, task_id, reason, nextAt)
+    tries < night.rules.retry.max_attempts &&
+    prepare !== undefined &&
+    until < (night.rules.deadlineAt ?? Infinity)
+  if (again) yield* noteWait(night, task_id, { reason, until }, proof)
+  else yield* settle(night, task_id, verdictOf(end.verdict, reading), proof)
 })
 
 /**
@@ -90,16 +85,16 @@ export const finish = Effect.fnUntraced(function* (
  */
 export const readAgain = Effect.fnUntraced(function* (
   night: Night,
-  book: Book,
-  { closed, abort, kept, isEnd }: KeptAttempt,
+  row: Row,
+  { last, kept, isEnd }: KeptAttempt,
 ) {
-  const reading = yield* keptWhereUnusable(night, readClosed(night, book, closed, true))
+  const reading = yield* keptWhereUnusable(night, readClosed(night, row, last, true))
   if (reading._tag === "Partial") return
   if (reading._tag === "Kept" && reading.reason === kept.reason && reading.message === kept.message) return
-  yield* append(...readingFacts(closed, reading))
-  if (!isEnd) return
-  const { verdict } = endOfAttempt(closed, abort)
-  yield* settle(night, book.work.task_id, verdictOf(verdict, reading))
+  const proof = readingFacts(last.closed.fact, reading)
+  if (!isEnd) return yield* append(...proof)
+  const { verdict } = endOfAttempt(last.closed.fact, last.abort)
+  yield* settle(night, row.work.task_id, verdictOf(verdict, reading), proof)
 })
 
 const readingFacts = (closed: typeof AttemptClosed.Type, reading: Reading): ReadonlyArray<Fact> => {
@@ -120,16 +115,12 @@ const readingFacts = (closed: typeof AttemptClosed.Type, reading: Reading): Read
 }
 
 /** The ticket of a closed execution is exchanged now or never; a token whose login failed is dropped. */
-const settleTokens = Effect.fnUntraced(function* (
-  night: Night,
-  book: Book,
-  closed: typeof AttemptClosed.Type,
-) {
-  const order = orderOf(night, book)
+const settleTokens = Effect.fnUntraced(function* (order: AttemptOrder, closed: typeof AttemptClosed.Type) {
   if (closed.authentication_status === "AUTH_OK") yield* exchangeTicket(order, closed.execution_id, true)
   else yield* forgetTicket(order, closed.execution_id)
   const tokenEnd = tokenEndOf(closed)
-  if (book.token_id !== undefined && tokenEnd !== undefined) yield* dropToken(order, book.token_id, tokenEnd)
+  if (order.token_id !== undefined && tokenEnd !== undefined)
+    yield* dropToken(order, order.token_id, tokenEnd)
 })
 
 const countOf = ({ products_count }: typeof AttemptClosed.Type): ProductsCount =>
@@ -147,17 +138,17 @@ const mayHold = (closed: typeof AttemptClosed.Type, count: ProductsCount): boole
 
 const readClosed = Effect.fnUntraced(function* (
   night: Night,
-  book: Book,
-  closed: typeof AttemptClosed.Type,
+  row: Row,
+  { closed }: ClosedAttempt,
   quick: boolean,
 ) {
   // Nothing of it is landed, so nothing of it is deleted either.
-  if (closed.landed === undefined) return { _tag: "Gone" } satisfies Reading as Reading
+  if (closed.fact.landed === undefined) return { _tag: "Gone" } satisfies Reading as Reading
   if (!night.rules.flow_results.enabled) return unwanted
-  const count = countOf(closed)
-  const { session_id } = closed
-  if (session_id === undefined || !mayHold(closed, count)) return judgeReadings(count, [])
-  const about = { ...book.work, session_id }
+  const count = countOf(closed.fact)
+  const { session_id } = closed.fact
+  if (session_id === undefined || !mayHold(closed.fact, count)) return judgeReadings(count, [])
+  const about = { ...row.work, session_id }
   return judgeReadings(count, yield* pull(night, about, closed, { count, quick }))
 })
 
@@ -169,10 +160,10 @@ const pull = (
     readonly customer_id: CustomerId | undefined
     readonly engine_reference: EngineReference | undefined
   },
-  closed: typeof AttemptClosed.Type | undefined,
+  closed: ClosedAttempt["closed"] | undefined,
   { count, quick }: { readonly count: ProductsCount; readonly quick: boolean },
 ) => {
-  const state = night.run.tasks.get(about.task_id)
+  const state = night.states.get(about.task_id)
   const ofSession = <R extends { readonly session_id: SessionId }>(one: R) =>
     one.session_id === about.session_id
   const { flow_results, sources } = night.rules
@@ -185,14 +176,10 @@ const pull = (
     refused: state?.refused ?? [],
     count,
     sources,
-    attempt: closed?.attempt,
-    execution_id: closed?.execution_id,
+    attempt: closed?.fact.attempt,
+    execution_id: closed?.fact.execution_id,
     // If it was closed before this process began, the previous process may have read it.
-    mayHaveBeenRead:
-      closed === undefined ||
-      state?.attempts.some(
-        ({ attempt, closed: known }) => attempt === closed.attempt && known !== undefined,
-      ) === true,
+    mayHaveBeenRead: closed === undefined || closed.seq <= night.run.newest,
     readBefore: new Map(
       state?.results.flatMap(({ fact }) => (ofSession(fact) ? [[sourceNameOf(fact), fact]] : [])),
     ),

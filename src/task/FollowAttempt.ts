@@ -4,16 +4,17 @@
  * whose time is up.
  */
 import { Clock, Duration, Effect } from "effect"
-import type { ExecutionId, SessionId } from "../service/Ids.ts"
+import type { SessionId } from "../service/Ids.ts"
 import { Hints } from "../client/Hints.ts"
 import { Service } from "../client/Service.ts"
 import type { Body, CallFailure, StateAnswer, StateView } from "../client/Service.ts"
 import { idCharactersMax } from "../service/BodyBounds.ts"
-import type { Reason } from "../service/Ends.ts"
+import { own } from "../service/Ends.ts"
+import type { Reason, Verdict } from "../service/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AbortIntended, AttemptClosed } from "../ledger/Fact.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import type { AttemptState } from "../ledger/RunState.ts"
+import type { OpenAttempt } from "../ledger/RunState.ts"
 import { waitMs } from "../base/Time.ts"
 import { lookWaits } from "../client/Polling.ts"
 import { isStranger, readAbort, readState } from "./Attempt.ts"
@@ -29,22 +30,6 @@ import type { Heads, Turns } from "./LookTurns.ts"
 import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import { judgeEnd } from "./StartAttempt.ts"
 
-export type FollowResult =
-  | {
-      readonly _tag: "Closed"
-      readonly closed: typeof AttemptClosed.Type
-      readonly abort: AttemptState["abort"]
-    }
-  /** The execution could be neither read nor stopped; it stays as it is for the next run. */
-  | {
-      readonly _tag: "LeftOpen"
-      readonly reason: "SERVICE_UNREACHABLE" | "NOT_STOPPABLE"
-      /** The last answer of the service, if it was not a state. */
-      readonly message: string | undefined
-    }
-  /** Its id belongs to somebody else's run: nothing of it is read, aborted or deleted. */
-  | { readonly _tag: "NotOurs" }
-
 /** A 404 counts only once it has been repeated: the service may fail to find an execution for a moment. */
 const goneReadsMin = 3
 /** The same holds for somebody else's state: answers may have been mixed up. */
@@ -52,13 +37,8 @@ const strangeReadsMin = 3
 const abortTriesMax = 8
 const looksAfterAbortMax = 20
 
-export interface OpenExecution {
-  readonly execution_id: ExecutionId
-  readonly session_id: SessionId | undefined
-  readonly accepted_at: number
-  /** An abort that an earlier process asked for. */
-  readonly abort?: AttemptState["abort"]
-}
+/** An execution whose id is known; milliseconds. */
+type OpenExecution = Pick<OpenAttempt, "execution_id" | "session_id" | "accepted_at" | "intended_at">
 
 /** What following an execution remembers between polls. */
 interface Watch {
@@ -73,17 +53,21 @@ interface Watch {
   challenged: boolean
   /** The last read, if it returned no answer. */
   failure: CallFailure | undefined
-  closed: typeof AttemptClosed.Type | undefined
+  isClosed: boolean
 }
 
-/** Polls an open execution until it is closed, and aborts it if it needs a person or its time is up. */
+/**
+ * Polls an open execution until it is closed, and aborts it if it needs a person or its time is up. Otherwise
+ * what its task is settled with: it could be neither read nor stopped, and stays as it is for the next run;
+ * or it is somebody else's, and nothing of it is read, aborted or deleted.
+ */
 export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
   order: AttemptOrder,
   open: OpenExecution,
   heads: Heads,
 ) {
   const source = yield* Hints
-  const { execution_id, session_id, accepted_at } = open
+  const { execution_id, session_id, accepted_at = open.intended_at } = open
   // Starts that answer with such an id are refused now; a ledger from before the limit may hold one.
   if (execution_id.length > idCharactersMax)
     return yield* new AnswerUnusable({ what: "start", why: "its execution_id is too long to be used" })
@@ -106,7 +90,7 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
     strange: 0,
     challenged: false,
     failure: undefined,
-    closed: undefined,
+    isClosed: false,
   }
   for (;;) {
     yield* awaitTurn(order, turns)
@@ -119,12 +103,11 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
     noteRead(heads, turns, looked, yield* Clock.currentTimeMillis)
     const isNews = watch.seen !== seen || looked?._tag === "Challenge"
     endTurn(turns, looked?._tag === "Closed" ? "end" : isNews ? "news" : "nothing")
-    if (watch.closed !== undefined)
-      return { _tag: "Closed", closed: watch.closed, abort: open.abort } satisfies FollowResult
+    if (watch.isClosed) return undefined
     const later = yield* Clock.currentTimeMillis
     if (watch.strange >= strangeReadsMin || (watch.strange > 0 && later >= giveUpAt)) {
       yield* append({ _tag: "AttemptDisowned", ...attemptKeys(order), execution_id })
-      return { _tag: "NotOurs" } satisfies FollowResult
+      return own("NOT_OURS")
     }
     if (asksTooMuch(watch.failure, giveUpAt - later)) return leftOpen(watch, "SERVICE_UNREACHABLE")
     const why =
@@ -135,10 +118,11 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
 
 const giveUpWhy = (maxWaitAt: number, now: number) => (now >= maxWaitAt ? "max_wait" : "deadline")
 
-const leftOpen = (
-  { failure }: Watch,
-  reason: Extract<FollowResult, { _tag: "LeftOpen" }>["reason"],
-): FollowResult => ({ _tag: "LeftOpen", reason, message: failure?.message })
+/** With the last answer of the service, if it was not a state. */
+const leftOpen = ({ failure }: Watch, reason: "SERVICE_UNREACHABLE" | "NOT_STOPPABLE"): Verdict => ({
+  ...own(reason),
+  ...(failure === undefined ? {} : { message: failure.message }),
+})
 
 /** The time that is left for the calls before the last one, once the time is up. */
 const lastCallsMs = Duration.toMillis(Duration.subtract(lastAnswerWithin, lastCallWithin))
@@ -255,7 +239,7 @@ const closeAttempt = Effect.fnUntraced(function* (
       : yield* landBody(order, answer.body, { ...answer, kind: "state", execution_id, session_id })
   const { status_code, status_reason, products_count } = state
   const took = Date.parse(state.date_ended ?? "") - Date.parse(state.date_created ?? "")
-  const authentication_status = order.login.status
+  const authentication_status = order.said()
   const closed: typeof AttemptClosed.Type = {
     _tag: "AttemptClosed",
     ...attemptKeys(order),
@@ -269,7 +253,7 @@ const closeAttempt = Effect.fnUntraced(function* (
     ...(landed === undefined ? {} : { landed }),
   }
   yield* append(closed, ...judgeEnd(order, closed, landed === undefined ? undefined : state))
-  watch.closed = closed
+  watch.isClosed = true
 })
 
 /** Section 4.4, then polls until the service says that the execution is closed. */
@@ -278,7 +262,11 @@ const abortAttempt = Effect.fnUntraced(function* (
   open: OpenExecution,
   watch: Watch,
   why: (typeof AbortIntended.Type)["why"],
-): Effect.fn.Return<FollowResult, AnswerUnusable | LedgerFailed | LandingFailed, Service | Ledger | Landing> {
+): Effect.fn.Return<
+  Verdict | undefined,
+  AnswerUnusable | LedgerFailed | LandingFailed,
+  Service | Ledger | Landing
+> {
   const service = yield* Service
   yield* append({ _tag: "AbortIntended", ...attemptKeys(order), execution_id: open.execution_id, why })
   const { giveUpAt } = watch.turns
@@ -291,7 +279,7 @@ const abortAttempt = Effect.fnUntraced(function* (
       stopped = readAbort(yield* Effect.catch(abort, (failure) => Effect.succeed(failure))) === "look"
     }
     looked = yield* look(order, open, watch)
-    if (watch.closed !== undefined) return { _tag: "Closed", closed: watch.closed, abort: why }
+    if (watch.isClosed) return undefined
     const left = endAt - (yield* Clock.currentTimeMillis)
     if (left <= 0 || asksTooMuch(watch.failure, left)) break
     yield* Effect.sleep(Math.min(left, waitMs(lookWaits(order.polling), tries, 0)))

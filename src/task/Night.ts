@@ -11,10 +11,12 @@ import type { Outcome } from "../service/EndTable.ts"
 import type { Reason, Verdict } from "../service/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import { busyUntil, isOf, strikesMax, strikesOf } from "../ledger/Accounts.ts"
-import type { AttemptClosed, RunSteered } from "../ledger/Fact.ts"
+import type { Fact, Recorded, RunSteered, TaskPlanned } from "../ledger/Fact.ts"
+import { evolve, planTask } from "../ledger/FoldRun.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
-import type { RunState } from "../ledger/RunState.ts"
+import { courseOf } from "../ledger/RunState.ts"
+import type { Course, RunState, TaskState } from "../ledger/RunState.ts"
 import type { Candidate } from "../service/Execution.ts"
 import type { Schedule } from "./Schedule.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
@@ -24,60 +26,39 @@ import type { AttemptOrder } from "./AttemptOrder.ts"
 import type { Ending } from "./Ending.ts"
 import type { EngineBreaker } from "./EngineBreaker.ts"
 import type { Heads } from "./LookTurns.ts"
+import { cutVerdict, next, verdictLeft } from "./Next.ts"
+import type { Act, Mode } from "./Next.ts"
 import { tell } from "./Progress.ts"
-import type { Mode } from "./TaskResumption.ts"
 import type { Troubles } from "./Troubles.ts"
 import type { Rules, TaskWork } from "./Work.ts"
 
 export type Failure = LedgerFailed | LandingFailed
 export type Needs = Service | Ledger | Landing
 
-/** What is remembered about a task while it runs. */
-export interface Book {
+/** What a process remembers of a task beside its facts: lost with the process, and decides no verdict. */
+export interface Row {
   readonly work: TaskWork
-  attempt: number
-  probe: boolean
-  attemptsMade: number
-  deferredSince: number | undefined
-  deferrals: number
   /** The login that is sent, or will be. */
   keys: LoginKeys
   /** The stored token that logs in; undefined if parameters do. */
   token_id: string | undefined
-  /** What the task is settled with if nothing more can be done for it. */
-  lastVerdict: Verdict | undefined
-  /** How far the newest attempt is. `sent`: its start was sent, or may have been; an execution may run. */
-  stage: "waiting" | "sent" | "open" | "closed"
-  /** The closing of the newest attempt, once it is closed. */
-  closed: typeof AttemptClosed.Type | undefined
-  /** The task has its verdict, whatever is still waiting for it. */
-  isOver: boolean
-  readonly login: { status: string | undefined }
-  /** When the newest attempt was started (milliseconds); for those who look on. */
-  startedAt: number | undefined
+  /** Since when its start is put off (milliseconds), and how often it was. */
+  deferredSince: number | undefined
+  deferrals: number
+  /** Its probe is not sent sooner (milliseconds). */
+  probeAt: number
   /** Its start counts as one that waits for an answer. */
   isAwaited: boolean
-  /** Sent with parameters although a token is stored: the attempt's probe must log in the same way. */
-  byParameters: boolean
 }
 
-/** The book of a task for which nothing has been done yet. */
-export const openBook = (work: TaskWork): Book => ({
+/** The row of a task for which nothing has been done yet. */
+export const newRow = (work: TaskWork): Row => ({
   work,
-  attempt: 1,
-  probe: false,
-  attemptsMade: 0,
-  deferredSince: undefined,
-  deferrals: 0,
   keys: loginKeysOf(work),
   token_id: undefined,
-  lastVerdict: undefined,
-  stage: "waiting",
-  closed: undefined,
-  isOver: false,
-  login: { status: undefined },
-  startedAt: undefined,
-  byParameters: false,
+  deferredSince: undefined,
+  deferrals: 0,
+  probeAt: 0,
   isAwaited: false,
 })
 
@@ -88,6 +69,7 @@ export interface NightTask {
 }
 
 export interface Night {
+  /** As this process found it. */
   readonly run: RunState
   readonly run_id: RunId
   readonly rules: Rules
@@ -96,7 +78,12 @@ export interface Night {
   readonly mode: Mode
   readonly key: Uint8Array
   readonly schedule: Schedule
-  readonly books: Map<string, Book>
+  /** The tasks that this process takes up. */
+  readonly rows: Map<string, Row>
+  /** What the facts of each task say by now. */
+  readonly states: Map<string, TaskState>
+  /** Tasks of which a fact met a defect of ours: their state is as it was before. */
+  readonly broken: Map<string, { readonly cause: unknown }>
   readonly breaker: EngineBreaker
   readonly heads: Heads
   /** Wakes the loop; one poke is as good as many. */
@@ -123,29 +110,63 @@ export interface Controls {
   readonly asked: Array<typeof RunSteered.Type>
 }
 
-/** What was last found; a start that still needs its probe stays unknown without it. */
-export const unstarted = (book: Book | undefined): Verdict | undefined =>
-  book?.lastVerdict ?? (book?.probe === true ? own("START_UNKNOWN") : undefined)
+/** What the facts say of a task by now, also those of this process. */
+export const taskOf = (night: Night, { work }: Row): TaskState | undefined => {
+  const defect = night.broken.get(work.task_id)
+  if (defect !== undefined) throw defect.cause
+  return night.states.get(work.task_id)
+}
 
-/** What a task is settled with if it has not ended by itself when its run is over. */
-const cutVerdict = (book: Book): Verdict | undefined => {
-  if (book.isOver) return undefined
-  switch (book.stage) {
-    case "waiting":
-      return unstarted(book) ?? own("DEADLINE_REACHED")
-    case "sent":
-      return own(book.probe ? "START_UNKNOWN" : "SERVICE_UNREACHABLE")
-    case "open":
-      return own("SERVICE_UNREACHABLE")
-    case "closed":
-      return own("RESULTS_PARTIAL")
+export const nextOf = (night: Night, row: Row): Act =>
+  night.ends.has(row.work.task_id) ? { _tag: "Done" } : next(taskOf(night, row), night.mode)
+
+export const courseIn = (night: Night, row: Row): Course => {
+  const task = taskOf(night, row)
+  return task === undefined ? { _tag: "Planned" } : courseOf(task)
+}
+
+/** Something of it may run, and its id is not known: its probe is owed, or was spent. */
+export const mayRunUnseen = (night: Night, row: Row): boolean => {
+  const { _tag } = courseIn(night, row)
+  return _tag === "Starting" || _tag === "Unknown"
+}
+
+/** Every fact of the run changes its task here, before whoever wrote it goes on. */
+export const follow = (night: Night) => {
+  const { states, broken, rows, ends, settledHere, run_id } = night
+  return ({ seq, at, fact }: Recorded): void => {
+    if (!("task_id" in fact) || fact.task_id === undefined || fact.run_id !== run_id) return
+    const { task_id } = fact
+    if (fact._tag === "TaskSettled") {
+      ends.set(task_id, fact.outcome)
+      settledHere.add(task_id)
+    }
+    const work = rows.get(task_id)?.work
+    const known = states.get(task_id) ?? (work && planTask(undefined, unplanned(run_id, work), at))
+    if (fact._tag === "TaskPlanned") states.set(task_id, planTask(known, fact, at))
+    else if (known !== undefined)
+      try {
+        states.set(task_id, evolve(known, { seq, at, fact }))
+      } catch (cause) {
+        // Whoever works on the task meets it, and settles that task alone.
+        broken.set(task_id, { cause })
+      }
   }
 }
 
+/** A task of which the run has no plan. */
+const unplanned = (run_id: RunId, work: TaskWork): typeof TaskPlanned.Type => ({
+  _tag: "TaskPlanned",
+  run_id,
+  task_id: work.task_id,
+  ...accessOf(work),
+  features: [],
+})
+
 /** Settles a task that was cut off, depending on how far it has come. */
-export const cutOff = Effect.fnUntraced(function* (night: Night, book: Book) {
-  const verdict = cutVerdict(book)
-  if (verdict !== undefined) yield* settle(night, book.work.task_id, verdict)
+export const cutOff = Effect.fnUntraced(function* (night: Night, row: Row) {
+  const { task_id } = row.work
+  if (!night.ends.has(task_id)) yield* settle(night, task_id, cutVerdict(taskOf(night, row)))
 })
 
 /** A task ends with its run, whatever it is waiting for. */
@@ -188,32 +209,42 @@ export const release = (night: Night, task_id: TaskId) =>
     return Effect.asVoid(Queue.offer(night.poke, undefined))
   })
 
-export const candidateOf = (book: Book): Candidate => ({
-  task_id: book.work.task_id,
-  ...accessOf(book.work),
-  fingerprint: book.keys.fingerprint,
-  account: book.keys.account?.account,
-  takesMs: book.work.takesMs,
-  tailMs: book.work.tailMs,
+/**
+ * Nothing more is done for the task: its slot is free. What may still run at the service keeps its customer and
+ * its login.
+ */
+export const leave = (night: Night, row: Row) => {
+  const { _tag } = courseIn(night, row)
+  if (_tag !== "Starting" && _tag !== "Unknown" && _tag !== "Running") return release(night, row.work.task_id)
+  return Effect.suspend(() => {
+    night.schedule.abandon(row.work.task_id)
+    return Effect.asVoid(Queue.offer(night.poke, undefined))
+  })
+}
+
+export const candidateOf = ({ work, keys }: Row): Candidate => ({
+  task_id: work.task_id,
+  ...accessOf(work),
+  fingerprint: keys.fingerprint,
+  account: keys.account?.account,
+  takesMs: work.takesMs,
+  tailMs: work.tailMs,
 })
 
-export const settle = (night: Night, task_id: TaskId, verdict: Verdict) =>
-  settleAll(night, [{ task_id, verdict }])
-
-export const noteEnd = ({ ends, settledHere }: Night, task_id: TaskId, outcome: Outcome): void => {
-  ends.set(task_id, outcome)
-  settledHere.add(task_id)
-}
+/** `proof`: what was found of its execution, in the same transaction. */
+export const settle = (night: Night, task_id: TaskId, verdict: Verdict, proof: ReadonlyArray<Fact> = []) =>
+  settleAll(night, [{ task_id, verdict, proof }])
 
 interface Settlement {
   readonly task_id: TaskId
   readonly verdict: Verdict
+  readonly proof?: ReadonlyArray<Fact>
 }
 
 /** Until when nobody may log in for the task that did not finish (milliseconds); undefined if anybody may. */
 const notBefore = Effect.fnUntraced(function* (night: Night, task_id: TaskId, verdict: Verdict) {
   const { outcome, not_before } = verdict
-  const account = night.books.get(task_id)?.keys.account
+  const account = night.rows.get(task_id)?.keys.account
   if (not_before !== undefined) return not_before
   if (outcome !== "unfinished" || account === undefined) return undefined
   const now = Math.trunc(yield* Clock.currentTimeMillis)
@@ -227,23 +258,13 @@ const notBefore = Effect.fnUntraced(function* (night: Night, task_id: TaskId, ve
 
 /** A task that is cut off meanwhile has this verdict, and gets no other. */
 const writeVerdicts = Effect.fnUntraced(function* (night: Night, settlements: ReadonlyArray<Settlement>) {
-  const { run_id, books } = night
-  const ledger = yield* Ledger
-  const facts = yield* Effect.forEach(settlements, ({ task_id, verdict }) =>
-    Effect.map(notBefore(night, task_id, verdict), (until) => ({
-      _tag: "TaskSettled" as const,
-      run_id,
-      task_id,
-      ...verdict,
-      ...(until === undefined ? {} : { not_before: until }),
-    })),
+  const facts = yield* Effect.forEach(settlements, ({ task_id, verdict, proof = [] }) =>
+    Effect.map(notBefore(night, task_id, verdict), (until): ReadonlyArray<Fact> => {
+      const more = until === undefined ? {} : { not_before: until }
+      return [...proof, { _tag: "TaskSettled", run_id: night.run_id, task_id, ...verdict, ...more }]
+    }),
   )
-  yield* ledger.append(facts)
-  for (const { task_id, verdict } of settlements) {
-    noteEnd(night, task_id, verdict.outcome)
-    const book = books.get(task_id)
-    if (book !== undefined) book.isOver = true
-  }
+  yield* append(...facts.flat())
 }, Effect.uninterruptible)
 
 /** Settles many tasks in one transaction: the end of a run must not cost one sync per task. */
@@ -253,15 +274,15 @@ export const settleAll = Effect.fnUntraced(function* (night: Night, settlements:
     yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
 })
 
-/** The task is tried again later, but not before this time (milliseconds). */
+/** The task is tried again later, but not before this time (milliseconds); `proof` as in `settle`. */
 export const noteWait = Effect.fnUntraced(function* (
   { run_id }: Night,
   task_id: TaskId,
-  reason: string,
-  until: number,
+  { reason, until }: { readonly reason: string; readonly until: number },
+  proof: ReadonlyArray<Fact> = [],
 ) {
-  const at = new Date(Math.trunc(until)).toISOString()
-  yield* append({ _tag: "TaskWaits", run_id, task_id, reason, until: at })
+  const at = new Date(until).toISOString()
+  yield* append(...proof, { _tag: "TaskWaits", run_id, task_id, reason, until: at })
   yield* tell({ _tag: "Waiting", task_id, why: reason, until })
 })
 
@@ -269,26 +290,30 @@ export const noteWait = Effect.fnUntraced(function* (
 export const settleWaiting = (night: Night, waiting: ReadonlyArray<Candidate>, reason: Reason) =>
   settleAll(
     night,
-    waiting.flatMap(({ task_id }) => {
-      const book = night.books.get(task_id)
-      return book?.isOver === true ? [] : [{ task_id, verdict: unstarted(book) ?? own(reason) }]
-    }),
+    waiting.flatMap(({ task_id }) =>
+      night.ends.has(task_id)
+        ? []
+        : [{ task_id, verdict: verdictLeft(night.states.get(task_id)) ?? own(reason) }],
+    ),
   )
 
 /** What one attempt of a task needs to know. */
-export const orderOf = (night: Night, book: Book): AttemptOrder => ({
+export const orderOf = (night: Night, row: Row, attempt: number): AttemptOrder => ({
   run_id: night.run_id,
-  task_id: book.work.task_id,
-  ...accessOf(book.work),
-  attempt: book.attempt,
-  external_execution_id: externalExecutionId(night.key, book.work.task_id, book.attempt),
-  ...book.keys,
-  ...(book.token_id === undefined ? {} : { token_id: book.token_id }),
-  ...(night.breaker.believes(book.keys.account?.account) ? {} : { isDisbelieved: true }),
-  refused: night.run.tasks.get(book.work.task_id)?.refused ?? [],
-  login: book.login,
+  task_id: row.work.task_id,
+  ...accessOf(row.work),
+  attempt,
+  external_execution_id: externalExecutionId(night.key, row.work.task_id, attempt),
+  ...row.keys,
+  ...(row.token_id === undefined ? {} : { token_id: row.token_id }),
+  ...(night.breaker.believes(row.keys.account?.account) ? {} : { isDisbelieved: true }),
+  refused: taskOf(night, row)?.refused ?? [],
+  said: () => {
+    const last = taskOf(night, row)?.attempts.at(-1)
+    return last?.attempt === attempt ? last.authentication_status : undefined
+  },
   polling: night.rules.polling,
-  looks: book.work.looks ?? [],
+  looks: row.work.looks ?? [],
   max_wait: night.rules.max_wait,
   deadlineAt: night.rules.deadlineAt,
 })

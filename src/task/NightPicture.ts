@@ -9,6 +9,7 @@ import { outcomes } from "../service/EndTable.ts"
 import type { Outcome } from "../service/EndTable.ts"
 import { estimateNight } from "./Expectations.ts"
 import type { ExpectedTask } from "./Expectations.ts"
+import { courseOf } from "../ledger/RunState.ts"
 import type { Night, NightTask } from "./Night.ts"
 import type { WaitsFor } from "./Schedule.ts"
 import type { Troubles } from "./Troubles.ts"
@@ -128,7 +129,7 @@ const placeOf = (
 ): Place =>
   night.ends.get(task_id) ??
   waiting.get(task_id) ??
-  (engine_reference === undefined || night.books.has(task_id) ? "running" : "slot")
+  (engine_reference === undefined || night.rows.has(task_id) ? "running" : "slot")
 
 const countTask = (row: Row, place: Place): void => {
   row.tasks += 1
@@ -140,13 +141,19 @@ const countTask = (row: Row, place: Place): void => {
 
 /** What is left of a task, by earlier runs; undefined if they do not say. */
 const leftOf = (night: Night, task_id: string, now: number): ExpectedTask | undefined => {
-  const book = night.books.get(task_id)
-  const takesMs = book?.work.takesMs
-  if (book === undefined || takesMs === undefined) return undefined
-  const spent = book.startedAt === undefined ? 0 : now - book.startedAt
-  const left = Duration.millis(Math.max(0, takesMs - spent))
-  const { engine_reference } = book.work
-  return { task_id: book.work.task_id, engine_reference, expected: left }
+  const work = night.rows.get(task_id)?.work
+  if (work?.takesMs === undefined) return undefined
+  const spent = now - (startedAt(night, task_id) ?? now)
+  const left = Duration.millis(Math.max(0, work.takesMs - spent))
+  return { task_id: work.task_id, engine_reference: work.engine_reference, expected: left }
+}
+
+/** When the execution that it has was started (milliseconds); undefined if it has none. */
+const startedAt = (night: Night, task_id: string): number | undefined => {
+  const task = night.rows.has(task_id) ? night.states.get(task_id) : undefined
+  const course = task === undefined ? undefined : courseOf(task)
+  if (course === undefined || course._tag === "Planned" || course._tag === "Waiting") return undefined
+  return course.last.accepted_at ?? course.last.intended_at
 }
 
 const servicePicture = ({ lastAnswerAt, silent, throttled }: Troubles): NightPicture["service"] => ({
@@ -168,9 +175,9 @@ export const takePicture = (night: Night, now: number): NightPicture => {
     const place = placeOf(night, task, waiting)
     countTask(row, place)
     if (night.settledHere.has(task_id)) row.settledHere += 1
-    const startedAt = night.books.get(task_id)?.startedAt
-    if (place === "running" && startedAt !== undefined && now - startedAt > (row.slowest?.running_ms ?? -1))
-      row.slowest = { task_id, running_ms: now - startedAt }
+    const began = startedAt(night, task_id)
+    if (place === "running" && began !== undefined && now - began > (row.slowest?.running_ms ?? -1))
+      row.slowest = { task_id, running_ms: now - began }
     if (engine !== undefined) {
       const until = night.schedule.closedUntil(engine)
       row.closed_until = until > now ? until : undefined

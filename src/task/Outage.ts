@@ -9,30 +9,30 @@ import type { EngineReference } from "../service/Ids.ts"
 import { waitMs } from "../base/Time.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { attemptWaits } from "../client/Polling.ts"
-import { candidateOf, release, settleWaiting } from "./Night.ts"
-import type { Book, Night } from "./Night.ts"
+import { candidateOf, leave, release, settleWaiting } from "./Night.ts"
+import type { Night, Row } from "./Night.ts"
 import { tell } from "./Progress.ts"
 import { began, ended } from "./Troubles.ts"
 
 const awayText = (asked: Duration.Duration): string =>
   `no execution can be started${Duration.isZero(asked) ? "" : `; it asks to wait ${Duration.format(asked)}`}`
 
-const accountOf = ({ keys }: Book): string | undefined => keys.account?.account
+const accountOf = ({ keys }: Row): string | undefined => keys.account?.account
 
 /** The answer to its start is known, or nothing was sent: another one may be. */
-export const noteAnswered = Effect.fnUntraced(function* (night: Night, book: Book) {
-  if (!book.isAwaited) return
-  book.isAwaited = false
+export const noteAnswered = Effect.fnUntraced(function* (night: Night, row: Row) {
+  if (!row.isAwaited) return
+  row.isAwaited = false
   const { leaving } = yield* Ledger
-  leaving.delete(book.work.task_id)
-  night.breaker.answered(book.work.engine_reference)
+  leaving.delete(row.work.task_id)
+  night.breaker.answered(row.work.engine_reference)
   yield* Queue.offer(night.poke, undefined)
 })
 
 /** The engine accepts starts. */
-export const noteAvailable = Effect.fnUntraced(function* (night: Night, book: Book) {
-  const { engine_reference } = book.work
-  const doubt = night.breaker.accepted(engine_reference, accountOf(book), yield* Clock.currentTimeMillis)
+export const noteAvailable = Effect.fnUntraced(function* (night: Night, row: Row) {
+  const { engine_reference } = row.work
+  const doubt = night.breaker.accepted(engine_reference, accountOf(row), yield* Clock.currentTimeMillis)
   if (doubt === undefined) return
   const { since, findings } = doubt
   night.troubles.news.push(
@@ -61,12 +61,12 @@ const closeEngine = Effect.fnUntraced(function* (
 })
 
 /** A start came to nothing that is known: if the engine is in doubt now, it gets no other one for a while. */
-export const noteFailed = Effect.fnUntraced(function* (night: Night, book: Book) {
-  const { engine_reference } = book.work
+export const noteFailed = Effect.fnUntraced(function* (night: Night, row: Row, isProbe: boolean) {
+  const { engine_reference } = row.work
   const { breaker, schedule } = night
-  if (!breaker.failed(engine_reference, accountOf(book), yield* Clock.currentTimeMillis)) return
+  if (!breaker.failed(engine_reference, accountOf(row), yield* Clock.currentTimeMillis)) return
   // Nobody else could try it instead: the sooner its probe, the sooner a short execution is found.
-  if (!book.probe && schedule.waitingOn(engine_reference) === 0) return
+  if (!isProbe && schedule.waitingOn(engine_reference) === 0) return
   for (const engine of new Set([engine_reference, ...breaker.inTrouble()])) {
     const { until, engineLastAt } = yield* closeEngine(night, engine, Duration.zero)
     if (until <= engineLastAt) schedule.closeEngine(engine, until)
@@ -75,18 +75,22 @@ export const noteFailed = Effect.fnUntraced(function* (night: Night, book: Book)
 })
 
 /** The engine refused a start, and says itself that it is away. */
-export const noteRefused = Effect.fnUntraced(function* (night: Night, book: Book) {
-  night.breaker.refused(book.work.engine_reference, accountOf(book), yield* Clock.currentTimeMillis)
+export const noteRefused = Effect.fnUntraced(function* (night: Night, row: Row) {
+  night.breaker.refused(row.work.engine_reference, accountOf(row), yield* Clock.currentTimeMillis)
 })
 
 /** A task found its engine away: it releases its slot and waits with all other tasks of that engine. */
 export const noteUnavailable = Effect.fnUntraced(function* (
   night: Night,
-  book: Book,
+  row: Row,
   /** Since when the task waits, and how long the engine asks it to. */
-  { since, asked }: { readonly since: number; readonly asked: Duration.Duration },
+  {
+    since,
+    asked,
+    isProbe,
+  }: { readonly since: number; readonly asked: Duration.Duration; readonly isProbe: boolean },
 ) {
-  const { task_id, engine_reference } = book.work
+  const { task_id, engine_reference } = row.work
   const { schedule, rules } = night
   const { doubt, nextAt, until, engineLastAt } = yield* closeEngine(night, engine_reference, asked)
   const { isPutOff } = doubt
@@ -96,14 +100,13 @@ export const noteUnavailable = Effect.fnUntraced(function* (
   if (until <= lastAt) {
     schedule.closeEngine(engine_reference, until)
     yield* tell({ _tag: "Waiting", task_id, why: "ENGINE_UNAVAILABLE", until })
-    if (book.probe) return schedule.owe(candidateOf(book), until)
-    schedule.add(candidateOf(book))
+    if (isProbe) return schedule.owe(candidateOf(row), until)
+    schedule.add(candidateOf(row))
     return yield* release(night, task_id)
   }
   const isAlone = asksTooMuch && !isPutOff && nextAt <= engineLastAt
   if (isAlone) schedule.closeEngine(engine_reference, nextAt)
   const waiting = until > engineLastAt && !isAlone ? schedule.drain(engine_reference) : []
-  yield* settleWaiting(night, [candidateOf(book), ...waiting], "ENGINE_UNAVAILABLE")
-  if (book.probe) schedule.abandon(task_id)
-  else yield* release(night, task_id)
+  yield* settleWaiting(night, [candidateOf(row), ...waiting], "ENGINE_UNAVAILABLE")
+  yield* leave(night, row)
 })

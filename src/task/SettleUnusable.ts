@@ -9,10 +9,12 @@ import { EngineOfCalls } from "../client/Service.ts"
 import type { TaskId } from "../service/Ids.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { own } from "../service/Ends.ts"
-import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import { courseOf } from "../ledger/RunState.ts"
+import type { AttemptState, ClosedAttempt, Course } from "../ledger/RunState.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
-import type { Failure, Night, Book } from "./Night.ts"
-import { noteEnd, release } from "./Night.ts"
+import { leave } from "./Night.ts"
+import type { Failure, Night, Row } from "./Night.ts"
 import { append } from "../ledger/Ledger.ts"
 import { noteFailed } from "./Outage.ts"
 import { tell } from "./Progress.ts"
@@ -39,13 +41,9 @@ const catchUnusable = <A, E, R, B, R2>(
   })
 
 /** A task for which an execution may exist. */
-export const guarded = <R>(
-  night: Night,
-  book: Book,
-  task: Effect.Effect<void, Failure | AnswerUnusable, R>,
-) =>
-  catchUnusable(Effect.provideService(task, EngineOfCalls, book.work.engine_reference), (failure) =>
-    Effect.andThen(settleUnusable(night, book, failure), tellUnusable(book.work.task_id)),
+export const guarded = <R>(night: Night, row: Row, task: Effect.Effect<void, Failure | AnswerUnusable, R>) =>
+  catchUnusable(Effect.provideService(task, EngineOfCalls, row.work.engine_reference), (failure) =>
+    Effect.andThen(settleUnusable(night, row, failure), tellUnusable(row.work.task_id)),
   )
 
 /** Only reads: a session that its customer ran alone, or a closed execution that was kept. */
@@ -53,13 +51,13 @@ export const guardedReading = <R>(
   night: Night,
   task_id: TaskId,
   task: Effect.Effect<void, Failure | AnswerUnusable, R>,
-  closed?: typeof AttemptClosed.Type,
+  last?: ClosedAttempt,
 ) =>
   catchUnusable(
-    Effect.provideService(task, EngineOfCalls, night.run.tasks.get(task_id)?.planned.engine_reference),
+    Effect.provideService(task, EngineOfCalls, night.states.get(task_id)?.planned.engine_reference),
     (failure) => {
       const message = unusableText(failure, night.run_id)
-      const written = writeUnusable(night, task_id, message, keptFacts(closed, cutText(message)))
+      const written = writeUnusable(night, task_id, message, keptFacts(last, cutText(message)))
       return Effect.andThen(Effect.uninterruptible(written), tellUnusable(task_id))
     },
   )
@@ -75,34 +73,45 @@ export const keptWhereUnusable = <R>(
   })
 
 /** A task that is cut off meanwhile has this verdict, and gets no other. */
-const settleUnusable = Effect.fnUntraced(function* (night: Night, book: Book, failure: AnswerUnusable) {
-  const { task_id } = book.work
+const settleUnusable = Effect.fnUntraced(function* (night: Night, row: Row, failure: AnswerUnusable) {
+  const { task_id } = row.work
   const message = unusableText(failure, night.run_id)
-  book.isOver = true
-  yield* writeUnusable(night, task_id, message, keptFacts(book.closed, cutText(message)))
-  if (book.stage === "sent") yield* noteFailed(night, book)
-  if (book.stage === "sent" || book.stage === "open") night.schedule.abandon(task_id)
-  else yield* release(night, task_id)
+  const course = foundOf(night, row)
+  const last = course === undefined || course._tag === "Planned" ? undefined : course.last
+  yield* writeUnusable(night, task_id, message, keptFacts(last, cutText(message)))
+  const isUntold = course === undefined || night.broken.has(task_id)
+  if (isUntold || course._tag === "Starting" || course._tag === "Unknown")
+    yield* noteFailed(night, row, false)
+  if (isUntold) night.schedule.abandon(task_id)
+  else yield* leave(night, row)
 }, Effect.uninterruptible)
 
-const writeUnusable = Effect.fnUntraced(function* (
-  night: Night,
-  task_id: TaskId,
-  message: string,
-  beside: ReadonlyArray<Fact>,
-) {
-  const verdict = { ...unusable, message: cutText(message) }
-  yield* append(...beside, { _tag: "TaskSettled", run_id: night.run_id, task_id, ...verdict })
-  noteEnd(night, task_id, verdict.outcome)
-})
+/** As far as its facts could be read; undefined if its past itself meets a defect of ours. */
+const foundOf = ({ states }: Night, { work }: Row): Course | undefined => {
+  try {
+    return courseOf(states.get(work.task_id) ?? { attempts: [] })
+  } catch {
+    return undefined
+  }
+}
+
+const writeUnusable = (night: Night, task_id: TaskId, message: string, beside: ReadonlyArray<Fact>) =>
+  append(...beside, {
+    _tag: "TaskSettled",
+    run_id: night.run_id,
+    task_id,
+    ...unusable,
+    message: cutText(message),
+  })
 
 const unusable = own("ANSWER_UNUSABLE")
 const tellUnusable = (task_id: TaskId) =>
   tell({ _tag: "Settled", task_id, outcome: unusable.outcome, reason: unusable.reason })
 
 /** Whatever was proved before, nothing is deleted of a task that went wrong. */
-const keptFacts = (closed: typeof AttemptClosed.Type | undefined, message: string): ReadonlyArray<Fact> => {
-  if (closed?.landed === undefined) return []
+const keptFacts = (last: AttemptState | undefined, message: string): ReadonlyArray<Fact> => {
+  const closed = last?.closed?.fact
+  if (closed?.landed === undefined || last?.deletion !== undefined) return []
   const ids = { ...attemptKeys(closed), execution_id: closed.execution_id }
   return [{ _tag: "AttemptKept", ...ids, reason: "ANSWER_UNUSABLE", families: [], message }]
 }

@@ -97,7 +97,7 @@ describe("following an execution", () => {
     "looks when earlier executions had ended, and records how long this one took by its own dates",
     () =>
       Effect.gen(function* () {
-        // Its start is answered after 205 ms.
+        // Its start is answered after 200 ms.
         const looks = [60 * second, 70 * second, 80 * second]
         const view = { date_created: "2026-11-21T00:00:00Z", date_ended: "2026-11-21T00:01:08.500Z" }
         const ended = state("COMPLETED", "COMPLETED", view)
@@ -105,7 +105,7 @@ describe("following an execution", () => {
           tasks: [{ customer: "c-1", looks }],
           script: { state: (_, times) => (times === 1 ? working : ended) },
         })
-        expect(timesOf(end.calls, "state")).toEqual([60_205, 70_205])
+        expect(timesOf(end.calls, "state")).toEqual([60_200, 70_200])
         expect(tagged(end.facts, "AttemptClosed")[0]?.took).toBe(68_500)
       }),
   )

@@ -244,8 +244,8 @@ describe("the picture of a night", () => {
         end,
       }))
     })
-  /** A start is sent, answered and landed. */
-  const openedMs = 205
+  /** A start is sent and answered. */
+  const openedMs = 200
   const engineOf = (index: number) => `e-${String(index).padStart(3, "0")}`
 
   it.effect("shows a hundred engines by name, those with the most tasks, and the rest as one row", () =>

@@ -1,9 +1,9 @@
-/** Where a task goes on after its process was cut off, anywhere. */
+/** What comes next for a task: in its process, and after it was cut off, anywhere. */
+import { Duration } from "effect"
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { resumeAttempt } from "../../src/task/Attempt.ts"
-import { attemptsToReadAgain, resumeTask } from "../../src/task/TaskResumption.ts"
-import type { Mode } from "../../src/task/TaskResumption.ts"
+import { attemptsToReadAgain, cutVerdict, next, triesOf, unseenOf, verdictLeft } from "../../src/task/Next.ts"
+import type { Mode } from "../../src/task/Next.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import {
   answered,
@@ -20,16 +20,20 @@ import {
 import { anId } from "../harness/Id.ts"
 
 const taskOf = (facts: ReadonlyArray<Fact>) => fold(facts).tasks.get(task_id)
-const resumed = (facts: ReadonlyArray<Fact>, mode: Mode = "night") => resumeTask(taskOf(facts), mode)
+const resumed = (facts: ReadonlyArray<Fact>, mode: Mode = "night") => next(taskOf(facts), mode)
 const told = (facts: ReadonlyArray<Fact>, mode: Mode = "night") => {
   const to = resumed(facts, mode)
   switch (to._tag) {
     case "Start":
       return `${to.probe ? "probe" : "start"} ${to.attempt}`
     case "Follow":
-      return `follow ${to.execution_id}`
-    case "Finish":
-      return `finish ${to.closed.execution_id}`
+      return `follow ${to.last.execution_id}`
+    case "Read":
+      return `read ${to.last.closed.fact.execution_id}`
+    case "Settle":
+      return to.verdict.reason
+    case "Refuse":
+      return `refused: ${to.status_reason}`
     default:
       return to._tag
   }
@@ -66,14 +70,13 @@ describe("a task that was cut off anywhere in its life", () => {
           // A further attempt begins only once the one before is closed.
           for (const earlier of task?.attempts ?? [])
             if (earlier.attempt < to.attempt) expect(earlier.closed).toBeDefined()
-          expect(to.attemptsMade).toBeLessThanOrEqual(task?.attempts.length ?? 0)
           if (sent(to.attempt).length === 0) expect(mode).toBe("night")
         }
         // An execution of ours that is open is followed, whatever else happened.
         if (last?.execution_id !== undefined && last.closed === undefined)
-          expect(to).toMatchObject({ _tag: "Follow", execution_id: last.execution_id })
+          expect(to).toMatchObject({ _tag: "Follow", last: { execution_id: last.execution_id } })
         // An end without a verdict is finished.
-        if (last?.closed !== undefined && task?.settled === undefined) expect(to._tag).toBe("Finish")
+        if (last?.closed !== undefined && task?.settled === undefined) expect(to._tag).toBe("Read")
       }),
       { numRuns: 2_000 },
     )
@@ -104,48 +107,141 @@ describe("resuming", () => {
       "start 1",
       "start 1",
       "probe 1",
-      "StartUnknown",
+      "START_UNKNOWN",
       "probe 1",
       "probe 1",
-      "StartUnknown",
+      "START_UNKNOWN",
       "follow e-1",
-      "Refused",
+      "refused: T10N_FORBIDDEN",
       "follow e-1",
-      "finish e-1",
-      "finish e-1",
+      "read e-1",
+      "read e-1",
     ])
   })
 
   it("starts a task that is not in the ledger yet, but not in a collected run", () => {
-    const first = { _tag: "Start", attempt: 1, probe: false, attemptsMade: 0 }
-    expect([resumeTask(undefined, "night"), resumeTask(undefined, "collect"), resumed([])]).toEqual([
+    const first = { _tag: "Start", attempt: 1, probe: false, byParameters: false, until: 0 }
+    expect([next(undefined, "night"), next(undefined, "collect"), resumed([])]).toEqual([
       first,
-      { _tag: "Nothing" },
+      { _tag: "Done" },
       first,
     ])
   })
 
   it("starts nothing again if the answer could not be used or named another attempt's execution", () => {
     const of = (answer: "taken" | "unusable") => [intended(1), answered(1, answer)]
-    expect(resumed(of("taken"))).toEqual({ _tag: "NotOurs" })
-    expect(resumed(of("unusable"))).toEqual({
-      _tag: "Unusable",
-      attempt: taskOf(of("unusable"))?.attempts[0],
-    })
+    expect([told(of("taken")), told(of("unusable"))]).toEqual(["NOT_OURS", "Unusable"])
+    // Once it is settled, nothing follows, but its customer and its login stay held.
+    const over = (answer: "taken" | "unusable") => [...of(answer), settled("failed", "NOT_OURS")]
+    expect([told(over("taken")), told(over("unusable"))]).toEqual(["Done", "Done"])
+    const held = (facts: ReadonlyArray<Fact>, now: number) =>
+      unseenOf(taskOf(facts), Duration.hours(1), now).length
+    expect([held(over("taken"), 4_000), held(over("unusable"), 4_000)]).toEqual([1, 1])
+    expect([held(over("taken"), 3_700_000), held([intended(1)], 4_000), held([], 0)]).toEqual([0, 0, 0])
   })
 
-  it("counts the tries that were made, even if the next process finishes the last one", () => {
-    const one = [intended(1), answered(1, "accepted"), closed(1, "TEMPORARY_ERROR")]
-    const two = [...one, intended(2), answered(2, "accepted"), closed(2, "TEMPORARY_ERROR")]
-    expect([resumed(one), resumed(two)]).toMatchObject([
-      { _tag: "Finish", attemptsMade: 1 },
-      { _tag: "Finish", attemptsMade: 2 },
+  it("counts the tries that were made since the last verdict, even if the next process reads the last one", () => {
+    const tries = (facts: ReadonlyArray<Fact>) => triesOf(fold(facts).tasks.get(task_id)!)
+    const one = [intended(1), answered(1, "accepted"), closed(1, "TEMPORARY_ERROR", "OUT_OF_SERVICE")]
+    const over = [...one, settled("unfinished", "OUT_OF_SERVICE")]
+    expect([
+      tries(one),
+      tries([...one, intended(2), answered(2, "accepted"), closed(2, "TEMPORARY_ERROR")]),
+      tries([...one, intended(2), answered(2, "accepted")]),
+      tries([...one, intended(2), answered(2, "not_created")]),
+      tries(over),
+      tries([...over, intended(2), answered(2, "accepted")]),
+      tries([intended(1), answered(1, "foreign"), settled("unfinished", "ALREADY_EXECUTING")]),
+      // An end that came after the last verdict counts for the next one.
+      tries([intended(1), answered(1, "accepted"), settled("unfinished", "NOT_STOPPABLE"), closed(1)]),
+      // A start with a token that the service refused, and one with the parameters behind it.
+      tries([intended(1), answered(1, "refused"), intended(2), answered(2, "accepted"), closed(2, "FAILED")]),
+    ]).toEqual([1, 2, 2, 1, 0, 1, 0, 1, 1])
+    expect([told(over), told(over, "collect")]).toEqual(["start 2", "Done"])
+  })
+
+  it("waits for its next start until the time that was said, without reading its last end again", () => {
+    const ended = [intended(1), answered(1, "accepted"), closed(1, "TEMPORARY_ERROR", "OUT_OF_SERVICE")]
+    const waits: Fact = {
+      _tag: "TaskWaits",
+      run_id,
+      task_id,
+      reason: "OUT_OF_SERVICE",
+      until: "2026-11-21T02:00:00Z",
+    }
+    const until = Date.parse("2026-11-21T02:00:00Z")
+    const waiting = [...ended, drained(1), waits]
+    expect([told(waiting), told(waiting, "collect")]).toEqual(["start 2", "OUT_OF_SERVICE"])
+    expect(resumed(waiting)).toMatchObject({ attempt: 2, until })
+    // The promise of a further start replaces a verdict, and is over with that start.
+    expect(told([...ended, settled("unfinished", "RESULTS_PARTIAL"), drained(1), waits])).toBe("start 2")
+    expect(told([...waiting, intended(2), answered(2, "accepted"), closed(2)])).toBe("read e-2")
+    // One that was only put off keeps its attempt, and a verdict before it.
+    expect(resumed([intended(1), answered(1, "foreign"), waits])).toMatchObject({ attempt: 1, until })
+    const refused = [intended(1), answered(1, "refused", "BAD_PROXY_CONFIGURATION")]
+    expect(told([...refused, settled("unfinished", "BAD_PROXY_CONFIGURATION"), waits])).toBe("start 2")
+  })
+
+  it("is left with what was last found if nothing more can be done for it", () => {
+    const ended = [intended(1), answered(1, "accepted"), closed(1, "TEMPORARY_ERROR", "OUT_OF_SERVICE")]
+    const away: Fact = {
+      ...(answered(1, "lost") as Extract<Fact, { _tag: "StartAnswered" }>),
+      http_status: 503,
+    }
+    const left = (...facts: ReadonlyArray<Fact>) => verdictLeft(taskOf(facts))?.reason
+    expect([
+      left(),
+      left(intended(1), answered(1, "not_created")),
+      left(intended(1)),
+      left(intended(1), answered(1, "lost")),
+      left(intended(1), away),
+      left(...ended, intended(2), answered(2, "foreign")),
+      left(...ended, settled("unfinished", "OUT_OF_SERVICE")),
+    ]).toEqual([
+      undefined,
+      undefined,
+      "START_UNKNOWN",
+      "START_UNKNOWN",
+      "ENGINE_UNAVAILABLE",
+      "OUT_OF_SERVICE",
+      undefined,
     ])
-    const over = [...one, settled("unfinished", "NETWORK_ERROR")]
-    expect([resumed(over, "night"), resumed(over, "collect")]).toEqual([
-      { _tag: "Start", attempt: 2, probe: false, attemptsMade: 0 },
-      { _tag: "Nothing" },
+  })
+
+  it("is cut off with what its facts show", () => {
+    const cut = (...facts: ReadonlyArray<Fact>) => cutVerdict(taskOf(facts)).reason
+    const lost = [intended(1), answered(1, "lost")]
+    const open = [intended(1), answered(1, "accepted")]
+    expect([
+      cutVerdict(undefined).reason,
+      cut(),
+      cut(intended(1)),
+      cut(...lost),
+      cut(...lost, intended(1, true)),
+      cut(...open),
+      cut(...open, closed(1)),
+    ]).toEqual([
+      "DEADLINE_REACHED",
+      "DEADLINE_REACHED",
+      "SERVICE_UNREACHABLE",
+      "START_UNKNOWN",
+      "START_UNKNOWN",
+      "SERVICE_UNREACHABLE",
+      "RESULTS_PARTIAL",
     ])
+  })
+
+  it("never calls again what is somebody else's", () => {
+    const strange: Fact = {
+      _tag: "AttemptDisowned",
+      run_id,
+      task_id,
+      attempt: 1,
+      execution_id: anId("e-1"),
+    }
+    const open = [intended(1), answered(1, "accepted"), strange]
+    expect([told(open), told([...open, settled("unfinished", "NOT_OURS")])]).toEqual(["NOT_OURS", "Done"])
+    expect(unseenOf(taskOf(open), Duration.hours(1), 4_000).length).toBe(1)
   })
 
   it("reads again only what is closed, kept, not proved and not about to be deleted", () => {
@@ -178,7 +274,7 @@ describe("resuming", () => {
   it("remembers that a probe was sent, whatever was sent after it", () => {
     const probed = [intended(1), answered(1, "lost"), intended(1, true), answered(1, "not_created")]
     expect([told([...probed, intended(1)]), taskOf([...probed, intended(1)])?.attempts[0]?.probed]).toEqual([
-      "StartUnknown",
+      "START_UNKNOWN",
       true,
     ])
   })
@@ -190,9 +286,9 @@ describe("resuming", () => {
       closed(1, "TEMPORARY_ERROR", "OUT_OF_SERVICE"),
       settled("unfinished", "OUT_OF_SERVICE"),
     ]
-    expect(resumed(temporary)).toEqual({ _tag: "Start", attempt: 2, probe: false, attemptsMade: 0 })
+    expect(told(temporary)).toBe("start 2")
     for (const outcome of ["succeeded", "partial", "failed", "skipped"] as const)
-      expect(resumed([...temporary, settled(outcome, "FAILED")])).toEqual({ _tag: "Nothing" })
+      expect(resumed([...temporary, settled(outcome, "FAILED")])).toEqual({ _tag: "Done" })
     expect(told([settled("unfinished", "ENGINE_UNAVAILABLE")])).toBe("start 1")
     expect(told([settled("unfinished", "START_UNKNOWN"), intended(1)])).toBe("probe 1")
   })
@@ -205,7 +301,7 @@ describe("resuming", () => {
       settled("unfinished", "EXECUTION_GONE"),
     ]
     const tellings = [undefined, "not-performed", "AUTH_OK"].map((said) => told(goneAs(said)))
-    expect(tellings).toEqual(["Nothing", "Nothing", "start 2"])
+    expect(tellings).toEqual(["Done", "Done", "start 2"])
   })
 
   it("sends a probe that was never sent, and none after one that was", () => {
@@ -213,8 +309,8 @@ describe("resuming", () => {
     const owed = [intended(1), answered(1, "lost"), unknown]
     const lost = [intended(1), answered(1, "lost"), intended(1, true), answered(1, "lost"), unknown]
     const notCreated = [...lost.slice(0, 3), answered(1, "not_created"), unknown]
-    expect([told(owed), told(lost), told(notCreated)]).toEqual(["probe 1", "Nothing", "probe 1"])
-    expect(told([...lost.slice(0, 3), unknown])).toBe("Nothing")
+    expect([told(owed), told(lost), told(notCreated)]).toEqual(["probe 1", "Done", "probe 1"])
+    expect(told([...lost.slice(0, 3), unknown])).toBe("Done")
   })
 
   it("continues to read partial results instead of starting again", () => {
@@ -224,24 +320,21 @@ describe("resuming", () => {
       closed(1),
       settled("unfinished", "RESULTS_PARTIAL"),
     ]
-    expect([told(partial), told(partial, "collect")]).toEqual(["finish e-1", "finish e-1"])
+    expect([told(partial), told(partial, "collect")]).toEqual(["read e-1", "read e-1"])
   })
 
   it("finishes an execution that was given up and closed later, before any further start", () => {
     const givenUp = [intended(1), answered(1, "accepted"), settled("unfinished", "NOT_STOPPABLE")]
     expect(told(givenUp)).toBe("follow e-1")
-    expect(told([...givenUp, closed(1)])).toBe("finish e-1")
-    expect(told([...givenUp, closed(1)], "collect")).toBe("finish e-1")
+    expect(told([...givenUp, closed(1)])).toBe("read e-1")
+    expect(told([...givenUp, closed(1)], "collect")).toBe("read e-1")
   })
 
   it("repeats no start that the service itself could not accept, but makes a new one", () => {
     const refused = [intended(1), answered(1, "refused", "BAD_PROXY_CONFIGURATION")]
-    expect(told(refused)).toBe("Refused")
+    expect(told(refused)).toBe("refused: BAD_PROXY_CONFIGURATION")
     const verdict = settled("unfinished", "BAD_PROXY_CONFIGURATION")
-    expect([told([...refused, verdict]), told([...refused, verdict], "collect")]).toEqual([
-      "start 2",
-      "Nothing",
-    ])
+    expect([told([...refused, verdict]), told([...refused, verdict], "collect")]).toEqual(["start 2", "Done"])
   })
 
   it("collects what an older run left in flight, and starts nothing for it", () => {
@@ -251,8 +344,8 @@ describe("resuming", () => {
       told([intended(1)], "collect"),
       told([intended(1), answered(1, "accepted")], "collect"),
       told([settled("unfinished", "NIGHT_OVER")], "collect"),
-    ]).toEqual(["NightOver", "NightOver", "StartUnknown", "follow e-1", "Nothing"])
-    expect(resumeTask(undefined, "collect")).toEqual({ _tag: "Nothing" })
+    ]).toEqual(["NIGHT_OVER", "NIGHT_OVER", "START_UNKNOWN", "follow e-1", "Done"])
+    expect(next(undefined, "collect")).toEqual({ _tag: "Done" })
   })
 
   it("continues with the parameters if the service refused a start with a token, but not in a collected run", () => {
@@ -261,51 +354,21 @@ describe("resuming", () => {
       ...(answered(1, "refused", "BAD_CONFIGURATIONS") as Extract<Fact, { _tag: "StartAnswered" }>),
       http_status,
     })
+    const refused = "refused: BAD_CONFIGURATIONS"
     expect([
       told([withToken, refusedAs(405)]),
       told([withToken, refusedAs(404)]),
       told([intended(1), refusedAs(405)]),
       told([withToken, refusedAs(405)], "collect"),
       told([withToken, answered(1, "lost"), { ...withToken, probe: true } as Fact, refusedAs(405)]),
-    ]).toEqual(["start 2", "Refused", "Refused", "Refused", "Refused"])
-  })
-
-  it("counts the executions since the last verdict: a resumed run gives a task new attempts", () => {
-    const made = (facts: ReadonlyArray<Fact>) => {
-      const to = resumed(facts)
-      return "attemptsMade" in to ? to.attemptsMade : undefined
-    }
-    const one = [intended(1), answered(1, "accepted"), closed(1, "TEMPORARY_ERROR", "OUT_OF_SERVICE")]
-    expect([
-      made([...one, intended(2), answered(2, "accepted")]),
-      made([...one, intended(2), answered(2, "not_created")]),
-      made([...one, settled("unfinished", "OUT_OF_SERVICE"), intended(2), answered(2, "accepted")]),
-      made([intended(1), answered(1, "foreign"), settled("unfinished", "ALREADY_EXECUTING")]),
-      made([
-        intended(1),
-        answered(1, "foreign"),
-        settled("unfinished", "ALREADY_EXECUTING"),
-        intended(1),
-        answered(1, "accepted"),
-      ]),
-      // A start with a token that the service refused, and one with the parameters behind it.
-      made([intended(1), answered(1, "refused"), intended(2), answered(2, "accepted"), closed(2, "FAILED")]),
-    ]).toEqual([2, 1, 1, 0, 1, 1])
+    ]).toEqual(["start 2", refused, refused, refused, refused])
   })
 
   it("settles a refusal without a reason as an unlisted answer", () => {
     expect([
-      resumed([intended(1), answered(1, "refused")]),
-      resumed([intended(1), answered(1, "refused", "T10N_FORBIDDEN")]),
-    ]).toEqual([
-      { _tag: "Refused", status_reason: "UNEXPECTED_ANSWER" },
-      { _tag: "Refused", status_reason: "T10N_FORBIDDEN" },
-    ])
-  })
-
-  it("treats a closed attempt as closed, before anything else", () => {
-    const attempt = taskOf([intended(1), answered(1, "accepted"), closed(1)])?.attempts[0]
-    expect(attempt === undefined ? undefined : resumeAttempt(attempt)).toEqual({ _tag: "Closed" })
+      told([intended(1), answered(1, "refused")]),
+      told([intended(1), answered(1, "refused", "T10N_FORBIDDEN")]),
+    ]).toEqual(["refused: UNEXPECTED_ANSWER", "refused: T10N_FORBIDDEN"])
   })
 })
 
@@ -322,7 +385,7 @@ describe("executions that are kept at the service", () => {
   }
   const over = [intended(1), answered(1, "accepted"), closed(1)]
   const read = (facts: ReadonlyArray<Fact>) =>
-    attemptsToReadAgain(taskOf(facts)).map(({ closed: { execution_id } }) => execution_id)
+    attemptsToReadAgain(taskOf(facts)).map(({ last }) => last.execution_id)
 
   it("are read again once their task is settled, unless they are drained or being deleted", () => {
     const short = settled("partial", "RECORDS_SHORT")

@@ -1,0 +1,285 @@
+/**
+ * What comes next for a task, from what its facts say of it: the one place that decides it, for the process
+ * that works on it, for one that resumes it, and for whoever only looks, such as `plan`. Pure.
+ */
+import { Duration } from "effect"
+import { endOfAttempt, isAccepted, own } from "../service/Ends.ts"
+import type { Reason, Verdict } from "../service/Ends.ts"
+import type { AttemptKept } from "../ledger/Fact.ts"
+import { courseOf, remainsOf } from "../ledger/RunState.ts"
+import type { AttemptState, ClosedAttempt, OpenAttempt, TaskState } from "../ledger/RunState.ts"
+import { conflictKeys } from "../service/Execution.ts"
+import type { Candidate } from "../service/Execution.ts"
+import { refusesTokenizedStart } from "./Attempt.ts"
+import { verdictOf } from "./Verdict.ts"
+import type { Reading } from "./Verdict.ts"
+import type { Rules, TaskWork } from "./Work.ts"
+
+/** `night` may start executions; `collect` only follows what an older run left in flight. */
+export type Mode = "night" | "collect"
+
+export interface StartAct {
+  readonly _tag: "Start"
+  readonly attempt: number
+  /** The answer to the one before is not known: the same start is sent once more, to find what may run. */
+  readonly probe: boolean
+  /** Parameters log in although a token may be stored: as in the start that it looks for, or after a refusal. */
+  readonly byParameters: boolean
+  /** Not sooner (milliseconds). */
+  readonly until: number
+}
+
+export type Act =
+  /** It has its verdict, or this mode may do nothing for it. */
+  | { readonly _tag: "Done" }
+  | { readonly _tag: "Settle"; readonly verdict: Verdict }
+  /** Its start was refused; what the refusal says of a token becomes a fact, too. */
+  | { readonly _tag: "Refuse"; readonly last: AttemptState; readonly status_reason: string }
+  /** Its start was answered, and the answer cannot be used. */
+  | { readonly _tag: "Unusable"; readonly last: AttemptState }
+  | StartAct
+  | { readonly _tag: "Follow"; readonly last: OpenAttempt }
+  | { readonly _tag: "Read"; readonly last: ClosedAttempt }
+
+/** Nothing is wrong with the task, but it cannot be started in this run. */
+export interface NotStarted {
+  readonly _tag: "NotStarted"
+  readonly reason: "ALREADY_EXECUTING" | "DEADLINE_REACHED"
+}
+
+const done: Act = { _tag: "Done" }
+const settle = (reason: Reason): Act => ({ _tag: "Settle", verdict: own(reason) })
+
+export const next = (task: TaskState | undefined, mode: Mode): Act => {
+  if (task === undefined) return mode === "night" ? startOf(undefined, 1) : done
+  if (task.settled !== undefined) return afterVerdict(task, task.settled.fact, mode)
+  const course = courseOf(task)
+  switch (course._tag) {
+    case "Planned":
+      return mode === "night" ? startOf(task, 1) : settle("NIGHT_OVER")
+    case "Waiting":
+      return afterEnd(task, course.last, mode)
+    case "Starting":
+    case "Unknown":
+      return afterUnknown(task, course, mode)
+    case "Running":
+      return course.last.disowned === true ? settle("NOT_OURS") : { _tag: "Follow", last: course.last }
+    case "Reading":
+      return { _tag: "Read", last: course.last }
+  }
+}
+
+/** Nothing of the newest attempt runs. */
+const afterEnd = (task: TaskState, last: AttemptState, mode: Mode): Act => {
+  const { attempt, answer, closed } = last
+  if (closed !== undefined)
+    return mode === "night"
+      ? startOf(task, attempt + 1)
+      : { _tag: "Settle", verdict: verdictLeft(task) ?? own("NIGHT_OVER") }
+  if (answer?.answer !== "refused") return mode === "night" ? startOf(task, attempt) : settle("NIGHT_OVER")
+  // The parameters that would have followed were never sent.
+  if (mode === "night" && isTokenRefused(last)) return startOf(task, attempt + 1)
+  const { status_reason = "UNEXPECTED_ANSWER" satisfies Reason } = answer
+  return { _tag: "Refuse", last, status_reason }
+}
+
+/** Something of the newest attempt may run, and nobody knows its id. */
+const afterUnknown = (
+  task: TaskState,
+  { last, owesProbe }: { readonly last: AttemptState; readonly owesProbe: boolean },
+  mode: Mode,
+): Act => {
+  if (last.answer?.answer === "taken") return settle("NOT_OURS")
+  if (last.answer?.answer === "unusable") return { _tag: "Unusable", last }
+  // A collected run only follows: another night's login may be sent to the account by now.
+  if (owesProbe && mode === "collect") return settle("START_UNKNOWN")
+  if (!owesProbe) return { _tag: "Settle", verdict: lost(last) }
+  return { ...startOf(task, last.attempt), probe: true, byParameters: last.token_id === undefined }
+}
+
+/** Whatever it did with the login, what a 503 said is that the engine is not available. */
+const lost = ({ answer }: AttemptState): Verdict =>
+  own(answer?.answer === "lost" && answer.http_status === 503 ? "ENGINE_UNAVAILABLE" : "START_UNKNOWN")
+
+/** An earlier process settled it. One that is unfinished goes on, and its attempts count anew. */
+const afterVerdict = (task: TaskState, { outcome, reason }: Verdict, mode: Mode): Act => {
+  const course = courseOf(task)
+  // An execution whose state could not be used may answer differently by now.
+  const isOpen = course._tag === "Running" && course.last.disowned !== true
+  if (outcome !== "unfinished")
+    return isOpen && reason === "ANSWER_UNUSABLE" ? { _tag: "Follow", last: course.last } : done
+  switch (course._tag) {
+    case "Planned":
+      return mode === "night" ? startOf(task, 1) : done
+    case "Running":
+      return isOpen ? { _tag: "Follow", last: course.last } : done
+    case "Starting":
+    case "Unknown":
+      // Otherwise a start and its probe were both sent, and neither was answered.
+      if (!course.owesProbe) return done
+      return mode === "collect" && reason === "START_UNKNOWN" ? done : afterUnknown(task, course, mode)
+    case "Waiting":
+    case "Reading": {
+      const { attempt, answer, closed } = course.last
+      if (closed === undefined) {
+        // An unfinished refusal was the service's own fault: an answered start is not repeated, but a new one
+        // may be sent.
+        const isAnswered = answer?.answer === "refused"
+        return mode === "night" ? startOf(task, isAnswered ? attempt + 1 : attempt) : done
+      }
+      // Partial results: they are read again.
+      if (reason === "RESULTS_PARTIAL") return { _tag: "Read", last: { ...course.last, closed } }
+      // The service forgot it, and may have had its login refused: only a person sends that twice in one run.
+      const isLoginUnknown = reason === "EXECUTION_GONE" && !isAccepted(closed.fact)
+      return mode === "night" && !isLoginUnknown ? startOf(task, attempt + 1) : done
+    }
+  }
+}
+
+const startOf = (task: TaskState | undefined, attempt: number): StartAct => ({
+  _tag: "Start",
+  attempt,
+  probe: false,
+  byParameters: task?.attempts.slice(task.attemptsBefore).some(isTokenRefused) === true,
+  until: task?.waits?.until ?? 0,
+})
+
+/** The service refused the form of a start with a token: nothing ran, and no login was tried. */
+export const isTokenRefused = ({ token_id, answer, probed }: AttemptState): boolean =>
+  !probed &&
+  token_id !== undefined &&
+  answer?.answer === "refused" &&
+  answer.http_status !== undefined &&
+  refusesTokenizedStart(answer.http_status)
+
+/** How many executions the task has had since its last verdict. */
+export const triesOf = ({ attempts, attemptsBefore }: TaskState): number =>
+  attempts.slice(attemptsBefore).filter(({ execution_id }) => execution_id !== undefined).length
+
+/** What its facts say of the reading of a closed attempt. */
+const readingOf = ({ closed, drained, kept }: ClosedAttempt): Reading => {
+  if (closed.fact.landed === undefined) return { _tag: "Gone" }
+  return drained || kept === undefined
+    ? { _tag: "Drained", basis: "final", families: [] }
+    : { ...kept, _tag: "Kept" }
+}
+
+/**
+ * What was last found of a task, if nothing more can be done for it: its last end, or that it may run unseen;
+ * undefined if nothing was found since its last verdict.
+ */
+export const verdictLeft = (task: TaskState | undefined): Verdict | undefined => {
+  if (task === undefined) return undefined
+  const course = courseOf(task)
+  if (course._tag === "Starting" || course._tag === "Unknown") return lost(course.last)
+  const ended = task.attempts
+    .slice(task.attemptsBefore)
+    .findLast((one): one is ClosedAttempt => one.closed !== undefined)
+  return ended && verdictOf(endOfAttempt(ended.closed.fact, ended.abort).verdict, readingOf(ended))
+}
+
+/** What a task that is not over is settled with when its run ends. */
+export const cutVerdict = (task: TaskState | undefined): Verdict => {
+  const course = task === undefined ? undefined : courseOf(task)
+  switch (course?._tag) {
+    case undefined:
+    case "Planned":
+    case "Waiting":
+      return verdictLeft(task) ?? own("DEADLINE_REACHED")
+    case "Starting":
+      return own(course.last.probed ? "START_UNKNOWN" : "SERVICE_UNREACHABLE")
+    case "Unknown":
+      return own("START_UNKNOWN")
+    case "Running":
+      return own("SERVICE_UNREACHABLE")
+    case "Reading":
+      return own("RESULTS_PARTIAL")
+  }
+}
+
+/** What keeps tasks of a run from being started, whatever becomes of the others. */
+export interface Obstacles {
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  readonly deadlineAt: number | undefined
+  /** The conflict keys of executions that may be open and that this run does not follow to their end. */
+  readonly taken: ReadonlySet<string>
+}
+
+/** `open`: what other runs, and dead processes of this one (`unseenOf`), may still have open. */
+export const obstaclesOf = (
+  open: ReadonlyArray<Candidate>,
+  deadlineAt: number | undefined,
+  now: number,
+): Obstacles => ({ now, deadlineAt, taken: new Set(open.flatMap(conflictKeys)) })
+
+/**
+ * What an earlier process started without knowing the execution may still run, as long as one is waited for:
+ * until then its customer and its login are not used for anybody, as in the process that sent it.
+ */
+export const unseenOf = (
+  task: TaskState | undefined,
+  max_wait: Rules["max_wait"],
+  now: number,
+): ReadonlyArray<Candidate> => {
+  if (task === undefined) return []
+  const course = courseOf(task)
+  const isUnseen = (course._tag === "Starting" || course._tag === "Unknown") && !course.owesProbe
+  if (!isUnseen && !(course._tag === "Running" && course.last.disowned === true)) return []
+  const { task_id, customer_id, engine_reference } = task.planned
+  if (customer_id === undefined || engine_reference === undefined) return []
+  const { fingerprint, account, intended_at } = course.last
+  if (intended_at + Duration.toMillis(max_wait) <= now) return []
+  return [{ task_id, customer_id, engine_reference, fingerprint, account: account?.account }]
+}
+
+/**
+ * What a run does with one of its tasks, before anything of the run has moved: `plan` and `rerun --dry-run`
+ * show this, and the run does it. What the plan settled, such as a task whose secret is missing, keeps its
+ * reason: nothing can start it.
+ */
+export const takeUp = (
+  work: Pick<
+    TaskWork,
+    "task_id" | "customer_id" | "engine_reference" | "fingerprint" | "account" | "needs"
+  > & {
+    /** The plan has the means to start it. */
+    readonly isPlanned: boolean
+  },
+  task: TaskState | undefined,
+  mode: Mode,
+  { now, deadlineAt = Infinity, taken }: Obstacles,
+): Act | NotStarted => {
+  const act = next(task, mode)
+  // A probe finds what may be running.
+  if (act._tag !== "Start" || act.probe) return act
+  if (!work.isPlanned) return task?.settled === undefined ? act : done
+  if (conflictKeys({ ...work, account: work.account?.account }).some((key) => taken.has(key)))
+    return { _tag: "NotStarted", reason: "ALREADY_EXECUTING" }
+  const overAt = now + Duration.toMillis(work.needs ?? Duration.zero)
+  return overAt > deadlineAt ? { _tag: "NotStarted", reason: "DEADLINE_REACHED" } : act
+}
+
+/** A closed execution that is kept at the service, and why. */
+export interface KeptAttempt {
+  readonly last: ClosedAttempt
+  readonly kept: typeof AttemptKept.Type
+  /** It is what its task ended with: what becomes of it becomes of the task. */
+  readonly isEnd: boolean
+}
+
+/**
+ * Closed executions of a settled task that are kept at the service because not all of their records are here:
+ * they are read again whenever the run is resumed. Those that `next` reads anyway are not included.
+ */
+export const attemptsToReadAgain = (task: TaskState | undefined): ReadonlyArray<KeptAttempt> => {
+  const reason = task?.settled?.fact.reason
+  if (task === undefined || reason === undefined) return []
+  return task.attempts.flatMap((one) => {
+    const { attempt, closed, kept, deletion } = one
+    if (remainsOf(one) !== "kept" || deletion !== undefined) return []
+    if (closed === undefined || kept === undefined) return []
+    const isEnd = reason === kept.reason && attempt === task.attempts.at(-1)?.attempt
+    return [{ last: { ...one, closed }, kept, isEnd }]
+  })
+}
