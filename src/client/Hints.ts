@@ -73,6 +73,8 @@ export interface HintWatch {
   readonly isTrusted: () => boolean
   /** Sleeps, but only until a hint arrives or trust changes. */
   readonly rest: (ms: number) => Effect.Effect<void>
+  /** Is called whenever that happens, for whoever rests without sleeping. */
+  readonly onStir: (wake: () => void) => void
   /** A poll begins, which answers every hint so far; returns true if there was one. */
   readonly beginLook: (now: number) => boolean
   readonly endLook: (result: LookResult) => void
@@ -95,6 +97,7 @@ const silence: HintWatch = {
   isHinted: () => false,
   isTrusted: () => false,
   rest: (ms) => Effect.sleep(ms),
+  onStir: () => undefined,
   beginLook: () => false,
   endLook: () => undefined,
 }
@@ -116,7 +119,8 @@ interface Watcher {
   readonly clock: Clock.Clock
   readonly engine_reference: EngineReference | undefined
   readonly ids: Set<string>
-  readonly stir: Queue.Queue<void>
+  readonly stirred: Queue.Queue<void>
+  wake: () => void
   hinted: boolean
   /** The newest plausible date among the waiting hints and those that the current poll answers. */
   waitingAt: number
@@ -159,8 +163,9 @@ export const makeHintBoard = (): HintBoard => {
   const enter = Effect.fnUntraced(function* ({ ids, engine_reference }: Watched) {
     const clock = yield* Clock.Clock
     const never = { waitingAt: -Infinity, answeredAt: -Infinity, confirmedAt: -Infinity, lookedAt: -Infinity }
-    const stir = yield* Queue.sliding<void>(1)
-    const watcher: Watcher = { clock, engine_reference, ids: new Set(), stir, hinted: false, ...never }
+    const stirred = yield* Queue.sliding<void>(1)
+    const idle = { hinted: false, wake: () => undefined }
+    const watcher: Watcher = { clock, engine_reference, ids: new Set(), stirred, ...idle, ...never }
     for (const id of ids) if (id !== undefined) learn(watcher, id)
     if (engine_reference !== undefined) ofEngine(engine_reference).watchers.add(watcher)
     return watcher
@@ -170,15 +175,15 @@ export const makeHintBoard = (): HintBoard => {
     const before = isTrusted(group.trust)
     group.trust = trustAfter(group.trust, result)
     // A watch that sleeps long because of a trust that is gone has to poll now.
-    if (before && !isTrusted(group.trust))
-      for (const watcher of group.watchers) Queue.offerUnsafe(watcher.stir, undefined)
+    if (before && !isTrusted(group.trust)) for (const watcher of group.watchers) stir(watcher)
   }
   const watchOf = (watcher: Watcher): HintWatch => ({
     learn: (id) => learn(watcher, id),
     isHinted: () => watcher.hinted,
     isTrusted: () =>
       watcher.engine_reference !== undefined && isTrusted(ofEngine(watcher.engine_reference).trust),
-    rest: (ms) => Effect.asVoid(Effect.timeoutOption(Queue.take(watcher.stir), ms)),
+    rest: (ms) => Effect.asVoid(Effect.timeoutOption(Queue.take(watcher.stirred), ms)),
+    onStir: (wake) => void (watcher.wake = wake),
     beginLook: (now) => {
       const { hinted, waitingAt } = watcher
       Object.assign(watcher, { hinted: false, waitingAt: -Infinity, answeredAt: waitingAt, lookedAt: now })
@@ -193,6 +198,11 @@ export const makeHintBoard = (): HintBoard => {
     source: { on: true, watch: (watched) => watchScoped(enter(watched), forget, watchOf) },
     offer: (event) => offerTo(watchers, event),
   }
+}
+
+const stir = ({ stirred, wake }: Watcher): void => {
+  Queue.offerUnsafe(stirred, undefined)
+  wake()
 }
 
 const watchScoped = (
@@ -214,6 +224,6 @@ const offerTo = (watchers: ReadonlyMap<string, ReadonlySet<Watcher>>, { texts, d
       watcher.waitingAt = Math.max(watcher.waitingAt, date ?? -Infinity)
       if (watcher.hinted) continue
       watcher.hinted = true
-      Queue.offerUnsafe(watcher.stir, undefined)
+      stir(watcher)
     }
 }

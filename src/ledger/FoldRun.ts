@@ -234,6 +234,7 @@ export const evolve = (task: TaskState, { fact, ...place }: Recorded): TaskState
         attemptsBefore: attempts.length,
       }
     case "TaskWaits": {
+      if (task.settled !== undefined && task.settled.fact.outcome !== "unfinished") return task
       const waits = { until: Date.parse(fact.until) }
       // After an end, the next attempt is promised instead of a verdict.
       const counted = Math.min(task.attemptsBefore, attempts.length - 1)

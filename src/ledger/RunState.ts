@@ -91,9 +91,9 @@ export type OpenAttempt = AttemptState & { readonly execution_id: ExecutionId }
 export type ClosedAttempt = AttemptState & { readonly closed: At<typeof AttemptClosed.Type> }
 
 /**
- * How far a task is. Planned: nothing was sent. Waiting: nothing of it runs, and a start may follow. Starting:
- * its request is sent, and not answered. Unknown: something of it may run, and nobody knows its id. Running:
- * its execution is open. Reading: it is over.
+ * How far a task is. Planned: nothing was sent. Waiting: nothing of it runs, and a start may follow.
+ * Starting: its request is sent, and not answered. Unknown: something of it may run, and nobody knows its id.
+ * Running: its execution is open. Reading: it is over.
  */
 export type Course =
   | { readonly _tag: "Planned" }

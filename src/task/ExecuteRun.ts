@@ -13,10 +13,21 @@ import type { Candidate } from "../service/Execution.ts"
 import { SlotsBeside } from "./SharedSlots.ts"
 import type { Limits } from "./SharedSlots.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
+import { DelayQueue } from "../base/Time.ts"
 import { EngineBreaker, standingsOf } from "./EngineBreaker.ts"
 import { endingOf, serviceUntil } from "./Ending.ts"
-import { candidateOf, cutOff, follow, newRow, occupied, settle, settleWaiting, taskOf } from "./Night.ts"
-import type { Failure, Night, NightTask, Row } from "./Night.ts"
+import {
+  candidateOf,
+  cutOff,
+  follow,
+  newRow,
+  occupied,
+  settle,
+  settleWaiting,
+  taskOf,
+  wake,
+} from "./Night.ts"
+import type { Failure, Needs, Night, NightTask, Row } from "./Night.ts"
 import { attemptsToReadAgain, obstaclesOf, takeUp, unseenOf } from "./Next.ts"
 import type { Act, Mode, NotStarted } from "./Next.ts"
 import { noteAnswered } from "./Outage.ts"
@@ -24,6 +35,7 @@ import { Steering, endLongPause, steer, takePicture } from "./NightPicture.ts"
 import { tell } from "./Progress.ts"
 import { noting, noTroubles } from "./Troubles.ts"
 import { enlistSession, readAgain } from "./FinishTask.ts"
+import type { AnswerUnusable } from "./Quarantine.ts"
 import { guarded, guardedReading } from "./SettleUnusable.ts"
 import { proceed, startTask } from "./RunTask.ts"
 import type { Rules, SessionWork, TaskWork } from "./Work.ts"
@@ -64,6 +76,10 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     poke,
     fork: (task) => Effect.asVoid(FiberSet.run(fibers, task)),
     active: 0,
+    resting: new DelayQueue(),
+    restingCount: 0,
+    sleepsUntil: Infinity,
+    scope: yield* Effect.scope,
     begunAt,
     tasks: tasksOf(input),
     ends: new Map(
@@ -155,21 +171,26 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
       night.breaker.began(candidate.engine_reference)
       row.isAwaited = true
       const starting = Effect.ensuring(startTask(night, row, candidate), noteAnswered(night, row))
-      yield* occupied(night, guarded(night, row, starting), guarded(night, row, cutOff(night, row)))
+      yield* workOn(night, row, starting)
     }
+    for (let row = wake(night, now); row !== undefined; row = wake(night, now))
+      yield* workOn(night, row, proceed(night, row))
     const { state, pausedUntil } = night.controls
-    if (night.active === 0 && state === "running") {
+    const moving = night.active + night.restingCount
+    if (moving === 0 && state === "running") {
       if (schedule.waiting === 0) return
       // Only what could not be stopped, or is another run's, is in the way: it will not move in this run.
       if (schedule.nextWake(now) === undefined && !schedule.isHeldUp(now))
         yield* settleWaiting(night, schedule.drain(), "ALREADY_EXECUTING")
       if (schedule.waiting === 0) return
     }
-    if (night.active === 0 && schedule.waiting === 0) return
+    if (moving === 0 && schedule.waiting === 0) return
     const wakeAt = Math.min(
+      night.resting.nextAt ?? Infinity,
       state === "running" ? (schedule.nextWake(now) ?? Infinity) : (pausedUntil ?? Infinity),
       schedule.waiting > 0 ? (rules.deadlineAt ?? Infinity) : Infinity,
     )
+    night.sleepsUntil = wakeAt
     const poked = Queue.take(night.poke)
     yield* wakeAt === Infinity ? poked : Effect.timeoutOption(poked, Math.max(1, wakeAt - now))
   }
@@ -231,5 +252,9 @@ const resume = Effect.fnUntraced(function* (night: Night, row: Row, act: Act | N
   if (act._tag === "Follow" || act._tag === "Unusable" || (act._tag === "Start" && act.probe))
     night.schedule.occupy(candidateOf(row))
   if (act._tag === "Start") return yield* proceed(night, row)
-  yield* occupied(night, guarded(night, row, proceed(night, row)), guarded(night, row, cutOff(night, row)))
+  yield* workOn(night, row, proceed(night, row))
 })
+
+/** One fiber at a time works on a task. */
+const workOn = (night: Night, row: Row, work: Effect.Effect<void, Failure | AnswerUnusable, Needs>) =>
+  occupied(night, guarded(night, row, work), guarded(night, row, cutOff(night, row)), row)

@@ -1,7 +1,7 @@
 /**
- * Follows an open execution until it is closed (sections 4.2 and 4.4): polls when `LookTurns.ts` says,
- * lands the last state before its closing becomes a fact, and aborts an execution that needs a person or
- * whose time is up.
+ * Polls an open execution, when `LookTurns.ts` says, until it is closed (sections 4.2 and 4.4): lands the
+ * last state before its closing becomes a fact, and aborts an execution that needs a person or whose time is
+ * up.
  */
 import { Clock, Duration, Effect } from "effect"
 import type { SessionId } from "../service/Ids.ts"
@@ -25,7 +25,7 @@ import { landBody, observed } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { answeredBy, lastAnswerWithin, lastCallWithin } from "./Ending.ts"
 import { exchangeTicket, hasTicket } from "../tokens/ExchangeTicket.ts"
-import { asksTooMuch, awaitTurn, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
+import { asksTooMuch, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
 import type { Heads, Turns } from "./LookTurns.ts"
 import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import { judgeEnd } from "./StartAttempt.ts"
@@ -40,8 +40,9 @@ const looksAfterAbortMax = 20
 /** An execution whose id is known; milliseconds. */
 type OpenExecution = Pick<OpenAttempt, "execution_id" | "session_id" | "accepted_at" | "intended_at">
 
-/** What following an execution remembers between polls. */
-interface Watch {
+/** What a process remembers of an execution between its polls. */
+export interface Watch {
+  readonly order: AttemptOrder
   session_id: SessionId | undefined
   seen: string
   readonly turns: Turns
@@ -56,16 +57,8 @@ interface Watch {
   isClosed: boolean
 }
 
-/**
- * Polls an open execution until it is closed, and aborts it if it needs a person or its time is up. Otherwise
- * what its task is settled with: it could be neither read nor stopped, and stays as it is for the next run;
- * or it is somebody else's, and nothing of it is read, aborted or deleted.
- */
-export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
-  order: AttemptOrder,
-  open: OpenExecution,
-  heads: Heads,
-) {
+/** Hints about it count until the scope ends. */
+export const openWatch = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecution) {
   const source = yield* Hints
   const { execution_id, session_id, accepted_at = open.intended_at } = open
   // Starts that answer with such an id are refused now; a ledger from before the limit may hold one.
@@ -75,46 +68,54 @@ export const followAttempt = Effect.fn("FollowAttempt.follow")(function* (
     ids: [execution_id, session_id, order.external_execution_id],
     engine_reference: order.engine_reference,
   })
-  const maxWaitAt = accepted_at + Duration.toMillis(order.max_wait)
-  const giveUpAt = Math.min(maxWaitAt, order.deadlineAt ?? Infinity)
+  const giveUpAt = Math.min(accepted_at + Duration.toMillis(order.max_wait), order.deadlineAt ?? Infinity)
   const waitsForTicket = yield* hasTicket(execution_id)
   // A ticket lives shortly, so that the login is watched for all the time.
   const plan = waitsForTicket ? [] : order.looks
-  const turns = openTurns(hints, { accepted_at, giveUpAt, plan })
-  const watch: Watch = {
+  const restingSince = yield* Clock.currentTimeMillis
+  return {
+    order,
     session_id,
     seen: "",
-    turns,
+    turns: openTurns(hints, { accepted_at, giveUpAt, plan, restingSince }),
     hasTicket: waitsForTicket,
     gone: 0,
     strange: 0,
     challenged: false,
     failure: undefined,
     isClosed: false,
+  } satisfies Watch as Watch
+})
+
+/**
+ * One poll; if the execution needs a person or its time is up, it is aborted, and polled until it is closed.
+ * Otherwise what its task is settled with: it could be neither read nor stopped, and stays as it is for the
+ * next run; or it is somebody else's, and nothing of it is read, aborted or deleted. Undefined if it is
+ * closed, or polled again later.
+ */
+export const pollOnce = Effect.fnUntraced(function* (open: OpenExecution, watch: Watch, heads: Heads) {
+  const { order, turns, seen } = watch
+  const { execution_id } = open
+  turns.hinted = turns.hints.beginLook(yield* Clock.currentTimeMillis)
+  if (!watch.hasTicket && (yield* skim(order, execution_id, heads, turns)))
+    return endTurn(turns, "nothing", yield* Clock.currentTimeMillis)
+  const looked = yield* look(order, open, watch)
+  const now = yield* Clock.currentTimeMillis
+  noteRead(heads, turns, looked, now)
+  const isNews = watch.seen !== seen || looked?._tag === "Challenge"
+  endTurn(turns, looked?._tag === "Closed" ? "end" : isNews ? "news" : "nothing", now)
+  if (watch.isClosed) return undefined
+  const { giveUpAt } = turns
+  if (watch.strange >= strangeReadsMin || (watch.strange > 0 && now >= giveUpAt)) {
+    yield* append({ _tag: "AttemptDisowned", ...attemptKeys(order), execution_id })
+    return own("NOT_OURS")
   }
-  for (;;) {
-    yield* awaitTurn(order, turns)
-    if (!watch.hasTicket && (yield* skim(order, execution_id, heads, turns))) {
-      endTurn(turns, "nothing")
-      continue
-    }
-    const { seen } = watch
-    const looked = yield* look(order, open, watch)
-    noteRead(heads, turns, looked, yield* Clock.currentTimeMillis)
-    const isNews = watch.seen !== seen || looked?._tag === "Challenge"
-    endTurn(turns, looked?._tag === "Closed" ? "end" : isNews ? "news" : "nothing")
-    if (watch.isClosed) return undefined
-    const later = yield* Clock.currentTimeMillis
-    if (watch.strange >= strangeReadsMin || (watch.strange > 0 && later >= giveUpAt)) {
-      yield* append({ _tag: "AttemptDisowned", ...attemptKeys(order), execution_id })
-      return own("NOT_OURS")
-    }
-    if (asksTooMuch(watch.failure, giveUpAt - later)) return leftOpen(watch, "SERVICE_UNREACHABLE")
-    const why =
-      looked?._tag === "Challenge" ? "challenge" : later < giveUpAt ? undefined : giveUpWhy(maxWaitAt, later)
-    if (why !== undefined) return yield* abortAttempt(order, open, watch, why)
-  }
-}, Effect.scoped)
+  if (asksTooMuch(watch.failure, giveUpAt - now)) return leftOpen(watch, "SERVICE_UNREACHABLE")
+  const maxWaitAt = turns.accepted_at + Duration.toMillis(order.max_wait)
+  const why =
+    looked?._tag === "Challenge" ? "challenge" : now < giveUpAt ? undefined : giveUpWhy(maxWaitAt, now)
+  return why === undefined ? undefined : yield* abortAttempt(order, open, watch, why)
+})
 
 const giveUpWhy = (maxWaitAt: number, now: number) => (now >= maxWaitAt ? "max_wait" : "deadline")
 

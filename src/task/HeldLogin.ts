@@ -43,9 +43,9 @@ export const heldLogin = Effect.fnUntraced(function* (night: Night, row: Row, { 
 })
 
 /** Another login of the account is waited for as long as this run, or one beside it, has executions open. */
-const waitOthers = Effect.fnUntraced(function* ({ active }: Night) {
+const waitOthers = Effect.fnUntraced(function* ({ active, restingCount }: Night) {
   const beside = yield* SlotsBeside
-  const isWorthIt = active > 1 || beside?.areOpen() === true
+  const isWorthIt = active + restingCount > 1 || beside?.areOpen() === true
   return isWorthIt ? ({ _tag: "Waits" } satisfies Held as Held) : ended(own("ALREADY_EXECUTING"))
 })
 

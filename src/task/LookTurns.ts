@@ -75,6 +75,8 @@ export interface Turns {
   /** When to look, in milliseconds since its acceptance, as far as earlier executions tell. */
   readonly plan: ReadonlyArray<number>
   looks: number
+  /** When the last poll was over, or the first one began to be waited for (milliseconds). */
+  restingSince: number
   /** The poll that is due follows a hint. */
   hinted: boolean
   /** `next_kick_date` of the last read (section 2.4). */
@@ -87,7 +89,7 @@ export interface Turns {
 
 export const openTurns = (
   hints: HintWatch,
-  times: Pick<Turns, "accepted_at" | "giveUpAt" | "plan">,
+  times: Pick<Turns, "accepted_at" | "giveUpAt" | "plan" | "restingSince">,
 ): Turns => ({
   hints,
   ...times,
@@ -99,9 +101,9 @@ export const openTurns = (
   head: undefined,
 })
 
-/** When the next poll is due for an execution that has been resting since `restingSince`. */
-const dueAt = (order: AttemptOrder, turns: Turns, restingSince: number): number => {
-  const { hints, accepted_at, kickAt, giveUpAt, looks, plan } = turns
+/** When the next poll is due: by its interval or, not sooner than `polling.min`, by a hint (milliseconds). */
+export const dueOf = (order: AttemptOrder, turns: Turns): number => {
+  const { hints, accepted_at, kickAt, giveUpAt, looks, plan, restingSince } = turns
   const waited = Math.max(0, restingSince - accepted_at)
   // An execution that has waited long is polled first: an earlier process followed it.
   if (looks === 0 && waited > Duration.toMillis(order.polling.max)) return restingSince
@@ -112,19 +114,6 @@ const dueAt = (order: AttemptOrder, turns: Turns, restingSince: number): number 
   const hinted = hints.isHinted() ? Duration.toMillis(order.polling.min) : Infinity
   return Math.min(restingSince + Math.min(wait, hinted), giveUpAt)
 }
-
-/** Sleeps until the next poll is due: by its interval or, not sooner than `polling.min`, by a hint. */
-export const awaitTurn = Effect.fnUntraced(function* (order: AttemptOrder, turns: Turns) {
-  const restingSince = yield* Clock.currentTimeMillis
-  for (let now = restingSince; ; now = yield* Clock.currentTimeMillis) {
-    const due = dueAt(order, turns, restingSince)
-    if (due <= now) {
-      turns.hinted = turns.hints.beginLook(now)
-      return
-    }
-    yield* turns.hints.rest(due - now)
-  }
-})
 
 /** Whether the service asks for more time than is left: then this run does not wait for it. */
 export const asksTooMuch = (failure: CallFailure | undefined, left: number): boolean =>
@@ -188,7 +177,8 @@ export const noteRead = (heads: Heads, turns: Turns, looked: Looked | undefined,
 }
 
 /** The poll is over; its result counts for the trust in hints. */
-export const endTurn = (turns: Turns, told: LookResult["told"]): void => {
+export const endTurn = (turns: Turns, told: LookResult["told"], now: number): void => {
+  turns.restingSince = now
   turns.hints.endLook({ hinted: turns.hinted, first: turns.looks === 0, told })
   turns.looks += 1
 }

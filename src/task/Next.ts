@@ -23,7 +23,7 @@ export interface StartAct {
   readonly attempt: number
   /** The answer to the one before is not known: the same start is sent once more, to find what may run. */
   readonly probe: boolean
-  /** Parameters log in although a token may be stored: as in the start that it looks for, or after a refusal. */
+  /** Parameters log in even if a token is stored: as in the lost start, or after a refusal. */
   readonly byParameters: boolean
   /** Not sooner (milliseconds). */
   readonly until: number

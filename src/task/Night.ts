@@ -3,6 +3,8 @@
  * Everything is in one process and one thread; only the ledger remembers.
  */
 import { Clock, Duration, Effect, Option, Queue } from "effect"
+import type { Scope } from "effect"
+import type { DelayQueue } from "../base/Time.ts"
 import { accessOf } from "../service/Ids.ts"
 import type { EngineReference, RunId, TaskId } from "../service/Ids.ts"
 import type { Service } from "../client/Service.ts"
@@ -25,6 +27,7 @@ import { externalExecutionId } from "./AttemptOrder.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import type { Ending } from "./Ending.ts"
 import type { EngineBreaker } from "./EngineBreaker.ts"
+import type { Watch } from "./FollowAttempt.ts"
 import type { Heads } from "./LookTurns.ts"
 import { cutVerdict, next, verdictLeft } from "./Next.ts"
 import type { Act, Mode } from "./Next.ts"
@@ -49,6 +52,10 @@ export interface Row {
   probeAt: number
   /** Its start counts as one that waits for an answer. */
   isAwaited: boolean
+  /** The execution that is followed. */
+  watching: { readonly watch: Watch; readonly scope: Scope.Closeable } | undefined
+  /** When it goes on without anybody's doing (milliseconds); undefined while a fiber works on it. */
+  wakesAt: number | undefined
 }
 
 /** The row of a task for which nothing has been done yet. */
@@ -60,6 +67,8 @@ export const newRow = (work: TaskWork): Row => ({
   deferrals: 0,
   probeAt: 0,
   isAwaited: false,
+  watching: undefined,
+  wakesAt: undefined,
 })
 
 /** A task or a session of the run, with its engine. */
@@ -89,7 +98,14 @@ export interface Night {
   /** Wakes the loop; one poke is as good as many. */
   readonly poke: Queue.Queue<void>
   readonly fork: (task: Effect.Effect<void, Failure, Needs>) => Effect.Effect<void, never, Needs>
+  /** Fibers that work on a task: a task that only waits has none. */
   active: number
+  /** Tasks whose executions are open, until their next poll; an entry counts while `wakesAt` is its time. */
+  readonly resting: DelayQueue<Row>
+  restingCount: number
+  /** Until when the loop sleeps if nobody pokes it (milliseconds). */
+  sleepsUntil: number
+  readonly scope: Scope.Scope
   /** When this process began to execute (milliseconds). */
   readonly begunAt: number
   /** Every task of the run, each once. */
@@ -184,12 +200,13 @@ const untilCut = <R>(
 
 /**
  * Forks a task and counts it, so that the loop knows whether anything can still move. `orElse` runs if the
- * run ends before the task does.
+ * run ends before the task does. A row that rests then longer than the loop sleeps does not wake it.
  */
 export const occupied = (
   night: Night,
   task: Effect.Effect<void, Failure, Needs>,
   orElse: Effect.Effect<void, Failure, Needs>,
+  row?: Row,
 ) => {
   night.active += 1
   return night.fork(
@@ -197,10 +214,37 @@ export const occupied = (
       untilCut(night, task, orElse),
       Effect.suspend(() => {
         night.active -= 1
-        return Effect.asVoid(Queue.offer(night.poke, undefined))
+        if ((row?.wakesAt ?? 0) < night.sleepsUntil) Queue.offerUnsafe(night.poke, undefined)
+        return Effect.void
       }),
     ),
   )
+}
+
+/** The task has no fiber until then. */
+export const rest = (night: Night, row: Row, until: number): void => {
+  row.wakesAt = until
+  night.resting.add(row, until)
+  night.restingCount += 1
+}
+
+/** It goes on at once, and sees whether there is anything to do. */
+export const stir = (night: Night, row: Row): void => {
+  if (row.wakesAt === undefined || row.wakesAt === 0) return
+  row.wakesAt = 0
+  night.resting.add(row, 0)
+  Queue.offerUnsafe(night.poke, undefined)
+}
+
+/** The next task whose time has come. */
+export const wake = (night: Night, now: number): Row | undefined => {
+  for (let row = night.resting.takeDue(now); row !== undefined; row = night.resting.takeDue(now)) {
+    if (row.wakesAt === undefined || row.wakesAt > now) continue
+    row.wakesAt = undefined
+    night.restingCount -= 1
+    return row
+  }
+  return undefined
 }
 
 export const release = (night: Night, task_id: TaskId) =>
@@ -210,8 +254,8 @@ export const release = (night: Night, task_id: TaskId) =>
   })
 
 /**
- * Nothing more is done for the task: its slot is free. What may still run at the service keeps its customer and
- * its login.
+ * Nothing more is done for the task: its slot is free. What may still run at the service keeps its customer
+ * and its login.
  */
 export const leave = (night: Night, row: Row) => {
   const { _tag } = courseIn(night, row)

@@ -2,17 +2,18 @@
  * Carries out what `next` says for one task, act after act, until it waits for a slot or has its verdict; and
  * the longest of these acts, its start. What follows an execution that is closed is in `FinishTask.ts`.
  */
-import { Clock, Duration, Effect, Queue, Random } from "effect"
+import { Clock, Duration, Effect, Exit, Queue, Random, Scope } from "effect"
 import { Hints, withHintPair } from "../client/Hints.ts"
 import { waitMs } from "../base/Time.ts"
 import { attemptWaits } from "../client/Polling.ts"
 import type { Candidate } from "../service/Execution.ts"
 import { own, verdictOfRefusal } from "../service/Ends.ts"
-import type { AttemptState } from "../ledger/RunState.ts"
+import type { AttemptState, OpenAttempt } from "../ledger/RunState.ts"
 import { finish } from "./FinishTask.ts"
-import { followAttempt } from "./FollowAttempt.ts"
+import { openWatch, pollOnce } from "./FollowAttempt.ts"
 import { heldLogin } from "./HeldLogin.ts"
 import type { Held } from "./HeldLogin.ts"
+import { dueOf } from "./LookTurns.ts"
 import { isTokenRefused, verdictLeft } from "./Next.ts"
 import type { StartAct } from "./Next.ts"
 import {
@@ -23,8 +24,10 @@ import {
   noteWait,
   orderOf,
   release,
+  rest,
   settle,
   settleWaiting,
+  stir,
   taskOf,
 } from "./Night.ts"
 import type { Failure, Needs, Night, Row } from "./Night.ts"
@@ -59,8 +62,12 @@ export const proceed = Effect.fnUntraced(function* (
       case "Start":
         return yield* enqueue(night, row, act)
       case "Follow": {
-        const left = yield* followAttempt(orderOf(night, row, act.last.attempt), act.last, night.heads)
+        const watch = yield* watched(night, row, act.last)
+        const due = dueOf(watch.order, watch.turns)
+        if (due > (yield* Clock.currentTimeMillis)) return rest(night, row, due)
+        const left = yield* pollOnce(act.last, watch, night.heads)
         if (left !== undefined) yield* settle(night, row.work.task_id, left)
+        if (left !== undefined || watch.isClosed) yield* unwatch(row)
         break
       }
       case "Read":
@@ -68,6 +75,21 @@ export const proceed = Effect.fnUntraced(function* (
         yield* finish(night, row, act.last)
     }
   }
+})
+
+/** What this process remembers of its execution, from the moment that it follows it. */
+const watched = Effect.fnUntraced(function* (night: Night, row: Row, last: OpenAttempt) {
+  if (row.watching !== undefined) return row.watching.watch
+  const scope = yield* Scope.fork(night.scope)
+  const watch = yield* Scope.provide(openWatch(orderOf(night, row, last.attempt), last), scope)
+  row.watching = { watch, scope }
+  watch.turns.hints.onStir(() => stir(night, row))
+  return watch
+})
+
+const unwatch = Effect.fnUntraced(function* (row: Row) {
+  if (row.watching !== undefined) yield* Scope.close(row.watching.scope, Exit.void)
+  row.watching = undefined
 })
 
 /** An earlier process read the answer to the start, and died before it could settle the task. */
@@ -115,7 +137,8 @@ export const startTask = Effect.fnUntraced(function* (
   const refused = taskOf(night, row)?.attempts.at(-1)
   // There are no parameters to send instead of the token.
   if (instead === undefined && token !== undefined && refused !== undefined && isTokenRefused(refused)) {
-    yield* settleRefusal(night, row, { last: refused, status_reason: refused.answer?.status_reason ?? "" })
+    const { status_reason = "UNEXPECTED_ANSWER" } = refused.answer ?? {}
+    yield* settleRefusal(night, row, { last: refused, status_reason })
     return yield* leave(night, row)
   }
   row.keys = prepared.keys

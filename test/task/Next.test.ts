@@ -5,6 +5,7 @@ import * as fc from "fast-check"
 import { attemptsToReadAgain, cutVerdict, next, triesOf, unseenOf, verdictLeft } from "../../src/task/Next.ts"
 import type { Mode } from "../../src/task/Next.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
+import { courseOf } from "../../src/ledger/RunState.ts"
 import {
   answered,
   closed,
@@ -369,6 +370,164 @@ describe("resuming", () => {
       told([intended(1), answered(1, "refused")]),
       told([intended(1), answered(1, "refused", "T10N_FORBIDDEN")]),
     ]).toEqual(["refused: UNEXPECTED_ANSWER", "refused: T10N_FORBIDDEN"])
+  })
+})
+
+describe("every state of a task, after every fact", () => {
+  const ids = { run_id, task_id, attempt: 1, execution_id: anId("e-1") }
+  const waits: Fact = { _tag: "TaskWaits", run_id, task_id, reason: "x", until: "2026-11-21T02:00:00Z" }
+  const open = [intended(1), answered(1, "accepted")]
+  const over = [...open, closed(1), drained(1)]
+  const lost = [intended(1), answered(1, "lost")]
+  const states: ReadonlyArray<readonly [string, ReadonlyArray<Fact>]> = [
+    ["not begun", []],
+    ["sent", [intended(1)]],
+    ["lost", lost],
+    ["probed", [...lost, intended(1, true)]],
+    ["not created", [intended(1), answered(1, "not_created")]],
+    ["refused", [intended(1), answered(1, "refused", "T10N_FORBIDDEN")]],
+    ["taken", [intended(1), answered(1, "taken")]],
+    ["unusable", [intended(1), answered(1, "unusable")]],
+    ["open", open],
+    ["over", over],
+    ["to start again", [...over, waits]],
+    ["succeeded", [...over, settled("succeeded", "COMPLETED")]],
+    ["given up", [...open, settled("unfinished", "NOT_STOPPABLE")]],
+  ]
+  const created = ["accepted", "adopted", "taken", "unusable", "lost"] as const
+  const answers = [...created, "refused", "not_created", "foreign"] as const
+  const facts: ReadonlyArray<readonly [string, Fact]> = [
+    ["probe", intended(1, true)],
+    ["next", intended(2)],
+    ...answers.map((one) => [one, answered(1, one, "T10N_FORBIDDEN")] as const),
+    ["observed", observed(1)],
+    ["abort", { _tag: "AbortIntended", ...ids, why: "max_wait" }],
+    ["disowned", { _tag: "AttemptDisowned", ...ids }],
+    ["closed", closed(1)],
+    ["drained", drained(1)],
+    ["kept", { _tag: "AttemptKept", ...ids, reason: "RECORDS_SHORT", families: [], message: "" }],
+    ["waits", waits],
+    ["settled", settled("unfinished", "SERVICE_UNREACHABLE")],
+  ]
+  const courseAnd = (all: ReadonlyArray<Fact>) => {
+    const { attempts, waits: until } = fold(all).tasks.get(task_id)!
+    return `${courseOf({ attempts, ...(until === undefined ? {} : { waits: until }) })._tag} ${told(all)}`
+  }
+
+  /** What is not named changes nothing. Facts of a request that was never sent, or was answered, are among it. */
+  it.each<readonly [string, string, Readonly<Record<string, string>>]>([
+    ["not begun", "Planned start 1", { probe: "Starting probe 1", next: "Starting probe 2" }],
+    [
+      "sent",
+      "Starting probe 1",
+      {
+        probe: "Starting START_UNKNOWN",
+        next: "Starting probe 2",
+        accepted: "Running follow e-1",
+        adopted: "Running follow e-1",
+        refused: "Waiting refused: T10N_FORBIDDEN",
+        not_created: "Waiting start 1",
+        foreign: "Waiting start 1",
+        taken: "Unknown NOT_OURS",
+        unusable: "Unknown Unusable",
+        lost: "Unknown probe 1",
+        closed: "Reading read e-1",
+      },
+    ],
+    [
+      "lost",
+      "Unknown probe 1",
+      { probe: "Starting START_UNKNOWN", next: "Starting probe 2", closed: "Reading read e-1" },
+    ],
+    [
+      "probed",
+      "Starting START_UNKNOWN",
+      {
+        next: "Starting probe 2",
+        accepted: "Running follow e-1",
+        adopted: "Running follow e-1",
+        refused: "Waiting refused: T10N_FORBIDDEN",
+        not_created: "Unknown probe 1",
+        foreign: "Unknown probe 1",
+        taken: "Unknown NOT_OURS",
+        unusable: "Unknown Unusable",
+        lost: "Unknown START_UNKNOWN",
+        closed: "Reading read e-1",
+        settled: "Starting Done",
+      },
+    ],
+    [
+      "not created",
+      "Waiting start 1",
+      { probe: "Starting START_UNKNOWN", next: "Starting probe 2", closed: "Reading read e-1" },
+    ],
+    [
+      "refused",
+      "Waiting refused: T10N_FORBIDDEN",
+      {
+        probe: "Starting START_UNKNOWN",
+        next: "Starting probe 2",
+        closed: "Reading read e-1",
+        settled: "Waiting start 2",
+      },
+    ],
+    [
+      "taken",
+      "Unknown NOT_OURS",
+      {
+        probe: "Starting START_UNKNOWN",
+        next: "Starting probe 2",
+        closed: "Reading read e-1",
+        settled: "Unknown Done",
+      },
+    ],
+    [
+      "unusable",
+      "Unknown Unusable",
+      {
+        probe: "Starting START_UNKNOWN",
+        next: "Starting probe 2",
+        closed: "Reading read e-1",
+        settled: "Unknown Done",
+      },
+    ],
+    [
+      "open",
+      "Running follow e-1",
+      { next: "Starting probe 2", disowned: "Running NOT_OURS", closed: "Reading read e-1" },
+    ],
+    [
+      "over",
+      "Reading read e-1",
+      { next: "Starting probe 2", waits: "Waiting start 2", settled: "Reading start 2" },
+    ],
+    [
+      "to start again",
+      "Waiting start 2",
+      { probe: "Reading read e-1", next: "Starting probe 2", settled: "Reading start 2" },
+    ],
+    [
+      "succeeded",
+      "Reading Done",
+      {
+        probe: "Reading read e-1",
+        next: "Starting probe 2",
+        closed: "Reading read e-1",
+        settled: "Reading start 2",
+      },
+    ],
+    [
+      "given up",
+      "Running follow e-1",
+      { next: "Starting probe 2", disowned: "Running Done", closed: "Reading read e-1" },
+    ],
+  ])("that is %s: %s", (state, at, expected) => {
+    const before = states.find(([name]) => name === state)?.[1] ?? []
+    const after = facts.map(([name, fact]) => [name, courseAnd([...before, fact])] as const)
+    expect([
+      courseAnd(before),
+      Object.fromEntries(after.filter(([, one]) => one !== courseAnd(before))),
+    ]).toEqual([at, expected])
   })
 })
 

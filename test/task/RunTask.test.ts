@@ -593,3 +593,46 @@ describe("a start", () => {
     }),
   )
 })
+
+describe("an execution", () => {
+  it.effect("that cannot be stopped leaves its slot to others, but not its customer [decision 2 slot]", () =>
+    Effect.gen(function* () {
+      const end = yield* night({
+        tasks: [{ customer: "c-1" }, { customer: "c-2" }, { customer: "c-1", engine: "bank:app" }],
+        rules: { limits: oneSlot, max_wait: Duration.minutes(5) },
+        script: {
+          state: (id) => (id === "e-c-1-1" ? working : completed),
+          abort: () => "not_stoppable",
+        },
+      })
+      expect([end.verdict("c-1"), end.verdict("c-2"), end.verdict("c-1", "bank:app")]).toEqual([
+        "unfinished NOT_STOPPABLE service",
+        "succeeded COMPLETED nobody",
+        "unfinished ALREADY_EXECUTING service",
+      ])
+      expect(startsOf(end).length).toBe(1)
+    }),
+  )
+
+  it.effect(
+    "whose task waits for its next start is not read again by the next process [decision 2 wait]",
+    () =>
+      Effect.gen(function* () {
+        const place = makePlace()
+        const script: Script = {
+          start: answers(),
+          state: (id) => (id === "e-c-1-1" ? temporary : completed),
+        }
+        const killed = yield* night({ place, script, killAfter: 10 * second })
+        const until = killed.facts.flatMap((fact) =>
+          fact._tag === "TaskWaits" ? [Date.parse(fact.until)] : [],
+        )
+        expect([until.length, startsOf(killed).length, killed.countOf("results")]).toEqual([1, 1, 1])
+        const end = yield* night({ place, script })
+        expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+        // One read of each execution, and the second start not before its time.
+        expect(end.countOf("results")).toBe(2)
+        expect(startsOf(end).slice(1)).toEqual(until)
+      }),
+  )
+})
