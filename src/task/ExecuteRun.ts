@@ -1,7 +1,7 @@
 /**
- * Runs the tasks of one run to their verdicts: one fiber per task, slots and conflicts by the Schedule,
- * every decision by the pure modules of this room. A failure to write the ledger or landing stops the whole
- * run; nothing that the service does ever stops it.
+ * Runs the tasks of one run to their verdicts: one loop, which begins a fiber for a task that has something
+ * to do; slots and conflicts by the Schedule, every decision by the pure modules of this room. A failure to
+ * write the ledger or landing stops the whole run; nothing that the service does ever stops it.
  */
 import { Clock, Effect, FiberSet, Queue } from "effect"
 import { Service } from "../client/Service.ts"
@@ -155,7 +155,7 @@ const obeyOrders = Effect.fnUntraced(function* (night: Night, now: number) {
   if (controls.state === "draining") yield* settleWaiting(night, night.schedule.drain(), "RUN_DRAINED")
 })
 
-/** The loop: starts every task that may start, then sleeps until a task moves or a time comes. */
+/** Starts what may start, goes on with what is due, and sleeps until something moves. */
 const dispatch = Effect.fnUntraced(function* (night: Night) {
   const { schedule, rules } = night
   for (;;) {
