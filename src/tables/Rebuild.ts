@@ -142,10 +142,10 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
       const changes = yield* changesOf(store, standing, { runs, fresh })
       const derived = Object.values(runs).filter((run) => run.left_out !== true)
       const told = {
+        runs: derived.filter((run) => run.version === standing.version).length,
+        changes,
         kept,
         left_out,
-        changes,
-        runs: derived.filter((run) => run.version === standing.version).length,
       }
       const isReady = publishes && fresh.size > 0 && (leavesOut || left_out.length === 0)
       if (!isReady) return { told }
