@@ -13,17 +13,18 @@ import type { Candidate } from "../service/Execution.ts"
 import { SlotsBeside } from "./SharedSlots.ts"
 import type { Limits } from "./SharedSlots.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
-import { DelayQueue } from "../base/Time.ts"
 import { EngineBreaker, standingsOf } from "./EngineBreaker.ts"
 import { endingOf, serviceUntil } from "./Ending.ts"
 import {
   candidateOf,
   cutOff,
+  cutWhenOver,
   follow,
   newRow,
   occupied,
   settle,
   settleWaiting,
+  standingStill,
   taskOf,
   wake,
 } from "./Night.ts"
@@ -61,6 +62,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   const poke = yield* Queue.sliding<void>(1)
   const breaker = new EngineBreaker(standingsOf(input.works, yield* ledger.accounts))
   const night: Night = {
+    ...standingStill(),
     run: input.run,
     run_id: input.run.started.run_id,
     rules: input.rules,
@@ -68,17 +70,11 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     mode: input.mode,
     key: yield* ledger.fingerprintKey,
     schedule: yield* openSchedule(input.rules.limits, { poke, breaker }),
-    rows: new Map(),
     states: new Map(input.run.tasks),
-    broken: new Map(),
     breaker,
     heads: { trial: "untried" },
     poke,
-    fork: (task) => Effect.asVoid(FiberSet.run(fibers, task)),
-    active: 0,
-    resting: new DelayQueue(),
-    restingCount: 0,
-    sleepsUntil: Infinity,
+    fork: (task) => FiberSet.run(fibers, task),
     scope: yield* Effect.scope,
     begunAt,
     tasks: tasksOf(input),
@@ -87,7 +83,6 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
         settled === undefined ? [] : [[task_id, settled.fact.outcome]],
       ),
     ),
-    settledHere: new Set(),
     controls: { state: "running", pausedUntil: undefined, asked: [] },
     troubles: noTroubles(),
   }
@@ -106,6 +101,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     night.schedule.abandon(open.task_id)
   }
   const work = Effect.gen(function* () {
+    if (ending !== undefined) yield* Effect.forkScoped(cutWhenOver(night, ending.cutAt))
     yield* enlistAll(night, input.works, input.elsewhere)
     for (const session of input.sessions) yield* enlistSession(night, session)
     yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))

@@ -2,9 +2,9 @@
  * The shared state of one executing run, and the few operations that change it: fork, release, settle.
  * Everything is in one process and one thread; only the ledger remembers.
  */
-import { Clock, Duration, Effect, Option, Queue } from "effect"
+import { Clock, Duration, Effect, Fiber, Queue } from "effect"
 import type { Scope } from "effect"
-import type { DelayQueue } from "../base/Time.ts"
+import { DelayQueue } from "../base/Time.ts"
 import { accessOf } from "../service/Ids.ts"
 import type { EngineReference, RunId, TaskId } from "../service/Ids.ts"
 import type { Service } from "../client/Service.ts"
@@ -97,9 +97,14 @@ export interface Night {
   readonly heads: Heads
   /** Wakes the loop; one poke is as good as many. */
   readonly poke: Queue.Queue<void>
-  readonly fork: (task: Effect.Effect<void, Failure, Needs>) => Effect.Effect<void, never, Needs>
+  readonly fork: (
+    task: Effect.Effect<void, Failure, Needs>,
+  ) => Effect.Effect<Fiber.Fiber<void, Failure>, never, Needs>
   /** Fibers that work on a task: a task that only waits has none. */
   active: number
+  /** What those of them do instead once the run is over; kept only where it has an end. */
+  readonly working: Map<Fiber.Fiber<void, Failure>, Effect.Effect<void, Failure, Needs>>
+  isCut: boolean
   /** Tasks whose executions are open, until their next poll; an entry counts while `wakesAt` is its time. */
   readonly resting: DelayQueue<Row>
   restingCount: number
@@ -116,6 +121,19 @@ export interface Night {
   readonly controls: Controls
   readonly troubles: Troubles
 }
+
+/** A night in which nothing moves yet. */
+export const standingStill = () => ({
+  rows: new Map<string, Row>(),
+  broken: new Map<string, { readonly cause: unknown }>(),
+  active: 0,
+  working: new Map<Fiber.Fiber<void, Failure>, Effect.Effect<void, Failure, Needs>>(),
+  isCut: false,
+  resting: new DelayQueue<Row>(),
+  restingCount: 0,
+  sleepsUntil: Infinity,
+  settledHere: new Set<string>(),
+})
 
 /** What the operator asked of the night. */
 export interface Controls {
@@ -185,41 +203,36 @@ export const cutOff = Effect.fnUntraced(function* (night: Night, row: Row) {
   if (!night.ends.has(task_id)) yield* settle(night, task_id, cutVerdict(taskOf(night, row)))
 })
 
-/** A task ends with its run, whatever it is waiting for. */
-const untilCut = <R>(
-  { ending }: Night,
-  task: Effect.Effect<void, Failure, Needs>,
-  orElse: Effect.Effect<void, Failure, R>,
-) =>
-  ending === undefined
-    ? task
-    : Effect.gen(function* () {
-        const left = Math.max(0, ending.cutAt - (yield* Clock.currentTimeMillis))
-        if (Option.isNone(yield* Effect.timeoutOption(task, left))) yield* orElse
-      })
-
 /**
  * Forks a task and counts it, so that the loop knows whether anything can still move. `orElse` runs if the
  * run ends before the task does. A row that rests then longer than the loop sleeps does not wake it.
  */
-export const occupied = (
+export const occupied = Effect.fnUntraced(function* (
   night: Night,
   task: Effect.Effect<void, Failure, Needs>,
   orElse: Effect.Effect<void, Failure, Needs>,
   row?: Row,
-) => {
+) {
+  const left = Effect.sync(() => {
+    night.active -= 1
+    if ((row?.wakesAt ?? 0) < night.sleepsUntil) Queue.offerUnsafe(night.poke, undefined)
+  })
   night.active += 1
-  return night.fork(
-    Effect.ensuring(
-      untilCut(night, task, orElse),
-      Effect.suspend(() => {
-        night.active -= 1
-        if ((row?.wakesAt ?? 0) < night.sleepsUntil) Queue.offerUnsafe(night.poke, undefined)
-        return Effect.void
-      }),
-    ),
-  )
-}
+  const fiber = yield* night.fork(Effect.ensuring(night.isCut ? orElse : task, left))
+  if (night.ending === undefined || night.isCut) return
+  night.working.set(fiber, Effect.ensuring(orElse, left))
+  fiber.addObserver(() => night.working.delete(fiber))
+})
+
+/** A task ends with its run, whatever it is waiting for: nothing of it goes on after that. */
+export const cutWhenOver = Effect.fnUntraced(function* (night: Night, cutAt: number) {
+  yield* Effect.sleep(Math.max(0, cutAt - (yield* Clock.currentTimeMillis)))
+  night.isCut = true
+  for (const [fiber, orElse] of night.working) {
+    night.active += 1
+    yield* night.fork(Effect.andThen(Fiber.interrupt(fiber), orElse))
+  }
+})
 
 /** The task has no fiber until then. */
 export const rest = (night: Night, row: Row, until: number): void => {
