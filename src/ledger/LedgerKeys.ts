@@ -10,11 +10,12 @@ import { sha256 } from "../base/Hashes.ts"
 // A transaction of SQLite: the only way in which ledger and token store write more than one row.
 
 /** All of it or nothing; durable on return. */
-export const within = (database: DatabaseSync, work: () => void) => {
+export const within = <A>(database: DatabaseSync, work: () => A): A => {
   database.exec("BEGIN IMMEDIATE")
   try {
-    work()
+    const done = work()
     database.exec("COMMIT")
+    return done
   } catch (cause) {
     if (database.isTransaction) database.exec("ROLLBACK")
     throw cause

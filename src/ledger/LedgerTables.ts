@@ -300,14 +300,12 @@ const appending = (database: DatabaseSync) => {
     }
   const write = appendRows(database)
   const { project } = accountsIn(database)
-  return (rows: ReadonlyArray<NewFact>): number => {
-    let first = 0
+  return (rows: ReadonlyArray<NewFact>) =>
     within(database, () => {
-      first = write(rows)
+      const first = write(rows)
       project(rows)
+      return first
     })
-    return first
-  }
 }
 
 /** Answers the place of the first of them. */
