@@ -124,6 +124,12 @@ export const courseOf = ({ attempts, waits }: Pick<TaskState, "attempts" | "wait
   }
 }
 
+/** Something of it may run, and its id is not known: its probe is owed, or was spent. */
+export const isUnseen = (
+  course: Course,
+): course is Extract<Course, { readonly _tag: "Starting" | "Unknown" }> =>
+  course._tag === "Starting" || course._tag === "Unknown"
+
 const isClosed = (attempt: AttemptState): attempt is ClosedAttempt => attempt.closed !== undefined
 const isNamed = (attempt: AttemptState): attempt is OpenAttempt => attempt.execution_id !== undefined
 

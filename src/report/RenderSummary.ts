@@ -369,6 +369,8 @@ const places = {
 const placeOf = (task: TaskState) => {
   const act = next(task, "night")
   if (act._tag === "Read" && endOfAttempt(act.last.closed.fact, act.last.abort).retry) return "waiting"
+  // Its start was answered, with an execution of somebody else.
+  if (act._tag === "Settle" && act.verdict.reason === "NOT_OURS") return "in flight"
   if (act._tag !== "Start") return places[act._tag]
   return act.probe ? "unanswered" : task.attempts.length === 0 ? "not begun" : "waiting"
 }

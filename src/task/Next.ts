@@ -6,7 +6,7 @@ import { Duration } from "effect"
 import { endOfAttempt, isAccepted, own } from "../service/Ends.ts"
 import type { Reason, Verdict } from "../service/Ends.ts"
 import type { AttemptKept } from "../ledger/Fact.ts"
-import { courseOf, remainsOf } from "../ledger/RunState.ts"
+import { courseOf, isUnseen, remainsOf } from "../ledger/RunState.ts"
 import type { AttemptState, ClosedAttempt, OpenAttempt, TaskState } from "../ledger/RunState.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import type { Candidate } from "../service/Execution.ts"
@@ -171,7 +171,7 @@ const readingOf = ({ closed, drained, kept }: ClosedAttempt): Reading => {
 export const verdictLeft = (task: TaskState | undefined): Verdict | undefined => {
   if (task === undefined) return undefined
   const course = courseOf(task)
-  if (course._tag === "Starting" || course._tag === "Unknown") return lost(course.last)
+  if (isUnseen(course)) return lost(course.last)
   const ended = task.attempts
     .slice(task.attemptsBefore)
     .findLast((one): one is ClosedAttempt => one.closed !== undefined)
@@ -224,8 +224,8 @@ export const unseenOf = (
 ): ReadonlyArray<Candidate> => {
   if (task === undefined) return []
   const course = courseOf(task)
-  const isUnseen = (course._tag === "Starting" || course._tag === "Unknown") && !course.owesProbe
-  if (!isUnseen && !(course._tag === "Running" && course.last.disowned === true)) return []
+  const isUnfound = isUnseen(course) && !course.owesProbe
+  if (!isUnfound && !(course._tag === "Running" && course.last.disowned === true)) return []
   const { task_id, customer_id, engine_reference } = task.planned
   if (customer_id === undefined || engine_reference === undefined) return []
   const { fingerprint, account, intended_at } = course.last

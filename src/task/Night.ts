@@ -17,7 +17,7 @@ import type { Fact, Recorded, RunSteered, TaskPlanned } from "../ledger/Fact.ts"
 import { evolve, planTask } from "../ledger/FoldRun.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
-import { courseOf } from "../ledger/RunState.ts"
+import { courseOf, isUnseen } from "../ledger/RunState.ts"
 import type { Course, RunState, TaskState } from "../ledger/RunState.ts"
 import type { Candidate } from "../service/Execution.ts"
 import type { Schedule } from "./Schedule.ts"
@@ -154,16 +154,12 @@ export const taskOf = (night: Night, { work }: Row): TaskState | undefined => {
 export const nextOf = (night: Night, row: Row): Act =>
   night.ends.has(row.work.task_id) ? { _tag: "Done" } : next(taskOf(night, row), night.mode)
 
-export const courseIn = (night: Night, row: Row): Course => {
+const courseIn = (night: Night, row: Row): Course => {
   const task = taskOf(night, row)
   return task === undefined ? { _tag: "Planned" } : courseOf(task)
 }
 
-/** Something of it may run, and its id is not known: its probe is owed, or was spent. */
-export const mayRunUnseen = (night: Night, row: Row): boolean => {
-  const { _tag } = courseIn(night, row)
-  return _tag === "Starting" || _tag === "Unknown"
-}
+export const mayRunUnseen = (night: Night, row: Row): boolean => isUnseen(courseIn(night, row))
 
 /** Every fact of the run changes its task here, before whoever wrote it goes on. */
 export const follow = (night: Night) => {
@@ -271,8 +267,8 @@ export const release = (night: Night, task_id: TaskId) =>
  * and its login.
  */
 export const leave = (night: Night, row: Row) => {
-  const { _tag } = courseIn(night, row)
-  if (_tag !== "Starting" && _tag !== "Unknown" && _tag !== "Running") return release(night, row.work.task_id)
+  const course = courseIn(night, row)
+  if (!isUnseen(course) && course._tag !== "Running") return release(night, row.work.task_id)
   return Effect.suspend(() => {
     night.schedule.abandon(row.work.task_id)
     return Effect.asVoid(Queue.offer(night.poke, undefined))

@@ -10,7 +10,7 @@ import type { TaskId } from "../service/Ids.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { own } from "../service/Ends.ts"
 import type { Fact } from "../ledger/Fact.ts"
-import { courseOf } from "../ledger/RunState.ts"
+import { courseOf, isUnseen } from "../ledger/RunState.ts"
 import type { AttemptState, ClosedAttempt, Course } from "../ledger/RunState.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
 import { leave } from "./Night.ts"
@@ -80,8 +80,7 @@ const settleUnusable = Effect.fnUntraced(function* (night: Night, row: Row, fail
   const last = course === undefined || course._tag === "Planned" ? undefined : course.last
   yield* writeUnusable(night, task_id, message, keptFacts(last, cutText(message)))
   const isUntold = course === undefined || night.broken.has(task_id)
-  if (isUntold || course._tag === "Starting" || course._tag === "Unknown")
-    yield* noteFailed(night, row, false)
+  if (isUntold || isUnseen(course)) yield* noteFailed(night, row, last?.probed === true)
   if (isUntold) night.schedule.abandon(task_id)
   else yield* leave(night, row)
 }, Effect.uninterruptible)
