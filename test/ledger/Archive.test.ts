@@ -21,6 +21,7 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { makeTables, openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { refusingFrom } from "../base/FaultyCalls.ts"
+import { preparing } from "./CountedReads.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { folder } from "../harness/Folder.ts"
@@ -103,20 +104,14 @@ const written = (root: string) =>
 
 /** A database that knows of no archive when it is asked for the first time. */
 const late = (database: DatabaseSync, asked: Array<string>): DatabaseSync =>
-  new Proxy(database, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name, target)
-      if (name !== "prepare") return typeof value === "function" ? value.bind(target) : value
-      return (sql: string) => {
-        const statement = target.prepare(sql)
-        if (!/WHERE run_id = \? AND tag = 'FactsArchived' ORDER/.test(sql)) return statement
-        return {
-          all: (...given: Parameters<typeof statement.all>) =>
-            asked.push(sql) === 1 ? [] : statement.all(...given),
-        }
-      }
-    },
-  })
+  preparing(
+    database,
+    (sql) => /WHERE run_id = \? AND tag = 'FactsArchived' ORDER/.test(sql),
+    (statement, sql) => ({
+      all: (...given: Parameters<typeof statement.all>) =>
+        asked.push(sql) === 1 ? [] : statement.all(...given),
+    }),
+  )
 
 const archive = (root: string, ...which: ReadonlyArray<string>) =>
   using(root, (ledger) =>

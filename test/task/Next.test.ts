@@ -22,6 +22,7 @@ import { anId } from "../harness/Id.ts"
 
 const taskOf = (facts: ReadonlyArray<Fact>) => fold(facts).tasks.get(task_id)
 const resumed = (facts: ReadonlyArray<Fact>, mode: Mode = "night") => next(taskOf(facts), mode)
+const ids = { run_id, task_id, attempt: 1, execution_id: anId("e-1") }
 const told = (facts: ReadonlyArray<Fact>, mode: Mode = "night") => {
   const to = resumed(facts, mode)
   switch (to._tag) {
@@ -233,13 +234,7 @@ describe("resuming", () => {
   })
 
   it("never calls again what is somebody else's", () => {
-    const strange: Fact = {
-      _tag: "AttemptDisowned",
-      run_id,
-      task_id,
-      attempt: 1,
-      execution_id: anId("e-1"),
-    }
+    const strange: Fact = { _tag: "AttemptDisowned", ...ids }
     const open = [intended(1), answered(1, "accepted"), strange]
     expect([told(open), told([...open, settled("unfinished", "NOT_OURS")])]).toEqual(["NOT_OURS", "Done"])
     expect(unseenOf(taskOf(open), Duration.hours(1), 4_000).length).toBe(1)
@@ -374,7 +369,6 @@ describe("resuming", () => {
 })
 
 describe("every state of a task, after every fact", () => {
-  const ids = { run_id, task_id, attempt: 1, execution_id: anId("e-1") }
   const waits: Fact = { _tag: "TaskWaits", run_id, task_id, reason: "x", until: "2026-11-21T02:00:00Z" }
   const open = [intended(1), answered(1, "accepted")]
   const over = [...open, closed(1), drained(1)]
@@ -534,10 +528,7 @@ describe("every state of a task, after every fact", () => {
 describe("executions that are kept at the service", () => {
   const kept: Fact = {
     _tag: "AttemptKept",
-    run_id,
-    task_id,
-    attempt: 1,
-    execution_id: anId("e-1"),
+    ...ids,
     reason: "RECORDS_SHORT",
     families: [],
     message: "a:b 1 of 2",
