@@ -71,7 +71,12 @@ export const runNight = (stage: Stage, prefix: ReadonlyArray<string> = []): Runn
   )
 
 /** A fresh service, and an output folder as the earlier night left it. */
-export const setStage = async (campaign: Campaign, name: string, text: string): Promise<Stage> => {
+export const setStage = async (
+  campaign: Campaign,
+  name: string,
+  text: string,
+  speed?: number,
+): Promise<Stage> => {
   const folder = join(campaign.folder, name)
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
@@ -79,13 +84,23 @@ export const setStage = async (campaign: Campaign, name: string, text: string): 
   const job = join(folder, "job.yaml")
   cpSync(campaign.template, output, { recursive: true })
   writeFileSync(job, text)
-  const service = await startService(campaign.command, join(folder, "service.ndjson"))
+  const service = await startService(campaign.command, join(folder, "service.ndjson"), speed)
   return { campaign, folder, output, job, service }
 }
 
+/** The same service, started again where it stopped, with another clock. */
+export const changeSpeed = async (stage: Stage, speed: number): Promise<Stage> => {
+  await stage.service.stop()
+  const { command } = stage.campaign
+  return { ...stage, service: await startService(command, join(stage.folder, "service.ndjson"), speed) }
+}
+
 /** Stops the service; what went well leaves nothing behind. */
-export const strikeStage = ({ service, folder }: Stage, complaints: ReadonlyArray<string>): void => {
-  service.stop()
+export const strikeStage = async (
+  { service, folder }: Stage,
+  complaints: ReadonlyArray<string>,
+): Promise<void> => {
+  await service.stop()
   if (complaints.length === 0) rmSync(folder, { recursive: true, force: true })
 }
 
@@ -145,7 +160,7 @@ const countSystemCalls = async (campaign: Campaign, pace: Pace): Promise<Readonl
   const log = join(stage.folder, "calls")
   await runNight(stage, tracing(log)).ended
   const calls = callsIn(log)
-  strikeStage(stage, [])
+  await strikeStage(stage, [])
   return calls
 }
 
@@ -191,7 +206,7 @@ const liveUndisturbed = async (campaign: Campaign, pace: Pace, aimAtCalls: boole
     },
   }
   // What is wrong with it is wrong with every disturbed one, which are judged: here it would be looked at twice.
-  strikeStage(stage, [])
+  await strikeStage(stage, [])
   return undisturbed
 }
 
@@ -202,7 +217,7 @@ const liveEarlier = async (command: string, folder: string): Promise<string> => 
   const service = await startService(command, join(folder, "earlier.ndjson"))
   const args = ["run", job, "--output", template, "--no-progress"]
   const end = await nightjar({ command }, args, service.env).ended
-  service.stop()
+  await service.stop()
   if (end.code !== 0) throw new Error(`the earlier night failed: ${tellEnd(end)}`)
   return template
 }

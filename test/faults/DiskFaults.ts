@@ -89,7 +89,7 @@ export const fillDisk = async (campaign: Campaign, roomBlocks: number): Promise<
       )
     complaints.push(...(await judgeSecond(stage, end, undisturbed)))
   }
-  strikeStage(stage, complaints)
+  await strikeStage(stage, complaints)
   return { name: `full disk with ${roomBlocks * 4} KiB of room`, story, complaints }
 }
 
@@ -176,7 +176,7 @@ export const breakDisk = async (campaign: Campaign, { name, nth, once }: BrokenC
   if (!well) complaints.push(...(await judgeFailure(end, stage.output, stage.service.truth())))
   const second = well ? end : await runNight(stage).ended
   complaints.push(...(await judgeSecond(stage, second, undisturbed)))
-  strikeStage(stage, complaints)
+  await strikeStage(stage, complaints)
   return {
     name: `EIO for ${name} ${nth}${once ? "" : " and all after it"}`,
     story: well ? "the night went on" : lastWord(end.stderr),

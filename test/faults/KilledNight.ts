@@ -62,7 +62,7 @@ const tryNight = async (campaign: Campaign, name: string, pace: Pace, moments: R
     complaints.push(...(await judgeKill(stage)), ...(await judgeFolder(stage)))
   } else if (end.code !== undisturbed.exit_code) complaints.push(`it ended with ${tellEnd(end)}`)
   else complaints.push(...(await judgeEnd(stage, undisturbed)))
-  strikeStage(stage, complaints)
+  await strikeStage(stage, complaints)
   return { name, story: `killed ${story.join(", ") || "never"}`, complaints, kills }
 }
 

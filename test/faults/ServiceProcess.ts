@@ -11,7 +11,7 @@ import { newCallWatch } from "../../src/sandbox/core/SandboxCore.ts"
 import { startProcess } from "./NightjarCommand.ts"
 
 /** Seconds of the service in one second of this machine: a night of minutes takes one or two. */
-export const speed = 20
+const usualSpeed = 20
 const sandboxSeed = 3
 /** A service outlives every pipeline of its night: each of them, and the looks at what it left, has its own time. */
 const lifeMs = 30 * 60_000
@@ -20,7 +20,7 @@ export interface ServiceProcess {
   /** What a pipeline's environment says of it. */
   readonly env: Readonly<Record<string, string>>
   readonly truth: () => Truth
-  readonly stop: () => void
+  readonly stop: () => Promise<void>
 }
 
 const decodeEvent = Schema.decodeUnknownSync(Schema.fromJsonString(SandboxEvent))
@@ -37,7 +37,11 @@ export const readTruth = (journal: string): Truth => {
   return truthOf(state, newCallWatch(0, undefined))
 }
 
-export const startService = async (command: string, journal: string): Promise<ServiceProcess> => {
+export const startService = async (
+  command: string,
+  journal: string,
+  speed = usualSpeed,
+): Promise<ServiceProcess> => {
   const argv = [process.execPath, command, "sandbox", "--port", "0", "--seed", String(sandboxSeed)] as const
   const timed = [...argv, "--speed", String(speed), "--state", journal] as const
   const service = startProcess(timed, {}, lifeMs)
@@ -49,6 +53,9 @@ export const startService = async (command: string, journal: string): Promise<Se
       NIGHTJAR_APP_SECRET: "sandbox-app-1",
     },
     truth: () => readTruth(journal),
-    stop: service.kill,
+    stop: async () => {
+      service.kill()
+      await service.ended
+    },
   }
 }
