@@ -82,23 +82,15 @@ const modesIn = (folder: string): ReadonlyArray<string> =>
 const cases = [
   {
     title: "has no flow API, and the job says how each kind is read",
-    reading: "flow_api: absent\nresult_kinds: present\nmessages: absent_when_empty\n",
+    reading:
+      "flow_api: absent\nresult_kinds: present\nmessages: absent_when_empty\nhead: not_allowed\ndates: naive\n",
     kinds: ["account", "financial_card", "customer_information", "weather"],
     flags: [],
     written: ["account", "customer_information", "financial_card", "flow_results"],
-    observed: { flow_api: "absent", result_kinds: "present", messages: "absent_when_empty" },
-  },
-  {
-    title: "refuses its own session ids in the flow API, and does not answer HEAD",
-    reading:
-      "session_id_form: uuid\nexecution_id_form: hex\nresult_kinds: present\nhead: not_allowed\ndates: naive\n",
-    kinds: ["account", "financial_card", "customer_information"],
-    flags: [],
-    written: ["account", "customer_information", "financial_card", "flow_results"],
     observed: {
-      session_id_form: "uuid",
-      execution_id_form: "hex",
-      flow_session_ids: "object_id",
+      flow_api: "absent",
+      result_kinds: "present",
+      messages: "absent_when_empty",
       head: "not_allowed",
       dates: "naive",
     },

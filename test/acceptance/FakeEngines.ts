@@ -87,8 +87,6 @@ const engine = (
   },
 ]
 
-const away: Reply = { status: 503, body: { detail: "under maintenance until tomorrow" } }
-
 export const engines = new Map<string, FakeEngine>([
   engine("fake-bank:website"),
   engine("fake-tax:website", { main_category: "a_new_category", engine_alternative: "quantum" }),
@@ -101,7 +99,4 @@ export const engines = new Map<string, FakeEngine>([
     ]),
   ),
   engine("fake-always:website", { action_required_frequency: "always" }),
-  engine("fake-offline:website", { is_online: false }),
-  engine("fake-maintenance:website", { status: "maintenance" }),
-  ["fake-away:website", { list: undefined, show: away }],
 ])

@@ -53,16 +53,9 @@ export interface Script {
   readonly start?: (start: number, body: StartBody) => (Reply & { readonly created?: true }) | undefined
   readonly state?: (execution: Execution) => Reply | undefined
   readonly results?: (execution: Execution) => Reply | undefined
-  readonly profile?: (execution: Execution) => Reply | undefined
   readonly abort?: (execution: Execution) => Reply | undefined
   readonly remove?: (execution: Execution) => Reply | undefined
   readonly attachment?: (attachment_id: string) => Reply | undefined
-}
-
-export const html: Reply = {
-  status: 502,
-  text: "<html><body><h1>502 Bad Gateway</h1></body></html>",
-  headers: { "content-type": "text/html" },
 }
 
 export const stateBody = (execution: Execution, fields: Readonly<Record<string, unknown>>) => ({
@@ -146,14 +139,9 @@ export class FakeService {
   readonly executions: Array<Execution> = []
   readonly scripts = new Map<string, Script>()
   readonly starts: Array<StartBody> = []
-  mostOpen = 0
   readonly sessionReads = new Map<string, Array<number>>()
   secret = "fake-secret-1"
   readonly listening = Date.now()
-  /** Whether `/config/engines/list` answers at all; a reply instead of the list. */
-  listReply: Reply | undefined = undefined
-  /** Looked at before each deletion is carried out; a text is a breach. */
-  beforeDelete: (execution: Execution) => Promise<string | undefined> = async () => undefined
   readonly #server = createServer((request, response) => {
     void this.#serve(request, response)
   })
@@ -215,7 +203,7 @@ export class FakeService {
     const path = url.split("?", 1)[0] ?? ""
     const route = `${method} ${path}`
     if (route === "GET /deep/api/config/engines/list")
-      return this.listReply ?? { status: 200, body: [...engines.values()].flatMap(({ list }) => list ?? []) }
+      return { status: 200, body: [...engines.values()].flatMap(({ list }) => list ?? []) }
     if (route === "POST /deep/api/executions/init/v1/parametrized") return this.#start(JSON.parse(body))
     const [, engine] = /^GET \/deep\/api\/config\/engines\/([^/]+)$/.exec(route) ?? []
     if (engine !== undefined)
@@ -227,11 +215,7 @@ export class FakeService {
     if (id !== undefined) return this.#handle(`${verb}${tail}`, decodeURIComponent(id))
     const [, profile] =
       /^GET \/deep\/api\/executions\/results\/([^/]+)\/customer\/v1\/profile$/.exec(route) ?? []
-    if (profile !== undefined) {
-      const execution = this.#find(decodeURIComponent(profile))
-      const reply = execution && this.scripts.get(execution.customer_id)?.profile?.(execution)
-      return reply ?? { status: 404, body: { detail: "none" } }
-    }
+    if (profile !== undefined) return { status: 404, body: { detail: "none" } }
     const [, session] =
       /^GET \/flows\/es-public-administration\/v1\/manager\/([^/]+)\/results$/.exec(route) ?? []
     if (session !== undefined) return this.#results(decodeURIComponent(session))
@@ -279,7 +263,6 @@ export class FakeService {
       session_id: `5e${Buffer.from(`${customer_id}/${engine_reference}`).toString("hex").slice(0, 90)}${number}`,
     }
     const counts = { open: true, looks: 0, reads: 0, removals: 0, aborts: 0, closedAs: undefined }
-    this.mostOpen = Math.max(this.mostOpen, this.executions.filter(({ open }) => open).length + 1)
     this.executions.push({ ...ids, customer_id, engine_reference, external_execution_id, number, ...counts })
     const status = { status_code: "ONGOING", status_reason: "ACCEPTED" }
     const session_token = "echoed-session-token"
@@ -288,7 +271,7 @@ export class FakeService {
     )
   }
 
-  async #handle(verb: string, execution_id: string): Promise<Reply> {
+  #handle(verb: string, execution_id: string): Reply {
     const execution = this.#find(execution_id)
     const missing: Reply = { status: 404, body: { detail: "no such execution" } }
     if (execution === undefined) return missing
@@ -309,8 +292,6 @@ export class FakeService {
     }
     execution.removals += 1
     if (execution.open) this.breaches.push(`${execution_id}: deleted while it runs`)
-    const breach = await this.beforeDelete(execution)
-    if (breach !== undefined) this.breaches.push(breach)
     const reply = script?.remove?.(execution)
     if (reply !== undefined) return reply
     this.executions.splice(this.executions.indexOf(execution), 1)
@@ -319,9 +300,6 @@ export class FakeService {
   }
   readonly removed: Array<Execution> = []
 
-  /** Sessions without an execution: those that customers ran alone. */
-  readonly loneSessions = new Map<string, (read: number) => Reply>()
-
   async #results(session_id: string): Promise<Reply> {
     const before = this.sessionReads.get(session_id) ?? []
     const now = performance.now()
@@ -329,8 +307,6 @@ export class FakeService {
     if (gap < 5_000) this.breaches.push(`${session_id}: read again after ${Math.round(gap)} ms`)
     this.sessionReads.set(session_id, [...before, now])
     await wait(1)
-    const lone = this.loneSessions.get(session_id)
-    if (lone !== undefined) return lone(before.length + 1)
     const execution = this.executions.find((one) => one.session_id === session_id)
     if (execution === undefined) return { status: 404, body: { detail: "no such session" } }
     execution.reads += 1

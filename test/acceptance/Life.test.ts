@@ -182,15 +182,6 @@ describe("`rerun`", () => {
       renameSync(now ?? "", before ?? "")
     }
   })
-
-  it("never sends a rejected login again unchanged, even on request", async () => {
-    const first = String((await runsOf(night))[0]?.["run_id"])
-    const refused = await night.place.nightjar("rerun", first, "--customer", "locked")
-    expect([refused.code, night.fake.startsOf("locked").length]).toEqual([3, 1])
-    expect(await night.place.json("status")).toMatchObject({
-      tasks: [{ outcome: "failed", reason: "BLOCKED_USER", who_acts: "customer", attempts: 0 }],
-    })
-  })
 })
 
 describe("a job whose secret cannot be resolved", () => {
@@ -215,8 +206,9 @@ describe.concurrent("several jobs in one command", () => {
     place.write("broken.yaml", "name: Third!\n")
     const broken = await place.nightjar("run", "job.yaml", "second.yaml", "broken.yaml")
     expect([broken.code, fake.seen]).toEqual([2, []])
-    const ran = await place.nightjar("run", "job.yaml", "second.yaml")
+    const ran = await place.nightjar("run", "job.yaml", "second.yaml", "./job.yaml")
     expect(ran.code).toBe(4)
+    expect(ran.stderr).toContain("warning: the job file job.yaml is given more than once [job-given-twice]\n")
     expect(await place.rows("SELECT job, exit_code::INT AS code FROM ops.runs ORDER BY job")).toEqual([
       { job: "first", code: 3 },
       { job: "second", code: 4 },

@@ -3,6 +3,7 @@
  * machine's own `systemctl` and `crontab`, which stand-ins take the place of here.
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { homedir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { parseAllDocuments } from "yaml"
@@ -32,6 +33,7 @@ beforeEach(() => {
   mkdirSync(home)
   const PATH = `${join(place.folder, "bin")}:/usr/bin:/bin`
   Object.assign(place.environment, { HOME: home, TZ: "Europe/Madrid", PATH })
+  vi.stubEnv("XDG_CONFIG_HOME", join(home, ".config"))
   // What a process of its own would have: a timer is written for the program, folder and PATH of whoever asks for it.
   vi.stubEnv("PATH", PATH)
   vi.spyOn(process, "cwd").mockReturnValue(place.folder)
@@ -59,13 +61,16 @@ const noted = (name: string): string => {
 /** What a command said, without this machine's paths. */
 const plainly = ({ code, stdout, stderr }: Ended) => ({
   code,
-  stdout: stdout.replaceAll(place.folder, "DIR").replaceAll(/\S+\/nightjar\.js/g, "NIGHTJAR"),
+  stdout: stdout
+    .replaceAll(place.folder, "DIR")
+    .replaceAll(`${homedir()}/`, "HOME/")
+    .replaceAll(/\S+\/nightjar\.js/g, "NIGHTJAR"),
   stderr: stderr.replaceAll(place.folder, "DIR"),
 })
-/** In a process of its own: its time zone and its home matter. */
-const schedule = async (...args: ReadonlyArray<string>) =>
+/** In a process of its own: its time zone matters, or the folder that a CronJob's paths are relative to. */
+const scheduleThere = async (...args: ReadonlyArray<string>) =>
   plainly(await place.spawned("schedule", "job.yaml", ...args))
-const scheduleHere = async (...args: ReadonlyArray<string>) =>
+const schedule = async (...args: ReadonlyArray<string>) =>
   plainly(await place.nightjar("schedule", "job.yaml", ...args))
 
 const refused = (id: string, line: string, afterwards: string) => ({
@@ -76,7 +81,7 @@ const refused = (id: string, line: string, afterwards: string) => ({
 
 describe("a timer that is printed", () => {
   it("has the night, the paths and the variables of the job", async () => {
-    const { code, stdout, stderr } = await schedule("--cron", "--output", "out")
+    const { code, stdout, stderr } = await scheduleThere("--cron", "--output", "out")
     expect([code, stderr]).toEqual([0, ""])
     expect(stdout.split("\n").find((line) => /^\d/.test(line))).toBe(
       `30 0,2,4,22 * * * umask 077 && cd DIR && { ${process.execPath} NIGHTJAR run DIR/job.yaml ` +
@@ -117,9 +122,12 @@ describe("a timer that is printed", () => {
   })
 
   it("is refused for a path that would break its line, in every kind of timer", async () => {
-    const kinds = ["--cron", "--systemd", "--kubernetes"]
-    for (const kind of kinds) {
-      expect(await schedule(kind, "--output", "o\n* * * * * evil")).toEqual(
+    for (const [kind, said] of [
+      ["--cron", schedule],
+      ["--systemd", schedule],
+      ["--kubernetes", scheduleThere],
+    ] as const) {
+      expect(await said(kind, "--output", "o\n* * * * * evil")).toEqual(
         refused(
           "timer-text-unwritable",
           'no timer can hold "DIR/o\\n* * * * * evil": it has a control character, or a space or backslash at its end',
@@ -128,16 +136,18 @@ describe("a timer that is printed", () => {
       )
     }
     place.write("job.yaml", job().replace("file:secrets/one.pin", '"file:secrets/one\\n.pin"'))
-    const { stderr } = await schedule("--kubernetes")
+    const { stderr } = await scheduleThere("--kubernetes")
     expect(stderr).toContain('no timer can hold "secrets/one\\n.pin"')
     place.write("job.yaml", job().replace("name: nightly", `name: ${"n".repeat(64)}`))
-    expect((await schedule("--kubernetes")).stderr).toContain("would have a name of more than 43 characters")
+    expect((await scheduleThere("--kubernetes")).stderr).toContain(
+      "would have a name of more than 43 characters",
+    )
   })
 
   it("has the PATH of this shell only if the job starts programs: for a secret, or to tell somebody", async () => {
     const pathOf = async (rest: string) => {
       place.write("job.yaml", job(`night: { starts: "22:30", until: "07:00" }\n${rest}`))
-      const { stdout } = await scheduleHere("--cron")
+      const { stdout } = await schedule("--cron")
       return / PATH=(\S+) /.exec(stdout)?.[1]?.replaceAll("'", "")
     }
     const path = "DIR/bin:/usr/bin:/bin"
@@ -152,8 +162,8 @@ describe("a timer that is printed", () => {
     const nothing = "Nothing was written."
     const one = `${nothing} Give one of --systemd, --cron and --kubernetes.`
     const kind = refused("timer-kind-missing", "no kind of timer was given, or more than one", one)
-    expect([await scheduleHere(), await scheduleHere("--cron", "--systemd")]).toEqual([kind, kind])
-    expect(await scheduleHere("--cron", "--at", "23:00")).toEqual(
+    expect([await schedule(), await schedule("--cron", "--systemd")]).toEqual([kind, kind])
+    expect(await schedule("--cron", "--at", "23:00")).toEqual(
       refused(
         "timer-time-twice",
         "the job `nightly` starts at 22:30, as its `night` says, and --at gives another time",
@@ -161,19 +171,19 @@ describe("a timer that is printed", () => {
       ),
     )
     place.write("job.yaml", job('deadline: "07:00"'))
-    expect(await scheduleHere("--cron")).toEqual(
+    expect(await schedule("--cron")).toEqual(
       refused(
         "timer-time-missing",
         "the job `nightly` does not say when it runs",
         `${nothing} Add \`night: { starts: "22:30", until: "07:00" }\` to the job, or give --at HH:MM.`,
       ),
     )
-    const { code, stdout } = await scheduleHere("--systemd", "--at", "23:05")
+    const { code, stdout } = await schedule("--systemd", "--at", "23:05")
     expect([code, stdout.match(/^OnCalendar=.*$/gm)]).toEqual([
       0,
       ["OnCalendar=*-*-* 23:05:00 Europe/Madrid"],
     ])
-    expect((await scheduleHere("--cron", "--at", "25:00")).stderr).toContain("--at: expected")
+    expect((await schedule("--cron", "--at", "25:00")).stderr).toContain("--at: expected")
   })
 
   it("is refused while the file of variables lacks one that the job needs, whatever this shell has", async () => {
@@ -198,7 +208,7 @@ describe("a timer that is printed", () => {
     expect([code, stderr.split("\n").slice(0, 2)]).toEqual([
       2,
       [
-        "job.yaml:3:13: the environment has no variable HOST, or an empty one",
+        "DIR/job.yaml:3:13: the environment has no variable HOST, or an empty one",
         "warning: the job was checked with the variables in DIR/.env only, because a timer has none of this shell's " +
           "[timer-environment]",
       ],
@@ -210,7 +220,7 @@ describe("a timer that is printed", () => {
     const { code, stdout } = await schedule("--systemd")
     expect([code, stdout.match(/^LoadCredential=.*$/gm)]).toEqual([
       0,
-      ["LoadCredential=env:DIR/.env", "LoadCredential=pin:DIR/home/.config/credstore/pin"],
+      ["LoadCredential=env:DIR/.env", "LoadCredential=pin:HOME/.config/credstore/pin"],
     ])
     expect(await schedule("--cron")).toMatchObject({
       code: 2,
@@ -219,19 +229,19 @@ describe("a timer that is printed", () => {
   })
 
   it("is for Kubernetes a CronJob with every variable and file of the job", async () => {
-    const { code, stdout } = await schedule("--kubernetes")
+    const { code, stdout } = await scheduleThere("--kubernetes")
     const documents = parseAllDocuments(stdout).map((one) => JSON.stringify(one.toJS()))
     const names = [...(documents[1] ?? "").matchAll(/"key":"([^"]*)"/g)].map(([, name]) => name)
     expect([code, names]).toEqual([0, ["APP", "HOST", "P", "job.yaml", "secrets_one.pin"]])
     place.write("job.yaml", job().replace("file:secrets/one.pin", "file:/etc/one.pin"))
-    expect(await schedule("--kubernetes")).toEqual(
+    expect(await scheduleThere("--kubernetes")).toEqual(
       refused(
         "timer-file-outside",
         "/etc/one.pin is outside the job's folder, and a CronJob mounts only that folder",
         "Nothing was written. Move it into the folder, and name it in the job relative to the job file.",
       ),
     )
-    expect((await schedule("--kubernetes", "--install")).stderr).toContain("[timer-not-installable]")
+    expect((await scheduleThere("--kubernetes", "--install")).stderr).toContain("[timer-not-installable]")
   })
 
   it("has what `notify` needs: its variables, and the PATH of its commands", async () => {
@@ -243,14 +253,14 @@ describe("a timer that is printed", () => {
     })
     place.write(".env", "APP=a\nP=p\nHOST=service.example\nALERT=https://alert.example/x\n")
     expect((await schedule("--cron")).stdout).toContain("{ PATH=DIR/bin:/usr/bin:/bin ")
-    const { stdout } = await schedule("--kubernetes")
+    const { stdout } = await scheduleThere("--kubernetes")
     expect(stdout).toContain("key: ALERT")
   })
 
   it("has for Kubernetes what a command of the job names, where it is set, and not what every command gets", async () => {
     place.write("job.yaml", job().replace("file:secrets/one.pin", '"exec:$HOME/show $APP $OWN ${NOPE}"'))
     place.write(".env", "APP=a\nP=p\nHOST=service.example\nOWN=o\n")
-    const { stdout } = await schedule("--kubernetes")
+    const { stdout } = await scheduleThere("--kubernetes")
     expect([...stdout.matchAll(/^ +key: ([A-Z]+)$/gm)].map(([, name]) => name)).toEqual([
       "APP",
       "HOST",
@@ -262,7 +272,7 @@ describe("a timer that is printed", () => {
   it("says for Kubernetes which folder of own schemas to mount", async () => {
     place.write("job.yaml", job('night: { starts: "22:30", until: "07:00" }\nschemas: ./own/schemas'))
     mkdirSync(join(place.folder, "own/schemas/records"), { recursive: true })
-    const { stdout } = await schedule("--kubernetes")
+    const { stdout } = await scheduleThere("--kubernetes")
     expect(stdout).toContain("# The job has schemas of its own: mount the folder own/schemas too, ")
   })
 
@@ -321,7 +331,7 @@ To undo: systemctl --user disable --now nightjar-nightly.timer, then delete the 
 
   it("says which command to run if systemd does not answer", async () => {
     standIn("systemctl", "echo 'Failed to connect to bus' >&2; exit 1")
-    const { code, stderr } = await scheduleHere("--systemd", "--install")
+    const { code, stderr } = await schedule("--systemd", "--install")
     expect([code, stderr]).toEqual([
       2,
       "nightjar: the command `systemctl --user daemon-reload` did not succeed (exit code 1: Failed to connect to bus) " +
@@ -356,11 +366,11 @@ esac`,
     ])
     place.write("job.yaml", job().replace("22:30", "23:30"))
     await schedule("--cron", "--install")
-    expect(
-      noted("tab")
-        .split("\n")
-        .filter((line) => /^[\d@]/.test(line)),
-    ).toEqual(["@daily other", expect.stringMatching(/^30 1,3,5,23 \* \* \* umask/)])
+    const replaced = noted("tab")
+      .split("\n")
+      .filter((line) => /^[\d@]/.test(line))
+    expect(replaced).toEqual(["@daily other", expect.stringMatching(/^30 [\d,]+ \* \* \* umask/)])
+    expect(lines).not.toContain(replaced[1]?.slice(0, 20))
   })
 
   it("changes nothing in a crontab that it cannot read as a whole", async () => {
@@ -373,31 +383,31 @@ esac`,
     crontab()
     place.write("tab", `# ${"long ".repeat(250_000)}\n@daily other\n`)
     const long = noted("tab")
-    expect(await scheduleHere("--cron", "--install")).toEqual(unusable("it prints more than 1000000 bytes"))
+    expect(await schedule("--cron", "--install")).toEqual(unusable("it prints more than 1000000 bytes"))
     expect(noted("tab") === long).toBe(true)
     const latin = Buffer.from("# na\xefve\n@daily other\n", "latin1")
     writeFileSync(join(place.folder, "tab"), latin)
-    expect(await scheduleHere("--cron", "--install")).toEqual(unusable("it prints what is not UTF-8"))
+    expect(await schedule("--cron", "--install")).toEqual(unusable("it prints what is not UTF-8"))
     expect(readFileSync(join(place.folder, "tab"))).toEqual(latin)
   })
 
   it("begins a crontab where there is none", async () => {
     crontab()
-    expect((await scheduleHere("--cron", "--install")).code).toBe(0)
+    expect((await schedule("--cron", "--install")).code).toBe(0)
     expect(noted("tab")).toMatch(/^# nightjar nightly: begin/)
   })
 
   it("changes nothing if cron does not answer, or if the job's lines have no end", async () => {
     crontab()
     place.write("tab", "# nightjar nightly: begin (written by `nightjar schedule`)\n@daily other\n")
-    const damaged = await scheduleHere("--cron", "--install")
+    const damaged = await schedule("--cron", "--install")
     expect([damaged.code, damaged.stderr]).toEqual([
       2,
       "nightjar: the lines of the job `nightly` in the crontab have no end mark [timer-lines-damaged]\nThe crontab was " +
         "not changed. Correct them with `crontab -e`: delete them, or restore the line that ends with `: end`.\n",
     ])
     standIn("crontab", "echo 'you may not' >&2; exit 1")
-    expect((await scheduleHere("--cron", "--install")).stderr).toContain(
+    expect((await schedule("--cron", "--install")).stderr).toContain(
       "`crontab -l` did not succeed (exit code 1: you may not) [crontab-unusable]",
     )
     expect(noted("tab")).toContain("@daily other")

@@ -185,7 +185,6 @@ const mended: ReadonlyArray<Damage & { readonly done?: () => ReadonlyArray<strin
       inDatabase(`UPDATE store._seen_accounts SET fetch_date = '2020-01-01' WHERE _reading IN (
         SELECT r._reading FROM store._readings AS r JOIN store._scopes USING (_scope) WHERE customer_id = 'ben')`),
     told: () => [otherDatabase],
-    done: rebuilt,
   },
   {
     what: "a bit of the database is flipped",
@@ -205,11 +204,6 @@ const mended: ReadonlyArray<Damage & { readonly done?: () => ReadonlyArray<strin
     damage: () => appendFileSync(at("tables/manifest.json"), "}"),
     told: lostManifest,
     done: restored,
-  },
-  {
-    what: "the manifest, which says what is current, is missing",
-    damage: () => remove("tables/manifest.json"),
-    told: lostManifest,
   },
   {
     what:
@@ -266,11 +260,6 @@ const kept: ReadonlyArray<Damage & { readonly left?: () => ReadonlyArray<string>
       `${segment()}:`,
       `${document()}: the document has changed since it was downloaded [document-changed]; ${restore}`,
     ],
-  },
-  {
-    what: "a landing segment is cut",
-    damage: () => truncateSync(at(segment()), 2_000),
-    told: () => [landingLost()],
   },
   {
     what: "a landing segment is missing, and a Parquet file of its run: the database still has the rows",

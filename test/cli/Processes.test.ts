@@ -273,15 +273,6 @@ describe("wrong usage", () => {
     ])
   })
 
-  it("reports every problem of a job file with its line and column, and starts nothing", async () => {
-    writeFileSync(join(root, "bad.yaml"), "name: Bad_Name\nservice: sandbox\nengins: []\n")
-    const { code, stdout, stderr } = await nightjar("run", "bad.yaml")
-    expect([code, stdout]).toEqual([2, ""])
-    expect(stderr).toMatch(
-      /^bad\.yaml:1:7: .*\nbad\.yaml:3:1: .*did you mean `engines`\?.*\nnightjar: 2 problems in the job files \[job-invalid\]\nNothing was started/m,
-    )
-  })
-
   it("refuses a service that would expose the secret to the network, before anything is sent", async () => {
     const { code, stderr } = await nightjar(
       "engines",

@@ -126,13 +126,4 @@ describe("a job of flow sessions only", () => {
       { ...expected, missing: 0, downloaded: 10, everywhere: true },
     ])
   }, 60_000)
-
-  it("ends in front of an engineer where the customer never started a session", async () => {
-    writeFileSync(
-      join(root, "unstarted.yaml"),
-      "name: unstarted\nrecord_schemas: []\nservice: { sandbox: { seed: 7, speed: 300 } }\nsessions: [5e5500000000000000000002]\n",
-    )
-    const { code, stdout } = await nightjar("unstarted", "run", "unstarted.yaml")
-    expect([code, stdout.includes("SESSION_UNKNOWN")]).toEqual([3, true])
-  }, 60_000)
 })

@@ -145,19 +145,6 @@ describe("the events of a run", () => {
     ])
   })
 
-  it("tell that a run is complete after all, also if the nights before it were well", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const nights = [yield* heard(nightly(ok, well))]
-        yield* wait(1)
-        for (const one of [away, well]) nights.push(yield* heard(nightly(ok, one)))
-        return nights
-      }),
-    )
-    expect(told).toEqual([[0], [4, "failed", "1 NETWORK_ERROR"], [0, "recovered"]])
-  })
-
   it("are `failed` as often as a gate holds the tables back, and new trouble once", () => {
     const fact = { _tag: "RunHeld", run_id, database: "held.duckdb" } as const
     const held = runOf(

@@ -131,17 +131,6 @@ describe("a night", () => {
     ])
   })
 
-  it("that was missed is run until the next one starts", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* sleepUntil(at(22, 12))
-        return [yield* night(), yield* starts]
-      }),
-    )
-    expect(told).toEqual(["job.2026-11-21 0", 1])
-  })
-
   it("is not told as missed because an older one was rerun after it [run missed]", () => {
     const told = live(
       makeNights(),
@@ -207,20 +196,6 @@ describe("a night", () => {
       "job.2026-11-21 0",
       1,
     ])
-  })
-
-  it("leaves nothing behind where the next one could not begin", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* Effect.exit(night().pipe(awayUntil(at(23, 0))))
-        yield* sleepUntil(at(22, 21))
-        const next = yield* night()
-        const ledger = yield* Ledger
-        return [next, (yield* ledger.runs).map(({ ended }) => ended?.exit_code)]
-      }),
-    )
-    expect(told).toEqual(["job.2026-11-22 0", [6, 0]])
   })
 })
 
@@ -304,25 +279,6 @@ describe("what a night leaves in the ledger and tells", () => {
       }),
     )
     expect(told).toEqual(["job.2026-11-21 0", "job.2026-11-21 0 again", 0])
-  })
-
-  it("is neither a task nor an obstacle of the next night, which collects what was left over", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const slow = named(customer("c-1", "queue-1+run-600"))
-        yield* Effect.timeoutOption(night(slow), "1 minute")
-        yield* sleepUntil(at(22, 22))
-        const next = yield* night(named(ok("c-1"), ok("c-2")))
-        const ledger = yield* Ledger
-        const states = yield* statesOf(ledger, yield* ledger.runs)
-        return [
-          next,
-          ...states.map(({ tasks }) => [...tasks.values()].map((task) => task.planned.customer_id)),
-        ]
-      }),
-    )
-    expect(told).toEqual(["job.2026-11-22 0", ["c-1"], ["c-1", "c-2"]])
   })
 
   it("is nothing deleted at the service if its job keeps what it exports", () => {
@@ -572,41 +528,6 @@ describe("a night and its reruns", () => {
       )
     expect(toldAfter(1)).toEqual(["None", "job.2026-11-21.2 4", 0, ["c-2 COMPLETED"]])
     expect(toldAfter(21)).toEqual(["None", "job.2026-11-22 0", 0, ["c-2 COMPLETED"]])
-  })
-
-  it("leave no run behind where the service stays away", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* night(named(ok("c-1"), away("c-2")))
-        const mended = named(ok("c-1"), ok("c-2"))
-        yield* Effect.exit(rerun(mended, "job.2026-11-21", "c-2").pipe(awayUntil(at(22, 6))))
-        yield* sleepUntil(at(22, 7))
-        const { runs } = yield* Ledger
-        return [(yield* runs).map(({ fact }) => fact.run_id), yield* night(mended)]
-      }),
-    )
-    expect(told).toEqual([["job.2026-11-21"], "job.2026-11-21 0"])
-  })
-
-  it("leave a customer that the job no longer names, and say so once", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const begun = yield* night(named(ok("c-1"), away("c-2")))
-        const resumed = yield* night(named(ok("c-1")))
-        const ledger = yield* Ledger
-        const state = yield* ledger.state(anId("job.2026-11-21"))
-        const ends = [...(state?.tasks.values() ?? [])].map(({ settled }) => settled?.fact.reason)
-        return [begun, resumed, ends, yield* night(named(ok("c-1")))]
-      }),
-    )
-    expect(told).toEqual([
-      "job.2026-11-21 4",
-      "job.2026-11-21 3",
-      ["COMPLETED", "NOT_IN_JOB"],
-      "job.2026-11-21 3 again",
-    ])
   })
 
   it("begin a task whose secret was missing as soon as it is there [secret missing]", () => {

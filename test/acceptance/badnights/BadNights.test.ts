@@ -73,27 +73,6 @@ describe.concurrent("a bad night", () => {
     expect(await night.records()).toEqual(expect.objectContaining(recordsOf(corrected)))
   })
 
-  it("with wrong passwords of a third of the customers ends once they are corrected", async ({ expect }) => {
-    const customers = (isWrong: (index: number) => boolean) =>
-      Array.from({ length: 9 }, (_, index): Customer => {
-        const words = isWrong(index) ? `${quick}+end-INCORRECT_CREDENTIALS` : quick
-        return { id: `c-${index}`, words, ...(isWrong(index) ? {} : { records: 3 }) }
-      })
-    const night = nightOf({ customers: customers((index) => index % 3 === 0), speed })
-    const first = await night.do(run)
-    expect(await night.disagreements(first)).toEqual([])
-    const again = await night.do(run)
-    const corrected = customers(() => false)
-    const last = await night.follow(again, () => night.customers(corrected))
-    expect(await night.disagreements(last)).toEqual([])
-    await expect(night.told.join("\n")).toMatchFileSnapshot("recorded/wrong-passwords.txt")
-    expect([last.code, night.left()]).toEqual([0, nothingLeft])
-    expect(await night.records()).toEqual(recordsOf(corrected))
-    // Somebody follows what a summary of yesterday says.
-    const late = await night.do("nightjar rerun --only INCORRECT_CREDENTIALS")
-    expect([late.code, late.stdout.split(": ")[1]]).toEqual([0, "nothing to rerun.\n"])
-  })
-
   it("whose service is down from the start until after the deadline is begun again by day", async ({
     expect,
   }) => {
@@ -108,26 +87,6 @@ describe.concurrent("a bad night", () => {
     await expect(night.told.join("\n")).toMatchFileSnapshot("recorded/down-all-night.txt")
     expect([last.code, night.left()]).toEqual([0, nothingLeft])
     expect(await night.records()).toEqual(recordsOf(customers))
-  })
-
-  it("before which the file of customers lost half of its rows starts nothing until it is whole", async ({
-    expect,
-  }) => {
-    const customers = Array.from({ length: 8 }, (_, index) => ({
-      id: `c-${index}`,
-      words: quick,
-      records: 3,
-    }))
-    const min = "min_customers: { number: 3, of_last_night: 90% }"
-    const night = nightOf({ customers, speed, job: [min] })
-    await night.do(run)
-    night.customers(customers.slice(0, 4))
-    await night.do(`${run} --new`)
-    await night.do("nightjar status")
-    night.customers(customers)
-    const last = await night.do(`${run} --new`)
-    await expect(night.told.join("\n")).toMatchFileSnapshot("recorded/half-a-file.txt")
-    expect([last.code, night.left()]).toEqual([0, nothingLeft])
   })
 
   it("that is killed while it executes and again while it deletes is resumed by what `status` suggests", async ({
