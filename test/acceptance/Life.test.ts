@@ -1,11 +1,11 @@
 /**
- * Nights that follow each other, from the command line to the tables: read again, rerun, two in one command, held back
- * by a gate. Kills, signals, locks and what is left after each are in `badnights`, `cli/Processes` and `faults`.
+ * Nights that follow each other, from the command line to the tables: rerun, two in one command, held back by
+ * a gate. Kills, signals, locks and what is left after each are in `badnights`, `cli/Processes` and `faults`.
  */
 import { appendFileSync, mkdirSync, readFileSync, renameSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { ended, FakeService, profileOf, resultsBody } from "./FakeService.ts"
+import { ended, FakeService } from "./FakeService.ts"
 import type { Script } from "./FakeService.ts"
 import { jobText, login, Workplace } from "./Nightjar.ts"
 
@@ -54,35 +54,6 @@ const startsOf = ({ fake }: Scene) =>
   )
 const runsOf = ({ place }: Scene) =>
   place.json("runs") as Promise<ReadonlyArray<Readonly<Record<string, unknown>>>>
-describe.concurrent("a finished run", () => {
-  it("with partial results is read again by the next run", async () => {
-    let final = false
-    const partial = await scene(
-      {
-        late: {
-          results: ({ customer_id }) => resultsBody([profileOf(customer_id)], { is_closed: final }),
-        },
-      },
-      { rest: "flow_results: { wait_final: 0 seconds }" },
-    )
-    const first = await partial.place.nightjar("run", "job.yaml")
-    expect([first.code, partial.fake.executions.length]).toEqual([4, 1])
-    expect(await partial.place.rows("SELECT count(*)::INT AS n FROM nights.customer_profiles")).toEqual([
-      { n: 1 },
-    ])
-    final = true
-    const second = await partial.place.nightjar("run", "job.yaml")
-    expect([second.code, startsOf(partial), partial.fake.executions, partial.fake.breaches]).toEqual([
-      0,
-      { late: 1 },
-      [],
-      [],
-    ])
-    expect(await partial.place.rows("SELECT outcome, reason FROM ops.tasks")).toEqual([
-      { outcome: "succeeded", reason: "COMPLETED" },
-    ])
-  })
-})
 
 describe("`rerun`", () => {
   let night: Scene

@@ -605,10 +605,7 @@ describe("drafts of what is published", () => {
       })
       yield* Effect.gen(function* () {
         const database = yield* DuckDb
-        const connection = yield* database.open({
-          path: join(root, "nightjar.duckdb"),
-          access: "read-only",
-        })
+        const connection = yield* database.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
         const kinds = yield* looseKinds(connection)
         for (const { table, yaml } of yield* inferDrafts(
           connection,

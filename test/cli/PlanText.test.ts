@@ -140,12 +140,7 @@ describe("a plan of a few tasks", () => {
   })
 
   it("of a night that ended with something left says how to finish it", () => {
-    const preview = previewOf(1, 0, {
-      how: "nothing",
-      isLeft: true,
-      starting: [],
-      over: [taskOf(0)],
-    })
+    const preview = previewOf(1, 0, { how: "nothing", isLeft: true, starting: [], over: [taskOf(0)] })
     expect(told(preview)).toEqual([
       "job.2026-11-21 starts nothing more: `nightjar rerun` starts what is left of its",
       "night: 0 tasks to start, 1 already finished, 0 that will not start, 0 sessions",

@@ -171,7 +171,7 @@ describe("a copy made during a run", () => {
       )
       place.write(
         "job.yaml",
-        "name: copied\nservice: { sandbox: { speed: 10 } }\nengines: [sandbox-bank:website]\n" +
+        "name: copied\nservice: { sandbox: { speed: 10 } }\nengines: [sandbox-bank:website]\nrecord_schemas: []\n" +
           `customers:\n${customers.join("")}`,
       )
       const run = place.start(["run", "job.yaml", "--json"])

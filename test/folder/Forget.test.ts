@@ -681,7 +681,7 @@ describe("nightjar forget", () => {
       const jobAt = (path: string) =>
         place.write(
           path,
-          "name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-bank:website]\nafter_export: keep\n" +
+          "name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-bank:website]\nrecord_schemas: []\nafter_export: keep\n" +
             "customers:\n" +
             ["cust-1", "cust-10", "cust-2", "cust-3"]
               .map(

@@ -340,7 +340,7 @@ describe("a run with `documents: by_name`", () => {
         const parameters = "parameters: { username: queue-1+run-1+ok+attach-2, password: pppp }"
         place.write(
           "job.yaml",
-          "name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-tax:website]\n" +
+          "name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-tax:website]\nrecord_schemas: []\n" +
             "output: { documents: by_name }\n" +
             `customers: [{ id: c-1, ${parameters} }, { id: C-2, ${parameters} }]\n`,
         )

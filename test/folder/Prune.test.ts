@@ -44,10 +44,7 @@ const run_id = "nightly.2026-11-20"
 const later = "nightly.2026-11-21"
 const days = (count: number) => Duration.days(count)
 
-const taskOf = (run: string) => ({
-  run_id: anId(run),
-  task_id: anId(`${run}/c-1/${engine}`),
-})
+const taskOf = (run: string) => ({ run_id: anId(run), task_id: anId(`${run}/c-1/${engine}`) })
 
 const ends = (run: string, more: Partial<Extract<Fact, { _tag: "RunEnded" }>> = {}) =>
   append([
@@ -515,7 +512,7 @@ describe("a run with `retain`", () => {
       const job = (retain: string) =>
         place.write(
           "job.yaml",
-          `name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-bank:website]\n${retain}` +
+          `name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-bank:website]\nrecord_schemas: []\n${retain}` +
             "customers: [{ id: one, parameters: { username: queue-1+run-1+ok, password: pppp } }]\n",
         )
       const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))

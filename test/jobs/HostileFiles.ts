@@ -10,6 +10,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, ConfigProvider, Effect, Exit } from "effect"
 import { checkJobs } from "../../src/cli/Jobs.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
+import { drawing } from "../harness/Drawing.ts"
 
 /** A value that a customer could have typed; no message may hold it. */
 const canary = "hunter2-9f3"
@@ -19,18 +20,9 @@ const cpuMsMax = 5_000
 export const kinds = ["yaml", "csv", "ndjson", "parquet"] as const
 export type Kind = (typeof kinds)[number]
 
-/** The same seed draws the same numbers. */
 const drawFrom = (seed: number) => {
-  let state = Math.imul(seed, 0x9e3779b1) >>> 0
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-  const below = (count: number): number => Math.floor(next() * count)
-  const pick = <A>(values: ReadonlyArray<A>): A => values[below(values.length)] as A
-  return { below, pick }
+  const { int, pick } = drawing(Math.imul(seed, 0x9e3779b1))
+  return { below: (count: number): number => int(0, count - 1), pick }
 }
 type Draw = ReturnType<typeof drawFrom>
 

@@ -13,15 +13,13 @@ import { effect } from "../harness/Steps.ts"
 /** Durations as a user writes them, with their milliseconds. */
 const duration = (minMs: number, maxMs: number) =>
   fc.oneof(
-    fc.integer({ min: Math.ceil(minMs / 1000), max: Math.floor(maxMs / 1000) }).map((seconds) => ({
-      text: seconds === 1 ? "1 second" : `${seconds} seconds`,
-      ms: seconds * 1000,
-    })),
+    fc
+      .integer({ min: Math.ceil(minMs / 1000), max: Math.floor(maxMs / 1000) })
+      .map((seconds) => ({ text: seconds === 1 ? "1 second" : `${seconds} seconds`, ms: seconds * 1000 })),
     fc.integer({ min: minMs, max: maxMs }).map((ms) => ({ text: `${ms} millis`, ms })),
-    fc.integer({ min: Math.ceil(minMs / 30_000), max: Math.floor(maxMs / 30_000) }).map((halves) => ({
-      text: `${halves / 2} minutes`,
-      ms: halves * 30_000,
-    })),
+    fc
+      .integer({ min: Math.ceil(minMs / 30_000), max: Math.floor(maxMs / 30_000) })
+      .map((halves) => ({ text: `${halves / 2} minutes`, ms: halves * 30_000 })),
   )
 
 const optional = <A>(arbitrary: fc.Arbitrary<A>) => fc.option(arbitrary, { nil: undefined })

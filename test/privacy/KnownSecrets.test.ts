@@ -12,43 +12,6 @@ const holding = (secrets: ReadonlyArray<unknown>, grade: Grade = "password") => 
 const base64 = (text: string) => Buffer.from(text).toString("base64")
 
 describe("a known secret", () => {
-  const secret = "jot/K~ñ+\"z'9&<é"
-  const clean = (text: string) => holding([Redacted.make(secret)])(text)
-  const spelled: Readonly<Record<string, string>> = {
-    "as it is": secret,
-    "in capitals": "JOT/K~ñ+\"Z'9&<é",
-    "in JSON": JSON.stringify(secret).slice(1, -1),
-    "in JSON of plain ASCII": "jot/K~\\u00f1+\\\"z'9&<\\u00e9",
-    "in JSON with escaped slashes": JSON.stringify(secret).slice(1, -1).replaceAll("/", "\\/"),
-    "in HTML": "jot/K~ñ+&quot;z&#39;9&amp;&lt;é",
-    "in a URL": encodeURIComponent(secret),
-    "in a URL, in lower case": encodeURIComponent(secret).toLowerCase(),
-    "in a form": new URLSearchParams({ a: secret }).toString().slice(2),
-    "in a URL, every byte": Buffer.from(secret).toString("hex").replaceAll(/../g, "%$&"),
-    "in base64": base64(secret),
-    "in base64 without its end": base64(secret).replaceAll("=", ""),
-    "in base64 for URLs": Buffer.from(secret).toString("base64url"),
-    "in hexadecimal": Buffer.from(secret).toString("hex"),
-    "in hexadecimal capitals": Buffer.from(secret).toString("hex").toUpperCase(),
-    "in bytes read one by one": Buffer.from(secret).toString("latin1"),
-  }
-  for (const [how, text] of Object.entries(spelled))
-    it(`is blanked if it is ${how}`, () => {
-      assert.strictEqual(clean(`a "${text}" b`), 'a "[blanked]" b')
-    })
-
-  it("is blanked wherever it begins in a base64 text, as in user:password", () => {
-    for (const user of ["u", "us", "use", "user", "user:", "somebody@example.org:"])
-      for (const after of ["", ":x", "yz", "\n"]) {
-        const text = base64(`${user}${secret}${after}`)
-        const shown = clean(`Basic ${text}`)
-        assert.include(shown, "[blanked]")
-        const rest = Buffer.from(shown.replace(/^Basic /, "").split("[blanked]")[1] ?? "", "base64")
-        assert.isBelow(rest.length, 4)
-        assert.notInclude(Buffer.from(shown.slice(6), "base64").toString(), secret.slice(3))
-      }
-  })
-
   it("is found among others that begin alike, inside and overlapping each other, and nothing of any is left [promise 12 lengths]", () => {
     const several = holding(["abcdefgh", "abcdefghij", "ghijklmnop", "bcdefghijk", "xyzxyz"])
     assert.strictEqual(several("1abcdefgh2"), "1[blanked]2")
@@ -59,7 +22,7 @@ describe("a known secret", () => {
 
   it("is of any length, and found to its last character only", () => {
     const long = `-----BEGIN KEY-----\n${"MIIC".repeat(2_000)}`
-    const found = holding([long])
+    const found = holding([Redacted.make(long)])
     assert.strictEqual(found(`x${long}x`), "x[blanked]x")
     assert.strictEqual(found(long.slice(0, -1)), long.slice(0, -1))
   })
@@ -81,14 +44,6 @@ describe("a known secret", () => {
       "trues",
     ])
     for (const word of ["untrue", "trues"]) assert.strictEqual(known(word, "echo"), "[blanked]")
-  })
-
-  it("that is a number is not found inside a longer number", () => {
-    const known = holding(["12345678"])
-    assert.strictEqual(
-      known("12345678 112345678 123456789 x12345678x"),
-      "[blanked] 112345678 123456789 x[blanked]x",
-    )
   })
 })
 

@@ -30,6 +30,12 @@ describe("a secret with every odd character", () => {
     "in an address, strictly": "a%20B%21%27%28c%29%2A%7E%3Ed%2F%22%C3%B1%26%0A%3C%E2%82%AC",
     "in an address, strictly and with plus signs": "a+B%21%27%28c%29%2a%7e%3ed%2f%22%c3%b1%26%0a%3c%e2%82%ac",
     "in a form": "a+B%21%27%28c%29*%7E%3Ed%2F%22%C3%B1%26%0A%3C%E2%82%AC",
+    "in an address, in lower case": encodeURIComponent(secret).toLowerCase(),
+    "in an address, every byte": Buffer.from(secret).toString("hex").replaceAll(/../g, "%$&"),
+    "in base64 without its end": Buffer.from(secret).toString("base64").replaceAll("=", ""),
+    "in base64 for addresses": Buffer.from(secret).toString("base64url"),
+    "in hexadecimal": Buffer.from(secret).toString("hex"),
+    "in hexadecimal capitals": Buffer.from(secret).toString("hex").toUpperCase(),
     "in bytes read one by one": Buffer.from(secret).toString("latin1"),
     "in JSON, in bytes read one by one": Buffer.from(JSON.stringify(secret).slice(1, -1)).toString("latin1"),
     "in HTML, in bytes read one by one": Buffer.from("a B!&#39;(c)*~&gt;d/&quot;ñ&amp;\n&lt;€").toString(

@@ -166,12 +166,7 @@ export const publishedSample = (): PublishedFacts => {
               engine_reference: "es-bank:api",
               columns: [hostile, "civil_status"],
             },
-            {
-              change: "added",
-              customer_id: null,
-              engine_reference: null,
-              columns: [],
-            },
+            { change: "added", customer_id: null, engine_reference: null, columns: [] },
           ],
         },
         { table: "loans", added: 0, changed: 0, gone: 1, rejected: 2, records: [] },

@@ -237,9 +237,7 @@ Key: ${key}`
       text,
     }
     expect(notices()).toEqual([notice])
-    expect(JSON.parse(received.find((one) => one.asked === "POST /chat")?.body ?? "")).toEqual({
-      text,
-    })
+    expect(JSON.parse(received.find((one) => one.asked === "POST /chat")?.body ?? "")).toEqual({ text })
     expect(JSON.parse(readFileSync(join(root, "told.json"), "utf8"))).toEqual(notice)
     expect(received.filter(({ body }) => /customer-\d|pppp|sandbox-bank/.test(body))).toEqual([])
     const folder = join(root, "many")

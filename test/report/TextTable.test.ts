@@ -13,10 +13,7 @@ describe("table", () => {
         ["a", "1", ""],
         ["bcdef", "100", "x"],
       ],
-      {
-        width: Infinity,
-        right: new Set([1]),
-      },
+      { width: Infinity, right: new Set([1]) },
     )
     expect(text).toBe("name   count  note\na          1\nbcdef    100  x")
   })

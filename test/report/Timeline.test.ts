@@ -98,13 +98,7 @@ const expires_at = Date.UTC(2026, 11, 1)
 const ofTokens: ReadonlyArray<Fact> = [
   started,
   planned("c-1", "bank"),
-  {
-    _tag: "StartIntended",
-    ...attempt,
-    external_execution_id: "x",
-    token_id: "t-1",
-    probe: false,
-  },
+  { _tag: "StartIntended", ...attempt, external_execution_id: "x", token_id: "t-1", probe: false },
   { _tag: "TicketIssued", ...attempt, execution_id: anId("e-1") },
   { _tag: "TicketDropped", ...attempt, execution_id: anId("e-1"), reason: "REFUSED" },
   { _tag: "TicketDropped", ...attempt, execution_id: anId("e-1"), reason: "NO_AUTH_OK" },

@@ -71,10 +71,7 @@ describe("two jobs", () => {
         const one = jobWith("a", { user: literal("a") })
         const other = customer("c-1", "ok")
         const named: Job = { ...jobOf([{ ...other, ...gone }]), name: "b" }
-        const anybody: Job = {
-          ...jobOf([{ ...other, engine_reference: gone.engine_reference }]),
-          name: "b",
-        }
+        const anybody: Job = { ...jobOf([{ ...other, engine_reference: gone.engine_reference }]), name: "b" }
         const elsewhere: Job = { ...jobOf([other]), name: "b" }
         const jobs = [named, anybody, elsewhere]
         const before = yield* Effect.forEach(jobs, (job) => waits(one, job))

@@ -549,25 +549,25 @@ describe("a night and its reruns", () => {
   })
 
   it("does not begin with far fewer customers than the night before [run share of customers]", () => {
-    const share: Partial<Job> = { customersShareMin: 0.9 }
-    const ids = Array.from({ length: 10 }, (_, index) => `c-${index}`)
+    const share: Partial<Job> = { customersShareMin: 0.7 }
+    const ids = Array.from({ length: 4 }, (_, index) => `c-${index}`)
     const of = (number: number): Job => ({ ...named(...ids.slice(0, number).map(ok)), ...share })
     const told = live(
       makeNights(),
       Effect.gen(function* () {
-        const first = yield* night(of(10))
+        const first = yield* night(of(4))
         yield* sleepUntil(at(22, 22))
-        const cut = yield* Effect.flip(night(of(8)))
+        const cut = yield* Effect.flip(night(of(2)))
         const before = yield* starts
-        const enough = yield* night(of(9))
+        const enough = yield* night(of(3))
         yield* sleepUntil(at(23, 22))
-        return [first, cut, before, enough, yield* night(of(9))]
+        return [first, cut, before, enough, yield* night(of(3))]
       }),
     )
     expect(told).toMatchObject([
       "job.2026-11-21 0",
-      { _tag: "TooFewCustomers", customers: 8, before: 10, run_id: "job.2026-11-21" },
-      10,
+      { _tag: "TooFewCustomers", customers: 2, before: 4, run_id: "job.2026-11-21" },
+      4,
       "job.2026-11-22 0",
       "job.2026-11-23 0",
     ])

@@ -100,10 +100,7 @@ const change = Effect.fnUntraced(function* (told: ReadonlyArray<Told>) {
   yield* ledger.append([{ _tag: "RunStarted", run_id, ...job }])
   for (const [index, { change: now, engine }] of told.entries()) {
     if (now !== "open") continue
-    const access = {
-      customer_id: anId(`c-${index}`),
-      engine_reference: anId(engine),
-    }
+    const access = { customer_id: anId(`c-${index}`), engine_reference: anId(engine) }
     const task_id = anId(`${run_id}/${access.customer_id}/${engine}`)
     const keys = { run_id, task_id, attempt: 1 }
     const id = { execution_id: anId(`other-${index}`), http_status: 202 }

@@ -93,11 +93,7 @@ describe.concurrent("a bad night", () => {
     expect,
   }) => {
     const customers = ["quick", "open"].map((id): Customer => ({ id, words: quick, records: 3 }))
-    const night = nightOf({
-      customers,
-      speed,
-      faults: ["{ on: readExecution, customer: open, hang: true }"],
-    })
+    const night = nightOf({ customers, speed, faults: ["{ on: readExecution, customer: open, hang: true }"] })
     await night.killed(run, "AttemptClosed")
     const first = await night.do("nightjar status")
     // Neither killed run can end before it is killed, however late that is.
