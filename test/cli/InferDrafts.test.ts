@@ -122,64 +122,24 @@ describe("a draft", () => {
     )
   })
 
-  it("has the narrowest types, what is required, lists as tables and a key", () => {
+  it("has what is required, lists as tables and a key, and says what has no column", () => {
     const read = [
-      {
-        iban: "ES1",
-        balance: "10.50",
-        rate: 0.125,
-        day: "2026-01-31",
-        seen: "2026-01-31T10:00Z",
-        days: 3,
-        n: 2 ** 40,
-      },
-      {
-        iban: "ES2",
-        balance: 7,
-        rate: 1,
-        day: "2026-02-28",
-        seen: "2026-01-31 10:00",
-        days: 4,
-        n: 1,
-        code: "0042",
-      },
-    ].map((fields, at) => ({
-      ...kind,
-      ...fields,
-      open: true,
-      mixed: at === 0 ? "one" : 1,
-      holder: { name: "Ana" },
-      labels: ["a", "b"],
-      lines: at === 0 ? [] : [{ line: 0, text: "x" }, { line: 1 }],
-      nothing: null,
-      "Not A Name": 1,
-    }))
+      { iban: "ES1", open: true, lines: [] },
+      { iban: "ES2", open: true, lines: [{ line: 0, text: "x" }, { line: 1 }], code: "0042" },
+    ].map((fields) => ({ ...kind, ...fields, holder: { name: "Ana" }, nothing: null, "Not A Name": 1 }))
     const { file, notes } = draftFrom(read, () => "one customer")
     const shown = Object.entries(file.columns).map(
       ([name, { type, required }]) => `${name} ${type}${required === true ? " required" : ""}`,
     )
-    expect(shown).toEqual([
+    expect([file.key, ...shown]).toEqual([
+      ["iban"],
       "iban VARCHAR required",
-      "balance DECIMAL(18,2) required",
-      "rate DECIMAL(18,3) required",
-      "day DATE required",
-      "seen TIMESTAMPTZ required",
-      "days INTEGER required",
-      "n BIGINT required",
       "open BOOLEAN required",
-      "mixed JSON required",
       "holder JSON required",
       "nothing JSON",
       "code VARCHAR",
     ])
-    expect(file.key).toEqual(["iban"])
     expect(file.children).toEqual({
-      labels: {
-        table: "things_labels",
-        comment: "labels of things, one row each.",
-        required: true,
-        item: { name: "value", type: "VARCHAR", comment: "In 4 of 4 items." },
-      },
       lines: {
         table: "things_lines",
         comment: "lines of things, one row each.",

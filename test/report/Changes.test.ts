@@ -70,27 +70,6 @@ describe("changes between two nights", () => {
       }),
     )
   })
-
-  it("are none between a night and itself, and everything is new to an empty ledger", () => {
-    fc.assert(
-      fc.property(standings, (now) => {
-        const same = changesBetween(now, now)
-        expect([same.new, same.mended]).toEqual([[], []])
-        expect(changesBetween(new Map(), now)).toEqual({ new: same.still, still: [], mended: [] })
-      }),
-    )
-  })
-
-  it("turn round with the nights: what one mended, the other broke", () => {
-    fc.assert(
-      fc.property(standings, standings, (before, now) => {
-        const there = changesBetween(before, now)
-        const back = changesBetween(now, before)
-        for (const subject of there.mended) expect(back.new).toContain(subject)
-        expect(there.still.toSorted()).toEqual(back.still.toSorted())
-      }),
-    )
-  })
 })
 
 const header = (run_id: string, end: number | undefined, parent?: string, job = "job"): RunHeader => ({

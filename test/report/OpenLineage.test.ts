@@ -134,49 +134,42 @@ describe("the events of a run", () => {
         const [start, end, ...more] = yield* eventsOf(root)
         assert.deepStrictEqual([[start], more], [going, []])
         const inputs = [{ namespace: "extraction-service", name: engine }]
-        assert.deepStrictEqual(
-          { ...start, eventTime: "", run: { ...start?.run, runId: "" } },
-          {
-            eventType: "START",
-            eventTime: "",
-            run: {
-              runId: "",
-              facets: {
-                nominalTime: {
-                  _producer: "urn:nightjar:0.1.0",
-                  _schemaURL:
-                    "https://openlineage.io/spec/facets/1-0-1/NominalTimeRunFacet.json#/$defs/NominalTimeRunFacet",
-                  nominalStartTime: "2026-11-20T00:00:00.000Z",
-                  nominalEndTime: "2026-11-21T00:00:00.000Z",
-                },
-                processing_engine: {
-                  _producer: "urn:nightjar:0.1.0",
-                  _schemaURL:
-                    "https://openlineage.io/spec/facets/1-1-1/ProcessingEngineRunFacet.json#/$defs/ProcessingEngineRunFacet",
-                  name: "nightjar",
-                  version: "0.1.0",
-                },
-              },
+        const _producer = "urn:nightjar:0.1.0"
+        const facet = (version: string, name: string, fields: object) => {
+          const _schemaURL = `https://openlineage.io/spec/facets/${version}/${name}.json#/$defs/${name}`
+          return { _producer, _schemaURL, ...fields }
+        }
+        assert.deepStrictEqual({ ...start, eventTime: "", run: { ...start?.run, runId: "" } }, {
+          eventType: "START",
+          eventTime: "",
+          run: {
+            runId: "",
+            facets: {
+              nominalTime: facet("1-0-1", "NominalTimeRunFacet", {
+                nominalStartTime: "2026-11-20T00:00:00.000Z",
+                nominalEndTime: "2026-11-21T00:00:00.000Z",
+              }),
+              processing_engine: facet("1-1-1", "ProcessingEngineRunFacet", {
+                name: "nightjar",
+                version: "0.1.0",
+              }),
             },
-            job: {
-              namespace: "nightjar",
-              name: "nightly",
-              facets: {
-                jobType: {
-                  _producer: "urn:nightjar:0.1.0",
-                  _schemaURL:
-                    "https://openlineage.io/spec/facets/2-0-3/JobTypeJobFacet.json#/$defs/JobTypeJobFacet",
-                  processingType: "BATCH",
-                  integration: "NIGHTJAR",
-                },
-              },
-            },
-            inputs,
-            outputs: [],
-            producer: "urn:nightjar:0.1.0",
-            schemaURL: "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
           },
-        )
+          job: {
+            namespace: "nightjar",
+            name: "nightly",
+            facets: {
+              jobType: facet("2-0-3", "JobTypeJobFacet", {
+                processingType: "BATCH",
+                integration: "NIGHTJAR",
+              }),
+            },
+          },
+          inputs,
+          outputs: [],
+          producer: _producer,
+          schemaURL: "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+        } as unknown as typeof start)
         assert.deepStrictEqual(
           [end?.eventType, end?.run.runId, end?.run.facets, end?.inputs],
           ["COMPLETE", start?.run.runId, start?.run.facets, inputs],

@@ -268,7 +268,6 @@ describe("a collector that does not take it", () => {
 
   it.for([
     ["hangs", "it did not answer within 5 seconds|the run ended before it answered"],
-    [503, "it answered 503|the run ended before it answered"],
     [302, "it redirects \\(302\\), which is not followed"],
   ] as const)(
     "costs a line and some seconds, and no exit code: %j [exit telemetry dead]",
