@@ -1,12 +1,9 @@
-/**
- * The commands beside a night, against the fake and the embedded service: what they print, their JSON, their exit
- * codes, and that none of them starts anything.
- */
+/** Commands that need no night: the catalogue of a service, a new job file, and what is said before any run. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { FakeService } from "./FakeService.ts"
-import { jobText, login, Workplace } from "./Nightjar.ts"
+import { Workplace } from "./Nightjar.ts"
 
 // Processes on a busy machine take their time; how long is nothing that these checks judge.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -18,44 +15,13 @@ beforeAll(async () => {
   place.environment["NIGHTJAR_BASE_URL"] = fake.base_url
   place.environment["NIGHTJAR_FLOWS_URL"] = fake.flows_url
   place.environment["NIGHTJAR_APP_SECRET"] = "fake-secret-1"
-  const customers = [
-    login("one"),
-    login("two").replace(" }", ", pin: 1 }"),
-    '  - { id: always, parameters: { username: u, password: pppp }, engines: ["fake-always:website"] }',
-    '  - { id: nobody, parameters: { username: u, password: pppp }, engines: ["not/../there:website"] }',
-  ]
-  place.write(
-    "job.yaml",
-    jobText(fake, { name: "commands", customers: `customers:\n${customers.join("\n")}\n` }),
-  )
 })
 afterAll(async () => {
   await fake.close()
   place.remove()
 })
 
-describe.concurrent("a read-only command", () => {
-  it("`plan` names tasks, what is skipped and why, and an expected duration; exit 0; nothing is started", async () => {
-    const plan = (await place.json("plan", "job.yaml")) as ReadonlyArray<Record<string, unknown>>
-    expect(plan).toMatchObject([
-      {
-        job: "commands",
-        tasks: [{ customer_id: "one", starts: true }, { customer_id: "two" }],
-        settled: [
-          {
-            customer_id: "always",
-            outcome: "skipped",
-            reason: "CUSTOMER_INTERVENTION_REQUIRED",
-            who_acts: "engineer",
-          },
-          { customer_id: "nobody", outcome: "skipped", reason: "ENGINE_UNKNOWN", who_acts: "engineer" },
-        ],
-        expected_ms: expect.any(Number),
-      },
-    ])
-    expect([fake.starts, fake.breaches]).toEqual([[], []])
-  })
-
+describe.concurrent("a command without a night", () => {
   it("`engines list` and `engines show` print the catalogue and a form", async () => {
     const [list, shown, unknown] = await Promise.all([
       place.json("engines", "list"),

@@ -98,5 +98,4 @@ export const engines = new Map<string, FakeEngine>([
       "pin",
     ]),
   ),
-  engine("fake-always:website", { action_required_frequency: "always" }),
 ])
