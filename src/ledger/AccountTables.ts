@@ -264,6 +264,9 @@ const released = (rows: Rows, fact: typeof CredentialReleased.Type): void => {
     rows.write(Accounts.release(each, fingerprint, logins))
 }
 
+/** What a decision reads of the accounts, in the transaction that writes what it decides. */
+export type KnownAccounts = Pick<ReturnType<typeof accountsIn>, "ofLogin">
+
 export const accountsIn = (database: DatabaseSync) => {
   const rows = rowsIn(database)
   return {

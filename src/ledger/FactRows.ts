@@ -7,11 +7,12 @@ import { Clock, Deferred, Effect, Schema } from "effect"
 import type { DurableFiles } from "../base/DurableFile.ts"
 import { Fact } from "./Fact.ts"
 import type { Recorded } from "./Fact.ts"
-import { attempt, unknownFact } from "./LedgerKeys.ts"
+import { attempt, isOfFile, ledgerFailed, unknownFact } from "./LedgerKeys.ts"
 import type { LedgerFailed, NewFact } from "./LedgerKeys.ts"
 import { idsIn, packedBytes, placeFor, writeFrames } from "./LedgerArchive.ts"
 import type { ArchivedId, StoredFact } from "./LedgerArchive.ts"
 import type { accessLedger } from "./LedgerTables.ts"
+import type { KnownAccounts } from "./AccountTables.ts"
 import { cleanValue } from "../privacy/CleanBody.ts"
 import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import type { RunId } from "../service/Ids.ts"
@@ -98,36 +99,66 @@ export const rowOf = (fact: Fact, at: number): NewFact => ({
   body: JSON.stringify(encodeFact(fact)),
 })
 
+/** Facts to write, and what the caller is told: decided in the transaction that writes them. */
+export type Decision<A> = (accounts: KnownAccounts) => {
+  readonly facts: ReadonlyArray<Fact>
+  readonly answer: A
+}
+
+type Decided = (accounts: KnownAccounts) => ReadonlyArray<NewRow>
+
 /**
  * A sync costs a hundred times as much as the rows, and blocks this process meanwhile. So the first append
  * lets every other fiber that is ready go first, and writes their facts with its own. It cannot be
  * interrupted: others wait for it.
  */
-export const groupCommit = (write: (facts: ReadonlyArray<NewRow>) => void, known: KnownSecrets) => {
+export const groupCommit = (write: (decided: ReadonlyArray<Decided>) => void, known: KnownSecrets) => {
   let open:
-    | { readonly rows: Array<NewRow>; readonly written: Deferred.Deferred<void, LedgerFailed> }
+    | { readonly all: Array<Decided>; readonly written: Deferred.Deferred<void, LedgerFailed> }
     | undefined
   const commit = Effect.fnUntraced(function* (group: NonNullable<typeof open>) {
     yield* Effect.yieldNow
     open = undefined
-    yield* Deferred.done(group.written, yield* Effect.exit(attempt(() => write(group.rows))))
+    yield* Deferred.done(group.written, yield* Effect.exit(attempt(() => write(group.all))))
   })
-  return Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>) {
-    if (facts.length === 0) return
-    const at = Math.trunc(yield* Clock.currentTimeMillis)
-    const rows = yield* attempt(() =>
-      facts.map((given): NewRow => {
-        const fact = cleanFact(given, known)
-        return { fact, ...rowOf(fact, at) }
-      }),
-    )
+  const join = Effect.fnUntraced(function* (decided: Decided) {
     const joined = open
-    const group = joined ?? { rows: [], written: Deferred.makeUnsafe<void, LedgerFailed>() }
+    const group = joined ?? { all: [], written: Deferred.makeUnsafe<void, LedgerFailed>() }
     open = group
-    group.rows.push(...rows)
+    group.all.push(decided)
     if (joined === undefined) yield* commit(group)
     yield* Deferred.await(group.written)
-  }, Effect.uninterruptible)
+  })
+  const rowsAt = (facts: ReadonlyArray<Fact>, at: number): ReadonlyArray<NewRow> =>
+    facts.map((given) => {
+      const fact = cleanFact(given, known)
+      return { fact, ...rowOf(fact, at) }
+    })
+  return {
+    append: Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>) {
+      if (facts.length === 0) return
+      const at = Math.trunc(yield* Clock.currentTimeMillis)
+      const rows = yield* attempt(() => rowsAt(facts, at))
+      yield* join(() => rows)
+    }, Effect.uninterruptible),
+    /** A defect in it is its caller's alone. */
+    decide: Effect.fnUntraced(function* <A>(decision: Decision<A>) {
+      const at = Math.trunc(yield* Clock.currentTimeMillis)
+      let answered: Effect.Effect<A, LedgerFailed> = Effect.die("a decision was never asked for")
+      yield* join((accounts) => {
+        try {
+          const { facts, answer } = decision(accounts)
+          const rows = rowsAt(facts, at)
+          answered = Effect.succeed(answer)
+          return rows
+        } catch (cause) {
+          answered = isOfFile(cause) ? Effect.fail(ledgerFailed(cause)) : Effect.die(cause)
+          return []
+        }
+      })
+      return yield* answered
+    }, Effect.uninterruptible),
+  }
 }
 
 // Moves the facts of a run into the file of its month first, synced and read back; then one transaction says

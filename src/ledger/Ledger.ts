@@ -14,7 +14,7 @@ import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import type { Account } from "./Accounts.ts"
 import { archiveName } from "./LedgerArchive.ts"
 import { archiveRun, eachOf, groupCommit, readerOf } from "./FactRows.ts"
-import type { ArchivedRun } from "./FactRows.ts"
+import type { ArchivedRun, Decision } from "./FactRows.ts"
 import type { CustomerForgotten, Fact, Pruned, Recorded } from "./Fact.ts"
 import { foldHeaders, foldPruned, foldRun } from "./FoldRun.ts"
 import type { RunHeader } from "./FoldRun.ts"
@@ -49,6 +49,11 @@ export class Ledger extends Context.Service<
     /** In one transaction, which appends that arrive together share; durable on return, all or none. */
     readonly append: (facts: ReadonlyArray<Fact>) => Answer<void>
     /**
+     * The same, of facts that are decided in the transaction that writes them: nobody's come between what
+     * the decision reads and what it writes.
+     */
+    readonly decide: <A>(decision: Decision<A>) => Answer<A>
+    /**
      * Whether an execution id is this attempt's: it belongs to the first attempt that claims it, in whatever
      * run, until the execution is deleted. The claim is durable with the attempt's `StartAnswered`.
      */
@@ -76,8 +81,6 @@ export class Ledger extends Context.Service<
     readonly accounts: Answer<ReadonlyArray<Account>>
     /** Those that a login opens, and those that may be the same user's (`AccountKeys.row`). */
     readonly accountsOf: (login: AccountKeys) => Answer<ReadonlyArray<Account>>
-    /** Logins of all runs of this process that may leave now, by task: the facts name what has left. */
-    readonly leaving: Map<TaskId, AccountKeys>
     readonly cachedForm: (engine_reference: EngineReference) => Answer<CachedForm | undefined>
     readonly cacheForm: (form: CachedForm) => Answer<void>
     /** 32 random bytes, created once per output folder: fingerprints mean nothing elsewhere. */
@@ -234,8 +237,9 @@ const makeLedger = Effect.fnUntraced(function* (
   const states = statesOver(database, tables)
   const followers = followersOf()
   return Ledger.of({
-    append: groupCommit((rows) => {
-      followers.tell(tables.append(rows), rows)
+    ...groupCommit((decided) => {
+      const { first, rows } = tables.append(decided)
+      followers.tell(first, rows)
       states.noteAppended(rows)
     }, known),
     follow: followers.follow,
@@ -257,7 +261,6 @@ const makeLedger = Effect.fnUntraced(function* (
     runs: attempt(() => foldHeaders(read(tables.headers()))),
     accounts: attempt(() => tables.accounts()),
     accountsOf: (login) => attempt(() => tables.accountsOf(login)),
-    leaving: new Map(),
     cachedForm: (engine_reference) => attempt(() => tables.cachedForm(engine_reference)),
     cacheForm: (form) => attempt(() => tables.cacheForm(form)),
     fingerprintKey: attempt(() => tables.fingerprintKey()),

@@ -30,6 +30,10 @@ const damagedCodes: ReadonlySet<unknown> = new Set([11, 26])
 export const isDamage = (cause: unknown): cause is Error =>
   cause instanceof Damage || (cause instanceof Error && "errcode" in cause && damagedCodes.has(cause.errcode))
 
+/** What the file, or its disk, is to blame for, and not a defect of ours. */
+export const isOfFile = (cause: unknown): boolean =>
+  cause instanceof Damage || (cause instanceof Error && "errcode" in cause)
+
 export const keyIn = (database: DatabaseSync, name: string): Uint8Array | undefined => {
   const value = database.prepare("SELECT value FROM keys WHERE name = ?").get(name)?.["value"]
   return value instanceof Uint8Array ? value : undefined

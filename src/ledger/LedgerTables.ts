@@ -7,6 +7,7 @@ import type { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
 import { sha256 } from "../base/Hashes.ts"
 import { accountsIn, hasAccounts, readAccounts } from "./AccountTables.ts"
+import type { KnownAccounts } from "./AccountTables.ts"
 import { FactsArchived } from "./Fact.ts"
 import type { Archive } from "./Fact.ts"
 import {
@@ -291,7 +292,10 @@ const archiving =
       states?.remove(row.run_id)
     })
 
-/** The end of the chain is read in the transaction that extends it: another process may have added facts. */
+/**
+ * The end of the chain, and what decides, are read in the transaction that extends it: another process may
+ * have added facts. Answers the place of the first row.
+ */
 const appending = (database: DatabaseSync) => {
   // Only a ledger of an older version that was opened for reading.
   if (!hasChain(database) || !hasAccounts(database))
@@ -299,12 +303,19 @@ const appending = (database: DatabaseSync) => {
       throw new Error("it was opened read-only")
     }
   const write = appendRows(database)
-  const { project } = accountsIn(database)
-  return (rows: ReadonlyArray<NewFact>) =>
+  const accounts = accountsIn(database)
+  return <R extends NewFact>(decisions: ReadonlyArray<(known: KnownAccounts) => ReadonlyArray<R>>) =>
     within(database, () => {
-      const first = write(rows)
-      project(rows)
-      return first
+      let first = 0
+      const rows = decisions.flatMap((decide) => {
+        const own = decide(accounts)
+        if (own.length === 0) return []
+        const place = write(own)
+        first ||= place
+        accounts.project(own)
+        return own
+      })
+      return { first, rows }
     })
 }
 

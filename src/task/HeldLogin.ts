@@ -1,46 +1,89 @@
 /**
  * Whether the login of a task may be sent now, as the ledger knows its account and this run its engine. Asked
- * before each start and before each probe.
+ * before each start and before each probe, and once more in the transaction that writes its intent.
  */
 import { Clock, Duration, Effect } from "effect"
 import { cutText } from "../service/BodyBounds.ts"
 import { own } from "../service/Ends.ts"
 import type { Verdict } from "../service/Ends.ts"
-import { holdOf, openSame } from "../ledger/Accounts.ts"
-import type { Hold } from "../ledger/Accounts.ts"
+import { holdOf } from "../ledger/Accounts.ts"
+import type { Account, Hold } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import { loginKeysOf } from "../privacy/Fingerprint.ts"
+import type { AttemptOrder } from "./AttemptOrder.ts"
 import { holdText, chanceOf, isLasting, thirdText, verdictOfHold } from "./LoginHold.ts"
 import { candidateOf } from "./Night.ts"
 import type { StartAct } from "./Next.ts"
 import type { Night, Row } from "./Night.ts"
 import { SlotsBeside } from "./SharedSlots.ts"
+import { intentOf, LoginOvertaken } from "./StartAttempt.ts"
 
 export type Held =
   | { readonly _tag: "Ended"; readonly verdict: Verdict }
   /** Until then (milliseconds); without it, as for somebody else's run. */
   | { readonly _tag: "Waits"; readonly until?: number }
 
-/** Undefined if it may be sent: then no other login to its account may, until its start is answered. */
-export const heldLogin = Effect.fnUntraced(function* (night: Night, row: Row, { attempt, probe }: StartAct) {
+/** Undefined if it may be sent, as far as is known before its turn comes. */
+export const heldLogin = Effect.fnUntraced(function* (night: Night, row: Row, act: StartAct) {
   const { account } = row.keys
+  row.risks = undefined
   if (account === undefined) return undefined
-  const { task_id, customer_id } = row.work
-  const ledger = yield* Ledger
-  // Two channels may log in to one account with different fields, which no schedule can see.
-  const isTaken = [...ledger.leaving].some(([other, keys]) => other !== task_id && openSame(keys, account))
-  if (isTaken) return yield* waitOthers(night)
-  ledger.leaving.set(task_id, account)
-  const accounts = yield* ledger.accountsOf(account)
-  const absorbs = accounts.flatMap(({ identity, former }) => (identity.length === 0 ? former : []))
-  if (absorbs.length > 0) row.keys = { ...row.keys, account: { ...account, absorbs } }
   const now = yield* Clock.currentTimeMillis
-  const self = { run_id: night.run_id, task_id, attempt }
-  const hold = holdOf(accounts, account, { now, maxWaitMs: Duration.toMillis(night.rules.max_wait), self })
+  const hold = holdNow(night, row, act, yield* (yield* Ledger).accountsOf(account), now)
   if (hold === undefined) return undefined
+  const { customer_id } = row.work
   if (isLasting(hold)) return ended({ ...verdictOfHold(hold), message: cutText(holdText(hold, customer_id)) })
-  if (hold.why === "third") return thirdLogin(night, row, { hold, now, probe })
-  return yield* waitOthers(night)
+  if (hold.why !== "third") return yield* waitOthers(night)
+  const held = thirdLogin(night, row, { hold, now, probe: act.probe })
+  if (held === undefined) row.risks = hold.why
+  return held
 })
+
+const holdNow = (
+  { run_id, rules }: Night,
+  { keys, work }: Row,
+  { attempt }: StartAct,
+  accounts: ReadonlyArray<Account>,
+  now: number,
+): Hold | undefined => {
+  const self = { run_id, task_id: work.task_id, attempt }
+  const moment = { now, maxWaitMs: Duration.toMillis(rules.max_wait), self }
+  return keys.account === undefined ? undefined : holdOf(accounts, keys.account, moment)
+}
+
+/**
+ * Writes the intent of a start just before its request leaves, if its account still is as it was when
+ * `heldLogin` let it pass: two channels may log in to one account with different fields, which no schedule
+ * can see.
+ */
+export const beginStart = Effect.fnUntraced(function* (
+  night: Night,
+  row: Row,
+  act: StartAct,
+  order: AttemptOrder,
+) {
+  const ledger = yield* Ledger
+  const now = yield* Clock.currentTimeMillis
+  const begun = yield* ledger.decide(({ ofLogin }) => {
+    const accounts = order.account === undefined ? [] : ofLogin(order.account)
+    const hold = holdNow(night, row, act, accounts, now)
+    if (hold !== undefined && hold.why !== row.risks) return { facts: [], answer: undefined }
+    const own = absorbing(order, accounts)
+    return { facts: [intentOf(own, act.probe)], answer: own }
+  })
+  if (begun === undefined) return yield* new LoginOvertaken()
+  row.keys = loginKeysOf(begun)
+  return begun
+})
+
+/** What an earlier version filed under other names is its account's from now on. */
+const absorbing = (order: AttemptOrder, accounts: ReadonlyArray<Account>): AttemptOrder => {
+  const absorbs = accounts.flatMap(({ identity, former }) => (identity.length === 0 ? former : []))
+  const { account } = order
+  return account === undefined || absorbs.length === 0
+    ? order
+    : { ...order, account: { ...account, absorbs } }
+}
 
 /** Another login of the account is waited for as long as this run, or one beside it, has executions open. */
 const waitOthers = Effect.fnUntraced(function* ({ active, restingCount }: Night) {

@@ -52,6 +52,8 @@ export interface Row {
   probeAt: number
   /** Its start counts as one that waits for an answer. */
   isAwaited: boolean
+  /** Its login is sent although it may be the third strike of its account. */
+  risks: "third" | undefined
   /** The execution that is followed. */
   watching: { readonly watch: Watch; readonly scope: Scope.Closeable } | undefined
   /** When it goes on without anybody's doing (milliseconds); undefined while a fiber works on it. */
@@ -67,6 +69,7 @@ export const newRow = (work: TaskWork): Row => ({
   deferrals: 0,
   probeAt: 0,
   isAwaited: false,
+  risks: undefined,
   watching: undefined,
   wakesAt: undefined,
 })

@@ -7,7 +7,6 @@
 import { Clock, Duration, Effect, Queue, Random } from "effect"
 import type { EngineReference } from "../service/Ids.ts"
 import { waitMs } from "../base/Time.ts"
-import { Ledger } from "../ledger/Ledger.ts"
 import { attemptWaits } from "../client/Polling.ts"
 import { candidateOf, leave, release, settleWaiting } from "./Night.ts"
 import type { Night, Row } from "./Night.ts"
@@ -23,8 +22,6 @@ const accountOf = ({ keys }: Row): string | undefined => keys.account?.account
 export const noteAnswered = Effect.fnUntraced(function* (night: Night, row: Row) {
   if (!row.isAwaited) return
   row.isAwaited = false
-  const { leaving } = yield* Ledger
-  leaving.delete(row.work.task_id)
   night.breaker.answered(row.work.engine_reference)
   yield* Queue.offer(night.poke, undefined)
 })

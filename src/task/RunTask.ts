@@ -2,7 +2,7 @@
  * Carries out what `next` says for one task, act after act, until it waits for a slot or has its verdict; and
  * the longest of these acts, its start. What follows an execution that is closed is in `FinishTask.ts`.
  */
-import { Clock, Duration, Effect, Exit, Queue, Random, Scope } from "effect"
+import { Clock, Duration, Effect, Exit, Queue, Random, Result, Scope } from "effect"
 import { Hints, withHintPair } from "../client/Hints.ts"
 import { waitMs } from "../base/Time.ts"
 import { attemptWaits } from "../client/Polling.ts"
@@ -11,7 +11,7 @@ import { own, verdictOfRefusal } from "../service/Ends.ts"
 import type { AttemptState, OpenAttempt } from "../ledger/RunState.ts"
 import { finish } from "./FinishTask.ts"
 import { openWatch, pollOnce } from "./FollowAttempt.ts"
-import { heldLogin } from "./HeldLogin.ts"
+import { beginStart, heldLogin } from "./HeldLogin.ts"
 import type { Held } from "./HeldLogin.ts"
 import { dueOf } from "./LookTurns.ts"
 import { isTokenRefused, verdictLeft } from "./Next.ts"
@@ -165,7 +165,12 @@ export const startTask = Effect.fnUntraced(function* (
   const order = orderOf(night, row, act.attempt)
   const hints = yield* Hints
   const call = callOf(instead ?? prepared.call, order.external_execution_id, hints.on)
-  yield* afterStart(night, row, candidate, yield* startAttempt(order, call, act.probe))
+  const started = yield* Effect.result(
+    startAttempt(order, call, act.probe, beginStart(night, row, act, order)),
+  )
+  if (Result.isSuccess(started)) return yield* afterStart(night, row, candidate, started.success)
+  if (started.failure._tag !== "LoginOvertaken") return yield* started.failure
+  yield* startTask(night, row, candidate)
 })
 
 const callOf = (parts: CallParts, external_execution_id: string, isHinted: boolean) => ({

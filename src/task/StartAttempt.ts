@@ -3,7 +3,7 @@
  * what it says of the login. A request that was sent is never abandoned, so an interrupted run does not
  * lose its answer.
  */
-import { Effect, Option, Result } from "effect"
+import { Data, Effect, Option, Result } from "effect"
 import { retrySchedule } from "../base/Time.ts"
 import { isAvailable } from "../client/EngineForms.ts"
 import { lookWaits } from "../client/Polling.ts"
@@ -133,48 +133,71 @@ export type StartResult = Exclude<Started, { readonly answer: "unusable" }> & { 
 
 const identifyTriesMax = 4
 
+/** Written just before a start leaves: a start that still waits for its turn has not been sent. */
+export const intentOf = (order: AttemptOrder, probe: boolean): typeof StartIntended.Type => {
+  const { external_execution_id, fingerprint, token_id } = order
+  return {
+    _tag: "StartIntended",
+    ...attemptKeys(order),
+    external_execution_id,
+    ...accessOf(order),
+    ...(fingerprint === undefined ? {} : { fingerprint }),
+    ...sentKeys(order),
+    ...(token_id === undefined ? {} : { token_id }),
+    probe,
+  }
+}
+
+/** Its account is another one since it was asked about: nothing was written, and nothing leaves. */
+export class LoginOvertaken extends Data.TaggedError("LoginOvertaken") {}
+
+/** Writes the intent, and answers the order as it has it; where it fails, nothing leaves. */
+type Begin = Effect.Effect<AttemptOrder, LedgerFailed | LoginOvertaken, Ledger>
+
 /** Section 4.1. Sends the start; `probe`: once more, because the answer to it was lost. */
 export const startAttempt = Effect.fn("StartAttempt.start")(function* (
   order: AttemptOrder,
   call: StartCall,
   probe: boolean,
+  begin: Begin,
 ) {
-  return { ...(yield* sendStart(order, call, probe)), probe } satisfies StartResult as StartResult
+  return { ...(yield* sendStart(order, call, probe, begin)), probe } satisfies StartResult as StartResult
 })
 
 /** A defect of ours counts as an answer: the request may have been sent, and is not sent again. */
-const sendStart = (order: AttemptOrder, call: StartCall, probe: boolean) => {
+const sendStart = (order: AttemptOrder, call: StartCall, probe: boolean, begin: Begin) => {
   const withDefect: ReadonlyArray<Fact> = [
     { _tag: "StartAnswered", ...attemptKeys(order), answer: "unusable" },
     ...judgeStart(order, { answer: "lost", http_status: undefined }, probe),
   ]
   const about = { what: "start", ...order, withDefect }
-  return Effect.uninterruptible(handleAnswer(about, sendOnce(order, call, probe)))
+  return Effect.uninterruptible(handleAnswer(about, sendOnce(order, call, probe, begin)))
 }
 
-const sendOnce = Effect.fnUntraced(function* (order: AttemptOrder, call: StartCall, probe: boolean) {
+const sendOnce = Effect.fnUntraced(function* (
+  given: AttemptOrder,
+  call: StartCall,
+  probe: boolean,
+  begin: Begin,
+) {
   const service = yield* Service
-  const { external_execution_id } = order
-  const login = {
-    ...accessOf(order),
-    ...(order.fingerprint === undefined ? {} : { fingerprint: order.fingerprint }),
-    ...sentKeys(order),
-    ...(order.token_id === undefined ? {} : { token_id: order.token_id }),
-  }
+  let begun: AttemptOrder | undefined
   const ledger = yield* Ledger
-  let hasLeft = false
-  // Only now: a start that still waits for its turn has not been sent, and if the process dies then,
-  // nothing is lost.
-  const leaving = Effect.andThen(
-    ledger.append([{ _tag: "StartIntended", ...attemptKeys(order), external_execution_id, ...login, probe }]),
-    Effect.sync(() => void (hasLeft = true)),
+  const leaving = Effect.provideService(
+    Effect.map(begin, (intended) => void (begun = intended)),
+    Ledger,
+    ledger,
   )
   const answer = yield* service.startExecution(call, leaving).pipe(
     Effect.catchIf(
-      (failure): failure is CallFailure => !(failure instanceof LedgerFailed),
+      (failure): failure is CallFailure =>
+        !(failure instanceof LedgerFailed || failure instanceof LoginOvertaken),
       (failure): Effect.Effect<StartAnswer | CallFailure> => Effect.succeed(failure),
     ),
   )
+  const hasLeft = begun !== undefined
+  const order = begun ?? given
+  const { external_execution_id } = order
   const withToken = call.login._tag === "Token"
   const read = readStart({ external_execution_id, withToken }, answer, yield* askAbout(order, answer))
   // What was held back says nothing of the request before it, which may have been lost, nor of its login.

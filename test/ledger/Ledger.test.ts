@@ -102,6 +102,49 @@ describe("the ledger", () => {
   )
 
   overBoth(
+    "decides in the transaction that writes: of two at once the second sees the first; one that throws fails alone",
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const login = {
+        account: "A",
+        identity: ["user"],
+        password: "p",
+        fingerprint: "f",
+        former: [],
+        isByHand: false,
+      }
+      const once = (name: string) =>
+        ledger.decide(({ ofLogin }) => {
+          const others = ofLogin(login).flatMap(({ sent }) =>
+            sent.map(({ external_execution_id }) => external_execution_id),
+          )
+          const intent = {
+            ...task,
+            engine_reference: anId("bank"),
+            attempt: 1,
+            external_execution_id: name,
+            probe: false,
+          }
+          const sent = { account: "A", identity: ["user"], password: "p" }
+          const fact: Fact = { _tag: "StartIntended", ...intent, login: sent, fingerprint: "f" }
+          return { facts: others.length === 0 ? [fact] : [], answer: others }
+        })
+      const broken = ledger.decide(() => {
+        throw new Error("a defect")
+      })
+      const all = yield* Effect.all(
+        [Effect.exit(broken), once("first"), once("second"), ledger.append([started(run_id)])],
+        { concurrency: "unbounded" },
+      )
+      expect([all[0]._tag, all[1], all[2]]).toEqual(["Failure", [], ["first"]])
+      expect((yield* ledger.facts(run_id)).map(({ fact }) => fact._tag)).toEqual([
+        "StartIntended",
+        "RunStarted",
+      ])
+    }),
+  )
+
+  overBoth(
     "keeps the newest form of an engine, and one key forever",
     Effect.gen(function* () {
       const ledger = yield* Ledger

@@ -76,7 +76,7 @@ describe("an account", () => {
       }),
   )
 
-  it.effect("that two channels open with different fields gets one login at a time", () =>
+  it.effect("that two channels open with different fields gets one login at a time [promise 4 begin]", () =>
     Effect.gen(function* () {
       const { script, seen } = source({})
       const channels: ReadonlyArray<NightTask> = [
