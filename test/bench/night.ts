@@ -1,7 +1,7 @@
 /**
  * A night as its users run it: the bundled command in one process, `nightjar sandbox` in another, real HTTP between
  * them, default polling. CPU time is all that the command used, from its start to its end; it is far steadier than
- * wall time, which is mostly the executions' own.
+ * wall time, which is mostly the executions' own. Then the same customers, as a script without any care reads them.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { createServer } from "node:http"
@@ -16,6 +16,8 @@ import { writeNightJob } from "./NightJob.ts"
 import type { NightSize } from "./NightJob.ts"
 import { complaintsAbout, readPublished, readServiceSaw } from "./NightProof.ts"
 import type { ServiceSaw } from "./NightProof.ts"
+
+const script = new URL("nightScript.js", import.meta.url).pathname
 
 /** What the project promises of the whole night; a sample is mostly start-up, so only memory is judged there. */
 const cpuLimitMs = 25
@@ -76,69 +78,93 @@ const startService = async (command: string, folder: string) => {
 const total = (usage: ReadonlyArray<Usage>, of: (one: Usage) => number): number =>
   usage.reduce((sum, one) => sum + of(one), 0)
 
-/** A night that came to its end, and what it and the service used. */
-interface MeasuredNight {
-  readonly night: MeasuredEnd
-  readonly service: MeasuredEnd
+/** Work that came to its end against a service of its own, and what both saw and used. */
+interface Work {
+  readonly ended: MeasuredEnd
   readonly saw: ServiceSaw
   readonly requests: number
-  /** Of the pipeline alone: all threads, user and system. */
+  /** Of the worker alone: all threads, user and system. */
   readonly cpuMs: number
 }
 
-const figuresOf = (size: NightSize, measured: MeasuredNight): ReadonlyArray<Figure> => {
-  const { night, service, saw, requests, cpuMs } = measured
-  const serviceMs = total(service.usage, ({ cpu_ms }) => cpu_ms)
+const perExecution = ({ saw }: Work, value: number): number => value / saw.executions
+
+const figuresOf = (size: NightSize, night: Work, bare: Work): ReadonlyArray<Figure> => {
+  const { ended, saw, requests, cpuMs } = night
   const judged =
     size.customers === whole.customers ? { limit: { is: "at most", value: cpuLimitMs } as const } : {}
-  const each = { unit: "ms", peer: { name: "the service's own", value: serviceMs / saw.executions } }
+  const beside = (value: number) => ({ peer: { name: "a script without care", value } })
   return [
-    { name: "pipeline's CPU per execution", value: cpuMs / saw.executions, ...each, ...judged },
+    {
+      name: "pipeline's CPU per execution",
+      value: perExecution(night, cpuMs),
+      unit: "ms",
+      ...beside(perExecution(bare, bare.cpuMs)),
+      ...judged,
+      aim: "1.5 x",
+    },
     {
       name: "peak memory",
-      value: total(night.usage, ({ peak_mb }) => peak_mb),
+      value: total(ended.usage, ({ peak_mb }) => peak_mb),
       unit: "MB",
       limit: { is: "at most", value: memoryLimitMb },
     },
-    { name: "requests per execution", value: requests / saw.executions, unit: "requests" },
+    {
+      name: "requests per execution",
+      value: perExecution(night, requests),
+      unit: "requests",
+      ...beside(perExecution(bare, bare.requests)),
+    },
     { name: "pipeline's CPU per request", value: (cpuMs * 1_000) / requests, unit: "µs" },
     { name: "executions", value: saw.executions, unit: "executions" },
     { name: "in flight at once", value: saw.inFlightMost, unit: "executions" },
-    { name: "wall time", value: night.elapsedMs / 1_000, unit: "s" },
+    {
+      name: "wall time",
+      value: ended.elapsedMs / 1_000,
+      unit: "s",
+      ...beside(bare.ended.elapsedMs / 1_000),
+      aim: "1.1 x",
+    },
   ]
 }
 
-/** One night in `folder`; nothing was measured where a process was killed or nothing was executed. */
+/** `args` against a service of its own in `folder`; nothing was measured where a process was killed. */
+const work = async (command: string, folder: string, args: ReadonlyArray<string>): Promise<Work | string> => {
+  mkdirSync(folder, { recursive: true })
+  const serving = await startService(command, folder)
+  const ended = await startMeasured(args, join(folder, "work.usage"), serving.env).ended
+  serving.stop()
+  const service = await serving.ended
+  if (ended.usage.length === 0 || service.usage.length === 0)
+    return `a process was killed: exit ${ended.code}, ${ended.stderr}`
+  const saw = readServiceSaw(serving.journal)
+  if (saw.executions === 0) return `nothing was executed: exit ${ended.code}, ${ended.stderr}`
+  const requests = total(service.usage, ({ answered }) => Object.values(answered).reduce((a, b) => a + b, 0))
+  return { ended, saw, requests, cpuMs: total(ended.usage, ({ cpu_ms }) => cpu_ms) }
+}
+
+/** One night in `folder`. */
 export const measureNight = async (
   command: string,
   folder: string,
   size: NightSize,
-): Promise<{ readonly measured?: MeasuredNight; readonly complaints: ReadonlyArray<string> }> => {
+): Promise<{ readonly measured?: Work; readonly complaints: ReadonlyArray<string> }> => {
   const output = join(folder, "output")
   const job = join(folder, "job")
   mkdirSync(job, { recursive: true })
   const expected = writeNightJob(job, size)
-  const serving = await startService(command, folder)
   const run = [command, "run", join(job, "night.yaml"), "--output", output, "--no-progress"]
-  const night = await startMeasured(run, join(folder, "night.usage"), serving.env).ended
-  serving.stop()
-  const service = await serving.ended
-  if (night.usage.length === 0 || service.usage.length === 0)
-    return { complaints: [`a process was killed: exit ${night.code}, ${night.stderr}`] }
-  const saw = readServiceSaw(serving.journal)
-  if (saw.executions === 0)
-    return { complaints: [`nothing was executed: exit ${night.code}, ${night.stderr}`] }
+  const measured = await work(command, folder, run)
+  if (typeof measured === "string") return { complaints: [measured] }
   const published = await readPublished(output)
-  return {
-    measured: {
-      night,
-      service,
-      saw,
-      requests: total(service.usage, ({ answered }) => Object.values(answered).reduce((a, b) => a + b, 0)),
-      cpuMs: total(night.usage, ({ cpu_ms }) => cpu_ms),
-    },
-    complaints: complaintsAbout(expected, night.code, saw, published),
-  }
+  return { measured, complaints: complaintsAbout(expected, measured.ended.code, measured.saw, published) }
+}
+
+/** The same customers, after that night. */
+const measureScript = (command: string, folder: string, { inFlight }: NightSize) => {
+  const place = join(folder, "script")
+  const customers = join(folder, "job", "customers.csv")
+  return work(command, place, [script, customers, join(folder, "bodies.ndjson"), String(inFlight)])
 }
 
 export const night: Benchmark = {
@@ -152,10 +178,12 @@ export const night: Benchmark = {
       const command = await installedCommand()
       const { measured, complaints } = await measureNight(command, folder, size)
       if (measured === undefined) return { figures: [], complaints }
+      const bare = await measureScript(command, folder, size)
+      if (typeof bare === "string") return { figures: [], complaints: [...complaints, bare] }
       const { inFlightMost } = measured.saw
       const few = `only ${inFlightMost} of ${size.inFlight} were in flight at once`
       return {
-        figures: figuresOf(size, measured),
+        figures: figuresOf(size, measured, bare),
         complaints: [...complaints, ...(inFlightMost >= size.inFlight ? [] : [few])],
       }
     } finally {
