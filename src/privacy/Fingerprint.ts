@@ -17,8 +17,10 @@ const keyOf = (bytes: Uint8Array): KeyObject => {
 }
 
 /** HMAC-SHA256, hexadecimal. */
-const keyedHash = (key: Uint8Array, value: unknown): string =>
-  createHmac("sha256", keyOf(key)).update(canonicalJson(value)).digest("hex")
+export const keyedHashOf = (key: Uint8Array, text: string): string =>
+  createHmac("sha256", keyOf(key)).update(text).digest("hex")
+
+const keyedHash = (key: Uint8Array, value: unknown): string => keyedHashOf(key, canonicalJson(value))
 
 /** `parameters` are those sent: types matter, the order of keys does not. */
 export const fingerprintLogin = (

@@ -2,7 +2,6 @@
  * What one attempt needs to know, and what all its steps share: the function that lands the bodies of the
  * answers that it gets.
  */
-import { createHmac } from "node:crypto"
 import { Clock, Effect } from "effect"
 import type { Duration } from "effect"
 import type { Body, StateView } from "../client/Service.ts"
@@ -11,6 +10,7 @@ import type { BodyMeta } from "../landing/Landing.ts"
 import type { AnswerRefused, AttemptObserved } from "../ledger/Fact.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
 import type { AttemptKeys } from "../ledger/FactKeys.ts"
+import { keyedHashOf } from "../privacy/Fingerprint.ts"
 import type { LoginKeys } from "../privacy/Fingerprint.ts"
 import { toldOfLogin } from "../service/Ends.ts"
 import { accessOf } from "../service/Ids.ts"
@@ -82,7 +82,4 @@ export const observed = (
 // its own execution again, and keyed by this output folder, so that nobody else's is ever taken for ours.
 
 export const externalExecutionId = (key: Uint8Array, task_id: TaskId, attempt: number): string =>
-  `nj-${createHmac("sha256", key)
-    .update(JSON.stringify([task_id, attempt]))
-    .digest("hex")
-    .slice(0, 40)}`
+  `nj-${keyedHashOf(key, JSON.stringify([task_id, attempt])).slice(0, 40)}`
