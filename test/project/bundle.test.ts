@@ -42,9 +42,13 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-/** The launcher as an older Node would see it: the version is the only thing that differs. */
+/** What an older Node lacks ends a program that imports it by name, before a line of it runs. */
+const withoutNews = `require("node:module").registerHooks({ resolve: (name, context, next) =>
+  name === "node:module" ? { url: "data:text/javascript,export default {}", shortCircuit: true } : next(name, context) })`
+
+/** The launcher as an older Node would see it. */
 const onOldNode = (args: ReadonlyArray<string>, env: NodeJS.ProcessEnv = {}) => {
-  const older = `Object.defineProperty(process.versions, "node", { value: "20.20.2" })`
+  const older = `{ Object.defineProperty(process.versions, "node", { value: "20.20.2" }); ${withoutNews} }`
   const preload = join(root, "older.cjs")
   writeFileSync(preload, `if (process.env.NIGHTJAR_HANDED_OVER === undefined || process.env.STAY) ${older}\n`)
   const run = spawnSync(process.execPath, ["--require", preload, command, ...args], {

@@ -6,7 +6,7 @@
  */
 import { spawn } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
-import { enableCompileCache } from "node:module"
+import * as nodeModule from "node:module"
 import { fileURLToPath } from "node:url"
 import { stripVTControlCharacters } from "node:util"
 
@@ -45,7 +45,7 @@ async function start() {
   }
   // Beside the program, where nobody can plant code who could not change the program itself; what cannot be written
   // there is compiled each time.
-  enableCompileCache(fileURLToPath(new URL("compiled", import.meta.url)))
+  nodeModule.enableCompileCache(fileURLToPath(new URL("compiled", import.meta.url)))
   const program = await import("./program.js")
   program.start()
 }
