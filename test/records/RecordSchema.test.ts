@@ -402,11 +402,7 @@ describe("in force are", () => {
     const files = { ...cars, ...kept, "package/vans.yaml": schemaOf("vans") }
     expect(await forJob(files)).toEqual({
       families: [plainly("cars"), plainly("vans"), "boats of boats and rafts: VARCHAR boats_parts: VARCHAR"],
-      texts: {
-        cars: "package/cars.yaml",
-        vans: "package/vans.yaml",
-        boats: "kept/boats.v10.yaml",
-      },
+      texts: { cars: "package/cars.yaml", vans: "package/vans.yaml", boats: "kept/boats.v10.yaml" },
       gone: ["boats"],
     })
     // Another product may have a kind of the same name; a list whose table is taken has none of its own.
@@ -477,9 +473,7 @@ describe("in force are", () => {
     const ofOthers = { "kept/vans.v1.yaml": schemaOf("vans", { type: "BIGINT", parts: "BIGINT" }) }
     expect(
       await forJob({ ...cars, "package/vans.yaml": schemaOf("vans", { type: "BIGINT" }), ...ofOthers }),
-    ).toMatchObject({
-      families: [plainly("cars"), plainly("vans", "BIGINT").replace(/R$/, "R or number")],
-    })
+    ).toMatchObject({ families: [plainly("cars"), plainly("vans", "BIGINT").replace(/R$/, "R or number")] })
   })
 
   it("of published tables the schemas that they were published with, or what comes nearest", async () => {

@@ -194,10 +194,7 @@ const corruptionsOf = ({ family, record }: Generated): ReadonlyArray<Corruption>
 }
 
 const corrupted = anyRecord.chain((generated) =>
-  fc.record({
-    generated: fc.constant(generated),
-    corruption: fc.constantFrom(...corruptionsOf(generated)),
-  }),
+  fc.record({ generated: fc.constant(generated), corruption: fc.constantFrom(...corruptionsOf(generated)) }),
 )
 
 const expectRejected = (
