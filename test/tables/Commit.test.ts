@@ -13,7 +13,6 @@ import { clearStrays, commit, recover, strayFiles } from "../../src/tables/Commi
 import { withDatabase } from "../../src/tables/ContinueDatabase.ts"
 import { filesAlike } from "../../src/tables/FileColumns.ts"
 import { placeIn } from "../../src/tables/KeptVersions.ts"
-import { rollback } from "../../src/tables/Rollback.ts"
 import { families } from "../records/families.ts"
 import type { RunPicture } from "../../src/tables/RunPicture.ts"
 import { fileSink } from "../../src/tables/StageRun.ts"
@@ -53,7 +52,7 @@ describe("a publication that is interrupted", () => {
         assert.deepInclude(manifest, { version: 1 })
         assert.isFalse(existsSync(join(root, "tables/manifest.next.json")))
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT published_version() AS version"), [{ version: 1 }])
-      }).pipe(Effect.provide(layers(root, calls)))
+      }).pipe(Effect.provide(layers(root, {}, calls)))
     }).pipe(Effect.scoped),
   )
 })
@@ -527,69 +526,6 @@ describe("what is kept beside the tables", () => {
   )
 })
 
-describe("a rollback", () => {
-  it.live("puts back the files, the schemas and the database of the version before, under a new number", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const store = storeIn(root, new DurableFiles(machineCalls), 3)
-      const live = Layer.mergeAll(DuckDb.layer, NodeFileSystem.layer, Ledger.layer({ path: ":memory:" }))
-      const again = Effect.gen(function* () {
-        for (const [version, schemas] of [
-          [1, {}],
-          [2, { schemas: { cars: 1 } }],
-          [3, { schemas: { cars: 2 } }],
-        ] as const) {
-          yield* inDatabase(store.layout.build, ofVersion(version))
-          const listed = versionOf(version, { a: ["a", "b"].map((name) => `${name}${version}`) }, schemas)
-          const sound = (text: string) => createHash("sha256").update(text).digest("hex")
-          const runs = Object.fromEntries(
-            Object.entries(listed.runs).map(([run, { files, ...rest }]) => [
-              run,
-              {
-                ...rest,
-                files: files.map((file) => {
-                  const name = file.path.slice("tables/t/".length, -".parquet".length)
-                  return { ...file, bytes: name.length, sha256: sound(name) }
-                }),
-              },
-            ]),
-          )
-          yield* put(store, { ...listed, runs }, `a${version}`, `b${version}`)
-        }
-        const told: Array<ReadonlyArray<unknown>> = []
-        for (let n = 0; n < 3; n++) {
-          const end = yield* rollback(store)
-          const manifest = readManifest(store.layout.manifest)
-          told.push([
-            end,
-            [manifest?.version, manifest?.schemas, manifest?.returned],
-            filesBelow(join(root, "tables/t")),
-            (yield* databaseVersion(store.layout.database)) === manifest?.version,
-          ])
-        }
-        return told
-      })
-      const rolled = (version: number, to: number) => ({
-        _tag: "RolledBack",
-        version,
-        to,
-        from: 3,
-        without: [],
-      })
-      assert.deepStrictEqual(yield* Effect.provide(again, live), [
-        [rolled(4, 2), [4, { cars: 1 }, { to: 2, from: 3 }], ["a2.parquet", "b2.parquet"], true],
-        [rolled(5, 1), [5, undefined, { to: 1, from: 3 }], ["a1.parquet", "b1.parquet"], true],
-        [
-          { _tag: "NoEarlierVersion" },
-          [5, undefined, { to: 1, from: 3 }],
-          ["a1.parquet", "b1.parquet"],
-          true,
-        ],
-      ])
-    }).pipe(Effect.scoped),
-  )
-})
-
 describe("a manifest", () => {
   it.effect("says nothing of a database that lacks rows of its files, not even what was said before", () =>
     Effect.gen(function* () {
@@ -609,12 +545,7 @@ describe("the files of a table", () => {
     const run = (
       schemas: Readonly<Record<string, number>>,
       ...files: ReadonlyArray<ReturnType<typeof listed>>
-    ) => ({
-      run_date: "2026-11-20",
-      version: 1,
-      schemas,
-      files,
-    })
+    ) => ({ run_date: "2026-11-20", version: 1, schemas, files })
     const manifest: Manifest = {
       version: 4,
       amends: false,

@@ -2,22 +2,32 @@
  * A database that is continued from night to night has the rows of one that is built of all files, whatever happened
  * before; one that is not the published one, or whose earlier rows change, is not continued.
  */
-import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  copyFileSync,
+} from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { Duration, Effect } from "effect"
+import type { Layer } from "effect"
 import * as fc from "fast-check"
 import { bodyBounds } from "../../src/service/BodyBounds.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { prune } from "../../src/folder/Prune.ts"
-import { isReadable } from "../../src/tables/BuildDatabase.ts"
+import { isReadable, amendDatabase, buildDatabase, renumberDatabase } from "../../src/tables/BuildDatabase.ts"
 import { recover } from "../../src/tables/Commit.ts"
-import { nextDatabase, withDatabase } from "../../src/tables/ContinueDatabase.ts"
+import { isUnchanged, nextDatabase, withDatabase } from "../../src/tables/ContinueDatabase.ts"
 import { layoutOf, markOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
+import type { Manifest } from "../../src/tables/Manifest.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
-import { openStore } from "../../src/tables/OpenStore.ts"
-import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import { openStore, openStoreAsked } from "../../src/tables/OpenStore.ts"
 import { rebuild } from "../../src/tables/Rebuild.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import {
@@ -36,10 +46,14 @@ import {
   opened,
   relationsIn,
   rowsOf,
+  layers,
+  storeOf,
 } from "./night.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { Progress } from "../../src/task/Progress.ts"
 import { anId } from "../harness/Id.ts"
+import { publishedTables } from "../../src/tables/DataDictionary.ts"
+import { families } from "../records/families.ts"
 
 /** An output folder, its schemas, and how often a database was continued in it. */
 const placeIn = (base: string) => {
@@ -56,16 +70,9 @@ const placeIn = (base: string) => {
       if (to === layoutOf(root).build) seen.continued += 1
     },
   }
-  const layersOf = (toolVersion = options.toolVersion) =>
-    PublisherDuckDb.layer({ ...options, toolVersion }).pipe(
-      Layer.provideMerge(foundation(root)),
-      Layer.provide(Layer.succeed(FileCalls, calls)),
-    )
-  const within = <A, E>(
-    work: Effect.Effect<A, E, Layer.Success<ReturnType<typeof layersOf>>>,
-    toolVersion?: string,
-  ) => Effect.provide(work, layersOf(toolVersion))
-  return { base, root, schemas, seen, options, within, store: openStore(options) }
+  const within = <A, E>(work: Effect.Effect<A, E, Layer.Success<ReturnType<typeof layers>>>) =>
+    Effect.provide(work, layers(root, { schemasFolder: schemas }, calls))
+  return { base, root, schemas, seen, calls, options, within, store: openStore(options) }
 }
 type Place = ReturnType<typeof placeIn>
 const place = Effect.map(folder, placeIn)
@@ -117,63 +124,16 @@ const changeByHand = Effect.fnUntraced(
   Effect.orDie,
 )
 
-/** Whatever keeps it from being the base of the next night. */
-const reasons: ReadonlyArray<{
-  readonly why: string
-  readonly change: (place: Place) => Effect.Effect<void, never, DuckDb>
-  readonly toolVersion?: string
-}> = [
-  {
-    why: "rows of it were changed by hand",
-    change: ({ root }) => changeByHand(root),
-  },
-  {
-    why: "it is another database of as many bytes: a copy of the same night elsewhere, with another name",
-    change: ({ root, base }) =>
-      Effect.gen(function* () {
-        const other = placeIn(join(base, "other"))
-        cpSync(join(root, "published/empty"), join(other.root, "published/empty"), { recursive: true })
-        yield* other.within(Effect.andThen(night(0, "Ana"), night(1, "Eve")))
-        const [one, another] = [root, other.root].map((each) => readFileSync(layoutOf(each).database))
-        assert.strictEqual(another?.length, one?.length)
-        assert.deepStrictEqual(another?.subarray(0, 12_288), one?.subarray(0, 12_288))
-        cpSync(layoutOf(other.root).database, layoutOf(root).database)
-      }).pipe(Effect.orDie),
-  },
-  {
-    why: "the manifest does not say what it is",
-    change: ({ root }) =>
-      Effect.sync(() => {
-        const text = readFileSync(layoutOf(root).manifest, "utf8")
-        writeFileSync(layoutOf(root).manifest, text.replace('"database":', '"other":'))
-      }),
-  },
-  {
-    why: "it has grown to more than twice its size",
-    change: ({ root }) =>
-      Effect.sync(() => {
-        const { manifest } = layoutOf(root)
-        const text = readFileSync(manifest, "utf8")
-        writeFileSync(manifest, text.replace(/"built_bytes": \d+/, '"built_bytes": 1'))
-      }),
-  },
-  {
-    why: "a file of an earlier night has another size",
-    change: ({ root }) => {
-      const path = `tables/sessions/run_date=${dateOf(0)}/nightly.${dateOf(0)}-v1.parquet`
-      return Effect.sync(() => appendFileSync(join(root, path), "x"))
-    },
-  },
-  { why: "another version of the program made it", change: () => Effect.void, toolVersion: "0.2.0" },
-  {
-    why: "a record schema has changed",
-    change: (at) => Effect.sync(() => changeSchema(at, () => ["birth_date:", "born:"])),
-  },
-  {
-    why: "a rollback put it into place",
-    change: ({ store, within }) => Effect.orDie(Effect.asVoid(within(Effect.flatMap(store, rollback)))),
-  },
-]
+/** Another one of as many bytes: a copy of the same nights elsewhere, with another name. */
+const swapDatabase = Effect.fnUntraced(function* ({ root, base }: Place) {
+  const other = placeIn(join(base, "other"))
+  cpSync(join(root, "published/empty"), join(other.root, "published/empty"), { recursive: true })
+  yield* other.within(Effect.andThen(night(0, "Ana"), night(1, "Eve")))
+  const [one, another] = [root, other.root].map((each) => readFileSync(layoutOf(each).database))
+  assert.strictEqual(another?.length, one?.length)
+  assert.deepStrictEqual(another?.subarray(0, 12_288), one?.subarray(0, 12_288))
+  cpSync(layoutOf(other.root).database, layoutOf(root).database)
+})
 
 const lived = (...nights: ReadonlyArray<string>) =>
   Effect.map(
@@ -230,8 +190,7 @@ describe("the database of the next version", () => {
 
   it.live("that is gone is built of all files, and continued from there", () =>
     Effect.gen(function* () {
-      const at = yield* twoNights
-      const { root, seen, within } = at
+      const { root, seen, within } = yield* twoNights
       rmSync(join(root, "nightjar.duckdb"))
       const told: Array<unknown> = []
       const tell = (event: unknown) => Effect.sync(() => void told.push(event))
@@ -240,19 +199,57 @@ describe("the database of the next version", () => {
       assert.deepStrictEqual(told, [building(0), building(1)])
       assert.strictEqual(seen.continued, 1)
       assert.strictEqual(yield* names(root), "Ana Bea Cid")
-      assert.deepStrictEqual(yield* differences(at), [])
     }).pipe(Effect.provide(DuckDb.layer)),
   )
 
-  it.live.each(reasons)("is built of all files if $why [promise 6 continued]", ({ change, toolVersion }) =>
+  it.live(
+    "is continued only if it is the published one, made by this program with these schemas [promise 6 continued]",
+    () =>
+      Effect.gen(function* () {
+        const at = yield* twoNights
+        const { root, options, within } = at
+        const current = readManifest(layoutOf(root).manifest) ?? nothingPublished
+        const isContinued = (manifest: Manifest = current, more: object = {}) =>
+          within(
+            Effect.flatMap(openStoreAsked({ ...options, ...more }), (store) => isUnchanged(store, manifest)),
+          )
+        const { database: _, ...undescribed } = current
+        assert.deepStrictEqual(
+          [
+            yield* isContinued(),
+            yield* isContinued(undescribed),
+            yield* isContinued({ ...current, returned: { to: 1, from: 2 } }),
+            yield* isContinued(current, { toolVersion: "0.2.0" }),
+          ],
+          [true, false, false, false],
+        )
+        changeSchema(at, () => ["birth_date:", "born:"])
+        assert.isFalse(yield* isContinued())
+        changeSchema(at, () => ["born:", "birth_date:"])
+        assert.isTrue(yield* isContinued())
+        yield* swapDatabase(at)
+        assert.isFalse(yield* isContinued())
+      }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
+  it.live("is built of all files if it has grown too much, or if one of them has another size", () =>
     Effect.gen(function* () {
-      const at = yield* twoNights
-      const { root, seen, within } = at
-      yield* change(at)
-      const before = seen.continued
-      yield* within(night(2, "Cid"), toolVersion)
-      assert.strictEqual(seen.continued, before)
-      assert.strictEqual(yield* names(root), "Ana Bea Cid")
+      const { root, seen, calls, store, within } = yield* twoNights
+      const current = readManifest(layoutOf(root).manifest) ?? nothingPublished
+      const { database } = current
+      const run = { run_date: dateOf(2), version: 3, files: [] }
+      const next = { ...current, version: 3, runs: { ...current.runs, [`nightly.${dateOf(2)}`]: run } }
+      const made = Effect.fnUntraced(function* (now: Manifest) {
+        const making = { current: now, next, fresh: new Set<string>(), isAnew: false }
+        const build = Effect.flatMap(store, (one) => nextDatabase(one, making))
+        yield* within(Effect.provideService(build, FileCalls, calls))
+        return seen.continued
+      })
+      const grown = { ...current, ...(database && { database: { ...database, built_bytes: 1 } }) }
+      const counts = [yield* made(current), yield* made(grown)]
+      const path = `tables/sessions/run_date=${dateOf(0)}/nightly.${dateOf(0)}-v1.parquet`
+      appendFileSync(join(root, path), "x")
+      assert.deepStrictEqual([...counts, yield* made(current)], [1, 1, 1])
     }).pipe(Effect.provide(DuckDb.layer)),
   )
 })
@@ -326,70 +323,48 @@ describe("a run that brought no record", () => {
     return task.task_id
   })
 
-  it.live("says what is asked for once it is over, though it brought nothing while it went on", () =>
-    Effect.gen(function* () {
-      const at = yield* firstNight
-      const { root, within } = at
-      const run_id = `nightly.${dateOf(1)}`
-      yield* within(
-        Effect.gen(function* () {
-          yield* append([begin(run_id, dateOf(1))])
-          const over = yield* failed(run_id, "c-2")
-          yield* Effect.flatMap(Publisher, (publisher) =>
-            publisher.publishInterim(anId(run_id), new Set([over])),
-          )
-          yield* publish(run_id)
-        }),
-      )
-      const ended = `SELECT name, valid_to::VARCHAR AS valid_to, ended_by FROM history.customer_profiles`
-      assert.deepStrictEqual(yield* rowsOf(root, ended), [
-        { name: "Ana", valid_to: dateOf(1), ended_by: "not requested" },
-      ])
-      assert.deepStrictEqual(yield* differences(at), [])
-    }).pipe(Effect.provide(DuckDb.layer)),
-  )
-
-  it.live("has in main what its outcome says once it is over", () =>
-    Effect.gen(function* () {
-      const at = yield* firstNight
-      const { root, within } = at
-      const run_id = `nightly.${dateOf(1)}`
-      const told = "SELECT outcome, reason, fresh_date::VARCHAR AS fresh_date FROM main.coverage"
-      yield* within(
-        Effect.gen(function* () {
-          yield* append([begin(run_id, dateOf(1))])
-          const task = { run_id: anId(run_id), task_id: yield* failed(run_id, "c-1") }
-          yield* publish(run_id)
-          yield* append([
-            {
-              _tag: "TaskSettled",
-              ...task,
-              outcome: "unfinished",
-              reason: "RESULTS_PARTIAL",
-              who_acts: "service",
-            },
-          ])
-          yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run_id)))
-        }),
-      )
-      assert.deepStrictEqual(yield* rowsOf(root, told), [
-        { outcome: "unfinished", reason: "RESULTS_PARTIAL", fresh_date: dateOf(0) },
-      ])
-      assert.deepStrictEqual(yield* differences(at), [])
-    }).pipe(Effect.provide(DuckDb.layer)),
-  )
-
-  it.live("is one that changes can be told from, though it had no task", () =>
-    Effect.gen(function* () {
-      const at = yield* firstNight
-      const { root, within } = at
-      const run_id = `nightly.${dateOf(1)}`
-      yield* within(Effect.andThen(append([begin(run_id, dateOf(1))]), publish(run_id)))
-      yield* within(night(2, "Bea"))
-      const told = `SELECT DISTINCT change FROM changes('${run_id}', 'nightly.${dateOf(2)}') ORDER BY ALL`
-      assert.isNotEmpty(yield* rowsOf(root, told))
-      assert.deepStrictEqual(yield* differences(at), [])
-    }).pipe(Effect.provide(DuckDb.layer)),
+  it.live(
+    "ends what it does not ask for, says what became of what it asks for, and can be compared with others",
+    () =>
+      Effect.gen(function* () {
+        const at = yield* firstNight
+        const { root, within } = at
+        const [first, second, third] = [1, 2, 3].map((day) => `nightly.${dateOf(day)}`) as [
+          string,
+          string,
+          string,
+        ]
+        yield* within(
+          Effect.gen(function* () {
+            const publisher = yield* Publisher
+            yield* append([begin(first, dateOf(1))])
+            const over = yield* failed(first, "c-2")
+            yield* publisher.publishInterim(anId(first), new Set([over]))
+            yield* publish(first)
+            const ended = `SELECT name, valid_to::VARCHAR AS valid_to, ended_by FROM history.customer_profiles`
+            assert.deepStrictEqual(yield* rowsOf(root, ended), [
+              { name: "Ana", valid_to: dateOf(1), ended_by: "not requested" },
+            ])
+            yield* append([begin(second, dateOf(2))])
+            const task = { run_id: anId(second), task_id: yield* failed(second, "c-1") }
+            yield* publish(second)
+            const end = { outcome: "unfinished", reason: "RESULTS_PARTIAL", who_acts: "service" } as const
+            yield* append([{ _tag: "TaskSettled", ...task, ...end }])
+            yield* publisher.publishOutcome(anId(second))
+            const told = "SELECT outcome, reason, fresh_date::VARCHAR AS fresh_date FROM main.coverage"
+            assert.deepStrictEqual(yield* rowsOf(root, told), [
+              { outcome: "unfinished", reason: "RESULTS_PARTIAL", fresh_date: dateOf(0) },
+            ])
+            // Without a task.
+            yield* append([begin(third, dateOf(3))])
+            yield* publish(third)
+            yield* night(4, "Bea")
+            const changed = `SELECT DISTINCT change FROM changes('${third}', 'nightly.${dateOf(4)}') ORDER BY ALL`
+            assert.isNotEmpty(yield* rowsOf(root, changed))
+          }),
+        )
+        assert.deepStrictEqual(yield* differences(at), [])
+      }).pipe(Effect.provide(DuckDb.layer)),
   )
 })
 
@@ -488,5 +463,62 @@ describe("any order of publications and of what happens between them", () => {
       ),
       { numRuns: orders, endOnFailure: true },
     ),
+  )
+})
+
+describe("a database", () => {
+  it.live("that is continued tells which values do not fit a column whose type has changed", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      yield* Effect.provide(
+        liveNight("nightly.2026-11-20", "1", profileOf("Ana"), profileOf("7")),
+        layers(root),
+      )
+      const { families } = yield* Effect.provide(storeOf(root), foundation(root))
+      const { database, build: path, manifest: place } = layoutOf(root)
+      copyFileSync(database, path)
+      const changed = families.map((family) => ({
+        ...family,
+        columns: family.columns.map((one) =>
+          one.name === "name" ? { ...one, type: "INTEGER" as const } : one,
+        ),
+      }))
+      const manifest = readManifest(place) ?? nothingPublished
+      const options = {
+        path,
+        root,
+        manifest,
+        families: changed,
+        standsAt: (file: { path: string }) => file.path,
+      }
+      const amended = amendDatabase(options, ["nightly.2026-11-20"], publishedTables(changed))
+      const { unfit } = (yield* Effect.provide(amended, foundation(root))) ?? {}
+      assert.deepStrictEqual(unfit, [{ table: "customer_profiles", column: "name", count: 1 }])
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("that cannot be opened is a publication that failed, whatever was to be done with it", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const path = join(root, "missing", "nightjar.duckdb")
+      const options = {
+        path,
+        root,
+        manifest: nothingPublished,
+        families,
+        standsAt: () => "",
+        sequences: new Map(),
+        lost: new Map(),
+        memoryLimit: "384MB" as const,
+      }
+      for (const work of [
+        buildDatabase(options),
+        amendDatabase(options, [], []),
+        renumberDatabase(path, 2),
+      ]) {
+        const failed = yield* Effect.flip(Effect.provide(work, foundation(root)))
+        assert.strictEqual(failed._tag, "PublishFailed")
+      }
+    }).pipe(Effect.scoped),
   )
 })

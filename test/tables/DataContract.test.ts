@@ -3,19 +3,25 @@
  * those of the database, and the checks hold on a published night.
  */
 import { join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { contractObjects, dataContract, dbtSources } from "../../src/tables/DataContract.ts"
-import { operatorTables, publishedTables, publishedViews } from "../../src/tables/DataDictionary.ts"
+import {
+  operatorTables,
+  publishedTables,
+  publishedViews,
+  dataDictionary,
+} from "../../src/tables/DataDictionary.ts"
 import { referencesOf } from "../../src/tables/Dimensions.ts"
 import { families } from "../records/families.ts"
-import { Publisher } from "../../src/tables/Publisher.ts"
-import { anId } from "../harness/Id.ts"
+import { copiesOf } from "../harness/CopiesOf.ts"
 import { dbtStatements } from "./DbtTests.ts"
 import type { DbtSource } from "./DbtTests.ts"
 import { keptTables } from "../../src/tables/RecordStore.ts"
-import { append, begin, folder, layers, profileOf, resultsOf, rowsOf, storeOf, succeed } from "./night.ts"
+import { append, begin, layers, opened, profileOf, publish, resultsOf, storeOf, succeed } from "./night.ts"
+import { promisedTables } from "../acceptance/PromisedTables.ts"
 
 /**
  * The parts of the standard's JSON Schema (3.0.2) that the contract uses, written by hand, and closed as they are there:
@@ -91,6 +97,15 @@ const Contract = Schema.Struct({
   ),
 })
 
+/** A night in which a customer has one profile twice. */
+const published = copiesOf((root) =>
+  Effect.gen(function* () {
+    const run_id = "nightly.2026-11-20"
+    yield* append([begin(run_id, "2026-11-20")])
+    yield* succeed(run_id, "n-1", "c-1", resultsOf(profileOf("Ana"), profileOf("Ana")))
+    yield* publish(run_id)
+  }).pipe(Effect.provide(layers(root))),
+)
 describe("the data contract", () => {
   const contract = dataContract(contractObjects(families), "0.1.0")
 
@@ -239,46 +254,26 @@ describe("the data contract", () => {
     assert.deepStrictEqual(seen.toSorted(), [...columnsOf.keys()].toSorted())
   })
 
-  it.live("has the shape of the standard, and the tables and columns of the database; its checks hold", () =>
+  it.live("has the tables and columns of the database; its checks hold in a night with a record twice", () =>
     Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        yield* append([begin("nightly.2026-11-20", "2026-11-20")])
-        yield* succeed("nightly.2026-11-20", "n-1", "c-1", resultsOf(profileOf("Ana"), profileOf("Ana")))
-        yield* Effect.flatMap(Publisher, (publisher) => publisher.publish(anId("nightly.2026-11-20")))
-        const { families } = yield* storeOf(root)
-        const written: unknown = JSON.parse(JSON.stringify(dataContract(contractObjects(families), "0.1.0")))
-        const contract = yield* Schema.decodeUnknownEffect(Contract)(written, { onExcessProperty: "error" })
-        const told = contract.schema.flatMap(({ name, properties }) =>
-          properties.map((each) => `${name}.${each.name} ${each.physicalType}`),
-        )
-        const found = yield* rowsOf(
-          root,
-          `SELECT CASE schema_name WHEN 'main' THEN '' ELSE schema_name || '.' END || table_name || '.' || column_name || ' ' ||
-             CASE data_type WHEN 'TIMESTAMP WITH TIME ZONE' THEN 'TIMESTAMPTZ' ELSE data_type END AS one
-           FROM duckdb_columns() WHERE NOT internal AND schema_name <> 'store'`,
-        )
-        assert.deepStrictEqual(told.toSorted(), found.map(({ one }) => String(one)).toSorted())
-        const keyed = contract.schema.flatMap(({ name, properties, quality = [] }) =>
-          quality.flatMap((each) => {
-            if (each.type !== "sql") return []
-            const key = properties
-              .filter(({ primaryKey }) => primaryKey)
-              .toSorted((a, b) => (a.primaryKeyPosition ?? 0) - (b.primaryKeyPosition ?? 0))
-            return [{ name, key: key.map((column) => column.name), query: each.query }]
-          }),
-        )
-        assert.deepStrictEqual(keyed.find(({ name }) => name === "nights.emails")?.key, [
-          "run_id",
-          "task_id",
-          "session_id",
-          "record_id",
-          "position",
-        ])
-        for (const { name, query } of keyed)
-          assert.deepStrictEqual([name, Object.values((yield* rowsOf(root, query))[0] ?? {})], [name, [0]])
-      }).pipe(Effect.provide(layers(root)))
-    }),
+      const root = yield* published
+      const { rows } = yield* opened(root)
+      const { families } = yield* storeOf(root)
+      const { schema } = dataContract(contractObjects(families), "0.1.0")
+      const told = schema.flatMap(({ name, properties }) =>
+        properties.map((each) => `${name}.${each.name} ${each.physicalType}`),
+      )
+      const found = yield* rows(
+        `SELECT CASE schema_name WHEN 'main' THEN '' ELSE schema_name || '.' END || table_name || '.' || column_name || ' ' ||
+           CASE data_type WHEN 'TIMESTAMP WITH TIME ZONE' THEN 'TIMESTAMPTZ' ELSE data_type END AS one
+         FROM duckdb_columns() WHERE NOT internal AND schema_name <> 'store'`,
+      )
+      assert.deepStrictEqual(told.toSorted(), found.map(({ one }) => String(one)).toSorted())
+      for (const { name, quality = [] } of schema)
+        for (const each of quality)
+          if (each.type === "sql")
+            assert.deepStrictEqual([name, Object.values((yield* rows(each.query))[0] ?? {})], [name, [0]])
+    }).pipe(Effect.scoped, Effect.provide(Layer.merge(DuckDb.layer, NodeFileSystem.layer))),
   )
 })
 
@@ -352,11 +347,8 @@ const failures = Effect.fnUntraced(function* (
 describe("the sources of dbt", () => {
   it.live("have the form that dbt asks for, all tables and views, and tests that hold and can fail", () =>
     Effect.gen(function* () {
-      const root = yield* folder
+      const root = yield* published
       yield* Effect.gen(function* () {
-        yield* append([begin("nightly.2026-11-20", "2026-11-20")])
-        yield* succeed("nightly.2026-11-20", "n-1", "c-1", resultsOf(profileOf("Ana"), profileOf("Ana")))
-        yield* Effect.flatMap(Publisher, (publisher) => publisher.publish(anId("nightly.2026-11-20")))
         const { families } = yield* storeOf(root)
         const written: unknown = JSON.parse(JSON.stringify(dbtSources(families, () => true, "0.1.0")))
         const told = yield* Schema.decodeUnknownEffect(DbtSources)(written, { onExcessProperty: "error" })
@@ -418,5 +410,35 @@ describe("the sources of dbt", () => {
     assert.deepStrictEqual(only("ops.tasks")[0]?.data_tests, [
       { unique: { arguments: { column_name: 'row("run_id", "task_id")' } } },
     ])
+  })
+})
+
+describe("every table", () => {
+  it("has the columns that were promised, and none without a name", () => {
+    const dictionary = dataDictionary(families)
+    const found = new Map(
+      dictionary.map(({ schema, name, columns }): readonly [string, typeof columns] => [
+        `${schema}.${name}`,
+        columns,
+      ]),
+    )
+    for (const [table, promised] of Object.entries(promisedTables))
+      assert.includeMembers(
+        (found.get(table) ?? []).map(({ name }) => name),
+        [...promised],
+        table,
+      )
+    for (const [table, columns] of found) {
+      assert.isNotEmpty(columns, table)
+      for (const { name } of columns) assert.match(name, /^[a-z][a-z0-9_]*$/, table)
+    }
+  })
+
+  it("says what it and each of its columns is, and of which type", () => {
+    for (const { name: table, comment, columns } of dataDictionary(families)) {
+      assert.match(comment, /\.$/, table)
+      for (const { name, type, comment: of } of columns)
+        assert.isTrue(of !== "" && type.length > 0, `${table}.${name}`)
+    }
   })
 })

@@ -2,16 +2,32 @@
  * The rows of a customer are taken out of the files of every version, and nothing else: which files are written
  * again, which stay as they are, which versions stay, and what is said where a file holds other rows than counted.
  */
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
+import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { sha256Hex } from "../../src/base/Hashes.ts"
 import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
-import { countRowsOfCustomer, forgetRows, unreadableFiles } from "../../src/tables/ForgetRows.ts"
+import {
+  aboutCustomer,
+  countRowsOfCustomer,
+  forgetRows,
+  rowsOfCustomer,
+  unreadableFiles,
+} from "../../src/tables/ForgetRows.ts"
 import { keptVersions } from "../../src/tables/KeptVersions.ts"
 import { filesBelow, filesOf, readManifest } from "../../src/tables/Manifest.ts"
 import type { Manifest } from "../../src/tables/Manifest.ts"
@@ -143,74 +159,86 @@ const contentsIn = Effect.fnUntraced(function* (root: string) {
 
 describe("the rows of a customer who is removed", () => {
   it.live(
-    "were asked for alone: what ended because of that has ended still [decision 10 forgotten night]",
+    "leave every file that has some, of the current version and of those that are kept; what ended has ended still [decision 10 forgotten night]",
     () =>
       Effect.gen(function* () {
         const root = yield* three
+        const [before, kept] = [manifestOf(root), yield* keptIn(root)]
+        const held = join(root, "published/held/nightly.2026-11-22.duckdb")
+        mkdirSync(dirname(held), { recursive: true })
+        writeFileSync(held, "names them too")
+        assert.deepStrictEqual([before.version, kept.map(({ version }) => version)], [3, [1, 2]])
+        assert.strictEqual(yield* forgetIn(root, "c-1"), 4)
+        const [after, [oldest, newest]] = [manifestOf(root), yield* keptIn(root)]
+        const less = (table: string) => (table === "runs" ? 0 : table === "products_count" ? 2 : 1)
+        const isOfFirst = ([path]: readonly [string, number]) => path.includes(first)
+        // The row of the run counts its tasks, so that its file is written again too; nothing of the second night is.
+        const runs = [fileOf(before, "runs").replace("v2", "v4"), 1] as const
+        const ofFirst = [runs, ...rewritten(before, "v4", less).filter(isOfFirst).slice(1)]
+        const others = told(before).filter((file) => !isOfFirst(file))
+        assert.deepStrictEqual(told(after), [...ofFirst, ...others])
+        assert.deepStrictEqual(newest && told(newest), ofFirst)
+        // What only the oldest version has is told apart by its name.
+        assert.deepStrictEqual(oldest && told(oldest), kept[0] && rewritten(kept[0], "v4-2", less))
+        const contents = yield* inFolder(root, contentsIn(root))
+        const below = "published/previous/"
+        const old = (oldest === undefined ? [] : pathsOf(oldest)).map((path) => `${below}${path}`)
+        assert.sameMembers(parquetIn(root), [...pathsOf(after), ...old])
+        const rowsBy = new Map([...told(after), ...(oldest === undefined ? [] : told(oldest))])
+        for (const { path, rows, text, about } of contents) {
+          const name = path.replace(below, "")
+          assert.strictEqual(rows, rowsBy.get(name), path)
+          assert.notMatch(text, /c-1(?!\d)/, path)
+          if (name.includes("-v4"))
+            assert.deepInclude(about, { run_id: first, version: "4", tool: "9.9.9" }, path)
+          assert.strictEqual(statSync(join(root, path)).mode & 0o777, 0o600, path)
+        }
+        assert.deepInclude(after, { version: 4, amends: true })
+        assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Bea", "Cy"])
+        assert.deepStrictEqual(
+          yield* inFolder(root, rowsOf(root, "SELECT tasks FROM ops.runs ORDER BY run_id")),
+          [{ tasks: 2 }, { tasks: 1 }],
+        )
+        assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+        assert.deepStrictEqual(
+          filesBelow(root).filter((path) => /tmp$|build$|previous.nightjar|held/.test(path)),
+          [],
+        )
+        // Of the night that no longer has anybody there is still what it asked for: nobody else.
         yield* forgetIn(root, "c-2")
-        const ended = yield* inFolder(
-          root,
-          rowsOf(root, "SELECT name, ended_by FROM history.customer_profiles"),
-        )
-        assert.sameDeepMembers(
-          [...ended],
-          ["Ann", "Cy"].map((name) => ({ name, ended_by: "not requested" })),
-        )
+        const history = rowsOf(root, "SELECT name, ended_by FROM history.customer_profiles")
+        assert.deepStrictEqual(yield* inFolder(root, history), [{ name: "Cy", ended_by: "not requested" }])
       }).pipe(Effect.scoped),
-  )
-
-  it.live("leave every file that has some, of the current version and of those that are kept", () =>
-    Effect.gen(function* () {
-      const root = yield* three
-      const [before, kept] = [manifestOf(root), yield* keptIn(root)]
-      const held = join(root, "published/held/nightly.2026-11-22.duckdb")
-      mkdirSync(dirname(held), { recursive: true })
-      writeFileSync(held, "names them too")
-      assert.deepStrictEqual([before.version, kept.map(({ version }) => version)], [3, [1, 2]])
-      assert.strictEqual(yield* forgetIn(root, "c-1"), 4)
-      const [after, [oldest, newest]] = [manifestOf(root), yield* keptIn(root)]
-      const less = (table: string) => (table === "runs" ? 0 : table === "products_count" ? 2 : 1)
-      const isOfFirst = ([path]: readonly [string, number]) => path.includes(first)
-      // The row of the run counts its tasks, so that its file is written again too; nothing of the second night is.
-      const runs = [fileOf(before, "runs").replace("v2", "v4"), 1] as const
-      const ofFirst = [runs, ...rewritten(before, "v4", less).filter(isOfFirst).slice(1)]
-      const others = told(before).filter((file) => !isOfFirst(file))
-      assert.deepStrictEqual(told(after), [...ofFirst, ...others])
-      assert.deepStrictEqual(newest && told(newest), ofFirst)
-      // What only the oldest version has is told apart by its name.
-      assert.deepStrictEqual(oldest && told(oldest), kept[0] && rewritten(kept[0], "v4-2", less))
-      const contents = yield* inFolder(root, contentsIn(root))
-      const below = "published/previous/"
-      const old = (oldest === undefined ? [] : pathsOf(oldest)).map((path) => `${below}${path}`)
-      assert.sameMembers(parquetIn(root), [...pathsOf(after), ...old])
-      const rowsBy = new Map([...told(after), ...(oldest === undefined ? [] : told(oldest))])
-      for (const { path, rows, text, about } of contents) {
-        const name = path.replace(below, "")
-        assert.strictEqual(rows, rowsBy.get(name), path)
-        assert.notMatch(text, /c-1(?!\d)/, path)
-        if (name.includes("-v4"))
-          assert.deepInclude(about, { run_id: first, version: "4", tool: "9.9.9" }, path)
-        assert.strictEqual(statSync(join(root, path)).mode & 0o777, 0o600, path)
-      }
-      assert.deepInclude(after, { version: 4, amends: true })
-      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Bea", "Cy"])
-      assert.deepStrictEqual(
-        yield* inFolder(root, rowsOf(root, "SELECT tasks FROM ops.runs ORDER BY run_id")),
-        [{ tasks: 2 }, { tasks: 1 }],
-      )
-      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-      assert.deepStrictEqual(
-        filesBelow(root).filter((path) => /tmp$|build$|previous.nightjar|held/.test(path)),
-        [],
-      )
-    }).pipe(Effect.scoped),
   )
 
   it.live("take the file with them that has no other, also where no version was kept before", () =>
     Effect.gen(function* () {
       const root = yield* one
       rmSync(join(root, "published"), { recursive: true, force: true })
-      assert.strictEqual(yield* forgetIn(root, "c-1"), 2)
+      const [calls, modes] = [[] as Array<string>, new Map<string, number>()]
+      const version = yield* forgetIn(root, "c-1", {
+        ...machineCalls,
+        rename: (from, to) => {
+          calls.push(`rename ${to}`)
+          machineCalls.rename(from, to)
+        },
+        open: (path, flags, mode) => {
+          calls.push(`open ${path}`)
+          return machineCalls.open(path, flags, mode)
+        },
+        setMode: (path, mode) => {
+          modes.set(path, mode)
+          machineCalls.setMode(path, mode)
+        },
+      })
+      assert.strictEqual(version, 2)
+      // Each file is synced under its name before a version names it.
+      const placed = join(root, "published/previous", fileOf(manifestOf(root), "emails"))
+      assert.strictEqual(calls[calls.indexOf(`rename ${placed}`) + 1], `open ${dirname(placed)}`)
+      // Whatever the process's own mask for new files is.
+      const folders = ["", "/previous", "/previous/tables", "/previous/tables/emails"]
+      for (const path of [...folders.map((name) => join(root, `published${name}`)), dirname(placed)])
+        assert.strictEqual(modes.get(path), 0o700, path)
       assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
       const isPrivate = (path: string) => (statSync(path).mode & 0o777) === 0o700
       assert.deepStrictEqual(
@@ -226,21 +254,29 @@ describe("the rows of a customer who is removed", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.live("are none: every version and file stays, but for what a crash left", () =>
-    Effect.gen(function* () {
-      const root = yield* three
-      const before = [manifestOf(root), yield* keptIn(root), parquetIn(root)]
-      const stray = join(root, dirname(fileOf(manifestOf(root), "tasks")), "stray.parquet")
-      const old = join(
-        root,
-        "published/previous",
-        dirname(fileOf(manifestOf(root), "tasks")),
-        "stray.parquet",
-      )
-      for (const path of [stray, old]) writeFileSync(path, "half")
-      assert.strictEqual(yield* forgetIn(root, "c-9"), 3)
-      assert.deepStrictEqual([manifestOf(root), yield* keptIn(root), parquetIn(root)], before)
-    }).pipe(Effect.scoped),
+  it.live(
+    "are none: every version and file stays, but for what a crash left, and a version with a damaged file",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* three
+        const before = [manifestOf(root), yield* keptIn(root), parquetIn(root)]
+        const stray = join(root, dirname(fileOf(manifestOf(root), "tasks")), "stray.parquet")
+        const old = join(
+          root,
+          "published/previous",
+          dirname(fileOf(manifestOf(root), "tasks")),
+          "stray.parquet",
+        )
+        for (const path of [stray, old]) writeFileSync(path, "half")
+        assert.strictEqual(yield* forgetIn(root, "c-9"), 3)
+        assert.deepStrictEqual([manifestOf(root), yield* keptIn(root), parquetIn(root)], before)
+        const [oldest] = yield* keptIn(root)
+        damage(join(root, "published/previous", fileOf(oldest as Manifest, "emails")))
+        assert.strictEqual(yield* forgetIn(root, "c-8"), 3)
+        const left = (yield* keptIn(root)).map(({ version }) => version)
+        assert.deepStrictEqual(left, [2])
+        assert.deepStrictEqual(parquetIn(root).toSorted(), pathsOf(manifestOf(root)).toSorted())
+      }).pipe(Effect.scoped),
   )
 
   it.live(
@@ -263,20 +299,6 @@ describe("the rows of a customer who is removed", () => {
         assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Bea", "Bea"])
         assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
       }).pipe(Effect.scoped),
-  )
-
-  it.live("cannot be told in a damaged file: its version is not kept, and the others are", () =>
-    Effect.gen(function* () {
-      const root = yield* three
-      const [oldest] = yield* keptIn(root)
-      damage(join(root, "published/previous", fileOf(oldest as Manifest, "emails")))
-      assert.strictEqual(yield* forgetIn(root, "c-9"), 3)
-      assert.deepStrictEqual(
-        (yield* keptIn(root)).map(({ version }) => version),
-        [2],
-      )
-      assert.deepStrictEqual(parquetIn(root).toSorted(), pathsOf(manifestOf(root)).toSorted())
-    }).pipe(Effect.scoped),
   )
 
   it.live("are counted, and damage is found, in what the next night continues, also after a rollback", () =>
@@ -369,35 +391,6 @@ describe("the rows of a customer who is removed", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.live("are gone for good before a version names the new files: each is synced under its name", () =>
-    Effect.gen(function* () {
-      const root = yield* one
-      rmSync(join(root, "published"), { recursive: true })
-      const [calls, modes] = [[] as Array<string>, new Map<string, number>()]
-      yield* forgetIn(root, "c-1", {
-        ...machineCalls,
-        rename: (from, to) => {
-          calls.push(`rename ${to}`)
-          machineCalls.rename(from, to)
-        },
-        open: (path, flags, mode) => {
-          calls.push(`open ${path}`)
-          return machineCalls.open(path, flags, mode)
-        },
-        setMode: (path, mode) => {
-          modes.set(path, mode)
-          machineCalls.setMode(path, mode)
-        },
-      })
-      const placed = join(root, "published/previous", fileOf(manifestOf(root), "emails"))
-      assert.strictEqual(calls[calls.indexOf(`rename ${placed}`) + 1], `open ${dirname(placed)}`)
-      // Whatever the process's own mask for new files is.
-      const folders = ["", "/previous", "/previous/tables", "/previous/tables/emails"]
-      for (const path of [...folders.map((name) => join(root, `published${name}`)), dirname(placed)])
-        assert.strictEqual(modes.get(path), 0o700, path)
-    }).pipe(Effect.scoped),
-  )
-
   it.live("are still there if anything fails, and that is a publication that failed", () =>
     Effect.gen(function* () {
       const failsAs = <A, E extends { readonly _tag: string; readonly message: string }>(
@@ -446,5 +439,73 @@ describe("the rows of a customer who is removed", () => {
       ])
       assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
     }).pipe(Effect.scoped),
+  )
+})
+
+const place = mkdtempSync(join(tmpdir(), "nightjar-theirs-"))
+afterAll(() => rmSync(place, { recursive: true, force: true }))
+const theirs = { customer_id: anId("c-1"), tasks: new Set(["t-1", "t-2"]), executions: new Set(["e-1"]) }
+const none = { ...theirs, tasks: new Set<string>(), executions: new Set<string>() }
+
+describe("a row is a customer's", () => {
+  it("by its task or its customer, and by an execution only where neither is said", () => {
+    const about = (of: typeof theirs, ...columns: ReadonlyArray<string>) =>
+      aboutCustomer(new Set(columns), of)
+    const [byTask, byCustomer] = [`"task_id" IN ('t-1', 't-2')`, `"customer_id" IN ('c-1')`]
+    assert.deepStrictEqual(
+      [
+        about(theirs, "task_id", "customer_id", "execution_id"),
+        about(theirs, "task_id", "other"),
+        about(theirs, "customer_id", "execution_id"),
+        about(theirs, "execution_id"),
+        about(theirs, "other"),
+        about(none, "task_id", "customer_id"),
+        about(none, "task_id", "execution_id"),
+      ],
+      [
+        `coalesce(${byTask} OR ${byCustomer}, false)`,
+        `coalesce(${byTask}, false)`,
+        `coalesce(${byCustomer}, false)`,
+        `coalesce("execution_id" IN ('e-1'), false)`,
+        undefined,
+        `coalesce(${byCustomer}, false)`,
+        undefined,
+      ],
+    )
+  })
+
+  it.live("table by table, in the files that are there", () =>
+    Effect.gen(function* () {
+      const duckdb = yield* DuckDb
+      const connection = yield* duckdb.open({ path: ":memory:", access: "read-write" })
+      const files = yield* Effect.forEach(
+        [
+          ["tasks", "SELECT unnest(['t-1', 't-2', 't-3']) AS task_id"],
+          ["tasks", "SELECT 't-3' AS task_id, 'c-1' AS customer_id"],
+          ["tasks", undefined],
+          ["older", "SELECT unnest(['e-1', 'e-2', NULL]) AS execution_id"],
+          ["others", "SELECT 'c-1' AS name"],
+          ["gone", undefined],
+        ] as const,
+        ([table, rows], index) => {
+          const path = `${table}-${index}.parquet`
+          const file = { table, path, rows: 1, bytes: 1, sha256: "" }
+          return rows === undefined
+            ? Effect.succeed(file)
+            : Effect.as(
+                connection.run(
+                  `COPY (SELECT 'r' AS run_id, * FROM (${rows})) TO '${join(place, path)}' (FORMAT parquet)`,
+                ),
+                file,
+              )
+        },
+      )
+      const found = yield* rowsOfCustomer(yield* storeOf(place), connection, files, theirs)
+      assert.deepStrictEqual([...found].map(([path, byRun]) => [path, ...byRun].flat()).toSorted(), [
+        ["older-3.parquet", "r", 1],
+        ["tasks-0.parquet", "r", 2],
+        ["tasks-1.parquet", "r", 1],
+      ])
+    }).pipe(Effect.scoped, Effect.provide(foundation(place))),
   )
 })

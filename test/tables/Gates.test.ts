@@ -1,8 +1,9 @@
 /**
  * A version that does not pass the gates of its job: kept aside and readable, with what was current untouched and
- * without a receipt; contained in the next version that passes; let through by a person.
+ * without a receipt; contained in the next version that passes; let through by a person; and what rollback, rebuild,
+ * repair and a copy of the folder make of a run of which an earlier version is published.
  */
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
@@ -14,9 +15,8 @@ import { Landing } from "../../src/landing/Landing.ts"
 import { ScaledClock } from "../../src/base/Time.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/run/PublishMeanwhile.ts"
-import { filesBelow } from "../../src/tables/Manifest.ts"
+import { filesBelow, readManifest } from "../../src/tables/Manifest.ts"
 import { staleIn } from "../../src/tables/AskGates.ts"
-import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { nightExitCode } from "../../src/ledger/WholeNight.ts"
 import { alarmCodeOf, exitCodeOf } from "../../src/report/Finish.ts"
 import { meaningOfExit } from "../../src/report/RenderSummary.ts"
@@ -26,18 +26,24 @@ import { anId } from "../harness/Id.ts"
 import {
   append,
   begin,
+  damageBody,
   drained,
   folder,
-  foundation,
+  layers,
   profileOf,
-  publisherOptions,
   resultsOf,
   rowsOf,
   schemasFolder,
   stateOf,
   storeOf,
   succeed,
+  problemsIn,
 } from "./night.ts"
+import type { RunId } from "../../src/service/Ids.ts"
+import { backup } from "../../src/folder/Backup.ts"
+import { rebuild } from "../../src/tables/Rebuild.ts"
+import { repair } from "../../src/tables/Repair.ts"
+import { rollback } from "../../src/tables/Rollback.ts"
 
 const nothing: Gates = { keys: false, tests: [] }
 const test = (sql: string): Gates => ({ ...nothing, tests: [{ name: "told", sql }] })
@@ -60,10 +66,7 @@ const arrive = Effect.fnUntraced(function* (day: number, ...names: ReadonlyArray
 })
 
 /** One life of the program with these gates, over a folder that outlives it. */
-const asking = (root: string, gates: Gates | undefined) =>
-  PublisherDuckDb.layer({ ...publisherOptions(root), ...(gates === undefined ? {} : { gates }) }).pipe(
-    Layer.provideMerge(foundation(root)),
-  )
+const asking = (root: string, gates: Gates | undefined) => layers(root, gates && { gates })
 
 const state = Effect.fnUntraced(function* (day: number) {
   const found = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(runOf(day)))
@@ -145,17 +148,14 @@ describe("limits of freshness", () => {
     () =>
       Effect.gen(function* () {
         const root = yield* folder
-        const limits = { ...publisherOptions(root), freshness: { warnDays: 1, errorDays: 3 } }
         const told = yield* Effect.provide(
           Effect.gen(function* () {
             yield* mixed(20, { gone: true, old: true, well: true })
             yield* mixed(21, { fresh: true, never: false, old: false, well: true })
-            yield* mixed(22, { fresh: false, never: false, old: false, well: true })
             yield* mixed(24, { fresh: false, never: false, new: false, old: false, well: true })
-            yield* mixed(25, { fresh: true, never: true, new: false, old: true, well: false })
-            return yield* Effect.forEach([20, 21, 22, 24, 25], state)
+            return yield* Effect.forEach([20, 21, 24], state)
           }),
-          PublisherDuckDb.layer(limits).pipe(Layer.provideMerge(foundation(root))),
+          layers(root, { freshness: { warnDays: 1, errorDays: 3 } }),
         )
         const whose = (name: string) => `${name} es-tax-agency:website customer_information_read`
         assert.deepStrictEqual(
@@ -163,28 +163,26 @@ describe("limits of freshness", () => {
           [
             undefined,
             undefined,
-            { warned: { days: 1, count: 1, examples: [whose("old")] } },
             {
               warned: { days: 1, count: 2, examples: [whose("fresh"), whose("never")] },
               failed: { days: 3, count: 1, examples: [whose("old")] },
             },
-            undefined,
           ],
         )
         const codes = told.map((run) => alarmCodeOf(run, { after_export: "keep", exit_on: "new" }, undefined))
-        assert.deepStrictEqual(codes, [0, 0, 0, 3, 0])
+        assert.deepStrictEqual(codes, [0, 0, 3])
         const ended = told.map((run) => ({
           ...run,
           ended: { at: 0, exit_code: 0, leftovers: false, kept: 0 },
         }))
-        assert.deepStrictEqual([nightExitCode(ended.slice(2, 4)), nightExitCode(ended.slice(3))], [3, 0])
-        const summary = summarise(told[3] ?? (yield* Effect.die("no run")))
+        assert.deepStrictEqual([nightExitCode(ended.slice(0, 2)), nightExitCode(ended.slice(1))], [0, 3])
+        const summary = summarise(told[2] ?? (yield* Effect.die("no run")))
         const { stale, warnings } = summary
         assert.deepStrictEqual(
           [meaningOfExit({ ...summary, exit_code: 3 }), stale, warnings],
           [
             "the run has ended; some data is older than `freshness` in the job allows",
-            told[3]?.published?.fact.stale,
+            told[2]?.published?.fact.stale,
             [
               `1 feature without new data for more than 3 days: ${whose("old")} [data-too-old]`,
               `2 features without new data for more than 1 day: ${whose("fresh")}, ${whose("never")} [data-old]`,
@@ -233,7 +231,6 @@ describe("a gate", () => {
         })
         yield* Effect.provide(night(20, 12), asking(root, gates))
         const readings = { _tag: "Fed", features: new Set(["accounts_read"]) } as const
-        const later = { ...publisherOptions(root), schemasFolder, gates, readings }
         const found = Effect.gen(function* () {
           assert.deepStrictEqual(yield* night(21, 12), [])
           assert.deepStrictEqual(yield* night(22, 5), [
@@ -258,7 +255,7 @@ describe("a gate", () => {
             [],
           )
         })
-        yield* Effect.provide(found, PublisherDuckDb.layer(later).pipe(Layer.provideMerge(foundation(root))))
+        yield* Effect.provide(found, layers(root, { schemasFolder, gates, readings }))
       }),
   )
 
@@ -269,65 +266,6 @@ describe("a gate", () => {
       const slow = "SELECT sum(a.range) AS s FROM range(2000) AS a, range(4000) AS b HAVING s < 0"
       assert.deepStrictEqual(yield* Effect.provide(secondNight(test(slow), "c-10"), fast), [])
     }),
-  )
-
-  it.live("that cannot be asked has not passed, and SQL of a test reads no file and changes nothing", () =>
-    Effect.gen(function* () {
-      const tests = {
-        read: "SELECT * FROM read_csv('/etc/hosts')",
-        dropped: "SELECT 1) AS t; DROP TABLE runs; --",
-        written: "SELECT 1) AS t; COPY (SELECT 1) TO '/dev/null'; SELECT 0 AS n FROM (SELECT 1",
-        fine: "SELECT * FROM ops.tasks WHERE outcome = 'failed';",
-      }
-      const asked = Object.entries(tests).map(([name, sql]) => ({ name, sql }))
-      const [read = "", dropped = "", ...rest] = yield* secondNight({ ...nothing, tests: asked }, "c-10")
-      assert.match(read, /^tests\/read\.sql: it could not be asked: .*disabled/)
-      assert.match(dropped, /^tests\/dropped\.sql: it could not be asked: /)
-      assert.deepStrictEqual(rest, ["tests/written.sql: it could not be asked: it is not one query"])
-    }),
-  )
-
-  it.live("asks nothing of a first night's size, and no key of ours repeats", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const gates: Gates = {
-        keys: true,
-        rows: { min: 1, nights: 7 },
-        coverage: 1,
-        freshnessDays: 1,
-        tests: [],
-      }
-      yield* Effect.provide(
-        Effect.gen(function* () {
-          yield* land(20, "c-1")
-          yield* publishStage(runOf(20))
-          assert.deepStrictEqual(yield* gatesOf(20), [])
-        }),
-        asking(root, gates),
-      )
-      assert.deepStrictEqual(yield* Effect.provide(current(root), DuckDb.layer), ["20"])
-    }),
-  )
-})
-
-describe("the gate keys", () => {
-  it.live(
-    "names the business key that an answer has twice, though each record has an id of its own [decision 10 gate keys]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        yield* Effect.provide(
-          Effect.gen(function* () {
-            yield* append([begin(runOf(20), date(20))])
-            const both = resultsOf(profileOf("Ana"), profileOf("Bea"))
-            yield* succeed(runOf(20), "20", "c-1", both, stateOf("20", "c-1"))
-            yield* arrive(20, "c-2")
-            yield* publishStage(runOf(20))
-            assert.deepStrictEqual(yield* gatesOf(20), ["keys: repeated: 1 key of customer_profiles (type)"])
-          }),
-          asking(root, { ...nothing, keys: "business" }),
-        )
-      }),
   )
 })
 
@@ -414,10 +352,7 @@ describe("a version that a gate holds back", () => {
         yield* publishStage(runOf(21))
         const [body] = yield* Effect.flatMap(Landing, (landing) => landing.list(runOf(21)))
         const { ref } = body ?? (yield* Effect.die("no body"))
-        const path = join(root, "landing", runOf(21), ref.segment)
-        const bytes = readFileSync(path)
-        bytes[ref.offset + 20]! ^= 1
-        writeFileSync(path, bytes)
+        damageBody(root, runOf(21), ref)
         yield* land(22, "c-1")
         assert.deepStrictEqual(yield* publishStage(runOf(22)), [])
         assert.deepStrictEqual(yield* current(root), ["22"])
@@ -453,22 +388,115 @@ describe("a version that a gate holds back", () => {
         }).pipe(Effect.provide(asking(root, always)))
       }),
   )
+})
 
-  it.live("does not stop a job with other gates, which leaves it where it is", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        yield* land(21, "c-1")
+/** Does not pass as soon as anybody is called Eve. */
+const noEve = {
+  keys: true,
+  tests: [{ name: "no_eve", sql: "SELECT 1 FROM nights.customer_profiles WHERE name = 'Eve'" }],
+}
+const models = [{ name: "people", sql: "SELECT DISTINCT name FROM nights.customer_profiles" }]
+
+const withModels = (root: string) => layers(root, { gates: noEve, models })
+
+const arriveAs = Effect.fnUntraced(function* (run_id: RunId, customer: string, name: string) {
+  const id = `${run_id}-${customer}`
+  yield* succeed(run_id, id, customer, resultsOf(profileOf(name)), stateOf(id, customer))
+  yield* drained(run_id, id, customer)
+})
+
+/** Ana's two nights are published; then Eve arrives in the second one, and is held back. */
+const heldNights = Effect.gen(function* () {
+  for (const day of [20, 21]) {
+    yield* append([begin(runOf(day), `2026-11-${day}`)])
+    yield* arriveAs(runOf(day), "c-1", "Ana")
+    yield* publishStage(runOf(day))
+  }
+  yield* arriveAs(runOf(21), "c-2", "Eve")
+  yield* publishStage(runOf(21))
+})
+
+const accept = Effect.gen(function* () {
+  yield* append([{ _tag: "RunAccepted", run_id: runOf(21) }])
+  yield* publishStage(runOf(21))
+})
+
+/** Day and name of every profile that readers find. */
+const profiles = (root: string) =>
+  Effect.map(rowsOf(root, "SELECT run_id, name FROM nights.customer_profiles ORDER BY ALL"), (rows) =>
+    rows.map((row) => `${String(row["run_id"]).slice(-2)} ${String(row["name"])}`),
+  )
+const due = Effect.gen(function* () {
+  const ledger = yield* Ledger
+  const state = yield* ledger.state(runOf(21))
+  return state === undefined ? undefined : dueDeletions(state).length
+})
+const people = (root: string) => rowsOf(root, "SELECT count(*)::INTEGER AS n FROM people")
+const text = "a gate of its job holds its newest version back: `nightjar accept` publishes it"
+const heldPath = "published/held/nightly.2026-11-21.duckdb"
+
+const afterHeldNights = copiesOf((root) => Effect.provide(heldNights, withModels(root)))
+
+const inFolder = <E>(
+  work: (root: string) => Effect.Effect<void, E, Layer.Success<ReturnType<typeof withModels>>>,
+) =>
+  Effect.gen(function* () {
+    const root = yield* afterHeldNights
+    yield* Effect.provide(work(root), withModels(root))
+  }).pipe(Effect.scoped)
+
+describe("a run with a version that is held back", () => {
+  it.live("stays held after a rollback, and is published from the newest version once it is accepted", () =>
+    inFolder((root) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana", "21 Ana"], 0])
+        yield* Effect.flatMap(storeOf(root), rollback)
+        assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana"], 0])
+        // Asked again after the rollback, it leaves what was put back.
         yield* publishStage(runOf(21))
-      }).pipe(Effect.provide(asking(root, failing)))
-      yield* Effect.gen(function* () {
-        const other = anId("weekly.2026-11-22")
-        yield* append([{ ...begin(other, date(22)), job: "weekly" } as never])
-        yield* succeed(other, "w", "c-9", resultsOf(profileOf("Ida")))
-        assert.deepStrictEqual(yield* publishStage(other), [])
-        assert.deepStrictEqual(yield* current(root), ["22"])
-        assert.isTrue(existsSync(join(root, `published/held/${runOf(21)}.duckdb`)))
-      }).pipe(Effect.provide(asking(root, nothing)))
-    }),
+        assert.deepStrictEqual([yield* profiles(root), yield* people(root)], [["20 Ana"], [{ n: 1 }]])
+        assert.isTrue(existsSync(join(root, heldPath)))
+        yield* accept
+        assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana", "21 Ana", "21 Eve"], 2])
+        assert.deepStrictEqual([yield* people(root), existsSync(join(root, heldPath))], [[{ n: 2 }], false])
+        assert.deepStrictEqual(yield* problemsIn(root), [])
+      }),
+    ),
+  )
+
+  it.live("keeps its published tables in `rebuild` and `repair`, which ask no gate [gate rebuilt]", () =>
+    inFolder((root) =>
+      Effect.gen(function* () {
+        const rebuilt = yield* rebuild(yield* storeOf(root), true)
+        assert.deepStrictEqual(rebuilt.kept, [{ run_id: runOf(21), reason: text, pruned: false }])
+        assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana", "21 Ana"], 0])
+        assert.deepStrictEqual(yield* people(root), [{ n: 1 }])
+        const files = readManifest(join(root, "tables/manifest.json"))?.runs[runOf(21)]?.files ?? []
+        const lost = files.find(({ table }) => table === "customer_profiles")?.path ?? ""
+        rmSync(join(root, lost))
+        const { left } = yield* repair(yield* storeOf(root))
+        assert.deepStrictEqual(left, [`${runOf(21)}: its tables are not derived again: ${text}`])
+        yield* accept
+        assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana", "21 Ana", "21 Eve"], 2])
+      }),
+    ),
+  )
+
+  it.live("is let through in a copy of the folder, which has the models and the version aside", () =>
+    inFolder((root) =>
+      Effect.gen(function* () {
+        const copy = join(yield* folder, "copy")
+        yield* backup(root, copy)
+        yield* Effect.gen(function* () {
+          assert.isTrue(existsSync(join(copy, heldPath)))
+          // Without the job's own files: what is published again has the models that are kept.
+          rmSync(join(copy, "nightjar.duckdb"))
+          yield* repair(yield* storeOf(copy))
+          assert.deepStrictEqual(yield* people(copy), [{ n: 1 }])
+          yield* accept
+          assert.deepStrictEqual(yield* profiles(copy), ["20 Ana", "21 Ana", "21 Eve"])
+        }).pipe(Effect.provide(withModels(copy)))
+      }).pipe(Effect.scoped),
+    ),
   )
 })

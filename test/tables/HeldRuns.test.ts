@@ -15,10 +15,12 @@ import { gatherRun } from "../../src/tables/Dimensions.ts"
 import { failedGates, isAsked } from "../../src/tables/AskGates.ts"
 import { askedAnew } from "../../src/tables/Answers.ts"
 import { placeEmptyDatabase } from "../../src/tables/EmptyDatabase.ts"
-import { filesBelow, layoutOf, modesOf } from "../../src/tables/Manifest.ts"
+import { filesBelow, layoutOf, manifestText, modesOf } from "../../src/tables/Manifest.ts"
+import type { Manifest } from "../../src/tables/Manifest.ts"
 import type { Store } from "../../src/tables/Store.ts"
 import { databaseVersion } from "../../src/tables/BuildDatabase.ts"
 import {
+  continuedFrom,
   countHeld,
   heldBefore,
   heldDatabase,
@@ -26,6 +28,7 @@ import {
   keepAside,
   removeAllAside,
   removeAside,
+  withoutInterim,
 } from "../../src/tables/HeldRuns.ts"
 import { PublishFailed } from "../../src/tables/Publisher.ts"
 import { factsOf, idOf } from "../ledger/ToldRuns.ts"
@@ -98,7 +101,7 @@ const heldWith = (runs: Runs, more: ReadonlyArray<Fact> = []) =>
   }).pipe(Effect.provide(Ledger.layer({ path: ":memory:" })))
 
 describe("a version contains the runs that were held back before it", () => {
-  it.effect("of the same job and night or an earlier one, oldest first", () =>
+  it.effect("of the same job and night or an earlier one, oldest first [gate night]", () =>
     Effect.gen(function* () {
       const runs: Runs = [
         [1, on("2026-11-20", held)],
@@ -140,13 +143,16 @@ describe("a version contains the runs that were held back before it", () => {
     }),
   )
 
-  it.effect("only if its own gates were asked, or a person let it through", () =>
+  it.effect("only if its own gates were asked, or a person let it through [gate asked]", () =>
     Effect.gen(function* () {
       const runs = (newest: Told): Runs => [
         [1, held],
         [2, newest],
       ]
       expect((yield* heldWith(runs({}))).with).toEqual([])
+      // One that is published again with nothing new.
+      const published: Fact = { _tag: "RunPublished", run_id: idOf(2), version: 2, receipts: [] }
+      expect((yield* heldWith(runs(open), [published])).with).toEqual([])
       expect((yield* heldWith(runs({}), [accepted(2)])).with).toEqual([idOf(1)])
       expect((yield* heldWith(runs(open), [accepted(2)])).with).toEqual([idOf(1)])
     }),
@@ -218,17 +224,11 @@ const empty = mkdtempSync(join(tmpdir(), "nightjar-empty-"))
 afterAll(() => rmSync(empty, { recursive: true, force: true }))
 
 const storeIn = (root: string, calls = machineCalls): Store => ({
-  layout: {
-    ...layoutOf(root),
-    empty,
-  },
+  layout: { ...layoutOf(root), empty },
   modes: modesOf("none"),
   files: new DurableFiles(calls),
   families,
-  schemas: {
-    texts: new Map(),
-    gone: [],
-  },
+  schemas: { texts: new Map(), gone: [] },
   toolVersion: "0.1.0",
   versionsKept: 3,
 })
@@ -305,20 +305,29 @@ describe("a gate that is asked of a finished version", () => {
       }),
   )
 
-  it.live("of its keys names the tables with a key that two rows share, and how many keys", () =>
-    Effect.gen(function* () {
-      const alike = (table: string, times: number) =>
-        Array.from({ length: times }, () => rows(table, "r.21", 2))
-      const keys = { keys: true }
-      expect(yield* findings([nightOf(21), ...alike("emails", 1)], [keys])).toEqual([""])
-      const repeated = [...alike("emails", 2), rows("phones", "r.21", 1), rows("phones", "r.21", 1)]
-      expect(yield* findings([nightOf(21), ...repeated, ...alike("rejected_records", 2)], [keys])).toEqual([
-        "keys: repeated: 2 keys of customer_profiles, 2 keys of emails, 1 key of phones; expected: no key twice",
-      ])
-      // Of another night, which a gate of that night was asked about.
-      const before = alike("emails", 2).map((sql) => sql.replace("r.21", "r.20"))
-      expect(yield* findings([nightOf(21), nightOf(20), ...before], [keys])).toEqual([""])
-    }),
+  it.live(
+    "of its keys names the tables with a key that two rows share, and how many keys [decision 10 gate keys]",
+    () =>
+      Effect.gen(function* () {
+        // Two records of one business key, though each has an id of its own.
+        const typed = "UPDATE store.customer_profiles SET type = 'person'"
+        const both = [nightOf(21), rows("customer_profiles", "r.21", 2), typed]
+        expect(yield* findings(both, [{ keys: "business" }, { keys: true }])).toEqual([
+          "keys: repeated: 1 key of customer_profiles (type); expected: no key twice",
+          "",
+        ])
+        const alike = (table: string, times: number) =>
+          Array.from({ length: times }, () => rows(table, "r.21", 2))
+        const keys = { keys: true }
+        expect(yield* findings([nightOf(21), ...alike("emails", 1)], [keys])).toEqual([""])
+        const repeated = [...alike("emails", 2), rows("phones", "r.21", 1), rows("phones", "r.21", 1)]
+        expect(yield* findings([nightOf(21), ...repeated, ...alike("rejected_records", 2)], [keys])).toEqual([
+          "keys: repeated: 2 keys of customer_profiles, 2 keys of emails, 1 key of phones; expected: no key twice",
+        ])
+        // Of another night, which a gate of that night was asked about.
+        const before = alike("emails", 2).map((sql) => sql.replace("r.21", "r.20"))
+        expect(yield* findings([nightOf(21), nightOf(20), ...before], [keys])).toEqual([""])
+      }),
   )
 
   it.live("of its rejected records counts them among all records of the night", () =>
@@ -335,7 +344,8 @@ describe("a gate that is asked of a finished version", () => {
         "",
         "rejected: 1 of 8 records (12.5%); expected: at most 12% of the records rejected",
       ])
-      expect(yield* findings([nightOf(21)], [{ rejected: 0 }, { coverage: 1 }])).toEqual(["", ""])
+      const first = { keys: true, rows: { min: 1, nights: 7 }, coverage: 1, freshnessDays: 1 }
+      expect(yield* findings([nightOf(21)], [{ rejected: 0 }, first])).toEqual(["", ""])
     }),
   )
 
@@ -399,12 +409,21 @@ describe("a gate that is asked of a finished version", () => {
           sql("one", "SELECT run_id FROM ops.runs; \n"),
           sql("two", "VALUES (1), (2) -- so many"),
           sql("odd", "SELECT nothing"),
+          sql("read", "SELECT * FROM read_csv('/etc/hosts')"),
+          sql("dropped", "SELECT 1) AS t; DROP TABLE runs; --"),
+          sql("written", "SELECT 1) AS t; COPY (SELECT 1) TO '/dev/null'; SELECT 0 AS n FROM (SELECT 1"),
         ]
         const [found = ""] = yield* findings([nightOf(21)], [{ tests }])
-        expect(found.split("\n").map((line) => line.replace(/(asked: ).*;/, "$1…;"))).toEqual([
+        expect(found).toMatch(/^tests\/read\.sql: .*disabled/m)
+        expect(
+          found.split("\n").map((line) => line.replace(/(asked: )(?!it is not).*; exp/, "$1…; exp")),
+        ).toEqual([
           "tests/one.sql: 1 row; expected: no rows",
           "tests/two.sql: 2 rows; expected: no rows",
-          "tests/odd.sql: it could not be asked: …; expected: no rows",
+          ...["odd", "read", "dropped"].map(
+            (name) => `tests/${name}.sql: it could not be asked: …; expected: no rows`,
+          ),
+          "tests/written.sql: it could not be asked: it is not one query; expected: no rows",
         ])
       }),
   )
@@ -422,6 +441,53 @@ describe("a gate that is asked of a finished version", () => {
         expect.stringMatching(/^the database: /),
       ])
     }).pipe(Effect.provide(DuckDb.layer), Effect.scoped),
+  )
+})
+
+describe("a run that is held back, of which a part was published while it went on", () => {
+  it.effect(
+    "is as it was before, and does not come back when the next publication ends a rollback [interim back]",
+    () =>
+      Effect.gen(function* () {
+        const store = storeIn(yield* folder)
+        const { layout } = store
+        const entry = (version: number, more: object = {}) => ({
+          run_date: "2026-11-21",
+          version,
+          files: [],
+          ...more,
+        })
+        const part = entry(2, { interim: true })
+        const version = (number: number, runs: Manifest["runs"], more: object = {}): Manifest => ({
+          version: number,
+          amends: false,
+          runs,
+          ...more,
+        })
+        const [held, open, other] = [idOf(1), idOf(2), idOf(3)]
+        const first = version(1, { [held]: entry(1), [other]: entry(1) })
+        const newest = version(2, { [held]: part, [open]: part, [other]: entry(1) })
+        mkdirSync(layout.previous, { recursive: true })
+        for (const one of [first, newest])
+          writeFileSync(join(layout.previous, `${one.version}.json`), manifestText(one))
+        const { append } = yield* Ledger
+        for (const [number, isHeld] of [
+          [1, true],
+          [2, false],
+          [3, true],
+        ] as const)
+          yield* append(factsOf(number, { tasks: { "c-1": "succeeded" }, isHeld }))
+        const back = version(3, first.runs, { returned: { to: 1, from: 2 } })
+        expect((yield* continuedFrom(store, back)).runs).toEqual({
+          [held]: entry(1),
+          [open]: part,
+          [other]: entry(1),
+        })
+        // Nothing of it was published before.
+        writeFileSync(join(layout.previous, "1.json"), manifestText(version(1, {})))
+        expect(Object.keys((yield* continuedFrom(store, back)).runs)).toEqual([open, other])
+        expect(withoutInterim(store, newest, other)).toBe(newest)
+      }).pipe(Effect.scoped, Effect.provide(Ledger.layer({ path: ":memory:" }))),
   )
 })
 

@@ -5,10 +5,9 @@
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import type { SqlFile } from "../../src/jobs/Job.ts"
 import { publishedModels } from "../../src/tables/Models.ts"
-import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { repair } from "../../src/tables/Repair.ts"
 import { anId } from "../harness/Id.ts"
@@ -17,8 +16,8 @@ import {
   begin,
   folder,
   foundation,
+  layers,
   profileOf,
-  publisherOptions,
   resultsOf,
   rowsOf,
   storeOf,
@@ -31,11 +30,7 @@ const gates = {
   tests: [{ name: "few", sql: "SELECT 1 WHERE (SELECT customers FROM people) > 9" }],
 }
 
-const living = (root: string, models?: ReadonlyArray<SqlFile>) =>
-  PublisherDuckDb.layer({
-    ...publisherOptions(root),
-    ...(models === undefined ? {} : { models, gates }),
-  }).pipe(Layer.provideMerge(foundation(root)))
+const living = (root: string, models?: ReadonlyArray<SqlFile>) => layers(root, models && { models, gates })
 
 const night = Effect.fnUntraced(function* (job: string, day: number) {
   const run_id = anId(`${job}.2026-11-${day}`)

@@ -220,45 +220,17 @@ describe("rows from the ledger alone", () => {
       is_closed: true,
     }
     const whole = { ...task, customer_id: "c-1", engine_reference: "bank", features: ["accounts_read", "x"] }
-    const open = { outcome: "unfinished", reason: undefined }
+    const times = { started_at: undefined, closed_at: undefined }
+    const open = { ...whole, outcome: "unfinished", reason: undefined, attempts: 0, ...times }
+    const failed = { ...whole, outcome: "failed", reason: "BAD", attempts: 1, started_at: 2, closed_at: 4 }
     const shown = (...facts: ReadonlyArray<Fact>) =>
       named(facts, "tasks").map(({ who_acts: _who, ...row }) => row)
     assert.deepStrictEqual(
       [shown(), shown(results), shown(...accepted, closed, ...again, settled("BAD", "failed"))],
       [
-        [
-          {
-            ...whole,
-            ...open,
-            attempts: 0,
-            execution_id: undefined,
-            session_id: undefined,
-            started_at: undefined,
-            closed_at: undefined,
-          },
-        ],
-        [
-          {
-            ...whole,
-            ...open,
-            attempts: 0,
-            execution_id: undefined,
-            session_id: "s-7",
-            started_at: undefined,
-            closed_at: undefined,
-          },
-        ],
-        [
-          {
-            ...whole,
-            outcome: "failed",
-            reason: "BAD",
-            attempts: 1,
-            ...execution,
-            started_at: 2,
-            closed_at: 4,
-          },
-        ],
+        [{ ...open, execution_id: undefined, session_id: undefined }],
+        [{ ...open, execution_id: undefined, session_id: "s-7" }],
+        [{ ...failed, ...execution }],
       ],
     )
   })
@@ -532,12 +504,7 @@ describe("what the sessions of a task say together", () => {
   const finding = (product: string, isFinal = true) => ({
     source,
     isFinal,
-    tally: tallyOf([
-      {
-        product,
-        sub_family: `${product}:x`,
-      },
-    ]),
+    tally: tallyOf([{ product, sub_family: `${product}:x` }]),
   })
   /** The findings of sessions, none where a body could not be used; without a body where nothing was read. */
   const together = (
@@ -573,22 +540,13 @@ describe("what the sessions of a task say together", () => {
 
   it("is their sum, by table and by product", () => {
     const first = {
-      counts: {
-        ...nothingCounted,
-        byTable: {
-          accounts: 2,
-          cards: 1,
-        },
-      },
+      counts: { ...nothingCounted, byTable: { accounts: 2, cards: 1 } },
       byProduct: new Map([["odd", 1]]),
       retrieved: ["a"],
       sources: [finding("accounts")],
     }
     const second = {
-      counts: {
-        ...nothingCounted,
-        byTable: { accounts: 3 },
-      },
+      counts: { ...nothingCounted, byTable: { accounts: 3 } },
       byProduct: new Map([["odd", 2]]),
       retrieved: ["b"],
       sources: [finding("odd")],

@@ -169,7 +169,7 @@ const contentIn = (table: unknown, product: unknown, told: unknown): string | nu
   return contentOf({ ...rest, table, lines: lines.map((item: { line: string }) => item.line) })
 }
 
-const checkSomeChanges = Effect.fnUntraced(function* (
+export const checkSomeChanges = Effect.fnUntraced(function* (
   world: World,
   connection: Connection,
   expected: ReadonlyArray<Moment<ToldRun>>,
@@ -194,15 +194,17 @@ const checkSomeChanges = Effect.fnUntraced(function* (
   }
 })
 
-export const check = Effect.fnUntraced(function* (world: World) {
-  assert.strictEqual(versionIn(world.root), world.model.current.version, `${world.what}: version`)
-  if (world.model.current.version === 0) return
-  const connection = yield* opened(world.root)
+export const checkTables = Effect.fnUntraced(function* (world: World, connection: Connection) {
   const expected = world.model.moments()
   yield* checkRecords(world, connection, expected)
   yield* checkNights(world, connection)
   yield* checkParquet(world, connection)
   yield* checkSomeChanges(world, connection, expected)
+})
+
+export const check = Effect.fnUntraced(function* (world: World) {
+  assert.strictEqual(versionIn(world.root), world.model.current.version, `${world.what}: version`)
+  if (world.model.current.version > 0) yield* checkTables(world, yield* opened(world.root))
 }, Effect.scoped)
 
 /** Nothing names a customer who was forgotten: no table, no Parquet file of any version. */

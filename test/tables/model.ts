@@ -150,10 +150,7 @@ const answersOf = (
       const isPartly =
         feeding.length > 0 ? good.length > 0 : succeeded.some((feature) => told.includes(feature))
       if (isWhole || (rows.length > 0 && isPartly))
-        answers.set(scope, {
-          loose: feeding.length === 0,
-          rows: rows.filter(({ isEarlier }) => !isEarlier),
-        })
+        answers.set(scope, { loose: feeding.length === 0, rows: rows.filter(({ isEarlier }) => !isEarlier) })
     }
   return answers
 }

@@ -292,7 +292,7 @@ export const toldOf = (
 
 const encoder = new TextEncoder()
 export const epoch = Date.parse("2026-01-01T00:00:00Z")
-const subFamilies = { paper: "paper:id", labor_check: "labor_check:x", odd: "odd:x" }
+export const subFamilies = { paper: "paper:id", labor_check: "labor_check:x", odd: "odd:x" }
 
 const recordOf = ({ kind, type, name, amount, note, lines }: BodyRow, fetched: number) => ({
   product: kind,
@@ -327,10 +327,7 @@ export const beginNight = ({ run_id, job, date, parent, replaces }: Night) =>
     },
   ])
 
-const keysOf = (run: Night, task: Task) => ({
-  run_id: anId(run.run_id),
-  task_id: anId(taskId(run, task)),
-})
+const keysOf = (run: Night, task: Task) => ({ run_id: anId(run.run_id), task_id: anId(taskId(run, task)) })
 
 export const planTasks = (run: Night, tasks: ReadonlyArray<Task>) =>
   append(

@@ -1,5 +1,5 @@
 /** A hand-written night: facts and bodies of a few tasks, landed and told to a ledger as the pipeline does it. */
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
@@ -9,12 +9,13 @@ import type { Connection } from "../../src/base/DuckDb.ts"
 import { literal } from "../../src/base/DuckDbFailed.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { Landing } from "../../src/landing/Landing.ts"
-import type { BodyMeta } from "../../src/landing/Landing.ts"
+import type { BodyMeta, LandedBody } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { openStore } from "../../src/tables/OpenStore.ts"
+import type { PublisherOptions } from "../../src/tables/OpenStore.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { verify } from "../../src/tables/Verify.ts"
@@ -52,13 +53,13 @@ export const foundation = (root: string) =>
 export const builtInOptions = (root: string) => ({ ...publisherOptions(root), schemasFolder })
 
 /** `calls` are those of everything that writes, but for the ledger, which SQLite writes. */
-export const layers = (root: string, calls: FileCalls = machineCalls, options = publisherOptions(root)) =>
-  PublisherDuckDb.layer(options).pipe(
+export const layers = (root: string, more: Partial<PublisherOptions> = {}, calls: FileCalls = machineCalls) =>
+  PublisherDuckDb.layer({ ...publisherOptions(root), ...more }).pipe(
     Layer.provideMerge(foundation(root)),
     Layer.provide(Layer.succeed(FileCalls, calls)),
   )
 
-export const builtInLayers = (root: string) => layers(root, machineCalls, builtInOptions(root))
+export const builtInLayers = (root: string) => layers(root, { schemasFolder })
 
 const encoder = new TextEncoder()
 const at = Date.parse("2026-11-20T02:00:00Z")
@@ -71,6 +72,14 @@ const land = Effect.fnUntraced(function* (
   const bytes = encoder.encode(typeof body === "string" ? body : JSON.stringify(body))
   return yield* landing.land({ ...meta, http_status: 200, received_at: at }, bytes)
 })
+
+/** Flips a bit of a landed body. */
+export const damageBody = (root: string, run_id: string, { segment, offset }: LandedBody["ref"]): void => {
+  const path = join(root, "landing", run_id, segment)
+  const bytes = readFileSync(path)
+  bytes[offset + 20]! ^= 1
+  writeFileSync(path, bytes)
+}
 
 export const append = (facts: ReadonlyArray<Fact>) => Effect.flatMap(Ledger, (ledger) => ledger.append(facts))
 
@@ -171,13 +180,7 @@ export const succeed = Effect.fnUntraced(function* (
       is_closed: true,
       landed: landedResults,
     },
-    {
-      _tag: "TaskSettled",
-      ...task,
-      outcome: "succeeded",
-      reason: "COMPLETED",
-      who_acts: "nobody",
-    },
+    { _tag: "TaskSettled", ...task, outcome: "succeeded", reason: "COMPLETED", who_acts: "nobody" },
   ])
 })
 
@@ -265,15 +268,26 @@ export const sourcesIn = Effect.fnUntraced(function* (root: string, connection: 
 /** Those in which a run's rows about tasks are not in the order of customer and task; who has none is last. */
 export const unsortedIn = Effect.fnUntraced(function* (root: string) {
   const connection = yield* opened(root)
+  const sources = yield* sourcesIn(root, connection)
+  const files = sources.flatMap(([path]) =>
+    path.endsWith(".parquet") ? [literal(join(root, "tables", path))] : [],
+  )
+  const told = "FILTER (name IN ('customer_id', 'task_id')) = 2"
+  const about = yield* connection.rows(`SELECT file_name AS place FROM parquet_schema([${files.join(", ")}])
+      GROUP BY ALL HAVING count(*) ${told}
+    UNION ALL SELECT schema_name || '.' || table_name AS place FROM (SELECT *, column_name AS name FROM duckdb_columns())
+      GROUP BY ALL HAVING count(*) ${told}`)
+  const places = new Set(about.map(({ place }) => String(place)))
+  const rows = yield* connection.rows(
+    sources
+      .filter(([name]) => places.has(name) || places.has(join(root, "tables", name)))
+      .map(([name, source]) => `SELECT ${literal(name)} AS name, run_id, customer_id, task_id FROM ${source}`)
+      .join(" UNION ALL "),
+  )
   const unsorted: Array<string> = []
-  for (const [name, source] of yield* sourcesIn(root, connection)) {
-    const rows = (yield* connection.rows(`SELECT * FROM ${source}`)).filter(
-      (row) => "task_id" in row && "customer_id" in row,
-    )
-    for (const [run_id, own] of Map.groupBy(rows, (row) => row["run_id"])) {
-      const keys = own.map(({ customer_id, task_id }) => `${customer_id ?? "~"} ${task_id}`)
-      if (keys.join("\n") !== keys.toSorted().join("\n")) unsorted.push(`${name}: ${run_id}`)
-    }
+  for (const [place, own] of Map.groupBy(rows, ({ name, run_id }) => `${name}: ${run_id}`)) {
+    const keys = own.map(({ customer_id, task_id }) => `${customer_id ?? "~"} ${task_id}`)
+    if (keys.join("\n") !== keys.toSorted().join("\n")) unsorted.push(place)
   }
   return unsorted
 }, Effect.scoped)
