@@ -7,7 +7,15 @@ import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { databaseVersion, isReadable } from "./BuildDatabase.ts"
-import { fileStep, filesBelow, filesOf, isOtherDatabase, manifestText, readManifest } from "./Manifest.ts"
+import {
+  fileStep,
+  filesBelow,
+  filesOf,
+  isOtherDatabase,
+  manifestText,
+  readManifest,
+  readPath,
+} from "./Manifest.ts"
 import type { Layout, Manifest } from "./Manifest.ts"
 import { isSamePolicy } from "./Treatments.ts"
 import { makeFoldersOf } from "./Store.ts"
@@ -54,6 +62,15 @@ export const newestDerived = (store: Pick<Store, "layout">, current: Manifest): 
   if (returned === undefined) return current
   return keptVersions(store).find(({ version }) => version === returned.from) ?? current
 }
+
+/**
+ * The highest version in the names of files that only kept versions have: a removal that was cut off gave them
+ * files of a version that never came, whose names no other may take.
+ */
+export const newestNamed = ({ layout }: Pick<Store, "layout">): number =>
+  filesBelow(join(layout.previous, "tables"))
+    .map((name) => readPath(`tables/${name}`)?.version ?? 0)
+    .reduce((newest, one) => Math.max(newest, one), 0)
 
 /** Where a file of a current or kept version is, below the output folder. */
 export const placeIn =

@@ -12,7 +12,7 @@ import { nextDatabase, withDatabase } from "./ContinueDatabase.ts"
 import type { Built } from "./ContinueDatabase.ts"
 import { continuedFrom } from "./HeldRuns.ts"
 import { withSchemasOf } from "./KeepSchemas.ts"
-import { filesNeededBy, keptVersions, replaceKept, sweepKept } from "./KeptVersions.ts"
+import { filesNeededBy, keptVersions, newestNamed, replaceKept, sweepKept } from "./KeptVersions.ts"
 import { fileStep } from "./Manifest.ts"
 import type { Manifest } from "./Manifest.ts"
 import { parquetOf, sweepParquet } from "./ParquetViews.ts"
@@ -72,7 +72,7 @@ export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R
 ) {
   const current = yield* recover(store)
   const newest = yield* continuedFrom(store, current)
-  const version = current.version + 1
+  const version = 1 + Math.max(current.version, yield* fileStep(() => newestNamed(store)))
   const staging = Effect.gen(function* () {
     const asked = yield* edit({ current, newest, version })
     const { told, next, every, gates, aside } = asked

@@ -12,11 +12,13 @@ import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { recover } from "../../src/tables/Commit.ts"
 import { compact } from "../../src/tables/Compact.ts"
 import { forgetRows } from "../../src/tables/ForgetRows.ts"
+import { keptVersions, placeIn } from "../../src/tables/KeptVersions.ts"
 import { filesBelow, filesOf, layoutOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { rebuild } from "../../src/tables/Rebuild.ts"
 import { restoreRows } from "../../src/tables/Repair.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
+import { gapsIn } from "../../src/tables/Standing.ts"
 import type { Store } from "../../src/tables/Store.ts"
 import { faultyCalls, refusal } from "../base/FaultyCalls.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
@@ -225,5 +227,32 @@ describe("an edit of the tables that is cut off leaves what was current or what 
         if (every < 2) assert.strictEqual(states.size, 2)
       }).pipe(Effect.scoped),
     every > 0 ? 1_800_000 : 60_000,
+  )
+})
+
+describe("a removal that is cut off", () => {
+  it.live("leaves kept versions whose files no later publication replaces", () =>
+    Effect.gen(function* () {
+      const root = yield* prepared
+      let isCut = false
+      const rename: FileCalls["rename"] = (source, to) => {
+        isCut ||= to.endsWith("manifest.next.json")
+        if (isCut) throw refusal("EIO", "rename")
+        machineCalls.rename(source, to)
+      }
+      const calls = { ...machineCalls, rename }
+      const removing = Effect.flatMap(storeOf(root), (store) => forgetRows(store, forgotten))
+      const cut = Effect.provide(removing, inFolder(root, {}, calls)).pipe(
+        Effect.provideService(FileCalls, calls),
+      )
+      assert.strictEqual((yield* Effect.exit(cut))._tag, "Failure")
+      assert.isTrue(isCut)
+      yield* Effect.provide(publish(second), layers(root))
+      const store = yield* Effect.provide(storeOf(root), foundation(root))
+      const damaged = keptVersions(store).flatMap((kept) =>
+        gapsIn(store, filesOf(kept), true, placeIn(store)),
+      )
+      assert.deepStrictEqual(damaged, [])
+    }).pipe(Effect.scoped),
   )
 })
