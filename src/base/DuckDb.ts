@@ -64,6 +64,8 @@ export interface DuckDbLimits {
 
 export const closedConfiguration = (limits: DuckDbLimits): Record<string, string> => ({
   threads: String(limits.threads ?? 2),
+  // Of a new file: with the usual 256 KiB a small one is twice as large, as few tables fill a block.
+  default_block_size: "65536",
   autoinstall_known_extensions: "false",
   autoload_known_extensions: "false",
   allow_community_extensions: "false",
