@@ -2,7 +2,7 @@
  * Pure: how fast one host may be called. A host that never complains is not paced. After its first complaint
  * the rate doubles until the next one, or until the host is known to bear everything; after that it is
  * careful: it stays near what the host bore, and goes further only if that rate was used for a while. A host
- * that refuses everybody is not called for a while. Which calls a Retry-After holds back is in `Closures.ts`.
+ * that refuses everybody is not called for a while. Which calls a Retry-After holds back is at the end.
  */
 import { Duration, Effect } from "effect"
 import { retrySchedule } from "../base/Time.ts"

@@ -1,8 +1,8 @@
 /**
  * A considerate client: all calls of a run to one host share a limit on concurrent requests and a pace, and
- * every Retry-After holds back the calls it applies to (`Closures.ts`). Wraps any `Service`; it never
- * repeats a call (`Backoff.ts` does), it only makes calls wait, and not for long: if a call may be made
- * only much later, it fails at once, without a request.
+ * every Retry-After holds back the calls it applies to (`Pacing.ts`). Wraps any `Service`; it never repeats
+ * a call, it only makes calls wait, and not for long: if a call may be made only much later, it fails at
+ * once, without a request.
  */
 import { Cause, Clock, Context, Duration, Effect, Layer, Predicate, Random, Record, Semaphore } from "effect"
 import {

@@ -1,8 +1,7 @@
 /**
  * Customers from files: CSV, NDJSON or Parquet with a `customer_id`, an optional `engine_reference` and one
- * column per login parameter, whose cells `DataCells.ts` reads. Ids are the text of the source (`007`,
- * `65e0`), values are redacted as they are read, empty cells and nulls are absent parameters, and problems
- * are reported with line and column.
+ * column per login parameter. Ids are the text of the source (`007`, `65e0`), values are redacted as they are
+ * read, empty cells and nulls are absent parameters, and problems are reported with line and column.
  */
 import { Effect, Predicate, Redacted, Result, Stream } from "effect"
 import { checkFile, noSuchFile, streamFile } from "../base/DurableFile.ts"

@@ -1,8 +1,8 @@
 /**
  * Landing on disk: `landing/<run_id>/segment-000001.njl` and `attachments/<sha256>` under the output folder
- * (folders 0700, files 0600). Concurrent bodies are written together and share one sync. `Frame.ts`
- * describes the format of a segment, `SegmentScan.ts` what a crash may leave and how it is read, and
- * `SegmentFile.ts` how a segment that was compressed later is read.
+ * (folders 0700, files 0600). Concurrent bodies are written together and share one sync. `Segments.ts` says
+ * what a segment looks like, what a crash may leave and how it is read, and `SegmentFile.ts` how one is
+ * compressed later, and read.
  */
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"

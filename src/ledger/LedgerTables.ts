@@ -1,6 +1,6 @@
 /**
  * Each read and write of the ledger's tables: one statement or one transaction, durable on return. Every
- * fact that is read is checked against the chain (`FactChain.ts`), archived ones against the hash of their
+ * fact that is read is checked against the chain (`LedgerKeys.ts`), archived ones against the hash of their
  * frame, and the key against its hash: a flipped bit must not decide whether a login is sent again.
  */
 import type { DatabaseSync } from "node:sqlite"

@@ -1,7 +1,7 @@
 /**
  * Logs, metrics and traces of a run with Effect's own exporters: what facts and calls say (`RunStory.ts`),
- * what may leave (`Outbound.ts`), and how it is sent (`Sending.ts`). Runs on the machine's clock, however
- * fast the run's goes.
+ * what may leave and how it is sent (`Outbound.ts`). Runs on the machine's clock, however fast the run's
+ * goes.
  */
 import { ConfigProvider, Duration, Effect, Exit, Layer, Logger, References, Scope } from "effect"
 import { HttpClient } from "effect/http"

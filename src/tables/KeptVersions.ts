@@ -64,8 +64,8 @@ export const newestDerived = (store: Pick<Store, "layout">, current: Manifest): 
 }
 
 /**
- * The highest version in the names of files that only kept versions have: a removal that was cut off gave them
- * files of a version that never came, whose names no other may take.
+ * The highest version in the names of files that only kept versions have: a removal that was cut off gave
+ * them files of a version that never came, whose names no other may take.
  */
 export const newestNamed = ({ layout }: Pick<Store, "layout">): number =>
   filesBelow(join(layout.previous, "tables"))

@@ -115,7 +115,7 @@ export interface Naming {
 const isRecord = ({ product, sub_family }: Json): boolean =>
   typeof product === "string" && typeof sub_family === "string"
 
-/** As `AttachmentIds.ts` recognises them; shorter keys need no look. */
+/** As `ExactNumber.ts` recognises them; shorter keys need no look. */
 const namesDocument = (key: string): boolean => key.length >= 10 && /attachment/i.test(key)
 
 /** In the order of the body; no more than a body may name. */

@@ -148,7 +148,7 @@ export const intentOf = (order: AttemptOrder, probe: boolean): typeof StartInten
   }
 }
 
-/** Its account is another one since it was asked about: nothing was written, and nothing leaves. */
+/** Its account has changed since it was asked about: nothing was written, and nothing leaves. */
 export class LoginOvertaken extends Data.TaggedError("LoginOvertaken") {}
 
 /** Writes the intent, and answers the order as it has it; where it fails, nothing leaves. */

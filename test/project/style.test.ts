@@ -16,6 +16,8 @@ const moduleRules = {
     const lines = (comment?.split("\n").length ?? 1) - 1
     return lines < 2 || lines > 6
   },
+  "names no file that is gone": (text: string) =>
+    [...text.matchAll(/`([A-Za-z]+\.ts)`/g)].some(([, name]) => !names().has(String(name))),
 } as const
 
 const silencers = [
@@ -63,6 +65,9 @@ const breaks = (path: string, text: string) => [
   ),
 ]
 
+/** What modules are called, wherever they are. */
+const names = () => new Set(modules("src").map((path) => path.split("/").at(-1)))
+
 const modules = (folder: string) =>
   readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".ts"))
@@ -78,6 +83,9 @@ describe("style", () => {
     const wordy = good.replace(" * and", `${" * more\n".repeat(5)} * and`)
     expect(breaks("wordy.ts", wordy)).toEqual([
       "wordy.ts: begins with a comment of two to six lines that says why it exists",
+    ])
+    expect(breaks("lost.ts", good.replace("exists", "exists: see `Nowhere.ts`"))).toEqual([
+      "lost.ts: names no file that is gone",
     ])
     expect(breaks("bare.ts", "export const a = 1\n")).toEqual([
       "bare.ts: begins with a comment of two to six lines that says why it exists",
