@@ -16,7 +16,7 @@ import { publishedFacts } from "./PublishedDatabase.ts"
 import { Wiring } from "./Wiring.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { cleanFact } from "../ledger/FactRows.ts"
-import { Ledger } from "../ledger/Ledger.ts"
+import { Ledger, telling } from "../ledger/Ledger.ts"
 import { nightAround } from "../ledger/WholeNight.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { newestFactIn } from "../report/Page.ts"
@@ -146,22 +146,16 @@ export const NightLog = {
             open(run_id).append(ofRun.map((fact) => logLine(cleanFact(fact, known), at)).join(""))
           }
         }
-        return Ledger.of({
-          ...ledger,
-          append: (facts) =>
-            Effect.andThen(
-              ledger.append(facts),
-              Effect.clockWith((clock) =>
-                Effect.ignore(
-                  Effect.try({
-                    try: () =>
-                      write(facts, new Date(Math.trunc(clock.currentTimeMillisUnsafe())).toISOString()),
-                    catch: () => "no log line",
-                  }),
-                ),
-              ),
+        return telling(ledger, (facts) =>
+          Effect.clockWith((clock) =>
+            Effect.ignore(
+              Effect.try({
+                try: () => write(facts, new Date(Math.trunc(clock.currentTimeMillisUnsafe())).toISOString()),
+                catch: () => "no log line",
+              }),
             ),
-        })
+          ),
+        )
       }),
     ),
 }

@@ -10,7 +10,7 @@ import type { Job, Telemetry } from "../jobs/Job.ts"
 import { parseServiceUrl, serviceUrlRule } from "../jobs/Scalars.ts"
 import { resolveReference } from "../jobs/Secrets.ts"
 import type { Fact } from "../ledger/Fact.ts"
-import { Ledger } from "../ledger/Ledger.ts"
+import { Ledger, telling } from "../ledger/Ledger.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { openTelemetry } from "../report/Telemetry.ts"
 import type { Collector } from "../report/Telemetry.ts"
@@ -107,16 +107,9 @@ const observing = Effect.fnUntraced(function* (job: Job, output: string, asked: 
     }),
   )
   yield* Effect.sleep(writtenEvery).pipe(Effect.andThen(writeNow), Effect.forever, Effect.forkScoped)
-  const observed = Ledger.of({
-    ...ledger,
-    append: (facts) =>
-      Effect.andThen(
-        ledger.append(facts),
-        Effect.suspend(() => {
-          run_id = beganIn(facts) ?? run_id
-          return telemetry.tell(facts)
-        }),
-      ),
+  const observed = telling(ledger, (facts) => {
+    run_id = beganIn(facts) ?? run_id
+    return telemetry.tell(facts)
   })
   return { observed, observe: telemetry.observe }
 })

@@ -290,6 +290,28 @@ const makeLedger = Effect.fnUntraced(function* (
   })
 })
 
+/** The same ledger, whose facts are told once they are written, by whoever wrote them. */
+export const telling = (
+  ledger: Ledger["Service"],
+  tell: (facts: ReadonlyArray<Fact>) => Effect.Effect<void>,
+): Ledger["Service"] => ({
+  ...ledger,
+  append: (facts) =>
+    Effect.andThen(
+      ledger.append(facts),
+      Effect.suspend(() => tell(facts)),
+    ),
+  decide: (decision) => {
+    let facts: ReadonlyArray<Fact> = []
+    const decided = ledger.decide((accounts) => {
+      const own = decision(accounts)
+      facts = own.facts
+      return own
+    })
+    return Effect.tap(decided, () => tell(facts))
+  },
+})
+
 /** Writes facts to the current ledger. */
 export const append = (...facts: ReadonlyArray<Fact>) =>
   Effect.flatMap(Ledger, (ledger) => ledger.append(facts))

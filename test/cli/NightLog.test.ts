@@ -37,11 +37,16 @@ const tasksIn = (output: string) =>
     .map((line) => (JSON.parse(line) as { task_id: string }).task_id)
 
 describe("the log of a run", () => {
-  effect("contains every line if the disk accepts it in pieces", function* () {
+  effect("contains every line if the disk accepts it in pieces, and what was decided too", function* () {
     const output = mkdtempSync(join(base, "o-"))
-    const ledger = Effect.flatMap(Ledger, ({ append }) => append([fact("t-1"), fact("t-2")]))
-    yield* Effect.provide(ledger, logged(output, faultyCalls({ writeBytesMax: 100 }).calls))
-    assert.deepStrictEqual(tasksIn(output), ["t-1", "t-2"])
+    const written = Effect.flatMap(Ledger, ({ append, decide }) =>
+      Effect.andThen(
+        append([fact("t-1"), fact("t-2")]),
+        decide(() => ({ facts: [fact("t-3")], answer: undefined })),
+      ),
+    )
+    yield* Effect.provide(written, logged(output, faultyCalls({ writeBytesMax: 100 }).calls))
+    assert.deepStrictEqual(tasksIn(output), ["t-1", "t-2", "t-3"])
   })
 
   effect("loses only the lines that the disk refuses, and the ledger loses none", function* () {
