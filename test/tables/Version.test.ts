@@ -226,7 +226,7 @@ describe("an edit of the tables that is cut off leaves what was current or what 
         // A sample may lie on one side of the commit.
         if (every < 2) assert.strictEqual(states.size, 2)
       }).pipe(Effect.scoped),
-    every > 0 ? 1_800_000 : 60_000,
+    every > 0 ? 1_800_000 : 120_000,
   )
 })
 
