@@ -75,6 +75,8 @@ export const earlierText = jobText(earlierJob, [
   { id: "b-02", words: "ok+attach-1+queue-1+run-1+records-5", engines: [tax] },
 ])
 
+export const longJob = "long"
+
 /** One execution that is open for so many seconds of the service. */
 export const longText = (seconds: number): string =>
-  jobText("long", [{ id: "l-01", words: `ok+queue-${seconds}+run-1+records-3` }])
+  jobText(longJob, [{ id: "l-01", words: `ok+queue-${seconds}+run-1+records-3` }])

@@ -42,7 +42,7 @@ export interface RunningProcess {
 }
 
 /** Nothing here takes a minute, on a busy machine either: whoever needs longer hangs. */
-const lifeMaxMs = 150_000
+export const lifeMaxMs = 150_000
 const outputMax = 200_000
 
 const alive = new Set<number>()

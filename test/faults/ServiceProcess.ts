@@ -11,7 +11,7 @@ import { newCallWatch } from "../../src/sandbox/core/SandboxCore.ts"
 import { startProcess } from "./NightjarCommand.ts"
 
 /** Seconds of the service in one second of this machine: a night of minutes takes one or two. */
-const usualSpeed = 20
+export const usualSpeed = 20
 const sandboxSeed = 3
 /** A service outlives every pipeline of its night: each of them, and the looks at what it left, has its own time. */
 const lifeMs = 30 * 60_000
