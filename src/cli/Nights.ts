@@ -45,21 +45,29 @@ import { startsPossibleUntil } from "../task/ChooseRun.ts"
 import type { Turn } from "../task/SideBySide.ts"
 
 // What follows a night, whether `run` or `accept` ended it: its summary is written, then come the report,
-// names for new documents and what `retain` says. Nothing but the summary can fail.
+// names for new documents and what `retain` says. Nothing but the summary can fail. Older runs that came to
+// their end with it get theirs anew.
 
 const folderOf = ({ share }: Job, output: string, { run_id }: NightResult) => ({ output, run_id, share })
 
-/** As it is written to `runs/<run_id>/summary.json`. */
+const summaryOf = ({ state, night }: NightResult, output: string): Summary =>
+  summarise(state, night, namedOutput(output))
+
+/** The summary of the run itself, as it is written to `runs/<run_id>/summary.json`. */
 export const writeSummary = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
-  const summary = summarise(result.state, result.night, namedOutput(output))
-  yield* writeRunFile(folderOf(job, output, result), "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
-  return summary
+  for (const one of [...result.others, result]) {
+    const text = JSON.stringify(summaryOf(one, output), null, 2)
+    yield* writeRunFile(folderOf(job, output, one), "summary.json", `${text}\n`)
+  }
+  return summaryOf(result, output)
 })
 
 /** The report, unless there was nothing to do and it says all of the run; never fails. */
 export const reportNight = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
-  const target = folderOf(job, output, result)
-  if (!result.nothingToDo || (yield* isReportDue(target, result.state.newest))) yield* reportAfterRun(target)
+  for (const one of [...result.others, result]) {
+    const target = folderOf(job, output, one)
+    if (!one.nothingToDo || (yield* isReportDue(target, one.state.newest))) yield* reportAfterRun(target)
+  }
 })
 
 /** Names for documents, and what `retain` says: once no other run writes here. Never fails. */

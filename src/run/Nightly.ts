@@ -198,6 +198,8 @@ export interface NightResult {
   /** Trouble that nobody was told of before. */
   readonly news: ReadonlyArray<News>
   readonly nothingToDo: boolean
+  /** Older runs that came to their end on the way: collected, or no longer held back. */
+  readonly others: ReadonlyArray<NightResult>
 }
 
 /**
@@ -217,20 +219,25 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
     ...(leavesTrace ? { begun } : {}),
     giveUp: endUnserved(chosen.run_id),
   })
-  for (const run_id of collect) yield* runStages(job, run_id, "collect")
-  if (chosen._tag === "NothingToDo") return yield* finished(chosen.run_id)
+  const others: Array<NightResult> = []
+  for (const run_id of collect) {
+    const one = yield* runStages(job, run_id, "collect")
+    others.push(...one.others, ...(one.nothingToDo ? [] : [one]))
+  }
+  if (chosen._tag === "NothingToDo") return yield* finished(chosen.run_id, others)
   // All that a rerun was asked for was still going on: now it is collected.
-  if (parent !== undefined && only?.size === 0) return yield* finished(RunId.make(parent))
+  if (parent !== undefined && only?.size === 0) return yield* finished(RunId.make(parent), others)
   const plan = chosen._tag === "New" && !isRecorded ? yield* beginRun(job, begun, only) : undefined
   if (chosen._tag === "Resume") yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
   const result = yield* runStages(job, chosen.run_id, "night", plan)
-  return further ? { ...result, exit_code: ownExitCode(result.state) } : result
+  const whole: NightResult = { ...result, others: [...others, ...result.others] }
+  return further ? { ...whole, exit_code: ownExitCode(result.state) } : whole
 })
 
 const loadRun = (run_id: RunId) => Effect.flatMap(Ledger, (ledger) => runIn(ledger, run_id))
 
-const finished = Effect.fnUntraced(function* (run_id: RunId) {
-  return yield* resultOf(yield* loadRun(run_id), true)
+const finished = Effect.fnUntraced(function* (run_id: RunId, others: ReadonlyArray<NightResult> = []) {
+  return { ...(yield* resultOf(yield* loadRun(run_id), true)), others }
 })
 
 const ownExitCode = ({ ended }: RunState): number => ended?.exit_code ?? exitCodes.leftovers
@@ -251,6 +258,7 @@ const resultOf = Effect.fnUntraced(function* (
     recovered,
     news,
     nothingToDo,
+    others: [],
   } satisfies NightResult as NightResult
 })
 
@@ -323,8 +331,9 @@ export const acceptRun = Effect.fn("Nightly.acceptRun")(function* (job: Job, run
 
 /** Earlier runs that were held back until this version are deleted and ended first. */
 const publishAndFinish = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {
-  for (const released of yield* publishStage(run_id)) yield* finishRun(job, released, begunAt)
-  return yield* finishRun(job, run_id, begunAt)
+  const released = yield* publishStage(run_id)
+  const others = yield* Effect.forEach(released, (earlier) => finishRun(job, earlier, begunAt))
+  return { ...(yield* finishRun(job, run_id, begunAt)), others } satisfies NightResult as NightResult
 })
 
 const finishRun = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {

@@ -226,6 +226,19 @@ describe("a job without a night", () => {
     )
     expect(told).toEqual(["job.2026-11-21 4", "job.2026-11-22 0"])
   })
+
+  it("tells the end of an older one, whose results were not final then", () => {
+    const told = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* night({ ...plain, assignments: [customer("c-2", "late-3600+run-1")] })
+        yield* wait(1)
+        const { run_id, others } = yield* runNight(plain, options)
+        return [begun, run_id, others.map((one) => `${one.run_id} ${one.state.ended?.exit_code}`)]
+      }),
+    )
+    expect(told).toEqual(["job.2026-11-21 4", "job.2026-11-22", ["job.2026-11-21 0"]])
+  })
 })
 
 describe("what a night leaves in the ledger and tells", () => {
