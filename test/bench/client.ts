@@ -78,7 +78,7 @@ export const client: Benchmark = {
   run: async ({ sample }) => {
     const { origin, stop } = await startLoopback()
     try {
-      const comparing = compare(origin, sample ? 1_000 : 10_000)
+      const comparing = compare(origin, sample ? 400 : 10_000)
       const costs = await Effect.runPromise(
         Effect.scoped(comparing).pipe(Effect.provide(clientLayer(origin))),
       )

@@ -57,7 +57,7 @@ export const landing: Benchmark = {
   run: async ({ sample }) => {
     const root = mkdtempSync(join(tmpdir(), "landing-"))
     try {
-      const value = await landAll(root, sample ? 2_000 : 50_000)
+      const value = await landAll(root, sample ? 1_000 : 50_000)
       const peer = { name: "one sync for each", value: writeEach(root, sample ? 200 : 5_000) }
       return { figures: [{ name: "landed", value, unit: "bodies/s", peer }], complaints: [] }
     } finally {

@@ -63,7 +63,7 @@ export const records: Benchmark = {
   name: "records",
   about: "customer profiles a second, from landed bytes to Parquet bytes in four tables",
   run: async ({ sample }) => {
-    const bodies = bodiesOf(sample ? 2_000 : 50_000)
+    const bodies = bodiesOf(sample ? 1_000 : 50_000)
     const peers = new Array<number>()
     const runs = new Array<Round>()
     for (let n = 0; n < rounds; n++) {

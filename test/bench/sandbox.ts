@@ -100,7 +100,7 @@ export const sandbox: Benchmark = {
   name: "sandbox",
   about: "state reads a second that the embedded service answers",
   run: async ({ sample }) => {
-    const count = sample ? 500 : 5_000
+    const count = sample ? 200 : 5_000
     const folder = mkdtempSync(join(tmpdir(), "sandbox-"))
     const command = await installedCommand()
     const service = startMeasured([command, "sandbox", "--port", "0", "--seed", "7"], join(folder, "usage"))

@@ -76,6 +76,6 @@ export const collectTests = (folders: ReadonlyArray<string>): ReadonlyArray<Coll
       title: name,
     }))
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   }
 }

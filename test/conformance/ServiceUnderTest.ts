@@ -41,7 +41,7 @@ export const startService = async (
   const stop = async () => {
     server.kill("SIGTERM")
     await server.ended
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   }
   return { origin: new URL(base_url).origin, stop: () => void stop() }
 }
@@ -145,6 +145,6 @@ export const runNights = async (
     }
     return ends
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   }
 }

@@ -117,7 +117,7 @@ export const measureReach = async (pattern: RegExp, note: (text: string) => void
     })
   } finally {
     for (const process of processes) process.stop()
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   }
   return reach
 }

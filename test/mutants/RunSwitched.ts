@@ -152,7 +152,7 @@ export const runSwitched = async (asked: Asked): Promise<Switching> => {
     for (const [file, tests] of known.slow) await askFile(process, folder, file, asked, known, [...tests])
   } finally {
     process.stop()
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   }
   return known
 }
