@@ -83,7 +83,8 @@ const jobFor = (told: ReadonlyArray<Told>, isAfter: boolean): Job => ({
     ),
   ),
   name: "job",
-  retry: { max_attempts: 2, base: Duration.seconds(1), max: Duration.seconds(5) },
+  // An engine that is away is tried again seldom: it is for hours.
+  retry: { max_attempts: 2, base: Duration.seconds(1), max: Duration.minutes(15) },
   execution: { ...jobOf([]).execution, max_wait: Duration.hours(2) },
 })
 

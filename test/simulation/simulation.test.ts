@@ -31,7 +31,8 @@ const promisesBroken = (from: number, plant: Plant, step = 1): ReadonlyArray<num
 
 describe("a simulated run", () => {
   it("keeps the promises under faults and crashes", () => {
-    for (const seed of [1, 2, 3, 4])
+    // Several jobs, crashes and webhooks; even ones, compared with the same in a row; tokens over two nights.
+    for (const seed of [3, 23, 27])
       expect({ seed, broken: violationsOf(night(seed)) }).toEqual({ seed, broken: [] })
   })
 
@@ -57,7 +58,7 @@ describe("a simulated run", () => {
   })
 
   it("is the same run for the same seed", () => {
-    expect(night(9).eventsHash).toBe(night(9).eventsHash)
+    expect(night(6).eventsHash).toBe(night(6).eventsHash)
   })
 })
 
@@ -79,7 +80,7 @@ describe("the observer detects a planted defect:", () => {
   })
 
   it("a start that is sent twice although it was answered (promise 1)", () => {
-    const broken = promisesBroken(9, {
+    const broken = promisesBroken(24, {
       ledger: (ledger) => ({
         ...ledger,
         state: (run_id) =>
@@ -116,7 +117,7 @@ describe("the observer detects a planted defect:", () => {
   })
 
   it("a rejected login that is taken for a temporary error (promise 4)", () => {
-    const broken = promisesBroken(4, {
+    const broken = promisesBroken(27, {
       service: (service) => ({
         ...service,
         readExecution: (execution_id) =>
@@ -134,7 +135,7 @@ describe("the observer detects a planted defect:", () => {
   })
 
   it("an execution that is deleted as soon as it is closed (promise 5)", () => {
-    const broken = promisesBroken(1, {
+    const broken = promisesBroken(30, {
       service: (service) => ({
         ...service,
         readExecution: (execution_id) =>
@@ -147,7 +148,7 @@ describe("the observer detects a planted defect:", () => {
   })
 
   it("results that are taken for final while they are partial (promise 5)", () => {
-    const broken = promisesBroken(1, {
+    const broken = promisesBroken(24, {
       service: (service) => ({
         ...service,
         readResults: (source, ids) =>
@@ -179,11 +180,11 @@ describe("the observer detects a planted defect:", () => {
   })
 
   it("a record that gets no row (promise 14)", () => {
-    expect(promisesBroken(6, { place: (rows) => Math.max(0, rows - 1) })).toContain(14)
+    expect(promisesBroken(30, { place: (rows) => Math.max(0, rows - 1) })).toContain(14)
   })
 
   it("a session that is read without a pause (promise 10)", () => {
-    const broken = promisesBroken(1, {
+    const broken = promisesBroken(15, {
       service: (service) => ({
         ...service,
         readResults: (source, ids) =>
@@ -204,11 +205,11 @@ describe("the observer detects a planted defect:", () => {
           ),
         ),
     }
-    expect(promisesBroken(2, impatient)).toContain(10)
+    expect(promisesBroken(19, impatient)).toContain(10)
   })
 
   it("an execution of ours that is aborted without an intent (promise 2)", () => {
-    const broken = promisesBroken(1, {
+    const broken = promisesBroken(30, {
       service: (service) => ({
         ...service,
         readExecution: (execution_id) =>
@@ -221,7 +222,7 @@ describe("the observer detects a planted defect:", () => {
   })
 
   it("a ticket that is sent in until it is answered (promise 1)", () => {
-    const broken = promisesBroken(2, {
+    const broken = promisesBroken(27, {
       service: (service) => ({
         ...service,
         exchangeTicket: (execution_id, ticket) =>
@@ -235,7 +236,7 @@ describe("the observer detects a planted defect:", () => {
   })
 
   it("a ticket that a landed body still holds (promise 12)", () => {
-    const broken = promisesBroken(2, {
+    const broken = promisesBroken(27, {
       service: (service) => ({
         ...service,
         startExecution: (call, leaving) =>
@@ -258,7 +259,7 @@ describe("the observer detects a planted defect:", () => {
   })
 
   it("jobs that have all slots for themselves (promise 3)", () => {
-    expect(promisesBroken(13, { together: { hasOwnSlots: true } }, 5)).toContain(3)
+    expect(promisesBroken(48, { together: { hasOwnSlots: true } }, 5)).toContain(3)
   })
 
   it("a job that does not wait for the one that it follows (promise 4)", () => {
