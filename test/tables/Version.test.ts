@@ -154,12 +154,24 @@ interface Cut {
   readonly at: number
   /** And every call after it, as after a kill. */
   readonly isKill: boolean
-  /** What readers see is always looked at; that all is as it should be, only then. */
-  readonly isVerified: boolean
 }
 
-/** Applies an edit to a copy, cut off or not, starts again, and says what is there. */
-const applied = Effect.fnUntraced(function* (from: string, one: EditCase, { at, isKill, isVerified }: Cut) {
+/** What readers see after a start, and what `verify` says of it if it is asked. */
+const restarted = (root: string, isVerified = true) =>
+  Effect.gen(function* () {
+    yield* Effect.flatMap(storeOf(root), recover)
+    const state = yield* seen(root)
+    const problems = isVerified ? yield* problemsIn(root) : []
+    return { state, problems: problems.map(({ where }) => where) }
+  }).pipe(Effect.provide(foundation(root)))
+
+/** Applies an edit to a copy, cut off or not; `killed` are the folders as a kill would leave them at its commit. */
+const applied = Effect.fnUntraced(function* (
+  from: string,
+  one: EditCase,
+  { at, isKill }: Cut,
+  killed: ReadonlyArray<string> = [],
+) {
   const root = yield* folder
   cpSync(from, root, { recursive: true })
   const { calls, done } = faultyCalls({
@@ -167,25 +179,33 @@ const applied = Effect.fnUntraced(function* (from: string, one: EditCase, { at, 
   })
   const commits: Array<number> = []
   const rename: FileCalls["rename"] = (source, to) => {
-    if (to.endsWith("manifest.next.json")) commits.push(done.length + 1)
+    const isCommit = to.includes(one.isHeld === true ? "/held/" : "/manifest.next.json")
+    if (isCommit) commits.push(done.length + 1)
+    const [before, after] = isCommit && commits.length === 1 ? killed : []
+    if (before !== undefined) cpSync(root, before, { recursive: true })
     calls.rename(source, to)
+    if (after !== undefined) cpSync(root, after, { recursive: true })
   }
   const exit = yield* Effect.exit(one.work(root)).pipe(
     Effect.provideService(FileCalls, { ...calls, rename }),
     Effect.provide(inFolder(root, one, { ...calls, rename })),
     Effect.scoped,
   )
+  const [commit = 0] = commits
   const last = done.findLastIndex((name) => name === "rename") + 1
-  const started = Effect.gen(function* () {
-    yield* Effect.flatMap(storeOf(root), recover)
-    const problems = isVerified ? yield* problemsIn(root) : []
-    return { state: yield* seen(root), problems: problems.map(({ where }) => where) }
-  })
-  const found = yield* Effect.provide(started, foundation(root))
-  return { exit: exit._tag, ...found, calls: done.length, commit: commits[0] ?? last, last }
-}, Effect.scoped)
+  return { root, exit: exit._tag, calls: done.length, commit, last }
+})
 
 const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 0)
+
+/** Beside the kills at the commit: of one edit, its last rename alone. */
+const cutsOf = ({ edit }: EditCase, { calls, last }: { readonly calls: number; readonly last: number }) => {
+  const all = Array.from({ length: every > 0 ? calls : 0 }, (_, index) => index + 1)
+  const some = all
+    .filter((at) => at % every === 0)
+    .flatMap((at) => [true, false].map((isKill) => ({ at, isKill })))
+  return edit === "publish" ? [...some, { at: last, isKill: false }] : some
+}
 
 describe("an edit of the tables that is cut off leaves what was current or what it makes, whole", () => {
   it.live.each(cases)(
@@ -196,35 +216,36 @@ describe("an edit of the tables that is cut off leaves what was current or what 
         if (one.prepare !== undefined) yield* Effect.provide(Effect.scoped(one.prepare(from)), layers(from))
         const before = yield* Effect.provide(seen(from), foundation(from))
         const damaged = filesOf(manifestIn(from)).filter(({ path }) => !existsSync(join(from, path)))
-        const whole = yield* applied(from, one, { at: Infinity, isKill: true, isVerified: false })
-        assert.notStrictEqual(whole.state, before)
-        assert.strictEqual(whole.exit, one.isHeld === true ? "Failure" : "Success")
-        const { commit, last } = whole
-        const all = Array.from({ length: whole.calls }, (_, index) => index + 1)
-        // The call that decides and the one after it; of one edit, the last call too.
-        const sample = one.edit === "publish" ? [commit, commit + 1, last] : [commit, commit + 1]
-        const cuts = every > 0 ? all.filter((at) => at % every === 0) : sample
-        const states = new Set<string>()
-        for (const at of cuts)
-          for (const isKill of every > 0 ? [true, false] : [at !== last]) {
-            const isVerified = every > 0 || at > commit
-            const { state, exit, problems } = yield* applied(from, one, { at, isKill, isVerified })
-            const where = `${one.edit}: call ${at} of ${whole.calls}, ${isKill ? "and all after it" : "alone"}`
-            if (one.isByTable === true && !isKill) {
-              assert.include(withoutFiles(whole.state), withoutFiles(state), where)
-              continue
-            }
-            assert.include([before, whole.state], state, where)
-            // What failed before the commit changed nothing, and what succeeded is there, if without some help.
-            if (exit === "Failure" && at <= commit && one.isHeld !== true)
-              assert.strictEqual(state, before, where)
-            if (exit === "Success") assert.strictEqual(state, whole.state, where)
-            const lost = state === whole.state ? (one.leaves ?? []) : damaged.map(({ path }) => path)
-            if (isVerified) assert.deepStrictEqual(problems, lost, where)
-            states.add(state)
+        const killed = [yield* folder, yield* folder]
+        const whole = yield* applied(from, one, { at: Infinity, isKill: true }, killed)
+        const made = yield* Effect.provide(seen(whole.root), foundation(whole.root))
+        assert.notStrictEqual(made, before)
+        assert.deepStrictEqual(
+          [whole.exit, whole.commit > 0],
+          [one.isHeld === true ? "Failure" : "Success", true],
+        )
+        const lost = damaged.map(({ path }) => path)
+        const leaves = one.leaves ?? []
+        const kills = yield* Effect.forEach(killed, (root, at) => restarted(root, at === 1))
+        assert.deepStrictEqual(kills, [
+          { state: before, problems: [] },
+          { state: made, problems: leaves },
+        ])
+        for (const { at, isKill } of cutsOf(one, whole)) {
+          const { root, exit } = yield* applied(from, one, { at, isKill })
+          const { state, problems } = yield* restarted(root)
+          const where = `${one.edit}: call ${at} of ${whole.calls}, ${isKill ? "and all after it" : "alone"}`
+          if (one.isByTable === true && !isKill) {
+            assert.include(withoutFiles(made), withoutFiles(state), where)
+            continue
           }
-        // A sample may lie on one side of the commit.
-        if (every < 2) assert.strictEqual(states.size, 2)
+          assert.include([before, made], state, where)
+          // What failed before the commit changed nothing, and what succeeded is there, if without some help.
+          if (exit === "Failure" && at <= whole.commit && one.isHeld !== true)
+            assert.strictEqual(state, before, where)
+          if (exit === "Success") assert.strictEqual(state, made, where)
+          assert.deepStrictEqual(problems, state === made ? leaves : lost, where)
+        }
       }).pipe(Effect.scoped),
     every > 0 ? 1_800_000 : 120_000,
   )
