@@ -253,8 +253,9 @@ describe("the history of records", () => {
     () =>
       Effect.forEach(
         Array.from(
-          { length: Number(process.env["SEEDS"] ?? 2) },
-          (_, i) => Number(process.env["FROM"] ?? 1) + i,
+          { length: Number(process.env["SEEDS"] ?? 1) },
+          // The fifth has all that the first paragraph names.
+          (_, i) => Number(process.env["FROM"] ?? 5) + i,
         ),
         live,
         { discard: true },
@@ -264,7 +265,7 @@ describe("the history of records", () => {
 })
 
 /** Of each of four customers. */
-const each = 1_000
+const each = 250
 const manyRecords = 4 * each
 /** Of each record there are two lines and two versions; a product of one customer's alone is a million. */
 const rowsMax = 12 * manyRecords
