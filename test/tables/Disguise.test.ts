@@ -109,7 +109,7 @@ const night = Effect.fnUntraced(function* (run_id: string, suffix = "") {
 
 const session = "65f0c0ffee65f0c0ffee65f0"
 /** In the order of the job, which is not that of their pseudonyms. */
-const many = Array.from({ length: 6 }, (_, at) => `customer-0${at + 1}00`)
+const many = Array.from({ length: 4 }, (_, at) => `customer-0${at + 1}00`)
 
 /** A run of all of them, and of a session that the job names, which no customer of it ran. */
 const manyNight = Effect.fnUntraced(function* (run_id: string, suffix = "") {
@@ -311,8 +311,8 @@ describe("tables with pseudonyms", () => {
           )
           const task = (run_id: string, customer: string) => `${run_id}/${customer}/${engine}`
           yield* forgetRows(yield* store, {
-            customer_id: anId(many[4]!),
-            tasks: new Set([first, second].map((run_id) => task(run_id, many[4]!))),
+            customer_id: anId(many[3]!),
+            tasks: new Set([first, second].map((run_id) => task(run_id, many[3]!))),
             executions: new Set<string>(),
           })
           assert.deepStrictEqual(yield* unsortedIn(root), [])
@@ -325,10 +325,7 @@ describe("tables with pseudonyms", () => {
           yield* repair(yield* store)
           assert.strictEqual(manifestIn(root).pseudonyms?.check, asked.key.check)
           const names = many.map((_, at) => `Name of ${at}`)
-          const found = foundIn(root, [session, ...many, ...names])
-          // Nobody told the ledger of the customer who was taken out.
-          const lost = (yield* verify(yield* store)).map(({ where }) => where)
-          assert.deepStrictEqual([lost, yield* found], [["e-4", "e-4b"], []])
+          assert.deepStrictEqual(yield* foundIn(root, [session, ...many, ...names]), [])
           const nothing = new Set<string>()
           const gone = { customer_id: anId(many[1]!), tasks: nothing, executions: nothing }
           assert.isAbove(yield* countRowsOfCustomer(yield* store, gone), 20)

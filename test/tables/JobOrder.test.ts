@@ -20,20 +20,12 @@ import { otherRecordsTable, rejectedRecordsTable } from "../../src/records/Recor
 import { standingSessionId } from "../../src/sandbox/flows/StandingSessions.ts"
 import { anId } from "../harness/Id.ts"
 import { customer, features, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
-import {
-  folder,
-  opened,
-  publisherOptions,
-  relationsIn,
-  schemasFolder,
-  sourcesIn,
-  unsortedIn,
-} from "./night.ts"
+import { folder, opened, publisherOptions, relationsIn, sourcesIn, unsortedIn } from "./night.ts"
 
 const customersCount = 60
 const key = readPseudonymKey(Redacted.make(hash("sha256", "of the night", "hex")))!
 const reference = { _tag: "Env", name: "KEY" } as const
-const columns = { customer_profiles: ["name", "name_extra", "alias"] }
+const columns = { customer_profiles: ["name", "alias"] }
 
 const ascending = Array.from({ length: customersCount }, (_, at) => `customer-${String(at).padStart(4, "0")}`)
 /** Whoever ends alike takes as long as the others, and those that end otherwise are all over the job. */
@@ -169,7 +161,6 @@ const publishedNight = Effect.fnUntraced(function* (root: string, ids: ReadonlyA
   const { run_id } = live(nights, Effect.provideServiceEffect(runNight(job, options), Ledger, fixed))
   const layers = PublisherDuckDb.layer({
     ...publisherOptions(root),
-    schemasFolder,
     pseudonyms: { key, reference, columns },
   }).pipe(
     Layer.provideMerge(Layer.mergeAll(nights.ledger, nights.landing, DuckDb.layer, NodeFileSystem.layer)),
