@@ -304,11 +304,8 @@ describe("prune", () => {
       )
       assert.deepStrictEqual(below(), ["segment-000001.njl.zst"])
       assert.deepStrictEqual(yield* pruned(root, { compress: days(7) }), none)
-      assert.deepStrictEqual(yield* problemsIn(root), [])
       const derived = yield* rebuild(yield* storeOf(root), true)
       assert.deepStrictEqual([derived.runs, derived.kept], [1, []])
-      rmSync(join(root, "tables/customer_profiles"), { recursive: true })
-      assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [])
       assert.deepStrictEqual([yield* people(), yield* problemsIn(root)], [before, []])
       const { removed } = yield* pruned(root, { compress: days(7), landing: days(90) })
       assert.deepStrictEqual([removed.length, existsSync(join(root, "landing", run_id))], [1, false])
@@ -526,7 +523,6 @@ describe("a run with `retain`", () => {
         [first.code, first.stderr.includes("ompress"), landed(run_id), landed(today)],
         [0, false, ["segment-000001.njl.zst"], ["segment-000001.njl"]],
       )
-      assert.strictEqual((yield* nightjar("verify")).stdout, "Files, ledger and tables agree.\n")
       job("retain: { landing: 30 days, snapshots: 1 }\n")
       const dry = yield* nightjar("prune", "job.yaml", "--dry-run")
       assert.match(dry.stdout, /^This would be removed, .* bytes:\n[^]*nightly\.2026-11-20 +landing/)

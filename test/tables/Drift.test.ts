@@ -305,7 +305,7 @@ describe("a record schema", () => {
           textsOf(yield* accounts),
           textsOf([...besides("007", "1.5", "12", "none"), newest]),
         )
-        assert.deepStrictEqual([yield* problems, (yield* repaired).done], [[], []])
+        assert.deepStrictEqual(yield* problems, [])
       }),
   )
 
@@ -426,15 +426,14 @@ describe("a record schema", () => {
         )
         const types: Array<unknown> = []
         const look = Effect.map(typeOf, (rows) => types.push(...rows.map(({ type }) => type)))
-        for (const [day, type] of ["VARCHAR", "DOUBLE", "BIGINT"].entries()) {
+        for (const [day, type] of ["VARCHAR", "DOUBLE"].entries()) {
           write(type)
           yield* nightOf(`2026-11-2${day}`, type === "VARCHAR" ? "1" : 1)
         }
         write("VARCHAR")
-        yield* Effect.andThen(end("2026-11-22"), look)
+        yield* Effect.andThen(end("2026-11-21"), look)
         yield* Effect.andThen(back, look)
-        yield* Effect.andThen(back, look)
-        assert.deepStrictEqual([types, yield* problems], [["BIGINT", "DOUBLE", "VARCHAR"], []])
+        assert.deepStrictEqual([types, yield* problems], [["DOUBLE", "VARCHAR"], []])
       }),
   )
 

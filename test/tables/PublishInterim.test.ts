@@ -2,7 +2,7 @@
  * Versions of a run that goes on: what readers find in them, what they leave as it was, and what becomes of them when
  * the run is over, held back, cut off, or when people look after the folder meanwhile.
  */
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -99,7 +99,10 @@ const whileGoingOn = copiesOf((root) => Effect.provide(goingOn, asking(root)))
 
 const over = ["c-1", "c-2"]
 const withPart = copiesOf((root) =>
-  Effect.provide(Effect.andThen(goingOn, interim(21, ...over)), asking(root)),
+  Effect.gen(function* () {
+    cpSync(yield* whileGoingOn, root, { recursive: true })
+    yield* Effect.provide(interim(21, ...over), asking(root))
+  }).pipe(Effect.scoped),
 )
 
 const finish = Effect.gen(function* () {
