@@ -160,7 +160,7 @@ const byHand = (night: ReadonlyArray<RunState>, code: number, there: string): st
     `\`nightjar rerun ${night[0]?.started.run_id ?? ""}${there}\` runs again what did not succeed.` +
     (left.some(({ reason }) => rowOf(reason).opensBreaker)
       ? " If a rejected login is correct after all, release it first: " +
-        "`nightjar credentials list` shows it."
+        `\`nightjar credentials list${there}\` shows it.`
       : "")
   )
 }

@@ -22,13 +22,13 @@ const rerunOf = (id: string, output = "") => ({
   command: `nightjar rerun ${id} --only NETWORK_ERROR${output}`,
   why: "This command collects what is still at the service and runs again what did not finish:",
 })
-const peopleFirst = {
+const peopleFirst = (output = "") => ({
   command: undefined,
   why:
-    `People have to act before a command can finish the rest. After that, \`nightjar rerun ${run_id}\` ` +
+    `People have to act before a command can finish the rest. After that, \`nightjar rerun ${run_id}${output}\` ` +
     "runs again what did not succeed. If a rejected login is correct after all, release it first: " +
-    "`nightjar credentials list` shows it.",
-}
+    `\`nightjar credentials list${output}\` shows it.`,
+})
 
 describe("what finishes a night of two runs", () => {
   const both = [planned("b"), planned("c"), away("b"), away("c")]
@@ -42,16 +42,17 @@ describe("what finishes a night of two runs", () => {
   })
 
   it("names the output folder if it is not the one that is meant without a name", () => {
-    const there = rerunOf(run_id, " --output '/data/our nights'")
-    expect(finishes([...both, ended(4)], [planned("b"), ok("b"), ended(0)], "/data/our nights")).toEqual([
-      there,
-      there,
-    ])
+    const [folder, named] = ["/data/our nights", " --output '/data/our nights'"]
+    const there = rerunOf(run_id, named)
+    const partly = [planned("b"), ok("b"), ended(0)]
+    expect(finishes([...both, ended(4)], partly, folder)).toEqual([there, there])
+    const byHand = finishes([...blocked, planned("b"), ok("b"), ended(3)], partly, folder)
+    expect(byHand).toEqual([peopleFirst(named), peopleFirst(named)])
   })
 
   it("is people's work first if only that is left, and nothing if nothing is", () => {
     const rest = [planned("b"), planned("c"), ok("b"), ok("c"), ended(0)]
-    expect(finishes([...blocked, ...both, ended(4)], rest)).toEqual([peopleFirst, peopleFirst])
+    expect(finishes([...blocked, ...both, ended(4)], rest)).toEqual([peopleFirst(), peopleFirst()])
     const nothing = { command: undefined, why: nothingLeft }
     expect(finishes([...both, ended(4)], rest)).toEqual([nothing, nothing])
   })
@@ -77,7 +78,7 @@ describe("what finishes a night of two runs", () => {
     const both = runOf(...blocked, planned("b"), waits("b", "next_date"), ended(4))
     expect(finishOf(both, [both])).toEqual({
       command: undefined,
-      why: `${finishOf(held, [held]).why} ${peopleFirst.why}`,
+      why: `${finishOf(held, [held]).why} ${peopleFirst().why}`,
     })
     const over = runOf(planned("b"), waits("b", 0), ended(4))
     expect(finishOf(over, [over]).command).toBe(`nightjar rerun ${run_id} --only START_UNKNOWN`)
