@@ -33,7 +33,7 @@ const recordsOf = (id: string) =>
 
 const rest = `execution: { max_wait: 30 minutes }
 retry: { max_attempts: 2, base: 100 millis, max: 200 millis }
-flow_results: { wait_final: 6 seconds }`
+flow_results: { wait_final: 2 seconds }`
 
 /** Attackers and innocents in turn, as a job may name them. */
 const customersOf = (attackers: number): ReadonlyArray<string> => {

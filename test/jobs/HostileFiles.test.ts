@@ -41,11 +41,11 @@ const shapes: ReadonlyArray<readonly [string, string, string]> = [
 describe("hostile files", () => {
   it.layer(NodeServices.layer, { excludeTestServices: true })((it) => {
     effect(
-      "of 120 kinds get an answer: no defect, no hang, a place for every problem, and no secret",
+      "of 72 kinds get an answer: no defect, no hang, a place for every problem, and no secret",
       function* () {
-        const { counts, violations } = yield* judgeFiles(1, 120)
+        const { counts, violations } = yield* judgeFiles(1, 72)
         expect(violations).toEqual([])
-        expect(Object.values(counts).every((count) => count > 8)).toBe(true)
+        expect(Object.values(counts).every((count) => count > 4)).toBe(true)
       },
     )
 
@@ -65,30 +65,30 @@ describe("hostile files", () => {
             count,
             (i) => `  - id: c-${i}\n    parameters: { username: u, password: "p: ${i}" } # note\n\n`,
           )
-        const whole = yield* load(`${head}x: &anchor 1\ncustomers:\n${customers(3_000)}`)
-        const pieces = yield* load(`${head}x: anchor 1\ncustomers:\n${customers(3_000)}`)
+        const whole = yield* load(`${head}x: &anchor 1\ncustomers:\n${customers(1_000)}`)
+        const pieces = yield* load(`${head}x: anchor 1\ncustomers:\n${customers(1_000)}`)
         expect({ ...pieces, shown: "" }).toEqual({ ...whole, shown: "" })
         expect(pieces.errors.length).toBe(1)
-        const valid = yield* load(`${head}customers:\n${customers(3_000)}  - { id: c-7 }\n`)
+        const valid = yield* load(`${head}customers:\n${customers(1_000)}  - { id: c-7 }\n`)
         expect(valid.errors).toEqual([
-          "job.yaml:9005:11: this customer is already on `sandbox-bank:website`, at job.yaml:26:9",
+          "job.yaml:3005:11: this customer is already on `sandbox-bank:website`, at job.yaml:26:9",
         ])
-        const { job } = yield* load(`${head}customers:\n${customers(3_000)}`)
+        const { job } = yield* load(`${head}customers:\n${customers(1_000)}`)
         const bound = (job as { assignments: ReadonlyArray<unknown> }).assignments
-        expect([bound.length, bound[2_999]]).toEqual([
-          3_000,
+        expect([bound.length, bound[999]]).toEqual([
+          1_000,
           {
-            customer_id: "c-2999",
+            customer_id: "c-999",
             engine_reference: "sandbox-bank:website",
             features: [],
             configurations: {},
             hooks_extra_data: {},
-            source: "job.yaml:9002:9",
+            source: "job.yaml:3002:9",
             login: {
               _tag: "Parameters",
               parameters: {
                 username: { _tag: "Literal", value: { literal: "u" } },
-                password: { _tag: "Literal", value: { literal: "p: 2999" } },
+                password: { _tag: "Literal", value: { literal: "p: 999" } },
               },
               tokenized_access: false,
             },
@@ -132,10 +132,10 @@ describe("hostile files", () => {
           const written: Readonly<Record<string, string>> = {
             "a[1]*?.parquet": "SELECT 'right' AS customer_id",
             "a1x.parquet": "SELECT 'wrong' AS customer_id",
-            "rows.parquet": "SELECT 'c' AS customer_id FROM range(5000000)",
+            "rows.parquet": "SELECT 'c' AS customer_id FROM range(200000)",
             "columns.parquet": `SELECT ${columns}`,
             "values.parquet": "SELECT repeat('a', 10000) AS customer_id FROM range(1000)",
-            "list.parquet": "SELECT 'c' AS customer_id, range(1000000) AS list",
+            "list.parquet": "SELECT 'c' AS customer_id, range(300000) AS list",
           }
           const files = yield* FileSystem.FileSystem
           const folder = yield* files.makeTempDirectoryScoped()

@@ -592,6 +592,7 @@ describe("a night that is too short for all customers", () => {
     ...jobOf(Array.from({ length: 9 }, (_, index) => customer(`c-${index + 1}`, "queue-3000+run-1"))),
     name: "job",
     concurrency: { max_in_flight: 2, per_engine: 2 },
+    polling: { min: Duration.minutes(1), max: Duration.minutes(5) },
     night: { starts: "22:00", until: "00:30" },
     on_deadline,
   })

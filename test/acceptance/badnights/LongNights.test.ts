@@ -1,6 +1,5 @@
 /**
- * Bad nights that last hours, in virtual time: an outage by the clock and a deadline that passes, each from several
- * seeds. The summary is the one that is printed, and its command is followed as it stands.
+ * Bad nights that last hours, in virtual time: an outage by the clock and a deadline that passes. The summary is the one that is printed, and its command is followed as it stands.
  */
 import { describe, expect, it, vi } from "vitest"
 import { Clock, Duration, Effect } from "effect"
@@ -122,9 +121,9 @@ const lostStarts = (count: number) => {
 /** Which records have no schema is not what these tests are about. */
 const isOfTheNight = (line: string): boolean => !line.includes("[records-without-schema]")
 
-const seeds = [1, 2]
+const seed = 1
 
-describe.each(seeds)("a night of hours, seed %i", (seed) => {
+describe("a night of hours", () => {
   it("whose service is down from 03:00 to 04:00 loses nothing and needs nobody", () => {
     const customers = Array.from({ length: 12 }, (_, index) =>
       plain(`c-${index}`, `queue-${600 + index * 700}+run-${300 + index * 60}+records-3`),
