@@ -37,7 +37,7 @@ describe("a seed", () => {
   })
 
   it("with an output folder tells another value in a row and in what commands say of it", async () => {
-    const told = await changed("folder-003", plant)
+    const told = await changed("folder-001", plant)
     expect(told).toEqual(expect.arrayContaining(["facts", "summaries", "table ops.tasks", "status --json"]))
     expect(told.filter((aspect) => /validate|table \w+\.(customer_profiles|emails)/.test(aspect))).toEqual([])
   })
