@@ -5,7 +5,7 @@
  */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { Duration, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { accessKey } from "../../src/service/Ids.ts"
 import { selectTasks, tasksMeant } from "../../src/cli/commands/Run.ts"
@@ -169,6 +169,11 @@ const sayAndDo = Effect.fnUntraced(function* (job: Job, command: Command) {
   const why = said.notStarted.map((one) => [accessKey(one), one.reason] as const)
   const left = [...(yield* tasksOf(run_id))].map(([key, { reason }]) => [key, reason] as const)
   const planned = new Set([...said.plan.tasks, ...said.plan.settled].map(accessKey))
+  // Only what the service has, of the task itself or of its account, can be followed.
+  const atService = new Set(
+    said.plan.tasks.filter((one) => before.includes(accessKey(one))).map(({ account }) => account.account),
+  )
+  const madeUp = said.followed.filter(({ account }) => !atService.has(account.account)).map(accessKey)
   const isMeant = ([key]: readonly [string, string]) =>
     planned.has(key) && !isOver(key) && !started.includes(key) && !followed.has(key)
   return {
@@ -176,8 +181,9 @@ const sayAndDo = Effect.fnUntraced(function* (job: Job, command: Command) {
     said: {
       starts: said.starting.map(accessKey).toSorted(),
       why: why.filter(([key]) => !isOver(key)).toSorted(),
+      followed: madeUp,
     },
-    done: { starts: started.toSorted(), why: left.filter(isMeant).toSorted() },
+    done: { starts: started.toSorted(), why: left.filter(isMeant).toSorted(), followed: [] },
   }
 })
 
@@ -319,6 +325,21 @@ describe("an account whose login may still be open at the service", () => {
 })
 
 describe("a preview", () => {
+  it("starts nothing that would last beyond the deadline, as the run does not [promise 20]", () => {
+    const told = { engine: "sandbox-bank:website", change: "nothing" } as const
+    const job = jobFor([{ ...told, words: "ok+run-600" }], false)
+    const nights = Effect.gen(function* () {
+      yield* runNight(job, options)
+      yield* Effect.sleep("23 hours")
+      const now = yield* Clock.currentTimeMillis
+      const soon = new Date(now + 300_000).toISOString().slice(11, 16)
+      return yield* sayAndDo({ ...job, deadline: soon, timezone: "UTC" }, { _tag: "run" })
+    })
+    const { said, done } = live(makeNights(), nights)
+    expect(said).toEqual(done)
+    expect(said.why).toEqual([["c-0/sandbox-bank:website", "DEADLINE_REACHED"]])
+  })
+
   it("says what is started, and why the rest is not, whatever became of the night before [promise 20]", () => {
     let started = 0
     let others = 0
