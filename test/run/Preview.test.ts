@@ -176,14 +176,19 @@ const sayAndDo = Effect.fnUntraced(function* (job: Job, command: Command) {
   const madeUp = said.followed.filter(({ account }) => !atService.has(account.account)).map(accessKey)
   const isMeant = ([key]: readonly [string, string]) =>
     planned.has(key) && !isOver(key) && !started.includes(key) && !followed.has(key)
+  const over = said.plan.tasks
+    .map(accessKey)
+    .filter((key) => isOver(key) && !followed.has(key))
+    .toSorted()
   return {
     isUntouched,
     said: {
       starts: said.starting.map(accessKey).toSorted(),
       why: why.filter(([key]) => !isOver(key)).toSorted(),
       followed: madeUp,
+      over: said.over.map(accessKey).toSorted(),
     },
-    done: { starts: started.toSorted(), why: left.filter(isMeant).toSorted(), followed: [] },
+    done: { starts: started.toSorted(), why: left.filter(isMeant).toSorted(), followed: [], over },
   }
 })
 
@@ -325,8 +330,28 @@ describe("an account whose login may still be open at the service", () => {
 })
 
 describe("a preview", () => {
+  const told = { engine: "sandbox-bank:website", change: "nothing" } as const
+
+  it("says of a run that is over that nothing is started, and of a rerun that was cut off what it was for [promise 20]", () => {
+    const words = ["ok", "end-TIMEOUT", "end-TIMEOUT+run-600"]
+    const job = jobFor(
+      words.map((one) => ({ ...told, words: one })),
+      false,
+    )
+    const nights = Effect.gen(function* () {
+      yield* runNight(job, options)
+      const after = yield* sayAndDo(job, { _tag: "run" })
+      const rerun = yield* requestOf({ _tag: "rerun", failed: true })
+      yield* Effect.timeoutOption(runNight(job, { ...options, ...rerun }), Duration.seconds(60))
+      return [after, yield* sayAndDo(job, { _tag: "run" })]
+    })
+    const ends = live(makeNights(), nights)
+    expect(ends.map(({ said }) => said)).toEqual(ends.map(({ done }) => done))
+    const keys = (...ids: ReadonlyArray<number>) => ids.map((id) => `c-${id}/sandbox-bank:website`)
+    expect(ends.map(({ said }) => said.over)).toEqual([keys(0, 1, 2), keys(1)])
+  })
+
   it("starts nothing that would last beyond the deadline, as the run does not [promise 20]", () => {
-    const told = { engine: "sandbox-bank:website", change: "nothing" } as const
     const job = jobFor([{ ...told, words: "ok+run-600" }], false)
     const nights = Effect.gen(function* () {
       yield* runNight(job, options)
