@@ -398,9 +398,9 @@ const tooMany = ({ outcome }: Case): ReadonlyArray<Complaint> =>
   outcome.plan.storms.filter(isOutage).flatMap(({ engines, fromMs, untilMs, answer }) =>
     engines.flatMap((engine) => {
       const during = (at: number) => at >= fromMs && at < untilMs
-      // A further storm may throttle the same engine at the same time: those starts created nothing.
+      // A further storm may throttle or refuse on the same engine at the same time: those starts created nothing.
       const starts = outcome.starts.filter(
-        (start) => start.engine === engine && during(start.at) && start.answer !== 429,
+        (start) => start.engine === engine && during(start.at) && meaningOfAnswer(start) !== "nothing sent",
       )
       const processes = outcome.processes.filter((one) => one.fromMs < untilMs && one.untilMs > fromMs)
       const hereMs = processes.reduce(
