@@ -291,6 +291,8 @@ const byOutage = (all: Case): ReadonlyArray<Complaint> =>
       const before = certainStrikes(strikes, start.at)
       const second = before.at(-1)
       if (before.length !== 2 || second === undefined || second.start.external === start.external) return []
+      // A refusal is a strike too: after it a corrected password is a login that somebody bought, not the third.
+      if (mostStrikes(strikes, start.at).refused.size > 0) return []
       if (isWell(all, start) || !hadOthers(all, start, nightOf(second.start.at))) return []
       const what =
         `${account}: third strike at ${shown(start.at)} on ${start.engine}, ` + "where nobody else had passed"
