@@ -224,20 +224,29 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
     const one = yield* runStages(job, run_id, "collect")
     others.push(...one.others, ...(one.nothingToDo ? [] : [one]))
   }
-  if (chosen._tag === "NothingToDo") return yield* finished(chosen.run_id, others)
+  if (chosen._tag === "NothingToDo") return yield* withOthers(yield* finished(chosen.run_id), others)
   // All that a rerun was asked for was still going on: now it is collected.
-  if (parent !== undefined && only?.size === 0) return yield* finished(RunId.make(parent), others)
+  if (parent !== undefined && only?.size === 0)
+    return yield* withOthers(yield* finished(RunId.make(parent)), others)
   const plan = chosen._tag === "New" && !isRecorded ? yield* beginRun(job, begun, only) : undefined
   if (chosen._tag === "Resume") yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
   const result = yield* runStages(job, chosen.run_id, "night", plan)
-  const whole: NightResult = { ...result, others: [...others, ...result.others] }
+  const whole = yield* withOthers(result, [...others, ...result.others])
   return further ? { ...whole, exit_code: ownExitCode(result.state) } : whole
 })
 
 const loadRun = (run_id: RunId) => Effect.flatMap(Ledger, (ledger) => runIn(ledger, run_id))
 
-const finished = Effect.fnUntraced(function* (run_id: RunId, others: ReadonlyArray<NightResult> = []) {
-  return { ...(yield* resultOf(yield* loadRun(run_id), true)), others }
+const finished = Effect.fnUntraced(function* (run_id: RunId) {
+  return yield* resultOf(yield* loadRun(run_id), true)
+})
+
+/** The others with their nights as they are now: runs of one night may have ended after each other. */
+const withOthers = Effect.fnUntraced(function* (result: NightResult, ended: ReadonlyArray<NightResult>) {
+  const others = yield* Effect.forEach(ended, ({ run_id }) =>
+    Effect.flatMap(loadRun(run_id), (state) => resultOf(state, false)),
+  )
+  return { ...result, others } satisfies NightResult as NightResult
 })
 
 const ownExitCode = ({ ended }: RunState): number => ended?.exit_code ?? exitCodes.leftovers
