@@ -3,25 +3,17 @@
  * order: every line that is not ok, whole, and the exit code.
  */
 import { spawn } from "node:child_process"
-import {
-  chmodSync,
-  cpSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs"
+import { chmodSync, mkdirSync, readdirSync } from "node:fs"
 import { createServer } from "node:http"
 import type { Server } from "node:http"
 import type { AddressInfo } from "node:net"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { text } from "node:stream/consumers"
+import { fileURLToPath } from "node:url"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { nightsThatFit } from "../../src/cli/commands/Doctor.ts"
-import { command, program } from "./BuiltCommand.ts"
+import { plantedVariable } from "../conformance/PlantText.ts"
+import { program } from "./BuiltCommand.ts"
 import { Workplace } from "./Nightjar.ts"
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -167,13 +159,13 @@ describe("`doctor`", () => {
 })
 
 describe("`doctor --canary`", () => {
-  const said = async (from: string) => {
+  const said = async (from: string, environment: Readonly<Record<string, string>> = {}) => {
     const temporary = join(place.folder, "temporary")
     mkdirSync(temporary)
     const child = spawn(process.execPath, [from, "doctor", "--canary", "--json"], {
       cwd: place.folder,
       // A setting that would send the night to another service, and a folder that it has to leave empty.
-      env: { ...process.env, NIGHTJAR_BASE_URL: "http://127.0.0.1:9/api", TMPDIR: temporary },
+      env: { ...process.env, NIGHTJAR_BASE_URL: "http://127.0.0.1:9/api", TMPDIR: temporary, ...environment },
     })
     const [code, stdout] = await Promise.all([
       new Promise<number | null>((resolve) => child.on("close", resolve)),
@@ -212,18 +204,15 @@ describe("`doctor --canary`", () => {
       "the application secret in output/current/consents.parquet",
       ...secrets.map((secret) => `${secret} in ${segment}`),
     ]
-    // A copy of the program in which one statement of `KnownSecrets.ts` is another.
-    const built = join(dirname(command), "..")
-    const copy = mkdtempSync(`${built}.leaking-`)
-    cpSync(built, copy, { recursive: true, verbatimSymlinks: true })
-    const [file = ""] = globSync(join(copy, "dist/KnownSecrets-*.js"))
-    const blanks = /if ?\(isPublic\(text\)\) ?return text;/g
-    const code = readFileSync(file, "utf8")
-    expect(code.match(blanks)?.length).toBe(1)
-    writeFileSync(file, code.replace(blanks, "return text;"))
-    const { lines, ...end } = await said(join(copy, "dist/nightjar.js")).finally(() =>
-      rmSync(copy, { recursive: true }),
-    )
+    const change = {
+      in: "src/privacy/KnownSecrets.ts",
+      replace: "if (isPublic(text)) return text",
+      by: "return text",
+    }
+    const { lines, ...end } = await said(fileURLToPath(new URL("../../src/main.ts", import.meta.url)), {
+      [plantedVariable]: JSON.stringify([change]),
+      NODE_OPTIONS: `--import=${new URL("../conformance/PlantedSource.ts", import.meta.url).href}`,
+    })
     expect([end, lines.map((line) => ({ ...line, says: line.says.replaceAll(/\d+/g, "N") }))]).toEqual([
       { code: 2, left: [] },
       [

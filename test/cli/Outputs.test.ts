@@ -128,6 +128,7 @@ describe.concurrent("after a night", () => {
     "schedule small.yaml",
     "schedule small.yaml --cron --at 22:30",
     "verify",
+    "verify --json",
     "infer",
     "prune small.yaml --dry-run",
     "rerun --dry-run",
@@ -152,6 +153,7 @@ describe.concurrent("after a night", () => {
 describe("what changes the folder after a night", () => {
   it.for([
     "repair",
+    "repair --json",
     "rebuild --dry-run",
     "rebuild --dry-run --json",
     "rollback",
