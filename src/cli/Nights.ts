@@ -50,16 +50,16 @@ import type { Turn } from "../task/SideBySide.ts"
 
 const folderOf = ({ share }: Job, output: string, { run_id }: NightResult) => ({ output, run_id, share })
 
-const summaryOf = ({ state, night }: NightResult, output: string): Summary =>
-  summarise(state, night, namedOutput(output))
+const writeOne = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
+  const summary = summarise(result.state, result.night, namedOutput(output))
+  yield* writeRunFile(folderOf(job, output, result), "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
+  return summary
+})
 
 /** The summary of the run itself, as it is written to `runs/<run_id>/summary.json`. */
 export const writeSummary = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
-  for (const one of [...result.others, result]) {
-    const text = JSON.stringify(summaryOf(one, output), null, 2)
-    yield* writeRunFile(folderOf(job, output, one), "summary.json", `${text}\n`)
-  }
-  return summaryOf(result, output)
+  for (const other of result.others) yield* writeOne(job, output, other)
+  return yield* writeOne(job, output, result)
 })
 
 /** The report, unless there was nothing to do and it says all of the run; never fails. */

@@ -219,19 +219,19 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
     ...(leavesTrace ? { begun } : {}),
     giveUp: endUnserved(chosen.run_id),
   })
-  const others: Array<NightResult> = []
+  const ended: Array<RunId> = []
   for (const run_id of collect) {
-    const one = yield* runStages(job, run_id, "collect")
-    others.push(...one.others, ...(one.nothingToDo ? [] : [one]))
+    const { others, nothingToDo } = yield* runStages(job, run_id, "collect")
+    ended.push(...others.map((one) => one.run_id), ...(nothingToDo ? [] : [run_id]))
   }
-  if (chosen._tag === "NothingToDo") return yield* withOthers(yield* finished(chosen.run_id), others)
+  if (chosen._tag === "NothingToDo") return yield* withOthers(yield* finished(chosen.run_id), ended)
   // All that a rerun was asked for was still going on: now it is collected.
   if (parent !== undefined && only?.size === 0)
-    return yield* withOthers(yield* finished(RunId.make(parent)), others)
+    return yield* withOthers(yield* finished(RunId.make(parent)), ended)
   const plan = chosen._tag === "New" && !isRecorded ? yield* beginRun(job, begun, only) : undefined
   if (chosen._tag === "Resume") yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
   const result = yield* runStages(job, chosen.run_id, "night", plan)
-  const whole = yield* withOthers(result, [...others, ...result.others])
+  const whole = yield* withOthers(result, [...ended, ...result.others.map((one) => one.run_id)])
   return further ? { ...whole, exit_code: ownExitCode(result.state) } : whole
 })
 
@@ -242,8 +242,8 @@ const finished = Effect.fnUntraced(function* (run_id: RunId) {
 })
 
 /** The others with their nights as they are now: runs of one night may have ended after each other. */
-const withOthers = Effect.fnUntraced(function* (result: NightResult, ended: ReadonlyArray<NightResult>) {
-  const others = yield* Effect.forEach(ended, ({ run_id }) =>
+const withOthers = Effect.fnUntraced(function* (result: NightResult, ended: ReadonlyArray<RunId>) {
+  const others = yield* Effect.forEach(new Set(ended), (run_id) =>
     Effect.flatMap(loadRun(run_id), (state) => resultOf(state, false)),
   )
   return { ...result, others } satisfies NightResult as NightResult
@@ -341,8 +341,8 @@ export const acceptRun = Effect.fn("Nightly.acceptRun")(function* (job: Job, run
 /** Earlier runs that were held back until this version are deleted and ended first. */
 const publishAndFinish = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {
   const released = yield* publishStage(run_id)
-  const others = yield* Effect.forEach(released, (earlier) => finishRun(job, earlier, begunAt))
-  return { ...(yield* finishRun(job, run_id, begunAt)), others } satisfies NightResult as NightResult
+  for (const earlier of released) yield* finishRun(job, earlier, begunAt)
+  return yield* withOthers(yield* finishRun(job, run_id, begunAt), released)
 })
 
 const finishRun = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {

@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest"
 import { Context, Effect, Exit, Layer } from "effect"
 import { acceptRun, runNight } from "../../src/run/Nightly.ts"
-import type { NightOptions } from "../../src/run/Nightly.ts"
+import type { NightOptions, NightResult } from "../../src/run/Nightly.ts"
 import type { RunId } from "../../src/service/Ids.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
@@ -137,14 +137,16 @@ const makePlace = (killAt: number, after_export: Job["after_export"] = "delete")
     looked(Effect.flatMap(Sandbox, ({ truth }) => truth)).executions.map(
       ({ deleted_at }) => deleted_at !== undefined,
     )
+  const told = ({ exit_code, run_id, others }: NightResult) => ({
+    exit_code,
+    run_id,
+    others: others.map((one) => one.run_id),
+  })
   const night = (more: Partial<NightOptions> = {}) =>
-    live(
-      Effect.map(runNight(job, { ...options, ...more }), ({ exit_code, run_id }) => ({ exit_code, run_id })),
-    )
+    live(Effect.map(runNight(job, { ...options, ...more }), told))
   return {
     night,
-    accept: (run_id: RunId) =>
-      live(Effect.map(acceptRun(job, run_id), ({ exit_code }) => ({ exit_code, run_id }))),
+    accept: (run_id: RunId) => live(Effect.map(acceptRun(job, run_id), told)),
     /** As cron and people do: again, after a kill. */
     untilOver: (work: () => ReturnType<typeof night>) => {
       for (let life = 1; life <= 3; life += 1) {
@@ -188,7 +190,9 @@ describe("a night that a gate holds back", () => {
     expect(place.ends).toEqual([])
     place.wait()
     place.trust()
-    expect([place.night()?.exit_code, place.deleted()]).toEqual([0, Array.from({ length: 6 }, () => true)])
+    const last = place.night()
+    expect([last?.exit_code, place.deleted()]).toEqual([0, Array.from({ length: 6 }, () => true)])
+    expect(last?.others).toEqual(["held.2026-11-21", "held.2026-11-22"])
     expect(over(place)).toEqual(allOver(3))
     expect(place.ends).toEqual(["held.2026-11-21", "held.2026-11-22", "held.2026-11-23"])
   })

@@ -1,5 +1,6 @@
 /**
- * Bad nights that last hours, in virtual time: an outage by the clock and a deadline that passes. The summary is the one that is printed, and its command is followed as it stands.
+ * Bad nights that last hours, in virtual time: an outage by the clock and a deadline that passes. The summary is the
+ * one that is printed, and its command is followed as it stands.
  */
 import { describe, expect, it, vi } from "vitest"
 import { Clock, Duration, Effect } from "effect"
