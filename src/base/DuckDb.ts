@@ -52,6 +52,8 @@ export interface DuckDbLimits {
    * groups of one statement take 2 MB, however few they are.
    */
   readonly freedMax?: string
+  /** Tables are written as they are: to find how each column is best compressed costs more than few rows do. */
+  readonly isUncompressed?: boolean
   /**
    * The files that SQL can open; all if it is not said. `own`: the database's, its log and what does not fit
    * into memory. `none`: not even those, since `COPY … TO` would write over the database although it was
@@ -75,6 +77,7 @@ export const closedConfiguration = (limits: DuckDbLimits): Record<string, string
   allocator_bulk_deallocation_flush_threshold: limits.freedMax ?? "1MB",
   // A Parquet file is read once or twice: what a cache of them would keep is memory that others need.
   enable_external_file_cache: "false",
+  ...(limits.isUncompressed === true ? { force_compression: "uncompressed" } : {}),
   ...(limits.memoryLimit === undefined ? {} : { memory_limit: limits.memoryLimit }),
   ...(limits.temporaryFolder === undefined ? {} : { temp_directory: limits.temporaryFolder }),
   ...(limits.files === "none" ? { temp_directory: "" } : {}),

@@ -3,6 +3,7 @@
  * counts of every table and run with the manifest. A file that does not match the manifest is never
  * published.
  */
+import { statSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb } from "../base/DuckDb.ts"
@@ -17,7 +18,7 @@ import { tell } from "../task/Progress.ts"
 import { namesInMain, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
 import { gatherOutcomes } from "./Dimensions.ts"
 import { castRows, filesAlike, parquetRows } from "./FileColumns.ts"
-import { filesOf } from "./Manifest.ts"
+import { filesOf, fileStep } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { inDatabase, PublishFailed } from "./Publisher.ts"
 import { keptTables, seenOf } from "./RecordStore.ts"
@@ -43,6 +44,8 @@ export type MemoryLimit = (typeof memoryLimits)[number]
 
 /** With fewer bytes of Parquet, taking memory and giving it back costs more than the rows. */
 const fewBytes = 4 * 1024 * 1024
+/** Up to this many bytes, a database that few rows are added to is no larger for not being compressed. */
+const smallBytes = 32 * 1024 * 1024
 
 /** The run's own database work leaves the machine free for others. `bytes` of Parquet are read into it. */
 export const openDatabase = Effect.fnUntraced(function* (
@@ -52,8 +55,10 @@ export const openDatabase = Effect.fnUntraced(function* (
   bytes = Infinity,
 ) {
   const duckdb = yield* DuckDb
-  const freed = bytes < fewBytes ? { freedMax: "32MB" } : {}
-  return yield* duckdb.open({ path, access, threads: 1, memoryLimit, ...freed })
+  const limits = { path, access, threads: 1, memoryLimit }
+  if (bytes >= fewBytes) return yield* duckdb.open(limits)
+  const size = yield* fileStep(() => statSync(path, { throwIfNoEntry: false })?.size ?? 0)
+  return yield* duckdb.open({ ...limits, freedMax: "32MB", isUncompressed: size < smallBytes })
 })
 
 /** A database for reading and writing files, until the scope ends. */
