@@ -1,7 +1,7 @@
 /**
  * When to poll an open execution again: pure. Where earlier ends are known, when it has probably just ended.
- * Otherwise the interval grows with the time already waited, so that the end of a short run is seen soon and
- * a three-hour queue costs about two hundred calls. A date that the service gives is respected.
+ * Otherwise the interval grows with the root of the time already waited, so that the end of a short run is
+ * seen soon and a three-hour queue costs about two hundred calls. A date that the service gives is respected.
  */
 import { Duration } from "effect"
 import type { WaitPolicy } from "../base/Time.ts"
@@ -11,13 +11,21 @@ export interface PollingRules {
   readonly max: Duration.Duration
 }
 
-/** An interval is this part of the time already waited, between the job's `polling.min` and `polling.max`. */
-const waitedShare = 6
 /** Poll at least this often even if the service gives a later date: its clock may differ from ours. */
 export const kickWaitMax = Duration.minutes(15)
 
 /** The interval if hints are trusted: a lost event costs a run no more than a quarter of an hour. */
 export const hintedWaitMax = Duration.minutes(15)
+
+/**
+ * The interval at which the looks at an execution and how late they see its end cost least together, if it is
+ * as likely as not to be over before it has waited twice as long, and a look costs as much as seeing the end
+ * half of `polling.min` later.
+ */
+const growingMs = ({ min, max }: PollingRules, waitedMs: number): number => {
+  const minMs = Duration.toMillis(min)
+  return Math.min(Duration.toMillis(max), Math.max(minMs, Math.round(Math.sqrt(minMs * waitedMs))))
+}
 
 interface LookAhead {
   /** Until `next_kick_date` (section 2.4), where one is known: milliseconds. */
@@ -48,7 +56,7 @@ export const nextLookInMs = (
   const beyond = waitedMs - (plan.at(-1) ?? 0)
   const grown =
     plannedAt === undefined
-      ? Math.min(maxMs, Math.max(minMs, beyond / waitedShare))
+      ? growingMs(rules, beyond)
       : Math.min(longest, Math.max(maxMs, waitedMs), Math.max(minMs, plannedAt - waitedMs))
   if (kickInMs === undefined || !(kickInMs > grown)) return grown
   return Math.min(kickInMs + minMs, longest)
@@ -112,9 +120,11 @@ export const planLooks = (
   return looks
 }
 
-/** Whether the interval has stopped growing: from here on, an execution has rarely changed. */
+/** After so many of the longest intervals, an execution has rarely changed when it is looked at. */
+const settledAfter = 6
+
 export const isSettled = ({ max }: PollingRules, waitedMs: number): boolean =>
-  waitedMs >= Duration.toMillis(max) * waitedShare
+  waitedMs >= Duration.toMillis(max) * settledAfter
 
 /** Waits before another attempt of a task: up to a fifth is taken off at random. */
 export const attemptWaits = ({ base, max }: Pick<WaitPolicy, "base" | "max">): WaitPolicy => ({

@@ -15,15 +15,19 @@ const looksWithin = (ms: number): number => {
 }
 
 describe("polling an open execution", () => {
-  it("costs 203 polls for a wait of three hours, and is never more than a minute late [decision 6]", () => {
-    expect(looksWithin(3 * hour)).toBe(203)
+  it("costs 211 polls for a wait of three hours, and is never more than a minute late [decision 6]", () => {
+    expect(looksWithin(3 * hour)).toBe(211)
     expect(nextLookInMs(rules, 3 * hour)).toBe(60_000)
   })
 
-  it("sees a run of half a minute within six seconds of its end", () => {
-    let waited = 0
-    while (waited < 30_000) waited += nextLookInMs(rules, waited)
-    expect(waited - 30_000).toBeLessThan(6_000)
+  it("looks less often at a short run than every five seconds would, and sees its end within an eighth of it", () => {
+    const around = (seconds: number) => Array.from({ length: 400 }, (_, n) => seconds * (800 + n))
+    for (const seconds of [20, 40, 70, 120, 300]) {
+      const { looks, late } = followed(around(seconds), [])
+      expect(looks, `${seconds} s`).toBeLessThan(seconds / 5 + 3)
+      expect(late, `${seconds} s`).toBeLessThan((seconds * 1_000) / 6)
+    }
+    expect(followed(around(70), []).looks).toBeLessThan(70 / 5)
   })
 
   it("waits for a date that the service names, and a little longer, but not for a day [decision 6 next_kick_date]", () => {
@@ -125,7 +129,7 @@ describe("looking when it has probably just ended", () => {
     )
     expect(plan.at(-1)).toBe(64_000)
     expect([64_000, 70_000, 64_000 + hour].map((waited) => nextLookInMs(rules, waited, { plan }))).toEqual([
-      2_000, 2_000, 60_000,
+      2_000, 3_464, 60_000,
     ])
   })
 

@@ -97,7 +97,7 @@ describe("the expected end", () => {
     const polling = { min: Duration.seconds(2), max: Duration.minutes(1) }
     const each = (seconds: number) => [{ expected: Duration.seconds(seconds) }]
     expect([0, 2, 4, 60].map((seconds) => expectedCalls(each(seconds), polling, () => []))).toEqual([
-      3, 4, 5, 20,
+      3, 4, 5, 14,
     ])
     expect(expectedCalls([...each(4), ...each(4)], polling, () => [])).toBe(10)
   })

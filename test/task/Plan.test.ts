@@ -291,8 +291,8 @@ describe("expected durations", () => {
     const { ends, all } = expectedDurations(runs, Duration.millis(100), polling).past
     expect([ends.get("a"), all]).toEqual([
       [10, 21],
-      // Looked at every four milliseconds.
-      [12, 24],
+      // Looked at after 4, 8, 14 and 21 milliseconds.
+      [14, 21],
     ])
   })
 
