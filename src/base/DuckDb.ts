@@ -52,7 +52,7 @@ export interface DuckDbLimits {
    * groups of one statement take 2 MB, however few they are.
    */
   readonly freedMax?: string
-  /** Tables are written as they are: to find how each column is best compressed costs more than few rows do. */
+  /** Tables are written as they are: to find how to compress each column costs more than few rows do. */
   readonly isUncompressed?: boolean
   /**
    * The files that SQL can open; all if it is not said. `own`: the database's, its log and what does not fit
