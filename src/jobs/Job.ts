@@ -144,6 +144,7 @@ export const notAsWritten = [
   "name",
   "service",
   "after",
+  "replaces",
   "engines",
   "customers",
   "sessions",
@@ -174,6 +175,8 @@ export interface Job extends AsWritten {
   readonly service: ServiceTarget
   /** Absent if it follows no other. */
   readonly after?: ReadonlyArray<JobAfter>
+  /** Jobs whose place it takes; absent if the file names none. */
+  readonly replaces?: ReadonlyArray<string>
   /** A new run needs this share of the customers of the run before it, from 0 to 1. */
   readonly customersShareMin?: number
   readonly share: "none" | "group"

@@ -205,7 +205,9 @@ const readKeys = (
 /** Twice the size of 300,000 customers written in the job; more of them belong in a file of customers. */
 const bytesMax = 64_000_000
 
-type ItemsOf<A> = [A] extends [ReadonlyArray<infer I>] ? ReadonlyArray<Item<I>> : A
+type ItemsOf<A> = [A] extends [ReadonlyArray<infer I> | undefined]
+  ? ReadonlyArray<Item<I>> | Extract<A, undefined>
+  : A
 type Further = Omit<Settings, "name">
 
 /** The settings of a file, with defaults; each item of a list keeps its index there. */
@@ -265,7 +267,7 @@ const checkSettings = ({ document, findings }: Context, { polling, retry, output
 }
 
 const readRenamed = ({ document }: Context, parts: Parts, folder: string) => {
-  const { after, min_customers, output, publish, schemas } = parts
+  const { after, min_customers, output, publish, replaces, schemas } = parts
   const ofLastNight = typeof min_customers === "object" ? min_customers.of_last_night : undefined
   const jobs = after.map(({ index, value }) => ({ job: value, place: document.place(["after", index]) }))
   return {
@@ -274,6 +276,7 @@ const readRenamed = ({ document }: Context, parts: Parts, folder: string) => {
     ...given({
       namesDocuments: output.documents === "by_name" ? (true as const) : undefined,
       after: jobs.length === 0 ? undefined : jobs,
+      replaces: replaces?.map(({ value }) => value),
       publishEvery: publish?.every,
       customersShareMin: ofLastNight,
       schemas: schemas && beside(folder, schemas),

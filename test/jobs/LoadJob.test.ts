@@ -369,6 +369,8 @@ describe("a setting as it is written", () => {
         "5:82: an engine needs `warn_after`, `error_after` or both here",
       ],
     ],
+    ["replaces", "[nightly, monthly]", "replaces", ["nightly", "monthly"]],
+    ["replaces", "nightly", "replaces", ["5:11: expected a list"]],
     ["record_schemas", "all", "record_schemas", "all"],
     ["record_schemas", "[]", "record_schemas", []],
     ["record_schemas", "[accounts, cards]", "record_schemas", ["accounts", "cards"]],
