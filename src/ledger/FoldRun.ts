@@ -94,9 +94,9 @@ const foldAttempt = (
       // The newest fact counts: an execution that is kept after all no longer counts as drained.
       return { ...attempt, kept: fact, drained: false }
     case "AttemptObserved":
-      return told(attempt, fact)
+      return { ...told(attempt, fact), seen_at: place.at }
     case "AbortIntended":
-      return { ...attempt, abort: fact.why }
+      return { ...attempt, seen_at: place.at, abort: fact.why }
     case "AttemptClosed":
       return { ...told(attempt, fact), closed: { ...place, fact } }
     default:

@@ -42,6 +42,8 @@ export interface AttemptState {
   /** The newest answer; undefined if the process died before one was known. */
   readonly answer: typeof StartAnswered.Type | undefined
   readonly accepted_at: number | undefined
+  /** When it was last found open (milliseconds); absent if no process found it so. */
+  readonly seen_at?: number
   readonly execution_id: ExecutionId | undefined
   readonly session_id: SessionId | undefined
   readonly status_code: string | undefined

@@ -13,7 +13,7 @@ import type { AttemptState, RunState, TaskState } from "./RunState.ts"
 import { RunId } from "../service/Ids.ts"
 
 /** Raised whenever a fact comes to something else in a state: `test/ledger/StateTables.test.ts` notices. */
-export const foldVersion = 2
+export const foldVersion = 3
 
 /** Facts that are folded again and again before a state is worth a row for each task. */
 export const factsUnkept = 500

@@ -27,7 +27,7 @@ import type { TouchedLogin, Touches, Turn } from "../task/SideBySide.ts"
 
 interface LeftOpen extends Candidate {
   readonly job: string
-  /** When its start was sent, in milliseconds since the epoch. */
+  /** When its start was sent, or it was last found open: milliseconds since the epoch. */
   readonly since: number
   /** Whoever collects its run learns how it ends, and what the source says to its login. */
   readonly isFollowed: boolean
@@ -44,7 +44,8 @@ const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean
       if (customer_id === undefined || engine_reference === undefined) continue
       for (const attempt of attempts) {
         if (!mayRun(attempt)) continue
-        const { fingerprint, account, intended_at: since } = attempt
+        const { fingerprint, account, intended_at, seen_at = intended_at } = attempt
+        const since = Math.max(intended_at, seen_at)
         const login = { fingerprint, account: account?.account }
         const isFollowed = attempt.execution_id !== undefined
         open.push({ job, task_id, customer_id, engine_reference, ...login, since, isFollowed })

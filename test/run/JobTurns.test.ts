@@ -9,7 +9,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { inTurns, turnsOf } from "../../src/run/JobTurns.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
-import { customer, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
+import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 
 const minute = 60_000
 
@@ -201,5 +201,35 @@ describe("jobs given together", () => {
       ["c-1 COMPLETED"],
     ])
     expect(mostAtOnce(spans.filter(({ customer_id }) => customer_id === "c-1"))).toBe(1)
+  })
+
+  it("start nobody whose execution was found open a moment ago, however many nights that lasts [promise 3 stuck]", () => {
+    const stuck = named(
+      "a",
+      [customer("c-1", "ok+unstoppable-999999+queue-999999"), ...some("a", 1, short)],
+      {
+        deadline: "23:30",
+      },
+    )
+    const { nights, starts } = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const nights: Array<ReadonlyArray<string>> = []
+        for (let count = 0; count < 3; count++) {
+          nights.push((yield* nightOf(stuck)).verdicts)
+          yield* wait(1)
+        }
+        // Another run of the same date, and another job.
+        nights.push((yield* nightOf(stuck, true)).verdicts)
+        nights.push((yield* nightOf({ ...stuck, name: "b" })).verdicts)
+        const { executions } = yield* (yield* Sandbox).truth
+        return { nights, starts: executions.filter(({ customer_id }) => customer_id === "c-1").length }
+      }),
+    )
+    expect(nights.map(([, first]) => first)).toEqual([
+      "c-1 NOT_STOPPABLE",
+      ...Array.from({ length: 4 }, () => "c-1 ALREADY_EXECUTING"),
+    ])
+    expect(starts).toBe(1)
   })
 })
