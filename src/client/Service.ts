@@ -49,7 +49,8 @@ export type StartAnswer =
     }
   | {
       readonly _tag: "Refused"
-      readonly http_status: 400 | 422
+      /** 400 or 422; any other, if the body says that the source refused the login. */
+      readonly http_status: number
       readonly body: Body
       readonly view: AcceptanceView
     }

@@ -26,6 +26,7 @@ import type {
   StartCall,
   StateAnswer,
 } from "./Service.ts"
+import { refusalIn } from "../service/Ends.ts"
 import { recordsPlace } from "../service/FlowResults.ts"
 import type { ResultsSource, SourceIds } from "../service/FlowResults.ts"
 import { answerEngine, answerEngines, answerExchange, answerRevoke, answerStatus } from "./EngineAnswers.ts"
@@ -63,11 +64,16 @@ const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
       const body = withUsableIds(yield* answer.body)
       return { _tag: "AlreadyExecuting", body, view: viewAcceptance(body.json) }
     }
-    case 503:
-      yield* answer.discard
+    default: {
+      // A login that was refused is not sent again, whatever status says so.
+      const { http_status } = answer
+      const said = yield* Effect.option(answer.body)
+      const view = viewAcceptance(said._tag === "Some" ? said.value.json : undefined)
+      if (said._tag === "Some" && refusalIn(view) !== undefined)
+        return { _tag: "Refused", http_status, body: said.value, view }
+      if (http_status !== 503) return yield* answer.failed
       return { _tag: "EngineUnavailable", ...(yield* retryAfter(answer.response)) }
-    default:
-      return yield* answer.undocumented
+    }
   }
 })
 

@@ -150,6 +150,7 @@ export const viewAcceptance = viewOf({
   external_execution_id: text(isOf(acceptanceFields.external_execution_id)),
   status_code: text(isOf(acceptanceFields.status_code)),
   status_reason: text(isOf(acceptanceFields.status_reason)),
+  authentication_status: text(isOf(executionStateFields.authentication_status)),
 })
 
 export type AcceptanceView = ReturnType<typeof viewAcceptance> & {

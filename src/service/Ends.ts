@@ -151,6 +151,25 @@ export const refusalOf = (authentication_status: string | undefined): string | u
     ? undefined
     : authentication_status
 
+/** Families that say that the source refused the login (3.1). */
+const refusingCodes: ReadonlySet<string> = new Set(["AUTH_ERROR", "UNHANDLED_AUTH_ERROR"])
+
+/** What the answer to a start says about a login that was refused, whatever its status means by itself. */
+export const refusalIn = (said: {
+  readonly status_code?: string | undefined
+  readonly status_reason?: string | undefined
+  readonly authentication_status?: string | undefined
+}): string | undefined => {
+  const { status_code, status_reason, authentication_status } = said
+  if (status_reason !== undefined && isRejecting(status_reason)) return status_reason
+  if (status_code !== undefined && refusingCodes.has(status_code)) return status_reason ?? status_code
+  return refusalOf(authentication_status)
+}
+
+/** Families that end without any records: whatever is read later, nothing of it changes (3.1). */
+export const isRefusedCode = (status_code: string): boolean =>
+  refusingCodes.has(status_code) || status_code === "CONFIGURATION_ERROR"
+
 /** Whether the source took the login, as far as a state said so. */
 export const isAccepted = (said: { readonly authentication_status?: string | undefined }): boolean =>
   said.authentication_status === "AUTH_OK"
@@ -166,7 +185,3 @@ const openCodes: ReadonlySet<string> = new Set(["ONGOING", "ACTION_REQUIRED"])
 
 /** Whether this family of section 3.1 means that the execution is still running. */
 export const isOpenCode = (status_code: string): boolean => openCodes.has(status_code)
-
-/** Whether this family (3.1) means that the execution is over; an unlisted one does not. */
-export const isTerminal = (status_code: string | undefined): boolean =>
-  status_code !== undefined && Object.hasOwn(statusReasonsByCode, status_code) && !isOpenCode(status_code)

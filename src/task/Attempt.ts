@@ -14,7 +14,7 @@ import type {
   StateAnswer,
   StateView,
 } from "../client/Service.ts"
-import { isOpenCode, isRejecting, isTerminal } from "../service/Ends.ts"
+import { isOpenCode, isRefusedCode, refusalIn } from "../service/Ends.ts"
 import type { Reason } from "../service/Ends.ts"
 
 /**
@@ -85,13 +85,13 @@ export const readStart = (
       const { http_status } = answer
       const { execution_id, session_id } = answer.view
       if (answer.body.unusable !== undefined) return { answer: "unusable", http_status }
+      if (execution_id !== undefined) return { answer: "accepted", http_status, execution_id, session_id }
       // An acceptance without an id cannot be followed; the 409 to the probe will name it.
-      return execution_id === undefined
-        ? { answer: "lost", http_status }
-        : { answer: "accepted", http_status, execution_id, session_id }
+      return refusedIn(answer.view, http_status) ?? { answer: "lost", http_status }
     }
     case "AlreadyExecuting":
-      return answer.body.unusable === undefined ? conflictOf(sent, answer.view, foreign) : foreign
+      if (answer.body.unusable !== undefined) return foreign
+      return conflictOf(sent, answer.view, refusedAlone(answer.view) ?? foreign)
     case "Refused":
       return readRefusal(sent, answer)
     case "EngineUnavailable":
@@ -142,14 +142,28 @@ const readRefusal = (
 ): Started | Conflict => {
   if (body.unusable !== undefined) return { answer: "unusable", http_status }
   const otherwise: Reason = http_status === 422 ? "BAD_CONFIGURATIONS" : "UNEXPECTED_ANSWER"
-  const status_reason = view.status_reason ?? otherwise
+  const refusal = refusalIn(view)
+  const status_reason = refusal ?? view.status_reason ?? otherwise
   const isListed = http_status === 400 && nothingCreated.has(status_reason) && view.execution_id === undefined
   const isForm = http_status === 422 && Predicate.isObject(body.json) && Array.isArray(body.json["detail"])
   const isOfToken = sent.withToken === true && refusesTokenizedStart(http_status)
-  const login =
-    isListed || isForm || isOfToken ? "not_sent" : isRejecting(status_reason) ? "rejected" : "unproven"
+  const login = refusal !== undefined ? "rejected" : isListed || isForm || isOfToken ? "not_sent" : "unproven"
   return conflictOf(sent, view, { answer: "refused", http_status, status_reason, login })
 }
+
+/** A start that was answered in this way says that the source refused the login: it is not sent again. */
+const refusedIn = (view: AcceptanceView, http_status: number): Started | undefined => {
+  const status_reason = refusalIn(view)
+  return status_reason === undefined
+    ? undefined
+    : { answer: "refused", http_status, status_reason, login: "rejected" }
+}
+
+/** What a 409 says about the login of the run that it names is that run's. */
+const refusedAlone = (view: AcceptanceView): Started | undefined =>
+  view.execution_id === undefined && view.external_execution_id === undefined
+    ? refusedIn(view, 409)
+    : undefined
 
 /** 4.1, 400: nothing was created. A token that is broken logs nobody in either (3.1). */
 const nothingCreated: ReadonlySet<string> = new Set([
@@ -183,8 +197,8 @@ export type Looked =
   | { readonly _tag: "Gone" }
 
 /**
- * Section 4.2. `is_closed` decides; if it is missing, or if a 200 carries the rejection of a request, the
- * family decides. A value that the reference does not list never ends an execution by itself, nor does an
+ * Section 4.2. `is_closed` decides; if it is missing, or if a 200 carries the rejection of a request or a
+ * login, the family decides: an end that may have records is none as long as `is_closed` is false. A value that the reference does not list never ends an execution by itself, nor does an
  * empty 200: the next poll will show more.
  */
 export const readState = (answer: StateAnswer): Looked => {
@@ -196,9 +210,7 @@ export const readState = (answer: StateAnswer): Looked => {
     case "Closed":
     case "Working": {
       const { view } = answer
-      const over =
-        view.is_closed === true ||
-        (answer._tag === "Closed" && (isTerminal(view.status_code) || saysOver(view)))
+      const over = view.is_closed === true || (answer._tag === "Closed" && saysOver(view))
       if (over)
         return {
           _tag: "Closed",
@@ -212,7 +224,8 @@ export const readState = (answer: StateAnswer): Looked => {
 }
 
 const saysOver = ({ is_closed, status_code }: StateView): boolean =>
-  is_closed === undefined && status_code !== undefined && !isOpenCode(status_code)
+  status_code !== undefined &&
+  (is_closed === undefined ? !isOpenCode(status_code) : isRefusedCode(status_code))
 
 /** The fields that identify a run, as set by whoever started it. */
 export interface RunIdentity extends Access {

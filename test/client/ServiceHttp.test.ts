@@ -131,6 +131,30 @@ describe("the requests", () => {
   )
 })
 
+describe("a start that is answered", () => {
+  effect("with a refused login is refused, whatever the status; other bodies change nothing", function* () {
+    const refusal = '{"status_code":"AUTH_ERROR","status_reason":"INCORRECT_CREDENTIALS"}'
+    const tagOf = Effect.fnUntraced(function* (status: number, body: string) {
+      const stage = yield* stageInProcess({ status, body })
+      const answer = Effect.flatMap(Service, (service) => service.startExecution(startCall(), Effect.void))
+      const told = yield* Effect.provide(Effect.result(answer), stage.layer)
+      return Result.isSuccess(told) ? told.success._tag : told.failure._tag
+    })
+    for (const [status, otherwise] of [
+      [401, "SecretRefused"],
+      [403, "SecretRefused"],
+      [429, "Throttled"],
+      [500, "AnswerLost"],
+      [503, "EngineUnavailable"],
+      [504, "AnswerLost"],
+    ] as const) {
+      assert.strictEqual(yield* tagOf(status, refusal), "Refused", String(status))
+      for (const body of ['{"status_reason":"INTERNAL_ERROR"}', "[]", "<html>", ""])
+        assert.strictEqual(yield* tagOf(status, body), otherwise, `${status} ${body}`)
+    }
+  })
+})
+
 describe("the settings", () => {
   it("plain http is for this machine only, and a URL has only scheme, host and path [promise 12 plain http]", () => {
     const roots = {

@@ -7,7 +7,7 @@ import {
   beforeStart,
   endOfAttempt,
   ends,
-  isTerminal,
+  refusalIn,
   knownEnd,
   notInTables,
   own,
@@ -311,10 +311,21 @@ describe("the explanation of a reason", () => {
   })
 })
 
-describe("a family", () => {
-  it("ends a run unless it is open or unknown", () => {
-    const over = families.filter(([code]) => isTerminal(code)).map(([code]) => code)
-    expect(over).toEqual(closedFamilies.map(([code]) => code))
-    for (const code of [undefined, "", "OF_TOMORROW", "toString"]) expect(isTerminal(code)).toBe(false)
+describe("the answer to a start", () => {
+  it("names a refusal of the login by its reason, its family or its authentication, and nothing else does", () => {
+    const reasons = [...statusReasonsByCode.AUTH_ERROR, "UNHANDLED_AUTH_ERROR"]
+    for (const status_reason of reasons) {
+      expect(refusalIn({ status_reason })).toBe(status_reason)
+      expect(refusalIn({ status_code: "ONGOING", authentication_status: status_reason })).toBe(status_reason)
+    }
+    expect(refusalIn({ status_code: "AUTH_ERROR", status_reason: "OF_TOMORROW" })).toBe("OF_TOMORROW")
+    expect(refusalIn({ status_code: "AUTH_ERROR" })).toBe("AUTH_ERROR")
+    for (const [status_code, all] of families)
+      for (const status_reason of all)
+        for (const authentication_status of [undefined, "AUTH_OK", "not-performed"]) {
+          const said = { status_code, status_reason, authentication_status }
+          expect(refusalIn(said)).toBe(reasons.includes(status_reason) ? status_reason : undefined)
+        }
+    expect(refusalIn({})).toBeUndefined()
   })
 })

@@ -20,7 +20,7 @@ const conflict = (view: AcceptanceView, said: Body = body): StartAnswer => ({
   body: said,
   view,
 })
-const refused = (http_status: 400 | 422, view: AcceptanceView, said: Body = body): StartAnswer => ({
+const refused = (http_status: number, view: AcceptanceView, said: Body = body): StartAnswer => ({
   _tag: "Refused",
   http_status,
   body: said,
@@ -125,6 +125,24 @@ describe("the answer to a start", () => {
     ])
   })
 
+  it("that says that the login was refused is a refusal, whatever its status [promise 4 answered]", () => {
+    const said = { status_code: "AUTH_ERROR", status_reason: "BLOCKED_USER" }
+    const login = { answer: "refused", status_reason: "BLOCKED_USER", login: "rejected" }
+    expect(readStart(sent, accepted(said))).toEqual({ ...login, http_status: 202 })
+    expect(readStart(sent, conflict(said))).toEqual({ ...login, http_status: 409 })
+    for (const http_status of [403, 429, 500, 503])
+      expect(readStart(sent, refused(http_status, said))).toEqual({ ...login, http_status })
+    const unnamed = { status_code: "ONGOING", authentication_status: "INCORRECT_CREDENTIALS" }
+    expect(readStart(sent, accepted(unnamed))).toMatchObject({
+      answer: "refused",
+      status_reason: "INCORRECT_CREDENTIALS",
+    })
+    // The states of an execution that is known will tell.
+    expect(readStart(sent, accepted({ ...said, ...ids }))).toMatchObject({ answer: "accepted" })
+    // What a 409 says of the run that it names is that run's.
+    expect(readStart(sent, conflict({ ...said, external_execution_id: "other" }))).toEqual(foreign)
+  })
+
   it("refused with the id of an execution may be our own run: its state shows which", () => {
     for (const http_status of [400, 422] as const)
       expect(readStart(sent, refused(http_status, ids))).toMatchObject({ answer: "conflict", ...ids })
@@ -190,9 +208,22 @@ describe("a read of the state", () => {
   })
 
   it("treats a 200 as the end if the family says so: a rejected request is over, is_closed or not", () => {
-    const wrong = { status_code: "CONFIGURATION_ERROR", status_reason: "INCORRECT_PARAMETERS_FORMAT" }
-    const over = ["Closed", wrong.status_code, wrong.status_reason]
-    expect([told("Closed", wrong), told("Closed", { ...wrong, is_closed: false })]).toEqual([over, over])
+    for (const wrong of [
+      { status_code: "CONFIGURATION_ERROR", status_reason: "INCORRECT_PARAMETERS_FORMAT" },
+      { status_code: "AUTH_ERROR", status_reason: "BLOCKED_USER" },
+    ]) {
+      const over = ["Closed", wrong.status_code, wrong.status_reason]
+      expect([told("Closed", wrong), told("Closed", { ...wrong, is_closed: false })]).toEqual([over, over])
+    }
+  })
+
+  it("waits for more where a 200 with records says that it is not closed [promise 5 open]", () => {
+    for (const code of ["COMPLETED", "PARTIAL", "FAILED", "ABORTED", "TEMPORARY_ERROR"]) {
+      expect(told("Closed", { status_code: code, status_reason: code })).toEqual(["Closed", code, code])
+      expect(told("Closed", { status_code: code, status_reason: code, is_closed: false })).toEqual([
+        "Working",
+      ])
+    }
   })
 
   it("keeps a value that the reference does not list, but ends nothing because of it alone", () => {
