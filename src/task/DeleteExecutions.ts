@@ -3,6 +3,7 @@
  * newest published version, each with its receipt, each intent in the ledger before the request (section
  * 4.5). 204 and 404 count as deleted; what cannot be deleted now stays pending for the next run.
  */
+import { isDeepStrictEqual } from "node:util"
 import { Clock, Duration, Effect } from "effect"
 import type { EngineReference, ExecutionId, RunId, TaskId } from "../service/Ids.ts"
 import { retryCall } from "../client/Pacing.ts"
@@ -14,6 +15,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import { defectOf } from "./Quarantine.ts"
 import { isToDelete } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import { readState } from "./Attempt.ts"
 import { answeredBy } from "./Ending.ts"
 
 /** How many deletions run at once, and how often each is tried. */
@@ -21,6 +23,7 @@ const deletionsAtOnce = 16
 const triesMax = 6
 /** How often a deletion is repeated if an execution that was read as closed answers 409 "still running". */
 const stillRunningMax = 3
+const stillRunningStatus = 409
 const stillRunningWaits: WaitPolicy = { base: Duration.seconds(4), max: Duration.seconds(8), jitter: 0 }
 /** After this many unanswered deletions in a row, the rest stays pending: the service is unreachable. */
 const failedInARowMax = 32
@@ -30,6 +33,11 @@ export interface DueDeletion {
   readonly execution_id: ExecutionId
   readonly engine_reference?: EngineReference | undefined
   readonly landed_sha256: string
+  /** Only as it closed: what was counted then, and whether an earlier process heard that it is still running. */
+  readonly only?: {
+    readonly counted: Readonly<Record<string, number>> | undefined
+    readonly wasRunning: boolean
+  }
 }
 
 /**
@@ -52,7 +60,9 @@ export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
       if (execution_id === undefined || landed_sha256 === undefined || !mayDelete(run, task, attempt))
         return []
       const { task_id, engine_reference } = task.planned
-      return [{ task_id, engine_reference, execution_id, landed_sha256 }]
+      const counted = attempt.closed?.fact.products_count
+      const only = { counted, wasRunning: attempt.deletion?.http_status === stillRunningStatus }
+      return [{ task_id, engine_reference, execution_id, landed_sha256, only }]
     }),
   )
 }
@@ -100,12 +110,27 @@ export const deleteAll = Effect.fn("DeleteExecutions.delete")(function* (
   yield* Effect.forEach(all, deleteNext, { concurrency: deletionsAtOnce, discard: true })
 })
 
+/**
+ * Whether the execution is still as it closed: one that is not closed, although a state said so, may have
+ * become more than what was read.
+ */
+const isAsRead = Effect.fnUntraced(function* ({ execution_id, only }: DueDeletion, untilAt: number) {
+  if (only === undefined) return true
+  const service = yield* Service
+  const answer = yield* Effect.option(
+    answeredBy(retryCall(service.readExecution(execution_id), { triesMax, untilAt }), untilAt),
+  )
+  if (answer._tag === "None") return false
+  const looked = readState(answer.value)
+  if (looked._tag !== "Closed") return looked._tag === "Gone"
+  const { products_count } = looked.view
+  const counts = products_count?._tag === "Counted" ? products_count.counts : undefined
+  return isDeepStrictEqual(counts, only.counted)
+})
+
 /** Deletes one execution; true if the service failed to answer. */
-const deleteOne = Effect.fnUntraced(function* (
-  run_id: RunId,
-  { task_id, execution_id, landed_sha256 }: DueDeletion,
-  untilAt: number,
-) {
+const deleteOne = Effect.fnUntraced(function* (run_id: RunId, due: DueDeletion, untilAt: number) {
+  const { task_id, execution_id, landed_sha256, only } = due
   const service = yield* Service
   const ledger = yield* Ledger
   yield* ledger.append([{ _tag: "DeleteIntended", run_id, task_id, execution_id, landed_sha256 }])
@@ -115,6 +140,7 @@ const deleteOne = Effect.fnUntraced(function* (
     const pauseMs = tries > 1 ? grownMs : 0
     if ((yield* Clock.currentTimeMillis) + pauseMs >= untilAt) break
     yield* Effect.sleep(pauseMs)
+    if ((only?.wasRunning === true || tries > 1) && !(yield* isAsRead(due, untilAt))) break
     answer = yield* Effect.catch(
       answeredBy(retryCall(service.deleteExecution(execution_id), { triesMax, untilAt }), untilAt),
       (failure: CallFailure) => Effect.succeed(failure),
@@ -127,7 +153,7 @@ const deleteOne = Effect.fnUntraced(function* (
 const deletionOf = (answer: DeleteAnswer | CallFailure) => {
   if (answer === "deleted") return { http_status: 204, outcome: "deleted" } as const
   if (answer === "gone") return { http_status: 404, outcome: "gone" } as const
-  if (answer === "still_running") return { http_status: 409, outcome: "pending" } as const
+  if (answer === "still_running") return { http_status: stillRunningStatus, outcome: "pending" } as const
   const http_status = "http_status" in answer ? answer.http_status : undefined
   return { http_status: http_status ?? 0, outcome: "pending" } as const
 }

@@ -21,8 +21,18 @@ import {
   task_id,
 } from "./Lives.ts"
 import { makePlace } from "./ScriptedNight.ts"
-import { lost, notSent, scripted, silent, throttled, unexpected } from "./ScriptedService.ts"
+import {
+  completed,
+  lost,
+  notSent,
+  scripted,
+  silent,
+  state,
+  throttled,
+  unexpected,
+} from "./ScriptedService.ts"
 import type { Call, Script } from "./ScriptedService.ts"
+import type { StateAnswer } from "../../src/client/Service.ts"
 import { anId } from "../harness/Id.ts"
 
 const published = (...executions: ReadonlyArray<string>): Fact => ({
@@ -48,6 +58,7 @@ describe("an execution may be deleted", () => {
         engine_reference: anId("bank:website"),
         execution_id: anId("e-1"),
         landed_sha256: "ab",
+        only: { counted: undefined, wasRunning: false },
       },
     ])
   })
@@ -162,20 +173,28 @@ const manyDone = (count: number): ReadonlyArray<Fact> => {
   return [...begun.slice(0, 1), ...facts, published(...ids.map((_, index) => `e-${index}`))]
 }
 
+const asItClosed = state("COMPLETED", "COMPLETED", { products_count: { _tag: "Unknown", why: "none" } })
+
 const deleted = (
   count: number,
   answer: NonNullable<Script["remove"]>,
   untilAt = Infinity,
-  hear?: Script["hear"],
+  {
+    hear,
+    looked = asItClosed,
+    runs = 1,
+  }: Pick<Script, "hear"> & { looked?: StateAnswer; runs?: number } = {},
 ) => {
   const calls: Array<Call> = []
   const { world, ledger: place } = makePlace()
   const deletions = Effect.gen(function* () {
     const ledger = yield* Ledger
     yield* ledger.append(manyDone(count))
-    const before = foldRun(yield* ledger.facts(run_id))
-    if (before === undefined) return yield* Effect.die("no beginning")
-    yield* deleteExecutions(before, untilAt)
+    for (let count = 0; count < runs; count++) {
+      const before = foldRun(yield* ledger.facts(run_id))
+      if (before === undefined) return yield* Effect.die("no beginning")
+      yield* deleteExecutions(before, untilAt)
+    }
     const run = foldRun(yield* ledger.facts(run_id))
     if (run === undefined) return yield* Effect.die("no beginning")
     return {
@@ -190,7 +209,9 @@ const deleted = (
         return deletion && `${deletion.http_status} ${deletion.outcome}`
       }),
     }
-  }).pipe(Effect.provide([place, scripted({ remove: answer, ...(hear && { hear }) }, calls)]))
+  }).pipe(
+    Effect.provide([place, scripted({ remove: answer, state: () => looked, ...(hear && { hear }) }, calls)]),
+  )
   return Effect.suspend(() => world.run(deletions))
 }
 
@@ -214,12 +235,7 @@ describe("deleting", () => {
   it.effect("says which engine each deletion is about", () =>
     Effect.gen(function* () {
       const heard: Array<string | undefined> = []
-      yield* deleted(
-        2,
-        () => "deleted",
-        Infinity,
-        (_, engine) => heard.push(engine),
-      )
+      yield* deleted(2, () => "deleted", Infinity, { hear: (_, engine) => heard.push(engine) })
       expect(heard).toEqual(["bank:website", "bank:website"])
     }),
   )
@@ -244,10 +260,29 @@ describe("deleting", () => {
         ["204 deleted", "409 pending", "404 gone", "0 pending", "418 pending"],
         3,
       ])
-      const asked = calls.flatMap(([at, , id]) => (id === "e-1" ? [at] : []))
-      // Each request takes 200 ms.
-      expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([4_200, 8_200])
+      const asked = calls.flatMap(([at, verb, id]) => (id === "e-1" && verb === "delete" ? [at] : []))
+      // Each request takes 200 ms, and before a further one its state is read.
+      expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([4_400, 8_400])
     }),
+  )
+
+  it.effect(
+    "asks again only for what is as it was when it closed, now and in later runs [promise 5 running]",
+    () =>
+      Effect.gen(function* () {
+        const remove = (_: string, times: number) => (times < 2 ? "still_running" : "deleted")
+        const others: ReadonlyArray<StateAnswer> = [
+          state("ONGOING", "RUNNING"),
+          state("COMPLETED", "COMPLETED", { is_closed: false }),
+          completed,
+        ]
+        for (const looked of others) {
+          const { calls, told } = yield* deleted(1, remove, Infinity, { looked, runs: 3 })
+          expect([calls.filter(([, verb]) => verb === "delete").length, told]).toEqual([1, ["409 pending"]])
+        }
+        for (const looked of [asItClosed, { _tag: "NotFound" } as const])
+          expect((yield* deleted(1, remove, Infinity, { looked })).told).toEqual(["204 deleted"])
+      }),
   )
 
   it.effect("sends nothing if its time is up, and does not wait beyond it", () =>
