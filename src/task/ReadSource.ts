@@ -10,7 +10,7 @@ import { Hints } from "../client/Hints.ts"
 import type { HintWatch } from "../client/Hints.ts"
 import { askedWait, retryCall } from "../client/Pacing.ts"
 import { nextLookInMs } from "../client/Polling.ts"
-import { Service } from "../client/Service.ts"
+import { AnswerLost, Service } from "../client/Service.ts"
 import type { Body, CallFailure, ResultsAnswer } from "../client/Service.ts"
 import { Landing } from "../landing/Landing.ts"
 import type { AnswerRefused, Fact, LandedRef, ResultsRead } from "../ledger/Fact.ts"
@@ -89,6 +89,9 @@ const downloadAttachment = Effect.fnUntraced(function* (
     const answer = yield* service.downloadAttachment(order.session_id, attachment_id)
     if (answer._tag === "Missing") return { status: "missing" } as const
     const stored = yield* landing.landAttachment(answer.bytes)
+    // No document has no bytes: it is not made yet, or was not sent.
+    if (stored.bytes === 0)
+      return yield* new AnswerLost({ message: "downloadAttachment: a document without a byte" })
     const { media_type } = answer
     return { status: "downloaded", ...stored, ...(media_type === undefined ? {} : { media_type }) } as const
   })

@@ -465,31 +465,33 @@ describe("documents", () => {
   )
 
   it.effect(
-    "that the service does not deliver leave the results partial; only they are requested again",
+    "that the service does not deliver, or without a byte, leave the results partial; only they are requested again [promise 5 empty]",
     () =>
-      Effect.gen(function* () {
-        const script = (attachment: NonNullable<Script["attachment"]>): Script => ({
-          ...over,
-          results: () => results(true, named),
-          attachment,
-        })
-        const first = yield* night({ script: script((id) => (id === "doc-3" ? lost : "document")) })
-        expect([statuses(first)["doc-3"], first.verdict("c-1"), isDrained(first)]).toEqual([
-          "failed",
-          partial,
-          false,
-        ])
-        expect(first.state.tasks.get(idOf("c-1"))?.settled?.fact.message).toBe(
-          "the results are final, but a document that they name could not be downloaded",
-        )
-        const next = yield* night({ facts: first.facts.slice(2), script: script(() => "document") })
-        expect([next.verdict("c-1"), isDrained(next), next.countOf("attachment")]).toEqual([
-          succeeded,
-          true,
-          1,
-        ])
-        expect(statuses(next)["doc-3"]).toBe("downloaded")
-      }),
+      Effect.forEach([lost, "empty"] as const, (undelivered) =>
+        Effect.gen(function* () {
+          const script = (attachment: NonNullable<Script["attachment"]>): Script => ({
+            ...over,
+            results: () => results(true, named),
+            attachment,
+          })
+          const first = yield* night({ script: script((id) => (id === "doc-3" ? undelivered : "document")) })
+          expect([statuses(first)["doc-3"], first.verdict("c-1"), isDrained(first)]).toEqual([
+            "failed",
+            partial,
+            false,
+          ])
+          expect(first.state.tasks.get(idOf("c-1"))?.settled?.fact.message).toBe(
+            "the results are final, but a document that they name could not be downloaded",
+          )
+          const next = yield* night({ facts: first.facts.slice(2), script: script(() => "document") })
+          expect([next.verdict("c-1"), isDrained(next), next.countOf("attachment")]).toEqual([
+            succeeded,
+            true,
+            1,
+          ])
+          expect(statuses(next)["doc-3"]).toBe("downloaded")
+        }),
+      ),
   )
 
   it.effect("are not downloaded if the job does not want them", () =>

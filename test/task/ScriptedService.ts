@@ -119,8 +119,11 @@ export interface Script {
   readonly profile?: (execution_id: string, times: number) => Answer<ResultsAnswer>
   /** Any other endpoint, by the name of its row. */
   readonly source?: (name: string, execution_id: string, times: number) => Answer<ResultsAnswer>
-  /** A document that drips has begun to come, and never ends. */
-  readonly attachment?: (attachment_id: string, times: number) => Answer<"document" | "missing" | "drips">
+  /** A document that drips has begun to come, and never ends; an empty one has no bytes. */
+  readonly attachment?: (
+    attachment_id: string,
+    times: number,
+  ) => Answer<"document" | "missing" | "drips" | "empty">
   readonly exchange?: (
     execution_id: string,
     times: number,
@@ -254,7 +257,10 @@ export const scripted = (script: Script, calls: Array<Call>) => {
               : {
                   _tag: "Document",
                   media_type: "application/pdf",
-                  bytes: answer === "drips" ? Stream.never : Stream.make(encoder.encode(id)),
+                  bytes:
+                    answer === "drips"
+                      ? Stream.never
+                      : Stream.make(encoder.encode(answer === "empty" ? "" : id)),
                 },
         ),
       exchangeTicket: (id, ticket) =>
