@@ -82,21 +82,37 @@ const fold = (text: string): string => text.replaceAll(/[A-Z]+/g, (letters) => l
 /** Any text contains shorter ones: of four letters, three characters of base64 remain. */
 const encodedMin = 6
 
+const codeOf = (character: string, radix: 10 | 16): string => character.charCodeAt(0).toString(radix)
+const inJson = (character: string): string => `\\u${codeOf(character, 16).padStart(4, "0")}`
+const quotedJson = (text: string): string => JSON.stringify(text).slice(1, -1)
+
+/** Some write JSON so that it can stand in a page; and JSON may be a text in other JSON. */
 const escapedJson = (value: string): ReadonlyArray<string> => {
-  const escaped = JSON.stringify(value).slice(1, -1)
-  const ascii = escaped.replaceAll(
-    /[^\x20-\x7e]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  )
-  return [escaped, ascii, escaped.replaceAll("/", "\\/"), ascii.replaceAll("/", "\\/")]
+  const escaped = quotedJson(value)
+  const paged = escaped.replaceAll(/[<>&]/g, inJson)
+  const once = [escaped, paged, paged.replaceAll(/['=]/g, inJson)].flatMap((text) => {
+    const ascii = text.replaceAll(/[^\x20-\x7e]/g, inJson)
+    return [text, ascii, text.replaceAll("/", "\\/"), ascii.replaceAll("/", "\\/")]
+  })
+  return [...once, ...once.map(quotedJson)]
 }
 
 /** Tools escape quotes in different ways. */
 const escapedHtml = (value: string): ReadonlyArray<string> => {
   const escaped = value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
-  return ["&quot;", "&#34;"].flatMap((double) =>
-    ["&#39;", "&#x27;", "&apos;"].map((single) => escaped.replaceAll('"', double).replaceAll("'", single)),
+  const named = ["&quot;", "&#34;", "&#034;"].flatMap((double) =>
+    ["&#39;", "&#039;", "&#x27;", "&apos;"].map((single) =>
+      escaped.replaceAll('"', double).replaceAll("'", single),
+    ),
   )
+  const numbered = ([10, 16] as const).map((radix) =>
+    value.replaceAll(/[&<>"']/g, (sign) => `&#${radix === 16 ? "x" : ""}${codeOf(sign, radix)};`),
+  )
+  const once = [...named, ...numbered]
+  return [
+    ...once,
+    ...once.map((text) => text.replaceAll(/[\u0080-\uffff]/g, (sign) => `&#${codeOf(sign, 10)};`)),
+  ]
 }
 
 const inAddresses = (value: string, bytes: Buffer): ReadonlyArray<string> => {
@@ -104,7 +120,11 @@ const inAddresses = (value: string, bytes: Buffer): ReadonlyArray<string> => {
   const strict = component.replaceAll(/[!'()*~]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`)
   const form = new URLSearchParams({ "": value }).toString().slice(1)
   const every = bytes.toString("hex").replaceAll(/../g, "%$&")
-  return [component, component.replaceAll("%20", "+"), strict, strict.replaceAll("%20", "+"), form, every]
+  const narrow = component.replaceAll(/%c2%(..)|%c3%(..)/gi, (_, low?: string, high?: string) =>
+    low === undefined ? `%${(Number.parseInt(high ?? "", 16) + 64).toString(16)}` : `%${low}`,
+  )
+  const once = [component, component.replaceAll("%20", "+"), strict, strict.replaceAll("%20", "+"), form]
+  return [...once, ...once.map(encodeURIComponent), every, narrow]
 }
 
 /** The characters that depend only on the secret if `skipped` other bytes come before it. */

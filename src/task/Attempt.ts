@@ -198,8 +198,9 @@ export type Looked =
 
 /**
  * Section 4.2. `is_closed` decides; if it is missing, or if a 200 carries the rejection of a request or a
- * login, the family decides: an end that may have records is none as long as `is_closed` is false. A value that the reference does not list never ends an execution by itself, nor does an
- * empty 200: the next poll will show more.
+ * login, the family decides: what may have records goes on as long as `is_closed` is false. A value that the
+ * reference does not list never ends an execution by itself, nor does an empty 200: the next poll will show
+ * more.
  */
 export const readState = (answer: StateAnswer): Looked => {
   switch (answer._tag) {

@@ -33,7 +33,7 @@ export interface DueDeletion {
   readonly execution_id: ExecutionId
   readonly engine_reference?: EngineReference | undefined
   readonly landed_sha256: string
-  /** Only as it closed: what was counted then, and whether an earlier process heard that it is still running. */
+  /** Only as it closed: what was counted then, and whether an earlier process was told that it still runs. */
   readonly only?: {
     readonly counted: Readonly<Record<string, number>> | undefined
     readonly wasRunning: boolean

@@ -19,6 +19,16 @@ describe("a secret with every odd character", () => {
     "in JSON of plain ASCII, in capitals": String.raw`A B!'(C)*~>D/\"\u00F1&\N<\u20AC`,
     "in JSON with escaped slashes": String.raw`a B!'(c)*~>d\/\"ñ&\n<€`,
     "in JSON of plain ASCII with escaped slashes": String.raw`a B!'(c)*~>d\/\"\u00f1&\n<\u20ac`,
+    "in JSON for a page": String.raw`a B!'(c)*~\u003ed/\"ñ\u0026\n\u003c€`,
+    "in JSON of plain ASCII for a page": String.raw`a B!'(c)*~\u003ed/\"\u00f1\u0026\n\u003c\u20ac`,
+    "in JSON for a page, apostrophes too": String.raw`a B!\u0027(c)*~\u003ed/\"ñ\u0026\n\u003c€`,
+    "in JSON within JSON": String.raw`a B!'(c)*~>d/\\\"ñ&\\n<€`,
+    "in JSON of plain ASCII within JSON": String.raw`a B!'(c)*~>d/\\\"\\u00f1&\\n<\\u20ac`,
+    "in HTML by names, with a zero": "a B!&#039;(c)*~&gt;d/&quot;ñ&amp;\n&lt;€",
+    "in HTML by numbers alone": "a B!&#39;(c)*~&#62;d/&#34;ñ&#38;\n&#60;€",
+    "in HTML by hexadecimal numbers alone": "a B!&#x27;(c)*~&#x3E;d/&#x22;ñ&#x26;\n&#x3C;€",
+    "in HTML of plain ASCII": "a B!&#39;(c)*~&gt;d/&quot;&#241;&amp;\n&lt;&#8364;",
+    "in an address within an address": encodeURIComponent(encodeURIComponent(`a B!'(c)*~>d/"ñ&\n<€`)),
     "in HTML by names": "a B!&apos;(c)*~&gt;d/&quot;ñ&amp;\n&lt;€",
     "in HTML by numbers": "a B!&#39;(c)*~&gt;d/&#34;ñ&amp;\n&lt;€",
     "in HTML by a name and a number": "a B!&#39;(c)*~&gt;d/&quot;ñ&amp;\n&lt;€",
@@ -46,6 +56,10 @@ describe("a secret with every odd character", () => {
     it(`is blanked where it stands ${how}`, () => {
       expect(cleaned([secret], `x ${text} y`)).toBe("x [blanked] y")
     })
+
+  it("is blanked in an address of one byte a character", () => {
+    expect(cleaned(["pässwörd-1"], "x p%E4ssw%F6rd-1 p%e4ssw%f6rd-1")).toBe("x [blanked] [blanked]")
+  })
 
   it("is not blanked where other signs stand in the place of its own", () => {
     expect(cleaned(["a/b+c/d+e"], "a_b-c_d-e a/b+c/d+e")).toBe("a_b-c_d-e [blanked]")
