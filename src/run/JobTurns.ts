@@ -39,13 +39,15 @@ const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean
   for (const run of yield* ledger.runs) {
     if (run.ended?.leftovers === false || !isMeant(run)) continue
     const { job, run_id } = run.fact
-    for (const { planned, attempts } of (yield* ledger.state(run_id))?.tasks.values() ?? []) {
+    for (const { planned, attempts, settled } of (yield* ledger.state(run_id))?.tasks.values() ?? []) {
       const { task_id, customer_id, engine_reference } = planned
       if (customer_id === undefined || engine_reference === undefined) continue
+      // The last look at it, which may have shown what the one before did.
+      const lookedAt = settled?.fact.reason === "NOT_STOPPABLE" ? settled.at : 0
       for (const attempt of attempts) {
         if (!mayRun(attempt)) continue
         const { fingerprint, account, intended_at, seen_at = intended_at } = attempt
-        const since = Math.max(intended_at, seen_at)
+        const since = Math.max(intended_at, seen_at, lookedAt)
         const login = { fingerprint, account: account?.account }
         const isFollowed = attempt.execution_id !== undefined
         open.push({ job, task_id, customer_id, engine_reference, ...login, since, isFollowed })

@@ -222,6 +222,7 @@ describe("the state of a run", () => {
     }
     const seen = {
       ...adopted,
+      seen_at: 8_000,
       status_code: "ONGOING",
       status_reason: "RUNNING",
       authentication_status: "AUTH_OK",
@@ -245,10 +246,10 @@ describe("the state of a run", () => {
         },
         seen,
       ],
-      [observed(1), { ...seen, authentication_status: undefined }],
+      [observed(1), { ...seen, seen_at: 9_000, authentication_status: undefined }],
       [
         { _tag: "AbortIntended", ...attempt, why: "max_wait" },
-        { ...seen, authentication_status: undefined, abort: "max_wait" },
+        { ...seen, seen_at: 10_000, authentication_status: undefined, abort: "max_wait" },
       ],
     ]
     steps.forEach(([, expected], index) =>
@@ -258,6 +259,7 @@ describe("the state of a run", () => {
     const over = [...steps.map(([fact]) => fact), last, kept]
     const end = {
       ...seen,
+      seen_at: 10_000,
       session_id: anId("s-1"),
       abort: "max_wait",
       status_code: "ABORTED",
