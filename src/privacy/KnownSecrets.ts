@@ -82,8 +82,8 @@ const fold = (text: string): string => text.replaceAll(/[A-Z]+/g, (letters) => l
 /** Any text contains shorter ones: of four letters, three characters of base64 remain. */
 const encodedMin = 6
 
-const codeOf = (character: string, radix: 10 | 16): string => character.charCodeAt(0).toString(radix)
-const inJson = (character: string): string => `\\u${codeOf(character, 16).padStart(4, "0")}`
+const hexOf = (unit: string): string => unit.charCodeAt(0).toString(16)
+const inJson = (unit: string): string => `\\u${hexOf(unit).padStart(4, "0")}`
 const quotedJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
 /** Some write JSON so that it can stand in a page; and JSON may be a text in other JSON. */
@@ -105,19 +105,17 @@ const escapedHtml = (value: string): ReadonlyArray<string> => {
       escaped.replaceAll('"', double).replaceAll("'", single),
     ),
   )
-  const numbered = ([10, 16] as const).map((radix) =>
-    value.replaceAll(/[&<>"']/g, (sign) => `&#${radix === 16 ? "x" : ""}${codeOf(sign, radix)};`),
+  const decimal = (sign: string): string => `&#${sign.codePointAt(0)};`
+  const numbered = [decimal, (sign: string) => `&#x${hexOf(sign)};`].map((number) =>
+    value.replaceAll(/[&<>"']/g, number),
   )
   const once = [...named, ...numbered]
-  return [
-    ...once,
-    ...once.map((text) => text.replaceAll(/[\u0080-\uffff]/g, (sign) => `&#${codeOf(sign, 10)};`)),
-  ]
+  return [...once, ...once.map((text) => text.replaceAll(/[\u{80}-\u{10ffff}]/gu, decimal))]
 }
 
 const inAddresses = (value: string, bytes: Buffer): ReadonlyArray<string> => {
   const component = encodeURIComponent(value.toWellFormed())
-  const strict = component.replaceAll(/[!'()*~]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`)
+  const strict = component.replaceAll(/[!'()*~]/g, (sign) => `%${hexOf(sign)}`)
   const form = new URLSearchParams({ "": value }).toString().slice(1)
   const every = bytes.toString("hex").replaceAll(/../g, "%$&")
   const narrow = component.replaceAll(/%c2%(..)|%c3%(..)/gi, (_, low?: string, high?: string) =>

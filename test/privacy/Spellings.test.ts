@@ -57,6 +57,10 @@ describe("a secret with every odd character", () => {
       expect(cleaned([secret], `x ${text} y`)).toBe("x [blanked] y")
     })
 
+  it("is blanked in HTML of plain ASCII with a character of two halves", () => {
+    expect(cleaned(["key-😀-one"], "x key-&#128512;-one y")).toBe("x [blanked] y")
+  })
+
   it("is blanked in an address of one byte a character", () => {
     expect(cleaned(["pässwörd-1"], "x p%E4ssw%F6rd-1 p%e4ssw%f6rd-1")).toBe("x [blanked] [blanked]")
   })
