@@ -20,7 +20,7 @@ describe("polling an open execution", () => {
     expect(nextLookInMs(rules, 3 * hour)).toBe(60_000)
   })
 
-  it("looks less often at a short run than every five seconds would, and sees its end within an eighth of it", () => {
+  it("looks at a short run hardly more often than every five seconds would, and sees its end within a sixth of it", () => {
     const around = (seconds: number) => Array.from({ length: 400 }, (_, n) => seconds * (800 + n))
     for (const seconds of [20, 40, 70, 120, 300]) {
       const { looks, late } = followed(around(seconds), [])

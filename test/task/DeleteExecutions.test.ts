@@ -190,7 +190,7 @@ const deleted = (
   const deletions = Effect.gen(function* () {
     const ledger = yield* Ledger
     yield* ledger.append(manyDone(count))
-    for (let count = 0; count < runs; count++) {
+    for (let night = 0; night < runs; night++) {
       const before = foldRun(yield* ledger.facts(run_id))
       if (before === undefined) return yield* Effect.die("no beginning")
       yield* deleteExecutions(before, untilAt)
