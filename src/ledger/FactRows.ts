@@ -138,7 +138,8 @@ export const groupCommit = (write: (decided: ReadonlyArray<Decided>) => void, kn
     append: Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>) {
       if (facts.length === 0) return
       const at = Math.trunc(yield* Clock.currentTimeMillis)
-      const rows = yield* attempt(() => rowsAt(facts, at))
+      // What cannot be written as a fact is a defect of ours: no disk is to blame, and no damage.
+      const rows = yield* Effect.sync(() => rowsAt(facts, at))
       yield* join(() => rows)
     }, Effect.uninterruptible),
     /** A defect in it is its caller's alone. */
