@@ -9,6 +9,7 @@ import { EngineDetails, FormSchema } from "../service/Engine.ts"
 import { FeatureState, acceptanceFields, executionStateFields } from "../service/Execution.ts"
 import { readProductsCount } from "../service/FlowResults.ts"
 import { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
+import { readJson } from "../service/ReadJson.ts"
 import { TokenContext, TokenPair } from "../service/Token.ts"
 
 const utf8 = new TextDecoder()
@@ -31,7 +32,7 @@ export const readTextBody = (bytes: Uint8Array, unusable: string | undefined): T
   if (unusable !== undefined) return { bytes, json: undefined, unusable, text: undefined }
   try {
     const text = utf8.decode(bytes)
-    return { bytes, json: JSON.parse(text), text }
+    return { bytes, json: readJson(text), text }
   } catch {
     return { bytes, json: undefined, text: undefined }
   }

@@ -13,6 +13,7 @@ import type { ParameterSource } from "./Scalars.ts"
 import type { Findings } from "./Problem.ts"
 import { looksLikeReference, parseReference } from "./Scalars.ts"
 import { CustomerId, EngineReference } from "../service/Ids.ts"
+import { repeatsKey } from "../service/ReadJson.ts"
 
 // The columns of a file of customers that are no login parameters: the ids of customer and engine, and those
 // that the job names for features and stored tokens.
@@ -234,6 +235,7 @@ const parseLine = (line: string): object | string => {
   try {
     const value: unknown = JSON.parse(line, keepSpelling)
     if (!Predicate.isObject(value)) return "this line is not a JSON object"
+    if (repeatsKey(line)) return "this line names one of its fields twice, with different values"
     return isTooDeep(value, depthMax) ? "this line is nested too deeply" : value
   } catch {
     return "this line is not a JSON object"

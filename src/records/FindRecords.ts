@@ -8,6 +8,7 @@
 import type { FamilyCount, MisfitCount, RejectedCount } from "../ledger/RunFacts.ts"
 import { ExactNumber, exactNumber } from "./ExactNumber.ts"
 import { BoundBroken, bodyBounds, measureLargeBody } from "../service/BodyBounds.ts"
+import { readJson } from "../service/ReadJson.ts"
 
 /** A record with objects nested deeper than this is rejected: real ones have three levels. */
 export const recordDepthMax = 32
@@ -268,8 +269,8 @@ export const nothingCounted: Counts = {
   tally: tallyOf([]),
 }
 
-// The bytes of a landed body -> its value, without losing a digit and without throwing. Only a body with a
-// number that may not fit a double is read a second time. Of two equal keys the last one wins.
+// The bytes of a landed body -> its value, without losing a digit or a value, and without throwing. Only a
+// body with a number that may not fit a double, or with a key that stands twice, is read a second time.
 
 export type ParsedBody =
   | { readonly _tag: "ReadableBody"; readonly value: unknown }
@@ -283,17 +284,6 @@ const unreadable = (reason: string, breaksBound = false): ParsedBody => ({
 })
 
 const decoder = new TextDecoder("utf-8")
-
-// A number of sixteen digits or more, or with an exponent, outside of most strings. A match inside a string
-// only costs the slower reading.
-const longNumber = /[:,[\s]-?\d(?:[\d.]{15}|\d*(?:\.\d+)?[eE])/
-
-/** A text that is JSON, without losing a digit of a number. */
-export const readJson = (text: string): unknown => {
-  // Reading it natively first proves the syntax, so the exact reading need not check it.
-  const value: unknown = JSON.parse(text)
-  return longNumber.test(text) ? readExactly(text) : value
-}
 
 /** Whether a value has no more levels of objects and lists than a record may have. */
 export const isWithinDepth = (value: unknown, levels = recordDepthMax): boolean => {
@@ -310,76 +300,11 @@ export const parseBody = (bytes: Uint8Array): ParsedBody => {
   if (broken !== undefined) return unreadable(`the body cannot be used: ${broken}`, true)
   try {
     const text = decoder.decode(bytes)
-    return { _tag: "ReadableBody", value: readJson(text) }
+    return { _tag: "ReadableBody", value: readJson(text, exactNumber) }
   } catch (cause) {
     // The parser's own message quotes the body, which may contain personal data.
     return cause instanceof SyntaxError
       ? unreadable("the body is not JSON")
       : unreadable("the body is too large to be read", true)
   }
-}
-
-type Container = Array<unknown> | Record<string, unknown>
-
-const put = (container: Container, key: string, value: unknown): void => {
-  if (Array.isArray(container)) container.push(value)
-  // Assignment would set the prototype instead of a field.
-  else if (key === "__proto__") {
-    Object.defineProperty(container, key, { value, writable: true, enumerable: true, configurable: true })
-  } else container[key] = value
-}
-
-const stringEnd = (text: string, start: number): number => {
-  let end = start + 1
-  for (;;) {
-    end = text.indexOf('"', end)
-    let slashes = 0
-    while (text.charCodeAt(end - 1 - slashes) === 92) slashes++
-    end++
-    if (slashes % 2 === 0) return end
-  }
-}
-
-const scalarEnd = /[\s,\]}]|$/g
-
-/** Reads a text that is known to be valid JSON; its own stack, so no nesting is too deep. */
-const readExactly = (text: string): unknown => {
-  const root: Array<unknown> = []
-  const open: Array<{ readonly container: Container; readonly key: string }> = []
-  let container: Container = root
-  let key = ""
-  let expectsKey = false
-  const leave = (value: unknown): void => {
-    put(container, key, value)
-    expectsKey = !Array.isArray(container)
-  }
-  for (let at = 0; at < text.length; at++) {
-    const unit = text[at]!
-    if (unit === "{" || unit === "[") {
-      open.push({ container, key })
-      container = unit === "{" ? {} : []
-      expectsKey = unit === "{"
-    } else if (unit === "}" || unit === "]") {
-      const closed: Container = container
-      const outer = open.pop()!
-      container = outer.container
-      key = outer.key
-      leave(closed)
-    } else if (unit === '"') {
-      const end = stringEnd(text, at)
-      const string = JSON.parse(text.slice(at, end)) as string
-      at = end - 1
-      if (expectsKey) {
-        key = string
-        expectsKey = false
-      } else leave(string)
-    } else if (unit > " " && unit !== "," && unit !== ":") {
-      scalarEnd.lastIndex = at
-      const end = scalarEnd.exec(text)!.index
-      const word = text.slice(at, end)
-      at = end - 1
-      leave(word === "true" ? true : word === "false" ? false : word === "null" ? null : exactNumber(word))
-    }
-  }
-  return root[0]
 }

@@ -9,8 +9,8 @@ import { hash } from "node:crypto"
 import type { CustomerId, EngineReference, SessionId } from "../service/Ids.ts"
 import { decimalShape } from "./ColumnData.ts"
 import type { Cell, ColumnType } from "./ColumnData.ts"
-import { ExactNumber, decimalIdentity } from "./ExactNumber.ts"
-import { readJson } from "./FindRecords.ts"
+import { ExactNumber, decimalIdentity, exactNumber } from "./ExactNumber.ts"
+import { readJson } from "../service/ReadJson.ts"
 
 /** The keys of one kind of object as they come, sorted, and each sorted key with its length before it. */
 interface Shape {
@@ -77,7 +77,7 @@ const writerOf = (type: ColumnType, fetchedOf: FetchedOf): ((cell: NonNullable<C
     case "VARCHAR[]":
       return (cell) => `[${(cell as ReadonlyArray<string>).map(labelOf).join("")}]`
     case "JSON":
-      return (cell) => canonicalText(readJson(cell as string), fetchedOf)
+      return (cell) => canonicalText(readJson(cell as string, exactNumber), fetchedOf)
     case "BOOLEAN":
       return (cell) => (cell === true ? "!t" : "!f")
     case "DATE":

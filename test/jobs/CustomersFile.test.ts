@@ -112,6 +112,11 @@ describe("customers from a file", () => {
       })
       const broken = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": ndjson } })
       expect(broken.errors).toEqual(["c.ndjson:1:1: this line is not a JSON object"])
+      const twice = '{"customer_id":7,"username":1,"username":1}\n{"customer_id":8,"pin":1,"pin":2}'
+      const unclear = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": twice } })
+      expect(unclear.errors).toEqual([
+        "c.ndjson:2:1: this line names one of its fields twice, with different values",
+      ])
       const good = ndjson.slice(ndjson.indexOf("\n"))
       const fromNdjson = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": good } })
       const parameters = { username: env("USER7"), pin: literal("12345678901234567890"), n: literal(5) }

@@ -209,6 +209,52 @@ describe("parseBody", () => {
     }
   })
 
+  it("[promise 11 twice] loses nothing where a key stands twice", () => {
+    const twice = (...values: ReadonlyArray<string>) =>
+      read(`{"k" : "a\\":b", ${values.map((value) => `"x"\n:${value}`).join(", ")}}`)
+    const value = (x: unknown) => ({ k: 'a":b', x })
+    expect(twice("1", "1", "1.0")).toEqual(value(1))
+    expect(twice("1", "null", "2", "2")).toEqual(value([1, null, 2]))
+    expect(twice('{"n":1}', '{"n":2}', "[3]")).toEqual(value([{ n: 1 }, { n: 2 }, [3]]))
+    expect(twice("[1]", "[2,3]", "[1,2,3]", "4")).toEqual(value([[1, 2, 3], 4]))
+    expect(read('{"__proto__":1,"__proto__":2}')).toEqual(JSON.parse('{"__proto__":[1,2]}'))
+    expect(
+      found(read(`{"a":[${jsonText(record(1))}],"a":[${jsonText(record(2))}],"b":{},"b":{}}`)).records,
+    ).toEqual([
+      ["data.a[0]", 1],
+      ["data.a[1]", 2],
+    ])
+  })
+
+  it("[promise 11 twice] keeps every value of any text, and reads one without repeated keys as JSON.parse does", () => {
+    let leaf = 0
+    const key = fc.constantFrom('"a"', '"b"', '"c\\":"', '"__proto__"')
+    const { any } = fc.letrec<{ any: string; leaf: string; list: string; map: string }>((tie) => ({
+      leaf: fc.constant("").map(() => `"<${leaf++}>"`),
+      list: fc.array(tie("any"), { maxLength: 3 }).map((items) => `[${items.join(", ")}]`),
+      map: fc
+        .array(fc.tuple(key, tie("any")), { maxLength: 4 })
+        .map((entries) => `{${entries.map(([name, value]) => `${name} :${value}`).join(",")}}`),
+      any: fc.oneof({ maxDepth: 5 }, tie("leaf"), tie("list"), tie("map")),
+    }))
+    const leavesOf = (text: string) => text.match(/<\d+>/g)?.toSorted() ?? []
+    fc.assert(
+      fc.property(any, (text) => {
+        expect(leavesOf(JSON.stringify(read(text)))).toEqual(leavesOf(text))
+        const once = JSON.stringify(JSON.parse(text))
+        expect(read(once)).toEqual(JSON.parse(once))
+      }),
+    )
+  })
+
+  it("reads a body of very many equal keys in time that grows with it", { timeout: 20_000 }, () => {
+    const body = (values: ReadonlyArray<string>) => `{${values.map((value) => `"k":${value}`).join(",")}}`
+    const big = `[${"7,".repeat(200_000)}7]`
+    const many = Array.from({ length: 100_000 }, (_, at) => String(at % 7))
+    expect(read(body([big, ...many]))).toEqual({ k: expect.anything() })
+    expect(Object(read(body(many))).k).toHaveLength(100_000)
+  })
+
   it("survives any nesting and keeps the digits in it", () => {
     const deep = `${'{"a":['.repeat(50_000)}9007199254740993${"]}".repeat(50_000)}`
     expect(jsonText(read(deep))).toBe(deep)

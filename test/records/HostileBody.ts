@@ -73,9 +73,8 @@ export const damaged = fc
   .map(([record, nth, value]) => {
     const keys = Object.keys(record)
     const key = keys[nth % keys.length]!
-    const field = `${JSON.stringify(key)}:${value}`
-    // First and last: of two equal keys the last wins.
-    return `{${field},${JSON.stringify(record).slice(1, -1)},${field}}`
+    const others = JSON.stringify({ ...record, [key]: undefined }).slice(1, -1)
+    return `{${others},${JSON.stringify(key)}:${value}}`
   })
 
 /** What is small on the wire and large in memory, or deep, or long; none of it reaches a bound by itself. */
